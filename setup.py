@@ -1,0 +1,44 @@
+"""Compile the kernels; everything else is in pyproject.toml.
+
+One abi3 build per platform serves every CPython from 3.11 on. LOGREEL_DEBUG=1 builds for gdb and sanitizers.
+"""
+
+import os
+import sys
+
+from Cython.Build import cythonize
+from setuptools import Extension, setup
+
+DEBUG = bool(os.environ.get("LOGREEL_DEBUG"))
+MSVC = sys.platform == "win32"
+FLAGS = [] if MSVC else (["-O1", "-g"] if DEBUG else ["-O3", "-g0"])
+
+kernels = [
+    Extension(
+        f"logreel.kernels.{name}",
+        [f"src/logreel/kernels/{name}.py"],
+        extra_compile_args=FLAGS,
+        define_macros=[("Py_LIMITED_API", "0x030B0000"), ("CYTHON_LIMITED_API", "1")],
+        py_limited_api=True,
+    )
+    for name in ("frames", "columns", "layout")
+    if os.path.exists(f"src/logreel/kernels/{name}.py")
+]
+
+setup(
+    ext_modules=cythonize(
+        kernels,
+        nthreads=os.cpu_count() or 1,
+        include_path=["src"],
+        build_dir="build/cython",
+        compiler_directives={
+            "language_level": "3",
+            "boundscheck": False,
+            "wraparound": False,
+            "cdivision": True,
+            "initializedcheck": False,
+            "embedsignature": True,
+        },
+    ),
+    options={"bdist_wheel": {"py_limited_api": "cp311"}},
+)

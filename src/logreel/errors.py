@@ -1,0 +1,88 @@
+"""What can go wrong, as exceptions, and what was found damaged, as data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from difflib import get_close_matches
+from typing import Any
+
+
+class LogError(Exception):
+    """Base of every exception that logreel raises on purpose.
+
+    path    the log concerned, as the caller named it, or None
+    offset  byte offset in it, or None
+    """
+
+    def __init__(self, text: str, *, path: str | None = None, offset: int | None = None) -> None:
+        super().__init__(text)
+        self.text, self.path, self.offset = text, path, offset
+
+    def __str__(self) -> str:
+        where = f" (at byte {self.offset})" if self.offset is not None else ""
+        return f"{self.path}: {self.text}{where}" if self.path else f"{self.text}{where}"
+
+
+class UnknownFormatError(LogError):
+    """No registered format recognises the content."""
+
+
+class UnsupportedError(LogError):
+    """The format is known, but this file needs something that logreel cannot do; the text says what."""
+
+
+class DamagedError(LogError):
+    """The first Problem of a log opened with ``strict=True``; *problem* holds it."""
+
+    def __init__(self, problem: Problem, *, path: str | None = None) -> None:
+        super().__init__(problem.text, path=path, offset=problem.offset)
+        self.problem = problem
+
+
+class DefinitionError(LogError):
+    """A schema text or a Layout that cannot be used."""
+
+
+class UsageError(LogError):
+    """Arguments that make no sense together, or a time or name that cannot be read."""
+
+
+class MissingDependencyError(LogError, ImportError):
+    """An optional library is needed; the text says how to install it."""
+
+    def __init__(self, library: str, extra: str) -> None:
+        super().__init__(f"this needs {library}: pip install 'logreel[{extra}]'")
+
+
+class TopicError(LogError, KeyError):
+    """A channel or a field that the log does not have; the text names the nearest ones it has."""
+
+    def __init__(self, kind: str, name: str, known: Iterable[str], *, path: str | None = None) -> None:
+        names = list(known)
+        near = get_close_matches(name, names, n=3, cutoff=0.5) or names[:3]
+        hint = f"; nearest: {', '.join(near)}" if near else f"; there are no {kind}s"
+        super().__init__(f"no {kind} {name!r}{hint}", path=path)
+        self.name, self.nearest = name, near
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A defect found while reading, recorded instead of raised.
+
+    code    short stable name: ``truncated``, ``garbage``, ``zeros``, ``segment``, ``definition`` …
+    offset  byte offset in the file where it begins
+    size    bytes concerned
+    lost    True: these bytes could not be read as data; False: noted, nothing is missing
+    text    one sentence for people
+    """
+
+    code: str
+    offset: int
+    size: int
+    lost: bool
+    text: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """The problem as a plain dict with the stable keys of ``info --json``."""
+        return asdict(self)
