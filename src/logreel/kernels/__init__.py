@@ -1,0 +1,1 @@
+"""Compiled loops over bytes: floor 0, imports nothing of logreel."""
