@@ -1,0 +1,274 @@
+"""Where every message lies.
+
+The index of the messages in the file is a block table: the data is cut into blocks, and per block and channel there
+is a run of payload starts as u32 relative to the block. So a message costs four bytes, the counts come for free, and
+columns can be filled block by block while the block is in the cache. Times and sizes stay in the file until asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from logreel.kernels import columns
+from logreel.model.chunks import FILE, MADE, Buffer, Chunks
+
+I64 = NDArray[np.int64]
+U32 = NDArray[np.uint32]
+
+TIME_MIN, TIME_MAX = -(1 << 63), (1 << 63) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """The block table.
+
+    base   int64[b]       start of each block in its chunk
+    chunk  int32[b]       the chunk it lies in, FILE for the file itself
+    start  int64[b, c+1]  where each channel's run begins in *entry*
+    entry  uint32[n]      payload starts relative to their block
+    """
+
+    base: I64
+    chunk: NDArray[np.int32]
+    start: I64
+    entry: U32
+
+    @classmethod
+    def empty(cls, channels: int) -> Blocks:
+        """A table without any message."""
+        return cls(
+            np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros((0, channels + 1), np.int64), np.zeros(0, np.uint32)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """An unsigned integer that lies at a fixed distance from the payload of every message: value × mul + add."""
+
+    offset: int
+    width: int
+    mul: int = 1
+    add: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """Messages of one channel that the reader made: their place in the MADE chunk and their times."""
+
+    offset: I64
+    size: I64
+    time: I64
+
+
+@dataclass(frozen=True, slots=True)
+class Track:
+    """How the index answers for one channel.
+
+    time  a Word of the payload in ns, or a function giving int64[n] where that is not enough
+    size  a Word, or the size that all messages have
+    made  number of messages if the reader makes them, else None
+    """
+
+    time: Word | Callable[[MessageIndex], I64]
+    size: Word | int
+    made: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Messages picked from the index: five arrays of one length, in the order asked for."""
+
+    time: I64
+    channel: NDArray[np.int32]
+    chunk: NDArray[np.int32]
+    offset: I64
+    size: I64
+
+    def __len__(self) -> int:
+        return len(self.time)
+
+
+class MessageIndex:
+    """Answers where the messages of a log lie: ``time``, ``channel``, ``chunk``, ``offset``, ``size``.
+
+    make  called once, when a made channel is first touched: the MADE chunk and one Made per made channel
+    """
+
+    def __init__(
+        self,
+        chunks: Chunks,
+        blocks: Blocks,
+        tracks: list[Track],
+        make: Callable[[], tuple[Buffer, dict[int, Made]]] | None = None,
+    ) -> None:
+        self.chunks, self.blocks, self.tracks = chunks, blocks, tracks
+        self._make = make
+        self._times: dict[int, I64] = {}
+
+    @cached_property
+    def counts(self) -> I64:
+        """int64[c]: messages of each channel."""
+        start = self.blocks.start
+        counts = (start[:, 1:] - start[:, :-1]).sum(axis=0, dtype=np.int64)
+        for c, track in enumerate(self.tracks):
+            if track.made is not None:
+                counts[c] = track.made
+        return counts
+
+    @cached_property
+    def _made(self) -> dict[int, Made]:
+        if self._make is None:
+            return {}
+        self.chunks.made, made = self._make()
+        return made
+
+    def made(self, channel: int) -> Made | None:
+        """The messages that the reader made for *channel*; None for a channel that lies in the file."""
+        return self._made[channel] if self.tracks[channel].made is not None else None
+
+    def runs(self, channel: int) -> Iterator[tuple[int, int, U32]]:
+        """Block by block: chunk, start of the block, payload starts relative to it."""
+        b = self.blocks
+        for i in np.flatnonzero(b.start[:, channel + 1] > b.start[:, channel]):
+            yield int(b.chunk[i]), int(b.base[i]), b.entry[b.start[i, channel] : b.start[i, channel + 1]]
+
+    def offsets(self, channel: int) -> I64:
+        """int64[n]: payload start of each message inside its chunk."""
+        if (made := self.made(channel)) is not None:
+            return made.offset
+        out = np.empty(int(self.counts[channel]), np.int64)
+        n = 0
+        for _, base, entry in self.runs(channel):
+            np.add(entry, base, out=out[n : n + len(entry)], dtype=np.int64, casting="unsafe")
+            n += len(entry)
+        return out
+
+    def chunk_of(self, channel: int) -> NDArray[np.int32]:
+        """int32[n]: the chunk that each message lies in."""
+        if self.tracks[channel].made is not None:
+            return np.full(int(self.counts[channel]), MADE, np.int32)
+        b = self.blocks
+        return np.repeat(b.chunk, b.start[:, channel + 1] - b.start[:, channel])
+
+    def word(self, channel: int, word: Word) -> I64:
+        """int64[n]: the value of *word* for each message; values beyond int64 are held at its maximum."""
+        out = np.empty(int(self.counts[channel]), np.int64)
+        field = np.array([[word.offset, word.width, 0, 8, word.mul]], np.int64)
+        n = 0
+        for chunk, rows in self.by_chunk(channel):
+            field[0, 2] = out.ctypes.data + 8 * n
+            columns.gather_at(self.chunks[chunk], rows, field)
+            n += len(rows)
+        if word.add:
+            out += word.add
+        return out
+
+    def by_chunk(self, channel: int) -> Iterator[tuple[int, I64]]:
+        """Stretches of consecutive messages in one chunk: chunk, int64 payload starts."""
+        if not self.counts[channel]:
+            return
+        offset, chunk = self.offsets(channel), self.chunk_of(channel)
+        cuts = np.flatnonzero(np.diff(chunk)) + 1
+        for lo, hi in zip([0, *cuts], [*cuts, len(offset)], strict=True):
+            yield int(chunk[lo]), offset[lo:hi]
+
+    def times(self, channel: int) -> I64:
+        """int64[n]: time of each message in ns, in file order; gathered when first asked, then kept."""
+        if channel not in self._times:
+            rule = self.tracks[channel].time
+            if (made := self.made(channel)) is not None:
+                times = made.time
+            elif isinstance(rule, Word):
+                times = self.word(channel, rule)
+            else:
+                times = rule(self)
+            times.flags.writeable = False
+            self._times[channel] = times
+        return self._times[channel]
+
+    def sizes(self, channel: int) -> I64:
+        """int64[n]: payload bytes of each message."""
+        if (made := self.made(channel)) is not None:
+            return made.size
+        rule = self.tracks[channel].size
+        if isinstance(rule, Word):
+            return self.word(channel, rule)
+        return np.full(int(self.counts[channel]), rule, np.int64)
+
+    def rows_between(self, channel: int, start: int | None, end: int | None) -> slice | I64:
+        """Rows of *channel* with start <= time < end: a slice where they are consecutive, else row numbers."""
+        n = int(self.counts[channel])
+        if start is None and end is None:
+            return slice(0, n)
+        t = self.times(channel)
+        keep = np.flatnonzero((t >= (TIME_MIN if start is None else start)) & (t < (TIME_MAX if end is None else end)))
+        if len(keep) == 0:
+            return slice(0, 0)
+        if keep[-1] - keep[0] + 1 == len(keep):
+            return slice(int(keep[0]), int(keep[-1]) + 1)
+        return keep
+
+    def select(
+        self,
+        channels: Iterable[int] | None = None,
+        start: int | None = None,
+        end: int | None = None,
+        order: str = "time",
+        reverse: bool = False,
+    ) -> Selection:
+        """Messages of *channels* (None: all) with start <= time < end, by ``time`` (ties in file order) or ``file``."""
+        if order not in ("time", "file"):
+            raise ValueError(f"order is 'time' or 'file', not {order!r}")
+        parts = []
+        for c in range(len(self.tracks)) if channels is None else sorted(set(channels)):
+            rows = self.rows_between(c, start, end)
+            picked = (self.times(c)[rows], self.chunk_of(c)[rows], self.offsets(c)[rows], self.sizes(c)[rows])
+            parts.append((picked[0], np.full(len(picked[0]), c, np.int32), *picked[1:]))
+        time, channel, chunk, offset, size = (
+            np.concatenate([p[k] for p in parts]) if parts else np.zeros(0, np.int64) for k in range(5)
+        )
+        # The file itself counts as later than made records: definitions come before what they define.
+        by_file = np.lexsort((offset, np.where(chunk == FILE, TIME_MAX, chunk)))
+        at = by_file if order == "file" else by_file[np.argsort(time[by_file], kind="stable")]
+        if reverse:
+            at = at[::-1]
+        return Selection(
+            time[at], channel[at].astype(np.int32), chunk[at].astype(np.int32), offset[at], size[at]
+        )
+
+    @cached_property
+    def _all(self) -> Selection:
+        return self.select(order="file")
+
+    @property
+    def time(self) -> I64:
+        """int64[n]: ns, of all messages in file order."""
+        return self._all.time
+
+    @property
+    def channel(self) -> NDArray[np.int32]:
+        """int32[n]: channel number of all messages in file order."""
+        return self._all.channel
+
+    @property
+    def chunk(self) -> NDArray[np.int32]:
+        """int32[n]: chunk of all messages in file order."""
+        return self._all.chunk
+
+    @property
+    def offset(self) -> I64:
+        """int64[n]: payload start in its chunk, of all messages in file order."""
+        return self._all.offset
+
+    @property
+    def size(self) -> I64:
+        """int64[n]: payload bytes, of all messages in file order."""
+        return self._all.size
+
+    def __len__(self) -> int:
+        return int(self.counts.sum())

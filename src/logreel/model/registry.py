@@ -1,0 +1,95 @@
+"""Which formats there are, and which one a file has: by content, never by suffix alone."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import metadata
+from typing import Any
+
+from logreel.errors import UnknownFormatError, UnsupportedError
+from logreel.model.scan import Saved, Scan
+from logreel.model.source import Source
+
+GROUP = "logreel.formats"
+
+
+@dataclass(frozen=True)
+class Format:
+    """One log format: what a format's folder offers as ``FORMAT``.
+
+    name      short, lower case; also the value of ``Log.format``
+    title     what people call it
+    suffixes  usual file name endings, for naming outputs only
+    sniff     True if the content is of this format; looks at ``source.head`` first, never raises
+    scan      reads the structure; with *saved* restores an earlier scan of the same bytes, and returns None when
+              *saved* does not fit. Raises UnsupportedError for what it cannot do
+    writes    True when logreel.create can make such files
+    create    opens a Writer on a binary file
+    sample    bytes of a realistic log that the package makes itself
+    """
+
+    name: str
+    title: str
+    suffixes: tuple[str, ...]
+    sniff: Callable[[Source], bool]
+    scan: Callable[[Source, Saved | None], Scan | None]
+    versions: str = ""
+    create: Callable[..., Any] | None = None
+    sample: Callable[[], bytes] | None = None
+    extra: dict[str, Any] = field(default_factory=dict)
+
+
+@cache
+def _own() -> dict[str, Format]:
+    """The formats that come with logreel: every folder below ``logreel.formats``."""
+    package = importlib.import_module(GROUP)
+    found = {}
+    for module in pkgutil.iter_modules(package.__path__):
+        if module.ispkg:
+            fmt: Format = importlib.import_module(f"{GROUP}.{module.name}").FORMAT
+            found[fmt.name] = fmt
+    return found
+
+
+@cache
+def _foreign() -> dict[str, Format]:
+    """Formats of other packages, by entry point; looked up only when none of our own fits."""
+    found = {}
+    for point in metadata.entry_points(group=GROUP):
+        fmt = point.load()
+        if isinstance(fmt, Format) and fmt.name not in _own():
+            found[fmt.name] = fmt
+    return found
+
+
+def formats() -> dict[str, Format]:
+    """All formats by name, our own first."""
+    return {**_own(), **_foreign()}
+
+
+def _candidates() -> Iterator[Format]:
+    yield from _own().values()
+    yield from _foreign().values()
+
+
+def find_format(source: Source, name: str | None = None) -> Format:
+    """The format of *source*, or the one called *name*.
+
+    Raises UnknownFormatError where no format recognises the content, UnsupportedError for an unknown *name*.
+    """
+    if name is not None:
+        fmt = _own().get(name) or formats().get(name)
+        if fmt is None:
+            raise UnsupportedError(f"no format {name!r}; there are: {', '.join(formats())}", path=source.name)
+        return fmt
+    if source.size == 0:
+        raise UnknownFormatError("the file is empty", path=source.name)
+    for fmt in _candidates():
+        if fmt.sniff(source):
+            return fmt
+    begins = source.head[:8].hex(" ")
+    raise UnknownFormatError(f"not a log of a known format (it begins with {begins})", path=source.name)

@@ -1,0 +1,112 @@
+"""What a format's scan finds: everything that a Log is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from logreel.errors import Problem
+from logreel.model.index import MessageIndex
+from logreel.model.layout import Layout
+from logreel.model.schema import Schema
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelInfo:
+    """One channel as the format declares it; its number is its place in ``Scan.channels``.
+
+    layout  makes the Layout when first asked; raises DefinitionError where the definition cannot be used
+    """
+
+    topic: str
+    schema: Schema
+    layout: Callable[[], Layout]
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Attachment:
+    """A named piece of content that is not a message.
+
+    media_type  MIME type
+    read        gives the bytes
+    """
+
+    name: str
+    media_type: str
+    size: int
+    read: Callable[[], bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A parameter set to *value* at *time* (ns)."""
+
+    time: int
+    value: float | int | str
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter of the robot.
+
+    value     at the start of the log; None where the log only has later changes
+    changes   in the order logged
+    defaults  by kind, e.g. ``system``, ``setup``; absent kinds equal *value*
+    """
+
+    name: str
+    type: str
+    value: float | int | str | None
+    changes: tuple[Change, ...] = ()
+    defaults: Mapping[str, float | int | str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class TextLine:
+    """A line of text that somebody logged for people.
+
+    time    ns
+    level   syslog number 0 (emergency) … 7 (debug), or None
+    source  who said it, where the log tells
+    """
+
+    time: int
+    level: int | None
+    text: str
+    source: str = ""
+
+
+@dataclass(slots=True)
+class Scan:
+    """The result of reading a log's structure.
+
+    epoch       what time 0 means: ``unix``, ``boot`` or ``start``
+    start, end  ns of the first and the last moment of the log, robust against single absurd stamps; None if empty
+    utc_offset  ns to add to a time to get UTC since 1970, or None where the log does not tell; evaluated when asked
+    parameters, text  evaluated when asked
+    saved       named arrays and plain data from which the format can restore this scan without reading the log again
+    """
+
+    version: str
+    epoch: str
+    start: int | None
+    end: int | None
+    channels: list[ChannelInfo]
+    index: MessageIndex
+    problems: list[Problem]
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    attachments: Callable[[], list[Attachment]] = list
+    parameters: Callable[[], list[Parameter]] = list
+    text: Callable[[], list[TextLine]] | None = None
+    utc_offset: Callable[[], int | None] = lambda: None
+    saved: Saved | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """A scan in a form that a sidecar file can hold: plain JSON data, and arrays by name."""
+
+    plain: dict[str, Any]
+    arrays: Mapping[str, Any]

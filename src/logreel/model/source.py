@@ -1,0 +1,129 @@
+"""Where the bytes come from: one read-only buffer, whatever was handed in."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import io
+import mmap
+import os
+import stat
+import sys
+import tempfile
+from functools import cached_property
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from logreel.errors import LogError, UnsupportedError
+
+Readable = str | os.PathLike[str] | bytes | bytearray | memoryview | IO[bytes]
+
+#: How much of a stream is held in memory before it goes to a temporary file.
+SPOOL_BYTES = 16 << 20
+HEAD_BYTES = 4096
+
+
+class Source:
+    """The bytes of one log as a read-only buffer, with a name for messages to people.
+
+    name   the path as given, or ``<bytes>``, ``<stdin>`` …
+    path   absolute Path of a regular file, or None where there is none to put a sidecar beside
+    data   uint8[size], read only; mapped where the source is a file
+    """
+
+    def __init__(self, buffer: Any, name: str, path: Path | None = None, keep: Any = None) -> None:
+        self.name, self.path = name, path
+        self._keep = keep
+        data = np.frombuffer(buffer, np.uint8) if len(buffer) else np.zeros(0, np.uint8)
+        data.flags.writeable = False
+        self.data: NDArray[np.uint8] = data
+
+    @classmethod
+    def open(cls, what: Readable | Source) -> Source:
+        """A Source over *what*: a path, ``-`` for standard input, bytes, or a binary file object.
+
+        Streams that cannot be mapped are spooled to a temporary file. Raises LogError for a directory, OSError as
+        the system gives it for a missing or unreadable file.
+        """
+        if isinstance(what, Source):
+            return what
+        if isinstance(what, (bytes, bytearray, memoryview)):
+            return cls(bytes(what) if isinstance(what, bytearray) else what, "<bytes>")
+        if isinstance(what, (str, os.PathLike)):
+            text = os.fspath(what)
+            if text == "-":
+                return cls._stream(sys.stdin.buffer, "<stdin>")
+            if "://" in text:
+                raise UnsupportedError("remote logs cannot be opened yet: download the file first", path=text)
+            return cls._file(text)
+        if hasattr(what, "read"):
+            return cls._stream(what, str(getattr(what, "name", "<stream>")))
+        raise TypeError(f"expected a path, bytes or a binary file object, got {type(what).__name__}")
+
+    @classmethod
+    def _file(cls, text: str) -> Source:
+        fd = os.open(text, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+        try:
+            mode = os.fstat(fd).st_mode
+            if stat.S_ISDIR(mode):
+                raise IsADirectoryError(errno.EISDIR, "is a directory, not a log", text)
+            if not stat.S_ISREG(mode):
+                with os.fdopen(os.dup(fd), "rb") as stream:
+                    return cls._stream(stream, text)
+            return cls._mapped(fd, text, Path(text).absolute())
+        finally:
+            os.close(fd)
+
+    @classmethod
+    def _mapped(cls, fd: int, name: str, path: Path | None) -> Source:
+        # An empty file cannot be mapped.
+        size = os.fstat(fd).st_size
+        return cls(mmap.mmap(fd, 0, access=mmap.ACCESS_READ) if size else b"", name, path)
+
+    @classmethod
+    def _stream(cls, stream: IO[bytes], name: str) -> Source:
+        if isinstance(stream, io.TextIOBase):
+            raise TypeError(f"{name}: open the file in binary mode")
+        head = bytearray()
+        while len(head) <= SPOOL_BYTES:
+            piece = stream.read(1 << 20)
+            if not piece:
+                return cls(bytes(head), name)
+            head += piece
+        spool = tempfile.TemporaryFile(prefix="logreel-")  # noqa: SIM115 - lives as long as the mapping
+        spool.write(head)
+        while piece := stream.read(1 << 20):
+            spool.write(piece)
+        spool.flush()
+        source = cls._mapped(spool.fileno(), name, None)
+        source._keep = spool
+        return source
+
+    @property
+    def size(self) -> int:
+        """Bytes in all."""
+        return int(self.data.size)
+
+    @cached_property
+    def head(self) -> bytes:
+        """The first 4 KiB, read once for all formats that sniff."""
+        return self.data[:HEAD_BYTES].tobytes()
+
+    def read(self, offset: int, size: int) -> bytes:
+        """A copy of *size* bytes at *offset*; fewer at the end."""
+        return self.data[offset : offset + size].tobytes()
+
+    @cached_property
+    def identity(self) -> str:
+        """A key of this content: size, modification time in ns, and a digest of the first and last 64 KiB."""
+        span = 1 << 16
+        digest = hashlib.blake2b(self.data[:span].tobytes(), digest_size=12)
+        digest.update(self.data[max(0, self.size - span) :].tobytes())
+        try:
+            stamp = self.path.stat().st_mtime_ns if self.path else 0
+        except OSError as error:
+            raise LogError(f"the file went away: {error.strerror}", path=self.name) from error
+        return f"{self.size}-{stamp}-{digest.hexdigest()}"
