@@ -115,15 +115,16 @@ def walk(
 ):
     """Follow the chain from state[0]; collect data records of one block and note the others.
 
-    state    int64[4]   position, start of the block, data records collected in it, notes collected; updated in place
+    state    int64[5]   position, start of the block, data records collected in it, notes collected, start of the
+                        last record collected; updated in place
     end      int        where the part of the data ends that the chain may not cross
-    block    int        stop when the next record starts this many bytes or more after the start of the block
+    block    int        full when the next record starts this many bytes or more after the start of the block
     offset   uint32[c]  payload start of each data record, relative to the start of the block
     channel  uint32[c]  its channel
     note     int64[m]   position of every other accepted record
 
-    Returns why it stopped: 0 block full or end reached, 1 the next record is one to stop at, 2 the next record is
-    not acceptable, 3 its bytes end after *end*, 4 *offset* or *note* is full.
+    Returns why it stopped: 0 *end* reached, 1 the next record is one to stop at, 2 the next record is not acceptable,
+    3 its bytes end after *end*, 4 the block is full and the next record is acceptable.
     """
     b: u8p = cython.address(buf[0])
     ps: i64p = cython.address(spec[0])
@@ -139,6 +140,7 @@ def walk(
     base: cython.longlong = state[1]
     n: cython.longlong = state[2]
     m: cython.longlong = state[3]
+    last: cython.longlong = state[4]
     stop: cython.longlong = base + block
     skip: cython.longlong = spec[7]
     # The fast lane below serves well-formed data records whose whole header word lies inside the part.
@@ -156,15 +158,10 @@ def walk(
     w: cython.ulonglong
     k: i64p
     why: cython.int = 0
-    if stop > end:
-        stop = end
     with cython.nogil:
-        while pos < stop:
-            if n >= cap or m >= notecap:
-                why = 4
-                break
+        while pos < end:
             prefetch(b + pos + 2048)
-            if pos <= fast:
+            if pos <= fast and pos < stop and n < cap:
                 memcpy(cython.address(w), b + pos, 8)
                 key = cython.cast(cython.longlong, (w >> key_shift) & key_mask)
                 size = cython.cast(cython.longlong, (w >> size_shift) & size_mask)
@@ -175,24 +172,30 @@ def walk(
                         po[n] = cython.cast(cython.uint, pos + skip - base)
                         pc[n] = cython.cast(cython.uint, k[0])
                         n += 1
+                        last = pos
                         pos = nx
                         continue
             verdict = _judge(b, pos, end, ps, pt, pk, nkeys, cython.address(nx), cython.address(key))
+            if verdict < 0 or verdict == 3:
+                why = 1 if verdict == 3 else (3 if verdict == -2 else 2)
+                break
+            # Only now: whoever closes a block may rely on its last record being sound.
+            if pos >= stop or n >= cap or m >= notecap:
+                why = 4
+                break
             if verdict == 2:
                 pn[m] = pos
                 m += 1
-                pos = nx
-            elif verdict == 1:
+            else:
                 po[n] = cython.cast(cython.uint, pos + skip - base)
                 pc[n] = cython.cast(cython.uint, pk[4 * key])
                 n += 1
-                pos = nx
-            else:
-                why = 1 if verdict == 3 else (3 if verdict == -2 else 2)
-                break
+            last = pos
+            pos = nx
     state[0] = pos
     state[2] = n
     state[3] = m
+    state[4] = last
     return why
 
 

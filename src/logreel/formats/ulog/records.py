@@ -1,0 +1,148 @@
+"""The records of a ULog file: framing tables for the walker, and the parsing of each kind but data.
+
+Facts from the ULog file format page of the PX4 guide and from real logs; docs/formats/ulog.md tells which is which.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from dataclasses import dataclass
+
+import numpy as np
+
+from logreel.model.layout import SCALARS
+
+MAGIC = b"ULog\x01\x12\x35"
+FILE_HEADER = 16
+SYNC = bytes.fromhex("2f731320250cbb12")
+
+RECORD = struct.Struct("<HB")
+#: Bytes before a payload: size and kind; before the payload of a data message also its id.
+HEAD, DATA_HEAD = 3, 5
+
+#: ULog's basic types and what they are called in a Layout.
+BASIC = {
+    "int8_t": "int8",
+    "uint8_t": "uint8",
+    "bool": "bool",
+    "char": "char",
+    "int16_t": "int16",
+    "uint16_t": "uint16",
+    "int32_t": "int32",
+    "uint32_t": "uint32",
+    "float": "float32",
+    "int64_t": "int64",
+    "uint64_t": "uint64",
+    "double": "float64",
+}
+
+# The header as one little-endian word: u16 size, u8 kind, and for data u16 id.
+SPEC = np.array([HEAD, 0, 0xFFFF, HEAD, 16, 24, 0xFFFF, DATA_HEAD, DATA_HEAD], np.int64)
+
+#: Kinds that change what later bytes mean, or carry a key: each is parsed and judged before the walk goes on.
+PARSED = b"BFIMPQA"
+
+_DATA, _NOTE, _STOP = 1, 2, 3
+_KINDS = {
+    # action, least and greatest size, least and greatest first payload byte
+    "D": (_DATA, 2, 65535, 0, 255),
+    "L": (_NOTE, 9, 65535, 0x30, 0x37),
+    "C": (_NOTE, 11, 65535, 0x30, 0x37),
+    "S": (_NOTE, 8, 8, SYNC[0], SYNC[0]),
+    "O": (_NOTE, 2, 2, 0, 255),
+    "R": (_NOTE, 2, 2, 0, 255),
+    "A": (_STOP, 4, 65535, 0, 255),
+    "F": (_STOP, 5, 65535, 0x2D, 0x7A),
+    "I": (_STOP, 4, 65535, 3, 255),
+    "P": (_STOP, 4, 65535, 3, 255),
+    "M": (_STOP, 5, 65535, 0, 1),
+    "Q": (_STOP, 5, 65535, 1, 255),
+    "B": (_STOP, 40, 65535, 0, 255),
+}
+
+
+def kinds_table() -> np.ndarray:
+    """A fresh int64[256, 5] table of record kinds for the walker."""
+    table = np.zeros((256, 5), np.int64)
+    for letter, row in _KINDS.items():
+        table[ord(letter)] = row
+    return table
+
+
+def is_known(kind: int) -> bool:
+    """True for the letter of a kind that the format defines."""
+    return chr(kind) in _KINDS
+
+
+def allow_unknown(table: np.ndarray, kind: int) -> None:
+    """Let the walker step over records of a kind that the format does not define (yet)."""
+    table[kind] = (_NOTE, 0, 65535, 0, 255)
+
+
+class BadRecord(ValueError):
+    """The bytes of a record are not what its kind requires; the text says what is wrong."""
+
+
+def is_text(data: bytes) -> str:
+    """Text of a log, invalid UTF-8 replaced."""
+    return data.decode("utf-8", "replace")
+
+
+_NAME = re.compile(rb"[A-Za-z0-9_\-/]+\Z")
+_TYPED = re.compile(rb"([A-Za-z0-9_\-/]+)(?:\[(\d{1,9})\])? ([A-Za-z0-9_\-/ ]+)\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class KeyValue:
+    """An info, parameter or default: ``type name`` and the raw value. *head*: continued mark or default kinds."""
+
+    type: str
+    count: int | None
+    name: str
+    data: bytes
+    head: int = 0
+
+    def value(self) -> object:
+        """Text for char arrays, numbers or lists of numbers otherwise, raw bytes where the size does not fit."""
+        if self.type == "char" and self.count is not None:
+            return is_text(self.data)
+        scalar = BASIC.get(self.type)
+        if scalar is None:
+            return self.data
+        dtype = np.dtype(SCALARS[scalar][0])
+        if len(self.data) % dtype.itemsize or not self.data:
+            return self.data
+        numbers = np.frombuffer(self.data, dtype).tolist()
+        return numbers[0] if self.count is None and len(numbers) == 1 else numbers
+
+
+def parse_key(payload: bytes, has_head: bool, number: bool = False) -> KeyValue:
+    """The key and value of an ``I`` or ``P`` record, or with *has_head* of an ``M`` or ``Q``.
+
+    *number*: the value must be one int32_t or float, as parameters are. Raises BadRecord.
+    """
+    at = 1 if has_head else 0
+    length = payload[at] if len(payload) > at else 0
+    key = payload[at + 1 : at + 1 + length]
+    data = payload[at + 1 + length :]
+    m = _TYPED.match(key)
+    if m is None or len(key) != length:
+        raise BadRecord(f"not a key: {key[:40]!r}")
+    kind, count = m[1].decode(), int(m[2]) if m[2] else None
+    if number and (kind not in ("int32_t", "float") or count is not None or len(data) != 4):
+        raise BadRecord(f"a parameter is one int32_t or float, not {key[:40]!r} with {len(data)} bytes")
+    return KeyValue(kind, count, m[3].decode(), data, payload[0] if has_head else 0)
+
+
+def parse_subscription(payload: bytes) -> tuple[int, int, str]:
+    """The instance, the message id and the format name of an ``A`` record. Raises BadRecord."""
+    name = payload[3:]
+    if not _NAME.match(name):
+        raise BadRecord(f"not a message name: {name[:40]!r}")
+    return payload[0], payload[1] | payload[2] << 8, name.decode()
+
+
+def parse_flags(payload: bytes) -> tuple[bytes, bytes, tuple[int, int, int]]:
+    """The compatible and incompatible flags and the three appended offsets of a ``B`` record."""
+    return payload[:8], payload[8:16], struct.unpack_from("<3Q", payload, 16)

@@ -1,0 +1,416 @@
+"""From bytes to the block table: follow the records, judge what is not data, step over damage.
+
+The compiled walker runs from one record that must be understood before going on to the next one. Whatever it cannot
+accept comes back here, where the evidence decides: reading goes on at the next place where several consistent records
+follow each other, and the bytes up to there are reported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from logreel.errors import DefinitionError, Problem, UnsupportedError
+from logreel.formats.ulog import records
+from logreel.formats.ulog.definitions import Definitions, Stamp, parse_format
+from logreel.formats.ulog.records import DATA_HEAD, FILE_HEADER, HEAD, MAGIC, RECORD, SPEC, BadRecord
+from logreel.kernels import frames
+from logreel.model.collect import BAD, CUT, END, PARSE, BlockBuilder, chain_at
+from logreel.model.index import I64, Blocks
+from logreel.model.source import Source
+
+#: So many consistent records in a row are evidence enough to go on reading after damage.
+CHAIN = 6
+#: Topics that go back by more than this right after damage belong to another log (real jitter is below 2 s).
+BACKWARDS_US = 2_000_000
+#: More segments than this are kept together in the last one.
+MAX_SEGMENTS = 16
+
+_UNDECLARED, _NOTED = -1, -2
+
+
+@dataclass(slots=True)
+class Topic:
+    """One subscribed topic instance of one segment; several message ids may feed it.
+
+    stamp  where its timestamp lies; None where the format has none that can be used
+    raw    True if the format is missing or unusable: messages of any size, kept as bytes
+    """
+
+    name: str
+    instance: int
+    segment: int
+    definitions: Definitions
+    stamp: Stamp | None
+    raw: bool
+
+    @property
+    def channel_name(self) -> str:
+        """Instance 0 bare, others in brackets; topics of later segments of a damaged file are marked by ``@``."""
+        suffix = f"[{self.instance}]" if self.instance else ""
+        return self.name + suffix + (f"@{self.segment}" if self.segment > 1 else "")
+
+
+@dataclass(slots=True)
+class Walk:
+    """What the walk found.
+
+    parsed       file positions of the records that carry definitions or keys
+    notes        int64 file positions of all other non-data records
+    segments     file position where each segment starts
+    segment_us   start time in the file header in force for each segment
+    appended     offsets at which appended parts begin
+    """
+
+    version: int
+    compatible: bytes
+    topics: list[Topic]
+    blocks: Blocks
+    parsed: list[int]
+    notes: I64
+    segments: list[int]
+    segment_us: list[int]
+    appended: list[int]
+    problems: list[Problem] = field(default_factory=list)
+
+
+class Walker:
+    """Walks one file; ``run`` gives the Walk."""
+
+    def __init__(self, source: Source) -> None:
+        self.source, self.data = source, source.data
+        self.definitions = Definitions()
+        self.problems: list[Problem] = []
+        self.topics: list[Topic] = []
+        self.parsed: list[int] = []
+        self.segments = [0]
+        self.segment_us = [int.from_bytes(source.read(8, 8), "little")]
+        self.compatible = bytes(8)
+        self._view = memoryview(source.data)
+        self._kinds = records.kinds_table()
+        self._keys = np.full((1, 4), _UNDECLARED, np.int64)
+        self._ids: dict[int, int] = {}
+        self._numbers: dict[tuple[str, int, int], int] = {}
+        self._strays: set[int] = set()
+        self._blocks = BlockBuilder(self.data, SPEC, (DATA_HEAD, HEAD))
+        self._part_start = 0
+        self._handlers: dict[int, Callable[[int, bytes], None]] = {
+            ord("A"): self._subscription,
+            ord("F"): self._format,
+            ord("B"): self._late_flags,
+            ord("I"): lambda at, p: self._key(at, p, False),
+            ord("P"): lambda at, p: self._key(at, p, False, True),
+            ord("M"): lambda at, p: self._key(at, p, True),
+            ord("Q"): lambda at, p: self._key(at, p, True, True),
+        }
+
+    def run(self) -> Walk:
+        """Read the whole file. Raises UnsupportedError for incompatible flags that we do not know."""
+        pos, appended = self._flags()
+        for end in [*appended, self.source.size]:
+            self._part(pos, end)
+            pos = end
+        blocks, notes = self._blocks.finish(len(self.topics))
+        return Walk(
+            int(self.data[7]),
+            self.compatible,
+            self.topics,
+            blocks,
+            self.parsed,
+            self._report_strays(notes),
+            self.segments,
+            self.segment_us,
+            appended,
+            self.problems,
+        )
+
+    def _header(self, pos: int) -> tuple[int, int]:
+        """Size and kind of the record at *pos*."""
+        return RECORD.unpack_from(self._view, pos)  # type: ignore[return-value]
+
+    def _id(self, pos: int) -> int:
+        return int(self._view[pos + 3]) | int(self._view[pos + 4]) << 8
+
+    # ------------------------------------------------------------------------------------- flags and parts
+
+    def _flags(self) -> tuple[int, list[int]]:
+        """Where the records begin, and the sound ones of the offsets where appended parts begin."""
+        head = self.source.read(FILE_HEADER, HEAD + 40)
+        size = int.from_bytes(head[:2], "little")
+        if len(head) < HEAD + 40 or head[2:3] != b"B" or size < 40:
+            return FILE_HEADER, []
+        self.compatible, incompatible, offsets = records.parse_flags(head[HEAD:])
+        if incompatible[0] & ~1 or any(incompatible[1:]):
+            raise UnsupportedError(
+                f"the log requires a feature that is not known (incompatible flags {incompatible.hex(' ')})",
+                path=self.source.name,
+                offset=FILE_HEADER + HEAD + 8,
+            )
+        sound: list[int] = []
+        least = self._end_of_definitions(FILE_HEADER + HEAD + size)
+        for i, offset in enumerate(offsets):
+            if offset and max(least, sound[-1] if sound else 0) < offset <= self.source.size:
+                sound.append(offset)
+            elif offset:
+                text = f"appended offset {offset} does not point into the data of this file; not used"
+                self._problem("offset", FILE_HEADER + HEAD + 16 + 8 * i, 8, False, text)
+        return FILE_HEADER + HEAD + size, sound
+
+    def _end_of_definitions(self, pos: int) -> int:
+        while pos + HEAD <= self.source.size and self._view[pos + 2] in b"FIMPQ":
+            pos += HEAD + self._header(pos)[0]
+        return pos
+
+    def _part(self, pos: int, end: int) -> None:
+        """Walk from *pos* to *end*, where framing stops whatever the records say."""
+        self._part_start = pos
+        while True:
+            why, pos = self._blocks.walk(pos, end, self._kinds, self._keys)
+            if why == END:
+                return
+            pos = self._parse(pos, end) if why == PARSE else self._recover(pos, end, why)
+
+    def _parse(self, pos: int, end: int) -> int:
+        size, kind = self._header(pos)
+        try:
+            self._handlers[kind](pos, self.source.read(pos + HEAD, size))
+        except BadRecord as error:
+            return self._recover(pos, end, BAD, str(error))
+        self.parsed.append(pos)
+        self._blocks.last = pos
+        return pos + HEAD + size
+
+    # -------------------------------------------------------------------------------- records with meaning
+
+    def _format(self, pos: int, payload: bytes) -> None:
+        text = parse_format(payload)
+        if not self.definitions.add(text):
+            self._problem("definition", pos, 0, False, f"format {text.name} is defined again, differently; ignored")
+
+    def _late_flags(self, pos: int, payload: bytes) -> None:
+        self._problem("flags", pos, 0, False, "a flag bits record that is not the first record: ignored")
+
+    def _key(self, pos: int, payload: bytes, has_head: bool, number: bool = False) -> None:
+        key = records.parse_key(payload, has_head, number)
+        # A text states its length twice. Where the two differ, what follows must prove the record's size.
+        unsure = key.type == "char" and key.count is not None and key.count != len(key.data)
+        after = pos + HEAD + len(payload)
+        if unsure and after < self.source.size and not self._chain(after, self.source.size):
+            raise BadRecord(f"{key.name}: {len(key.data)} bytes of text where {key.count} are stated")
+
+    def _subscription(self, pos: int, payload: bytes) -> None:
+        instance, number, name = records.parse_subscription(payload)
+        known = self._ids.get(number)
+        if known is not None:
+            topic = self.topics[known]
+            if (topic.name, topic.instance) == (name, instance):
+                return
+            if self._blocks.last_payload(known) is None:
+                text = f"message id {number} is given to {name} although {topic.name} has it; ignored"
+                self._problem("definition", pos, 0, False, text)
+                return
+            self._new_segment(pos, f"message id {number} changes from {topic.name} to {name}")
+        self._ids[number] = self._declare(pos, name, instance)
+        self._set_key(number)
+
+    def _declare(self, pos: int, name: str, instance: int) -> int:
+        """The channel number of a topic instance in the current segment."""
+        key = (name, instance, len(self.segments))
+        if key not in self._numbers:
+            stamp, raw = None, False
+            try:
+                self.definitions.extent(name)
+                stamp = self.definitions.stamp(name)
+            except DefinitionError as error:
+                raw = True
+                self._problem("definition", pos, 0, False, f"{error.text}; messages of {name} are kept as raw bytes")
+            self._numbers[key] = len(self.topics)
+            self.topics.append(Topic(name, instance, len(self.segments), self.definitions, stamp, raw))
+            self._blocks.declare(len(self.topics))
+        return self._numbers[key]
+
+    def _room(self, number: int) -> None:
+        if number >= len(self._keys):
+            grown = np.full((max(number + 1, 2 * len(self._keys)), 4), _UNDECLARED, np.int64)
+            grown[: len(self._keys)] = self._keys
+            self._keys = grown
+
+    def _set_key(self, number: int) -> None:
+        self._room(number)
+        channel = self._ids[number]
+        topic = self.topics[channel]
+        if topic.raw:
+            self._keys[number] = channel, 2, 65535, 0
+        else:
+            extent = topic.definitions.extent(topic.name)
+            self._keys[number] = channel, 2 + extent.size - extent.tail, 2 + extent.size, 0
+
+    # ---------------------------------------------------------------------------------------------- damage
+
+    def _problem(self, code: str, offset: int, size: int, lost: bool, text: str) -> None:
+        self.problems.append(Problem(code, offset, size, lost, text))
+
+    def _chain(self, pos: int, end: int) -> bool:
+        return chain_at(self.data, pos, end, CHAIN, SPEC, self._kinds, self._keys)
+
+    def _search(self, pos: int, last: int, end: int) -> int:
+        return frames.resync(self.data, pos, end, CHAIN, SPEC, self._kinds, self._keys, last)
+
+    def _recover(self, pos: int, end: int, why: int, reason: str = "") -> int:
+        """Decide about the record at *pos* that cannot be accepted: where reading goes on, at most *end*."""
+        if why == BAD and not reason and self._tolerate(pos, end):
+            return pos
+        # The damage may have begun in the size of the record before: sound records inside it convict it.
+        before = self._blocks.last if self._blocks.last >= self._part_start else pos
+        found = self._search(before + 1, pos - 1, end)
+        if found >= 0:
+            self._blocks.drop_last()
+            pos = before
+        else:
+            found = self._search(pos + 1, end, end)
+        stop = found if found >= 0 else end
+        if before < pos and not self.data[before + HEAD : stop].any() and self._view[before + 2] == ord("D"):
+            # A message of nothing but zeros in front of zeros is part of the zero fill.
+            self._blocks.drop_last()
+            pos = before
+        glued = self.source.read(pos, stop - pos).find(MAGIC)
+        if glued >= 0 and pos + glued + FILE_HEADER <= end:
+            return self._second_file(pos, pos + glued)
+        if found < 0 and why == CUT and not reason:
+            self._cut(pos, end)
+        else:
+            self._lost(pos, stop, reason)
+        if found >= 0 and self._goes_back(found, end):
+            self._new_segment(found, "the times of its topics go back")
+        self._blocks.last = self._part_start - 1
+        return stop
+
+    def _tolerate(self, pos: int, end: int) -> bool:
+        """Let records pass from now on that are well framed but not understood, if the ones between are sound.
+
+        Such are messages of ids that no subscription declares (it was lost), and kinds of a later format version.
+        """
+        ids: list[int] = []
+        kinds: list[int] = []
+        at = pos
+        while at >= 0 and len(ids) + len(kinds) < 8:
+            size, kind = self._header(at)
+            if kind == ord("D") and size >= 2 and at + DATA_HEAD <= end and not self._has_rows(self._id(at)):
+                ids.append(self._id(at))
+                self._room(ids[-1])
+                self._keys[ids[-1]] = _NOTED, 0, 0, 0
+            elif kind and not records.is_known(kind):
+                kinds.append(kind)
+                records.allow_unknown(self._kinds, kind)
+            else:
+                break
+            if at + HEAD + size == end or self._chain(pos, end):
+                self._strays.update(ids)
+                for k in kinds:
+                    self._problem("unknown", pos, 0, False, f"records of unknown kind {chr(k)!r}: skipped by size")
+                return True
+            at = self._next_refused(at + HEAD + size, end)
+        for number in ids:
+            self._keys[number] = _UNDECLARED
+            if number in self._ids:
+                self._set_key(number)
+        for k in kinds:
+            self._kinds[k] = 0
+        return False
+
+    def _has_rows(self, number: int) -> bool:
+        channel = self._ids.get(number)
+        return channel is not None and self._blocks.last_payload(channel) is not None
+
+    def _next_refused(self, pos: int, end: int) -> int:
+        """The next record from *pos* on that a kind or id refuses, or -1 if there is none soon."""
+        for _ in range(CHAIN):
+            if pos + DATA_HEAD > end:
+                return -1
+            size, kind = self._header(pos)
+            if kind == ord("D") and (self._id(pos) >= len(self._keys) or self._keys[self._id(pos), 0] == _UNDECLARED):
+                return pos
+            if self._kinds[kind, 0] == 0:
+                return pos
+            pos += HEAD + size
+        return -1
+
+    def _report_strays(self, notes: I64) -> I64:
+        """Count the data records that were noted, not indexed; gives the other notes."""
+        if not self._strays:
+            return notes
+        is_data = self.data[notes + 2] == ord("D")
+        stray = notes[is_data]
+        number = self.data[stray + 3] | self.data[stray + 4].astype(np.int64) << 8
+        size = (self.data[stray] | self.data[stray + 1].astype(np.int64) << 8) + HEAD
+        for n in np.unique(number).tolist():
+            of_n = number == n
+            text = f"{of_n.sum()} messages with id {n}, which no usable subscription declares"
+            self._problem("undeclared", int(stray[of_n][0]), int(size[of_n].sum()), True, text)
+        return notes[~is_data]
+
+    def _cut(self, pos: int, end: int) -> None:
+        left = end - pos
+        where = "the file ends" if end == self.source.size else "the part before appended data ends"
+        if left >= HEAD:
+            size, kind = self._header(pos)
+            text = f"{where} inside a record: {chr(kind)!r} needs {HEAD + size} bytes, {left} are there"
+        else:
+            text = f"{where} inside the header of a record"
+        self._problem("truncated", pos, left, True, text)
+
+    def _lost(self, pos: int, stop: int, reason: str) -> None:
+        if not self.data[min(pos + HEAD, stop) : stop].any():
+            self._problem("zeros", pos, stop - pos, True, f"{stop - pos} bytes of zeros where records should be")
+        else:
+            why = f" ({reason})" if reason else ""
+            self._problem("garbage", pos, stop - pos, True, f"{stop - pos} bytes that are no sound record{why}")
+
+    # -------------------------------------------------------------------------------------------- segments
+
+    def _goes_back(self, pos: int, end: int) -> bool:
+        """True if the topics found from *pos* on continue with times well before those read so far."""
+        steps: dict[int, int] = {}
+        for _ in range(64):
+            if len(steps) == 8 or pos + DATA_HEAD > end:
+                break
+            size, kind = self._header(pos)
+            channel = self._ids.get(self._id(pos))
+            if kind == ord("D") and channel is not None and channel not in steps:
+                before = self._blocks.last_payload(channel)
+                stamp = self.topics[channel].stamp
+                if stamp is not None and stamp.width == 8 and before is not None:
+                    new, old = (self._stamp_at(at, stamp) for at in (pos + DATA_HEAD, before))
+                    if new:
+                        steps[channel] = new - old
+            pos += HEAD + size
+        return bool(steps) and float(np.median(list(steps.values()))) < -BACKWARDS_US
+
+    def _stamp_at(self, payload: int, stamp: Stamp) -> int:
+        return int.from_bytes(self.source.read(payload + stamp.offset, stamp.width), "little")
+
+    def _new_segment(self, pos: int, reason: str) -> None:
+        """From *pos* on the file holds another log: its messages go to channels of their own."""
+        if len(self.segments) >= MAX_SEGMENTS:
+            return
+        self.segments.append(pos)
+        self.segment_us.append(self.segment_us[-1])
+        text = f"another log begins here: {reason}; its channels carry the suffix @{len(self.segments)}"
+        self._problem("segment", pos, 0, False, text)
+        for number, old in list(self._ids.items()):
+            self._ids[number] = self._declare(pos, self.topics[old].name, self.topics[old].instance)
+            self._set_key(number)
+
+    def _second_file(self, pos: int, start: int) -> int:
+        """A whole log glued on: its own header, definitions and subscriptions hold from *start* on."""
+        if start > pos:
+            self._lost(pos, start, "")
+        self._ids.clear()
+        self._keys[:] = _UNDECLARED
+        self._new_segment(start, "a second file header")
+        self.definitions = Definitions()
+        self.segment_us[-1] = int.from_bytes(self.source.read(start + 8, 8), "little")
+        self._blocks.last = self._part_start - 1
+        return start + FILE_HEADER

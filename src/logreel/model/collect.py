@@ -1,0 +1,137 @@
+"""Build the block table of a log while walking its records."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from logreel.kernels import frames
+from logreel.model.chunks import FILE
+from logreel.model.index import I64, Blocks
+
+#: Bytes of a block: small enough that a block stays in the second-level cache while columns are filled from it.
+BLOCK = 512 << 10
+
+END, PARSE, BAD, CUT, _FULL = range(5)
+
+
+class BlockBuilder:
+    """Collects the records of one buffer, block by block, with the compiled walker.
+
+    spec       int64[9], see kernels/frames.py
+    least      least bytes of a data record, and of any record
+    last       start of the last record collected, -1 before the first
+    """
+
+    def __init__(self, data: NDArray[np.uint8], spec: I64, least: tuple[int, int]) -> None:
+        self._data, self._spec, self._least = data, spec, least
+        self._block = BLOCK
+        self._channels = 0
+        self._state = np.array([0, -1, 0, 0, -1], np.int64)
+        self._base: list[int] = []
+        self._start = np.zeros((64, 1), np.int64)
+        self._entry = np.empty(0, np.uint32)
+        self._used = 0
+        self._notes: list[I64] = []
+        self._scratch()
+
+    def _scratch(self) -> None:
+        n, self._scratch_block = self._block // self._least[0] + 2, self._block
+        self._offset, self._channel = np.empty(n, np.uint32), np.empty(n, np.uint32)
+        self._note = np.empty(self._block // self._least[1] + 2, np.int64)
+
+    @property
+    def last(self) -> int:
+        """Start of the last record collected, or -1."""
+        return int(self._state[4])
+
+    @last.setter
+    def last(self, pos: int) -> None:
+        self._state[4] = pos
+
+    def declare(self, channels: int) -> None:
+        """Make room for channel numbers below *channels*; rows of the table double, so this may be called often."""
+        if channels < self._start.shape[1]:
+            return
+        wide = max(channels + 1, 2 * self._start.shape[1])
+        grown = np.empty((len(self._start), wide), np.int64)
+        grown[:, : self._start.shape[1]] = self._start
+        grown[:, self._start.shape[1] :] = self._start[:, -1:]
+        self._start = grown
+        # Keeps the table below a 128th of the data however many channels there are.
+        self._block = max(BLOCK, 1024 * wide)
+
+    def walk(self, pos: int, end: int, tags: I64, keys: I64) -> tuple[int, int]:
+        """Collect from *pos* until something needs a decision: (END, PARSE, BAD or CUT, position)."""
+        state = self._state
+        while True:
+            if state[1] < 0 or pos - int(state[1]) >= self._block:
+                self._close(pos)
+            state[0] = pos
+            why = frames.walk(
+                self._data, state, end, self._block, self._spec, tags, keys, self._offset, self._channel, self._note
+            )
+            pos = int(state[0])
+            if why != _FULL:
+                return why, pos
+            self._close(pos)
+
+    def _close(self, pos: int) -> None:
+        """End the block and begin the next one at *pos*."""
+        n, m = int(self._state[2]), int(self._state[3])
+        if n:
+            row = len(self._base)
+            if row == len(self._start):
+                self._start = np.concatenate([self._start, np.empty_like(self._start)])
+            if self._used + n > len(self._entry):
+                self._grow(n, pos)
+            self._used = frames.group(self._offset, self._channel, n, self._start[row], self._entry, self._used)
+            self._base.append(int(self._state[1]))
+        if m:
+            self._notes.append(self._note[:m].copy())
+        self._state[1:4] = pos, 0, 0
+        if self._scratch_block != self._block:
+            self._scratch()
+
+    def _grow(self, n: int, pos: int) -> None:
+        # Guess from what the data so far held; pages of a generous guess that are never touched cost nothing.
+        guess = int((self._used + n) * 1.15 * len(self._data) / max(pos, 1)) + 4096
+        grown = np.empty(max(guess, self._used + n), np.uint32)
+        grown[: self._used] = self._entry[: self._used]
+        self._entry = grown
+
+    def drop_last(self) -> None:
+        """Forget the last record collected: what followed proved that its size was wrong."""
+        base, n, m = (int(x) for x in self._state[1:4])
+        if m and self._note[m - 1] == self.last:
+            self._state[3] -= 1
+        elif n and base + int(self._offset[n - 1]) - int(self._spec[7]) == self.last:
+            self._state[2] -= 1
+
+    def last_payload(self, channel: int) -> int | None:
+        """File position of the latest payload of *channel* so far."""
+        base, n = int(self._state[1]), int(self._state[2])
+        here = np.flatnonzero(self._channel[:n] == channel)
+        if len(here):
+            return base + int(self._offset[here[-1]])
+        for row in range(len(self._base) - 1, -1, -1):
+            if self._start[row, channel + 1] > self._start[row, channel]:
+                return self._base[row] + int(self._entry[self._start[row, channel + 1] - 1])
+        return None
+
+    def finish(self, channels: int) -> tuple[Blocks, I64]:
+        """The block table over *channels* channels, and int64 positions of all notes."""
+        self._close(int(self._state[0]))
+        rows = len(self._base)
+        blocks = Blocks(
+            np.array(self._base, np.int64),
+            np.full(rows, FILE, np.int32),
+            np.ascontiguousarray(self._start[:rows, : channels + 1]),
+            self._entry[: self._used],
+        )
+        return blocks, np.concatenate(self._notes) if self._notes else np.zeros(0, np.int64)
+
+
+def chain_at(data: NDArray[np.uint8], pos: int, end: int, need: int, spec: I64, tags: I64, keys: I64) -> bool:
+    """True if a convincing chain of records starts exactly at *pos*."""
+    return 0 <= pos < end and frames.resync(data, pos, end, need, spec, tags, keys, pos) == pos
