@@ -157,23 +157,37 @@ class MessageIndex:
 
     def word(self, channel: int, word: Word) -> I64:
         """int64[n]: the value of *word* for each message; values beyond int64 are held at its maximum."""
-        out = np.empty(int(self.counts[channel]), np.int64)
-        field = np.array([[word.offset, word.width, 0, 8, word.mul]], np.int64)
-        n = 0
-        for chunk, rows in self.by_chunk(channel):
-            field[0, 2] = out.ctypes.data + 8 * n
-            columns.gather_at(self.chunks[chunk], rows, field)
-            n += len(rows)
-        if word.add:
-            out += word.add
-        return out
+        parts = [self.stamps(chunk, rows, word) for chunk, rows in self.by_chunk(channel)]
+        if len(parts) == 1:
+            return parts[0]
+        return np.concatenate(parts) if parts else np.zeros(0, np.int64)
+
+    def stamps(self, chunk: int, offset: I64, word: Word) -> I64:
+        """int64[n]: the value of *word* at payload starts *offset* of *chunk*."""
+        out = np.empty(len(offset), np.int64)
+        if len(offset):
+            field = np.array([[word.offset, word.width, out.ctypes.data, 8, word.mul]], np.int64)
+            columns.gather_at(self.chunks[chunk], np.ascontiguousarray(offset, np.int64), field)
+        return out + word.add if word.add else out
+
+    def stamps_at(self, channel: int, word: Word, rows: Iterable[int]) -> list[int]:
+        """The value of *word* for a few rows of a channel in the file, without gathering the others."""
+        b = self.blocks
+        ends = np.cumsum(b.start[:, channel + 1] - b.start[:, channel])
+        found = []
+        for row in rows:
+            i = int(np.searchsorted(ends, row, side="right"))
+            run = b.entry[b.start[i, channel] : b.start[i, channel + 1]]
+            at = int(b.base[i]) + int(run[row - (int(ends[i - 1]) if i else 0)])
+            found.append(int(self.stamps(int(b.chunk[i]), np.array([at], np.int64), word)[0]))
+        return found
 
     def by_chunk(self, channel: int) -> Iterator[tuple[int, I64]]:
         """Stretches of consecutive messages in one chunk: chunk, int64 payload starts."""
         if not self.counts[channel]:
             return
         offset, chunk = self.offsets(channel), self.chunk_of(channel)
-        cuts = np.flatnonzero(np.diff(chunk)) + 1
+        cuts = (np.flatnonzero(np.diff(chunk)) + 1).tolist()
         for lo, hi in zip([0, *cuts], [*cuts, len(offset)], strict=True):
             yield int(chunk[lo]), offset[lo:hi]
 

@@ -1,0 +1,130 @@
+"""The times of a ULog: robust bounds, short timestamps unwrapped, and moments for records that carry none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from logreel.formats.ulog.definitions import Stamp
+from logreel.model.index import I64, TIME_MAX, MessageIndex, Word
+
+NS_PER_US = 1000
+#: Two topics end within this of each other in a sound log; a lone later stamp is not the end of the log.
+SUPPORT_NS = 60 * 10**9
+#: A header time at or after this is a wall clock: 2001-09-09 in microseconds since 1970.
+UNIX_US = 10**15
+
+
+def word_of(stamp: Stamp) -> Word:
+    """The timestamp of a message as a Word in ns."""
+    return Word(stamp.offset, stamp.width, stamp.unit * NS_PER_US)
+
+
+def bounds(index: MessageIndex, channels: Sequence[int], header_us: int) -> tuple[int | None, int | None]:
+    """First and last moment in ns, robust against single absurd stamps; None for a log without data.
+
+    Looks at the first and the last two messages of each channel only. Zero stamps count as no stamp, and a last stamp
+    counts only if another one lies near it. The header's start time holds where the data does not contradict it.
+    """
+    ends, firsts = [], []
+    for c in channels:
+        rule, n = index.tracks[c].time, int(index.counts[c])
+        if not n or not isinstance(rule, Word):
+            continue
+        edge = index.stamps_at(c, rule, [0, max(0, n - 2), n - 1])
+        ends += [t for t in edge[1:] if t] if n > 1 else [t for t in edge[:1] if t]
+        if edge[0]:
+            firsts.append(edge[0])
+    if not ends:
+        return (header_us * NS_PER_US, header_us * NS_PER_US) if 0 < header_us < TIME_MAX // NS_PER_US else (None, None)
+    ends.sort()
+    while len(ends) > 1 and ends[-1] - ends[-2] > SUPPORT_NS:
+        ends.pop()
+    end = ends[-1]
+    start = header_us * NS_PER_US
+    if not 0 < start <= end:
+        sane = [t for t in firsts if t <= end] or [end]
+        start = min(sane)
+    return start, end
+
+
+class Neighbours:
+    """Moments for records without a time of their own: the latest data time before them.
+
+    Works block by block over the records asked for, so that nothing is gathered for blocks without any. Times after
+    the end of the log are absurd stamps and do not count.
+    """
+
+    def __init__(self, index: MessageIndex, channels: Sequence[int], start: int | None, end: int | None) -> None:
+        self._index, self._start = index, start or 0
+        self._end = TIME_MAX if end is None else end
+        self._timed = [c for c in channels if isinstance(index.tracks[c].time, Word)]
+
+    def before(self, positions: I64) -> I64:
+        """int64[n] ns: for each file position the largest data time before it, the start of the log if none."""
+        out = np.full(len(positions), self._start, np.int64)
+        base = self._index.blocks.base
+        order = np.argsort(positions, kind="stable")
+        block = np.searchsorted(base, positions, side="right") - 1
+        cache: dict[int, tuple[I64, I64]] = {}
+        for i in order.tolist():
+            b = int(block[i])
+            for k in (b - 1, b):
+                if k < 0:
+                    continue
+                if k not in cache:
+                    cache = {j: v for j, v in cache.items() if j >= b - 1}
+                    cache[k] = self._running(k)
+                at, top = cache[k]
+                n = int(np.searchsorted(at, positions[i]))
+                if n:
+                    out[i] = max(out[i], top[n - 1])
+        return out
+
+    def _running(self, block: int) -> tuple[I64, I64]:
+        """File positions of the block's messages in file order, and the largest time up to each."""
+        blocks, parts = self._index.blocks, []
+        for c in self._timed:
+            entry = blocks.entry[blocks.start[block, c] : blocks.start[block, c + 1]]
+            if len(entry):
+                at = entry + blocks.base[block]
+                parts.append((at, self._index.stamps(int(blocks.chunk[block]), at, self._index.tracks[c].time)))
+        if not parts:
+            return np.zeros(0, np.int64), np.zeros(0, np.int64)
+        at, time = (np.concatenate([p[k] for p in parts]) for k in (0, 1))
+        order = np.argsort(at)
+        time = np.where(time <= self._end, time, 0)[order]
+        return at[order], np.maximum.accumulate(time)
+
+
+def unwrapped(
+    channel: int, stamp: Stamp, start_ns: int, neighbours: Neighbours, others: bool
+) -> Callable[[MessageIndex], I64]:
+    """A rule for the times of a channel whose timestamps are shorter than 64 bits.
+
+    Each value is the earliest moment with the stored residue that is not before the message's predecessor; where
+    another clock of the log shows that more time has passed, whole periods are added.
+    """
+    unit = stamp.unit * NS_PER_US
+    period = unit << (8 * stamp.width)
+
+    def times(index: MessageIndex) -> I64:
+        raw = index.word(channel, Word(stamp.offset, stamp.width, unit))
+        clock = neighbours.before(index.offsets(channel)) if others else np.full(len(raw), start_ns, np.int64)
+        out = np.empty(len(raw), np.int64)
+        last = start_ns
+        for i, (residue, now) in enumerate(zip(raw.tolist(), clock.tolist(), strict=True)):
+            time = last + (residue - last) % period
+            if now > time:
+                time += (now - time) // period * period
+            out[i] = last = time
+        return out
+
+    return times
+
+
+def spread(values: NDArray[np.int64] | Sequence[int]) -> I64:
+    """*values* as a contiguous int64 array."""
+    return np.ascontiguousarray(values, np.int64)
