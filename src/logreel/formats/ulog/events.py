@@ -18,7 +18,7 @@ import numpy as np
 
 from logreel.errors import DefinitionError
 
-#: Real definitions are about 100 kB; hostile JSON costs Python some 20 times its size, so the bound is tight.
+#: Real definitions are about 100 kB; hostile JSON costs Python up to 30 times its size in memory.
 MAX_JSON = 8 << 20
 #: No text of a definition, and no sentence made from it, is longer; real ones stay below 400 characters.
 MAX_TEXT = 16384
