@@ -1,0 +1,65 @@
+# A fresh machine needs python >= 3.11, gcc, make and a package index; the first target run does the rest.
+PYTHON      ?= python3
+PYTEST_ARGS ?= -n auto
+LOGREEL_FUZZ ?= 20000
+
+VENV := .venv
+BIN  := $(VENV)/bin
+
+# What the compiled kernels and the metadata of an editable install depend on; plain Python sources are seen at once.
+BUILD_INPUTS := pyproject.toml setup.py $(wildcard src/logreel/kernels/*.py src/logreel/kernels/*.pxd)
+
+# An older build would pass for current: setuptools compares the C file with the extension, not setup.py's flags.
+DROP_KERNELS = rm -rf build src/logreel/kernels/*.so
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint bench fuzz docs build clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+
+demo: $(VENV)/.run ## guided run on a bundled log
+	$(BIN)/logreel demo
+
+test: lint ## style, types and the whole test suite
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+lint: $(VENV)/.test ## style and types only
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(VENV)/.test ## every workload side by side with its peers
+	@set -e; for script in bench/*.py; do \
+	    if [ -e "$$script" ]; then echo "== $$script"; $(BIN)/python "$$script"; fi; \
+	done
+
+fuzz: $(VENV)/.test ## long damage run; LOGREEL_FUZZ=N sets the number of cases
+	LOGREEL_FUZZ=$(LOGREEL_FUZZ) $(BIN)/python -m pytest $(PYTEST_ARGS) tests/damage
+
+docs: $(VENV)/.test ## run every example of README.md and docs/
+	$(BIN)/python -m pytest $(PYTEST_ARGS) tests/test_docs.py
+
+build: $(VENV)/.venv ## a wheel in dist/
+	$(BIN)/python -m pip wheel --no-deps --wheel-dir dist .
+
+clean: ## back to a fresh checkout
+	$(DROP_KERNELS)
+	rm -rf $(VENV) dist demo-output .pytest_cache .hypothesis .mypy_cache .ruff_cache src/*.egg-info
+	find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+
+$(VENV)/.venv:
+	@$(PYTHON) -c 'import sys; v = sys.version_info; v >= (3, 11) or sys.exit("logreel needs Python 3.11 or newer, this is %d.%d: make PYTHON=/path/to/python3.11" % v[:2])'
+	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(VENV)/.run: $(VENV)/.venv $(BUILD_INPUTS)
+	$(DROP_KERNELS)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	@touch $@
+
+# The test install contains the plain one, so its stamp serves both.
+$(VENV)/.test: $(VENV)/.venv $(BUILD_INPUTS)
+	$(DROP_KERNELS)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[test]"
+	@touch $(VENV)/.run $@

@@ -1,0 +1,343 @@
+"""PX4 events as sentences, with the definitions that a log carries in the info message ``metadata_events``.
+
+Sources: mavlink/libevents README (text format, groups, serialisation), PX4 guide "Events Interface" (log
+levels, the TAB that marks a string sent as an event too), the definitions in six logs of PX4 1.14 to 1.17.
+"""
+
+from __future__ import annotations
+
+import json
+import lzma
+import re
+import struct
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from logreel.errors import DefinitionError
+
+#: Real definitions are about 100 kB; hostile JSON costs Python up to 30 times its size in memory.
+MAX_JSON = 8 << 20
+#: No text of a definition, and no sentence made from it, is longer; real ones stay below 400 characters.
+MAX_TEXT = 16384
+#: Memory for the decompressor: PX4 writes a dictionary of 64 MiB, a damaged header can claim one of 4 GiB.
+MAX_LZMA = 80 << 20
+
+#: Content for developers is shown: whoever reads a log wants to know the parameter behind a message.
+PROFILE = "dev"
+#: Internal log levels from here on, "protocol" and "disabled", are not for people.
+HIDDEN_LEVEL = 8
+
+_CODES = {
+    "int8_t": "b",
+    "uint8_t": "B",
+    "int16_t": "h",
+    "uint16_t": "H",
+    "int32_t": "i",
+    "uint32_t": "I",
+    "int64_t": "q",
+    "uint64_t": "Q",
+}
+_BASIC = {**_CODES, "float": "f", "bool": "?"}
+_TOKEN = re.compile(
+    r"\\(?P<escaped>.)"
+    r'|<(?P<end>/?)(?P<tag>[a-z]+)(?P<attributes>(?: +[a-z]+="[^"<>]*")*) *>'
+    r"|\{(?P<index>\d{1,3})(?::(?:\.(?P<digits>\d{1,2}))?)?(?P<unit>m_v|m\^2|m/s|m|C)?\}",
+    re.DOTALL,
+)
+#: JSON may escape half a character; such a text cannot be written anywhere.
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_PROFILE_NAME = re.compile(r'name="(!?)([^"]*)"')
+_T = TypeVar("_T")
+
+
+class Line(NamedTuple):
+    """One line of text: *time* in ns (epoch of the log), *level* 0 (emergency) to 7 (debug) or None."""
+
+    time: int
+    level: int | None
+    text: str
+
+
+class Row(NamedTuple):
+    """One message of the topic ``event``, as logged; *time* in ns, *log_levels* holds two nibbles."""
+
+    time: int
+    id: int
+    arguments: bytes
+    log_levels: int
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """An event as people read it.
+
+    name         ``namespace::name``, or "" when the definitions do not know the id
+    group        ``default``, ``health``, ``arming_check``, ``calibration`` …
+    kind         "" or a special type such as ``summary``
+    message      one line of plain text
+    description  more text, often ""
+    level        internal log level, 0 (emergency) to 7 (debug), higher: not for people; None: not given
+    """
+
+    id: int
+    name: str
+    group: str
+    kind: str
+    message: str
+    description: str
+    level: int | None
+
+    @property
+    def shown(self) -> bool:
+        """True if the event belongs into a list of messages; other groups are protocols between programs."""
+        return self.group == "default" and (self.level is None or self.level < HIDDEN_LEVEL)
+
+
+@dataclass(frozen=True, slots=True)
+class _Enum:
+    code: str
+    bitfield: bool
+    entries: dict[int, str]
+
+    def text(self, value: int) -> str:
+        if not self.bitfield:
+            return self.entries.get(value, f"(unknown: {value})")
+        # A signed field is a set of bits like any other; its top bit may be written as a negative entry.
+        mask = (1 << 8 * struct.calcsize(self.code)) - 1
+        names = {key & mask: name for key, name in self.entries.items()}
+        bits = [1 << n for n in range(mask.bit_length()) if value & mask & (1 << n)]
+        known = [names[bit] for bit in bits if bit in names]
+        unknown = sum(bit for bit in bits if bit not in names)
+        return "|".join([*known, f"(unknown: {unknown})"] if unknown else known)
+
+
+class _Value(NamedTuple):
+    value: int | float
+    enum: _Enum | None
+
+    def text(self, digits: str | None, unit: str | None) -> str:
+        if self.enum is not None:
+            text = self.enum.text(int(self.value))
+        elif digits is not None:
+            text = f"{self.value:.{digits}f}"
+        elif isinstance(self.value, float):
+            # As the float32 it is: 0.1, where the double of the same value prints 0.10000000149011612.
+            text = str(np.float32(self.value))
+        else:
+            text = str(self.value).lower()
+        # m_v is a vertical distance: a hint for ground stations that change units, still metres.
+        return f"{text} {unit.removesuffix('_v')}" if unit else text
+
+
+@dataclass(frozen=True, slots=True)
+class _Definition:
+    namespace: str
+    name: str
+    group: str
+    kind: str
+    message: str
+    description: str
+    types: tuple[str, ...]
+
+
+class Definitions:
+    """The events that a log may contain, by id; made by ``load``."""
+
+    def __init__(self, events: dict[int, _Definition], enums: dict[str, _Enum]) -> None:
+        self._events, self._enums = events, enums
+
+    def __len__(self) -> int:
+        return len(self._events)
+
+    def __contains__(self, event_id: object) -> bool:
+        return event_id in self._events
+
+    def sentence(self, event_id: int, arguments: bytes, log_levels: int | None = None) -> Event:
+        """The event in words; never raises.
+
+        event_id    component in the high 8 bits, sub id in the low 24
+        arguments   little endian, unpadded; excess bytes (the topic has a fixed array) are ignored
+        log_levels  the byte of that name in the topic: internal level in the high nibble
+
+        An id without definition, and arguments that do not fit it, give a text with id and bytes in hex.
+        """
+        level = None if log_levels is None else log_levels >> 4
+        raw = f"arguments {arguments.hex()}" if arguments else "no arguments"
+        known = self._events.get(event_id)
+        if known is None:
+            return Event(event_id, "", "default", "", f"[unknown event {event_id:#010x}, {raw}]", "", level)
+        name = f"{known.namespace}::{known.name}"
+        values = self._unpack(known, arguments)
+        if values is None:
+            text = f"[event {event_id:#010x} {name} does not fit its definition, {raw}]"
+            return Event(event_id, name, known.group, known.kind, text, "", level)
+        message, description = _render(known.message, values), _render(known.description, values)
+        return Event(event_id, name, known.group, known.kind, message, description, level)
+
+    def _unpack(self, known: _Definition, arguments: bytes) -> list[_Value] | None:
+        """The arguments, or None where a type is unknown or bytes are missing."""
+        enums = [self._enums.get(t if "::" in t else f"{known.namespace}::{t}") for t in known.types]
+        codes = ["<"]
+        for kind, enum in zip(known.types, enums, strict=True):
+            code = enum.code if enum else _BASIC.get(kind)
+            if code is None:
+                return None
+            codes.append(code)
+        form = "".join(codes)
+        if struct.calcsize(form) > len(arguments):
+            return None
+        values = struct.unpack_from(form, arguments)
+        return [_Value(value, enum) for value, enum in zip(values, enums, strict=True)]
+
+
+def load(xz: bytes) -> Definitions:
+    """The definitions in the joined parts of ``metadata_events``, an XZ stream of JSON.
+
+    Raises DefinitionError when the stream is damaged or unreasonably large, or the JSON is not of this kind.
+    """
+    try:
+        stream = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=MAX_LZMA)
+        text = stream.decompress(xz, max_length=MAX_JSON + 1)
+    except (lzma.LZMAError, MemoryError) as error:
+        raise DefinitionError(f"event definitions are not a sound XZ stream: {error}") from error
+    if len(text) > MAX_JSON:
+        raise DefinitionError(f"event definitions unpack to more than {MAX_JSON} bytes: refused")
+    if not stream.eof:
+        raise DefinitionError(
+            f"event definitions are cut off: the XZ stream does not end in its {len(xz)} bytes"
+        )
+    try:
+        content = json.loads(text.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise DefinitionError(f"event definitions are not JSON: {error}") from error
+    return _parse(content)
+
+
+def lines(strings: Iterable[Line], rows: Iterable[Row], definitions: Definitions | None) -> list[Line]:
+    """The text of a log in order of time: its strings and its events, each statement once.
+
+    A string that ends in a TAB was sent as an event, too. With definitions the event speaks for both; without
+    them the string stays, less the TAB. At equal times events come first.
+    """
+    found: list[Line] = []
+    if definitions is not None:
+        events = ((row.time, definitions.sentence(row.id, row.arguments, row.log_levels)) for row in rows)
+        found += [Line(time, event.level, event.message) for time, event in events if event.shown]
+    for line in strings:
+        if not line.text.endswith("\t"):
+            found.append(line)
+        elif definitions is None:
+            found.append(line._replace(text=line.text.removesuffix("\t")))
+    return sorted(found, key=lambda line: line.time)
+
+
+def _render(template: str, values: list[_Value]) -> str:
+    """Plain text: arguments filled in, markup dropped, content of other profiles left out."""
+    pieces: list[str] = []
+    size = at = 0
+    hidden = False
+    for token in _TOKEN.finditer(template):
+        piece = template[at : token.start()]
+        at = token.end()
+        if not hidden:
+            pieces.append(piece)
+        if token["tag"] == "profile":
+            name = _PROFILE_NAME.search(token["attributes"])
+            hidden = not token["end"] and not (name and (name[2] == PROFILE) != bool(name[1]))
+        elif not hidden and not token["tag"]:
+            piece += (shown := _fill(token, values))
+            pieces.append(shown)
+        size += len(piece)
+        if size > MAX_TEXT:
+            break
+    if not hidden:
+        pieces.append(template[at:])
+    text = "".join(pieces).strip()
+    return text if len(text) <= MAX_TEXT else text[: MAX_TEXT - 1] + "…"
+
+
+def _fill(token: re.Match[str], values: list[_Value]) -> str:
+    """What stands for an escaped character or a placeholder; one without such an argument stays as it is."""
+    if token["escaped"]:
+        return token["escaped"]
+    index = int(token["index"])
+    return values[index - 1].text(token["digits"], token["unit"]) if 0 < index <= len(values) else token[0]
+
+
+def _parse(content: object) -> Definitions:
+    """Definitions from JSON of which nothing is believed."""
+    top = _expect(content, dict, "the top")
+    if _field(top, "version", int, "") < 1:
+        raise DefinitionError(f"event definitions: version {top['version']}; expected 1 or more")
+    events: dict[int, _Definition] = {}
+    enums: dict[str, _Enum] = {}
+    for component, number, where in _numbered(_field(top, "components", dict, ""), "components", 0, 0xFF):
+        space = _field(component, "namespace", str, where)
+        for name, enum in _field(component, "enums", dict, where, {}).items():
+            enums[f"{space}::{name}"] = _parse_enum(enum, f"{where}.enums.{name}")
+        for group, members in _field(component, "event_groups", dict, where, {}).items():
+            path = f"{where}.event_groups.{_expect(group, str, 'a group name')}"
+            listed = _field(_expect(members, dict, path), "events", dict, path, {})
+            for event, sub, at in _numbered(listed, f"{path}.events", 0, 0xFFFFFF):
+                events[number << 24 | sub] = _parse_event(event, space, group, at)
+    return Definitions(events, enums)
+
+
+def _parse_enum(content: object, where: str) -> _Enum:
+    enum = _expect(content, dict, where)
+    kind = _field(enum, "type", str, where)
+    if kind not in _CODES:
+        raise DefinitionError(f"event definitions: {where}.type is {kind[:40]!r}; expected an integer type")
+    entries = _field(enum, "entries", dict, where, {})
+    named = _numbered(entries, f"{where}.entries", -(1 << 63), (1 << 64) - 1)
+    texts = {value: _field(entry, "description", str, at) for entry, value, at in named}
+    return _Enum(_CODES[kind], _field(enum, "is_bitfield", bool, where, False), texts)
+
+
+def _parse_event(event: dict[str, Any], space: str, group: str, where: str) -> _Definition:
+    arguments = _field(event, "arguments", list, where, [])
+    paths = [f"{where}.arguments[{n}]" for n in range(len(arguments))]
+    types = [_field(_expect(a, dict, at), "type", str, at) for a, at in zip(arguments, paths, strict=True)]
+    return _Definition(
+        namespace=space,
+        name=_field(event, "name", str, where),
+        group=group,
+        kind=_field(event, "type", str, where, ""),
+        message=_field(event, "message", str, where),
+        description=_field(event, "description", str, where, ""),
+        types=tuple(types),
+    )
+
+
+def _expect(value: object, kind: type[_T], where: str) -> _T:
+    # JSON's true is an int to Python, but not to us.
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        raise DefinitionError(
+            f"event definitions: {where} is of type {type(value).__name__}; expected {kind.__name__}"
+        )
+    if isinstance(value, str) and (len(value) > MAX_TEXT or _SURROGATE.search(value)):
+        raise DefinitionError(f"event definitions: {where} is too long or not Unicode: {value[:40]!a}")
+    return value
+
+
+def _field(owner: dict[str, Any], key: str, kind: type[_T], where: str, default: _T | None = None) -> _T:
+    path = f"{where}.{key}" if where else key
+    if key in owner:
+        return _expect(owner[key], kind, path)
+    if default is None:
+        raise DefinitionError(f"event definitions: {path} is missing")
+    return default
+
+
+def _numbered(
+    owner: dict[str, Any], where: str, low: int, high: int
+) -> Iterator[tuple[dict[str, Any], int, str]]:
+    """Objects of a table whose keys are whole numbers written as text, each with its number and its path."""
+    for key, value in owner.items():
+        number = int(key) if re.fullmatch(r"-?[0-9]{1,20}", key) else high + 1
+        if not low <= number <= high:
+            raise DefinitionError(f"event definitions: key {key[:40]!r} in {where}; expected a whole number")
+        yield _expect(value, dict, f"{where}.{key}"), number, f"{where}.{key}"

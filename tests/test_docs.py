@@ -1,0 +1,198 @@
+"""Every example of README.md and docs/ runs, and prints what the page says.
+
+``python`` blocks share one namespace per page. ``console`` blocks run their ``$ logreel …`` lines; output
+shown below a command is compared with doctest's ``...`` wildcards. ``sh`` blocks run the lines that begin
+with ``logreel``. All run in page order in one temporary directory. Two HTML comments steer this:
+``<!-- no-test: reason -->`` just before a block skips it, ``<!-- setup: python code -->`` runs unseen.
+"""
+
+from __future__ import annotations
+
+import doctest
+import os
+import re
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+FENCE = re.compile(r"(?P<indent> *)(?P<fence>`{3,}|~{3,}) *(?P<language>[\w-]*)")
+COMMENT = re.compile(r"<!--\s*(?P<kind>no-test|setup):(?P<text>.*?)-->", re.DOTALL)
+FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+SHELLS = {"sh", "bash", "shell"}
+#: A page must not depend on the terminal of whoever runs it.
+ENVIRONMENT = {
+    "COLUMNS": "120",
+    "NO_COLOR": "1",
+    "TERM": "dumb",
+    "PYTHONWARNINGS": "error",
+    "LC_ALL": "C.UTF-8",
+}
+
+
+class Block(NamedTuple):
+    """One fenced block, or the code of a setup comment; *line* is that of its first code line."""
+
+    line: int
+    language: str
+    code: str
+
+
+def blocks(page: str) -> Iterator[Block]:
+    """The blocks of a page that are to be run, in order."""
+    lines = page.splitlines()
+    skip, at = False, 0
+    while at < len(lines):
+        start = at
+        at += 1
+        if opening := FENCE.match(lines[start]):
+            close = re.compile(rf" *{opening['fence']}[`~]* *$")
+            while at < len(lines) and not close.match(lines[at]):
+                at += 1
+            if not skip:
+                code = "\n".join(lines[start + 1 : at]) + "\n"
+                yield Block(start + 2, opening["language"], textwrap.dedent(code))
+            skip, at = False, at + 1
+        elif lines[start].lstrip().startswith("<!--"):
+            while "-->" not in lines[at - 1] and at < len(lines):
+                at += 1
+            comment = COMMENT.search("\n".join(lines[start:at]))
+            if comment and comment["kind"] == "setup":
+                yield Block(start + 1, "python", textwrap.dedent(comment["text"]).lstrip(" "))
+            skip = bool(comment and comment["kind"] == "no-test" and comment["text"].strip())
+        elif lines[start].strip():
+            skip = False
+
+
+def commands(block: Block) -> Iterator[tuple[int, str, str]]:
+    """Line, shell command and expected output ("" = not compared) of every logreel call in a block."""
+    prompt = r"\$ " if block.language == "console" else r"(?:\$ )?"
+    head = re.compile(rf"^{prompt}(logreel (?:\\\n|.)*)\n", re.MULTILINE)
+    for call in head.finditer(block.code):
+        line = block.line + block.code.count("\n", 0, call.start())
+        output = ""
+        if block.language == "console":
+            output = re.split(r"^\$ ", block.code[call.end() :], maxsplit=1, flags=re.MULTILINE)[0]
+        yield line, re.sub(r"\\\n(> )?", "", call[1]), output.rstrip("\n")
+
+
+def run_command(page: str, line: int, command: str, expected: str) -> None:
+    """Run one shell line with ``logreel`` standing for this interpreter's logreel, pipes and all."""
+    script = f'logreel() {{ "{sys.executable}" -m logreel "$@"; }}\n{command}\n'
+    path = os.pathsep.join(filter(None, [str(ROOT / "src"), os.environ.get("PYTHONPATH", "")]))
+    done = subprocess.run(
+        ["sh", "-c", script],
+        env={**os.environ, **ENVIRONMENT, "PYTHONPATH": path},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, f"{page}:{line}: {command}: exit {done.returncode}\n{done.stdout}"
+    if expected:
+        example = doctest.Example(command, expected + "\n")
+        checker = doctest.OutputChecker()
+        if not checker.check_output(example.want, done.stdout, FLAGS):
+            pytest.fail(f"{page}:{line}: {command}\n{checker.output_difference(example, done.stdout, FLAGS)}")
+
+
+def run_python(page: str, block: Block, names: dict[str, Any]) -> None:
+    """Run a block as it stands, or as doctest when it shows prompts; tracebacks point into the page."""
+    if block.code.lstrip().startswith(">>>"):
+        test = doctest.DocTestParser().get_doctest(block.code, names, page, page, block.line - 1)
+        report: list[str] = []
+        doctest.DocTestRunner(optionflags=FLAGS).run(test, out=report.append, clear_globs=False)
+        names.update(test.globs)
+        assert not report, "".join(report)
+    else:
+        exec(compile("\n" * (block.line - 1) + block.code, page, "exec"), names)  # noqa: S102 - our own pages
+
+
+def run_page(page: str, text: str) -> None:
+    """Run all blocks of a page in the current directory."""
+    names: dict[str, Any] = {"__name__": "__page__"}
+    for block in blocks(text):
+        if block.language in {"python", "pycon"}:
+            run_python(page, block, names)
+        elif block.language in {"console", *SHELLS}:
+            for line, command, expected in commands(block):
+                run_command(page, line, command, expected)
+
+
+PAGES = [path for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))) if path.exists()]
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_examples_run(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    run_page(path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8"))
+
+
+PAGE = """
+<!-- setup: x = 1 -->
+```python
+x += 1
+```
+
+<!-- no-test: needs a robot -->
+
+```python
+raise SystemError
+```
+
+- in a list
+
+  ```python
+  >>> x
+  2
+  ```
+
+<!-- setup:
+assert x == 2
+x = 3
+-->
+```text
+nothing to run
+```
+```pycon
+>>> x
+3
+```
+"""
+
+
+def test_blocks_share_names_and_comments_steer(tmp_path: Path) -> None:
+    run_page("page.md", PAGE)
+
+
+def test_a_failing_block_is_reported_at_its_line() -> None:
+    with pytest.raises(ZeroDivisionError) as caught:
+        run_page("page.md", "one\n\n```python\nx = 1\nx / 0\n```\n")
+    assert caught.traceback[-1].lineno == 4
+    with pytest.raises(AssertionError, match=r"line 3, in page.md"):
+        run_page("page.md", "\n```pycon\n>>> 1 + 1\n3\n```\n")
+
+
+def test_console_lines_are_split_from_their_output() -> None:
+    page = "```console\n$ logreel a \\\n    b | cat\nout\n...\nend\n\n$ ls\nfile\n$ logreel c\n```\n"
+    (block,) = blocks(page)
+    assert list(commands(block)) == [(2, "logreel a     b | cat", "out\n...\nend"), (10, "logreel c", "")]
+    (block,) = blocks("```sh\npip install logreel\nlogreel a  # why\n```\n")
+    assert list(commands(block)) == [(3, "logreel a  # why", "")]
+
+
+def test_output_is_compared_with_wildcards() -> None:
+    version = f"Python {sys.version.split()[0]}"
+    run_command("page.md", 1, f"'{sys.executable}' --version", "Python 3...")
+    run_command("page.md", 1, f"'{sys.executable}' --version", version)
+    with pytest.raises(pytest.fail.Exception, match=r"page\.md:7"):
+        run_command("page.md", 7, f"'{sys.executable}' --version", "Python 2...")
+    with pytest.raises(AssertionError, match="exit 3"):
+        run_command("page.md", 1, "exit 3", "")
