@@ -217,6 +217,7 @@ HAPPENINGS: tuple[tuple[float, str, int, str, tuple[float, ...]], ...] = (
     (DISARMED, "demo_disarmed_by", 6, "B", (6,)),
 )
 
+# Bytes of one part of the boot console and of the event definitions.
 BOOT_PART, EVENTS_PART = 219, 469
 
 # What flight() puts in order: time of writing in µs, the Builder method that writes it, its arguments.

@@ -40,8 +40,8 @@ uint8_t gyro_calibration_count;""",
         "sensor_gps": """uint64_t timestamp;uint64_t timestamp_sample;double latitude_deg;
 double longitude_deg;double altitude_msl_m;double altitude_ellipsoid_m;uint64_t time_utc_usec;
 uint32_t device_id;float s_variance_m_s;float c_variance_rad;float eph;float epv;float hdop;float vdop;
-int32_t noise_per_ms;int32_t jamming_indicator;float vel_m_s;float vel_n_m_s;float vel_e_m_s;float vel_d_m_s;float cog_rad;
-int32_t timestamp_time_relative;float heading;float heading_offset;float heading_accuracy;
+int32_t noise_per_ms;int32_t jamming_indicator;float vel_m_s;float vel_n_m_s;float vel_e_m_s;float vel_d_m_s;
+float cog_rad;int32_t timestamp_time_relative;float heading;float heading_offset;float heading_accuracy;
 float rtcm_injection_rate;uint16_t automatic_gain_control;uint8_t fix_type;uint8_t jamming_state;
 uint8_t spoofing_state;bool vel_ned_valid;uint8_t satellites_used;uint8_t selected_rtcm_instance;
 bool rtcm_crc_failed;uint8_t rtcm_msg_used;uint8_t[2] _padding0;""",
@@ -62,8 +62,8 @@ uint8_t[4] _padding0;""",
 double ref_lat;double ref_lon;float x;float y;float z;float[2] delta_xy;float delta_z;float vx;float vy;
 float vz;float z_deriv;float ax;float ay;float az;float heading;float ref_alt;float dist_bottom;
 float eph;float epv;float evh;float evv;bool xy_valid;bool z_valid;bool v_xy_valid;bool v_z_valid;
-uint8_t xy_reset_counter;uint8_t z_reset_counter;bool heading_good_for_control;bool xy_global;bool z_global;bool dist_bottom_valid;
-bool dead_reckoning;uint8_t[5] _padding0;""",
+uint8_t xy_reset_counter;uint8_t z_reset_counter;bool heading_good_for_control;bool xy_global;bool z_global;
+bool dist_bottom_valid;bool dead_reckoning;uint8_t[5] _padding0;""",
         "vehicle_status": """uint64_t timestamp;uint64_t armed_time;uint64_t takeoff_time;
 uint64_t nav_state_timestamp;uint16_t failure_detector_status;uint8_t arming_state;
 uint8_t latest_arming_reason;uint8_t latest_disarming_reason;uint8_t nav_state_user_intention;
