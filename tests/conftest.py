@@ -1,0 +1,19 @@
+"""Where the samples of real logs lie, which are not part of the repository."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+#: Folder of real samples beside the repository; LOGREEL_SHARED names another one. It may be missing.
+SHARED = Path(os.environ.get("LOGREEL_SHARED") or Path(__file__).resolve().parents[2] / "shared")
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The folder of real samples; skips the test where there is none."""
+    if not SHARED.is_dir():
+        pytest.skip(f"no samples of real logs at {SHARED}; set LOGREEL_SHARED")
+    return SHARED
