@@ -1,1 +1,82 @@
-"""logreel."""
+"""Open, check, recover, slice, merge, decode, convert and replay the logs of robots, vehicles and simulators.
+
+    >>> import logreel
+    >>> log = logreel.open("flight.ulg")                        # doctest: +SKIP
+    >>> log["vehicle_attitude"]["q"]                            # doctest: +SKIP
+
+Importing logreel imports numpy and the standard library only; everything else is loaded at first touch.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from logreel._version import __version__
+from logreel.errors import (
+    DamagedError,
+    DefinitionError,
+    LogError,
+    MissingDependencyError,
+    Problem,
+    TopicError,
+    UnknownFormatError,
+    UnsupportedError,
+    UsageError,
+)
+
+if TYPE_CHECKING:
+    from logreel.model.channel import Channel
+    from logreel.model.index import MessageIndex
+    from logreel.model.layout import Layout
+    from logreel.model.log import Log, Message
+    from logreel.model.log import open_log as open
+    from logreel.model.registry import Format, formats
+    from logreel.model.schema import Schema
+
+_LAZY = {
+    "open": ("logreel.model.log", "open_log"),
+    "Log": ("logreel.model.log", "Log"),
+    "Message": ("logreel.model.log", "Message"),
+    "Channel": ("logreel.model.channel", "Channel"),
+    "MessageIndex": ("logreel.model.index", "MessageIndex"),
+    "Schema": ("logreel.model.schema", "Schema"),
+    "Layout": ("logreel.model.layout", "Layout"),
+    "Format": ("logreel.model.registry", "Format"),
+    "formats": ("logreel.model.registry", "formats"),
+}
+
+__all__ = [
+    "Channel",
+    "DamagedError",
+    "DefinitionError",
+    "Format",
+    "Layout",
+    "Log",
+    "LogError",
+    "Message",
+    "MessageIndex",
+    "MissingDependencyError",
+    "Problem",
+    "Schema",
+    "TopicError",
+    "UnknownFormatError",
+    "UnsupportedError",
+    "UsageError",
+    "__version__",
+    "formats",
+    "open",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module 'logreel' has no attribute {name!r}")
+    module, attribute = _LAZY[name]
+    value = getattr(importlib.import_module(module), attribute)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -45,6 +45,13 @@ class Blocks:
             np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros((0, channels + 1), np.int64), np.zeros(0, np.uint32)
         )
 
+    def reshaped(self, keep: list[int], more: int) -> Blocks:
+        """The same table with only the channels *keep*, of which the others are empty, and *more* empty ones."""
+        start = np.empty((len(self.base), len(keep) + more + 1), np.int64)
+        start[:, : len(keep)] = self.start[:, keep]
+        start[:, len(keep) :] = self.start[:, -1:]
+        return Blocks(self.base, self.chunk, start, self.entry)
+
 
 @dataclass(frozen=True, slots=True)
 class Word:
@@ -213,6 +220,23 @@ class MessageIndex:
         if isinstance(rule, Word):
             return self.word(channel, rule)
         return np.full(int(self.counts[channel]), rule, np.int64)
+
+    def edges(self, channel: int) -> tuple[int | None, int | None]:
+        """Time of the first and of the last message in file order; None for a channel without any."""
+        n = int(self.counts[channel])
+        if not n:
+            return None, None
+        rule = self.tracks[channel].time
+        if isinstance(rule, Word) and self.tracks[channel].made is None and channel not in self._times:
+            first, last = self.stamps_at(channel, rule, (0, n - 1))
+            return first, last
+        times = self.times(channel)
+        return int(times[0]), int(times[-1])
+
+    def bytes_of(self, channel: int) -> int:
+        """Payload bytes of all messages of a channel."""
+        rule, n = self.tracks[channel].size, int(self.counts[channel])
+        return rule * n if isinstance(rule, int) and rule else int(self.sizes(channel).sum())
 
     def rows_between(self, channel: int, start: int | None, end: int | None) -> slice | I64:
         """Rows of *channel* with start <= time < end: a slice where they are consecutive, else row numbers."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from logreel.formats.ulog.definitions import Stamp
 from logreel.model.index import I64, TIME_MAX, MessageIndex, Word
@@ -99,9 +98,7 @@ class Neighbours:
         return at[order], np.maximum.accumulate(time)
 
 
-def unwrapped(
-    channel: int, stamp: Stamp, start_ns: int, neighbours: Neighbours, others: bool
-) -> Callable[[MessageIndex], I64]:
+def unwrapped(channel: int, stamp: Stamp, start_ns: int, neighbours: Neighbours) -> Callable[[MessageIndex], I64]:
     """A rule for the times of a channel whose timestamps are shorter than 64 bits.
 
     Each value is the earliest moment with the stored residue that is not before the message's predecessor; where
@@ -112,7 +109,7 @@ def unwrapped(
 
     def times(index: MessageIndex) -> I64:
         raw = index.word(channel, Word(stamp.offset, stamp.width, unit))
-        clock = neighbours.before(index.offsets(channel)) if others else np.full(len(raw), start_ns, np.int64)
+        clock = neighbours.before(index.offsets(channel))
         out = np.empty(len(raw), np.int64)
         last = start_ns
         for i, (residue, now) in enumerate(zip(raw.tolist(), clock.tolist(), strict=True)):
@@ -124,7 +121,3 @@ def unwrapped(
 
     return times
 
-
-def spread(values: NDArray[np.int64] | Sequence[int]) -> I64:
-    """*values* as a contiguous int64 array."""
-    return np.ascontiguousarray(values, np.int64)

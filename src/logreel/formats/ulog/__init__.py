@@ -1,0 +1,47 @@
+"""PX4 ULog (``.ulg``)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from logreel.errors import UnsupportedError
+from logreel.model.registry import Format
+from logreel.model.scan import Saved, Scan
+
+if TYPE_CHECKING:
+    from logreel.model.source import Source
+
+_MAGIC, _ENCRYPTED = b"ULog\x01\x12\x35", b"ULogEnc"
+
+
+def _sniff(source: Source) -> bool:
+    return source.head.startswith((_MAGIC, _ENCRYPTED))
+
+
+def _scan(source: Source, saved: Saved | None) -> Scan | None:
+    from logreel.formats.ulog.content import Content
+    from logreel.formats.ulog.records import FILE_HEADER
+    from logreel.formats.ulog.walk import Walker
+
+    if source.head.startswith(_ENCRYPTED):
+        raise UnsupportedError("an encrypted ULog: decrypt it with the key of its vehicle first", path=source.name)
+    if source.size < FILE_HEADER:
+        raise UnsupportedError(f"the file ends inside its header: {source.size} of 16 bytes", path=source.name)
+    return Content(source, Walker(source).run()).scan()
+
+
+def _sample() -> bytes:
+    from logreel.formats.ulog.sample import flight
+
+    return flight()
+
+
+FORMAT = Format(
+    name="ulog",
+    title="PX4 ULog",
+    suffixes=(".ulg", ".ulog"),
+    versions="0, 1",
+    sniff=_sniff,
+    scan=_scan,
+    sample=_sample,
+)

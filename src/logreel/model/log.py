@@ -1,0 +1,205 @@
+"""What people hold in their hands: a Log, its Channels, its Messages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from logreel.errors import DamagedError, Problem, TopicError
+from logreel.model import sidecar
+from logreel.model.channel import Channel
+from logreel.model.match import match_topics
+from logreel.model.registry import Format, find_format
+from logreel.model.scan import Attachment, Parameter, Scan, TextLine
+from logreel.model.source import Readable, Source
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from logreel.model.index import MessageIndex
+
+#: Messages are picked from the index in pieces of this many, so that iterating holds no list of all of them.
+PIECE = 16384
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message.
+
+    time     ns, by the clock of the log
+    channel  the Channel it belongs to
+    data     its payload, a view into the log
+    """
+
+    time: int
+    channel: Channel
+    data: memoryview
+
+    def decode(self) -> dict[str, Any]:
+        """The fields as plain Python values; for many messages a table is far faster.
+
+        Raises DefinitionError if the channel's definition cannot be used, DamagedError if the payload does not fit it.
+        """
+        return self.channel.decode(self.data)
+
+
+class Log:
+    """An open log: a mapping of channels and an index of messages. Use ``logreel.open``.
+
+    format, version  what the file is
+    size             bytes
+    epoch            what time 0 means: ``unix``, ``boot`` or ``start``
+    start, end       ns of the first and the last moment, robust against single absurd stamps; None if empty
+    metadata         information that the log carries, by name
+    problems         what was found damaged, in file order
+    index            the MessageIndex
+    """
+
+    def __init__(self, source: Source, fmt: Format, scan: Scan) -> None:
+        self._source, self._format, self._scan = source, fmt, scan
+        self.name, self.size = source.name, source.size
+        self.format, self.version = fmt.name, scan.version
+        self.epoch, self.start, self.end = scan.epoch, scan.start, scan.end
+        self.metadata: Mapping[str, Any] = scan.metadata
+        self.problems: tuple[Problem, ...] = tuple(sorted(scan.problems, key=lambda p: p.offset))
+        self.index: MessageIndex = scan.index
+
+    @cached_property
+    def channels(self) -> Mapping[str, Channel]:
+        """All channels by name, in file order; reserved names of text, parameters and the like begin with ``~``."""
+        return {info.topic: Channel(self, i, info) for i, info in enumerate(self._scan.channels)}
+
+    def __getitem__(self, topic: str) -> Channel:
+        """The channel named *topic*; raises TopicError, a KeyError, that names the nearest ones."""
+        try:
+            return self.channels[topic]
+        except KeyError:
+            raise TopicError("channel", topic, self.channels, path=self.name) from None
+
+    def __contains__(self, topic: object) -> bool:
+        return topic in self.channels
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.channels)
+
+    def __repr__(self) -> str:
+        return f"<logreel.Log {self.name!r} {self.format} {self.version}: {len(self.channels)} channels>"
+
+    @cached_property
+    def utc_offset(self) -> int | None:
+        """ns to add to a time to get UTC since 1970; None where the log does not tell."""
+        return self._scan.utc_offset()
+
+    @cached_property
+    def attachments(self) -> Mapping[str, Attachment]:
+        """Content that is not messages, by name."""
+        return {a.name: a for a in self._scan.attachments()}
+
+    @cached_property
+    def parameters(self) -> Mapping[str, Parameter]:
+        """Parameters of the robot by name, with their changes and defaults."""
+        return {p.name: p for p in self._scan.parameters()}
+
+    @cached_property
+    def text(self) -> tuple[TextLine, ...]:
+        """What was logged for people to read, events included, by time."""
+        if self._scan.text is not None:
+            return tuple(self._scan.text())
+        from logreel.model.lenses import text_lines
+
+        return tuple(text_lines(self))
+
+    @property
+    def message_count(self) -> int:
+        """Messages of all channels but the reserved ones."""
+        counts = self.index.counts
+        return int(sum(counts[ch.number] for ch in self.channels.values() if not ch.reserved))
+
+    def match(self, topics: str | Iterable[str] | None) -> list[Channel]:
+        """The channels that *topics* name: exact names or shell patterns; None: all but the reserved ones.
+
+        Raises TopicError for a name or pattern that fits none.
+        """
+        return [self.channels[name] for name in match_topics(self.channels, topics, self.name)]
+
+    def messages(
+        self,
+        topics: str | Iterable[str] | None = None,
+        start: int | None = None,
+        end: int | None = None,
+        order: str = "time",
+        reverse: bool = False,
+    ) -> Iterator[Message]:
+        """Messages with start <= time < end (ns), by ``time`` (ties in file order) or in ``file`` order.
+
+        topics  names or shell patterns; None: all channels but the reserved ones
+        """
+        channels = {ch.number: ch for ch in self.match(topics)}
+        picked = self.index.select(channels, start, end, order, reverse)
+        views: dict[int, memoryview] = {}
+        for lo in range(0, len(picked), PIECE):
+            piece = slice(lo, lo + PIECE)
+            columns = (picked.time, picked.channel, picked.chunk, picked.offset, picked.size)
+            for time, number, chunk, offset, size in zip(*(c[piece].tolist() for c in columns), strict=True):
+                if chunk not in views:
+                    views = {chunk: memoryview(self.index.chunks[chunk]), **dict(list(views.items())[:3])}
+                yield Message(time, channels[number], views[chunk][offset : offset + size])
+
+    def table(
+        self,
+        topic: str,
+        fields: Iterable[str] | None = None,
+        start: int | None = None,
+        end: int | None = None,
+        utc: bool = False,
+    ) -> pa.Table:
+        """A channel as a ``pyarrow.Table``; see ``Channel.to_arrow``."""
+        return self[topic].to_arrow(fields, start, end, utc=utc)
+
+    def tables(self, topics: str | Iterable[str] | None = None) -> dict[str, pa.Table]:
+        """Whole channels as ``pyarrow.Table`` by name, all filled in one pass over the log; empty ones left out."""
+        from logreel.model.tables import tables
+
+        return tables([ch for ch in self.match(topics) if len(ch)])
+
+    def close(self) -> None:
+        """Let go of the file. Tables and arrays already made stay valid."""
+        self.__dict__.pop("channels", None)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def open_log(path: Readable, *, format: str | None = None, strict: bool = False) -> Log:
+    """An open Log of any known format.
+
+    path    a path, ``-`` for standard input, bytes, or a binary file object
+    format  name of the format, where the content is not to be asked
+    strict  True: the first Problem raises DamagedError instead of being recorded
+
+    Raises UnknownFormatError, UnsupportedError, or OSError as the system gives it.
+    """
+    source = Source.open(path)
+    fmt = find_format(source, format)
+    scan = sidecar.load(source, fmt) or sidecar.keep(source, fmt, _fresh(source, fmt))
+    log = Log(source, fmt, scan)
+    if strict and log.problems:
+        raise DamagedError(log.problems[0], path=source.name)
+    return log
+
+
+def _fresh(source: Source, fmt: Format) -> Scan:
+    scan = fmt.scan(source, None)
+    if scan is None:
+        raise TypeError(f"format {fmt.name} gave no scan")
+    return scan
+
+

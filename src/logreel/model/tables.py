@@ -1,0 +1,131 @@
+"""Channels to Arrow tables and NumPy arrays: which bytes to gather, and how to present them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from logreel.errors import UsageError
+from logreel.model.gather import Gathered, Want, gather, gather_rows
+from logreel.model.index import I64, Word
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from logreel.model.channel import Channel
+
+Rows = slice | I64
+
+
+def _word(ch: Channel) -> Word | None:
+    """The rule of a channel's times where one pass can gather them along with the columns."""
+    track = ch.log.index.tracks[ch.number]
+    return track.time if isinstance(track.time, Word) and track.made is None else None
+
+
+def _length(rows: Rows, n: int) -> int:
+    return len(range(*rows.indices(n))) if isinstance(rows, slice) else len(rows)
+
+
+def field_values(ch: Channel, path: str) -> NDArray[Any]:
+    """One field of all messages of *ch*, see ``Channel.__getitem__``."""
+    if ch.layout.size is not None:
+        from logreel.model.columns import numpy_column
+
+        leaf = ch.layout.find(path)
+        want = Want(ch.number, (leaf,))
+        made = ch.log.index.tracks[ch.number].made is not None
+        out = gather_rows(ch.log.index, want, slice(None)) if made else gather(ch.log.index, [want])[0]
+        return numpy_column(leaf, out.columns[0], len(ch))
+    column = table(ch, [path], None, None, True, False).column(path)
+    values: NDArray[Any] = column.to_numpy()
+    return values
+
+
+def table(
+    ch: Channel, fields: list[str] | None, start: int | None, end: int | None, explode: bool, utc: bool
+) -> pa.Table:
+    """Messages of *ch* as a table, see ``Channel.to_arrow``."""
+    rows = ch.log.index.rows_between(ch.number, start, end)
+    return _table(ch, fields, rows, explode, utc)
+
+
+def _table(ch: Channel, fields: list[str] | None, rows: Rows, explode: bool = True, utc: bool = False) -> pa.Table:
+    index, layout = ch.log.index, ch.layout
+    if layout.size is None:
+        return _variable(ch, fields, rows, explode, utc)
+    leaves = (layout if fields is None else layout.project(fields)).leaves
+    word, n = _word(ch), len(ch)
+    whole = isinstance(rows, slice) and rows.indices(n) == (0, n, 1)
+    if whole and word is not None:
+        (got,) = gather(index, [Want(ch.number, leaves, word)])
+    else:
+        got = gather_rows(index, Want(ch.number, leaves), rows)
+    return _fixed(ch, fields, got, index.times(ch.number)[rows] if got.time is None else got.time, utc)
+
+
+def _fixed(ch: Channel, fields: list[str] | None, got: Gathered, times: I64, utc: bool = False) -> pa.Table:
+    from logreel.model.arrow import assemble_fixed
+
+    return _with_time(ch, times, assemble_fixed(ch.layout, got.columns, len(times), fields), fields, True, utc)
+
+
+def _variable(ch: Channel, fields: list[str] | None, rows: Rows, explode: bool, utc: bool) -> pa.Table:
+    import pyarrow as pa
+
+    from logreel.model.arrow import decode_variable
+
+    index = ch.log.index
+    offset, chunk = index.offsets(ch.number)[rows], index.chunk_of(ch.number)[rows]
+    size, times = index.sizes(ch.number)[rows], index.times(ch.number)[rows]
+    edges = (np.flatnonzero(np.diff(chunk)) + 1).tolist()
+    parts = []
+    for lo, hi in zip([0, *edges], [*edges, len(offset)], strict=True):
+        source = index.chunks[int(chunk[lo])] if hi else index.chunks[-1]
+        got = decode_variable(ch.layout, source, offset[lo:hi], offset[lo:hi] + size[lo:hi], fields, explode)
+        parts.append(_with_time(ch, got.times(times[lo:hi]), got.arrays, fields, explode, utc))
+    return pa.concat_tables(parts)
+
+
+def _with_time(
+    ch: Channel, times: I64, arrays: Sequence[pa.Array], fields: list[str] | None, explode: bool, utc: bool
+) -> pa.Table:
+    import pyarrow as pa
+
+    from logreel.model.arrow import schema_of
+
+    kind = pa.timestamp("ns") if ch.log.epoch == "unix" else pa.duration("ns")
+    if utc:
+        offset = ch.log.utc_offset
+        if offset is None:
+            raise UsageError("the log does not tell how its clock relates to UTC", path=ch.log.name)
+        times, kind = times + offset, pa.timestamp("ns", tz="UTC")
+    first = pa.Array.from_buffers(kind, len(times), [None, pa.py_buffer(np.ascontiguousarray(times))])
+    columns = schema_of(ch.layout, fields, explode)
+    meta = {"topic": ch.topic, "type": ch.schema.name, "epoch": ch.log.epoch, "source": ch.log.name}
+    return pa.Table.from_arrays([first, *arrays], schema=pa.schema([pa.field("time", kind), *columns], metadata=meta))
+
+
+def tables(channels: Sequence[Channel]) -> dict[str, pa.Table]:
+    """Whole channels as tables by topic; those of fixed size are filled in one pass over the log."""
+    together = [ch for ch in channels if ch.layout.size is not None and _word(ch) is not None]
+    wants = [Want(ch.number, ch.layout.leaves, _word(ch)) for ch in together]
+    got = dict(zip((ch.topic for ch in together), gather(channels[0].log.index, wants), strict=True)) if wants else {}
+    found = {}
+    for ch in channels:
+        one = got.pop(ch.topic, None)
+        if one is not None and one.time is not None:
+            found[ch.topic] = _fixed(ch, None, one, one.time)
+        else:
+            found[ch.topic] = _table(ch, None, slice(0, len(ch)))
+    return found
+
+
+def batches(ch: Channel, rows: int, fields: list[str] | None) -> Iterator[pa.RecordBatch]:
+    """The table of *ch* in pieces of at most *rows* messages."""
+    for lo in range(0, len(ch), rows):
+        piece = _table(ch, fields, slice(lo, lo + rows))
+        yield from piece.combine_chunks().to_batches()
