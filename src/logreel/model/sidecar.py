@@ -1,17 +1,179 @@
-"""An index kept beside the log or in the user's cache, so that a second open does not read the log again."""
+"""An index kept beside the log or in the user's cache, so that a second open does not read the log again.
+
+A sidecar holds what the format saved of its scan: plain data as JSON, then arrays. It is keyed by the size, the
+modification time and a digest of head and tail of the log; one that does not fit is ignored. It is input like any
+other: the format checks every position in it against the log before use.
+
+    8   magic "LOGREELX"
+    8   u64 length of the JSON text, which follows
+    …   arrays, each at a multiple of 64 bytes after the JSON text
+"""
 
 from __future__ import annotations
 
-from logreel.model.registry import Format
-from logreel.model.scan import Scan
+import contextlib
+import json
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from logreel._version import __version__
+from logreel.errors import LogError
+from logreel.model.registry import Format, find_format
+from logreel.model.scan import Saved, Scan
 from logreel.model.source import Source
+
+MAGIC = b"LOGREELX"
+SUFFIX = ".logreel-index"
+#: Logs smaller than this are read again faster than people notice.
+WORTH_BYTES = 64 << 20
+#: The cache folder is kept below this; the files unused longest go first.
+CACHE_BYTES = 2 << 30
+_ALIGN = 64
+
+
+def cache_folder() -> Path | None:
+    """Where sidecars go by themselves: ``$LOGREEL_CACHE``, else the user's cache folder; None if set to ``off``."""
+    chosen = os.environ.get("LOGREEL_CACHE")
+    if chosen is not None:
+        return None if chosen.lower() in ("", "off", "0") else Path(chosen)
+    try:
+        base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    except RuntimeError:
+        return None
+    return Path(base) / "logreel"
+
+
+def _places(source: Source) -> Iterator[Path]:
+    if source.path is not None:
+        yield source.path.with_name(source.path.name + SUFFIX)
+        folder = cache_folder()
+        if folder is not None and source.size >= WORTH_BYTES:
+            yield folder / f"{source.identity}{SUFFIX}"
 
 
 def load(source: Source, fmt: Format) -> Scan | None:
     """The scan that a valid sidecar of *source* restores, or None."""
+    for place in _places(source):
+        try:
+            saved = _read(Source.open(place), source, fmt)
+        except (OSError, ValueError, KeyError, TypeError):
+            continue
+        scan = fmt.scan(source, saved) if saved is not None else None
+        if scan is not None:
+            return scan
     return None
 
 
+def _read(side: Source, source: Source, fmt: Format) -> Saved | None:
+    if side.head[:8] != MAGIC:
+        return None
+    length = int.from_bytes(side.head[8:16], "little")
+    if length > side.size - 16:
+        return None
+    head = json.loads(side.read(16, length))
+    if (head["version"], head["format"], head["log"]) != (__version__, fmt.name, source.identity):
+        return None
+    base = _aligned(16 + length)
+    arrays = {}
+    for name, (kind, shape, offset) in head["arrays"].items():
+        dtype = np.dtype(kind)
+        if dtype.kind not in "iu" or not all(isinstance(n, int) and n >= 0 for n in (*shape, offset)):
+            return None
+        # Python integers: a product of hostile dimensions must not wrap around.
+        count = 1
+        for n in shape:
+            count *= n
+        if count * dtype.itemsize > side.size - base - offset:
+            return None
+        arrays[name] = np.frombuffer(side.data, dtype, count, base + offset).reshape(shape) if count else np.zeros(
+            shape, dtype
+        )
+    return Saved(head["plain"], arrays)
+
+
+def _aligned(n: int) -> int:
+    return (n + _ALIGN - 1) // _ALIGN * _ALIGN
+
+
+def _pieces(source: Source, fmt: Format, saved: Saved) -> Iterator[bytes | np.ndarray[Any, Any]]:
+    table, offset = {}, 0
+    arrays = {name: np.ascontiguousarray(a) for name, a in saved.arrays.items()}
+    for name, a in arrays.items():
+        table[name] = (a.dtype.str, a.shape, offset)
+        offset += _aligned(a.nbytes)
+    head: Mapping[str, Any] = {
+        "version": __version__,
+        "format": fmt.name,
+        "log": source.identity,
+        "plain": saved.plain,
+        "arrays": table,
+    }
+    text = json.dumps(head).encode()
+    yield MAGIC + len(text).to_bytes(8, "little") + text
+    yield bytes(_aligned(16 + len(text)) - 16 - len(text))
+    for a in arrays.values():
+        yield a.reshape(-1).view(np.uint8)
+        yield bytes(_aligned(a.nbytes) - a.nbytes)
+
+
+def _write(place: Path, source: Source, fmt: Format, saved: Saved) -> None:
+    handle, name = tempfile.mkstemp(prefix=".logreel-", dir=place.parent)
+    try:
+        with os.fdopen(handle, "wb") as out:
+            for piece in _pieces(source, fmt, saved):
+                out.write(memoryview(piece))
+        os.replace(name, place)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(name)
+        raise
+
+
 def keep(source: Source, fmt: Format, scan: Scan) -> Scan:
-    """*scan*, after writing it to the cache where that pays."""
+    """*scan*, after writing it to the cache where that pays; failing to is no error."""
+    folder = cache_folder()
+    if folder is None or source.path is None or source.size < WORTH_BYTES or scan.saved is None:
+        return scan
+    with contextlib.suppress(OSError, LogError):
+        folder.mkdir(parents=True, exist_ok=True)
+        _write(folder / f"{source.identity}{SUFFIX}", source, fmt, scan.saved)
+        _prune(folder)
     return scan
+
+
+def _prune(folder: Path) -> None:
+    files = sorted(((p.stat().st_atime, p) for p in folder.glob(f"*{SUFFIX}")), reverse=True)
+    total = 0
+    for _, path in files:
+        total += path.stat().st_size
+        if total > CACHE_BYTES:
+            path.unlink(missing_ok=True)
+
+
+def write(path: str, *, beside: bool = True, out: Path | None = None) -> Path:
+    """Write the index of the log at *path*: beside it, to the cache, or to *out*; gives the file written.
+
+    Raises LogError if the format keeps no index or there is no folder to write to, OSError as the system gives it.
+    """
+    source = Source.open(path)
+    if source.path is None:
+        raise LogError("only a log in a regular file can have an index", path=source.name)
+    fmt = find_format(source)
+    scan = fmt.scan(source, None)
+    if scan is None or scan.saved is None:
+        raise LogError(f"format {fmt.name} keeps no index", path=source.name)
+    if out is None and beside:
+        out = source.path.with_name(source.path.name + SUFFIX)
+    elif out is None:
+        folder = cache_folder()
+        if folder is None:
+            raise LogError("there is no cache folder: LOGREEL_CACHE is off", path=source.name)
+        folder.mkdir(parents=True, exist_ok=True)
+        out = folder / f"{source.identity}{SUFFIX}"
+    _write(out, source, fmt, scan.saved)
+    return out

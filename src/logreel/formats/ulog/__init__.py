@@ -21,13 +21,15 @@ def _sniff(source: Source) -> bool:
 def _scan(source: Source, saved: Saved | None) -> Scan | None:
     from logreel.formats.ulog.content import Content
     from logreel.formats.ulog.records import FILE_HEADER
+    from logreel.formats.ulog.saved import restore
     from logreel.formats.ulog.walk import Walker
 
     if source.head.startswith(_ENCRYPTED):
         raise UnsupportedError("an encrypted ULog: decrypt it with the key of its vehicle first", path=source.name)
     if source.size < FILE_HEADER:
         raise UnsupportedError(f"the file ends inside its header: {source.size} of 16 bytes", path=source.name)
-    return Content(source, Walker(source).run()).scan()
+    walk = restore(source, saved) if saved is not None else Walker(source).run()
+    return None if walk is None else Content(source, walk).scan()
 
 
 def _sample() -> bytes:

@@ -13,6 +13,7 @@ import numpy as np
 from logreel.errors import DefinitionError
 from logreel.formats.ulog import clock, events, records
 from logreel.formats.ulog.records import DATA_HEAD, HEAD, KeyValue
+from logreel.formats.ulog.saved import save
 from logreel.formats.ulog.walk import Topic, Walk
 from logreel.model.chunks import Buffer, Chunks
 from logreel.model.index import Made, MessageIndex, Track, Word
@@ -107,6 +108,7 @@ class Content:
             parameters=self._parameters,
             text=self._text,
             utc_offset=lambda: 0 if wall else self._utc_offset(),
+            saved=save(walk),
         )
 
     def _main_segment(self) -> int:

@@ -42,6 +42,8 @@ SPEC = np.array([HEAD, 0, 0xFFFF, HEAD, 16, 24, 0xFFFF, DATA_HEAD, DATA_HEAD], n
 
 #: Kinds that change what later bytes mean, or carry a key: each is parsed and judged before the walk goes on.
 PARSED = b"BFIMPQA"
+#: Kinds that only need to be found again.
+NOTED = b"LCSOR"
 
 _DATA, _NOTE, _STOP = 1, 2, 3
 _KINDS = {

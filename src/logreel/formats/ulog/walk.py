@@ -61,17 +61,18 @@ class Walk:
     notes        int64 file positions of all other non-data records
     segments     file position where each segment starts
     segment_us   start time in the file header in force for each segment
+    own_definitions  whether each segment brought its definitions along
     appended     offsets at which appended parts begin
     """
 
     version: int
-    compatible: bytes
     topics: list[Topic]
     blocks: Blocks
     parsed: list[int]
     notes: I64
     segments: list[int]
     segment_us: list[int]
+    own_definitions: list[bool]
     appended: list[int]
     problems: list[Problem] = field(default_factory=list)
 
@@ -87,7 +88,7 @@ class Walker:
         self.parsed: list[int] = []
         self.segments = [0]
         self.segment_us = [int.from_bytes(source.read(8, 8), "little")]
-        self.compatible = bytes(8)
+        self.own_definitions = [True]
         self._view = memoryview(source.data)
         self._kinds = records.kinds_table()
         self._keys = np.full((1, 4), _UNDECLARED, np.int64)
@@ -115,13 +116,13 @@ class Walker:
         blocks, notes = self._blocks.finish(len(self.topics))
         return Walk(
             int(self.data[7]),
-            self.compatible,
             self.topics,
             blocks,
             self.parsed,
             self._report_strays(notes),
             self.segments,
             self.segment_us,
+            self.own_definitions,
             appended,
             self.problems,
         )
@@ -141,7 +142,7 @@ class Walker:
         size = int.from_bytes(head[:2], "little")
         if len(head) < HEAD + 40 or head[2:3] != b"B" or size < 40:
             return FILE_HEADER, []
-        self.compatible, incompatible, offsets = records.parse_flags(head[HEAD:])
+        _, incompatible, offsets = records.parse_flags(head[HEAD:])
         if incompatible[0] & ~1 or any(incompatible[1:]):
             raise UnsupportedError(
                 f"the log requires a feature that is not known (incompatible flags {incompatible.hex(' ')})",
@@ -276,7 +277,7 @@ class Walker:
             self._blocks.drop_last()
             pos = before
         glued = self.source.read(pos, stop - pos).find(MAGIC)
-        if glued >= 0 and pos + glued + FILE_HEADER <= end:
+        if glued >= 0 and pos + glued + FILE_HEADER <= end and len(self.segments) < MAX_SEGMENTS:
             return self._second_file(pos, pos + glued)
         if found < 0 and why == CUT and not reason:
             self._cut(pos, end)
@@ -397,6 +398,7 @@ class Walker:
             return
         self.segments.append(pos)
         self.segment_us.append(self.segment_us[-1])
+        self.own_definitions.append(False)
         text = f"another log begins here: {reason}; its channels carry the suffix @{len(self.segments)}"
         self._problem("segment", pos, 0, False, text)
         for number, old in list(self._ids.items()):
@@ -410,7 +412,7 @@ class Walker:
         self._ids.clear()
         self._keys[:] = _UNDECLARED
         self._new_segment(start, "a second file header")
-        self.definitions = Definitions()
+        self.definitions, self.own_definitions[-1] = Definitions(), True
         self.segment_us[-1] = int.from_bytes(self.source.read(start + 8, 8), "little")
         self._blocks.last = self._part_start - 1
         return start + FILE_HEADER

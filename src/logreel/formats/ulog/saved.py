@@ -1,0 +1,125 @@
+"""A Walk as plain data and arrays for a sidecar, and back, trusting none of it."""
+
+from __future__ import annotations
+
+import bisect
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from logreel.errors import DefinitionError, Problem
+from logreel.formats.ulog import records
+from logreel.formats.ulog.definitions import Definitions, parse_format
+from logreel.formats.ulog.records import DATA_HEAD, FILE_HEADER, HEAD, BadRecord
+from logreel.formats.ulog.walk import Topic, Walk
+from logreel.kernels import columns
+from logreel.model.chunks import FILE
+from logreel.model.index import I64, Blocks
+from logreel.model.scan import Saved
+from logreel.model.source import Source
+
+
+def save(walk: Walk) -> Saved:
+    """What ``restore`` needs to make *walk* again."""
+    plain = {
+        "version": walk.version,
+        "topics": [[t.name, t.instance, t.segment, t.raw] for t in walk.topics],
+        "segments": walk.segments,
+        "segment_us": walk.segment_us,
+        "own_definitions": walk.own_definitions,
+        "appended": walk.appended,
+        "problems": [asdict(p) for p in walk.problems],
+    }
+    arrays = {
+        "base": walk.blocks.base,
+        "start": walk.blocks.start,
+        "entry": walk.blocks.entry,
+        "parsed": np.array(walk.parsed, np.int64),
+        "notes": walk.notes,
+    }
+    return Saved(plain, arrays)
+
+
+def restore(source: Source, saved: Saved) -> Walk | None:
+    """The Walk that was saved, or None if anything in it does not fit the log."""
+    try:
+        return _restore(source, saved.plain, saved.arrays)
+    except (KeyError, TypeError, ValueError, IndexError, OverflowError, BadRecord, DefinitionError):
+        return None
+
+
+def _restore(source: Source, plain: dict[str, Any], arrays: Any) -> Walk | None:
+    base, start, entry, parsed, notes = (arrays[k] for k in ("base", "start", "entry", "parsed", "notes"))
+    if (entry.dtype, entry.ndim) != (np.uint32, 1) or start.shape != (len(base), len(plain["topics"]) + 1):
+        return None
+    if any(a.dtype != np.int64 for a in (base, start, parsed, notes)) or any(a.ndim != 1 for a in (base, parsed, notes)):
+        return None
+    segments = [int(n) for n in plain["segments"]]
+    if not (_sound(source, parsed, records.PARSED) and _sound(source, notes, records.NOTED)):
+        return None
+    definitions = _definitions(source, parsed, segments, [bool(b) for b in plain["own_definitions"]])
+    topics = [_topic(str(n), int(i), int(s), definitions[int(s) - 1], bool(r)) for n, i, s, r in plain["topics"]]
+    least = [0 if t.raw else _least(t) for t in topics]
+    if not columns.verify(start, base, entry, np.array([*least, 0], np.int64), DATA_HEAD, source.size):
+        return None
+    blocks = Blocks(base, np.full(len(base), FILE, np.int32), start, entry)
+    problems = [
+        Problem(str(p["code"]), int(p["offset"]), int(p["size"]), bool(p["lost"]), str(p["text"]))
+        for p in plain["problems"]
+    ]
+    return Walk(
+        int(plain["version"]),
+        topics,
+        blocks,
+        parsed.tolist(),
+        notes,
+        segments,
+        [int(n) for n in plain["segment_us"]],
+        [bool(b) for b in plain["own_definitions"]],
+        [int(n) for n in plain["appended"]],
+        problems,
+    )
+
+
+def _sound(source: Source, positions: I64, letters: bytes) -> bool:
+    """True if a whole record of one of the *letters* lies at each of the *positions*, and of the size it needs."""
+    if not len(positions):
+        return True
+    if positions.min() < FILE_HEADER or positions.max() > source.size - HEAD:
+        return False
+    data, table = source.data, records.kinds_table()
+    size = data[positions].astype(np.int64) | data[positions + 1].astype(np.int64) << 8
+    kind = data[positions + 2]
+    wanted = np.isin(kind, np.frombuffer(letters, np.uint8)) | (table[kind, 0] == 0)
+    return bool(
+        (wanted & (size >= table[kind, 1]) & (positions + HEAD + size <= source.size)).all()
+        and (np.diff(positions) > 0).all()
+    )
+
+
+def _definitions(source: Source, parsed: I64, segments: list[int], own: list[bool]) -> list[Definitions]:
+    """The definitions in force for each segment."""
+    found = [Definitions()]
+    for fresh in own[1:]:
+        found.append(Definitions() if fresh else found[-1])
+    for at in parsed.tolist():
+        size = int.from_bytes(source.read(at, 2), "little")
+        payload = source.read(at + HEAD, size)
+        if source.data[at + 2] == ord("F"):
+            found[bisect.bisect_right(segments, at) - 1].add(parse_format(payload))
+        elif chr(source.data[at + 2]) in "IPMQ":
+            records.parse_key(payload, chr(source.data[at + 2]) in "MQ", chr(source.data[at + 2]) in "PQ")
+    return found
+
+
+def _topic(name: str, instance: int, segment: int, definitions: Definitions, raw: bool) -> Topic:
+    if raw:
+        return Topic(name, instance, segment, definitions, None, True)
+    definitions.extent(name)
+    return Topic(name, instance, segment, definitions, definitions.stamp(name), False)
+
+
+def _least(topic: Topic) -> int:
+    extent = topic.definitions.extent(topic.name)
+    return extent.size - extent.tail
