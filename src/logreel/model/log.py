@@ -65,7 +65,6 @@ class Log:
         self.name, self.size = source.name, source.size
         self.format, self.version = fmt.name, scan.version
         self.epoch, self.start, self.end = scan.epoch, scan.start, scan.end
-        self.metadata: Mapping[str, Any] = scan.metadata
         self.problems: tuple[Problem, ...] = tuple(sorted(scan.problems, key=lambda p: p.offset))
         self.index: MessageIndex = scan.index
 
@@ -89,6 +88,11 @@ class Log:
 
     def __repr__(self) -> str:
         return f"<logreel.Log {self.name!r} {self.format} {self.version}: {len(self.channels)} channels>"
+
+    @cached_property
+    def metadata(self) -> Mapping[str, Any]:
+        """What the log tells about itself, by name: text, numbers, lists, or bytes."""
+        return self._scan.metadata()
 
     @cached_property
     def utc_offset(self) -> int | None:

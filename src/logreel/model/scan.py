@@ -85,7 +85,7 @@ class Scan:
     epoch       what time 0 means: ``unix``, ``boot`` or ``start``
     start, end  ns of the first and the last moment of the log, robust against single absurd stamps; None if empty
     utc_offset  ns to add to a time to get UTC since 1970, or None where the log does not tell; evaluated when asked
-    parameters, text  evaluated when asked
+    metadata, attachments, parameters, text  evaluated when asked
     saved       named arrays and plain data from which the format can restore this scan without reading the log again
     """
 
@@ -96,7 +96,7 @@ class Scan:
     channels: list[ChannelInfo]
     index: MessageIndex
     problems: list[Problem]
-    metadata: Mapping[str, Any] = field(default_factory=dict)
+    metadata: Callable[[], Mapping[str, Any]] = dict
     attachments: Callable[[], list[Attachment]] = list
     parameters: Callable[[], list[Parameter]] = list
     text: Callable[[], list[TextLine]] | None = None

@@ -53,11 +53,11 @@ class Content:
 
     def __init__(self, source: Source, walk: Walk) -> None:
         self.source, self.walk = source, walk
+        self._view = memoryview(source.data)
         kinds = source.data[walk.notes + 2]
         self._texts = walk.notes[(kinds == ord("L")) | (kinds == ord("C"))]
         self._dropouts = walk.notes[kinds == ord("O")]
-        first = [p for p in walk.parsed if source.data[p + 2] == ord("A")][:1] + walk.notes[:1].tolist()
-        self._data_phase = min(first, default=source.size)
+        self._data_phase = min(self._of_kind("A")[:1] + walk.notes[:1].tolist(), default=source.size)
         self._counts = np.diff(walk.blocks.start, axis=1).sum(axis=0)
         self._channels = self._live_topics()
 
@@ -103,7 +103,7 @@ class Content:
             channels=infos,
             index=index,
             problems=walk.problems,
-            metadata=self._metadata(),
+            metadata=self._metadata,
             attachments=self._attachments,
             parameters=self._parameters,
             text=self._text,
@@ -140,12 +140,17 @@ class Content:
 
     # ---------------------------------------------------------------------------------------- made channels
 
+    def _of_kind(self, *letters: str) -> list[int]:
+        """File positions of the parsed records of these kinds."""
+        wanted = {ord(letter) for letter in letters}
+        return [at for at in self.walk.parsed if int(self._view[at + 2]) in wanted]
+
     def _made_channels(self) -> list[tuple[str, Struct, list[int]]]:
         """Name, root of the Layout and file positions of the records, for each made channel that has any."""
         found: dict[str, tuple[Struct, list[int]]] = {}
         for name, root, positions in (
             ("~text", _TEXT, self._texts.tolist()),
-            ("~parameter", _PARAMETER, [e.offset for e in self._entries if e.kind in "PQ"]),
+            ("~parameter", _PARAMETER, self._of_kind("P", "Q")),
             ("~dropout", _DROPOUT, self._dropouts.tolist()),
         ):
             for at in positions:
@@ -182,9 +187,8 @@ class Content:
 
     def _text_at(self, at: int) -> tuple[int, int, int, bytes]:
         """Level 0…7, tag (0: none), time in ns and text of a logged string."""
-        size = int.from_bytes(self.source.read(at, 2), "little")
-        payload = self.source.read(at + HEAD, size)
-        if self.source.data[at + 2] == ord("C"):
+        payload = self._payload(at)
+        if self._view[at + 2] == ord("C"):
             level, tag, stamp = struct.unpack_from("<BHQ", payload)
             text = payload[11:]
         else:
@@ -206,13 +210,13 @@ class Content:
     @cached_property
     def _entries(self) -> list[Entry]:
         found = []
-        for at in self.walk.parsed:
-            kind = chr(self.source.data[at + 2])
-            if kind in "IMPQ":
-                size = int.from_bytes(self.source.read(at, 2), "little")
-                payload = self.source.read(at + HEAD, size)
-                found.append(Entry(at, kind, records.parse_key(payload, kind in "MQ")))
+        for at in self._of_kind("I", "M", "P", "Q"):
+            kind = chr(self._view[at + 2])
+            found.append(Entry(at, kind, records.parse_key(self._payload(at), kind in "MQ")))
         return found
+
+    def _payload(self, at: int) -> bytes:
+        return self.source.read(at + HEAD, int(self._view[at]) | int(self._view[at + 1]) << 8)
 
     @cached_property
     def _multiples(self) -> dict[str, list[list[Entry]]]:
@@ -284,7 +288,7 @@ class Content:
         for at in self._texts.tolist():
             level, tag, time, text = self._text_at(at)
             strings.append(events.Line(time, level, text.decode("utf-8", "replace")))
-            if self.source.data[at + 2] == ord("C"):
+            if self._view[at + 2] == ord("C"):
                 tags[len(strings) - 1] = tag
         rows = [row for t in self._channels if t.name == "event" for row in self._event_rows(t)]
         merged = events.lines(strings, rows, self._event_definitions()) if rows else strings
