@@ -53,10 +53,13 @@ def _judge(
     tags: i64p,
     keys: i64p,
     nkeys: cython.longlong,
+    undeclared: cython.bint,
     next_out: cython.pointer[cython.longlong],
     key_out: cython.pointer[cython.longlong],
 ) -> cython.longlong:
     """Decide about the record at *pos*: its action (1 data, 2 note, 3 stop) or a negative verdict.
+
+    undeclared  accept data records whose key is not declared
 
     spec: 0 header bytes, 1 size shift, 2 size mask, 3 size add, 4 tag shift, 5 key shift, 6 key mask,
           7 payload offset of data records, 8 bytes of header that a data record needs
@@ -82,13 +85,12 @@ def _judge(
         if left < spec[8]:
             return -2
         key = cython.cast(cython.longlong, (w >> spec[5]) & cython.cast(cython.ulonglong, spec[6]))
-        if key >= nkeys:
-            return -1
         k = keys + 4 * key
         key_out[0] = key
-        if k[0] < 0:
-            if k[0] == -1:
+        if key >= nkeys or k[0] == -1:
+            if not undeclared:
                 return -1
+        elif k[0] < 0:
             action = 2
         elif size < k[1] or size > k[2]:
             return -1
@@ -175,7 +177,7 @@ def walk(
                         last = pos
                         pos = nx
                         continue
-            verdict = _judge(b, pos, end, ps, pt, pk, nkeys, cython.address(nx), cython.address(key))
+            verdict = _judge(b, pos, end, ps, pt, pk, nkeys, False, cython.address(nx), cython.address(key))
             if verdict < 0 or verdict == 3:
                 why = 1 if verdict == 3 else (3 if verdict == -2 else 2)
                 break
@@ -217,14 +219,18 @@ def _chain(
     nx: cython.longlong = pos
     key: cython.longlong = 0
     verdict: cython.longlong
+    # What a stop record of the chain declares is not in force yet.
+    declares: cython.bint = False
     while k < need:
         if pos == end:
             return k > 0
-        verdict = _judge(b, pos, end, spec, tags, keys, nkeys, cython.address(nx), cython.address(key))
+        verdict = _judge(b, pos, end, spec, tags, keys, nkeys, declares, cython.address(nx), cython.address(key))
         if verdict == -2:
             return k >= 2
         if verdict == -1:
             return False
+        if verdict == 3:
+            declares = True
         pos = nx
         k += 1
     return True

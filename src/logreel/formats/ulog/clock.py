@@ -27,12 +27,14 @@ def bounds(index: MessageIndex, channels: Sequence[int], header_us: int) -> tupl
     Looks at the first and the last two messages of each channel only. Zero stamps count as no stamp, and a last stamp
     counts only if another one lies near it. The header's start time holds where the data does not contradict it.
     """
-    ends, firsts = [], []
+    ends: list[int] = []
+    firsts: list[int] = []
     for c in channels:
         rule, n = index.tracks[c].time, int(index.counts[c])
-        if not n or not isinstance(rule, Word):
+        rows = [0, max(0, n - 2), n - 1]
+        if not n:
             continue
-        edge = index.stamps_at(c, rule, [0, max(0, n - 2), n - 1])
+        edge = index.stamps_at(c, rule, rows) if isinstance(rule, Word) else index.times(c)[rows].tolist()
         ends += [t for t in edge[1:] if t] if n > 1 else [t for t in edge[:1] if t]
         if edge[0]:
             firsts.append(edge[0])
@@ -98,26 +100,51 @@ class Neighbours:
         return at[order], np.maximum.accumulate(time)
 
 
-def unwrapped(channel: int, stamp: Stamp, start_ns: int, neighbours: Neighbours) -> Callable[[MessageIndex], I64]:
-    """A rule for the times of a channel whose timestamps are shorter than 64 bits.
+class ShortClocks:
+    """Full times of the channels whose timestamps are shorter than 64 bits, worked out together when first asked.
 
-    Each value is the earliest moment with the stored residue that is not before the message's predecessor; where
-    another clock of the log shows that more time has passed, whole periods are added.
+    Each message gets the first time with the stored residue that is not before its predecessor's, and as many whole
+    periods more as bring it nearest to what the rest of the stream says: rows of other topics, logged text, dropouts.
+
+    marks  file position, and either a time in ns or (dropouts) the ns by which the clock moves on
     """
-    unit = stamp.unit * NS_PER_US
-    period = unit << (8 * stamp.width)
 
-    def times(index: MessageIndex) -> I64:
-        raw = index.word(channel, Word(stamp.offset, stamp.width, unit))
-        clock = neighbours.before(index.offsets(channel))
-        out = np.empty(len(raw), np.int64)
-        last = start_ns
-        for i, (residue, now) in enumerate(zip(raw.tolist(), clock.tolist(), strict=True)):
-            time = last + (residue - last) % period
-            if now > time:
-                time += (now - time) // period * period
-            out[i] = last = time
+    def __init__(
+        self, stamps: dict[int, Stamp], start: int, neighbours: Callable[[], Neighbours], marks: list[tuple[int, int, bool]]
+    ) -> None:
+        self._stamps, self._start, self._neighbours, self._marks = stamps, start, neighbours, marks
+        self._times: dict[int, I64] = {}
+
+    def of(self, channel: int) -> Callable[[MessageIndex], I64]:
+        """The rule for the times of *channel*."""
+
+        def times(index: MessageIndex) -> I64:
+            if not self._times:
+                self._times = self._work_out(index)
+            return self._times[channel]
+
+        return times
+
+    def _work_out(self, index: MessageIndex) -> dict[int, I64]:
+        offsets = {c: index.offsets(c) for c in self._stamps}
+        clocks = {c: self._neighbours().before(at).tolist() for c, at in offsets.items()}
+        raws = {c: index.word(c, Word(s.offset, s.width, s.unit * NS_PER_US)).tolist() for c, s in self._stamps.items()}
+        steps = [(at, c, i) for c, o in offsets.items() for i, at in enumerate(o.tolist())]
+        steps += [(at, -1, k) for k, (at, _, _) in enumerate(self._marks)]
+        out = {c: np.empty(len(at), np.int64) for c, at in offsets.items()}
+        last = dict.fromkeys(self._stamps, self._start)
+        now = self._start
+        for _, c, i in sorted(steps):
+            if c < 0:
+                _, value, moves = self._marks[i]
+                now = now + value if moves else max(now, value)
+                continue
+            stamp = self._stamps[c]
+            period = stamp.unit * NS_PER_US << (8 * stamp.width)
+            now = max(now, clocks[c][i])
+            time = last[c] + (raws[c][i] - last[c]) % period
+            if now - time > period // 2:
+                time += (now - time + period // 2 - 1) // period * period
+            out[c][i] = last[c] = time
+            now = max(now, time)
         return out
-
-    return times
-

@@ -5,7 +5,7 @@ from __future__ import annotations
 import bisect
 import struct
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -93,7 +93,10 @@ class Content:
         self._index = index
         main = self._main_segment()
         ours = [i for i, t in enumerate(self._channels) if t.segment == main]
-        self._start, self._end = clock.bounds(index, ours, walk.segment_us[main - 1])
+        # The first bounds are only those of topics with full timestamps: the others' times depend on them.
+        self._start, self._end = clock.bounds(index, [i for i in ours if i in self._timed], walk.segment_us[main - 1])
+        if not self._timed:
+            self._start, self._end = clock.bounds(index, ours, walk.segment_us[main - 1])
         wall = walk.segment_us[main - 1] >= clock.UNIX_US
         return Scan(
             version=str(walk.version),
@@ -130,13 +133,32 @@ class Content:
         number = self._channels.index(topic)
         if topic.stamp is None:
             return lambda index: self._neighbours.before(index.offsets(number))
-        start = self.walk.segment_us[topic.segment - 1] * NS_PER_US
-        return lambda index: clock.unwrapped(number, topic.stamp, start, self._neighbours)(index)
+        return self._short_clocks(topic.segment).of(number)
+
+    @cached_property
+    def _timed(self) -> list[int]:
+        """Channels with full timestamps."""
+        return [i for i, t in enumerate(self._channels) if t.stamp is not None and t.stamp.width == 8]
 
     @cached_property
     def _neighbours(self) -> clock.Neighbours:
-        timed = [i for i, t in enumerate(self._channels) if t.stamp is not None and t.stamp.width == 8]
-        return clock.Neighbours(self._index, timed, self._start, self._end)
+        return clock.Neighbours(self._index, self._timed, self._start, self._end)
+
+    @cache  # noqa: B019 - lives as long as the log, whose closures hold it anyway
+    def _short_clocks(self, segment: int) -> clock.ShortClocks:
+        short = {
+            i: t.stamp
+            for i, t in enumerate(self._channels)
+            if t.stamp is not None and t.stamp.width < 8 and t.segment == segment
+        }
+        marks = [(at, self._text_at(at)[2], False) for at in self._texts.tolist() if self._segment_of(at) == segment]
+        marks += [
+            (at, int.from_bytes(self._payload(at), "little") * 10**6, True)
+            for at in self._dropouts.tolist()
+            if self._segment_of(at) == segment
+        ]
+        start = self.walk.segment_us[segment - 1] * NS_PER_US
+        return clock.ShortClocks(short, start, lambda: self._neighbours, marks)
 
     # ---------------------------------------------------------------------------------------- made channels
 

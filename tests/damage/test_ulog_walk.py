@@ -1,0 +1,67 @@
+"""The fast ULog walk against the plain oracle: sound files, every truncation, thousands of mutations."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+import ulog_oracle
+from mutations import mutate
+
+from logreel.errors import LogError
+from logreel.formats.ulog import FORMAT
+from logreel.formats.ulog.sample import tiny
+from logreel.model.scan import Scan
+from logreel.model.source import Source
+
+CASES = int(os.environ.get("LOGREEL_FUZZ", "1500"))
+
+
+def scan(data: bytes) -> Scan:
+    found = FORMAT.scan(Source.open(data), None)
+    assert found is not None
+    return found
+
+
+def rows(found: Scan) -> dict[str, list[int]]:
+    """Topic to payload positions, of topics with messages."""
+    index = found.index
+    return {
+        info.topic: index.offsets(i).tolist()
+        for i, info in enumerate(found.channels)
+        if index.counts[i] and not info.topic.startswith("~")
+    }
+
+
+def oracle_rows(data: bytes) -> dict[str, list[int]]:
+    log = ulog_oracle.read(data)
+    return {
+        topic + (f"@{k}" if k > 1 else ""): [r.offset for r in records]
+        for k, segment in enumerate(log.segments, 1)
+        for topic, records in segment.records.items()
+        if records
+    }
+
+
+def test_every_truncation_returns_all_whole_messages_and_says_what_is_lost() -> None:
+    data = tiny()
+    whole = [(at, topic) for topic, offsets in rows(scan(data)).items() for at in offsets]
+    sizes = {at: int.from_bytes(data[at - 5 : at - 3], "little") - 2 for at, _ in whole}
+    for cut in range(16, len(data)):
+        found = scan(data[:cut])
+        got = {(at, t) for t, offsets in rows(found).items() for at in offsets}
+        due = {(at, t) for at, t in whole if at + sizes[at] <= cut}
+        assert got == due, cut
+        lost = sum(p.size for p in found.problems if p.lost)
+        kept = cut - lost
+        assert kept == 16 or kept <= cut
+
+
+@pytest.mark.parametrize("cut", range(16))
+def test_a_file_cut_inside_its_header_is_one_clear_error(cut: int) -> None:
+    import logreel
+
+    with pytest.raises(LogError):
+        logreel.open(tiny()[:cut])
