@@ -1,4 +1,4 @@
-"""Where the samples of real logs lie, which are not part of the repository."""
+"""Where the samples of real logs lie, which are not part of the repository, and how Hypothesis runs."""
 
 from __future__ import annotations
 
@@ -6,6 +6,11 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# A shared machine stalls at random: a deadline would test the machine.
+settings.register_profile("logreel", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("logreel")
 
 #: Folder of real samples beside the repository; LOGREEL_SHARED names another one. It may be missing.
 SHARED = Path(os.environ.get("LOGREEL_SHARED") or Path(__file__).resolve().parents[2] / "shared")

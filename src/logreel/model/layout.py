@@ -1,161 +1,83 @@
 """How the bytes of one message are laid out: a small tree that every schema language compiles to.
 
-A Layout says nothing of names of formats; it is a little-endian walk. Fixed-size Layouts also answer where each
-leaf lies (``leaves``), so that whole columns come from one pass of the gather kernel.
+A Layout says nothing of names of formats; it is a little-endian walk. Fixed-size Layouts also answer where
+each leaf lies (``leaves``), so that whole columns come from one pass of the gather kernel.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any, NamedTuple
 
 from logreel.errors import DefinitionError
+from logreel.model.nodes import (
+    MAX_DEPTH,
+    MAX_LEAVES,
+    MAX_SIZE,
+    SCALARS,
+    Bytes,
+    Field,
+    FixedArray,
+    Measure,
+    Node,
+    Padding,
+    Rest,
+    Scalar,
+    Sequence,
+    Skip,
+    String,
+    Struct,
+    Time,
+    measure,
+    size_of,
+)
 
-#: NumPy type string and width in bytes of every Scalar type.
-SCALARS: dict[str, tuple[str, int]] = {
-    "bool": ("|b1", 1),
-    "char": ("|i1", 1),
-    "int8": ("|i1", 1),
-    "uint8": ("|u1", 1),
-    "int16": ("<i2", 2),
-    "uint16": ("<u2", 2),
-    "int32": ("<i4", 4),
-    "uint32": ("<u4", 4),
-    "int64": ("<i8", 8),
-    "uint64": ("<u8", 8),
-    "float32": ("<f4", 4),
-    "float64": ("<f8", 8),
-}
-
-#: A Layout with more flattened leaves or deeper nesting than this is refused: no real schema comes near.
-MAX_LEAVES = 100_000
-MAX_DEPTH = 64
-
-
-@dataclass(frozen=True, slots=True)
-class Scalar:
-    """One number. ``char`` is a byte of text: alone an int8, in a FixedArray NUL-padded text."""
-
-    type: str
-
-    def __post_init__(self) -> None:
-        if self.type not in SCALARS:
-            raise DefinitionError(f"unknown scalar type {self.type!r}")
-
-
-@dataclass(frozen=True, slots=True)
-class Time:
-    """Seconds and nanoseconds as two 32-bit words: an int64 of nanoseconds. *signed*: a duration."""
-
-    signed: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class String:
-    """A length of *width* bytes (1, 2, 4), then that many bytes of text."""
-
-    width: int = 4
-
-
-@dataclass(frozen=True, slots=True)
-class Bytes:
-    """A length of *width* bytes (1, 2, 4), then that many opaque bytes."""
-
-    width: int = 4
-
-
-@dataclass(frozen=True, slots=True)
-class Rest:
-    """Everything to the end of the message; *text* tells characters from opaque bytes."""
-
-    text: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Padding:
-    """*size* bytes that mean nothing: skipped, never shown."""
-
-    size: int
-
-
-@dataclass(frozen=True, slots=True)
-class FixedArray:
-    """*count* items, one after another, with no count in the bytes."""
-
-    item: Node
-    count: int
-
-
-@dataclass(frozen=True, slots=True)
-class Sequence:
-    """A count of *width* bytes (1, 2, 4), then that many items."""
-
-    item: Node
-    width: int = 4
-
-
-@dataclass(frozen=True, slots=True)
-class Field:
-    """One named member of a Struct; *unit* as the schema states it, empty if it does not."""
-
-    name: str
-    node: Node
-    unit: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Struct:
-    """Members in file order; Padding members have the name ``""``."""
-
-    fields: tuple[Field, ...]
-
-    def visible(self) -> Iterator[Field]:
-        """The members that hold data."""
-        return (f for f in self.fields if not isinstance(f.node, Padding))
-
-
-Node = Scalar | Time | String | Bytes | Rest | Padding | FixedArray | Sequence | Struct
-
-
-def size_of(node: Node) -> int | None:
-    """Bytes of *node*, or None where the data decides."""
-    match node:
-        case Scalar(type=t):
-            return SCALARS[t][1]
-        case Time():
-            return 8
-        case Padding(size=n):
-            return n
-        case FixedArray(item=item, count=n):
-            one = size_of(item)
-            return None if one is None else one * n
-        case Struct(fields=fields):
-            total = 0
-            for f in fields:
-                one = size_of(f.node)
-                if one is None:
-                    return None
-                total += one
-            return total
-        case _:
-            return None
+__all__ = [
+    "MAX_DEPTH",
+    "MAX_LEAVES",
+    "MAX_SIZE",
+    "SCALARS",
+    "Bytes",
+    "Field",
+    "FixedArray",
+    "Layout",
+    "Leaf",
+    "Measure",
+    "Node",
+    "Padding",
+    "Place",
+    "Rest",
+    "Scalar",
+    "Sequence",
+    "Skip",
+    "String",
+    "Struct",
+    "Time",
+    "leaves_of",
+    "measure",
+    "parse_path",
+    "size_of",
+]
 
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
     """Where one column of a fixed-size Layout lies inside a message.
 
+    type   Scalar type, or ``time`` / ``duration``; ``char``: NUL-padded text of ``shape[-1]`` bytes
     runs   byte offsets from the start of the payload; several for a leaf inside an array of structs
     items  scalars side by side in each run
-    type   Scalar type, or ``time`` / ``duration``
+    shape  array axes of one message, outermost first: their product is ``len(runs) * items``
     """
 
     path: tuple[str, ...]
     type: str
     runs: tuple[int, ...]
     items: int = 1
+    shape: tuple[int, ...] = ()
 
     @property
     def width(self) -> int:
@@ -163,27 +85,49 @@ class Leaf:
         return self.items * (8 if self.type in ("time", "duration") else SCALARS[self.type][1])
 
 
-def _leaves(node: Node, path: tuple[str, ...], at: tuple[int, ...]) -> Iterator[Leaf]:
+class Place(NamedTuple):
+    """Where a node lies in a message: bytes from the start, and (count, step) of each array around it."""
+
+    path: tuple[str, ...] = ()
+    offset: int = 0
+    axes: tuple[tuple[int, int], ...] = ()
+
+    def leaf(self, kind: str, items: int | None = None) -> Leaf:
+        """The Leaf of one scalar here, or of an array of *items* scalars."""
+        shape = tuple(count for count, _ in self.axes)
+        leaf = Leaf(
+            self.path, kind, (), 1 if items is None else items, shape if items is None else (*shape, items)
+        )
+        axes = list(self.axes)
+        # Neighbouring runs are one: fewer, longer copies for the kernels.
+        while axes and axes[-1][1] == leaf.width:
+            leaf = replace(leaf, items=leaf.items * axes.pop()[0])
+        runs = [self.offset]
+        for count, step in axes:
+            runs = [at + i * step for at in runs for i in range(count)]
+        return replace(leaf, runs=tuple(runs))
+
+
+def leaves_of(node: Node, place: Place, sizes: dict[int, Measure]) -> Iterator[Leaf]:
+    """The Leaves of *node* at *place*, in file order; raises DefinitionError where the data decides."""
     match node:
         case Scalar(type=t):
-            yield Leaf(path, t, at)
+            yield place.leaf("int8" if t == "char" else t)
         case Time(signed=signed):
-            yield Leaf(path, "duration" if signed else "time", at)
+            yield place.leaf("duration" if signed else "time")
         case FixedArray(item=Scalar(type=t), count=n):
-            yield Leaf(path, t, at, n)
+            yield place.leaf(t, n)
         case FixedArray(item=item, count=n):
-            step = size_of(item)
-            if step is None or len(at) * n > MAX_LEAVES:
-                raise DefinitionError(f"array {'.'.join(path)} is too large or not of fixed size")
-            yield from _leaves(item, path, tuple(a + i * step for a in at for i in range(n)))
+            axis = (n, measure(item, sizes).size or 0)
+            yield from leaves_of(item, place._replace(axes=(*place.axes, axis)), sizes)
         case Struct(fields=fields):
-            skip = 0
+            at = place.offset
             for f in fields:
                 if not isinstance(f.node, Padding):
-                    yield from _leaves(f.node, (*path, f.name), tuple(a + skip for a in at))
-                skip += size_of(f.node) or 0
+                    yield from leaves_of(f.node, Place((*place.path, f.name), at, place.axes), sizes)
+                at += measure(f.node, sizes).size or 0
         case _:
-            raise DefinitionError(f"{'.'.join(path)} has no fixed size")
+            raise DefinitionError(f"{'.'.join(place.path)} has no fixed size")
 
 
 _STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
@@ -211,23 +155,40 @@ def parse_path(path: str) -> tuple[str | int, ...]:
 
 @dataclass(frozen=True)
 class Layout:
-    """The layout of a message: *root* is a Struct, or a Sequence of Structs where one message holds many records."""
+    """The layout of a message; *root* is a Struct, or a Sequence of Structs: many records in one message.
+
+    Raises DefinitionError for a tree of more than MAX_LEAVES nodes or MAX_DEPTH levels, so that whoever holds
+    a Layout may walk it freely.
+    """
 
     root: Struct | Sequence
     name: str = field(default="", compare=False)
 
+    def __post_init__(self) -> None:
+        if self.measure.nodes > MAX_LEAVES:
+            raise DefinitionError(f"{self.name or 'layout'} has more than {MAX_LEAVES} leaves")
+
     @cached_property
+    def measure(self) -> Measure:
+        """Size and extent of a whole message."""
+        return measure(self.root)
+
+    @property
     def size(self) -> int | None:
         """Bytes of a message, or None where the data decides."""
-        return size_of(self.root)
+        return self.measure.size
 
     @cached_property
     def leaves(self) -> tuple[Leaf, ...]:
-        """The columns of a fixed-size Layout, in file order; raises DefinitionError for another."""
-        found = tuple(_leaves(self.root, (), (0,)))
-        if sum(len(leaf.runs) for leaf in found) > MAX_LEAVES:
+        """The columns of a fixed-size Layout, in file order.
+
+        Raises DefinitionError for a Layout of no fixed size or of more than MAX_LEAVES runs of bytes.
+        """
+        if self.measure.runs > MAX_LEAVES:
             raise DefinitionError(f"{self.name or 'layout'} has more than {MAX_LEAVES} leaves")
-        return found
+        if self.size is None:
+            raise DefinitionError(f"{self.name or 'layout'} has no fixed size")
+        return tuple(leaves_of(self.root, Place(), {}))
 
     @property
     def record(self) -> Struct:
@@ -238,3 +199,32 @@ class Layout:
         if not isinstance(item, Struct):
             raise DefinitionError(f"{self.name or 'layout'}: the records of a message must be structs")
         return item
+
+    def paths(self) -> list[str]:
+        """The dotted path of every leaf, in file order; arrays of structs show no index (``esc.esc_rpm``)."""
+        from logreel.model.paths import paths
+
+        return paths(self.record)
+
+    def find(self, path: str) -> Leaf:
+        """The Leaf at *path*: ``lat``, ``pose.position.x``, ``q[2]``, ``esc[0].esc_rpm``, ``esc.esc_rpm``.
+
+        An array without an index means its whole axis. Works for any leaf whose place no data decides, in a
+        Layout of variable size too. Raises TopicError (a KeyError) for an unknown path, UsageError for a path
+        that names a whole struct, DefinitionError where the data decides the place or the size.
+        """
+        from logreel.model.paths import find
+
+        return find(self, path)
+
+    def project(self, fields: Iterable[str]) -> Layout:
+        """The same bytes with only *fields* visible: paths of leaves or of whole structs, indices ignored."""
+        from logreel.model.paths import project
+
+        return project(self, fields)
+
+    def decoder(self) -> Callable[[memoryview], dict[str, Any]]:
+        """A function that decodes one message into a dict; see ``logreel.model.decode.decoder``."""
+        from logreel.model.decode import decoder
+
+        return decoder(self)

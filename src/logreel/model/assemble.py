@@ -1,0 +1,148 @@
+"""Column buffers in, Arrow arrays out: one recursion over the nodes serves the gather kernel and the walker.
+
+Buffers come in the order in which the tree is walked: a number or char array brings its bytes, a counted
+sequence its offsets and then whatever its items bring, text and opaque bytes their offsets and then bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from logreel.errors import UsageError
+from logreel.model.columns import text_lengths, typed
+from logreel.model.layout import (
+    MAX_SIZE,
+    Bytes,
+    Field,
+    FixedArray,
+    Node,
+    Rest,
+    Scalar,
+    Sequence,
+    String,
+    Struct,
+    Time,
+)
+
+Buffers = Iterator[NDArray[Any]]
+
+_NUMBERS: dict[str, pa.DataType] = {
+    "bool": pa.bool_(),
+    "char": pa.int8(),
+    "int8": pa.int8(),
+    "uint8": pa.uint8(),
+    "int16": pa.int16(),
+    "uint16": pa.uint16(),
+    "int32": pa.int32(),
+    "uint32": pa.uint32(),
+    "int64": pa.int64(),
+    "uint64": pa.uint64(),
+    "float32": pa.float32(),
+    "float64": pa.float64(),
+}
+
+
+def arrow_type(node: Node) -> pa.DataType:
+    """The Arrow type that shows *node*."""
+    match node:
+        case Scalar(type=t):
+            return _NUMBERS[t]
+        case Time(signed=signed):
+            return pa.duration("ns") if signed else pa.timestamp("ns")
+        case FixedArray(item=Scalar(type="char")) | String() | Rest(text=True):
+            return pa.string()
+        case Sequence(item=Scalar(type="char" | "uint8")) | Bytes() | Rest():
+            return pa.binary()
+        case FixedArray(item=item, count=n):
+            return pa.list_(arrow_type(item), n)
+        case Sequence(item=item):
+            return pa.list_(arrow_type(item))
+        case Struct():
+            return pa.struct([arrow_field(f) for f in node.visible()])
+        case _:
+            raise TypeError(f"{type(node).__name__} is never shown")
+
+
+def arrow_field(f: Field) -> pa.Field:
+    """The Arrow field of a visible member; its unit, if any, is in the metadata."""
+    return pa.field(f.name, arrow_type(f.node), metadata={"unit": f.unit} if f.unit else None)
+
+
+def build(node: Node, buffers: Buffers, length: int) -> pa.Array:
+    """The next *length* values of *node*, of the type that ``arrow_type`` tells."""
+    match node:
+        case Scalar(type="bool"):
+            bits = np.packbits(next(buffers) != 0, bitorder="little")
+            return pa.Array.from_buffers(pa.bool_(), length, [None, pa.py_buffer(bits)], 0)
+        case Scalar():
+            return pa.Array.from_buffers(arrow_type(node), length, [None, pa.py_buffer(next(buffers))], 0)
+        case Time(signed=signed):
+            ns = typed("duration" if signed else "time", next(buffers))
+            return pa.Array.from_buffers(arrow_type(node), length, [None, pa.py_buffer(ns)], 0)
+        case FixedArray(item=Scalar(type="char"), count=n):
+            return text_array(*_cut(next(buffers).reshape(length, n)))
+        case FixedArray(item=item, count=n):
+            child = build(item, buffers, length * n)
+            return pa.Array.from_buffers(arrow_type(node), length, [None], 0, children=[child])
+        case Struct():
+            children = build_fields(node, buffers, length)
+            return pa.Array.from_buffers(arrow_type(node), length, [None], 0, children=children)
+        case String() | Rest(text=True):
+            return text_array(next(buffers), next(buffers))
+        case Bytes() | Rest() | Sequence(item=Scalar(type="char" | "uint8")):
+            return _blob_array(pa.binary(), next(buffers), next(buffers))
+        case Sequence(item=item):
+            offsets = next(buffers)
+            return list_array(offsets, build(item, buffers, int(offsets[-1])), arrow_type(node))
+        case _:
+            raise TypeError(f"{type(node).__name__} is never shown")
+
+
+def build_fields(struct: Struct, buffers: Buffers, length: int) -> list[pa.Array]:
+    """The visible members of *struct*, *length* values each."""
+    return [build(f.node, buffers, length) for f in struct.visible()]
+
+
+def list_array(offsets: NDArray[np.int32], child: pa.Array, kind: pa.DataType | None = None) -> pa.Array:
+    """Lists of the values of *child*, cut at *offsets*."""
+    kind = pa.list_(child.type) if kind is None else kind
+    return pa.Array.from_buffers(kind, len(offsets) - 1, [None, pa.py_buffer(offsets)], 0, children=[child])
+
+
+def _blob_array(kind: pa.DataType, offsets: NDArray[np.int32], data: NDArray[np.uint8]) -> pa.Array:
+    return pa.Array.from_buffers(kind, len(offsets) - 1, [None, pa.py_buffer(offsets), pa.py_buffer(data)], 0)
+
+
+def _cut(chars: NDArray[np.uint8]) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
+    """Offsets and bytes of NUL-padded rows, each cut at its first NUL."""
+    lengths = text_lengths(chars)
+    ends = np.cumsum(lengths)
+    if len(ends) and ends[-1] > MAX_SIZE:
+        raise UsageError("more than 2 GiB of text in one array: read fewer rows at a time")
+    keep = np.arange(chars.shape[1]) < lengths[:, None]
+    return np.concatenate([[0], ends]).astype(np.int32), chars[keep]
+
+
+def text_array(offsets: NDArray[np.int32], data: NDArray[np.uint8]) -> pa.Array:
+    """Strings; where any is not UTF-8, the column is decoded anew with replacement characters."""
+    strings = _blob_array(pa.string(), offsets, data)
+    if _is_ascii(data):
+        return strings
+    try:
+        strings.validate(full=True)
+    except pa.ArrowInvalid:
+        raw = _blob_array(pa.binary(), offsets, data)
+        return pa.array([value.decode("utf-8", "replace") for value in raw.to_pylist()], pa.string())
+    return strings
+
+
+def _is_ascii(data: NDArray[np.uint8]) -> bool:
+    whole = len(data) // 8 * 8
+    words = np.bitwise_or.reduce(data[:whole].view(np.uint64), initial=np.uint64(0))
+    tail = np.bitwise_or.reduce(data[whole:], initial=np.uint8(0))
+    return not (int(words) & 0x8080808080808080 or int(tail) & 0x80)

@@ -1,0 +1,264 @@
+"""One message to one dict, in plain Python: what ``msg.decode()`` and the text outputs use.
+
+A Layout is compiled once into small closures; every run of bytes of fixed size is one ``struct.Struct``.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import Any, NoReturn
+
+from logreel.errors import DamagedError, Problem
+from logreel.model.layout import (
+    MAX_LEAVES,
+    SCALARS,
+    Bytes,
+    Field,
+    FixedArray,
+    Layout,
+    Measure,
+    Node,
+    Padding,
+    Rest,
+    Scalar,
+    Sequence,
+    Skip,
+    String,
+    Struct,
+    Time,
+    measure,
+)
+
+#: Reads one value at a position and says where it ends.
+Read = Callable[[memoryview, int], tuple[Any, int]]
+#: Builds one value from the scalars of its run.
+Build = Callable[[Iterator[Any]], Any]
+#: Reads some members at a position into a dict and says where they end.
+Part = Callable[[memoryview, int, dict[str, Any]], int]
+
+_CODES = dict(
+    zip(SCALARS, ("?", "b", "b", "B", "h", "H", "i", "I", "q", "Q", "f", "d"), strict=True),
+    char="b",
+)
+_LENGTHS = {1: struct.Struct("<B"), 2: struct.Struct("<H"), 4: struct.Struct("<I")}
+
+
+def decoder(layout: Layout) -> Callable[[memoryview], dict[str, Any]]:
+    """A function from the bytes of one message to a dict of its visible members, in file order.
+
+    Numbers are int, float and bool; Time is int ns; text is str, with replacement characters where it is not
+    UTF-8; char arrays end at the first NUL; opaque bytes and counted arrays of uint8 or char are bytes; other
+    arrays are lists. Where a message holds many records the dict is ``{"records": [...]}``. Bytes after the
+    last member are ignored. The function raises DamagedError (code ``truncated``) when a message ends early.
+    """
+    read = _reader(layout.root, {})
+    many = isinstance(layout.root, Sequence)
+
+    def decode(data: memoryview) -> dict[str, Any]:
+        value, _ = read(memoryview(data).cast("B"), 0)
+        return {"records": value} if many else value
+
+    return decode
+
+
+def _short(data: memoryview, pos: int, need: int) -> NoReturn:
+    text = f"the message ends too early: {need} bytes expected at byte {pos} of {len(data)}"
+    raise DamagedError(Problem("truncated", pos, max(0, len(data) - pos), True, text))
+
+
+def _text(raw: bytes | memoryview) -> str:
+    return bytes(raw).decode("utf-8", "replace")
+
+
+def _padded_text(raw: bytes) -> str:
+    return _text(raw.partition(b"\0")[0])
+
+
+def _reader(node: Node, sizes: dict[int, Measure]) -> Read:
+    found = measure(node, sizes)
+    # A huge array of structs would make a huge format; it is read item by item instead.
+    if found.size is not None and found.runs <= MAX_LEAVES:
+        return _read_run(*_run(node, sizes))
+    match node:
+        case Struct(fields=fields):
+            return _read_struct(_parts(fields, sizes))
+        case FixedArray(item=item, count=n):
+            return _read_repeated(_reader(item, sizes), n, measure(item, sizes).least)
+        case Sequence(item=Scalar(type=t), width=w):
+            return _read_scalars(t, w)
+        case Sequence(item=item, width=w):
+            return _read_counted(_reader(item, sizes), w, measure(item, sizes).least)
+        case String(width=w):
+            return _read_prefixed(_text, w)
+        case Bytes(width=w):
+            return _read_prefixed(bytes, w)
+        case Rest(text=text):
+            convert = _text if text else bytes
+            return lambda data, pos: (convert(data[pos:]), len(data))
+        case Skip(node=inner):
+            return _reader(inner, sizes)
+        case _:
+            raise AssertionError(node)
+
+
+def _run(node: Node, sizes: dict[int, Measure]) -> tuple[str, Build]:
+    """The struct format of a node of fixed size, and how to build its value from the numbers."""
+    match node:
+        case Scalar(type=t):
+            return _CODES[t], next
+        case Time(signed=signed):
+            return ("ii" if signed else "II"), lambda numbers: next(numbers) * 1_000_000_000 + next(numbers)
+        case FixedArray(item=Scalar(type="char"), count=n):
+            return f"{n}s", lambda numbers: _padded_text(next(numbers))
+        case FixedArray(item=Scalar(type=t), count=n):
+            return f"{n}{_CODES[t]}", lambda numbers: list(islice(numbers, n))
+        case FixedArray(item=item, count=n):
+            form, build = _run(item, sizes)
+            return form * n, lambda numbers: [build(numbers) for _ in range(n)]
+        case Struct(fields=fields):
+            runs = [_run(f.node, sizes) for f in fields]
+            shown = [
+                (f.name, build)
+                for f, (_, build) in zip(fields, runs, strict=True)
+                if not isinstance(f.node, Padding | Skip)
+            ]
+            form = "".join(form for form, _ in runs)
+            return form, lambda numbers: {name: build(numbers) for name, build in shown}
+        case _:
+            # Padding has no value; Skip of a fixed node is as good as Padding.
+            return f"{measure(node, sizes).size}x", next
+
+
+def _read_run(form: str, build: Build) -> Read:
+    compiled = struct.Struct("<" + form)
+    unpack, size = compiled.unpack_from, compiled.size
+
+    def read(data: memoryview, pos: int) -> tuple[Any, int]:
+        if size > len(data) - pos:
+            _short(data, pos, size)
+        return build(iter(unpack(data, pos))), pos + size
+
+    return read
+
+
+def _parts(fields: tuple[Field, ...], sizes: dict[int, Measure]) -> list[Part]:
+    """Neighbours of fixed size as one part, every other member as its own."""
+    parts: list[Part] = []
+    run: list[Field] = []
+    for f in fields:
+        found = measure(f.node, sizes)
+        if found.size is not None and found.runs <= MAX_LEAVES:
+            run.append(f)
+            continue
+        if run:
+            parts.append(_run_part(run, sizes))
+            run = []
+        parts.append(_member_part(f, sizes))
+    return [*parts, _run_part(run, sizes)] if run else parts
+
+
+def _run_part(fields: list[Field], sizes: dict[int, Measure]) -> Part:
+    if not all(isinstance(f.node, Scalar | Padding) for f in fields):
+        read = _read_run(*_run(Struct(tuple(fields)), sizes))
+
+        def build_part(data: memoryview, pos: int, out: dict[str, Any]) -> int:
+            value, pos = read(data, pos)
+            out.update(value)
+            return pos
+
+        return build_part
+    names = [f.name for f in fields if isinstance(f.node, Scalar)]
+    compiled = struct.Struct("<" + "".join(_run(f.node, sizes)[0] for f in fields))
+    unpack, size = compiled.unpack_from, compiled.size
+
+    def zip_part(data: memoryview, pos: int, out: dict[str, Any]) -> int:
+        if size > len(data) - pos:
+            _short(data, pos, size)
+        out.update(zip(names, unpack(data, pos), strict=True))
+        return pos + size
+
+    return zip_part
+
+
+def _member_part(f: Field, sizes: dict[int, Measure]) -> Part:
+    read = _reader(f.node, sizes)
+    name, hidden = f.name, isinstance(f.node, Skip)
+
+    def part(data: memoryview, pos: int, out: dict[str, Any]) -> int:
+        value, pos = read(data, pos)
+        if not hidden:
+            out[name] = value
+        return pos
+
+    return part
+
+
+def _read_struct(parts: list[Part]) -> Read:
+    def read(data: memoryview, pos: int) -> tuple[Any, int]:
+        out: dict[str, Any] = {}
+        for part in parts:
+            pos = part(data, pos, out)
+        return out, pos
+
+    return read
+
+
+def _read_repeated(item: Read, count: int, least: int) -> Read:
+    def read(data: memoryview, pos: int) -> tuple[Any, int]:
+        return _items(item, data, pos, count, least)
+
+    return read
+
+
+def _items(item: Read, data: memoryview, pos: int, count: int, least: int) -> tuple[list[Any], int]:
+    # Checked before the first item, so that a wild count costs nothing.
+    if count * least > len(data) - pos:
+        _short(data, pos, count * least)
+    values = []
+    for _ in range(count):
+        value, pos = item(data, pos)
+        values.append(value)
+    return values, pos
+
+
+def _length(data: memoryview, pos: int, width: int) -> int:
+    if width > len(data) - pos:
+        _short(data, pos, width)
+    count: int = _LENGTHS[width].unpack_from(data, pos)[0]
+    return count
+
+
+def _read_counted(item: Read, width: int, least: int) -> Read:
+    def read(data: memoryview, pos: int) -> tuple[Any, int]:
+        count = _length(data, pos, width)
+        return _items(item, data, pos + width, count, least)
+
+    return read
+
+
+def _read_prefixed(convert: Callable[[memoryview], Any], width: int) -> Read:
+    def read(data: memoryview, pos: int) -> tuple[Any, int]:
+        size = _length(data, pos, width)
+        pos += width
+        if size > len(data) - pos:
+            _short(data, pos, size)
+        return convert(data[pos : pos + size]), pos + size
+
+    return read
+
+
+def _read_scalars(kind: str, width: int) -> Read:
+    if kind in ("uint8", "char"):
+        return _read_prefixed(bytes, width)
+    code, item = _CODES[kind], SCALARS[kind][1]
+
+    def read(data: memoryview, pos: int) -> tuple[Any, int]:
+        count = _length(data, pos, width)
+        pos += width
+        if count * item > len(data) - pos:
+            _short(data, pos, count * item)
+        return list(struct.unpack_from(f"<{count}{code}", data, pos)), pos + count * item
+
+    return read

@@ -1,0 +1,221 @@
+"""The nodes of a Layout: a little-endian walk, spelled as a small tree of immutable parts.
+
+Schemas may share parts, so a tree can be exponentially larger than its distinct nodes: never hash, compare or
+walk one before ``measure`` (or the making of a Layout) has said how large it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from logreel.errors import DefinitionError
+
+#: NumPy type string and width in bytes of every Scalar type.
+SCALARS: dict[str, tuple[str, int]] = {
+    "bool": ("|b1", 1),
+    "char": ("|i1", 1),
+    "int8": ("|i1", 1),
+    "uint8": ("|u1", 1),
+    "int16": ("<i2", 2),
+    "uint16": ("<u2", 2),
+    "int32": ("<i4", 4),
+    "uint32": ("<u4", 4),
+    "int64": ("<i8", 8),
+    "uint64": ("<u8", 8),
+    "float32": ("<f4", 4),
+    "float64": ("<f8", 8),
+}
+
+#: A Layout with more flattened leaves or deeper nesting than this is refused: no real schema comes near.
+MAX_LEAVES = 100_000
+MAX_DEPTH = 64
+#: A node that can never be smaller than this is refused: Arrow's offsets and every real message end below.
+MAX_SIZE = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """One number. ``char`` is a byte of text: alone an int8, in a FixedArray NUL-padded text."""
+
+    type: str
+
+    def __post_init__(self) -> None:
+        if self.type not in SCALARS:
+            raise DefinitionError(f"unknown scalar type {self.type!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class Time:
+    """Seconds and nanoseconds as two 32-bit words: an int64 of nanoseconds. *signed*: a duration."""
+
+    signed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class String:
+    """A length of *width* bytes (1, 2, 4), then that many bytes of text."""
+
+    width: int = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Bytes:
+    """A length of *width* bytes (1, 2, 4), then that many opaque bytes."""
+
+    width: int = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """Everything to the end of the message; *text* tells characters from opaque bytes."""
+
+    text: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Padding:
+    """*size* bytes that mean nothing: skipped, never shown."""
+
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class FixedArray:
+    """*count* items, one after another, with no count in the bytes."""
+
+    item: Node
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence:
+    """A count of *width* bytes (1, 2, 4), then that many items."""
+
+    item: Node
+    width: int = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One named member of a Struct; *unit* as the schema states it, empty if it does not."""
+
+    name: str
+    node: Node
+    unit: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Struct:
+    """Members in file order; Padding members have the name ``""``."""
+
+    fields: tuple[Field, ...]
+
+    def visible(self) -> Iterator[Field]:
+        """The members that hold data."""
+        return (f for f in self.fields if not isinstance(f.node, Padding | Skip))
+
+
+@dataclass(frozen=True, slots=True)
+class Skip:
+    """A member that is walked over and never shown: what a projection leaves of a *node* of no fixed size."""
+
+    node: Node
+
+
+Node = Scalar | Time | String | Bytes | Rest | Padding | FixedArray | Sequence | Struct | Skip
+
+
+class Measure(NamedTuple):
+    """What is known of a node before any of its bytes are seen.
+
+    size    bytes, or None where the data decides
+    least   the fewest bytes it can take
+    nodes   nodes of the tree when every shared part is written out
+    runs    runs of leaf bytes when also every FixedArray is written out
+    height  levels of nesting
+    rest    a Rest is somewhere inside
+    """
+
+    size: int | None
+    least: int
+    nodes: int = 1
+    runs: int = 1
+    height: int = 1
+    rest: bool = False
+
+
+def measure(node: Node, memo: dict[int, Measure] | None = None, level: int = 0) -> Measure:
+    """The Measure of *node*.
+
+    Takes time by distinct nodes, not by the size of the tree: schemas may share parts so that the tree is
+    exponentially larger. Raises DefinitionError for what no bytes could mean or no program should walk.
+    """
+    memo = {} if memo is None else memo
+    # The key is the identity: hashing a frozen dataclass walks the whole tree below it.
+    found = memo.get(id(node))
+    if level + (found.height if found else 1) > MAX_DEPTH:
+        raise DefinitionError(f"types are nested more than {MAX_DEPTH} deep")
+    if found is None:
+        found = memo[id(node)] = _measure(node, memo, level + 1)
+        if not 0 <= found.least <= MAX_SIZE:
+            raise DefinitionError(f"{type(node).__name__} of {found.least} bytes")
+    return found
+
+
+def _measure(node: Node, memo: dict[int, Measure], level: int) -> Measure:
+    match node:
+        case Scalar(type=t):
+            return Measure(SCALARS[t][1], SCALARS[t][1])
+        case Time():
+            return Measure(8, 8)
+        case Padding(size=n):
+            return Measure(n, n)
+        case String(width=w) | Bytes(width=w):
+            return Measure(None, _checked_width(w))
+        case Rest():
+            return Measure(None, 0, rest=True)
+        case Skip(node=inner):
+            one = measure(inner, memo, level)
+            return one._replace(nodes=one.nodes + 1, height=one.height + 1)
+        case Sequence(item=item, width=w):
+            one = _measure_item(item, memo, level)
+            return Measure(None, _checked_width(w), one.nodes + 1, one.runs, one.height + 1)
+        case FixedArray(item=item, count=n):
+            one = _measure_item(item, memo, level)
+            size = None if one.size is None else one.size * n
+            runs = 1 if isinstance(item, Scalar) else max(1, one.runs * n)
+            return Measure(size, one.least * n, one.nodes + 1, runs, one.height + 1)
+        case Struct(fields=fields):
+            parts = [measure(f.node, memo, level) for f in fields]
+            sizes = [part.size for part in parts if part.size is not None]
+            return Measure(
+                sum(sizes) if len(sizes) == len(parts) else None,
+                sum(part.least for part in parts),
+                1 + sum(part.nodes for part in parts),
+                max(1, sum(part.runs for part in parts)),
+                1 + max((part.height for part in parts), default=0),
+                any(part.rest for part in parts),
+            )
+
+
+def _checked_width(width: int) -> int:
+    if width not in (1, 2, 4):
+        raise DefinitionError(f"a length of {width} bytes; expected 1, 2 or 4")
+    return width
+
+
+def _measure_item(item: Node, memo: dict[int, Measure], level: int) -> Measure:
+    one = measure(item, memo, level)
+    if one.rest or isinstance(item, Padding | Skip):
+        raise DefinitionError(f"an array of {type(item).__name__} items")
+    # Four bytes of count could ask for four thousand million of them.
+    if one.least == 0:
+        raise DefinitionError("an array of items that take no bytes")
+    return one
+
+
+def size_of(node: Node) -> int | None:
+    """Bytes of *node*, or None where the data decides."""
+    return measure(node).size

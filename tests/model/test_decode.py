@@ -1,0 +1,76 @@
+"""One message to one dict."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from arrows import same
+from logreel.errors import DamagedError, LogError
+from logreel.model import layout as lo
+from oracles import Short, decode
+from strategies import layouts, payloads
+
+
+def wrapped(layout: lo.Layout, value):
+    return {"records": value} if isinstance(layout.root, lo.Sequence) else value
+
+
+@given(st.data())
+def test_a_message_decodes_like_the_oracle(data):
+    layout = data.draw(layouts())
+    payload = data.draw(payloads(layout.root))
+    expected = wrapped(layout, decode(layout.root, payload))
+    assert same(layout.decoder()(memoryview(payload)), expected)
+
+
+@given(st.data())
+def test_garbage_decodes_like_the_oracle_or_is_refused(data):
+    layout = data.draw(layouts())
+    payload = data.draw(st.binary(max_size=60))
+    decoder = layout.decoder()
+    try:
+        expected = wrapped(layout, decode(layout.root, payload))
+    except Short:
+        with pytest.raises(LogError):
+            decoder(memoryview(payload))
+    else:
+        assert same(decoder(memoryview(payload)), expected)
+
+
+def test_a_wild_count_costs_nothing():
+    item = lo.Struct((lo.Field("s", lo.String()),))
+    for node in (
+        lo.Sequence(item),
+        lo.Sequence(lo.Scalar("float64")),
+        lo.String(),
+        lo.FixedArray(item, 10**8),
+    ):
+        layout = lo.Layout(lo.Struct((lo.Field("a", node),)))
+        with pytest.raises(DamagedError, match="ends too early") as error:
+            layout.decoder()(memoryview(b"\xff\xff\xff\xff"))
+        assert error.value.problem.code == "truncated"
+
+
+def test_a_projection_shows_only_its_fields():
+    inner = lo.Struct((lo.Field("s", lo.String()), lo.Field("n", lo.Scalar("uint8"))))
+    layout = lo.Layout(
+        lo.Struct(
+            (
+                lo.Field("many", lo.Sequence(inner, 1)),
+                lo.Field("t", lo.Time(signed=True)),
+                lo.Field("one", inner),
+            )
+        )
+    )
+    message = b"\1" + b"\2\0\0\0hi\7" + b"\xff\xff\xff\xff\1\0\0\0" + b"\0\0\0\0\5"
+    assert layout.decoder()(memoryview(message)) == {
+        "many": [{"s": "hi", "n": 7}],
+        "t": -999_999_999,
+        "one": {"s": "", "n": 5},
+    }
+    assert layout.project(["many.n", "one.n"]).decoder()(memoryview(message)) == {
+        "many": [{"n": 7}],
+        "one": {"n": 5},
+    }
