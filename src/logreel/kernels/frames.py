@@ -5,8 +5,9 @@ serves every format framed this way:
 
 spec   int64[9]      see SPEC below
 tags   int64[256, 5] per kind: action, least size, greatest size, least and greatest first payload byte
+                     (0 refuse, 1 data, 2 note, 3 stop, 4 tolerate: noted, but no evidence of anything)
 keys   int64[k, 4]   per key of a data record: channel, least size, greatest size, unused. Channel -1: not declared;
-                     -2: known to be undeclared, noted instead of refused
+                     -2: known to be undeclared, tolerated
 
 "size" is the number in the header; "next" is position + size + spec[SIZE_ADD].
 """
@@ -57,7 +58,7 @@ def _judge(
     next_out: cython.pointer[cython.longlong],
     key_out: cython.pointer[cython.longlong],
 ) -> cython.longlong:
-    """Decide about the record at *pos*: its action (1 data, 2 note, 3 stop) or a negative verdict.
+    """Decide about the record at *pos*: its action (1 data, 2 note, 3 stop, 4 tolerated) or a negative verdict.
 
     undeclared  accept data records whose key is not declared
 
@@ -91,7 +92,7 @@ def _judge(
             if not undeclared:
                 return -1
         elif k[0] < 0:
-            action = 2
+            action = 4
         elif size < k[1] or size > k[2]:
             return -1
     elif left > spec[0]:
@@ -185,7 +186,7 @@ def walk(
             if pos >= stop or n >= cap or m >= notecap:
                 why = 4
                 break
-            if verdict == 2:
+            if verdict != 1:
                 pn[m] = pos
                 m += 1
             else:
@@ -219,6 +220,7 @@ def _chain(
     nx: cython.longlong = pos
     key: cython.longlong = 0
     verdict: cython.longlong
+    steps: cython.longlong = 0
     # What a stop record of the chain declares is not in force yet.
     declares: cython.bint = False
     while k < need:
@@ -231,8 +233,12 @@ def _chain(
             return False
         if verdict == 3:
             declares = True
+        if verdict != 4:
+            k += 1
         pos = nx
-        k += 1
+        steps += 1
+        if steps == 16 * need:
+            return False
     return True
 
 

@@ -45,7 +45,7 @@ PARSED = b"BFIMPQA"
 #: Kinds that only need to be found again.
 NOTED = b"LCSOR"
 
-_DATA, _NOTE, _STOP = 1, 2, 3
+_DATA, _NOTE, _STOP, _TOLERATE = 1, 2, 3, 4
 _KINDS = {
     # action, least and greatest size, least and greatest first payload byte
     "D": (_DATA, 2, 65535, 0, 255),
@@ -72,14 +72,14 @@ def kinds_table() -> np.ndarray:
     return table
 
 
-def is_known(kind: int) -> bool:
-    """True for the letter of a kind that the format defines."""
-    return chr(kind) in _KINDS
+def is_unknown(kind: int) -> bool:
+    """True for a letter that the format does not use yet."""
+    return chr(kind).isascii() and chr(kind).isalpha() and chr(kind) not in _KINDS
 
 
 def allow_unknown(table: np.ndarray, kind: int) -> None:
     """Let the walker step over records of a kind that the format does not define (yet)."""
-    table[kind] = (_NOTE, 0, 65535, 0, 255)
+    table[kind] = (_TOLERATE, 0, 65535, 0, 255)
 
 
 class BadRecord(ValueError):

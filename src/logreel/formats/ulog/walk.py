@@ -140,7 +140,8 @@ class Walker:
         """Where the records begin, and the sound ones of the offsets where appended parts begin."""
         head = self.source.read(FILE_HEADER, HEAD + 40)
         size = int.from_bytes(head[:2], "little")
-        if len(head) < HEAD + 40 or head[2:3] != b"B" or size < 40:
+        after = FILE_HEADER + HEAD + size
+        if len(head) < HEAD + 40 or head[2:3] != b"B" or size < 40 or (size > 40 and not self._leads_on(after)):
             return FILE_HEADER, []
         _, incompatible, offsets = records.parse_flags(head[HEAD:])
         if incompatible[0] & ~1 or any(incompatible[1:]):
@@ -150,14 +151,18 @@ class Walker:
                 offset=FILE_HEADER + HEAD + 8,
             )
         sound: list[int] = []
-        least = self._end_of_definitions(FILE_HEADER + HEAD + size)
+        least = self._end_of_definitions(after)
         for i, offset in enumerate(offsets):
             if offset and max(least, sound[-1] if sound else 0) < offset <= self.source.size:
                 sound.append(offset)
             elif offset:
                 text = f"appended offset {offset} does not point into the data of this file; not used"
                 self._problem("offset", FILE_HEADER + HEAD + 16 + 8 * i, 8, False, text)
-        return FILE_HEADER + HEAD + size, sound
+        return after, sound
+
+    def _leads_on(self, pos: int) -> bool:
+        """True if the records from *pos* on are sound, or cut."""
+        return pos == self.source.size or self._chain(pos, self.source.size) or pos + 2 * HEAD > self.source.size
 
     def _end_of_definitions(self, pos: int) -> int:
         while pos + HEAD <= self.source.size and self._view[pos + 2] in b"FIMPQ":
@@ -277,7 +282,7 @@ class Walker:
             self._blocks.drop_last()
             pos = before
         glued = self.source.read(pos, stop - pos).find(MAGIC)
-        if glued >= 0 and pos + glued + FILE_HEADER <= end and len(self.segments) < MAX_SEGMENTS:
+        if glued >= 0 and self._is_second_file(pos + glued + FILE_HEADER, end):
             return self._second_file(pos, pos + glued)
         if found < 0 and why == CUT and not reason:
             self._cut(pos, end)
@@ -302,7 +307,7 @@ class Walker:
                 ids.append(self._id(at))
                 self._room(ids[-1])
                 self._keys[ids[-1]] = _NOTED, 0, 0, 0
-            elif kind and not records.is_known(kind):
+            elif records.is_unknown(kind):
                 kinds.append(kind)
                 records.allow_unknown(self._kinds, kind)
             else:
@@ -404,6 +409,15 @@ class Walker:
         for number, old in list(self._ids.items()):
             self._ids[number] = self._declare(pos, self.topics[old].name, self.topics[old].instance)
             self._set_key(number)
+
+    def _is_second_file(self, pos: int, end: int) -> bool:
+        """True if definitions begin at *pos*, as they do after the header of a whole file."""
+        kinds = b""
+        while pos + HEAD <= end and self._view[pos + 2] in b"BFIMPQ" and len(kinds) < CHAIN:
+            size, kind = self._header(pos)
+            kinds += bytes([kind])
+            pos += HEAD + size
+        return kinds.count(b"F") > 0 and len(kinds) >= 3 and pos <= end and len(self.segments) < MAX_SEGMENTS
 
     def _second_file(self, pos: int, start: int) -> int:
         """A whole log glued on: its own header, definitions and subscriptions hold from *start* on."""
