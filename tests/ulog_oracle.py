@@ -82,14 +82,18 @@ class OracleLog:
         return self.segments[0].topics
 
 
-def read(data: bytes) -> OracleLog:
+def read(data: bytes, *, orphans: bool = False) -> OracleLog:
     """Everything in the ULog *data*.
+
+    *orphans*: step over records of an id that is not subscribed, and over subscriptions without a format, as
+    over messages of unknown types. Otherwise each of them is damage, so that one bad bit in the format or
+    subscription of a frequent topic breaks every run of six and costs the other topics too.
 
     Raises ValueError where it is no ULog, or has an incompatible flag that is not known.
     """
     if len(data) < 16 or data[:7] != MAGIC:
         raise ValueError("not a ULog")
-    return _Reader(data).run()
+    return _Reader(data, orphans).run()
 
 
 @dataclass
@@ -112,8 +116,8 @@ class _State:
 class _Reader:
     """One pass over the file; `step` reads one message or skips one damaged place."""
 
-    def __init__(self, data: bytes) -> None:
-        self.data = data
+    def __init__(self, data: bytes, orphans: bool) -> None:
+        self.data, self.orphans = data, orphans
         self.state = _State({}, {})
         self.log = OracleLog(version=data[7], start_us=struct.unpack_from("<Q", data, 8)[0])
         self.log.segments.append(Segment(16))
@@ -161,11 +165,14 @@ class _Reader:
                 return False
         return True
 
-    def skippable(self, at: int) -> bool:
-        """A message of a type that is not known: a letter, and all of it there."""
+    def skippable(self, at: int, state: _State) -> bool:
+        """A message of a type that is not known: a letter, and all of it there. Or an orphan."""
         size, letter = self.head(at)
-        known = letter in SMALLEST
-        return not known and letter.isascii() and letter.isalpha() and at + 3 + size <= self.bound
+        if at + 3 + size > self.bound:
+            return False
+        if self.orphans and letter in "AD" and self.sized(size, letter):
+            return letter == "A" or struct.unpack_from("<H", self.data, at + 3)[0] not in state.topics
+        return letter not in SMALLEST and letter.isascii() and letter.isalpha()
 
     def cut(self, at: int, state: _State) -> bool:
         """A plausible header whose message runs past the end of the part."""
@@ -191,7 +198,7 @@ class _Reader:
             if self.accepts(at, state):
                 state.define(letter, self.data[at + 3 : at + 3 + size])
                 count += 1
-            elif not self.skippable(at) or (first and not count):
+            elif not self.skippable(at, state) or (first and not count):
                 return count >= 2 and self.cut(at, state)
             at += 3 + size
         return True
@@ -217,9 +224,11 @@ class _Reader:
                 self.log.types[letter] = self.log.types.get(letter, 0) + 1
                 self.apply(letter, at)
                 return at + 3 + size
-        elif self.skippable(at):
+        elif self.skippable(at, self.state):
             size, letter = self.head(at)
             if self.locks(at + 3 + size, first=False):
+                if letter in SMALLEST:
+                    self.log.lost.append((at, at + 3 + size))
                 self.log.types[letter] = self.log.types.get(letter, 0) + 1
                 return at + 3 + size
         to = at + 1

@@ -260,3 +260,15 @@ def test_older_times_behind_damage_begin_a_segment() -> None:
     assert len(read(again.bytes()).segments) == 1
     near = ticks(ticks(started(), range(10 * s, 20 * s, s)).junk(b"\0" * 11), range(17 * s, 30 * s, s))
     assert len(read(near.bytes()).segments) == 1
+
+
+@pytest.mark.parametrize("what", [b"Fsensor_combined", b"\0sensor_combined"], ids=["format", "subscription"])
+def test_one_bad_bit_in_a_definition(what: bytes) -> None:
+    """By the bare rules it costs nearly all topics; stepping over orphans, the one topic."""
+    data = bytearray(sample.flight(4))
+    whole = {topic: len(rows) for topic, rows in read(bytes(data)).topics.items()}
+    data[data.index(what) + 4] ^= 1
+    bare, kind = read(bytes(data)), read(bytes(data), orphans=True)
+    assert sum(map(len, bare.topics.values())) < 0.1 * sum(whole.values())
+    del whole["sensor_combined"]
+    assert {topic: len(rows) for topic, rows in kind.topics.items()} == whole

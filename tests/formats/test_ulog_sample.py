@@ -144,7 +144,8 @@ def test_formats_are_aligned_as_in_c() -> None:
         kind = sample_rows.record_type(name, sample_tables.FORMATS)
         assert kind.itemsize % 8 == 0, name
         for field in kind.names or ():
-            assert (kind.fields or {})[field][1] % alignment(kind[field]) == 0, (name, field)
+            assert kind.fields is not None
+            assert kind.fields[field][1] % alignment(kind[field]) == 0, (name, field)
 
 
 def test_the_vehicle_moves_like_one(flight: bytes) -> None:
