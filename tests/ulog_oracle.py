@@ -47,7 +47,16 @@ class Segment:
 
 @dataclass
 class OracleLog:
-    """What a log says. Levels are 0 to 7; `lost` are half-open byte ranges in file order."""
+    """What a log says.
+
+    infos           name -> value (`ulog_records.value_of`); the last one wins
+    info_multiple   name -> entries -> parts; `char` and `uint8_t` parts are bytes
+    changes         (time of the newest row before, name, value), as `dropouts` are (time, milliseconds)
+    defaults        0: system, 1: airframe
+    texts           (level 0 to 7, tag or None, time, text)
+    types           message letter -> messages read
+    lost            half-open byte ranges, in file order
+    """
 
     version: int = 0
     start_us: int = 0
@@ -73,14 +82,18 @@ class OracleLog:
         return self.segments[0].topics
 
 
-def read(data: bytes) -> OracleLog:
+def read(data: bytes, *, orphans: bool = False) -> OracleLog:
     """Everything in the ULog *data*.
+
+    *orphans*: step over records of an id that is not subscribed, and over subscriptions without a format, as
+    over messages of unknown types. Otherwise each of them is damage, so that one bad bit in the format or
+    subscription of a frequent topic breaks every run of six and costs the other topics too.
 
     Raises ValueError where it is no ULog, or has an incompatible flag that is not known.
     """
     if len(data) < 16 or data[:7] != MAGIC:
         raise ValueError("not a ULog")
-    return _Reader(data).run()
+    return _Reader(data, orphans).run()
 
 
 @dataclass
@@ -103,8 +116,8 @@ class _State:
 class _Reader:
     """One pass over the file; `step` reads one message or skips one damaged place."""
 
-    def __init__(self, data: bytes) -> None:
-        self.data = data
+    def __init__(self, data: bytes, orphans: bool) -> None:
+        self.data, self.orphans = data, orphans
         self.state = _State({}, {})
         self.log = OracleLog(version=data[7], start_us=struct.unpack_from("<Q", data, 8)[0])
         self.log.segments.append(Segment(16))
@@ -119,12 +132,11 @@ class _Reader:
 
     # ------------------------------------------------------------------ what may be accepted
 
-    def header(self, at: int) -> tuple[int, str] | None:
-        """Payload size and letter at *at*, or None where no header fits."""
+    def head(self, at: int) -> tuple[int, str]:
+        """Payload size and letter at *at*: zero and NUL, never a message, where no header fits."""
         if at + 3 > self.bound:
-            return None
-        size, letter = struct.unpack_from("<HB", self.data, at)
-        return size, chr(letter)
+            return 0, "\0"
+        return self.data[at] | self.data[at + 1] << 8, chr(self.data[at + 2])
 
     def sized(self, size: int, letter: str) -> bool:
         """Whether *letter* is known and *size* within its limits."""
@@ -132,10 +144,9 @@ class _Reader:
         return least is not None and (size == least if letter in EXACT else size >= least)
 
     def accepts(self, at: int, state: _State) -> bool:
-        head = self.header(at)
-        if head is None or not self.sized(*head) or at + 3 + head[0] > self.bound:
+        size, letter = self.head(at)
+        if not self.sized(size, letter) or at + 3 + size > self.bound:
             return False
-        size, letter = head
         payload = self.data[at + 3 : at + 3 + size]
         if letter == "D":
             topic = state.topics.get(struct.unpack_from("<H", payload)[0])
@@ -154,21 +165,23 @@ class _Reader:
                 return False
         return True
 
-    def skippable(self, at: int) -> bool:
-        """A message of a type that is not known: a letter, and all of it there."""
-        head = self.header(at)
-        if head is None or head[1] in SMALLEST or not (head[1].isascii() and head[1].isalpha()):
+    def skippable(self, at: int, state: _State) -> bool:
+        """A message of a type that is not known: a letter, and all of it there. Or an orphan."""
+        size, letter = self.head(at)
+        if at + 3 + size > self.bound:
             return False
-        return at + 3 + head[0] <= self.bound
+        if self.orphans and letter in "AD" and self.sized(size, letter):
+            return letter == "A" or struct.unpack_from("<H", self.data, at + 3)[0] not in state.topics
+        return letter not in SMALLEST and letter.isascii() and letter.isalpha()
 
     def cut(self, at: int, state: _State) -> bool:
         """A plausible header whose message runs past the end of the part."""
-        head = self.header(at)
-        if head is None or not self.sized(*head) or at + 3 + head[0] <= self.bound:
+        size, letter = self.head(at)
+        if not self.sized(size, letter) or at + 3 + size <= self.bound:
             return False
-        if head[1] == "D" and at + 5 <= self.bound:
+        if letter == "D" and at + 5 <= self.bound:
             topic = state.topics.get(struct.unpack_from("<H", self.data, at + 3)[0])
-            return topic is not None and topic.smallest <= head[0] - 2 <= topic.size
+            return topic is not None and topic.smallest <= size - 2 <= topic.size
         return True
 
     def locks(self, at: int, first: bool = True) -> bool:
@@ -181,13 +194,13 @@ class _Reader:
         while count < CHAIN:
             if at == self.bound:
                 return count > 0 or not first
+            size, letter = self.head(at)
             if self.accepts(at, state):
-                size, letter = struct.unpack_from("<HB", self.data, at)
-                state.define(chr(letter), self.data[at + 3 : at + 3 + size])
+                state.define(letter, self.data[at + 3 : at + 3 + size])
                 count += 1
-            elif not self.skippable(at) or (first and not count):
+            elif not self.skippable(at, state) or (first and not count):
                 return count >= 2 and self.cut(at, state)
-            at += 3 + struct.unpack_from("<H", self.data, at)[0]
+            at += 3 + size
         return True
 
     # ------------------------------------------------------------------ reading
@@ -204,18 +217,20 @@ class _Reader:
     def step(self, at: int) -> int:
         """Reads what is at *at*; returns where the next message begins."""
         if self.accepts(at, self.state):
-            size, letter = struct.unpack_from("<HB", self.data, at)
-            if chr(letter) in "ALC" and self.defining:
+            size, letter = self.head(at)
+            if letter in "ALC" and self.defining:
                 self.end_definitions(at)
             if at + 3 + size <= self.bound:
-                self.log.types[chr(letter)] = self.log.types.get(chr(letter), 0) + 1
-                self.apply(chr(letter), at)
+                self.log.types[letter] = self.log.types.get(letter, 0) + 1
+                self.apply(letter, at)
                 return at + 3 + size
-        elif self.skippable(at):
-            behind = at + 3 + struct.unpack_from("<H", self.data, at)[0]
-            if self.locks(behind, first=False):
-                self.log.types[chr(self.data[at + 2])] = self.log.types.get(chr(self.data[at + 2]), 0) + 1
-                return behind
+        elif self.skippable(at, self.state):
+            size, letter = self.head(at)
+            if self.locks(at + 3 + size, first=False):
+                if letter in SMALLEST:
+                    self.log.lost.append((at, at + 3 + size))
+                self.log.types[letter] = self.log.types.get(letter, 0) + 1
+                return at + 3 + size
         to = at + 1
         while to < self.bound and not self.locks(to):
             to += 1
@@ -236,7 +251,7 @@ class _Reader:
         self.bound = self.parts.pop(0) if self.parts else self.bound
 
     def apply(self, letter: str, at: int) -> None:
-        log, payload = self.log, self.data[at + 3 : at + 3 + struct.unpack_from("<H", self.data, at)[0]]
+        log, payload = self.log, self.data[at + 3 : at + 3 + self.head(at)[0]]
         if letter == "B" and at == 16:  # elsewhere it would be too late to act on it
             log.compat, log.incompat, *offsets = struct.unpack_from("<QQ3Q", payload)
             log.appended = [offset for offset in offsets if offset]
@@ -263,7 +278,6 @@ class _Reader:
             log.texts.append((payload[0] - 0x30, tag, time, payload[skip + 8 :].decode("utf-8", "replace")))
         elif letter == "O":
             (ms,) = struct.unpack("<H", payload)
-            # Of two readings (start or end of the loss), the time is that of the newest row before it.
             self.now += 1000 * ms
             log.dropouts.append((self.latest, ms))
 
@@ -271,10 +285,12 @@ class _Reader:
         log = self.log
         key = parse_key(payload, 1 if letter in "MQ" else 0)
         assert key is not None
-        name, value = key[2], value_of(key[0], key[1], key[3])
+        name, value = key[2], value_of(*key)
         if letter == "I":
             log.infos[name] = value
         elif letter == "M":
+            # Bytes, not text: the writer cuts long texts without regard to letters of several bytes.
+            value = key[3] if key[0] == "char" else value
             entries = log.info_multiple.setdefault(name, [])
             if payload[0] and entries:
                 entries[-1].append(value)

@@ -114,7 +114,7 @@ def parse_key(payload: bytes, at: int) -> tuple[str, bool, str, bytes] | None:
     return kind, m[2] is not None, m[3].decode(), value
 
 
-def value_of(kind: str, array: bool, value: bytes) -> Any:
+def value_of(kind: str, array: bool, _name: str, value: bytes) -> Any:
     """A number, a text for `char`, bytes for `uint8_t[]`, a list for other arrays."""
     if kind == "char":
         return (value if array else value[:1]).decode("utf-8", "replace")

@@ -14,7 +14,7 @@ Damage = Callable[[bytearray, random.Random], None]
 
 
 def mutate(data: bytes, seed: int) -> bytes:
-    """*data* with one to three kinds of damage; the same *seed* does the same damage. It may come out unchanged."""
+    """*data* with one to three kinds of damage, the same for the same *seed*; it may come out unchanged."""
     rng = random.Random(seed)
     out = bytearray(data)
     for _ in range(rng.choice((1, 1, 1, 2, 3))):

@@ -201,7 +201,7 @@ bmi055_accel #0 on SPI bus 1 rotation 4
 icm42688p #0 on SPI bus 1 rotation 6
 ist8310 #0 on I2C bus 4 address 0xC rotation 10
 INFO  [gps] started on /dev/ttyS0
-WARN  [rc_update] no calibration for channel 9 – using defaults
+WARN  [rc_update] no trim for channel 9 – defaults
 INFO  [logger] logger started (mode=all)
 NuttShell (NSH) NuttX-11.0.0
 nsh> """

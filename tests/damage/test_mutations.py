@@ -1,0 +1,58 @@
+"""The mutation generator, and the oracle on what it makes."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+import ulog_oracle
+from damage.mutations import KINDS, mutate
+from logreel.formats.ulog import sample
+
+
+def test_the_seed_decides() -> None:
+    data = sample.tiny()
+    assert [mutate(data, n) for n in range(50)] == [mutate(data, n) for n in range(50)]
+    assert len({mutate(data, n) for n in range(400)}) > 300
+
+
+def test_every_kind_changes_something() -> None:
+    for damage in KINDS:
+        results = set()
+        for n in range(20):
+            out = bytearray(sample.tiny())
+            damage(out, random.Random(n))
+            results.add(bytes(out))
+        assert len(results - {sample.tiny()}) > 2, damage.__name__
+
+
+def test_nothing_is_too_small() -> None:
+    for size in range(4):
+        for seed in range(200):
+            mutate(bytes(size), seed)
+
+
+def test_the_oracle_reads_whatever_is_left() -> None:
+    for seed in range(600):
+        data = mutate(sample.tiny(), seed)
+        try:
+            log = ulog_oracle.read(data)
+        except ValueError:
+            continue
+        assert all(0 <= begin < end <= len(data) for begin, end in log.lost)
+        assert all(
+            row.offset + len(row.payload) <= len(data)
+            for s in log.segments
+            for rows in s.records.values()
+            for row in rows
+        )
+
+
+@pytest.mark.slow
+def test_the_oracle_reads_whatever_is_left_of_a_flight() -> None:
+    data = sample.flight(3)
+    for seed in range(100):
+        broken = mutate(data, seed)
+        if broken[:7] == ulog_oracle.MAGIC:
+            ulog_oracle.read(broken)
