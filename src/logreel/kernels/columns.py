@@ -13,12 +13,15 @@ if not cython.compiled:
     raise ImportError("logreel.kernels is not compiled: run `pip install -e .` (needs gcc)")
 
 from cython.cimports.libc.string import memcpy
-from cython.cimports.logreel.kernels.prefetch import prefetch
+from cython.cimports.logreel.kernels.prefetch import prefetch, prefetch_write
 
 u8p = cython.typedef(cython.pointer[cython.const[cython.uchar]])
 mu8p = cython.typedef(cython.pointer[cython.uchar])
 i64p = cython.typedef(cython.pointer[cython.const[cython.longlong]])
 u32p = cython.typedef(cython.pointer[cython.const[cython.uint]])
+
+TILE = cython.declare(cython.longlong, 256)
+AHEAD = cython.declare(cython.longlong, 4)
 
 off_t = cython.fused_type(cython.uint, cython.longlong)
 
@@ -105,14 +108,37 @@ def _fields(
     fe: i64p,
     row: cython.longlong,
 ) -> cython.void:
+    """Fill rows *row* … of the columns f … fe-1, a tile of messages at a time so that their bytes stay close.
+
+    Destinations are many and far apart: each is asked for a few columns before it is written.
+    """
     d: mu8p
-    while f < fe:
-        d = cython.cast(mu8p, cython.cast(cython.ulonglong, f[2])) + f[3] * row
-        if f[4] == 0:
-            _copy(b + f[0], off, n, f[1], d, f[3])
-        else:
-            _scaled(b + f[0], off, n, f[1], d, f[3], f[4])
-        f += 5
+    g: i64p
+    q: cython.longlong
+    z: cython.longlong
+    m: cython.longlong
+    while n > 0:
+        m = n if n < TILE else TILE
+        g = f
+        while g < fe:
+            if g + 5 * AHEAD < fe:
+                d = cython.cast(mu8p, cython.cast(cython.ulonglong, g[5 * AHEAD + 2])) + g[5 * AHEAD + 3] * row
+                z = g[5 * AHEAD + 3] * m
+                if z > 1024:
+                    z = 1024
+                q = 0
+                while q < z:
+                    prefetch_write(d + q)
+                    q += 64
+            d = cython.cast(mu8p, cython.cast(cython.ulonglong, g[2])) + g[3] * row
+            if g[4] == 0:
+                _copy(b + g[0], off, m, g[1], d, g[3])
+            else:
+                _scaled(b + g[0], off, m, g[1], d, g[3], g[4])
+            g += 5
+        off += m
+        row += m
+        n -= m
 
 
 def gather_blocks(

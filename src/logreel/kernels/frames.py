@@ -1,15 +1,18 @@
-"""Walk a chain of records whose first eight bytes tell their size and kind.
+"""Walk a chain of records whose headers tell size and kind at fixed places.
 
-A record starts with a header word, read as one little-endian u64. Which bits mean what is a table, so that one loop
-serves every format framed this way:
+One loop serves every format framed this way: where the numbers lie and what they mean is a table.
 
-spec   int64[9]      see SPEC below
+spec   int64[8]      see SPEC below
 tags   int64[256, 5] per kind: action, least size, greatest size, least and greatest first payload byte
                      (0 refuse, 1 data, 2 note, 3 stop, 4 tolerate: noted, but no evidence of anything)
 keys   int64[k, 4]   per key of a data record: channel, least size, greatest size, unused. Channel -1: not declared;
                      -2: known to be undeclared, tolerated
 
-"size" is the number in the header; "next" is position + size + spec[SIZE_ADD].
+SPEC   0 bytes of a header   1 place of the size in it   2 mask of the size   3 what the size does not count
+       4 place of the kind   5 place of the key in data records   6 mask of the key   7 payload offset in data records
+
+"size" is the number in the header; the next record begins at position + size + SPEC[3]. Sizes and keys are read as
+u32 and masked, so that a header of two bytes costs the same as one of four.
 """
 
 import cython
@@ -28,22 +31,25 @@ i64p = cython.typedef(cython.pointer[cython.const[cython.longlong]])
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
-def _word(p: u8p, left: cython.longlong) -> cython.ulonglong:
-    """The header word; bytes past the end of the data read as zero."""
-    v: cython.ulonglong = 0
-    if left >= 8:
-        memcpy(cython.address(v), p, 8)
-    else:
-        memcpy(cython.address(v), p, left)
+def _u32(p: u8p) -> cython.uint:
+    v: cython.uint
+    memcpy(cython.address(v), p, 4)
     return v
-
-
-# Verdicts of _judge, negative; anything else is the action of the record.
-# -1 not acceptable, -2 plausible so far but its bytes end after *end*
 
 
 @cython.cfunc
 @cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _u32_at_end(p: u8p, left: cython.longlong) -> cython.uint:
+    """As _u32 where only *left* bytes are there; the missing ones read as zero."""
+    v: cython.uint = 0
+    if left > 0:
+        memcpy(cython.address(v), p, 4 if left >= 4 else left)
+    return v
+
+
+@cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
 def _judge(
@@ -58,15 +64,13 @@ def _judge(
     next_out: cython.pointer[cython.longlong],
     key_out: cython.pointer[cython.longlong],
 ) -> cython.longlong:
-    """Decide about the record at *pos*: its action (1 data, 2 note, 3 stop, 4 tolerated) or a negative verdict.
+    """The action of the record at *pos* (1 data, 2 note, 3 stop, 4 tolerated), or a negative verdict.
 
     undeclared  accept data records whose key is not declared
 
-    spec: 0 header bytes, 1 size shift, 2 size mask, 3 size add, 4 tag shift, 5 key shift, 6 key mask,
-          7 payload offset of data records, 8 bytes of header that a data record needs
+    Verdicts: -1 not acceptable; -2 acceptable as far as it goes, but its bytes end after *end*.
     """
     left: cython.longlong = end - pos
-    w: cython.ulonglong
     size: cython.longlong
     t: i64p
     k: i64p
@@ -75,17 +79,16 @@ def _judge(
     action: cython.longlong
     if left < spec[0]:
         return -2
-    w = _word(b + pos, left)
-    size = cython.cast(cython.longlong, (w >> spec[1]) & cython.cast(cython.ulonglong, spec[2]))
-    t = tags + 5 * cython.cast(cython.longlong, (w >> spec[4]) & 255)
+    size = _u32_at_end(b + pos + spec[1], left - spec[1]) & spec[2]
+    t = tags + 5 * cython.cast(cython.longlong, b[pos + spec[4]])
     action = t[0]
     if action == 0 or size < t[1] or size > t[2]:
         return -1
     next_out[0] = pos + size + spec[3]
     if action == 1:
-        if left < spec[8]:
+        if left < spec[7]:
             return -2
-        key = cython.cast(cython.longlong, (w >> spec[5]) & cython.cast(cython.ulonglong, spec[6]))
+        key = _u32_at_end(b + pos + spec[5], left - spec[5]) & spec[6]
         k = keys + 4 * key
         key_out[0] = key
         if key >= nkeys or k[0] == -1:
@@ -95,9 +98,9 @@ def _judge(
             action = 4
         elif size < k[1] or size > k[2]:
             return -1
-    elif left > spec[0]:
+    elif left > spec[0] and size > 0:
         first = b[pos + spec[0]]
-        if size > 0 and (first < t[3] or first > t[4]):
+        if first < t[3] or first > t[4]:
             return -1
     if size + spec[3] > left:
         return -2
@@ -112,19 +115,19 @@ def walk(
     spec: cython.const[cython.longlong][::1],
     tags: cython.const[cython.longlong][:, ::1],
     keys: cython.const[cython.longlong][:, ::1],
-    offset: cython.uint[::1],
-    channel: cython.uint[::1],
+    record: cython.ulonglong[::1],
+    count: cython.longlong[::1],
     note: cython.longlong[::1],
 ):
     """Follow the chain from state[0]; collect data records of one block and note the others.
 
-    state    int64[5]   position, start of the block, data records collected in it, notes collected, start of the
-                        last record collected; updated in place
-    end      int        where the part of the data ends that the chain may not cross
-    block    int        full when the next record starts this many bytes or more after the start of the block
-    offset   uint32[c]  payload start of each data record, relative to the start of the block
-    channel  uint32[c]  its channel
-    note     int64[m]   position of every other accepted record
+    state   int64[5]   position, start of the block, data records collected in it, notes collected, start of the
+                       last record collected; updated in place
+    end     int        where the part of the data ends that the chain may not cross
+    block   int        full when the next record starts this many bytes or more after the start of the block
+    record  uint64[r]  channel << 32 | payload start relative to the block, of each data record
+    count   int64[c]   data records of each channel in the block; counted up
+    note    int64[m]   position of every other accepted record
 
     Returns why it stopped: 0 *end* reached, 1 the next record is one to stop at, 2 the next record is not acceptable,
     3 its bytes end after *end*, 4 the block is full and the next record is acceptable.
@@ -134,10 +137,10 @@ def walk(
     pt: i64p = cython.address(tags[0, 0])
     pk: i64p = cython.address(keys[0, 0])
     nkeys: cython.longlong = keys.shape[0]
-    po: cython.pointer[cython.uint] = cython.address(offset[0])
-    pc: cython.pointer[cython.uint] = cython.address(channel[0])
+    pr: cython.pointer[cython.ulonglong] = cython.address(record[0])
+    pc: cython.pointer[cython.longlong] = cython.address(count[0])
     pn: cython.pointer[cython.longlong] = cython.address(note[0])
-    cap: cython.longlong = offset.shape[0]
+    cap: cython.longlong = record.shape[0]
     notecap: cython.longlong = note.shape[0]
     pos: cython.longlong = state[0]
     base: cython.longlong = state[1]
@@ -146,38 +149,45 @@ def walk(
     last: cython.longlong = state[4]
     stop: cython.longlong = base + block
     skip: cython.longlong = spec[7]
-    # The fast lane below serves well-formed data records whose whole header word lies inside the part.
-    size_shift: cython.ulonglong = spec[1]
-    size_mask: cython.ulonglong = spec[2]
+    to_size: cython.longlong = spec[1]
+    to_kind: cython.longlong = spec[4]
+    to_key: cython.longlong = spec[5]
+    size_mask: cython.uint = cython.cast(cython.uint, spec[2])
+    key_mask: cython.uint = cython.cast(cython.uint, spec[6])
     size_add: cython.longlong = spec[3]
-    tag_shift: cython.ulonglong = spec[4]
-    key_shift: cython.ulonglong = spec[5]
-    key_mask: cython.ulonglong = spec[6]
-    fast: cython.longlong = end - 8
+    # The fast lane serves well-formed data records; reading a header there never passes the end of the part.
+    fast: cython.longlong = end - spec[0] - 8
+    is_data: cython.uchar[256]
+    i: cython.int
     nx: cython.longlong = 0
     key: cython.longlong = 0
     size: cython.longlong
     verdict: cython.longlong
-    w: cython.ulonglong
     k: i64p
     why: cython.int = 0
     with cython.nogil:
+        for i in range(256):
+            is_data[i] = pt[5 * i] == 1
+        if fast > stop:
+            fast = stop
         while pos < end:
-            prefetch(b + pos + 2048)
-            if pos <= fast and pos < stop and n < cap:
-                memcpy(cython.address(w), b + pos, 8)
-                key = cython.cast(cython.longlong, (w >> key_shift) & key_mask)
-                size = cython.cast(cython.longlong, (w >> size_shift) & size_mask)
-                if pt[5 * ((w >> tag_shift) & 255)] == 1 and key < nkeys:
-                    k = pk + 4 * key
-                    nx = pos + size + size_add
-                    if k[0] >= 0 and size >= k[1] and size <= k[2] and nx <= end:
-                        po[n] = cython.cast(cython.uint, pos + skip - base)
-                        pc[n] = cython.cast(cython.uint, k[0])
-                        n += 1
-                        last = pos
-                        pos = nx
-                        continue
+            while pos < fast and n < cap:
+                prefetch(b + pos + 2048)
+                size = _u32(b + pos + to_size) & size_mask
+                key = _u32(b + pos + to_key) & key_mask
+                nx = pos + size + size_add
+                if not is_data[b[pos + to_kind]] or key >= nkeys or nx > end:
+                    break
+                k = pk + 4 * key
+                if k[0] < 0 or size < k[1] or size > k[2]:
+                    break
+                pr[n] = cython.cast(cython.ulonglong, k[0]) << 32 | cython.cast(cython.ulonglong, pos + skip - base)
+                pc[k[0]] += 1
+                n += 1
+                last = pos
+                pos = nx
+            if pos >= end:
+                break
             verdict = _judge(b, pos, end, ps, pt, pk, nkeys, False, cython.address(nx), cython.address(key))
             if verdict < 0 or verdict == 3:
                 why = 1 if verdict == 3 else (3 if verdict == -2 else 2)
@@ -186,13 +196,14 @@ def walk(
             if pos >= stop or n >= cap or m >= notecap:
                 why = 4
                 break
-            if verdict != 1:
+            if verdict == 1:
+                k = pk + 4 * key
+                pr[n] = cython.cast(cython.ulonglong, k[0]) << 32 | cython.cast(cython.ulonglong, pos + skip - base)
+                pc[k[0]] += 1
+                n += 1
+            else:
                 pn[m] = pos
                 m += 1
-            else:
-                po[n] = cython.cast(cython.uint, pos + skip - base)
-                pc[n] = cython.cast(cython.uint, pk[4 * key])
-                n += 1
             last = pos
             pos = nx
     state[0] = pos
@@ -273,39 +284,40 @@ def resync(
 
 
 def group(
-    offset: cython.const[cython.uint][::1],
-    channel: cython.const[cython.uint][::1],
+    record: cython.const[cython.ulonglong][::1],
     n: cython.longlong,
+    count: cython.longlong[::1],
     start: cython.longlong[::1],
     entry: cython.uint[::1],
     used: cython.longlong,
 ):
     """Append the *n* records of a block to *entry*, grouped by channel, file order kept inside a channel.
 
-    start  int64[channels + 1]  row of the block's table, filled: where each channel's run begins in *entry*
-    entry  uint32[e]            filled from *used* on
+    count  int64[c]      as ``walk`` left it; set back to zero
+    start  int64[c + 1]  row of the block's table, filled: where each channel's run begins in *entry*
+    entry  uint32[e]     filled from *used* on; e >= used + n
 
-    Returns the new number of entries used. Every channel[i] must be < channels, and e >= used + n.
+    Returns the new number of entries used.
     """
     channels: cython.Py_ssize_t = start.shape[0] - 1
-    i: cython.Py_ssize_t
-    c: cython.longlong
+    pr: cython.pointer[cython.const[cython.ulonglong]] = cython.address(record[0])
+    pc: cython.pointer[cython.longlong] = cython.address(count[0])
+    pe: cython.pointer[cython.uint] = cython.address(entry[0])
+    c: cython.Py_ssize_t
+    i: cython.longlong
     total: cython.longlong = used
+    r: cython.ulonglong
     with cython.nogil:
-        for i in range(channels + 1):
-            start[i] = 0
+        for c in range(channels):
+            start[c] = total
+            total += pc[c]
+            pc[c] = start[c]
+        start[channels] = total
+        # count now holds the cursors
         for i in range(n):
-            start[channel[i]] += 1
-        for i in range(channels):
-            c = start[i]
-            start[i] = total
-            total += c
-        for i in range(n):
-            c = channel[i]
-            entry[start[c]] = offset[i]
-            start[c] += 1
-        # every cursor now stands at the end of its run, which is the start of the next one
-        for i in range(channels, 0, -1):
-            start[i] = start[i - 1]
-        start[0] = used
+            r = pr[i]
+            pe[pc[r >> 32]] = cython.cast(cython.uint, r)
+            pc[r >> 32] += 1
+        for c in range(channels):
+            pc[c] = 0
     return total

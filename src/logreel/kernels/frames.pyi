@@ -11,8 +11,8 @@ def walk(
     spec: NDArray[np.int64],
     tags: NDArray[np.int64],
     keys: NDArray[np.int64],
-    offset: NDArray[np.uint32],
-    channel: NDArray[np.uint32],
+    record: NDArray[np.uint64],
+    count: NDArray[np.int64],
     note: NDArray[np.int64],
 ) -> int: ...
 def resync(
@@ -26,9 +26,9 @@ def resync(
     last: int,
 ) -> int: ...
 def group(
-    offset: NDArray[np.uint32],
-    channel: NDArray[np.uint32],
+    record: NDArray[np.uint64],
     n: int,
+    count: NDArray[np.int64],
     start: NDArray[Any],
     entry: NDArray[np.uint32],
     used: int,

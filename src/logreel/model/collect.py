@@ -18,7 +18,7 @@ END, PARSE, BAD, CUT, _FULL = range(5)
 class BlockBuilder:
     """Collects the records of one buffer, block by block, with the compiled walker.
 
-    spec       int64[9], see kernels/frames.py
+    spec       int64[8], see kernels/frames.py
     least      least bytes of a data record, and of any record
     last       start of the last record collected, -1 before the first
     """
@@ -29,15 +29,17 @@ class BlockBuilder:
         self._channels = 0
         self._state = np.array([0, -1, 0, 0, -1], np.int64)
         self._base: list[int] = []
-        self._start = np.zeros((64, 1), np.int64)
+        self._start = np.zeros((64, 2), np.int64)
+        self._count = np.zeros(1, np.int64)
         self._entry = np.empty(0, np.uint32)
         self._used = 0
+        self._first = 0
         self._notes: list[I64] = []
         self._scratch()
 
     def _scratch(self) -> None:
         n, self._scratch_block = self._block // self._least[0] + 2, self._block
-        self._offset, self._channel = np.empty(n, np.uint32), np.empty(n, np.uint32)
+        self._record = np.empty(n, np.uint64)
         self._note = np.empty(self._block // self._least[1] + 2, np.int64)
 
     @property
@@ -58,6 +60,7 @@ class BlockBuilder:
         grown[:, : self._start.shape[1]] = self._start
         grown[:, self._start.shape[1] :] = self._start[:, -1:]
         self._start = grown
+        self._count = np.concatenate([self._count, np.zeros(wide - 1 - len(self._count), np.int64)])
         # Keeps the table below a 128th of the data however many channels there are.
         self._block = max(BLOCK, 1024 * wide)
 
@@ -69,7 +72,7 @@ class BlockBuilder:
                 self._close(pos)
             state[0] = pos
             why = frames.walk(
-                self._data, state, end, self._block, self._spec, tags, keys, self._offset, self._channel, self._note
+                self._data, state, end, self._block, self._spec, tags, keys, self._record, self._count, self._note
             )
             pos = int(state[0])
             if why != _FULL:
@@ -85,7 +88,7 @@ class BlockBuilder:
                 self._start = np.concatenate([self._start, np.empty_like(self._start)])
             if self._used + n > len(self._entry):
                 self._grow(n, pos)
-            self._used = frames.group(self._offset, self._channel, n, self._start[row], self._entry, self._used)
+            self._used = frames.group(self._record, n, self._count, self._start[row], self._entry, self._used)
             self._base.append(int(self._state[1]))
         if m:
             self._notes.append(self._note[:m].copy())
@@ -94,9 +97,13 @@ class BlockBuilder:
             self._scratch()
 
     def _grow(self, n: int, pos: int) -> None:
-        # Guess from what the data so far held; pages of a generous guess that are never touched cost nothing.
-        guess = int((self._used + n) * 1.15 * len(self._data) / max(pos, 1)) + 4096
-        grown = np.empty(max(guess, self._used + n), np.uint32)
+        # Guess from the density of data records so far, definitions before the first one aside. Pages of a generous
+        # guess that are never touched cost nothing; copying a full table does.
+        if not self._base:
+            self._first = int(self._state[1]) + (int(self._record[0]) & 0xFFFFFFFF)
+        seen = max(pos - self._first, 1)
+        guess = int((self._used + n) * 1.2 * (len(self._data) - self._first) / seen) + 4096
+        grown = np.empty(max(min(guess, len(self._data) // self._least[0] + 1), self._used + n), np.uint32)
         grown[: self._used] = self._entry[: self._used]
         self._entry = grown
 
@@ -105,15 +112,16 @@ class BlockBuilder:
         base, n, m = (int(x) for x in self._state[1:4])
         if m and self._note[m - 1] == self.last:
             self._state[3] -= 1
-        elif n and base + int(self._offset[n - 1]) - int(self._spec[7]) == self.last:
+        elif n and base + (int(self._record[n - 1]) & 0xFFFFFFFF) - int(self._spec[7]) == self.last:
             self._state[2] -= 1
+            self._count[int(self._record[n - 1]) >> 32] -= 1
 
     def last_payload(self, channel: int) -> int | None:
         """File position of the latest payload of *channel* so far."""
         base, n = int(self._state[1]), int(self._state[2])
-        here = np.flatnonzero(self._channel[:n] == channel)
-        if len(here):
-            return base + int(self._offset[here[-1]])
+        if self._count[channel]:
+            here = np.flatnonzero(self._record[:n] >> np.uint64(32) == channel)
+            return base + (int(self._record[here[-1]]) & 0xFFFFFFFF)
         for row in range(len(self._base) - 1, -1, -1):
             if self._start[row, channel + 1] > self._start[row, channel]:
                 return self._base[row] + int(self._entry[self._start[row, channel + 1] - 1])

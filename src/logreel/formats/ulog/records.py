@@ -37,8 +37,8 @@ BASIC = {
     "double": "float64",
 }
 
-# The header as one little-endian word: u16 size, u8 kind, and for data u16 id.
-SPEC = np.array([HEAD, 0, 0xFFFF, HEAD, 16, 24, 0xFFFF, DATA_HEAD, DATA_HEAD], np.int64)
+# u16 size at 0, u8 kind at 2, and for data u16 id at 3; the size does not count the header.
+SPEC = np.array([HEAD, 0, 0xFFFF, HEAD, 2, HEAD, 0xFFFF, DATA_HEAD], np.int64)
 
 #: Kinds that change what later bytes mean, or carry a key: each is parsed and judged before the walk goes on.
 PARSED = b"BFIMPQA"
@@ -70,6 +70,15 @@ def kinds_table() -> np.ndarray:
     for letter, row in _KINDS.items():
         table[ord(letter)] = row
     return table
+
+
+_PARSED_LEAST = {ord(letter): _KINDS[letter][1] for letter in PARSED.decode()}
+
+
+def is_parsed(size: int, kind: int, left: int) -> bool:
+    """True for a whole record, of *left* bytes at most, of a kind that is parsed and of a size it can have."""
+    least = _PARSED_LEAST.get(kind)
+    return least is not None and least <= size <= left
 
 
 def is_unknown(kind: int) -> bool:

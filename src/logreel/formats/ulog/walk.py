@@ -179,14 +179,18 @@ class Walker:
             pos = self._parse(pos, end) if why == PARSE else self._recover(pos, end, why)
 
     def _parse(self, pos: int, end: int) -> int:
-        size, kind = self._header(pos)
-        try:
-            self._handlers[kind](pos, self.source.read(pos + HEAD, size))
-        except BadRecord as error:
-            return self._recover(pos, end, BAD, str(error))
-        self.parsed.append(pos)
-        self._blocks.last = pos
-        return pos + HEAD + size
+        """Take in the record at *pos* and those like it that follow; gives where the next other one begins."""
+        while True:
+            size, kind = self._header(pos)
+            try:
+                self._handlers[kind](pos, self.source.read(pos + HEAD, size))
+            except BadRecord as error:
+                return self._recover(pos, end, BAD, str(error))
+            self.parsed.append(pos)
+            self._blocks.last = pos
+            pos += HEAD + size
+            if pos + HEAD > end or not records.is_parsed(*self._header(pos), end - pos - HEAD):
+                return pos
 
     # -------------------------------------------------------------------------------- records with meaning
 
