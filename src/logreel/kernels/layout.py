@@ -7,7 +7,7 @@ ops     int64[n, 6]  one row per op; its body, where it has one, is the rows rig
         SKIP    -      prefix item          the same, not copied
         LIST    column prefix nbody least   a count, then the body count times; column -1: not shown
         REPEAT  -      count  nbody least   the body count times
-        STRINGS column prefix text prefix   a count, then that many BLOBs of single bytes
+        STRINGS column prefix text prefix   a count, then that many BLOBs of single bytes; column -1: not shown
         REST    column                      all that is left; column -1: not shown
 
         *least* is the fewest bytes one turn of the body takes; it is never 0.
@@ -63,7 +63,9 @@ def _count(
     """Where the ops end, or NULL where the bytes do; counts[column] += sign * elements on the way."""
     n: cython.longlong
     m: cython.longlong
+    t: cython.longlong
     _k: cython.longlong
+    q: u8p
     while ops < end:
         if ops[0] == 0:  # FIXED
             if ops[1] > stop - p:
@@ -86,16 +88,21 @@ def _count(
             p += ops[2]
             if n * ops[4] > stop - p:
                 return cython.NULL
-            counts[ops[1]] += sign * n
+            t = 0
+            q = p
             for _k in range(n):
-                if ops[4] > stop - p:
+                if ops[4] > stop - q:
                     return cython.NULL
-                m = _prefix(p, ops[4])
-                p += ops[4]
-                if m > stop - p:
+                m = _prefix(q, ops[4])
+                q += ops[4]
+                if m > stop - q:
                     return cython.NULL
-                p += m
-                counts[ops[3]] += sign * m
+                q += m
+                t += m
+            p = q
+            if ops[1] >= 0:
+                counts[ops[1]] += sign * n
+                counts[ops[3]] += sign * t
         elif ops[0] == 6:  # REST
             if ops[1] >= 0:
                 counts[ops[1]] += sign * (stop - p)
@@ -244,6 +251,11 @@ def _fill(
         elif ops[0] == 5:  # STRINGS
             n = _prefix(p, ops[2])
             p += ops[2]
+            if ops[1] < 0:
+                for _k in range(n):
+                    p += ops[4] + _prefix(p, ops[4])
+                ops += 6
+                continue
             o = offsets[ops[1]]
             o[1] = o[0] + cython.cast(cython.int, n)
             offsets[ops[1]] = o + 1

@@ -55,6 +55,19 @@ class Column(NamedTuple):
     times: int
 
 
+class Columns(NamedTuple):
+    """Memory for the columns of a Program.
+
+    buffers  per column its offsets (int32, the first one set) if counted, then its bytes (uint8) if any
+    offsets  uint64[c]: address of each column's offsets
+    data     uint64[c]: address of each column's bytes, SLACK bytes longer than its buffer
+    """
+
+    buffers: list[NDArray[Any]]
+    offsets: NDArray[np.uint64]
+    data: NDArray[np.uint64]
+
+
 @dataclass(frozen=True, slots=True)
 class Program:
     """Tables for the kernel: ops int64[n, 6], copies int64[m, 5], see there; and the columns they fill."""
@@ -63,31 +76,28 @@ class Program:
     copies: NDArray[np.int64]
     columns: tuple[Column, ...]
 
-    def allocate(self, rows: int, counts: NDArray[np.int64]) -> list[NDArray[Any]]:
-        """Exact buffers for *rows* messages: per column offsets (the first one set), then bytes and slack."""
-        buffers: list[NDArray[Any]] = []
+    def allocate(self, rows: int, counts: NDArray[np.int64]) -> Columns:
+        """Exact memory for *rows* messages: one allocation, so that the system backs it with huge pages."""
+        sizes = np.zeros((len(self.columns), 2), np.int64)
         for i, column in enumerate(self.columns):
             entries = column.times * (rows if column.scope < 0 else int(counts[column.scope]))
             if column.counted:
-                offsets = np.empty(entries + 1, np.int32)
-                offsets[0] = 0
-                buffers.append(offsets)
-                entries = int(counts[i])
-            if column.width or not column.counted:
-                buffers.append(np.empty(entries * column.width + SLACK, np.uint8))
-        return buffers
-
-    def addresses(self, buffers: list[NDArray[Any]]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-        """Addresses of the bytes and of the offsets of each column, 0 where it has none."""
-        data = np.zeros(len(self.columns), np.uint64)
-        offsets = np.zeros(len(self.columns), np.uint64)
-        rest = iter(buffers)
-        for i, column in enumerate(self.columns):
+                sizes[i] = 4 * (entries + 1), int(counts[i]) * column.width
+            else:
+                sizes[i, 1] = entries * column.width
+        ends = np.cumsum((sizes + SLACK + 63) // 64 * 64).reshape(-1, 2)
+        arena = np.empty(int(ends.max(initial=0)) + 64, np.uint8)
+        arena = arena[-arena.ctypes.data % 64 :]
+        starts = ends - (sizes + SLACK + 63) // 64 * 64
+        found = Columns([], *np.ascontiguousarray((starts + arena.ctypes.data).astype(np.uint64).T))
+        for column, at, size in zip(self.columns, starts.tolist(), sizes.tolist(), strict=True):
             if column.counted:
-                offsets[i] = next(rest).ctypes.data
+                offsets = arena[at[0] : at[0] + size[0]].view(np.int32)
+                offsets[0] = 0
+                found.buffers.append(offsets)
             if column.width or not column.counted:
-                data[i] = next(rest).ctypes.data
-        return data, offsets
+                found.buffers.append(arena[at[1] : at[1] + size[1]])
+        return found
 
 
 def compile_layout(layout: Layout) -> Program:
@@ -179,9 +189,10 @@ class _Emitter:
         size = measure(item, self.sizes).size
         if size is not None and (not shown or self.is_one_run(item, size)):
             self.blob(prefix, size, scope, times, shown)
-        elif isinstance(item, String | Bytes) and shown:
-            column = self.column(0, True, scope, times)
-            self.op(STRINGS, column, prefix, self.column(1, True, column, 1), item.width)
+        elif isinstance(item, String | Bytes):
+            column = self.column(0, True, scope, times) if shown else HIDDEN
+            text = self.column(1, True, column, 1) if shown else HIDDEN
+            self.op(STRINGS, column, prefix, text, item.width)
         else:
             column = self.column(0, True, scope, times) if shown else HIDDEN
             self.body(LIST, column, prefix, item, column, 1, shown)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from logreel.kernels import layout as kernel
 from logreel.model.layout import MAX_SIZE
-from logreel.model.program import SLACK, Program
+from logreel.model.program import Program
 
 I64 = NDArray[np.int64]
 
@@ -41,7 +41,6 @@ def walk(
     if good < len(start):
         sound = status != SHORT
         start, stop = start[sound], stop[sound]
-    buffers = program.allocate(good, counts)
-    data, offsets = program.addresses(buffers)
-    kernel.fill(source, start, stop, program.ops, program.copies, data, offsets)
-    return [b if b.dtype == np.int32 else b[:-SLACK] for b in buffers], good
+    out = program.allocate(good, counts)
+    kernel.fill(source, start, stop, program.ops, program.copies, out.data, out.offsets)
+    return out.buffers, good
