@@ -155,6 +155,36 @@ def test_every_truncation_of_a_message():
     judge(JOINTS, [message[:n] for n in range(len(message))])
 
 
+@pytest.mark.parametrize(
+    ("node", "message"),
+    [
+        (lo.Scalar("uint16"), b"ab"),
+        (lo.String(1), b"\3abc"),
+        (lo.Bytes(2), b"\3\0abc"),
+        (lo.Sequence(lo.Scalar("int16")), b"\2\0\0\0abcd"),
+        (lo.Sequence(lo.String()), b"\2\0\0\0" + text("abc") + text("defgh")),
+        (lo.Sequence(lo.Bytes(1), 1), b"\2\2ab\4cdef"),
+        (lo.FixedArray(lo.String(), 2), text("abc") + text("defgh")),
+        (lo.Sequence(HEADER, 1), b"\2" + (bytes(12) + text("abc")) * 2),
+        (
+            lo.Sequence(lo.Struct((lo.Field("a", lo.Scalar("int8")), lo.Field("b", lo.Time())))),
+            b"\2\0\0\0" + bytes(18),
+        ),
+    ],
+)
+def test_every_truncation_of_a_last_member(node, message):
+    layout = lo.Layout(lo.Struct((lo.Field("first", lo.Scalar("uint8")), lo.Field("last", node))))
+    whole = b"\0" + message
+    cuts = [whole[:n] for n in range(len(whole) + 1)]
+    judge(layout, cuts)
+    for cut in cuts:
+        # Alone, so that the cut is also the end of all readable memory.
+        judge(layout, [cut])
+    judge(layout, [cut + b"\0" for cut in cuts])
+    hidden = walked(layout, cuts, ["first"])
+    assert hidden.kept.tolist() == [len(whole)]
+
+
 @pytest.mark.parametrize("at", [12, 20, 24])
 def test_bombs(at):
     message = bytearray(joints(1, ["a"]))
