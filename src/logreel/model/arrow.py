@@ -135,10 +135,11 @@ def decode_variable(
         records.append(counts)
     many = isinstance(layout.root, Sequence) and explode
     bad = np.flatnonzero(status == SHORT)
+    whole = pieces[0]
+    if len(pieces) > 1:
+        whole = [pa.chunked_array(list(column)) for column in zip(*pieces, strict=True)]
     return Decoded(
-        pieces[0]
-        if len(pieces) == 1
-        else [pa.chunked_array(list(part)) for part in zip(*pieces, strict=True)],
+        whole,
         np.flatnonzero(status != SHORT) if len(bad) else None,
         [(row, HUGE if huge[row] else TOO_SHORT) for row in bad.tolist()],
         np.flatnonzero(status == LEFTOVER),
