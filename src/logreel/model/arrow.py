@@ -4,21 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from collections.abc import Sequence as Seq
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from logreel.errors import UsageError
-from logreel.model.assemble import arrow_field, build_fields, list_array
+from logreel.model.assemble import Buffers, arrow_field, build_fields, list_array
 from logreel.model.columns import numpy_column
-from logreel.model.layout import FixedArray, Layout, Node, Sequence, Struct
+from logreel.model.layout import MAX_SIZE, FixedArray, Layout, Node, Sequence, Struct
 from logreel.model.paths import steps_of
+from logreel.model.pick import pick, pick_fields
+from logreel.model.program import compile_layout
+from logreel.model.walk import LEFTOVER, SHORT, batches, walk
 
-__all__ = ["assemble_fixed", "numpy_column", "pick", "schema_of"]
+__all__ = ["Decoded", "assemble_fixed", "decode_variable", "numpy_column", "schema_of"]
 
-Steps = tuple[str | int, ...]
+I64 = NDArray[np.int64]
+
+TOO_SHORT = "the message ends too early for its definition"
+HUGE = "the message is larger than 2 GiB"
 
 
 def schema_of(layout: Layout, fields: Iterable[str] | None = None, explode: bool = True) -> list[pa.Field]:
@@ -72,38 +77,85 @@ def assemble_fixed(
     return arrays if fields is None else pick_fields(part, arrays, fields)
 
 
-def pick_fields(layout: Layout, arrays: list[pa.Array], fields: Iterable[str]) -> list[pa.Array]:
-    """One array per path in *fields*, out of the top-level *arrays* of *layout*."""
-    top = dict(zip((f.name for f in layout.record.visible()), arrays, strict=True))
-    steps = [steps_of(layout, path) for path in fields]
-    return [pick(top[str(first)], rest) for first, *rest in steps]
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """Messages of any Layout as Arrow arrays.
 
-
-def pick(array: pa.Array, steps: Seq[str | int]) -> pa.Array:
-    """What lies at *steps* below *array*; a name goes through lists, an index takes one item of each.
-
-    An item beyond the end of a shorter list is null. Raises UsageError for an index into text or bytes.
+    arrays    one per field, as ``schema_of`` describes them; a ChunkedArray where one Array cannot hold them
+    kept      int64[k]: the messages that decoded, or None where all did
+    bad       (message, reason) of every message that did not
+    leftover  int64[l]: messages with bytes left over, which decoded all the same
+    records   int64[k]: records in each message kept, or None where the rows are the messages
     """
-    if not steps:
-        return array
-    step, rest = steps[0], steps[1:]
-    if isinstance(step, int):
-        return pick(_item(array, step), rest)
-    if pa.types.is_struct(array.type):
-        return pick(array.field(step), rest)
-    child = pick(array.values, steps)
-    if pa.types.is_fixed_size_list(array.type):
-        kind = pa.list_(child.type, array.type.list_size)
-        return pa.Array.from_buffers(kind, len(array), [None], 0, children=[child])
-    return list_array(np.asarray(array.offsets), child)
+
+    arrays: list[pa.Array | pa.ChunkedArray]
+    kept: I64 | None
+    bad: list[tuple[int, str]]
+    leftover: I64
+    records: I64 | None
+
+    def times(self, times: I64) -> I64:
+        """The time of every row, given int64[n] times of all messages."""
+        kept = times if self.kept is None else times[self.kept]
+        return kept if self.records is None else np.repeat(kept, self.records)
 
 
-def _item(array: pa.Array, index: int) -> pa.Array:
-    if pa.types.is_fixed_size_list(array.type):
-        at = np.arange(len(array), dtype=np.int64) * array.type.list_size + index
-        return array.values.take(pa.array(at))
-    if not pa.types.is_list(array.type):
-        raise UsageError(f"there are no items to take by index in {array.type}")
-    at = np.asarray(array.offsets)[:-1].astype(np.int64) + index
-    beyond = np.asarray(pc.list_value_length(array)) <= index
-    return array.values.take(pa.array(at, mask=beyond))
+def decode_variable(
+    layout: Layout,
+    source: NDArray[np.uint8],
+    start: I64,
+    stop: I64,
+    fields: Iterable[str] | None = None,
+    explode: bool = True,
+) -> Decoded:
+    """Messages as Arrow arrays; works for Layouts of fixed size too.
+
+    source   uint8[b]   the bytes that the messages lie in
+    start    int64[n]   message i is source[start[i]:stop[i]]
+    stop     int64[n]
+    fields   paths of leaves or groups, None: all; the others are walked over, not copied
+    explode  False: where one message holds many records, one row of lists per message
+
+    Never raises for what the bytes hold: messages that end too early are left out and listed in ``bad``.
+    Raises TopicError (a KeyError) for an unknown path.
+    """
+    fields = None if fields is None else list(fields)
+    part = layout if fields is None else layout.project(fields)
+    program = compile_layout(part)
+    start = np.ascontiguousarray(start, np.int64)
+    huge = np.asarray(stop) - start > MAX_SIZE
+    # A message that ends before it starts is short to the kernel, whatever its bytes.
+    stop = np.where(huge, np.int64(-1), stop)
+    status = np.zeros(len(start), np.uint8)
+    pieces, records = [], []
+    for rows in list(batches(start, stop)) or [slice(0)]:
+        buffers, good = walk(program, source, start[rows], stop[rows], status[rows])
+        arrays, counts = _piece(part, iter(buffers), good, fields, explode)
+        pieces.append(arrays)
+        records.append(counts)
+    many = isinstance(layout.root, Sequence) and explode
+    bad = np.flatnonzero(status == SHORT)
+    whole = pieces[0]
+    if len(pieces) > 1:
+        whole = [pa.chunked_array(list(column)) for column in zip(*pieces, strict=True)]
+    return Decoded(
+        whole,
+        np.flatnonzero(status != SHORT) if len(bad) else None,
+        [(row, HUGE if huge[row] else TOO_SHORT) for row in bad.tolist()],
+        np.flatnonzero(status == LEFTOVER),
+        np.concatenate(records) if many else None,
+    )
+
+
+def _piece(
+    layout: Layout, buffers: Buffers, messages: int, fields: list[str] | None, explode: bool
+) -> tuple[list[pa.Array], I64]:
+    """Arrays of one batch, and how many records each of its messages has."""
+    many = isinstance(layout.root, Sequence)
+    offsets = next(buffers) if many else np.arange(1, dtype=np.int32)
+    arrays = build_fields(layout.record, buffers, int(offsets[-1]) if many else messages)
+    if fields is not None:
+        arrays = pick_fields(layout, arrays, fields)
+    if many and not explode:
+        arrays = [list_array(offsets, array) for array in arrays]
+    return arrays, np.diff(offsets).astype(np.int64)

@@ -1,0 +1,385 @@
+"""Walk messages by a Layout program: count and validate first, then fill exact columns.
+
+ops     int64[n, 6]  one row per op; its body, where it has one, is the rows right after it
+
+        FIXED   nbytes first last           copies first … last-1, then on by nbytes
+        BLOB    column prefix item          a count of *prefix* bytes, then count * item bytes
+        SKIP    -      prefix item          the same, not copied
+        LIST    column prefix nbody least   a count, then the body count times; column -1: not shown
+        REPEAT  -      count  nbody least   the body count times
+        STRINGS column prefix text prefix   a count, then that many BLOBs of single bytes; column -1: not shown
+        REST    column                      all that is left; column -1: not shown
+
+        *least* is the fewest bytes one turn of the body takes; it is never 0.
+copies  int64[m, 5]  from (bytes from the start of the run), width, column, step (bytes that one turn adds to the
+                     column), tail (step on the last run of the column, else 0)
+
+model/program.py writes these tables; nothing here checks them.
+"""
+
+import cython
+
+if not cython.compiled:
+    raise ImportError("logreel.kernels is not compiled: run `pip install -e .` (needs gcc)")
+
+from cython.cimports.libc.string import memcpy
+
+u8p = cython.typedef(cython.pointer[cython.const[cython.uchar]])
+mu8p = cython.typedef(cython.pointer[cython.uchar])
+i64p = cython.typedef(cython.pointer[cython.const[cython.longlong]])
+mi64p = cython.typedef(cython.pointer[cython.longlong])
+i32p = cython.typedef(cython.pointer[cython.int])
+
+OK, SHORT, LEFTOVER = 0, 1, 2
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _prefix(p: u8p, width: cython.longlong) -> cython.longlong:
+    v4: cython.uint = 0
+    v2: cython.ushort = 0
+    if width == 4:
+        memcpy(cython.address(v4), p, 4)
+        return v4
+    if width == 1:
+        return p[0]
+    memcpy(cython.address(v2), p, 2)
+    return v2
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _count(
+    ops: i64p,
+    end: i64p,
+    p: u8p,
+    stop: u8p,
+    counts: mi64p,
+    sign: cython.longlong,
+) -> u8p:
+    """Where the ops end, or NULL where the bytes do; counts[column] += sign * elements on the way."""
+    n: cython.longlong
+    m: cython.longlong
+    t: cython.longlong
+    _k: cython.longlong
+    q: u8p
+    while ops < end:
+        if ops[0] == 0:  # FIXED
+            if ops[1] > stop - p:
+                return cython.NULL
+            p += ops[1]
+        elif ops[0] == 1 or ops[0] == 2:  # BLOB, SKIP
+            if ops[2] > stop - p:
+                return cython.NULL
+            n = _prefix(p, ops[2])
+            p += ops[2]
+            if n * ops[3] > stop - p:
+                return cython.NULL
+            p += n * ops[3]
+            if ops[0] == 1:
+                counts[ops[1]] += sign * n
+        elif ops[0] == 5:  # STRINGS
+            if ops[2] > stop - p:
+                return cython.NULL
+            n = _prefix(p, ops[2])
+            p += ops[2]
+            if n * ops[4] > stop - p:
+                return cython.NULL
+            t = 0
+            q = p
+            for _k in range(n):
+                if ops[4] > stop - q:
+                    return cython.NULL
+                m = _prefix(q, ops[4])
+                q += ops[4]
+                if m > stop - q:
+                    return cython.NULL
+                q += m
+                t += m
+            p = q
+            if ops[1] >= 0:
+                counts[ops[1]] += sign * n
+                counts[ops[3]] += sign * t
+        elif ops[0] == 6:  # REST
+            if ops[1] >= 0:
+                counts[ops[1]] += sign * (stop - p)
+            p = stop
+        else:  # LIST, REPEAT
+            n = ops[2]
+            if ops[0] == 3:
+                if ops[2] > stop - p:
+                    return cython.NULL
+                n = _prefix(p, ops[2])
+                p += ops[2]
+            if n * ops[4] > stop - p:
+                return cython.NULL
+            if ops[0] == 3 and ops[1] >= 0:
+                counts[ops[1]] += sign * n
+            if ops[3] == 1 and ops[6] == 0:
+                # A body of one run of bytes was checked as a whole: its least is its size.
+                p += n * ops[4]
+            else:
+                for _k in range(n):
+                    p = _count(ops + 6, ops + 6 + 6 * ops[3], p, stop, counts, sign)
+                    if p == cython.NULL:
+                        return cython.NULL
+            ops += 6 * ops[3]
+        ops += 6
+    return p
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _copy(p: u8p, c: i64p, last: i64p, data: cython.pointer[mu8p]) -> cython.void:
+    """One turn: every run of bytes to the end of its column."""
+    d: mu8p
+    w: cython.longlong
+    while c < last:
+        w = c[1]
+        d = data[c[2]]
+        if w == 8:
+            memcpy(d, p + c[0], 8)
+        elif w == 4:
+            memcpy(d, p + c[0], 4)
+        elif w == 1:
+            d[0] = p[c[0]]
+        elif w == 2:
+            memcpy(d, p + c[0], 2)
+        else:
+            memcpy(d, p + c[0], w)
+        data[c[2]] = d + w
+        c += 5
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _copy_turns(
+    p: u8p,
+    turns: cython.longlong,
+    size: cython.longlong,
+    c: i64p,
+    last: i64p,
+    data: cython.pointer[mu8p],
+) -> cython.void:
+    """Many turns of *size* bytes: column by column, each in a loop of constant width."""
+    d: mu8p
+    s: u8p
+    w: cython.longlong
+    step: cython.longlong
+    k: cython.longlong
+    while c < last:
+        s = p + c[0]
+        w = c[1]
+        d = data[c[2]]
+        step = c[3]
+        if w == 8:
+            for k in range(turns):
+                memcpy(d + k * step, s + k * size, 8)
+        elif w == 4:
+            for k in range(turns):
+                memcpy(d + k * step, s + k * size, 4)
+        elif w == 1:
+            for k in range(turns):
+                d[k * step] = s[k * size]
+        elif w == 2:
+            for k in range(turns):
+                memcpy(d + k * step, s + k * size, 2)
+        else:
+            for k in range(turns):
+                memcpy(d + k * step, s + k * size, w)
+        # The next run of the same column starts one run further; after the last, all turns are behind.
+        data[c[2]] = d + w + c[4] * (turns - 1)
+        c += 5
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _bytes(d: mu8p, p: u8p, n: cython.longlong, end: u8p) -> cython.void:
+    # Columns end in 16 bytes of slack, so only the source can be too near its end for the two-move copy.
+    if n <= 16 and end - p >= 16:
+        memcpy(d, p, 16)
+    else:
+        memcpy(d, p, n)
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _fill(
+    ops: i64p,
+    last: i64p,
+    copies: i64p,
+    p: u8p,
+    stop: u8p,
+    end: u8p,
+    data: cython.pointer[mu8p],
+    offsets: cython.pointer[i32p],
+) -> u8p:
+    """Where the ops end. Checks nothing: _count has walked the same bytes."""
+    n: cython.longlong
+    m: cython.longlong
+    k: cython.longlong
+    _k: cython.longlong
+    t: cython.int
+    d: mu8p
+    o: i32p
+    while ops < last:
+        if ops[0] == 0:  # FIXED
+            _copy(p, copies + 5 * ops[2], copies + 5 * ops[3], data)
+            p += ops[1]
+        elif ops[0] == 1:  # BLOB
+            n = _prefix(p, ops[2])
+            p += ops[2]
+            o = offsets[ops[1]]
+            o[1] = o[0] + cython.cast(cython.int, n)
+            offsets[ops[1]] = o + 1
+            n *= ops[3]
+            d = data[ops[1]]
+            _bytes(d, p, n, end)
+            data[ops[1]] = d + n
+            p += n
+        elif ops[0] == 2:  # SKIP
+            p += ops[2] + _prefix(p, ops[2]) * ops[3]
+        elif ops[0] == 5:  # STRINGS
+            n = _prefix(p, ops[2])
+            p += ops[2]
+            if ops[1] < 0:
+                for _k in range(n):
+                    p += ops[4] + _prefix(p, ops[4])
+                ops += 6
+                continue
+            o = offsets[ops[1]]
+            o[1] = o[0] + cython.cast(cython.int, n)
+            offsets[ops[1]] = o + 1
+            o = offsets[ops[3]]
+            d = data[ops[3]]
+            t = o[0]
+            for k in range(n):
+                m = _prefix(p, ops[4])
+                p += ops[4]
+                _bytes(d, p, m, end)
+                d += m
+                p += m
+                t += cython.cast(cython.int, m)
+                o[k + 1] = t
+            offsets[ops[3]] = o + n
+            data[ops[3]] = d
+        elif ops[0] == 6:  # REST
+            if ops[1] >= 0:
+                n = stop - p
+                o = offsets[ops[1]]
+                o[1] = o[0] + cython.cast(cython.int, n)
+                offsets[ops[1]] = o + 1
+                memcpy(data[ops[1]], p, n)
+                data[ops[1]] += n
+            p = stop
+        else:  # LIST, REPEAT
+            n = ops[2]
+            if ops[0] == 3:
+                n = _prefix(p, ops[2])
+                p += ops[2]
+                if ops[1] >= 0:
+                    o = offsets[ops[1]]
+                    o[1] = o[0] + cython.cast(cython.int, n)
+                    offsets[ops[1]] = o + 1
+            if ops[3] == 1 and ops[6] == 0:
+                if n:
+                    _copy_turns(p, n, ops[4], copies + 5 * ops[8], copies + 5 * ops[9], data)
+                p += n * ops[4]
+            else:
+                for _k in range(n):
+                    p = _fill(ops + 6, ops + 6 + 6 * ops[3], copies, p, stop, end, data, offsets)
+            ops += 6 * ops[3]
+        ops += 6
+    return p
+
+
+def count(
+    source: cython.const[cython.uchar][::1],
+    start: cython.const[cython.longlong][::1],
+    stop: cython.const[cython.longlong][::1],
+    ops: cython.const[cython.longlong][:, ::1],
+    counts: cython.longlong[::1],
+    status: cython.uchar[::1],
+):
+    """Messages that decode; what each column needs for exactly these is added to *counts*.
+
+    source  uint8[b]
+    start   int64[n]  message i is source[start[i]:stop[i]]
+    stop    int64[n]
+    counts  int64[c]  items of each LIST, BLOB, STRINGS and REST column, added to
+    status  uint8[n]  set to 0 sound, 1 short (or not inside *source*), 2 sound with bytes left over
+    """
+    rows: cython.Py_ssize_t = start.shape[0]
+    size: cython.longlong = source.shape[0]
+    good: cython.Py_ssize_t = 0
+    i: cython.Py_ssize_t
+    b: u8p
+    q: u8p
+    first: i64p
+    last: i64p
+    c: mi64p
+    if stop.shape[0] != rows or status.shape[0] != rows or ops.shape[1] != 6:
+        raise ValueError("start, stop and status differ in length, or the program is not a table of ops")
+    if rows == 0:
+        return 0
+    # One byte of its own stands for an empty source, whose memory may have no address.
+    b = cython.address(source[0]) if size else cython.cast(u8p, b"")
+    first = cython.address(ops[0, 0]) if ops.shape[0] else cython.NULL
+    last = first + 6 * ops.shape[0]
+    c = cython.address(counts[0]) if counts.shape[0] else cython.NULL
+    with cython.nogil:
+        for i in range(rows):
+            if start[i] < 0 or stop[i] < start[i] or stop[i] > size:
+                status[i] = 1
+                continue
+            q = _count(first, last, b + start[i], b + stop[i], c, 1)
+            if q == cython.NULL:
+                # The same walk back leaves the counts as they were, and costs nothing where all is well.
+                _count(first, last, b + start[i], b + stop[i], c, -1)
+                status[i] = 1
+            else:
+                good += 1
+                status[i] = 0 if q == b + stop[i] else 2
+    return good
+
+
+def fill(
+    source: cython.const[cython.uchar][::1],
+    start: cython.const[cython.longlong][::1],
+    stop: cython.const[cython.longlong][::1],
+    ops: cython.const[cython.longlong][:, ::1],
+    copies: cython.const[cython.longlong][:, ::1],
+    data: cython.ulonglong[::1],
+    offsets: cython.ulonglong[::1],
+):
+    """Fill the columns with messages that ``count`` found sound.
+
+    data     uint64[c]  address of each column's bytes, with 16 bytes of slack behind; advanced
+    offsets  uint64[c]  address of each column's int32 offsets, of which the first is set; advanced
+    """
+    rows: cython.Py_ssize_t = start.shape[0]
+    i: cython.Py_ssize_t
+    b: u8p
+    first: i64p
+    cp: i64p
+    pd: cython.pointer[mu8p]
+    po: cython.pointer[i32p]
+    if rows == 0 or ops.shape[0] == 0:
+        return
+    b = cython.address(source[0]) if source.shape[0] else cython.cast(u8p, b"")
+    first = cython.address(ops[0, 0])
+    cp = cython.address(copies[0, 0]) if copies.shape[0] else cython.NULL
+    pd = cython.cast(cython.pointer[mu8p], cython.address(data[0])) if data.shape[0] else cython.NULL
+    po = cython.cast(cython.pointer[i32p], cython.address(offsets[0])) if offsets.shape[0] else cython.NULL
+    with cython.nogil:
+        for i in range(rows):
+            _fill(first, first + 6 * ops.shape[0], cp, b + start[i], b + stop[i], b + source.shape[0], pd, po)

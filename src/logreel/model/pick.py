@@ -1,0 +1,52 @@
+"""Parts of Arrow arrays, by field path."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from collections.abc import Sequence as Seq
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from logreel.errors import UsageError
+from logreel.model.assemble import list_array
+from logreel.model.layout import Layout
+from logreel.model.paths import steps_of
+
+
+def pick_fields(layout: Layout, arrays: list[pa.Array], fields: Iterable[str]) -> list[pa.Array]:
+    """One array per path in *fields*, out of the top-level *arrays* of *layout*."""
+    top = dict(zip((f.name for f in layout.record.visible()), arrays, strict=True))
+    steps = [steps_of(layout, path) for path in fields]
+    return [pick(top[str(first)], rest) for first, *rest in steps]
+
+
+def pick(array: pa.Array, steps: Seq[str | int]) -> pa.Array:
+    """What lies at *steps* below *array*; a name goes through lists, an index takes one item of each.
+
+    An item beyond the end of a shorter list is null. Raises UsageError for an index into text or bytes.
+    """
+    if not steps:
+        return array
+    step, rest = steps[0], steps[1:]
+    if isinstance(step, int):
+        return pick(_item(array, step), rest)
+    if pa.types.is_struct(array.type):
+        return pick(array.field(step), rest)
+    child = pick(array.values, steps)
+    if pa.types.is_fixed_size_list(array.type):
+        kind = pa.list_(child.type, array.type.list_size)
+        return pa.Array.from_buffers(kind, len(array), [None], 0, children=[child])
+    return list_array(np.asarray(array.offsets), child)
+
+
+def _item(array: pa.Array, index: int) -> pa.Array:
+    if pa.types.is_fixed_size_list(array.type):
+        at = np.arange(len(array), dtype=np.int64) * array.type.list_size + index
+        return array.values.take(pa.array(at))
+    if not pa.types.is_list(array.type):
+        raise UsageError(f"there are no items to take by index in {array.type}")
+    at = np.asarray(array.offsets)[:-1].astype(np.int64) + index
+    beyond = np.asarray(pc.list_value_length(array)) <= index
+    return array.values.take(pa.array(at, mask=beyond))

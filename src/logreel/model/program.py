@@ -1,0 +1,207 @@
+"""A Layout compiled to the op table that ``kernels.layout`` walks, and what its columns need.
+
+Columns come in the order in which the tree is walked; ``model/assemble.py`` takes buffers in that order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from logreel.model.layout import (
+    SCALARS,
+    Bytes,
+    FixedArray,
+    Layout,
+    Leaf,
+    Measure,
+    Node,
+    Padding,
+    Place,
+    Rest,
+    Scalar,
+    Sequence,
+    Skip,
+    String,
+    Struct,
+    leaves_of,
+    measure,
+)
+
+FIXED, BLOB, SKIP, LIST, REPEAT, STRINGS, REST = range(7)
+HIDDEN = -1
+
+#: Arrays of structs with more runs of bytes than this are walked in a loop instead of written out.
+MAX_INLINE = 64
+#: Bytes that may be written past the end of a column: short texts are copied as 16 bytes.
+SLACK = 16
+
+
+class Column(NamedTuple):
+    """What one column holds.
+
+    width   bytes of an element; 0 where there are only offsets
+    counted elements are counted by the kernel, and int32 offsets come before the bytes
+    scope   the column whose elements contain this one's, or -1 for messages
+    times   entries in each element of the scope
+    """
+
+    width: int
+    counted: bool
+    scope: int
+    times: int
+
+
+class Columns(NamedTuple):
+    """Memory for the columns of a Program.
+
+    buffers  per column its offsets (int32, the first one set) if counted, then its bytes (uint8) if any
+    offsets  uint64[c]: address of each column's offsets
+    data     uint64[c]: address of each column's bytes, SLACK bytes longer than its buffer
+    """
+
+    buffers: list[NDArray[Any]]
+    offsets: NDArray[np.uint64]
+    data: NDArray[np.uint64]
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """Tables for the kernel: ops int64[n, 6], copies int64[m, 5], see there; and the columns they fill."""
+
+    ops: NDArray[np.int64]
+    copies: NDArray[np.int64]
+    columns: tuple[Column, ...]
+
+    def allocate(self, rows: int, counts: NDArray[np.int64]) -> Columns:
+        """Exact memory for *rows* messages: one allocation, so that the system backs it with huge pages."""
+        sizes = np.zeros((len(self.columns), 2), np.int64)
+        for i, column in enumerate(self.columns):
+            entries = column.times * (rows if column.scope < 0 else int(counts[column.scope]))
+            if column.counted:
+                sizes[i] = 4 * (entries + 1), int(counts[i]) * column.width
+            else:
+                sizes[i, 1] = entries * column.width
+        ends = np.cumsum((sizes + SLACK + 63) // 64 * 64).reshape(-1, 2)
+        arena = np.empty(int(ends.max(initial=0)) + 64, np.uint8)
+        arena = arena[-arena.ctypes.data % 64 :]
+        starts = ends - (sizes + SLACK + 63) // 64 * 64
+        found = Columns([], *np.ascontiguousarray((starts + arena.ctypes.data).astype(np.uint64).T))
+        for column, at, size in zip(self.columns, starts.tolist(), sizes.tolist(), strict=True):
+            if column.counted:
+                offsets = arena[at[0] : at[0] + size[0]].view(np.int32)
+                offsets[0] = 0
+                found.buffers.append(offsets)
+            if column.width or not column.counted:
+                found.buffers.append(arena[at[1] : at[1] + size[1]])
+        return found
+
+
+def compile_layout(layout: Layout) -> Program:
+    """The Program that walks one message of *layout*; hidden members are walked over, not copied."""
+    emitter = _Emitter()
+    emitter.node(layout.root, HIDDEN, 1)
+    emitter.flush()
+    return Program(
+        np.array(emitter.ops, np.int64).reshape(-1, 6),
+        np.array(emitter.copies, np.int64).reshape(-1, 5),
+        tuple(emitter.columns),
+    )
+
+
+class _Emitter:
+    """Writes ops; bytes of fixed size gather in a pending run until something else needs to be written."""
+
+    def __init__(self) -> None:
+        self.ops: list[list[int]] = []
+        self.copies: list[list[int]] = []
+        self.columns: list[Column] = []
+        self.sizes: dict[int, Measure] = {}
+        self.pending, self.first = 0, 0
+
+    def flush(self) -> None:
+        if self.pending:
+            self.ops.append([FIXED, self.pending, self.first, len(self.copies), 0, 0])
+        self.pending, self.first = 0, len(self.copies)
+
+    def column(self, width: int, counted: bool, scope: int, times: int) -> int:
+        self.columns.append(Column(width, counted, scope, times))
+        return len(self.columns) - 1
+
+    def op(self, code: int, a: int = 0, b: int = 0, c: int = 0, d: int = 0) -> None:
+        self.flush()
+        self.ops.append([code, a, b, c, d, 0])
+
+    def body(self, code: int, a: int, b: int, item: Node, scope: int, times: int, shown: bool = True) -> None:
+        """An op whose body is the ops of *item*."""
+        self.op(code, a, b, 0, measure(item, self.sizes).least)
+        head = self.ops[-1]
+        at = len(self.ops)
+        self.node(item, scope, times, shown)
+        self.flush()
+        head[3] = len(self.ops) - at
+
+    def node(self, node: Node, scope: int, times: int, shown: bool = True) -> None:
+        """The ops of *node*, of which there are *times* in each element of *scope*."""
+        found = measure(node, self.sizes)
+        if found.size is not None and (found.runs <= MAX_INLINE or not shown or not found.size):
+            self.fixed(node, found.size, scope, times, shown)
+            return
+        match node:
+            case Struct(fields=fields):
+                for f in fields:
+                    self.node(f.node, scope, times, shown and not isinstance(f.node, Padding | Skip))
+            case FixedArray(item=item, count=n):
+                self.body(REPEAT, 0, n, item, scope, times * n, shown)
+            case Sequence(item=item, width=w):
+                self.sequence(item, w, scope, times, shown)
+            case String(width=w) | Bytes(width=w):
+                self.blob(w, 1, scope, times, shown)
+            case Rest():
+                self.op(REST, self.column(1, True, scope, times) if shown else HIDDEN)
+            case Skip(node=inner):
+                self.node(inner, scope, times, False)
+
+    def fixed(self, node: Node, size: int, scope: int, times: int, shown: bool) -> None:
+        """*size* bytes more in the pending run, and the copies of their leaves."""
+        for leaf in leaves_of(node, Place(), self.sizes) if shown and not isinstance(node, Padding) else ():
+            self.leaf(leaf, scope, times)
+        self.pending += size
+
+    def leaf(self, leaf: Leaf, scope: int, times: int) -> None:
+        step = leaf.width * len(leaf.runs)
+        column = self.column(step, False, scope, times)
+        if step:
+            for run in leaf.runs:
+                self.copies.append([self.pending + run, leaf.width, column, step, 0])
+            self.copies[-1][4] = step
+
+    def blob(self, prefix: int, item: int, scope: int, times: int, shown: bool) -> None:
+        if shown:
+            self.op(BLOB, self.column(item, True, scope, times), prefix, item)
+        else:
+            self.op(SKIP, 0, prefix, item)
+
+    def sequence(self, item: Node, prefix: int, scope: int, times: int, shown: bool) -> None:
+        size = measure(item, self.sizes).size
+        if size is not None and (not shown or self.is_one_run(item, size)):
+            self.blob(prefix, size, scope, times, shown)
+        elif isinstance(item, String | Bytes):
+            column = self.column(0, True, scope, times) if shown else HIDDEN
+            text = self.column(1, True, column, 1) if shown else HIDDEN
+            self.op(STRINGS, column, prefix, text, item.width)
+        else:
+            column = self.column(0, True, scope, times) if shown else HIDDEN
+            self.body(LIST, column, prefix, item, column, 1, shown)
+
+    def is_one_run(self, item: Node, size: int) -> bool:
+        """Whether the bytes of *item* are one column as they are."""
+        if isinstance(item, Scalar):
+            return SCALARS[item.type][1] == size
+        if measure(item, self.sizes).runs > MAX_INLINE:
+            return False
+        leaves = list(leaves_of(item, Place(), self.sizes))
+        return len(leaves) == 1 and leaves[0].width == size

@@ -1,0 +1,46 @@
+"""Messages of any Layout to column buffers, by the compiled walker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from logreel.kernels import layout as kernel
+from logreel.model.layout import MAX_SIZE
+from logreel.model.program import Program
+
+I64 = NDArray[np.int64]
+
+SHORT, LEFTOVER = kernel.SHORT, kernel.LEFTOVER
+
+
+def batches(start: I64, stop: I64) -> Iterator[slice]:
+    """Rows cut where more would not fit 32-bit offsets; no message may be larger than that itself."""
+    # No column holds more elements than its messages have bytes: items always take some.
+    ends = np.cumsum(np.maximum(stop - start, 0))
+    lo, n = 0, len(start)
+    while lo < n:
+        before = int(ends[lo - 1]) if lo else 0
+        hi = int(np.searchsorted(ends, before + MAX_SIZE, side="right"))
+        yield slice(lo, hi)
+        lo = hi
+
+
+def walk(
+    program: Program, source: NDArray[np.uint8], start: I64, stop: I64, status: NDArray[np.uint8]
+) -> tuple[list[NDArray[Any]], int]:
+    """Buffers of all sound messages, for ``assemble.build_fields``, and how many messages those are.
+
+    status  uint8[n]  set to 0 sound, SHORT or LEFTOVER (sound too)
+    """
+    counts = np.zeros(len(program.columns), np.int64)
+    good = kernel.count(source, start, stop, program.ops, counts, status)
+    if good < len(start):
+        sound = status != SHORT
+        start, stop = start[sound], stop[sound]
+    out = program.allocate(good, counts)
+    kernel.fill(source, start, stop, program.ops, program.copies, out.data, out.offsets)
+    return out.buffers, good
