@@ -139,7 +139,3 @@ class BlockBuilder:
         )
         return blocks, np.concatenate(self._notes) if self._notes else np.zeros(0, np.int64)
 
-
-def chain_at(data: NDArray[np.uint8], pos: int, end: int, need: int, spec: I64, tags: I64, keys: I64) -> bool:
-    """True if a convincing chain of records starts exactly at *pos*."""
-    return 0 <= pos < end and frames.resync(data, pos, end, need, spec, tags, keys, pos) == pos

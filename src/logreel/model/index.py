@@ -183,10 +183,11 @@ class MessageIndex:
         ends = np.cumsum(b.start[:, channel + 1] - b.start[:, channel])
         found = []
         for row in rows:
-            i = int(np.searchsorted(ends, row, side="right"))
-            run = b.entry[b.start[i, channel] : b.start[i, channel + 1]]
-            at = int(b.base[i]) + int(run[row - (int(ends[i - 1]) if i else 0)])
-            found.append(int(self.stamps(int(b.chunk[i]), np.array([at], np.int64), word)[0]))
+            i = int(ends.searchsorted(row, side="right"))
+            first = int(b.start[i, channel]) - (int(ends[i - 1]) if i else 0)
+            at = int(b.base[i]) + int(b.entry[first + row]) + word.offset
+            value = int.from_bytes(self.chunks[int(b.chunk[i])][at : at + word.width].tobytes(), "little")
+            found.append(min(value * word.mul, TIME_MAX) + word.add)
         return found
 
     def by_chunk(self, channel: int) -> Iterator[tuple[int, I64]]:

@@ -54,6 +54,8 @@ class Content:
     def __init__(self, source: Source, walk: Walk) -> None:
         self.source, self.walk = source, walk
         self._view = memoryview(source.data)
+        self._parsed = np.array(walk.parsed, np.int64)
+        self._parsed_kinds = source.data[self._parsed + 2]
         kinds = source.data[walk.notes + 2]
         self._texts = walk.notes[(kinds == ord("L")) | (kinds == ord("C"))]
         self._dropouts = walk.notes[kinds == ord("O")]
@@ -164,8 +166,8 @@ class Content:
 
     def _of_kind(self, *letters: str) -> list[int]:
         """File positions of the parsed records of these kinds."""
-        wanted = {ord(letter) for letter in letters}
-        return [at for at in self.walk.parsed if int(self._view[at + 2]) in wanted]
+        wanted = np.isin(self._parsed_kinds, [ord(letter) for letter in letters])
+        return self._parsed[wanted].tolist()
 
     def _made_channels(self) -> list[tuple[str, Struct, list[int]]]:
         """Name, root of the Layout and file positions of the records, for each made channel that has any."""

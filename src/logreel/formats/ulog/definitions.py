@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from logreel.errors import DefinitionError
 from logreel.formats.ulog.records import BASIC, BadRecord
@@ -14,20 +15,20 @@ MAX_BYTES = 65535
 
 _FIELD = re.compile(r"([A-Za-z0-9_\-/]+)(?:\[(\d{1,9})\])? ([A-Za-z0-9_]+)\Z")
 _NAME = re.compile(r"[A-Za-z0-9_\-/]+\Z")
+_WIDTHS = {name: SCALARS[scalar][1] for name, scalar in BASIC.items()}
+_STAMPS = ("uint64_t", "uint32_t", "uint16_t", "uint8_t")
 
 
-@dataclass(frozen=True, slots=True)
-class FieldText:
-    """One field as the format text has it: *count* is None where there are no brackets."""
+class FieldText(NamedTuple):
+    """One field as the format text has it: *count* is None where there are no brackets.
+
+    is_padding  True for what the writer inserted for alignment
+    """
 
     type: str
     count: int | None
     name: str
-
-    @property
-    def is_padding(self) -> bool:
-        """True for what the writer inserted for alignment."""
-        return self.name.startswith("_padding")
+    is_padding: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,17 +54,9 @@ def parse_format(payload: bytes) -> FormatText:
         m = _FIELD.match(part)
         if m is None:
             raise BadRecord(f"format {name}: not a field: {part[:40]!r}")
-        fields.append(FieldText(m[1], int(m[2]) if m[2] is not None else None, m[3]))
+        kind, count, field = m.groups()
+        fields.append(FieldText(kind, None if count is None else int(count), field, field.startswith("_padding")))
     return FormatText(name, tuple(fields), text)
-
-
-@dataclass(frozen=True, slots=True)
-class Extent:
-    """Sizes of a resolved format: bytes in all, of its own trailing padding, and flattened leaves."""
-
-    size: int
-    tail: int
-    leaves: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +66,16 @@ class Stamp:
     offset: int
     width: int
     unit: int
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """A resolved format: bytes in all, bytes of its own trailing padding, flattened leaves, top-level timestamp."""
+
+    size: int
+    tail: int
+    leaves: int
+    stamp: Stamp | None
 
 
 class Definitions:
@@ -109,31 +112,27 @@ class Definitions:
         if name not in self._texts:
             raise DefinitionError(f"there is no format {name}")
         size = tail = leaves = 0
-        for f in self._texts[name].fields:
-            one, inner = (SCALARS[BASIC[f.type]][1], 1) if f.type in BASIC else self._nested(f, name, users)
-            count = 1 if f.count is None else f.count
-            size += one * count
-            tail = tail + one * count if f.is_padding else 0
-            leaves += 0 if f.is_padding else inner * (count if f.type not in BASIC else 1)
+        stamp = None
+        for kind, given, label, is_padding in self._texts[name].fields:
+            width, inner = self._item(kind, name, users)
+            count = 1 if given is None else given
+            if label == "timestamp" and given is None and kind in _STAMPS:
+                # An 8-bit timestamp counts milliseconds, the others microseconds.
+                stamp = Stamp(size, width, 1000 if width == 1 else 1)
+            size += width * count
+            tail = tail + width * count if is_padding else 0
+            leaves += 0 if is_padding else inner * (1 if kind in BASIC else count)
             if size > MAX_BYTES or leaves > MAX_LEAVES:
                 raise DefinitionError(f"format {name} is larger than a message can be")
-        self._extents[name] = Extent(size, tail, leaves)
+        self._extents[name] = Extent(size, tail, leaves, stamp)
         return self._extents[name]
 
-    def _nested(self, f: FieldText, name: str, users: tuple[str, ...]) -> tuple[int, int]:
-        found = self._extent(f.type, (*users, name))
+    def _item(self, kind: str, name: str, users: tuple[str, ...]) -> tuple[int, int]:
+        """Bytes and leaves of one item of type *kind*, used by format *name*."""
+        if kind in _WIDTHS:
+            return _WIDTHS[kind], 1
+        found = self._extent(kind, (*users, name))
         return found.size, found.leaves
-
-    def stamp(self, name: str) -> Stamp | None:
-        """Where the top-level ``timestamp`` lies, or None if format *name* has no usable one."""
-        at = 0
-        for f in self._texts[name].fields:
-            size = SCALARS[BASIC[f.type]][1] if f.type in BASIC else self.extent(f.type).size
-            if f.name == "timestamp" and f.count is None and f.type.startswith("uint"):
-                # An 8-bit timestamp counts milliseconds, the others microseconds.
-                return Stamp(at, size, 1000 if size == 1 else 1)
-            at += size * (1 if f.count is None else f.count)
-        return None
 
     def layout(self, name: str) -> Layout:
         """The Layout of format *name*, without its trailing padding, which writers may leave out.
@@ -155,8 +154,7 @@ class Definitions:
         node: Node = Scalar(BASIC[f.type]) if f.type in BASIC else self._struct(f.type)
         count = 1 if f.count is None else f.count
         if f.is_padding or count == 0:
-            size = SCALARS[BASIC[f.type]][1] if f.type in BASIC else self.extent(f.type).size
-            return Field("", Padding(size * count))
+            return Field("", Padding(self._item(f.type, "", ())[0] * count))
         return Field(f.name, node if f.count is None else FixedArray(node, count))
 
     def text(self, name: str) -> str:

@@ -101,7 +101,8 @@ def is_text(data: bytes) -> str:
 
 
 _NAME = re.compile(rb"[A-Za-z0-9_\-/]+\Z")
-_TYPED = re.compile(rb"([A-Za-z0-9_\-/]+)(?:\[(\d{1,9})\])? ([A-Za-z0-9_\-/ ]+)\Z")
+_TYPED = re.compile(rb"([A-Za-z0-9_\-/]+)(?:\[(\d{1,9})\])? ([A-Za-z0-9_\-/ ]+)")
+_NUMBERS = (b"int32_t", b"float")
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,22 +129,25 @@ class KeyValue:
         return numbers[0] if self.count is None and len(numbers) == 1 else numbers
 
 
-def parse_key(payload: bytes, has_head: bool, number: bool = False) -> KeyValue:
-    """The key and value of an ``I`` or ``P`` record, or with *has_head* of an ``M`` or ``Q``.
+def match_key(payload: bytes, at: int, number: bool) -> re.Match[bytes]:
+    """The key that begins with its length at payload[at], as type, count and name; the value begins where it ends.
 
     *number*: the value must be one int32_t or float, as parameters are. Raises BadRecord.
     """
-    at = 1 if has_head else 0
-    length = payload[at] if len(payload) > at else 0
-    key = payload[at + 1 : at + 1 + length]
-    data = payload[at + 1 + length :]
-    m = _TYPED.match(key)
-    if m is None or len(key) != length:
-        raise BadRecord(f"not a key: {key[:40]!r}")
-    kind, count = m[1].decode(), int(m[2]) if m[2] else None
-    if number and (kind not in ("int32_t", "float") or count is not None or len(data) != 4):
-        raise BadRecord(f"a parameter is one int32_t or float, not {key[:40]!r} with {len(data)} bytes")
-    return KeyValue(kind, count, m[3].decode(), data, payload[0] if has_head else 0)
+    end = at + 1 + (payload[at] if len(payload) > at else 0)
+    m = _TYPED.fullmatch(payload, at + 1, end)
+    if m is None or m.end() != end:
+        raise BadRecord(f"not a key: {payload[at + 1 : end][:40]!r}")
+    if number and (m[1] not in _NUMBERS or m[2] is not None or len(payload) - end != 4):
+        raise BadRecord(f"a parameter is one int32_t or float, not {m[0][:40]!r} with {len(payload) - end} bytes")
+    return m
+
+
+def parse_key(payload: bytes, has_head: bool) -> KeyValue:
+    """The key and value of an ``I`` or ``P`` record, or with *has_head* of an ``M`` or ``Q``. Raises BadRecord."""
+    m = match_key(payload, int(has_head), False)
+    count = int(m[2]) if m[2] else None
+    return KeyValue(m[1].decode(), count, m[3].decode(), payload[m.end() :], payload[0] if has_head else 0)
 
 
 def parse_subscription(payload: bytes) -> tuple[int, int, str]:

@@ -109,15 +109,14 @@ def _definitions(source: Source, parsed: I64, segments: list[int], own: list[boo
         if source.data[at + 2] == ord("F"):
             found[bisect.bisect_right(segments, at) - 1].add(parse_format(payload))
         elif chr(source.data[at + 2]) in "IPMQ":
-            records.parse_key(payload, chr(source.data[at + 2]) in "MQ", chr(source.data[at + 2]) in "PQ")
+            records.match_key(payload, int(chr(source.data[at + 2]) in "MQ"), chr(source.data[at + 2]) in "PQ")
     return found
 
 
 def _topic(name: str, instance: int, segment: int, definitions: Definitions, raw: bool) -> Topic:
     if raw:
         return Topic(name, instance, segment, definitions, None, True)
-    definitions.extent(name)
-    return Topic(name, instance, segment, definitions, definitions.stamp(name), False)
+    return Topic(name, instance, segment, definitions, definitions.extent(name).stamp, False)
 
 
 def _least(topic: Topic) -> int:

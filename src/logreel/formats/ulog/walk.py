@@ -15,20 +15,16 @@ import numpy as np
 from logreel.errors import DefinitionError, Problem, UnsupportedError
 from logreel.formats.ulog import records
 from logreel.formats.ulog.definitions import Definitions, Stamp, parse_format
-from logreel.formats.ulog.records import DATA_HEAD, FILE_HEADER, HEAD, MAGIC, RECORD, SPEC, BadRecord
-from logreel.kernels import frames
-from logreel.model.collect import BAD, CUT, END, PARSE, BlockBuilder, chain_at
+from logreel.formats.ulog.framing import CHAIN, Framing
+from logreel.formats.ulog.records import DATA_HEAD, FILE_HEADER, HEAD, MAGIC, SPEC, BadRecord
+from logreel.model.collect import BAD, CUT, END, PARSE, BlockBuilder
 from logreel.model.index import I64, Blocks
 from logreel.model.source import Source
 
-#: So many consistent records in a row are evidence enough to go on reading after damage.
-CHAIN = 6
 #: Topics that go back by more than this right after damage belong to another log (real jitter is below 2 s).
 BACKWARDS_US = 2_000_000
 #: More segments than this are kept together in the last one.
 MAX_SEGMENTS = 16
-
-_UNDECLARED, _NOTED = -1, -2
 
 
 @dataclass(slots=True)
@@ -81,30 +77,28 @@ class Walker:
     """Walks one file; ``run`` gives the Walk."""
 
     def __init__(self, source: Source) -> None:
-        self.source, self.data = source, source.data
-        self.definitions = Definitions()
-        self.problems: list[Problem] = []
+        self.source = source
         self.topics: list[Topic] = []
         self.parsed: list[int] = []
         self.segments = [0]
         self.segment_us = [int.from_bytes(source.read(8, 8), "little")]
         self.own_definitions = [True]
+        self._framing = Framing(source)
         self._view = memoryview(source.data)
-        self._kinds = records.kinds_table()
-        self._keys = np.full((1, 4), _UNDECLARED, np.int64)
+        self._problem = self._framing.problem
+        self._definitions = Definitions()
         self._ids: dict[int, int] = {}
         self._numbers: dict[tuple[str, int, int], int] = {}
-        self._strays: set[int] = set()
-        self._blocks = BlockBuilder(self.data, SPEC, (DATA_HEAD, HEAD))
+        self._blocks = BlockBuilder(source.data, SPEC, (DATA_HEAD, HEAD))
         self._part_start = 0
         self._handlers: dict[int, Callable[[int, bytes], None]] = {
             ord("A"): self._subscription,
             ord("F"): self._format,
             ord("B"): self._late_flags,
-            ord("I"): lambda at, p: self._key(at, p, False),
-            ord("P"): lambda at, p: self._key(at, p, False, True),
-            ord("M"): lambda at, p: self._key(at, p, True),
-            ord("Q"): lambda at, p: self._key(at, p, True, True),
+            ord("I"): lambda at, p: self._key(at, p, 0),
+            ord("P"): lambda at, p: self._key(at, p, 0, True),
+            ord("M"): lambda at, p: self._key(at, p, 1),
+            ord("Q"): lambda at, p: self._key(at, p, 1, True),
         }
 
     def run(self) -> Walk:
@@ -115,24 +109,17 @@ class Walker:
             pos = end
         blocks, notes = self._blocks.finish(len(self.topics))
         return Walk(
-            int(self.data[7]),
-            self.topics,
-            blocks,
-            self.parsed,
-            self._report_strays(notes),
-            self.segments,
-            self.segment_us,
-            self.own_definitions,
-            appended,
-            self.problems,
+            version=int(self._view[7]),
+            topics=self.topics,
+            blocks=blocks,
+            parsed=self.parsed,
+            notes=self._framing.report_undeclared(notes),
+            segments=self.segments,
+            segment_us=self.segment_us,
+            own_definitions=self.own_definitions,
+            appended=appended,
+            problems=self._framing.problems,
         )
-
-    def _header(self, pos: int) -> tuple[int, int]:
-        """Size and kind of the record at *pos*."""
-        return RECORD.unpack_from(self._view, pos)  # type: ignore[return-value]
-
-    def _id(self, pos: int) -> int:
-        return int(self._view[pos + 3]) | int(self._view[pos + 4]) << 8
 
     # ------------------------------------------------------------------------------------- flags and parts
 
@@ -151,7 +138,7 @@ class Walker:
                 offset=FILE_HEADER + HEAD + 8,
             )
         sound: list[int] = []
-        least = self._end_of_definitions(after)
+        least = self._end_of_definitions(after) if any(offsets) else 0
         for i, offset in enumerate(offsets):
             if offset and max(least, sound[-1] if sound else 0) < offset <= self.source.size:
                 sound.append(offset)
@@ -162,53 +149,59 @@ class Walker:
 
     def _leads_on(self, pos: int) -> bool:
         """True if the records from *pos* on are sound, or cut."""
-        return pos == self.source.size or self._chain(pos, self.source.size) or pos + 2 * HEAD > self.source.size
+        size = self.source.size
+        return pos == size or pos + 2 * HEAD > size or self._framing.chain(pos, size)
 
     def _end_of_definitions(self, pos: int) -> int:
         while pos + HEAD <= self.source.size and self._view[pos + 2] in b"FIMPQ":
-            pos += HEAD + self._header(pos)[0]
+            pos += HEAD + self._framing.header(pos)[0]
         return pos
 
     def _part(self, pos: int, end: int) -> None:
         """Walk from *pos* to *end*, where framing stops whatever the records say."""
         self._part_start = pos
         while True:
-            why, pos = self._blocks.walk(pos, end, self._kinds, self._keys)
+            why, pos = self._blocks.walk(pos, end, self._framing.kinds, self._framing.keys)
             if why == END:
                 return
             pos = self._parse(pos, end) if why == PARSE else self._recover(pos, end, why)
 
     def _parse(self, pos: int, end: int) -> int:
         """Take in the record at *pos* and those like it that follow; gives where the next other one begins."""
+        header, view = self._framing.header, self._view
+        size, kind = header(pos)
         while True:
-            size, kind = self._header(pos)
             try:
-                self._handlers[kind](pos, self.source.read(pos + HEAD, size))
+                self._handlers[kind](pos, bytes(view[pos + HEAD : pos + HEAD + size]))
             except BadRecord as error:
                 return self._recover(pos, end, BAD, str(error))
             self.parsed.append(pos)
             self._blocks.last = pos
             pos += HEAD + size
-            if pos + HEAD > end or not records.is_parsed(*self._header(pos), end - pos - HEAD):
+            if pos + HEAD > end:
+                return pos
+            size, kind = header(pos)
+            if not records.is_parsed(size, kind, end - pos - HEAD):
                 return pos
 
     # -------------------------------------------------------------------------------- records with meaning
 
     def _format(self, pos: int, payload: bytes) -> None:
         text = parse_format(payload)
-        if not self.definitions.add(text):
+        if not self._definitions.add(text):
             self._problem("definition", pos, 0, False, f"format {text.name} is defined again, differently; ignored")
 
     def _late_flags(self, pos: int, payload: bytes) -> None:
         self._problem("flags", pos, 0, False, "a flag bits record that is not the first record: ignored")
 
-    def _key(self, pos: int, payload: bytes, has_head: bool, number: bool = False) -> None:
-        key = records.parse_key(payload, has_head, number)
+    def _key(self, pos: int, payload: bytes, at: int, number: bool = False) -> None:
+        key = records.match_key(payload, at, number)
+        if key[2] is None or key[1] != b"char":
+            return
         # A text states its length twice. Where the two differ, what follows must prove the record's size.
-        unsure = key.type == "char" and key.count is not None and key.count != len(key.data)
-        after = pos + HEAD + len(payload)
-        if unsure and after < self.source.size and not self._chain(after, self.source.size):
-            raise BadRecord(f"{key.name}: {len(key.data)} bytes of text where {key.count} are stated")
+        after, there = pos + HEAD + len(payload), len(payload) - key.end()
+        if int(key[2]) != there and after < self.source.size and not self._framing.chain(after, self.source.size):
+            raise BadRecord(f"{there} bytes of text where {int(key[2])} are stated")
 
     def _subscription(self, pos: int, payload: bytes) -> None:
         instance, number, name = records.parse_subscription(payload)
@@ -222,66 +215,50 @@ class Walker:
                 self._problem("definition", pos, 0, False, text)
                 return
             self._new_segment(pos, f"message id {number} changes from {topic.name} to {name}")
-        self._ids[number] = self._declare(pos, name, instance)
-        self._set_key(number)
+        self._assign(number, self._channel(pos, name, instance))
 
-    def _declare(self, pos: int, name: str, instance: int) -> int:
+    def _channel(self, pos: int, name: str, instance: int) -> int:
         """The channel number of a topic instance in the current segment."""
         key = (name, instance, len(self.segments))
         if key not in self._numbers:
             stamp, raw = None, False
             try:
-                self.definitions.extent(name)
-                stamp = self.definitions.stamp(name)
+                stamp = self._definitions.extent(name).stamp
             except DefinitionError as error:
                 raw = True
                 self._problem("definition", pos, 0, False, f"{error.text}; messages of {name} are kept as raw bytes")
             self._numbers[key] = len(self.topics)
-            self.topics.append(Topic(name, instance, len(self.segments), self.definitions, stamp, raw))
+            self.topics.append(Topic(name, instance, len(self.segments), self._definitions, stamp, raw))
             self._blocks.declare(len(self.topics))
         return self._numbers[key]
 
-    def _room(self, number: int) -> None:
-        if number >= len(self._keys):
-            grown = np.full((max(number + 1, 2 * len(self._keys)), 4), _UNDECLARED, np.int64)
-            grown[: len(self._keys)] = self._keys
-            self._keys = grown
-
-    def _set_key(self, number: int) -> None:
-        self._room(number)
-        channel = self._ids[number]
+    def _assign(self, number: int, channel: int) -> None:
+        """Data records with id *number* belong to *channel* from now on."""
+        self._ids[number] = channel
         topic = self.topics[channel]
-        if topic.raw:
-            self._keys[number] = channel, 2, 65535, 0
-        else:
+        least, greatest = 0, 65533
+        if not topic.raw:
             extent = topic.definitions.extent(topic.name)
-            self._keys[number] = channel, 2 + extent.size - extent.tail, 2 + extent.size, 0
+            least, greatest = extent.size - extent.tail, extent.size
+        self._framing.declare(number, channel, 2 + least, 2 + greatest)
 
     # ---------------------------------------------------------------------------------------------- damage
 
-    def _problem(self, code: str, offset: int, size: int, lost: bool, text: str) -> None:
-        self.problems.append(Problem(code, offset, size, lost, text))
-
-    def _chain(self, pos: int, end: int) -> bool:
-        return chain_at(self.data, pos, end, CHAIN, SPEC, self._kinds, self._keys)
-
-    def _search(self, pos: int, last: int, end: int) -> int:
-        return frames.resync(self.data, pos, end, CHAIN, SPEC, self._kinds, self._keys, last)
-
     def _recover(self, pos: int, end: int, why: int, reason: str = "") -> int:
         """Decide about the record at *pos* that cannot be accepted: where reading goes on, at most *end*."""
-        if why == BAD and not reason and self._tolerate(pos, end):
+        framing = self._framing
+        if why == BAD and not reason and framing.tolerate(pos, end, self._has_rows):
             return pos
         # The damage may have begun in the size of the record before: sound records inside it convict it.
         before = self._blocks.last if self._blocks.last >= self._part_start else pos
-        found = self._search(before + 1, pos - 1, end)
+        found = framing.search(before + 1, pos - 1, end)
         if found >= 0:
             self._blocks.drop_last()
             pos = before
         else:
-            found = self._search(pos + 1, end, end)
+            found = framing.search(pos + 1, end, end)
         stop = found if found >= 0 else end
-        if before < pos and not self.data[before + HEAD : stop].any() and self._view[before + 2] == ord("D"):
+        if before < pos and not framing.data[before + HEAD : stop].any() and self._view[before + 2] == ord("D"):
             # A message of nothing but zeros in front of zeros is part of the zero fill.
             self._blocks.drop_last()
             pos = before
@@ -289,96 +266,17 @@ class Walker:
         if glued >= 0 and self._is_second_file(pos + glued + FILE_HEADER, end):
             return self._second_file(pos, pos + glued)
         if found < 0 and why == CUT and not reason:
-            self._cut(pos, end)
+            framing.report_cut(pos, end)
         else:
-            self._lost(pos, stop, reason)
+            framing.report_lost(pos, stop, reason)
         if found >= 0 and self._goes_back(found, end):
             self._new_segment(found, "the times of its topics go back")
         self._blocks.last = self._part_start - 1
         return stop
 
-    def _tolerate(self, pos: int, end: int) -> bool:
-        """Let records pass from now on that are well framed but not understood, if the ones between are sound.
-
-        Such are messages of ids that no subscription declares (it was lost), and kinds of a later format version.
-        """
-        ids: list[int] = []
-        kinds: list[int] = []
-        at = pos
-        while at >= 0 and len(ids) + len(kinds) < 8:
-            size, kind = self._header(at)
-            if kind == ord("D") and size >= 2 and at + DATA_HEAD <= end and not self._has_rows(self._id(at)):
-                ids.append(self._id(at))
-                self._room(ids[-1])
-                self._keys[ids[-1]] = _NOTED, 0, 0, 0
-            elif records.is_unknown(kind):
-                kinds.append(kind)
-                records.allow_unknown(self._kinds, kind)
-            else:
-                break
-            if at + HEAD + size == end or self._chain(pos, end):
-                self._strays.update(ids)
-                for k in kinds:
-                    self._problem("unknown", pos, 0, False, f"records of unknown kind {chr(k)!r}: skipped by size")
-                return True
-            at = self._next_refused(at + HEAD + size, end)
-        for number in ids:
-            self._keys[number] = _UNDECLARED
-            if number in self._ids:
-                self._set_key(number)
-        for k in kinds:
-            self._kinds[k] = 0
-        return False
-
     def _has_rows(self, number: int) -> bool:
         channel = self._ids.get(number)
         return channel is not None and self._blocks.last_payload(channel) is not None
-
-    def _next_refused(self, pos: int, end: int) -> int:
-        """The next record from *pos* on that a kind or id refuses, or -1 if there is none soon."""
-        for _ in range(CHAIN):
-            if pos + DATA_HEAD > end:
-                return -1
-            size, kind = self._header(pos)
-            if kind == ord("D") and (self._id(pos) >= len(self._keys) or self._keys[self._id(pos), 0] == _UNDECLARED):
-                return pos
-            if self._kinds[kind, 0] == 0:
-                return pos
-            pos += HEAD + size
-        return -1
-
-    def _report_strays(self, notes: I64) -> I64:
-        """Count the data records that were noted, not indexed; gives the other notes."""
-        if not self._strays:
-            return notes
-        is_data = self.data[notes + 2] == ord("D")
-        stray = notes[is_data]
-        number = self.data[stray + 3] | self.data[stray + 4].astype(np.int64) << 8
-        size = (self.data[stray] | self.data[stray + 1].astype(np.int64) << 8) + HEAD
-        for n in np.unique(number).tolist():
-            of_n = number == n
-            text = f"{of_n.sum()} messages with id {n}, which no usable subscription declares"
-            self._problem("undeclared", int(stray[of_n][0]), int(size[of_n].sum()), True, text)
-        return notes[~is_data]
-
-    def _cut(self, pos: int, end: int) -> None:
-        left = end - pos
-        where = "the file ends" if end == self.source.size else "the part before appended data ends"
-        if left >= HEAD:
-            size, kind = self._header(pos)
-            text = f"{where} inside a record: {chr(kind)!r} needs {HEAD + size} bytes, {left} are there"
-        else:
-            text = f"{where} inside the header of a record"
-        self._problem("truncated", pos, left, True, text)
-
-    def _lost(self, pos: int, stop: int, reason: str) -> None:
-        if not self.data[min(pos + HEAD, stop) : stop].any():
-            self._problem("zeros", pos, stop - pos, True, f"{stop - pos} bytes of zeros where records should be")
-        else:
-            why = f" ({reason})" if reason else ""
-            self._problem("garbage", pos, stop - pos, True, f"{stop - pos} bytes that are no sound record{why}")
-
-    # -------------------------------------------------------------------------------------------- segments
 
     def _goes_back(self, pos: int, end: int) -> bool:
         """True if the topics found from *pos* on continue with times well before those read so far."""
@@ -386,8 +284,8 @@ class Walker:
         for _ in range(64):
             if len(steps) == 8 or pos + DATA_HEAD > end:
                 break
-            size, kind = self._header(pos)
-            channel = self._ids.get(self._id(pos))
+            size, kind = self._framing.header(pos)
+            channel = self._ids.get(self._framing.message_id(pos))
             if kind == ord("D") and channel is not None and channel not in steps:
                 before = self._blocks.last_payload(channel)
                 stamp = self.topics[channel].stamp
@@ -401,6 +299,8 @@ class Walker:
     def _stamp_at(self, payload: int, stamp: Stamp) -> int:
         return int.from_bytes(self.source.read(payload + stamp.offset, stamp.width), "little")
 
+    # -------------------------------------------------------------------------------------------- segments
+
     def _new_segment(self, pos: int, reason: str) -> None:
         """From *pos* on the file holds another log: its messages go to channels of their own."""
         if len(self.segments) >= MAX_SEGMENTS:
@@ -411,14 +311,13 @@ class Walker:
         text = f"another log begins here: {reason}; its channels carry the suffix @{len(self.segments)}"
         self._problem("segment", pos, 0, False, text)
         for number, old in list(self._ids.items()):
-            self._ids[number] = self._declare(pos, self.topics[old].name, self.topics[old].instance)
-            self._set_key(number)
+            self._assign(number, self._channel(pos, self.topics[old].name, self.topics[old].instance))
 
     def _is_second_file(self, pos: int, end: int) -> bool:
         """True if definitions begin at *pos*, as they do after the header of a whole file."""
         kinds = b""
         while pos + HEAD <= end and self._view[pos + 2] in b"BFIMPQ" and len(kinds) < CHAIN:
-            size, kind = self._header(pos)
+            size, kind = self._framing.header(pos)
             kinds += bytes([kind])
             pos += HEAD + size
         return kinds.count(b"F") > 0 and len(kinds) >= 3 and pos <= end and len(self.segments) < MAX_SEGMENTS
@@ -426,11 +325,11 @@ class Walker:
     def _second_file(self, pos: int, start: int) -> int:
         """A whole log glued on: its own header, definitions and subscriptions hold from *start* on."""
         if start > pos:
-            self._lost(pos, start, "")
+            self._framing.report_lost(pos, start, "")
         self._ids.clear()
-        self._keys[:] = _UNDECLARED
+        self._framing.forget_ids()
         self._new_segment(start, "a second file header")
-        self.definitions, self.own_definitions[-1] = Definitions(), True
+        self._definitions, self.own_definitions[-1] = Definitions(), True
         self.segment_us[-1] = int.from_bytes(self.source.read(start + 8, 8), "little")
         self._blocks.last = self._part_start - 1
         return start + FILE_HEADER
