@@ -52,7 +52,9 @@ class Job:
 def run(job: Job, path: str, memory: bool = False) -> tuple[float, float, float]:
     """Wall seconds, CPU seconds and (with *memory*) peak bytes of anonymous memory of one run in a fresh process."""
     script = _PRELUDE.format(setup=job.setup, job=job.job, watched=memory)
-    out = subprocess.run([sys.executable, "-c", script, path], check=True, capture_output=True, text=True, env=os.environ)
+    out = subprocess.run(
+        [sys.executable, "-c", script, path], check=True, capture_output=True, text=True, env=os.environ
+    )
     wall, cpu, peak = json.loads(out.stdout.splitlines()[-1])
     return wall, cpu, peak
 

@@ -23,7 +23,12 @@ def main() -> None:
         cached = f"import os; os.environ['LOGREEL_CACHE'] = {cache!r}\n{IMPORTS}\nlogreel.open(path)"
         jobs = [
             OPEN,
-            Job("… and one topic to Arrow", "kept = logreel.open(path).table('vehicle_attitude')", IMPORTS, bound="<= 1.1"),
+            Job(
+                "… and one topic to Arrow",
+                "kept = logreel.open(path).table('vehicle_attitude')",
+                IMPORTS,
+                bound="<= 1.1",
+            ),
             Job("… and one field to NumPy", "kept = logreel.open(path)['vehicle_attitude']['q']", IMPORTS),
             Job("… and all topics to Arrow", "kept = logreel.open(path).tables()", IMPORTS, bound="<= 2.4"),
             Job("open again, with the sidecar", "kept = logreel.open(path)", cached, bound="< 50 ms"),

@@ -6,11 +6,10 @@ import os
 
 import numpy as np
 import pytest
-import ulog_oracle
 from mutations import mutate
 
 import logreel
-
+import ulog_oracle
 from logreel.errors import LogError
 from logreel.formats.ulog import FORMAT
 from logreel.formats.ulog.sample import tiny

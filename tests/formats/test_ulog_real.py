@@ -62,7 +62,9 @@ def test_only_the_damaged_one_has_problems(path: Path) -> None:
 
 def test_every_column_equals_pyulog_bit_for_bit(path: Path) -> None:
     log, peer = logreel.open(path), ULog(str(path))
-    assert {channel_name(d) for d in peer.data_list} == {n for n, ch in log.channels.items() if len(ch) and n[0] != "~"}
+    assert {channel_name(d) for d in peer.data_list} == {
+        n for n, ch in log.channels.items() if len(ch) and n[0] != "~"
+    }
     for data in peer.data_list:
         ch = log[channel_name(data)]
         for name, theirs in data.data.items():
@@ -95,7 +97,14 @@ def test_tables_hold_the_same_values_as_single_fields(path: Path) -> None:
         assert content(table) == content(ch.to_arrow()), name
         assert table.column("time").to_numpy().view("i8").tolist() == ch.times.tolist()
         for column in table.column_names[1:]:
-            if str(table.schema.field(column).type) in ("float", "double", "int32", "uint8", "uint64", "bool"):
+            if str(table.schema.field(column).type) in (
+                "float",
+                "double",
+                "int32",
+                "uint8",
+                "uint64",
+                "bool",
+            ):
                 assert table.column(column).to_numpy().tobytes() == ch[column].tobytes(), (name, column)
 
 
@@ -118,9 +127,9 @@ def test_information_equals_pyulog(path: Path) -> None:
         if isinstance(entries[0][0], str):
             parts = [("" if any("\n" in p for p in e) else "\n").join(e) for e in entries]
             assert log.metadata[name] == parts
-            assert "\n".join(a.read().decode() for n, a in log.attachments.items() if n.startswith(name)).strip() == (
-                "\n".join(parts).strip()
-            )
+            assert "\n".join(
+                a.read().decode() for n, a in log.attachments.items() if n.startswith(name)
+            ).strip() == ("\n".join(parts).strip())
         else:
             (binary,) = (a for n, a in log.attachments.items() if n.startswith(name))
             assert binary.read() == b"".join(bytes(p) for e in entries for p in e)

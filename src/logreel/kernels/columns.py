@@ -42,7 +42,9 @@ def _scaled(
     i: cython.longlong
     v: cython.ulonglong
     x: cython.longlong
-    top: cython.ulonglong = cython.cast(cython.ulonglong, 9223372036854775807) // cython.cast(cython.ulonglong, mul)
+    top: cython.ulonglong = cython.cast(cython.ulonglong, 9223372036854775807) // cython.cast(
+        cython.ulonglong, mul
+    )
     for i in range(n):
         v = 0
         if w == 8:
@@ -122,7 +124,10 @@ def _fields(
         g = f
         while g < fe:
             if g + 5 * AHEAD < fe:
-                d = cython.cast(mu8p, cython.cast(cython.ulonglong, g[5 * AHEAD + 2])) + g[5 * AHEAD + 3] * row
+                d = (
+                    cython.cast(mu8p, cython.cast(cython.ulonglong, g[5 * AHEAD + 2]))
+                    + g[5 * AHEAD + 3] * row
+                )
                 z = g[5 * AHEAD + 3] * m
                 if z > 1024:
                     z = 1024

@@ -181,7 +181,9 @@ def walk(
                 k = pk + 4 * key
                 if k[0] < 0 or size < k[1] or size > k[2]:
                     break
-                pr[n] = cython.cast(cython.ulonglong, k[0]) << 32 | cython.cast(cython.ulonglong, pos + skip - base)
+                pr[n] = cython.cast(cython.ulonglong, k[0]) << 32 | cython.cast(
+                    cython.ulonglong, pos + skip - base
+                )
                 pc[k[0]] += 1
                 n += 1
                 last = pos
@@ -198,7 +200,9 @@ def walk(
                 break
             if verdict == 1:
                 k = pk + 4 * key
-                pr[n] = cython.cast(cython.ulonglong, k[0]) << 32 | cython.cast(cython.ulonglong, pos + skip - base)
+                pr[n] = cython.cast(cython.ulonglong, k[0]) << 32 | cython.cast(
+                    cython.ulonglong, pos + skip - base
+                )
                 pc[k[0]] += 1
                 n += 1
             else:
@@ -237,7 +241,9 @@ def _chain(
     while k < need:
         if pos == end:
             return k > 0
-        verdict = _judge(b, pos, end, spec, tags, keys, nkeys, declares, cython.address(nx), cython.address(key))
+        verdict = _judge(
+            b, pos, end, spec, tags, keys, nkeys, declares, cython.address(nx), cython.address(key)
+        )
         if verdict == -2:
             return k >= 2
         if verdict == -1:

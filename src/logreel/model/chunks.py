@@ -35,3 +35,7 @@ class Chunks:
         if self._unpack is None:
             raise IndexError(f"this log has no chunk {chunk}")
         return self._unpack(chunk)
+
+    def view(self, chunk: int) -> memoryview:
+        """The same bytes as a memoryview."""
+        return self._source.view if chunk == FILE else memoryview(self[chunk])  # type: ignore[arg-type]

@@ -72,7 +72,16 @@ class BlockBuilder:
                 self._close(pos)
             state[0] = pos
             why = frames.walk(
-                self._data, state, end, self._block, self._spec, tags, keys, self._record, self._count, self._note
+                self._data,
+                state,
+                end,
+                self._block,
+                self._spec,
+                tags,
+                keys,
+                self._record,
+                self._count,
+                self._note,
             )
             pos = int(state[0])
             if why != _FULL:
@@ -138,4 +147,3 @@ class BlockBuilder:
             self._entry[: self._used],
         )
         return blocks, np.concatenate(self._notes) if self._notes else np.zeros(0, np.int64)
-

@@ -57,7 +57,8 @@ def _place(wants: Sequence[Want], counts: Sequence[int]) -> list[Gathered]:
     lead = -arena.ctypes.data % 64
     cut = iter([arena[lead + a : lead + a + s] for a, s in zip(starts.tolist(), sizes, strict=False)])
     return [
-        Gathered(next(cut).view(np.int64) if want.time else None, [next(cut) for _ in want.leaves]) for want in wants
+        Gathered(next(cut).view(np.int64) if want.time else None, [next(cut) for _ in want.leaves])
+        for want in wants
     ]
 
 
@@ -100,7 +101,17 @@ def gather(index: MessageIndex, wants: Sequence[Want], threads: int | None = Non
             buf = index.chunks[int(blocks.chunk[a])]
             rows = first_row[a].copy()
             columns.gather_blocks(
-                buf, blocks.base, blocks.start, blocks.entry, int(a), int(b), channels, rows, split, table, warm
+                buf,
+                blocks.base,
+                blocks.start,
+                blocks.entry,
+                int(a),
+                int(b),
+                channels,
+                rows,
+                split,
+                table,
+                warm,
             )
 
     n = len(blocks.base)

@@ -42,7 +42,10 @@ class Blocks:
     def empty(cls, channels: int) -> Blocks:
         """A table without any message."""
         return cls(
-            np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros((0, channels + 1), np.int64), np.zeros(0, np.uint32)
+            np.zeros(0, np.int64),
+            np.zeros(0, np.int32),
+            np.zeros((0, channels + 1), np.int64),
+            np.zeros(0, np.uint32),
         )
 
     def reshaped(self, keep: list[int], more: int) -> Blocks:
@@ -121,7 +124,7 @@ class MessageIndex:
     def counts(self) -> I64:
         """int64[c]: messages of each channel."""
         start = self.blocks.start
-        counts = (start[:, 1:] - start[:, :-1]).sum(axis=0, dtype=np.int64)
+        counts: I64 = (start[:, 1:] - start[:, :-1]).sum(axis=0, dtype=np.int64)
         for c, track in enumerate(self.tracks):
             if track.made is not None:
                 counts[c] = track.made
@@ -175,7 +178,9 @@ class MessageIndex:
         if len(offset):
             field = np.array([[word.offset, word.width, out.ctypes.data, 8, word.mul]], np.int64)
             columns.gather_at(self.chunks[chunk], np.ascontiguousarray(offset, np.int64), field)
-        return out + word.add if word.add else out
+        if word.add:
+            out += word.add
+        return out
 
     def stamps_at(self, channel: int, word: Word, rows: Iterable[int]) -> list[int]:
         """The value of *word* for a few rows of a channel in the file, without gathering the others."""
@@ -245,7 +250,9 @@ class MessageIndex:
         if start is None and end is None:
             return slice(0, n)
         t = self.times(channel)
-        keep = np.flatnonzero((t >= (TIME_MIN if start is None else start)) & (t < (TIME_MAX if end is None else end)))
+        keep = np.flatnonzero(
+            (t >= (TIME_MIN if start is None else start)) & (t < (TIME_MAX if end is None else end))
+        )
         if len(keep) == 0:
             return slice(0, 0)
         if keep[-1] - keep[0] + 1 == len(keep):

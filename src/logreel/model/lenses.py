@@ -107,7 +107,9 @@ def _position(nodes: dict[str, Node]) -> Position | None:
 
 def _text(nodes: dict[str, Node]) -> Text | None:
     name = next((n for n in ("text", "msg", "message") if isinstance(nodes.get(n), String)), None)
-    if name is None or not (level := next((n for n in ("level", "severity") if _is_number(nodes.get(n))), None)):
+    if name is None or not (
+        level := next((n for n in ("level", "severity") if _is_number(nodes.get(n))), None)
+    ):
         return None
     source = next((n for n in ("source", "name") if isinstance(nodes.get(n), String)), None)
     return Text(name, level, source)
@@ -135,7 +137,7 @@ def lenses(ch: Channel) -> list[Lens]:
 
 def text_lines(log: Log) -> Iterator[TextLine]:
     """The lines of all channels that carry text, by time."""
-    lines = []
+    lines: list[TextLine] = []
     for ch in log.channels.values():
         for lens in lenses(ch):
             if isinstance(lens, Text) and len(ch):

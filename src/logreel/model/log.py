@@ -7,9 +7,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
-import numpy as np
-from numpy.typing import NDArray
-
 from logreel.errors import DamagedError, Problem, TopicError
 from logreel.model import sidecar
 from logreel.model.channel import Channel
@@ -151,7 +148,7 @@ class Log:
             columns = (picked.time, picked.channel, picked.chunk, picked.offset, picked.size)
             for time, number, chunk, offset, size in zip(*(c[piece].tolist() for c in columns), strict=True):
                 if chunk not in views:
-                    views = {chunk: memoryview(self.index.chunks[chunk]), **dict(list(views.items())[:3])}
+                    views = {chunk: self.index.chunks.view(chunk), **dict(list(views.items())[:3])}
                 yield Message(time, channels[number], views[chunk][offset : offset + size])
 
     def table(
@@ -205,5 +202,3 @@ def _fresh(source: Source, fmt: Format) -> Scan:
     if scan is None:
         raise TypeError(f"format {fmt.name} gave no scan")
     return scan
-
-

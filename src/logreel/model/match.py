@@ -8,7 +8,9 @@ from fnmatch import fnmatchcase
 from logreel.errors import TopicError
 
 
-def match_topics(names: Collection[str], wanted: str | Iterable[str] | None, path: str | None = None) -> list[str]:
+def match_topics(
+    names: Collection[str], wanted: str | Iterable[str] | None, path: str | None = None
+) -> list[str]:
     """The *names* that *wanted* means, in the order of *names*; None: all that do not begin with ``~``.
 
     A wanted name that exists is taken as it is (``sensor_accel[1]`` is no pattern then); others are shell patterns,

@@ -90,8 +90,10 @@ def _read(side: Source, source: Source, fmt: Format) -> Saved | None:
             count *= n
         if count * dtype.itemsize > side.size - base - offset:
             return None
-        arrays[name] = np.frombuffer(side.data, dtype, count, base + offset).reshape(shape) if count else np.zeros(
-            shape, dtype
+        arrays[name] = (
+            np.frombuffer(side.data, dtype, count, base + offset).reshape(shape)
+            if count
+            else np.zeros(shape, dtype)
         )
     return Saved(head["plain"], arrays)
 
@@ -100,7 +102,7 @@ def _aligned(n: int) -> int:
     return (n + _ALIGN - 1) // _ALIGN * _ALIGN
 
 
-def _pieces(source: Source, fmt: Format, saved: Saved) -> Iterator[bytes | np.ndarray[Any, Any]]:
+def _pieces(source: Source, fmt: Format, saved: Saved) -> Iterator[Any]:
     table, offset = {}, 0
     arrays = {name: np.ascontiguousarray(a) for name, a in saved.arrays.items()}
     for name, a in arrays.items():

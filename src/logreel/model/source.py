@@ -108,6 +108,11 @@ class Source:
         return int(self.data.size)
 
     @cached_property
+    def view(self) -> memoryview:
+        """The same bytes for plain Python, which reads single numbers from it faster than from an array."""
+        return memoryview(self.data)  # type: ignore[arg-type]
+
+    @cached_property
     def head(self) -> bytes:
         """The first 4 KiB, read once for all formats that sniff."""
         return self.data[:HEAD_BYTES].tobytes()

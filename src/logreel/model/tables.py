@@ -53,7 +53,9 @@ def table(
     return _table(ch, fields, rows, explode, utc)
 
 
-def _table(ch: Channel, fields: list[str] | None, rows: Rows, explode: bool = True, utc: bool = False) -> pa.Table:
+def _table(
+    ch: Channel, fields: list[str] | None, rows: Rows, explode: bool = True, utc: bool = False
+) -> pa.Table:
     index, layout = ch.log.index, ch.layout
     if layout.size is None:
         return _variable(ch, fields, rows, explode, utc)
@@ -70,7 +72,9 @@ def _table(ch: Channel, fields: list[str] | None, rows: Rows, explode: bool = Tr
 def _fixed(ch: Channel, fields: list[str] | None, got: Gathered, times: I64, utc: bool = False) -> pa.Table:
     from logreel.model.arrow import assemble_fixed
 
-    return _with_time(ch, times, assemble_fixed(ch.layout, got.columns, len(times), fields), fields, True, utc)
+    return _with_time(
+        ch, times, assemble_fixed(ch.layout, got.columns, len(times), fields), fields, True, utc
+    )
 
 
 def _variable(ch: Channel, fields: list[str] | None, rows: Rows, explode: bool, utc: bool) -> pa.Table:
@@ -106,14 +110,20 @@ def _with_time(
     first = pa.Array.from_buffers(kind, len(times), [None, pa.py_buffer(np.ascontiguousarray(times))])
     columns = schema_of(ch.layout, fields, explode)
     meta = {"topic": ch.topic, "type": ch.schema.name, "epoch": ch.log.epoch, "source": ch.log.name}
-    return pa.Table.from_arrays([first, *arrays], schema=pa.schema([pa.field("time", kind), *columns], metadata=meta))
+    return pa.Table.from_arrays(
+        [first, *arrays], schema=pa.schema([pa.field("time", kind), *columns], metadata=meta)
+    )
 
 
 def tables(channels: Sequence[Channel]) -> dict[str, pa.Table]:
     """Whole channels as tables by topic; those of fixed size are filled in one pass over the log."""
     together = [ch for ch in channels if ch.layout.size is not None and _word(ch) is not None]
     wants = [Want(ch.number, ch.layout.leaves, _word(ch)) for ch in together]
-    got = dict(zip((ch.topic for ch in together), gather(channels[0].log.index, wants), strict=True)) if wants else {}
+    got = (
+        dict(zip((ch.topic for ch in together), gather(channels[0].log.index, wants), strict=True))
+        if wants
+        else {}
+    )
     found = {}
     for ch in channels:
         one = got.pop(ch.topic, None)

@@ -25,9 +25,13 @@ def _scan(source: Source, saved: Saved | None) -> Scan | None:
     from logreel.formats.ulog.walk import Walker
 
     if source.head.startswith(_ENCRYPTED):
-        raise UnsupportedError("an encrypted ULog: decrypt it with the key of its vehicle first", path=source.name)
+        raise UnsupportedError(
+            "an encrypted ULog: decrypt it with the key of its vehicle first", path=source.name
+        )
     if source.size < FILE_HEADER:
-        raise UnsupportedError(f"the file ends inside its header: {source.size} of 16 bytes", path=source.name)
+        raise UnsupportedError(
+            f"the file ends inside its header: {source.size} of 16 bytes", path=source.name
+        )
     walk = restore(source, saved) if saved is not None else Walker(source).run()
     return None if walk is None else Content(source, walk).scan()
 

@@ -39,7 +39,11 @@ def bounds(index: MessageIndex, channels: Sequence[int], header_us: int) -> tupl
         if edge[0]:
             firsts.append(edge[0])
     if not ends:
-        return (header_us * NS_PER_US, header_us * NS_PER_US) if 0 < header_us < TIME_MAX // NS_PER_US else (None, None)
+        return (
+            (header_us * NS_PER_US, header_us * NS_PER_US)
+            if 0 < header_us < TIME_MAX // NS_PER_US
+            else (None, None)
+        )
     ends.sort()
     while len(ends) > 1 and ends[-1] - ends[-2] > SUPPORT_NS:
         ends.pop()
@@ -58,10 +62,13 @@ class Neighbours:
     the end of the log are absurd stamps and do not count.
     """
 
-    def __init__(self, index: MessageIndex, channels: Sequence[int], start: int | None, end: int | None) -> None:
+    def __init__(
+        self, index: MessageIndex, channels: Sequence[int], start: int | None, end: int | None
+    ) -> None:
         self._index, self._start = index, start or 0
         self._end = TIME_MAX if end is None else end
-        self._timed = [c for c in channels if isinstance(index.tracks[c].time, Word)]
+        rules = ((c, index.tracks[c].time) for c in channels)
+        self._timed = [(c, rule) for c, rule in rules if isinstance(rule, Word)]
 
     def before(self, positions: I64) -> I64:
         """int64[n] ns: for each file position the largest data time before it, the start of the log if none."""
@@ -87,11 +94,11 @@ class Neighbours:
     def _running(self, block: int) -> tuple[I64, I64]:
         """File positions of the block's messages in file order, and the largest time up to each."""
         blocks, parts = self._index.blocks, []
-        for c in self._timed:
+        for c, word in self._timed:
             entry = blocks.entry[blocks.start[block, c] : blocks.start[block, c + 1]]
             if len(entry):
                 at = entry + blocks.base[block]
-                parts.append((at, self._index.stamps(int(blocks.chunk[block]), at, self._index.tracks[c].time)))
+                parts.append((at, self._index.stamps(int(blocks.chunk[block]), at, word)))
         if not parts:
             return np.zeros(0, np.int64), np.zeros(0, np.int64)
         at, time = (np.concatenate([p[k] for p in parts]) for k in (0, 1))
@@ -110,7 +117,11 @@ class ShortClocks:
     """
 
     def __init__(
-        self, stamps: dict[int, Stamp], start: int, neighbours: Callable[[], Neighbours], marks: list[tuple[int, int, bool]]
+        self,
+        stamps: dict[int, Stamp],
+        start: int,
+        neighbours: Callable[[], Neighbours],
+        marks: list[tuple[int, int, bool]],
     ) -> None:
         self._stamps, self._start, self._neighbours, self._marks = stamps, start, neighbours, marks
         self._times: dict[int, I64] = {}
@@ -128,7 +139,10 @@ class ShortClocks:
     def _work_out(self, index: MessageIndex) -> dict[int, I64]:
         offsets = {c: index.offsets(c) for c in self._stamps}
         clocks = {c: self._neighbours().before(at).tolist() for c, at in offsets.items()}
-        raws = {c: index.word(c, Word(s.offset, s.width, s.unit * NS_PER_US)).tolist() for c, s in self._stamps.items()}
+        raws = {
+            c: index.word(c, Word(s.offset, s.width, s.unit * NS_PER_US)).tolist()
+            for c, s in self._stamps.items()
+        }
         steps = [(at, c, i) for c, o in offsets.items() for i, at in enumerate(o.tolist())]
         steps += [(at, -1, k) for k, (at, _, _) in enumerate(self._marks)]
         out = {c: np.empty(len(at), np.int64) for c, at in offsets.items()}

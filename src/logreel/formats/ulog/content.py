@@ -2,50 +2,38 @@
 
 from __future__ import annotations
 
-import bisect
 import struct
-from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from typing import Any
 
 import numpy as np
 
 from logreel.errors import DefinitionError
 from logreel.formats.ulog import clock, events, records
-from logreel.formats.ulog.records import DATA_HEAD, HEAD, KeyValue
+from logreel.formats.ulog.keys import KeyedRecords
+from logreel.formats.ulog.records import DATA_HEAD, HEAD
 from logreel.formats.ulog.saved import save
 from logreel.formats.ulog.walk import Topic, Walk
 from logreel.model.chunks import Buffer, Chunks
 from logreel.model.index import Made, MessageIndex, Track, Word
 from logreel.model.layout import Field, Layout, Rest, Scalar, String, Struct
-from logreel.model.scan import Attachment, Change, ChannelInfo, Parameter, Scan, TextLine
+from logreel.model.scan import ChannelInfo, Scan, TextLine
 from logreel.model.schema import Schema
 from logreel.model.source import Source
 
 NS_PER_US = 1000
-XZ_MAGIC = b"\xfd7zXZ\x00"
-#: The kinds of default that a ``Q`` record states, by bit.
-DEFAULT_KINDS = ("system", "setup")
 
 _RAW = Layout(Struct((Field("data", Rest()),)), "raw")
 _TEXT = Struct((Field("level", Scalar("uint8")), Field("tag", Scalar("uint16")), Field("text", String(2))))
 _PARAMETER = Struct(
-    (Field("name", String(1)), Field("kind", String(1)), Field("type", String(1)), Field("value", Scalar("float64")))
+    (
+        Field("name", String(1)),
+        Field("kind", String(1)),
+        Field("type", String(1)),
+        Field("value", Scalar("float64")),
+    )
 )
 _DROPOUT = Struct((Field("duration", Scalar("uint16"), "ms"),))
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """A record with a key: where it lies, its kind, and what it says."""
-
-    offset: int
-    kind: str
-    key: KeyValue
-
-    @property
-    def value(self) -> Any:
-        return self.key.value()
 
 
 class Content:
@@ -53,13 +41,14 @@ class Content:
 
     def __init__(self, source: Source, walk: Walk) -> None:
         self.source, self.walk = source, walk
-        self._view = memoryview(source.data)
-        self._parsed = np.array(walk.parsed, np.int64)
-        self._parsed_kinds = source.data[self._parsed + 2]
+        self._view = source.view
         kinds = source.data[walk.notes + 2]
         self._texts = walk.notes[(kinds == ord("L")) | (kinds == ord("C"))]
         self._dropouts = walk.notes[kinds == ord("O")]
-        self._data_phase = min(self._of_kind("A")[:1] + walk.notes[:1].tolist(), default=source.size)
+        self._keys = KeyedRecords(source, walk)
+        self._data_phase = self._keys.data_phase = min(
+            self._keys.positions("A")[:1] + walk.notes[:1].tolist(), default=source.size
+        )
         self._counts = np.diff(walk.blocks.start, axis=1).sum(axis=0)
         self._channels = self._live_topics()
 
@@ -69,22 +58,17 @@ class Content:
         """Topics that become channels: of later segments only those with messages."""
         return [t for t, n in zip(self.walk.topics, self._counts, strict=True) if n or t.segment == 1]
 
-    def _segment_of(self, offset: int) -> int:
-        return bisect.bisect_right(self.walk.segments, offset)
-
-    def _suffix(self, offset: int) -> str:
-        segment = self._segment_of(offset)
-        return f"@{segment}" if segment > 1 else ""
-
     def scan(self) -> Scan:
         """The Scan of the log."""
         walk = self.walk
         made = self._made_channels()
         infos = [self._info(t) for t in self._channels] + [
-            ChannelInfo(name, Schema(name.split("@")[0][1:], "ulog"), lambda root=root, name=name: Layout(root, name))
+            ChannelInfo(name, Schema(name.split("@")[0][1:], "ulog"), partial(Layout, root, name))
             for name, root, _ in made
         ]
-        keep = [i for i, (t, n) in enumerate(zip(walk.topics, self._counts, strict=True)) if n or t.segment == 1]
+        keep = [
+            i for i, (t, n) in enumerate(zip(walk.topics, self._counts, strict=True)) if n or t.segment == 1
+        ]
         blocks = walk.blocks
         if len(keep) < len(walk.topics) or made:
             blocks = blocks.reshaped(keep, len(made))
@@ -96,7 +80,9 @@ class Content:
         main = self._main_segment()
         ours = [i for i, t in enumerate(self._channels) if t.segment == main]
         # The first bounds are only those of topics with full timestamps: the others' times depend on them.
-        self._start, self._end = clock.bounds(index, [i for i in ours if i in self._timed], walk.segment_us[main - 1])
+        self._start, self._end = clock.bounds(
+            index, [i for i in ours if i in self._timed], walk.segment_us[main - 1]
+        )
         if not self._timed:
             self._start, self._end = clock.bounds(index, ours, walk.segment_us[main - 1])
         wall = walk.segment_us[main - 1] >= clock.UNIX_US
@@ -108,9 +94,9 @@ class Content:
             channels=infos,
             index=index,
             problems=walk.problems,
-            metadata=self._metadata,
-            attachments=self._attachments,
-            parameters=self._parameters,
+            metadata=self._keys.metadata,
+            attachments=self._keys.attachments,
+            parameters=lambda: self._keys.parameters(self._moments),
             text=self._text,
             utc_offset=lambda: 0 if wall else self._utc_offset(),
             saved=save(walk),
@@ -153,38 +139,37 @@ class Content:
             for i, t in enumerate(self._channels)
             if t.stamp is not None and t.stamp.width < 8 and t.segment == segment
         }
-        marks = [(at, self._text_at(at)[2], False) for at in self._texts.tolist() if self._segment_of(at) == segment]
+        marks = [
+            (at, self._text_at(at)[2], False)
+            for at in self._texts.tolist()
+            if self.walk.segment_of(at) == segment
+        ]
         marks += [
-            (at, int.from_bytes(self._payload(at), "little") * 10**6, True)
+            (at, int.from_bytes(records.payload_at(self.source, at), "little") * 10**6, True)
             for at in self._dropouts.tolist()
-            if self._segment_of(at) == segment
+            if self.walk.segment_of(at) == segment
         ]
         start = self.walk.segment_us[segment - 1] * NS_PER_US
         return clock.ShortClocks(short, start, lambda: self._neighbours, marks)
 
     # ---------------------------------------------------------------------------------------- made channels
 
-    def _of_kind(self, *letters: str) -> list[int]:
-        """File positions of the parsed records of these kinds."""
-        wanted = np.isin(self._parsed_kinds, [ord(letter) for letter in letters])
-        return self._parsed[wanted].tolist()
-
     def _made_channels(self) -> list[tuple[str, Struct, list[int]]]:
         """Name, root of the Layout and file positions of the records, for each made channel that has any."""
         found: dict[str, tuple[Struct, list[int]]] = {}
         for name, root, positions in (
             ("~text", _TEXT, self._texts.tolist()),
-            ("~parameter", _PARAMETER, self._of_kind("P", "Q")),
+            ("~parameter", _PARAMETER, self._keys.positions("P", "Q")),
             ("~dropout", _DROPOUT, self._dropouts.tolist()),
         ):
             for at in positions:
-                found.setdefault(name + self._suffix(at), (root, []))[1].append(at)
+                found.setdefault(name + self.walk.suffix(at), (root, []))[1].append(at)
         return [(name, root, offsets) for name, (root, offsets) in found.items()]
 
     def _make(self, made: list[tuple[str, Struct, list[int]]]) -> tuple[Buffer, dict[int, Made]]:
         """The MADE chunk: our own records of what ULog keeps in records of other kinds."""
         data, found = bytearray(), {}
-        by_offset = {e.offset: e for e in self._entries}
+        by_offset = {e.offset: e for e in self._keys.entries}
         for number, (name, _, offsets) in enumerate(made, len(self._channels)):
             starts = []
             for at in offsets:
@@ -193,7 +178,7 @@ class Content:
                     level, tag, _, text = self._text_at(at)
                     data += struct.pack("<BHH", level, tag, len(text)) + text
                 elif name.startswith("~parameter"):
-                    data += self._parameter_bytes(by_offset[at])
+                    data += self._keys.parameter_bytes(by_offset[at])
                 else:
                     data += self.source.read(at + HEAD, 2)
             where = np.array([*starts, len(data)], np.int64)
@@ -211,7 +196,7 @@ class Content:
 
     def _text_at(self, at: int) -> tuple[int, int, int, bytes]:
         """Level 0…7, tag (0: none), time in ns and text of a logged string."""
-        payload = self._payload(at)
+        payload = records.payload_at(self.source, at)
         if self._view[at + 2] == ord("C"):
             level, tag, stamp = struct.unpack_from("<BHQ", payload)
             text = payload[11:]
@@ -219,91 +204,6 @@ class Content:
             level, stamp = struct.unpack_from("<BQ", payload)
             tag, text = 0, payload[9:]
         return level - 0x30, tag, min(stamp * NS_PER_US, (1 << 63) - 1), text
-
-    def _parameter_bytes(self, entry: Entry) -> bytes:
-        if entry.kind == "Q":
-            kinds = [k for bit, k in enumerate(DEFAULT_KINDS) if entry.key.head >> bit & 1]
-            kind = "+".join(kinds) + " default"
-        else:
-            kind = "initial" if entry.offset < self._data_phase else "change"
-        texts = (t.encode() for t in (entry.key.name, kind, entry.key.type))
-        return b"".join(bytes([len(t)]) + t for t in texts) + struct.pack("<d", float(entry.value))
-
-    # ------------------------------------------------------------------------------------- keys and values
-
-    @cached_property
-    def _entries(self) -> list[Entry]:
-        found = []
-        for at in self._of_kind("I", "M", "P", "Q"):
-            kind = chr(self._view[at + 2])
-            found.append(Entry(at, kind, records.parse_key(self._payload(at), kind in "MQ")))
-        return found
-
-    def _payload(self, at: int) -> bytes:
-        return self.source.read(at + HEAD, int(self._view[at]) | int(self._view[at + 1]) << 8)
-
-    @cached_property
-    def _multiples(self) -> dict[str, list[list[Entry]]]:
-        """Info-multiple messages: key to entries to parts; a part without an opener opens an entry."""
-        found: dict[str, list[list[Entry]]] = {}
-        for e in self._entries:
-            if e.kind == "M":
-                entries = found.setdefault(e.key.name + self._suffix(e.offset), [])
-                if e.key.head == 0 or not entries:
-                    entries.append([])
-                entries[-1].append(e)
-        return found
-
-    def _metadata(self) -> dict[str, Any]:
-        data = {e.key.name + self._suffix(e.offset): e.value for e in self._entries if e.kind == "I"}
-        for name, entries in self._multiples.items():
-            if entries[0][0].key.type == "char":
-                data[name] = [_joined(parts) for parts in entries]
-        return data
-
-    def _attachments(self) -> list[Attachment]:
-        found = []
-        for name, entries in self._multiples.items():
-            for i, parts in enumerate(entries):
-                label = name if len(entries) == 1 else f"{name}-{i}"
-                if parts[0].key.type == "char":
-                    data = _joined(parts).encode()
-                    found.append(Attachment(f"{label}.txt", "text/plain", len(data), lambda data=data: data))
-                else:
-                    data = b"".join(p.key.data for p in parts)
-                    xz = data.startswith(XZ_MAGIC)
-                    kind, suffix = ("application/x-xz", "xz") if xz else ("application/octet-stream", "bin")
-                    found.append(Attachment(f"{label}.{suffix}", kind, len(data), lambda data=data: data))
-        return found
-
-    def _parameters(self) -> list[Parameter]:
-        initial: dict[str, Entry] = {}
-        changes: dict[str, list[Entry]] = {}
-        defaults: dict[str, dict[str, Any]] = {}
-        types: dict[str, str] = {}
-        for e in self._entries:
-            name = e.key.name + self._suffix(e.offset)
-            if e.kind in "PQ":
-                types.setdefault(name, e.key.type)
-            if e.kind == "Q":
-                kinds = (k for bit, k in enumerate(DEFAULT_KINDS) if e.key.head >> bit & 1)
-                defaults.setdefault(name, {}).update(dict.fromkeys(kinds, e.value))
-            elif e.kind == "P" and e.offset < self._data_phase:
-                initial[name] = e
-            elif e.kind == "P":
-                changes.setdefault(name, []).append(e)
-        moved = [e.offset for entries in changes.values() for e in entries]
-        when = dict(zip(moved, self._moments(moved).tolist(), strict=True))
-        return [
-            Parameter(
-                name,
-                kind,
-                initial[name].value if name in initial else None,
-                tuple(Change(when[e.offset], e.value) for e in changes.get(name, ())),
-                defaults.get(name, {}),
-            )
-            for name, kind in types.items()
-        ]
 
     # ---------------------------------------------------------------------------------------- text and UTC
 
@@ -321,7 +221,7 @@ class Content:
         return sorted(lines, key=lambda line: line.time)
 
     def _event_definitions(self) -> events.Definitions | None:
-        for parts in self._multiples.get("metadata_events", []):
+        for parts in self._keys.multiples.get("metadata_events", []):
             try:
                 return events.load(b"".join(p.key.data for p in parts))
             except DefinitionError:
@@ -342,7 +242,9 @@ class Content:
         return rows
 
     def _utc_offset(self) -> int | None:
-        boot = next((e.value for e in self._entries if e.kind == "I" and e.key.name == "boot_time_utc_us"), None)
+        boot = next(
+            (e.value for e in self._keys.entries if e.kind == "I" and e.key.name == "boot_time_utc_us"), None
+        )
         if isinstance(boot, int) and boot > 0:
             return boot * NS_PER_US
         for number, topic in enumerate(self._channels):
@@ -354,7 +256,9 @@ class Content:
 
     def _gps_offset(self, number: int, topic: Topic) -> int | None:
         """UTC of boot by the first GPS message that knows the time."""
-        leaf = next((x for x in topic.definitions.layout(topic.name).leaves if x.path == ("time_utc_usec",)), None)
+        leaf = next(
+            (x for x in topic.definitions.layout(topic.name).leaves if x.path == ("time_utc_usec",)), None
+        )
         if leaf is None or leaf.width != 8 or not self._counts_of(number):
             return None
         utc = self._index.word(number, Word(leaf.runs[0], 8, NS_PER_US))
@@ -363,9 +267,3 @@ class Content:
 
     def _counts_of(self, number: int) -> int:
         return int(self._index.counts[number])
-
-
-def _joined(parts: list[Entry]) -> str:
-    """Parts of one text: lines of their own where none has a line end, else pieces of one text."""
-    texts = [str(p.value) for p in parts]
-    return ("" if any("\n" in t for t in texts) else "\n").join(texts)

@@ -8,7 +8,18 @@ from typing import NamedTuple
 
 from logreel.errors import DefinitionError
 from logreel.formats.ulog.records import BASIC, BadRecord
-from logreel.model.layout import MAX_DEPTH, MAX_LEAVES, SCALARS, Field, FixedArray, Layout, Node, Padding, Scalar, Struct
+from logreel.model.layout import (
+    MAX_DEPTH,
+    MAX_LEAVES,
+    SCALARS,
+    Field,
+    FixedArray,
+    Layout,
+    Node,
+    Padding,
+    Scalar,
+    Struct,
+)
 
 #: A data record holds at most this many bytes; arrays that cannot fit are refused before anything is built.
 MAX_BYTES = 65535
@@ -20,13 +31,13 @@ _STAMPS = ("uint64_t", "uint32_t", "uint16_t", "uint8_t")
 
 
 class FieldText(NamedTuple):
-    """One field as the format text has it: *count* is None where there are no brackets.
+    """One field as the format text has it: *times* is None where there are no brackets.
 
     is_padding  True for what the writer inserted for alignment
     """
 
     type: str
-    count: int | None
+    times: int | None
     name: str
     is_padding: bool
 
@@ -55,7 +66,9 @@ def parse_format(payload: bytes) -> FormatText:
         if m is None:
             raise BadRecord(f"format {name}: not a field: {part[:40]!r}")
         kind, count, field = m.groups()
-        fields.append(FieldText(kind, None if count is None else int(count), field, field.startswith("_padding")))
+        fields.append(
+            FieldText(kind, None if count is None else int(count), field, field.startswith("_padding"))
+        )
     return FormatText(name, tuple(fields), text)
 
 
@@ -152,10 +165,10 @@ class Definitions:
 
     def _field(self, f: FieldText) -> Field:
         node: Node = Scalar(BASIC[f.type]) if f.type in BASIC else self._struct(f.type)
-        count = 1 if f.count is None else f.count
+        count = 1 if f.times is None else f.times
         if f.is_padding or count == 0:
             return Field("", Padding(self._item(f.type, "", ())[0] * count))
-        return Field(f.name, node if f.count is None else FixedArray(node, count))
+        return Field(f.name, node if f.times is None else FixedArray(node, count))
 
     def text(self, name: str) -> str:
         """The format text of *name* and, each on a line of its own, of every type nested in it."""

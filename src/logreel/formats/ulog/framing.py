@@ -28,7 +28,7 @@ class Framing:
     """
 
     def __init__(self, source: Source) -> None:
-        self.source, self.data, self.view = source, source.data, memoryview(source.data)
+        self.source, self.data, self.view = source, source.data, source.view
         self.problems: list[Problem] = []
         self.kinds = records.kinds_table()
         self.keys = np.full((1, 4), _UNDECLARED, np.int64)
@@ -97,7 +97,9 @@ class Framing:
             if at + HEAD + size == end or self.chain(pos, end):
                 self._tolerates_ids |= ids
                 for k in kinds:
-                    self.problem("unknown", pos, 0, False, f"records of unknown kind {chr(k)!r}: skipped by size")
+                    self.problem(
+                        "unknown", pos, 0, False, f"records of unknown kind {chr(k)!r}: skipped by size"
+                    )
                 return True
             at = self._next_refused(at + HEAD + size, end)
             if at < 0 or not self._is_doubtful(at, end, has_rows):
@@ -138,7 +140,8 @@ class Framing:
             of_n = number == n
             text = f"{of_n.sum()} messages with id {n}, which no usable subscription declares"
             self.problem("undeclared", int(at[of_n][0]), int(size[of_n].sum()), True, text)
-        return notes[~is_data]
+        others: I64 = notes[~is_data]
+        return others
 
     def report_cut(self, pos: int, end: int) -> None:
         """Report that the data ends inside the record at *pos*."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from logreel.model.layout import SCALARS
+from logreel.model.source import Source
 
 MAGIC = b"ULog\x01\x12\x35"
 FILE_HEADER = 16
@@ -95,9 +96,15 @@ class BadRecord(ValueError):
     """The bytes of a record are not what its kind requires; the text says what is wrong."""
 
 
-def is_text(data: bytes) -> str:
+def as_text(data: bytes) -> str:
     """Text of a log, invalid UTF-8 replaced."""
     return data.decode("utf-8", "replace")
+
+
+def payload_at(source: Source, pos: int) -> bytes:
+    """The payload of the record at *pos*."""
+    size = int(source.view[pos]) | int(source.view[pos + 1]) << 8
+    return source.read(pos + HEAD, size)
 
 
 _NAME = re.compile(rb"[A-Za-z0-9_\-/]+\Z")
@@ -118,7 +125,7 @@ class KeyValue:
     def value(self) -> object:
         """Text for char arrays, numbers or lists of numbers otherwise, raw bytes where the size does not fit."""
         if self.type == "char" and self.count is not None:
-            return is_text(self.data)
+            return as_text(self.data)
         scalar = BASIC.get(self.type)
         if scalar is None:
             return self.data
@@ -139,7 +146,9 @@ def match_key(payload: bytes, at: int, number: bool) -> re.Match[bytes]:
     if m is None or m.end() != end:
         raise BadRecord(f"not a key: {payload[at + 1 : end][:40]!r}")
     if number and (m[1] not in _NUMBERS or m[2] is not None or len(payload) - end != 4):
-        raise BadRecord(f"a parameter is one int32_t or float, not {m[0][:40]!r} with {len(payload) - end} bytes")
+        raise BadRecord(
+            f"a parameter is one int32_t or float, not {m[0][:40]!r} with {len(payload) - end} bytes"
+        )
     return m
 
 

@@ -53,13 +53,17 @@ def _restore(source: Source, plain: dict[str, Any], arrays: Any) -> Walk | None:
     base, start, entry, parsed, notes = (arrays[k] for k in ("base", "start", "entry", "parsed", "notes"))
     if (entry.dtype, entry.ndim) != (np.uint32, 1) or start.shape != (len(base), len(plain["topics"]) + 1):
         return None
-    if any(a.dtype != np.int64 for a in (base, start, parsed, notes)) or any(a.ndim != 1 for a in (base, parsed, notes)):
+    if any(a.dtype != np.int64 for a in (base, start, parsed, notes)) or any(
+        a.ndim != 1 for a in (base, parsed, notes)
+    ):
         return None
     segments = [int(n) for n in plain["segments"]]
     if not (_sound(source, parsed, records.PARSED) and _sound(source, notes, records.NOTED)):
         return None
     definitions = _definitions(source, parsed, segments, [bool(b) for b in plain["own_definitions"]])
-    topics = [_topic(str(n), int(i), int(s), definitions[int(s) - 1], bool(r)) for n, i, s, r in plain["topics"]]
+    topics = [
+        _topic(str(n), int(i), int(s), definitions[int(s) - 1], bool(r)) for n, i, s, r in plain["topics"]
+    ]
     least = [0 if t.raw else _least(t) for t in topics]
     if not columns.verify(start, base, entry, np.array([*least, 0], np.int64), DATA_HEAD, source.size):
         return None
@@ -109,7 +113,9 @@ def _definitions(source: Source, parsed: I64, segments: list[int], own: list[boo
         if source.data[at + 2] == ord("F"):
             found[bisect.bisect_right(segments, at) - 1].add(parse_format(payload))
         elif chr(source.data[at + 2]) in "IPMQ":
-            records.match_key(payload, int(chr(source.data[at + 2]) in "MQ"), chr(source.data[at + 2]) in "PQ")
+            records.match_key(
+                payload, int(chr(source.data[at + 2]) in "MQ"), chr(source.data[at + 2]) in "PQ"
+            )
     return found
 
 

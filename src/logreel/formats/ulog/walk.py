@@ -7,6 +7,7 @@ follow each other, and the bytes up to there are reported.
 
 from __future__ import annotations
 
+import bisect
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -72,6 +73,14 @@ class Walk:
     appended: list[int]
     problems: list[Problem] = field(default_factory=list)
 
+    def segment_of(self, offset: int) -> int:
+        """Number of the segment, from 1, that a file position lies in."""
+        return bisect.bisect_right(self.segments, offset)
+
+    def suffix(self, offset: int) -> str:
+        """What marks names of the segment that a file position lies in."""
+        return f"@{self.segment_of(offset)}" if self.segment_of(offset) > 1 else ""
+
 
 class Walker:
     """Walks one file; ``run`` gives the Walk."""
@@ -84,7 +93,7 @@ class Walker:
         self.segment_us = [int.from_bytes(source.read(8, 8), "little")]
         self.own_definitions = [True]
         self._framing = Framing(source)
-        self._view = memoryview(source.data)
+        self._view = source.view
         self._problem = self._framing.problem
         self._definitions = Definitions()
         self._ids: dict[int, int] = {}
@@ -128,7 +137,12 @@ class Walker:
         head = self.source.read(FILE_HEADER, HEAD + 40)
         size = int.from_bytes(head[:2], "little")
         after = FILE_HEADER + HEAD + size
-        if len(head) < HEAD + 40 or head[2:3] != b"B" or size < 40 or (size > 40 and not self._leads_on(after)):
+        if (
+            len(head) < HEAD + 40
+            or head[2:3] != b"B"
+            or size < 40
+            or (size > 40 and not self._leads_on(after))
+        ):
             return FILE_HEADER, []
         _, incompatible, offsets = records.parse_flags(head[HEAD:])
         if incompatible[0] & ~1 or any(incompatible[1:]):
@@ -189,7 +203,9 @@ class Walker:
     def _format(self, pos: int, payload: bytes) -> None:
         text = parse_format(payload)
         if not self._definitions.add(text):
-            self._problem("definition", pos, 0, False, f"format {text.name} is defined again, differently; ignored")
+            self._problem(
+                "definition", pos, 0, False, f"format {text.name} is defined again, differently; ignored"
+            )
 
     def _late_flags(self, pos: int, payload: bytes) -> None:
         self._problem("flags", pos, 0, False, "a flag bits record that is not the first record: ignored")
@@ -200,7 +216,11 @@ class Walker:
             return
         # A text states its length twice. Where the two differ, what follows must prove the record's size.
         after, there = pos + HEAD + len(payload), len(payload) - key.end()
-        if int(key[2]) != there and after < self.source.size and not self._framing.chain(after, self.source.size):
+        if (
+            int(key[2]) != there
+            and after < self.source.size
+            and not self._framing.chain(after, self.source.size)
+        ):
             raise BadRecord(f"{there} bytes of text where {int(key[2])} are stated")
 
     def _subscription(self, pos: int, payload: bytes) -> None:
@@ -226,7 +246,9 @@ class Walker:
                 stamp = self._definitions.extent(name).stamp
             except DefinitionError as error:
                 raw = True
-                self._problem("definition", pos, 0, False, f"{error.text}; messages of {name} are kept as raw bytes")
+                self._problem(
+                    "definition", pos, 0, False, f"{error.text}; messages of {name} are kept as raw bytes"
+                )
             self._numbers[key] = len(self.topics)
             self.topics.append(Topic(name, instance, len(self.segments), self._definitions, stamp, raw))
             self._blocks.declare(len(self.topics))
@@ -258,7 +280,11 @@ class Walker:
         else:
             found = framing.search(pos + 1, end, end)
         stop = found if found >= 0 else end
-        if before < pos and not framing.data[before + HEAD : stop].any() and self._view[before + 2] == ord("D"):
+        if (
+            before < pos
+            and not framing.data[before + HEAD : stop].any()
+            and self._view[before + 2] == ord("D")
+        ):
             # A message of nothing but zeros in front of zeros is part of the zero fill.
             self._blocks.drop_last()
             pos = before

@@ -1,0 +1,156 @@
+"""Records that carry a key: information, attachments, parameters with their changes and defaults."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from logreel.formats.ulog import records
+from logreel.formats.ulog.records import KeyValue
+from logreel.formats.ulog.walk import Walk
+from logreel.model.index import I64
+from logreel.model.scan import Attachment, Change, Parameter
+from logreel.model.source import Source
+
+XZ_MAGIC = b"\xfd7zXZ\x00"
+#: The kinds of default that a ``Q`` record states, by bit.
+DEFAULT_KINDS = ("system", "setup")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A record with a key: where it lies, its letter, what it says, and the suffix of its segment."""
+
+    offset: int
+    kind: str
+    key: KeyValue
+    suffix: str
+
+    @property
+    def name(self) -> str:
+        """The key's name, unique among segments."""
+        return self.key.name + self.suffix
+
+    @property
+    def value(self) -> Any:
+        """The value as text, number, list or bytes."""
+        return self.key.value()
+
+    @property
+    def default_kinds(self) -> list[str]:
+        """Which defaults a ``Q`` record states."""
+        return [kind for bit, kind in enumerate(DEFAULT_KINDS) if self.key.head >> bit & 1]
+
+
+class KeyedRecords:
+    """The ``I``, ``M``, ``P`` and ``Q`` records of one log, parsed when first asked for.
+
+    data_phase  file position where the definitions end: parameters before it are initial values, later ones changes
+    """
+
+    def __init__(self, source: Source, walk: Walk) -> None:
+        self._source, self._walk = source, walk
+        self._parsed = np.array(walk.parsed, np.int64)
+        self._kinds = source.data[self._parsed + 2]
+        self.data_phase = source.size
+
+    def positions(self, *letters: str) -> list[int]:
+        """File positions of the parsed records of these kinds."""
+        found: list[int] = self._parsed[np.isin(self._kinds, [ord(letter) for letter in letters])].tolist()
+        return found
+
+    @cached_property
+    def entries(self) -> list[Entry]:
+        """All of them, in file order."""
+        found = []
+        for at in self.positions("I", "M", "P", "Q"):
+            kind = chr(self._source.view[at + 2])
+            key = records.parse_key(records.payload_at(self._source, at), kind in "MQ")
+            found.append(Entry(at, kind, key, self._walk.suffix(at)))
+        return found
+
+    @cached_property
+    def multiples(self) -> dict[str, list[list[Entry]]]:
+        """Info-multiple messages: key to entries to parts; a part without an opener opens an entry."""
+        found: dict[str, list[list[Entry]]] = {}
+        for e in self.entries:
+            if e.kind == "M":
+                entries = found.setdefault(e.name, [])
+                if e.key.head == 0 or not entries:
+                    entries.append([])
+                entries[-1].append(e)
+        return found
+
+    def metadata(self) -> dict[str, Any]:
+        """Information by name; info-multiple text as a list of joined texts."""
+        data = {e.name: e.value for e in self.entries if e.kind == "I"}
+        for name, entries in self.multiples.items():
+            if entries[0][0].key.type == "char":
+                data[name] = [_joined(parts) for parts in entries]
+        return data
+
+    def attachments(self) -> list[Attachment]:
+        """Every info-multiple entry as a piece of content."""
+        return [
+            _attachment(name if len(entries) == 1 else f"{name}-{i}", parts)
+            for name, entries in self.multiples.items()
+            for i, parts in enumerate(entries)
+        ]
+
+    def parameters(self, moments: Callable[[list[int]], I64]) -> list[Parameter]:
+        """All parameters; *moments* gives the times of records at file positions."""
+        initial: dict[str, Any] = {}
+        changes: dict[str, list[Entry]] = {}
+        defaults: dict[str, dict[str, Any]] = {}
+        types: dict[str, str] = {}
+        for e in self.entries:
+            if e.kind in "PQ":
+                types.setdefault(e.name, e.key.type)
+            if e.kind == "Q":
+                defaults.setdefault(e.name, {}).update(dict.fromkeys(e.default_kinds, e.value))
+            elif e.kind == "P" and e.offset < self.data_phase:
+                initial[e.name] = e.value
+            elif e.kind == "P":
+                changes.setdefault(e.name, []).append(e)
+        moved = [e.offset for entries in changes.values() for e in entries]
+        when = dict(zip(moved, moments(moved).tolist(), strict=True))
+        return [
+            Parameter(
+                name,
+                kind,
+                initial.get(name),
+                tuple(Change(when[e.offset], e.value) for e in changes.get(name, ())),
+                defaults.get(name, {}),
+            )
+            for name, kind in types.items()
+        ]
+
+    def parameter_bytes(self, entry: Entry) -> bytes:
+        """A ``P`` or ``Q`` record in the layout of the channel ``~parameter``."""
+        kind = "initial" if entry.offset < self.data_phase else "change"
+        if entry.kind == "Q":
+            kind = "+".join(entry.default_kinds) + " default"
+        texts = (t.encode() for t in (entry.key.name, kind, entry.key.type))
+        return b"".join(bytes([len(t)]) + t for t in texts) + struct.pack("<d", float(entry.value))
+
+
+def _joined(parts: list[Entry]) -> str:
+    """Parts of one text: lines of their own where none has a line end, else pieces of one text."""
+    texts = [p.key.data for p in parts]
+    return records.as_text((b"" if any(b"\n" in t for t in texts) else b"\n").join(texts))
+
+
+def _attachment(name: str, parts: list[Entry]) -> Attachment:
+    if parts[0].key.type == "char":
+        data = _joined(parts).encode()
+        return Attachment(f"{name}.txt", "text/plain", len(data), lambda: data)
+    content = b"".join(p.key.data for p in parts)
+    kind, suffix = ("application/octet-stream", "bin")
+    if content.startswith(XZ_MAGIC):
+        kind, suffix = "application/x-xz", "xz"
+    return Attachment(f"{name}.{suffix}", kind, len(content), lambda: content)
