@@ -98,6 +98,7 @@ def gather(index: MessageIndex, wants: Sequence[Want], threads: int | None = Non
         edges = np.flatnonzero(np.diff(blocks.chunk[lo:hi])) + lo + 1
         for a, b in zip([lo, *edges], [*edges, hi], strict=True):
             buf = index.chunks[int(blocks.chunk[a])]
+            index.resolve(np.arange(a, b))
             rows = first_row[a].copy()
             columns.gather_blocks(
                 buf,

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,12 +81,12 @@ class Track:
     """How the index answers for one channel.
 
     time  a Word of the payload in ns, or a function giving int64[n] where that is not enough
-    size  a Word, or the size that all messages have
+    size  a Word, the size that all messages have, or a function giving int64[n]
     made  number of messages if the reader makes them, else None
     """
 
     time: Word | Callable[[MessageIndex], I64]
-    size: Word | int
+    size: Word | int | Callable[[MessageIndex], I64]
     made: int | None = None
 
 
@@ -106,7 +107,8 @@ class Selection:
 class MessageIndex:
     """Answers where the messages of a log lie: ``time``, ``channel``, ``chunk``, ``offset``, ``size``.
 
-    make  called once, when a made channel is first touched: the MADE chunk and one Made per made channel
+    make     called once, when a made channel is first touched: the MADE chunk and one Made per made channel
+    resolve  called with block numbers before places or sizes in them are used, where the format puts that off
     """
 
     def __init__(
@@ -115,9 +117,10 @@ class MessageIndex:
         blocks: Blocks,
         tracks: list[Track],
         make: Callable[[], tuple[Buffer, dict[int, Made]]] | None = None,
+        resolve: Callable[[I64], None] | None = None,
     ) -> None:
         self.chunks, self.blocks, self.tracks = chunks, blocks, tracks
-        self._make = make
+        self._make, self._resolve = make, resolve
         self._times: dict[int, I64] = {}
 
     @cached_property
@@ -141,10 +144,24 @@ class MessageIndex:
         """The messages that the reader made for *channel*; None for a channel that lies in the file."""
         return self._made[channel] if self.tracks[channel].made is not None else None
 
+    def resolve(self, rows: I64) -> None:
+        """Make sure that places and sizes in these blocks are known."""
+        if self._resolve is not None:
+            self._resolve(rows)
+
+    def take(self, channel: int, values: NDArray[Any]) -> I64:
+        """int64[n]: what *values*, which has one value per entry of the block table, holds for a channel."""
+        start = self.blocks.start
+        first, count = start[:, channel], start[:, channel + 1] - start[:, channel]
+        at = np.repeat(first - np.concatenate([[0], np.cumsum(count)[:-1]]), count) + np.arange(int(count.sum()))
+        return values[at].astype(np.int64)
+
     def runs(self, channel: int) -> Iterator[tuple[int, int, U32]]:
         """Block by block: chunk, start of the block, payload starts relative to it."""
         b = self.blocks
-        for i in np.flatnonzero(b.start[:, channel + 1] > b.start[:, channel]):
+        rows = np.flatnonzero(b.start[:, channel + 1] > b.start[:, channel])
+        self.resolve(rows)
+        for i in rows:
             yield int(b.chunk[i]), int(b.base[i]), b.entry[b.start[i, channel] : b.start[i, channel + 1]]
 
     def offsets(self, channel: int) -> I64:
@@ -225,7 +242,10 @@ class MessageIndex:
         rule = self.tracks[channel].size
         if isinstance(rule, Word):
             return self.word(channel, rule)
-        return np.full(int(self.counts[channel]), rule, np.int64)
+        if isinstance(rule, int):
+            return np.full(int(self.counts[channel]), rule, np.int64)
+        self.resolve(np.flatnonzero(np.diff(self.blocks.start[:, channel : channel + 2], axis=1)[:, 0]))
+        return rule(self)
 
     def edges(self, channel: int) -> tuple[int | None, int | None]:
         """Time of the first and of the last message in file order; None for a channel without any."""
