@@ -81,6 +81,12 @@ class Collected:
         offset = part.base if part.chunk == FILE else 0
         self._problems.append(Problem("undeclared", offset, 0, True, text))
 
+    def bounds(self) -> tuple[int | None, int | None]:
+        """The earliest and the latest time, None for a bag without messages."""
+        if not len(self._time):
+            return None, None
+        return int(self._time.min()), int(self._time.max())
+
     def index(self, chunks: Chunks) -> MessageIndex:
         """The MessageIndex over *chunks*."""
         self._chunks = chunks
