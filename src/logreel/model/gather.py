@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from logreel.kernels import columns
 from logreel.model.index import I64, MessageIndex, Word
 from logreel.model.layout import Leaf
+from logreel.model.pieces import pieces
 
 Bytes1 = NDArray[np.uint8]
 
@@ -135,15 +136,15 @@ def gather_rows(index: MessageIndex, want: Want, rows: slice | I64) -> Gathered:
 
     rows  a slice or int64[k] row numbers of the channel in file order
     """
-    offset, chunk = index.offsets(want.channel)[rows], index.chunk_of(want.channel)[rows]
-    (out,) = _place([want], [len(offset)])
+    n = int(index.counts[want.channel])
+    (out,) = _place([want], [len(range(*rows.indices(n))) if isinstance(rows, slice) else len(rows)])
     fields = _fields(want, out)
-    if not len(offset) or not fields:
+    if not fields:
         return out
-    table = np.array(fields, np.int64)
-    edges = (np.flatnonzero(np.diff(chunk)) + 1).tolist()
-    for lo, hi in zip([0, *edges], [*edges, len(offset)], strict=True):
+    table, done = np.array(fields, np.int64), 0
+    for piece in pieces(index, want.channel, rows):
         part = table.copy()
-        part[:, 2] += part[:, 3] * lo
-        columns.gather_at(index.chunks[int(chunk[lo])], np.ascontiguousarray(offset[lo:hi]), part)
+        part[:, 2] += part[:, 3] * done
+        columns.gather_at(piece.data, np.ascontiguousarray(piece.offset), part)
+        done += len(piece.offset)
     return out

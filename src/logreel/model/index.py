@@ -68,6 +68,24 @@ class Word:
 
 
 @dataclass(frozen=True, slots=True)
+class Aligned:
+    """Numbers that the reader keeps, one for each entry of the block table, in its order."""
+
+    values: NDArray[Any]
+
+
+def words(data: Buffer, offset: I64, word: Word) -> I64:
+    """int64[n]: the value of *word* for payloads that start at *offset* in *data*; held at the maximum of int64."""
+    out = np.empty(len(offset), np.int64)
+    if len(offset):
+        field = np.array([[word.offset, word.width, out.ctypes.data, 8, word.mul]], np.int64)
+        columns.gather_at(data, np.ascontiguousarray(offset, np.int64), field)
+    if word.add:
+        out += word.add
+    return out
+
+
+@dataclass(frozen=True, slots=True)
 class Made:
     """Messages of one channel that the reader made: their place in the MADE chunk and their times."""
 
@@ -80,13 +98,13 @@ class Made:
 class Track:
     """How the index answers for one channel.
 
-    time  a Word of the payload in ns, or a function giving int64[n] where that is not enough
-    size  a Word, the size that all messages have, or a function giving int64[n]
+    time  a Word of the payload in ns, Aligned ns, or a function giving int64[n] where that is not enough
+    size  a Word, Aligned bytes, or the size that all messages have
     made  number of messages if the reader makes them, else None
     """
 
-    time: Word | Callable[[MessageIndex], I64]
-    size: Word | int | Callable[[MessageIndex], I64]
+    time: Word | Aligned | Callable[[MessageIndex], I64]
+    size: Word | Aligned | int
     made: int | None = None
 
 
@@ -153,7 +171,9 @@ class MessageIndex:
         """int64[n]: what *values*, which has one value per entry of the block table, holds for a channel."""
         start = self.blocks.start
         first, count = start[:, channel], start[:, channel + 1] - start[:, channel]
-        at = np.repeat(first - np.concatenate([[0], np.cumsum(count)[:-1]]), count) + np.arange(int(count.sum()))
+        at = np.repeat(first - np.concatenate([[0], np.cumsum(count)[:-1]]), count) + np.arange(
+            int(count.sum())
+        )
         return values[at].astype(np.int64)
 
     def runs(self, channel: int) -> Iterator[tuple[int, int, U32]]:
@@ -184,20 +204,10 @@ class MessageIndex:
 
     def word(self, channel: int, word: Word) -> I64:
         """int64[n]: the value of *word* for each message; values beyond int64 are held at its maximum."""
-        parts = [self.stamps(chunk, rows, word) for chunk, rows in self.by_chunk(channel)]
+        parts = [words(self.chunks[chunk], rows, word) for chunk, rows in self.by_chunk(channel)]
         if len(parts) == 1:
             return parts[0]
         return np.concatenate(parts) if parts else np.zeros(0, np.int64)
-
-    def stamps(self, chunk: int, offset: I64, word: Word) -> I64:
-        """int64[n]: the value of *word* at payload starts *offset* of *chunk*."""
-        out = np.empty(len(offset), np.int64)
-        if len(offset):
-            field = np.array([[word.offset, word.width, out.ctypes.data, 8, word.mul]], np.int64)
-            columns.gather_at(self.chunks[chunk], np.ascontiguousarray(offset, np.int64), field)
-        if word.add:
-            out += word.add
-        return out
 
     def stamps_at(self, channel: int, word: Word, rows: Iterable[int]) -> list[int]:
         """The value of *word* for a few rows of a channel in the file, without gathering the others."""
@@ -229,6 +239,8 @@ class MessageIndex:
                 times = made.time
             elif isinstance(rule, Word):
                 times = self.word(channel, rule)
+            elif isinstance(rule, Aligned):
+                times = self.take(channel, rule.values)
             else:
                 times = rule(self)
             times.flags.writeable = False
@@ -245,7 +257,7 @@ class MessageIndex:
         if isinstance(rule, int):
             return np.full(int(self.counts[channel]), rule, np.int64)
         self.resolve(np.flatnonzero(np.diff(self.blocks.start[:, channel : channel + 2], axis=1)[:, 0]))
-        return rule(self)
+        return self.take(channel, rule.values)
 
     def edges(self, channel: int) -> tuple[int | None, int | None]:
         """Time of the first and of the last message in file order; None for a channel without any."""

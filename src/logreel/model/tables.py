@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from logreel.errors import UsageError
 from logreel.model.gather import Gathered, Want, gather, gather_rows
 from logreel.model.index import I64, Word
+from logreel.model.pieces import pieces
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -82,15 +83,16 @@ def _variable(ch: Channel, fields: list[str] | None, rows: Rows, explode: bool, 
 
     from logreel.model.arrow import decode_variable
 
-    index = ch.log.index
-    offset, chunk = index.offsets(ch.number)[rows], index.chunk_of(ch.number)[rows]
-    size, times = index.sizes(ch.number)[rows], index.times(ch.number)[rows]
-    edges = (np.flatnonzero(np.diff(chunk)) + 1).tolist()
-    parts = []
-    for lo, hi in zip([0, *edges], [*edges, len(offset)], strict=True):
-        source = index.chunks[int(chunk[lo])] if hi else index.chunks[-1]
-        got = decode_variable(ch.layout, source, offset[lo:hi], offset[lo:hi] + size[lo:hi], fields, explode)
-        parts.append(_with_time(ch, got.times(times[lo:hi]), got.arrays, fields, explode, utc))
+    times, done, parts = ch.log.index.times(ch.number)[rows], 0, []
+    for piece in pieces(ch.log.index, ch.number, rows):
+        got = decode_variable(ch.layout, piece.data, piece.offset, piece.offset + piece.size, fields, explode)
+        here = got.times(times[done : done + len(piece.offset)])
+        parts.append(_with_time(ch, here, got.arrays, fields, explode, utc))
+        done += len(piece.offset)
+    if not parts:
+        none = np.zeros(0, np.int64)
+        got = decode_variable(ch.layout, np.zeros(0, np.uint8), none, none, fields, explode)
+        parts.append(_with_time(ch, none, got.arrays, fields, explode, utc))
     return pa.concat_tables(parts)
 
 

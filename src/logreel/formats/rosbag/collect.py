@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +10,7 @@ from numpy.typing import NDArray
 from logreel.errors import Problem
 from logreel.kernels import tagged
 from logreel.model.chunks import FILE, Chunks
-from logreel.model.index import I64, Blocks, MessageIndex, Track
+from logreel.model.index import I64, Aligned, Blocks, MessageIndex, Track
 
 #: Blocks of files without chunks: relative positions must fit 32 bits.
 MAX_SPAN = 1 << 31
@@ -42,7 +41,9 @@ class Found:
 class Collected:
     """All messages of a bag by block and channel; ``index`` makes the MessageIndex."""
 
-    def __init__(self, parts: list[Found], number: dict[int, int], channels: int, problems: list[Problem]) -> None:
+    def __init__(
+        self, parts: list[Found], number: dict[int, int], channels: int, problems: list[Problem]
+    ) -> None:
         self._problems = problems
         n = sum(len(p.key) for p in parts)
         self._time, self._size = np.empty(n, np.int64), np.zeros(n, np.uint32)
@@ -90,13 +91,8 @@ class Collected:
     def index(self, chunks: Chunks) -> MessageIndex:
         """The MessageIndex over *chunks*."""
         self._chunks = chunks
-        tracks = [
-            Track(self._column(c, self._time), self._column(c, self._size)) for c in range(self._blocks.start.shape[1] - 1)
-        ]
+        tracks = [Track(Aligned(self._time), Aligned(self._size))] * (self._blocks.start.shape[1] - 1)
         return MessageIndex(chunks, self._blocks, tracks, resolve=self._resolve)
-
-    def _column(self, channel: int, values: NDArray[np.generic]) -> Callable[[MessageIndex], I64]:
-        return lambda index: index.take(channel, values)
 
     def _resolve(self, rows: NDArray[np.int64]) -> None:
         """Look up where the data of the messages of some blocks lies."""

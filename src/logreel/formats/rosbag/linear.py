@@ -37,7 +37,10 @@ class Stretch:
 
 
 def read_stretch(
-    stretch: Stretch, on_record: Callable[[Record, Source], None], problems: list[Problem], where: int | None = None
+    stretch: Stretch,
+    on_record: Callable[[Record, Source], None],
+    problems: list[Problem],
+    where: int | None = None,
 ) -> tuple[list[Found], int]:
     """All messages of a stretch, and where it ended. Other records go to *on_record*.
 
@@ -61,7 +64,13 @@ def read_stretch(
 
 
 def step_over(
-    source: Source, pos: int, end: int, problems: list[Problem], cut: bool, where: int | None = None, why: str = ""
+    source: Source,
+    pos: int,
+    end: int,
+    problems: list[Problem],
+    cut: bool,
+    where: int | None = None,
+    why: str = "",
 ) -> int:
     """Report the bytes at *pos* that are no record; gives where the next one begins, *end* if none does."""
     found = records.find_record(source, pos, end)
@@ -71,11 +80,17 @@ def step_over(
     reason = f" ({why})" if why else ""
     if not source.data[pos:found].any():
         # Real bags have zeros between the last chunk and the index.
-        problems.append(Problem("zeros", at, size, found == end, f"{size} bytes of zeros between records{inside}"))
+        problems.append(
+            Problem("zeros", at, size, found == end, f"{size} bytes of zeros between records{inside}")
+        )
     elif found == end and cut:
-        problems.append(Problem("truncated", at, size, True, f"the last {size} bytes{inside} are a cut record{reason}"))
+        problems.append(
+            Problem("truncated", at, size, True, f"the last {size} bytes{inside} are a cut record{reason}")
+        )
     else:
-        problems.append(Problem("garbage", at, size, True, f"{size} bytes{inside} that are no record{reason}"))
+        problems.append(
+            Problem("garbage", at, size, True, f"{size} bytes{inside} that are no record{reason}")
+        )
     return found
 
 
@@ -90,7 +105,9 @@ class _Buffers:
 
     def parts(self, stretch: Stretch, pos: int, n: int) -> list[Found]:
         """The first *n* messages as one Found, or several where they lie too far apart for one."""
-        key, time, data, size = (a[:n].copy() for a in (self.key.view(np.int64), self.time, self.data, self.size))
+        key, time, data, size = (
+            a[:n].copy() for a in (self.key.view(np.int64), self.time, self.data, self.size)
+        )
         found, lo = [], 0
         while lo < n:
             base = pos if lo == 0 else int(data[lo])

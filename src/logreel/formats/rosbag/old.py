@@ -76,7 +76,9 @@ class OldBag:
             base = int(data[lo])
             at = slice(lo, int(np.searchsorted(data, base + MAX_SPAN)))
             entry = (data[at] - base).astype(np.uint32)
-            found.append(Found(FILE, base, self.source.size, key[at], time[at], entry, size[at].astype(np.uint32)))
+            found.append(
+                Found(FILE, base, self.source.size, key[at], time[at], entry, size[at].astype(np.uint32))
+            )
             lo = at.stop
         return found
 
@@ -169,7 +171,9 @@ def read_0(source: Source) -> OldBag:
 def _rest(bag: OldBag, pos: int, error: NoRecord) -> None:
     code = "truncated" if error.cut else "garbage"
     size = bag.source.size - pos
-    bag.problems.append(Problem(code, pos, size, True, f"the last {size} bytes are no whole message: {error}"))
+    bag.problems.append(
+        Problem(code, pos, size, True, f"the last {size} bytes are no whole message: {error}")
+    )
 
 
 # ---------------------------------------------------------------------------------------------- version 1.0
@@ -231,7 +235,9 @@ def read_1_1(source: Source) -> OldBag:
         try:
             m = _HEAD_1_1.match(source.read(pos, 3 * MAX_LINE))
             if m is None:
-                raise NoRecord("no topic, checksum and type", cut=_is_cut_head(source.read(pos, 3 * MAX_LINE + 1)))
+                raise NoRecord(
+                    "no topic, checksum and type", cut=_is_cut_head(source.read(pos, 3 * MAX_LINE + 1))
+                )
             topic, md5, kind = (text.decode("latin-1").rstrip() for text in m.groups())
             pos = bag.message(bag.declare(topic, kind, md5), pos + m.end())
         except NoRecord as error:

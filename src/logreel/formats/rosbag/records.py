@@ -117,7 +117,7 @@ def find_record(source: Source, pos: int, end: int) -> int:
 def _start_of(source: Source, op: int, after: int, end: int) -> int | None:
     """Where the record begins whose ``op`` field begins at *op*."""
     first = max(after + 1, op - LOOK_BACK)
-    window = source.data[first : op].astype(np.uint32)
+    window = source.data[first:op].astype(np.uint32)
     if len(window) < 4:
         return None
     length = window[:-3] | window[1:-2] << 8 | window[2:-1] << 16 | window[3:] << 24

@@ -43,7 +43,9 @@ def read(source: Source) -> Bag:
     try:
         head = read_record(source, FIRST_RECORD, end)
     except BadRecord as error:
-        bag = Bag(problems=[Problem("header", FIRST_RECORD, 0, False, f"the bag header cannot be read: {error}")])
+        bag = Bag(
+            problems=[Problem("header", FIRST_RECORD, 0, False, f"the bag header cannot be read: {error}")]
+        )
         _linear(source, records.find_record(source, FIRST_RECORD, end), end, bag)
         return bag
     encryptor = head.text(b"encryptor")
@@ -76,12 +78,14 @@ def _indexed(source: Source, head: Record, bag: Bag) -> None:
         if record.op == records.OP_CONNECTION:
             _connection(source, record, bag)
         elif record.op == records.OP_CHUNK_INFO:
-            counts = np.frombuffer(source.read(record.data, record.size // 8 * 8), "<u4").reshape(-1, 2)
-            infos.append((record.u32(b"chunk_pos"), dict(counts.tolist())))
+            pairs = np.frombuffer(source.read(record.data, record.size // 8 * 8), "<u4").reshape(-1, 2)
+            infos.append((record.u32(b"chunk_pos"), dict(pairs.tolist())))
         at = record.end
     said = head.u32(b"conn_count"), head.u32(b"chunk_count")
     if (len(bag.connections), len(infos)) != said:
-        raise BadRecord(f"{said[0]} connections and {said[1]} chunks are stated, {len(infos)} chunks are described")
+        raise BadRecord(
+            f"{said[0]} connections and {said[1]} chunks are stated, {len(infos)} chunks are described"
+        )
     expected = head.end
     for pos, counts in sorted(infos, key=lambda info: info[0]):
         if pos < expected:
@@ -205,7 +209,9 @@ def _linear_chunk(source: Source, record: Record, end: int, bag: Bag, on_record:
     else:
         data, wrong = unpack(source, there)
         if wrong:
-            bag.problems.append(Problem("chunk", chunk.pos, stored, True, f"a {chunk.compression} chunk: {wrong}"))
+            bag.problems.append(
+                Problem("chunk", chunk.pos, stored, True, f"a {chunk.compression} chunk: {wrong}")
+            )
         bag.chunks.append(there)
         stretch, where = Stretch(Source(data, source.name), len(bag.chunks) - 1, 0, len(data)), chunk.pos
     found, _ = read_stretch(stretch, on_record, bag.problems, where)
