@@ -22,9 +22,6 @@ if TYPE_CHECKING:
 
     from logreel.model.index import MessageIndex
 
-#: Messages are picked from the index in pieces of this many, so that iterating holds no list of all of them.
-PIECE = 16384
-
 
 @dataclass(frozen=True, slots=True)
 class Message:
@@ -151,12 +148,10 @@ class Log:
         topics  names or shell patterns; None: all channels but the reserved ones
         """
         channels = {ch.number: ch for ch in self.match(topics)}
-        picked = self.index.select(channels, start, end, order, reverse)
         views: dict[int, memoryview] = {}
-        for lo in range(0, len(picked), PIECE):
-            piece = slice(lo, lo + PIECE)
+        for picked in self.index.pieces(channels, start, end, order, reverse):
             columns = (picked.time, picked.channel, picked.chunk, picked.offset, picked.size)
-            for time, number, chunk, offset, size in zip(*(c[piece].tolist() for c in columns), strict=True):
+            for time, number, chunk, offset, size in zip(*(c.tolist() for c in columns), strict=True):
                 if chunk not in views:
                     views = {chunk: self.index.chunks.view(chunk), **dict(list(views.items())[:3])}
                 yield Message(time, channels[number], views[chunk][offset : offset + size])
