@@ -25,6 +25,12 @@ def _scan(source: Source, saved: Saved | None) -> Scan | None:
     return scan(source)
 
 
+def _sample() -> bytes:
+    from logreel.formats.rosbag.sample import drive
+
+    return drive()
+
+
 FORMAT = Format(
     name="rosbag",
     title="ROS 1 bag",
@@ -32,4 +38,5 @@ FORMAT = Format(
     versions="0, 1.0, 1.1, 1.2, 2.0",
     sniff=_sniff,
     scan=_scan,
+    sample=_sample,
 )
