@@ -6,7 +6,24 @@ import re
 
 #: Types that need no definition.
 BUILTIN = frozenset(
-    "bool char byte int8 uint8 int16 uint16 int32 uint32 int64 uint64 float32 float64 string time duration".split()
+    {
+        "bool",
+        "char",
+        "byte",
+        "int8",
+        "uint8",
+        "int16",
+        "uint16",
+        "int32",
+        "uint32",
+        "int64",
+        "uint64",
+        "float32",
+        "float64",
+        "string",
+        "time",
+        "duration",
+    }
 )
 
 #: Types that moved from one package to another and kept their fields; the name of today comes first.
