@@ -69,4 +69,6 @@ def spellings(name: str) -> tuple[str, ...]:
     """
     name = plain(name)
     moved = "roslib/" + name.removeprefix("rostools/") if name.startswith("rostools/") else name
-    return tuple(dict.fromkeys((name, moved, *_SAME.get(moved, ()))))
+    group = (moved, *_SAME.get(moved, ()))
+    before = ("rostools/" + n.removeprefix("roslib/") for n in group if n.startswith("roslib/"))
+    return tuple(dict.fromkeys((name, *group, *before)))
