@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from logreel.errors import DefinitionError
 from logreel.model.layout import MAX_DEPTH, MAX_LEAVES
 from logreel.schemas.ros1msg.grammar import FieldLine, Message
-from logreel.schemas.ros1msg.names import BUILTIN, plain, spellings
+from logreel.schemas.ros1msg.names import BUILTIN, spellings
 from logreel.schemas.ros1msg.sections import Section, join_text
 
 #: Finds a message by its name, or gives None.
@@ -122,25 +122,28 @@ class _Linker:
         self.users.append(name)
 
     def resolve(self, f: FieldLine, message: Message) -> tuple[str, Message]:
-        wanted = list(dict.fromkeys(_candidates(f.type, message.package)))
+        """The name and definition of the type of *f*: what the text says goes before what the registry knows."""
+        # A bare Header is that of std_msgs wherever it stands.
+        found = self.among(spellings("std_msgs/Header")) if f.type == "Header" else None
+        if "/" in f.type:
+            wanted = spellings(f.type)
+            found = self.among(wanted)
+        else:
+            wanted = spellings(f"{message.package}/{f.type}" if message.package else f.type)
+            found = found or self.among(wanted, self.short.get(f.type, ()))
+        if found is None:
+            name = "std_msgs/Header" if f.type == "Header" else wanted[0]
+            raise DefinitionError(f"{message.name} needs {name}, whose definition is missing")
+        return found
+
+    def among(self, wanted: Sequence[str], alike: Sequence[str] = ()) -> tuple[str, Message] | None:
         for name in wanted:
             if (found := self.sections.get(name)) is not None:
                 return name, found
-        # Where the package of the user is not known, its own section may still tell.
-        alike = self.short.get(f.type, [])
+        # Where the package of the user is not known or wrong, the only type of that bare name is meant.
         if len(alike) == 1:
             return alike[0], self.sections[alike[0]]
         for name in wanted:
             if (found := self.messages.get(name) or self.find(name)) is not None:
                 return name, found
-        raise DefinitionError(f"{message.name} needs {wanted[0]}, whose definition is missing")
-
-
-def _candidates(type: str, package: str) -> Iterable[str]:
-    if "/" in type:
-        yield from spellings(type)
-    else:
-        own = plain(f"{package}/{type}") if package else type
-        if type == "Header":
-            yield from spellings("std_msgs/Header")
-        yield from spellings(own)
+        return None

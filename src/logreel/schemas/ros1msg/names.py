@@ -6,7 +6,7 @@ import re
 
 #: Types that need no definition.
 BUILTIN = frozenset(
-    [
+    {
         "bool",
         "char",
         "byte",
@@ -23,7 +23,7 @@ BUILTIN = frozenset(
         "string",
         "time",
         "duration",
-    ]
+    }
 )
 
 #: Types that moved from one package to another and kept their fields; the name of today comes first.
@@ -69,4 +69,6 @@ def spellings(name: str) -> tuple[str, ...]:
     """
     name = plain(name)
     moved = "roslib/" + name.removeprefix("rostools/") if name.startswith("rostools/") else name
-    return tuple(dict.fromkeys((name, moved, *_SAME.get(moved, ()))))
+    group = (moved, *_SAME.get(moved, ()))
+    before = ("rostools/" + n.removeprefix("roslib/") for n in group if n.startswith("roslib/"))
+    return tuple(dict.fromkeys((name, *group, *before)))

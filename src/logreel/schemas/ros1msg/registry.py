@@ -135,7 +135,11 @@ def _shipped() -> tuple[Bundle, ...]:
     folder = resources.files("logreel.schemas.ros1msg").joinpath("standard")
     for file in sorted(folder.iterdir(), key=lambda f: f.name):
         parts = _HEADING.split(file.read_text(encoding="utf-8"))[1:]
-        sections = [Section(*pair) for pair in zip(parts[::2], parts[1::2], strict=True)]
+        # An empty line stands between two messages and is part of neither.
+        sections = [
+            Section(name, f"{body}\n" if (body := text.strip("\n")) else "")
+            for name, text in zip(parts[::2], parts[1::2], strict=True)
+        ]
         if file.name.startswith("earlier"):
             earlier.append(Bundle(sections))
         else:
