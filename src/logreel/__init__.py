@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from logreel.model.log import open_log as open
     from logreel.model.registry import Format, formats
     from logreel.model.schema import Schema
+    from logreel.ops.info import info
+    from logreel.ops.stats import stats
+    from logreel.outputs.convert import convert
 
 _LAZY = {
     "open": ("logreel.model.log", "open_log"),
@@ -44,6 +47,9 @@ _LAZY = {
     "Layout": ("logreel.model.layout", "Layout"),
     "Format": ("logreel.model.registry", "Format"),
     "formats": ("logreel.model.registry", "formats"),
+    "info": ("logreel.ops.info", "info"),
+    "stats": ("logreel.ops.stats", "stats"),
+    "convert": ("logreel.outputs.convert", "convert"),
 }
 
 __all__ = [
@@ -64,8 +70,11 @@ __all__ = [
     "UnsupportedError",
     "UsageError",
     "__version__",
+    "convert",
     "formats",
+    "info",
     "open",
+    "stats",
 ]
 
 

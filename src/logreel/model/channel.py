@@ -129,11 +129,19 @@ class Channel:
 
         return table(self, None if fields is None else list(fields), start, end, explode, utc)
 
-    def batches(self, rows: int = 65536, fields: Iterable[str] | None = None) -> Iterator[pa.RecordBatch]:
-        """The table in pieces of at most *rows* messages, each decoded when asked for."""
+    def batches(
+        self,
+        rows: int = 65536,
+        fields: Iterable[str] | None = None,
+        start: int | None = None,
+        end: int | None = None,
+        *,
+        utc: bool = False,
+    ) -> Iterator[pa.RecordBatch]:
+        """The table of ``to_arrow`` in pieces of at most *rows* messages, each decoded when asked for."""
         from logreel.model.tables import batches
 
-        return batches(self, rows, None if fields is None else list(fields))
+        return batches(self, rows, None if fields is None else list(fields), start, end, utc)
 
     def to_numpy(self, fields: Iterable[str] | None = None) -> dict[str, NDArray[Any]]:
         """Arrays by field path, with ``time`` as int64 ns first."""

@@ -67,10 +67,9 @@ def _fields(want: Want, out: Gathered) -> list[tuple[int, int, int, int, int]]:
     if want.time and out.time is not None:
         rows.append((want.time.offset, want.time.width, out.time.ctypes.data, 8, want.time.mul))
     for leaf, column in zip(want.leaves, out.columns, strict=True):
-        step = leaf.width * len(leaf.runs)
-        rows += [
-            (run, leaf.width, column.ctypes.data + i * leaf.width, step, 0) for i, run in enumerate(leaf.runs)
-        ]
+        width, at = leaf.width, column.ctypes.data
+        step = width * len(leaf.runs)
+        rows += [(run, width, at + i * width, step, 0) for i, run in enumerate(leaf.runs)]
     return rows
 
 

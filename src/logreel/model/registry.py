@@ -7,7 +7,6 @@ import pkgutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
-from importlib import metadata
 from typing import Any
 
 from logreel.errors import UnknownFormatError, UnsupportedError
@@ -58,6 +57,8 @@ def _own() -> dict[str, Format]:
 @cache
 def _foreign() -> dict[str, Format]:
     """Formats of other packages, by entry point; looked up only when none of our own fits."""
+    from importlib import metadata
+
     found = {}
     for point in metadata.entry_points(group=GROUP):
         fmt = point.load()

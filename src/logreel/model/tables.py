@@ -109,7 +109,9 @@ def _with_time(
         times, kind = times + offset, pa.timestamp("ns", tz="UTC")
     first = pa.Array.from_buffers(kind, len(times), [None, pa.py_buffer(np.ascontiguousarray(times))])
     columns = schema_of(ch.layout, fields, explode)
-    meta = {"topic": ch.topic, "type": ch.schema.name, "epoch": ch.log.epoch, "source": ch.log.name}
+    told = {"topic": ch.topic, "type": ch.schema.name, "epoch": ch.log.epoch, "source": ch.log.name}
+    # A file name need not be Unicode, metadata must.
+    meta = {key: value.encode("utf-8", "backslashreplace") for key, value in told.items()}
     return pa.Table.from_arrays(
         [first, *arrays], schema=pa.schema([pa.field("time", kind), *columns], metadata=meta)
     )
@@ -134,8 +136,13 @@ def tables(channels: Sequence[Channel]) -> dict[str, pa.Table]:
     return found
 
 
-def batches(ch: Channel, rows: int, fields: list[str] | None) -> Iterator[pa.RecordBatch]:
-    """The table of *ch* in pieces of at most *rows* messages."""
-    for lo in range(0, len(ch), rows):
-        piece = _table(ch, fields, slice(lo, lo + rows))
-        yield from piece.combine_chunks().to_batches()
+def batches(
+    ch: Channel, rows: int, fields: list[str] | None, start: int | None, end: int | None, utc: bool
+) -> Iterator[pa.RecordBatch]:
+    """The table of *ch* in pieces of at most *rows* messages, see ``Channel.batches``."""
+    picked = ch.log.index.rows_between(ch.number, start, end)
+    first = picked.start if isinstance(picked, slice) else 0
+    for lo in range(first, first + _length(picked, len(ch)), rows):
+        # Row numbers end by themselves, a slice of the channel would run on.
+        part = slice(lo, min(lo + rows, picked.stop)) if isinstance(picked, slice) else picked[lo : lo + rows]
+        yield from _table(ch, fields, part, utc=utc).combine_chunks().to_batches()
