@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from logreel.model.layout import Layout
     from logreel.model.log import Log, Message
     from logreel.model.log import open_log as open
-    from logreel.model.registry import Format, formats
+    from logreel.model.registry import Format
+    from logreel.model.registry import formats as known_formats
     from logreel.model.schema import Schema
     from logreel.ops.info import info
     from logreel.ops.stats import stats
@@ -46,7 +47,7 @@ _LAZY = {
     "Schema": ("logreel.model.schema", "Schema"),
     "Layout": ("logreel.model.layout", "Layout"),
     "Format": ("logreel.model.registry", "Format"),
-    "formats": ("logreel.model.registry", "formats"),
+    "known_formats": ("logreel.model.registry", "formats"),
     "info": ("logreel.ops.info", "info"),
     "stats": ("logreel.ops.stats", "stats"),
     "convert": ("logreel.outputs.convert", "convert"),
@@ -71,8 +72,8 @@ __all__ = [
     "UsageError",
     "__version__",
     "convert",
-    "formats",
     "info",
+    "known_formats",
     "open",
     "stats",
 ]

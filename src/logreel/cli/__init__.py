@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 
@@ -18,6 +19,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Asked for by scripts and by people in a hurry: no reason to load a command line library.
         sys.stdout.write(f"logreel {__version__}\n")
         return 0
+    # The linear algebra library below numpy starts threads that cost more than a whole small command; none is used.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         from logreel.cli.run import run
 
