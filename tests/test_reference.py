@@ -1,4 +1,7 @@
-"""The reference pages name everything public: docs/api.md the Python names, docs/cli.md the verbs and options."""
+"""The reference pages name everything public: docs/api.md the Python names, docs/cli.md the verbs and options.
+
+Links between pages lead somewhere.
+"""
 
 from __future__ import annotations
 
@@ -139,3 +142,27 @@ def test_every_verb_with_json_is_tried() -> None:
         if any(p.name == "as_json" for p in command.params):
             found.add(verb)
     assert found == set(ARGUMENTS)
+
+
+ROOT = DOCS.parent
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+
+
+def anchors(path: Path) -> set[str]:
+    """What the headings of a page are called in links."""
+    heads = re.findall(r"^#+ (.+)$", FENCED.sub("", path.read_text(encoding="utf-8")), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", head.lower()).strip().replace(" ", "-") for head in heads}
+
+
+@pytest.mark.parametrize(
+    "page", [*sorted(ROOT.glob("*.md")), *sorted(DOCS.rglob("*.md"))], ids=lambda path: path.name
+)
+def test_links_lead_somewhere(page: Path) -> None:
+    for link in LINK.findall(FENCED.sub("", page.read_text(encoding="utf-8"))):
+        if "://" in link:
+            continue
+        name, _, anchor = link.partition("#")
+        target = (page.parent / name).resolve() if name else page
+        assert target.is_relative_to(ROOT), link
+        assert target.exists(), link
+        assert not anchor or anchor in anchors(target), link
