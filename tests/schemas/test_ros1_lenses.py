@@ -62,7 +62,7 @@ FRAME = "header.frame_id"
             "nav_msgs/Path",
             [Pose("poses.pose.position", "poses.pose.orientation", "poses.header.frame_id", None, True)],
         ),
-        ("geometry_msgs/PoseArray", [Pose("poses.position", "poses.orientation", None, None, True)]),
+        ("geometry_msgs/PoseArray", [Pose("poses.position", "poses.orientation", FRAME, None, True)]),
         ("std_msgs/PoseWithRatesStamped", [Pose("pos.position", "pos.orientation", FRAME)]),
         ("geometry_msgs/Transform", [Transform("translation", "rotation")]),
         (
@@ -152,6 +152,18 @@ def test_poses_of_a_path_and_without_frames():
     track = lenses(ch)[0].track(ch)
     assert track.rotation.tolist() == [[0, 0, 0, 7]]
     assert track.frame is None
+
+
+def test_a_frame_told_once_counts_for_all_poses():
+    ch = channel(
+        "geometry_msgs/PoseArray",
+        {"header": header("a"), "poses": [pose(0), pose(1)]},
+        {"header": header("b")},
+        {"header": header("c"), "poses": [pose(2)]},
+    )
+    track = lenses(ch)[0].track(ch)
+    assert track.frame.tolist() == ["a", "a", "c"]
+    assert track.time.tolist() == [0, 0, 2 * S]
 
 
 def test_transforms():
