@@ -59,6 +59,7 @@ EARLIER = {
     "diagnostic_msgs/DiagnosticArray": "3cfbeff055e708a24c3d946a5c8139cd",
     "visualization_msgs/Marker": "18326976df9d29249efc939e00342cde",
     "visualization_msgs/MarkerArray": "90da67007c26525f655c1c269094e39f",
+    "visualization_msgs/InteractiveMarker": "311bd5f6cd6a20820ac0ba84315f4e22",
     "sensor_msgs/BatteryState": "476f837fa6771f6e16e3bf4ef96f8770",
 }
 #: Of 2008: hashes of today's kind never existed for them.
