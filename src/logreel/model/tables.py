@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -150,14 +152,15 @@ def tables(channels: Sequence[Channel]) -> dict[str, pa.Table]:
         if wants
         else {}
     )
-    found = {}
-    for ch in channels:
-        one = got.pop(ch.topic, None)
-        if one is not None and one.time is not None:
-            found[ch.topic] = _fixed(ch, None, one, one.time)
-        else:
-            found[ch.topic] = _table(ch, None, slice(0, len(ch)))
-    return found
+
+    def one(ch: Channel) -> pa.Table:
+        filled = got.get(ch.topic)
+        if filled is not None and filled.time is not None:
+            return _fixed(ch, None, filled, filled.time)
+        return _table(ch, None, slice(0, len(ch)))
+
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        return dict(zip((ch.topic for ch in channels), pool.map(one, channels), strict=True))
 
 
 def batches(

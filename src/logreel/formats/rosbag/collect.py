@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from threading import Lock
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,7 +45,7 @@ class Collected:
     def __init__(
         self, parts: list[Found], number: dict[int, int], channels: int, problems: list[Problem]
     ) -> None:
-        self._problems = problems
+        self._problems, self._lock = problems, Lock()
         n = sum(len(p.key) for p in parts)
         self._time, self._size = np.empty(n, np.int64), np.zeros(n, np.uint32)
         self._key = np.empty(n, np.int64)
@@ -95,7 +96,11 @@ class Collected:
         return MessageIndex(chunks, self._blocks, tracks, resolve=self._resolve)
 
     def _resolve(self, rows: NDArray[np.int64]) -> None:
-        """Look up where the data of the messages of some blocks lies."""
+        """Look up where the data of the messages of some blocks lies; from one thread at a time."""
+        with self._lock:
+            self._look_up(rows)
+
+    def _look_up(self, rows: NDArray[np.int64]) -> None:
         for row in rows[self._pending[rows]].tolist():
             self._pending[row] = False
             b = self._blocks
