@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import bz2
+import mmap
+import os
 import struct
+import tempfile
 from collections import OrderedDict
+from contextlib import suppress
 from dataclasses import dataclass
 from threading import Lock
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +20,10 @@ from logreel.model.source import Source
 
 Buffer = NDArray[np.uint8]
 
-#: Unpacked chunks kept at hand; enough for neighbours in time, bounded whatever the log.
+#: Unpacked chunks kept in memory, whatever the size of the log.
 CACHE_BYTES = 64 << 20
+#: Unpacked chunks kept in a temporary file.
+SPOOL_BYTES = 16 << 30
 #: No chunk unpacks to more: writers close them at 768 KiB or so, the largest option in use is far below.
 MAX_CHUNK = 1 << 30
 #: LZ4 cannot shrink data by more than this factor.
@@ -118,25 +124,58 @@ def _lz4_blocks(packed: Buffer, limit: int) -> tuple[Buffer, str]:
 
 
 class ChunkCache:
-    """Unpacked chunks by number, the latest used ones kept within CACHE_BYTES; safe to use from several threads."""
+    """Unpacked chunks by number, each unpacked once however often it is asked for; safe to use from several threads.
+
+    Small logs are kept in memory. The chunks of larger ones go to a temporary file, whose pages the system drops and
+    brings back as it needs memory; where there is no room for it, the latest used ones are kept.
+    """
 
     def __init__(self, source: Source, chunks: list[Chunk]) -> None:
         self._source, self._chunks = source, chunks
         self._kept: OrderedDict[int, Buffer] = OrderedDict()
-        self._bytes, self._lock = 0, Lock()
+        self._locks = [Lock() for _ in range(64)]
+        self._lock = Lock()
+        sizes = [min(c.size, MAX_CHUNK) for c in chunks]
+        self._place = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        self._spool: IO[bytes] | None = None
+        if CACHE_BYTES < self._place[-1] <= SPOOL_BYTES:
+            with suppress(OSError):
+                self._spool = tempfile.TemporaryFile(prefix="logreel-")  # noqa: SIM115 - lives as long as the log
 
     def __call__(self, number: int) -> Buffer:
         """The unpacked bytes of a chunk; of a damaged one what there is."""
+        with self._locks[number % len(self._locks)]:
+            with self._lock:
+                if number in self._kept:
+                    self._kept.move_to_end(number)
+                    return self._kept[number]
+            data, _ = unpack(self._source, self._chunks[number])
+            if self._spool is not None and len(data):
+                data = self._spooled(number, data)
+            self._keep(number, data)
+            return data
+
+    def _spooled(self, number: int, data: Buffer) -> Buffer:
+        """The same bytes as pages of the temporary file; *data* itself where they cannot be written."""
+        if self._spool is None or len(data) > self._place[number + 1] - self._place[number]:
+            return data
+        try:
+            handle, at = self._spool.fileno(), int(self._place[number])
+            view, done = memoryview(data), 0  # type: ignore[arg-type]
+            while done < len(view):
+                done += os.pwrite(handle, view[done:], at + done)
+            # A mapping begins at a page.
+            page = at // mmap.ALLOCATIONGRANULARITY * mmap.ALLOCATIONGRANULARITY
+            pages = mmap.mmap(handle, at - page + len(view), access=mmap.ACCESS_READ, offset=page)
+        except OSError:
+            self._spool = None
+            return data
+        return np.frombuffer(pages, np.uint8, len(data), at - page)
+
+    def _keep(self, number: int, data: Buffer) -> None:
         with self._lock:
-            if number in self._kept:
-                self._kept.move_to_end(number)
-                return self._kept[number]
-        data, _ = unpack(self._source, self._chunks[number])
-        with self._lock:
-            if number not in self._kept:
-                self._kept[number] = data
-                self._bytes += len(data)
-            while self._bytes > CACHE_BYTES and len(self._kept) > 1:
-                _, old = self._kept.popitem(last=False)
-                self._bytes -= len(old)
-        return data
+            self._kept[number] = data
+            if self._spool is None:
+                # Mapped ones cost no memory of ours; they stay.
+                while sum(map(len, self._kept.values())) > CACHE_BYTES and len(self._kept) > 1:
+                    self._kept.popitem(last=False)
