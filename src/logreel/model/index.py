@@ -155,6 +155,7 @@ class MessageIndex:
 
     make     called once, when a made channel is first touched: the MADE chunk and one Made per made channel
     resolve  called with block numbers before places or sizes in them are used, where the format puts that off
+    sizes_are_cheap  False where asking for sizes means reading or unpacking a large log
     """
 
     def __init__(
@@ -164,9 +165,11 @@ class MessageIndex:
         tracks: list[Track],
         make: Callable[[], tuple[Buffer, dict[int, Made]]] | None = None,
         resolve: Callable[[I64], None] | None = None,
+        sizes_are_cheap: bool = True,
     ) -> None:
         self.chunks, self.blocks, self.tracks = chunks, blocks, tracks
         self._make, self._resolve = make, resolve
+        self.sizes_are_cheap = sizes_are_cheap
         self._times: dict[int, I64] = {}
 
     @cached_property

@@ -21,6 +21,10 @@ from logreel.model.source import Source
 FIRST_RECORD = 13
 #: One entry of an index record: u32 seconds, u32 nanoseconds, u32 place in the unpacked chunk.
 ENTRY = np.dtype([("sec", "<u4"), ("nsec", "<u4"), ("offset", "<u4")])
+#: How much slower than reading a chunk unpacking it is, about.
+_COST = {"lz4": 4, "bz2": 100}
+#: Looking at this many plain bytes takes a fraction of a second.
+CHEAP_BYTES = 1 << 30
 _PLAIN = {"", "rosbag/NoEncryptor"}
 
 OnRecord = Callable[[Record, Source], None]
@@ -35,6 +39,20 @@ class Bag:
     chunks: list[Chunk] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     indexed: bool = False
+    chunk_count: int = 0
+    compressions: set[str] = field(default_factory=set)
+    costly: int = 0
+
+    def count(self, chunk: Chunk) -> None:
+        """Take note of a chunk for the summary."""
+        self.chunk_count += 1
+        self.compressions.add(chunk.compression)
+        self.costly += chunk.size * _COST.get(chunk.compression, 1)
+
+    @property
+    def is_cheap(self) -> bool:
+        """True if looking at every message takes no time that people notice."""
+        return self.costly < CHEAP_BYTES
 
 
 def read(source: Source) -> Bag:
@@ -129,6 +147,7 @@ def _part(
     bag: Bag, chunk: Chunk, key: np.ndarray, time: np.ndarray, entry: np.ndarray, size: np.ndarray | None
 ) -> Found:
     """The messages of a chunk; one that is stored as it is counts as a stretch of the file."""
+    bag.count(chunk)
     if chunk.compression == "none":
         return Found(FILE, chunk.data, chunk.data + chunk.stored, key, time, entry, size)
     bag.chunks.append(chunk)
@@ -204,6 +223,7 @@ def _linear_chunk(source: Source, record: Record, end: int, bag: Bag, on_record:
         return chunk.data
     stored = min(chunk.stored or end, end - chunk.data)
     there = Chunk(chunk.pos, chunk.data, stored, chunk.compression, chunk.size)
+    bag.count(there)
     if chunk.compression == "none":
         stretch, where = Stretch(source, FILE, chunk.data, chunk.data + stored), None
     else:
