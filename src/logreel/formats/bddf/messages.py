@@ -1,0 +1,231 @@
+"""The messages that a BDDF file is made of.
+
+Read by a small reader of our own, not by a library: there are few of them, invalid text must not cost a whole
+message, and opening a file should import nothing. Numbers of fields: docs/formats/bddf.md.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from logreel.schemas.protobuf.wire import BadWire, entry, items, packed
+
+FILE, SERIES, SERIES_INDEX, FILE_INDEX = 1, 2, 3, 4
+CHECKSUM_NONE, CHECKSUM_SHA1 = 1, 2
+#: Numbers of the types of plain values; 0 is none of them.
+POD_TYPES = (
+    "",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "float32",
+    "float64",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Identifier:
+    """The name of a series: a type, and values by key."""
+
+    type: str = ""
+    spec: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def parse(cls, data: bytes) -> Identifier:
+        """Raises BadWire."""
+        kind, spec = "", {}
+        for item in items(data):
+            if item.number == 1:
+                kind = item.text
+            elif item.number == 2:
+                key, value = entry(item.bytes)
+                spec[key] = value.text
+        return cls(kind, spec)
+
+    @property
+    def hash(self) -> int:
+        """The first 8 bytes, big-endian, of the SHA-1 of type, keys and values; different names can share one."""
+        pairs = sorted((k.encode("utf-8", "replace"), v) for k, v in self.spec.items())
+        digest = hashlib.sha1(self.type.encode("utf-8", "replace"), usedforsecurity=False)
+        for key, value in pairs:
+            digest.update(key + value.encode("utf-8", "replace"))
+        return int.from_bytes(digest.digest()[:8], "big")
+
+
+@dataclass(frozen=True, slots=True)
+class MessageType:
+    """A series of messages: MIME type, name of the type, and whether others cannot be read without it."""
+
+    content_type: str = ""
+    name: str = ""
+    is_metadata: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PodType:
+    """A series of plain values: the type's name (empty: unknown) and the dimensions of one sample."""
+
+    type: str = ""
+    dimension: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StructType:
+    """A series that joins others, given by name and hash."""
+
+    members: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """The declaration of a series; *names* are those of the additional indexes of every block."""
+
+    index: int = 0
+    identifier: Identifier = field(default_factory=Identifier)
+    hash: int = 0
+    type: MessageType | PodType | StructType | None = None
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    names: tuple[str, ...] = ()
+    description: str = ""
+
+    @classmethod
+    def parse(cls, data: bytes) -> Series:
+        """Raises BadWire."""
+        index, hash_, description = 0, 0, ""
+        identifier = Identifier()
+        kind: MessageType | PodType | StructType | None = None
+        annotations: dict[str, str] = {}
+        names = []
+        for item in items(data):
+            match item.number:
+                case 1:
+                    index = item.integer
+                case 2:
+                    identifier = Identifier.parse(item.bytes)
+                case 3:
+                    hash_ = item.integer
+                case 4:
+                    kind = _message_type(item.bytes)
+                case 5:
+                    kind = _pod_type(item.bytes)
+                case 6:
+                    kind = StructType(
+                        {
+                            k: v.integer
+                            for k, v in (entry(m.bytes) for m in items(item.bytes) if m.number == 1)
+                        }
+                    )
+                case 7:
+                    key, value = entry(item.bytes)
+                    annotations[key] = value.text
+                case 8:
+                    names.append(item.text)
+                case 9:
+                    description = item.text
+        return cls(index, identifier, hash_, kind, annotations, tuple(names), description)
+
+
+def _message_type(data: bytes) -> MessageType:
+    content, name, metadata = "", "", False
+    for item in items(data):
+        if item.number == 1:
+            content = item.text
+        elif item.number == 2:
+            name = item.text
+        elif item.number == 3:
+            metadata = bool(item.integer)
+    return MessageType(content, name, metadata)
+
+
+def _pod_type(data: bytes) -> PodType:
+    kind, dimension = 0, []
+    for item in items(data):
+        if item.number == 1:
+            kind = item.integer
+        elif item.number == 2:
+            dimension += [n & 0xFFFFFFFF for n in packed(item)]
+    return PodType(POD_TYPES[kind] if kind < len(POD_TYPES) else "", tuple(dimension))
+
+
+@dataclass(frozen=True, slots=True)
+class FileDescriptor:
+    """The first block: version, notes on the whole file, and how its checksum is made."""
+
+    version: tuple[int, int, int] = (0, 0, 0)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    checksum: int = 0
+    checksum_size: int = 0
+
+    @classmethod
+    def parse(cls, data: bytes) -> FileDescriptor:
+        """Raises BadWire."""
+        version = [0, 0, 0]
+        annotations: dict[str, str] = {}
+        checksum = size = 0
+        for item in items(data):
+            if item.number == 1:
+                for part in items(item.bytes):
+                    if part.number <= 3:
+                        version[part.number - 1] = part.integer
+            elif item.number == 2:
+                key, value = entry(item.bytes)
+                annotations[key] = value.text
+            elif item.number == 3:
+                checksum = item.integer
+            elif item.number == 4:
+                size = item.integer
+        return cls((version[0], version[1], version[2]), annotations, checksum, size)
+
+
+@dataclass(frozen=True, slots=True)
+class FileIndex:
+    """What the last descriptor says of each series: its name, where its index lies, its hash."""
+
+    identifiers: tuple[Identifier, ...] = ()
+    offsets: tuple[int, ...] = ()
+    hashes: tuple[int, ...] = ()
+
+    @classmethod
+    def parse(cls, data: bytes) -> FileIndex:
+        """Raises BadWire."""
+        identifiers, offsets, hashes = [], [], []
+        for item in items(data):
+            if item.number == 1:
+                identifiers.append(Identifier.parse(item.bytes))
+            elif item.number == 2:
+                offsets += packed(item)
+            elif item.number == 3:
+                hashes += packed(item)
+        return cls(tuple(identifiers), tuple(offsets), tuple(hashes))
+
+
+def open_descriptor(data: bytes) -> tuple[int, bytes]:
+    """Which of the four messages a descriptor block holds, and its bytes; of several the last, 0 for none.
+
+    Raises BadWire.
+    """
+    kind, content = 0, b""
+    for item in items(data):
+        if item.number in (FILE, SERIES, SERIES_INDEX, FILE_INDEX):
+            kind, content = item.number, item.bytes
+    return kind, content
+
+
+__all__ = [
+    "BadWire",
+    "FileDescriptor",
+    "FileIndex",
+    "Identifier",
+    "MessageType",
+    "PodType",
+    "Series",
+    "StructType",
+    "open_descriptor",
+]

@@ -1,0 +1,150 @@
+# Numbers of variable length, and blocks whose descriptors are made of them. Every length is checked by subtraction,
+# in 64 bits, before use.
+
+from libc.string cimport memcpy
+
+ctypedef const unsigned char* u8p
+
+cdef struct Block:
+    int kind
+    long long next  # where the next block begins
+    long long descriptor
+    long long payload
+    long long size  # of the payload
+    unsigned long long key
+    long long time  # ns, held at the limits of int64
+
+
+# The number at p. Gives where it ends, NULL if it is cut or has more than 64 bits.
+cdef inline u8p varint(u8p p, u8p e, unsigned long long* out) noexcept nogil:
+    cdef unsigned long long v = 0
+    cdef unsigned int shift = 0
+    cdef unsigned char c
+    while p < e:
+        c = p[0]
+        if shift == 63 and c > 1:
+            return NULL
+        v |= <unsigned long long>(c & 127) << shift
+        p += 1
+        if c < 128:
+            out[0] = v
+            return p
+        shift += 7
+    return NULL
+
+
+# The length at p, which must fit before e. Gives where its bytes begin, or NULL.
+cdef inline u8p span(u8p p, u8p e, unsigned long long* out) noexcept nogil:
+    p = varint(p, e, out)
+    if p == NULL or out[0] > <unsigned long long>(e - p):
+        return NULL
+    return p
+
+
+# Where the value after a tag ends, NULL if it is cut or of no known kind.
+cdef inline u8p skip(u8p p, u8p e, unsigned long long tag) noexcept nogil:
+    cdef unsigned long long v = 0
+    if tag >> 3 == 0 or tag >> 32 != 0:
+        return NULL
+    if tag & 7 == 0:
+        return varint(p, e, &v)
+    if tag & 7 == 1:
+        return p + 8 if e - p >= 8 else NULL
+    if tag & 7 == 5:
+        return p + 4 if e - p >= 4 else NULL
+    if tag & 7 == 2:
+        p = span(p, e, &v)
+        return p + v if p != NULL else NULL
+    return NULL
+
+
+cdef inline long long nanoseconds(long long seconds, long long nanos) noexcept nogil:
+    if seconds > 9223372036LL or (seconds == 9223372036LL and nanos > 854775807):
+        return 0x7FFFFFFFFFFFFFFFLL
+    if seconds < -9223372037LL or (seconds == -9223372037LL and nanos < 145224192):
+        return -0x7FFFFFFFFFFFFFFFLL - 1
+    if seconds == -9223372037LL:
+        return (seconds + 1) * 1000000000 + (nanos - 1000000000)
+    return seconds * 1000000000 + nanos
+
+
+# A time of 1 seconds and 2 nanoseconds. False where it is malformed or has no such nanoseconds.
+cdef inline bint stamp(u8p p, u8p e, long long* seconds, long long* nanos) noexcept nogil:
+    cdef unsigned long long tag = 0
+    cdef unsigned long long v = 0
+    while p < e:
+        p = varint(p, e, &tag)
+        if p == NULL:
+            return False
+        if tag == 8:
+            p = varint(p, e, &v)
+            seconds[0] = <long long>v
+        elif tag == 16:
+            p = varint(p, e, &v)
+            if v >= 1000000000:
+                return False
+            nanos[0] = <long long>v
+        else:
+            p = skip(p, e, tag)
+        if p == NULL:
+            return False
+    return True
+
+
+# Key and time of a data block. False where the bytes are no descriptor.
+cdef inline bint descriptor(u8p p, u8p e, Block* r) noexcept nogil:
+    cdef unsigned long long tag = 0
+    cdef unsigned long long v = 0
+    cdef long long seconds = 0
+    cdef long long nanos = 0
+    r.key = 0
+    while p < e:
+        p = varint(p, e, &tag)
+        if p == NULL:
+            return False
+        if tag == 8:
+            p = varint(p, e, &r.key)
+        elif tag == 18:
+            p = span(p, e, &v)
+            if p == NULL or not stamp(p, p + v, &seconds, &nanos):
+                return False
+            p += v
+        else:
+            p = skip(p, e, tag)
+        if p == NULL:
+            return False
+    r.time = nanoseconds(seconds, nanos)
+    return True
+
+
+# The block at pos: 0 sound as far as can be told, 2 no block, 3 its bytes end after end.
+cdef inline int block(u8p b, long long pos, long long end, Block* r) noexcept nogil:
+    cdef unsigned long long word = 0
+    cdef unsigned int d = 0
+    cdef long long size
+    if end - pos < 8:
+        return 3
+    memcpy(&word, b + pos, 8)
+    r.kind = <int>(word >> 56)
+    size = <long long>(word & 0xFFFFFFFFFFFFFFULL)
+    if r.kind != 0:
+        if size > end - pos - 8:
+            return 3
+        r.next = pos + 8 + size
+        return 0
+    if end - pos < 12:
+        return 3
+    memcpy(&d, b + pos + 8, 4)
+    if d < 2 or d > size:
+        return 2
+    if d > end - pos - 12:
+        return 3
+    r.descriptor = pos + 12
+    if not descriptor(b + pos + 12, b + pos + 12 + d, r):
+        return 2
+    if size > end - pos - 12:
+        return 3
+    r.payload = pos + 12 + d
+    r.size = size - d
+    r.next = pos + 12 + size
+    return 0

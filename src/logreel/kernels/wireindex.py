@@ -1,0 +1,188 @@
+"""Read indexes of blocks that carry a descriptor of varints, and look at the blocks that they name.
+
+What a block is tells ``wire``. Every length is checked by subtraction, in 64 bits, before use.
+"""
+
+import cython
+
+if not cython.compiled:
+    raise ImportError("logreel.kernels is not compiled: run `pip install -e .` (needs gcc)")
+
+from cython.cimports.logreel.kernels.prefetch import prefetch
+from cython.cimports.logreel.kernels.varints import Block, block, nanoseconds, skip, span, stamp, u8p, varint
+
+i64p = cython.typedef(cython.pointer[cython.longlong])
+
+
+def entries(
+    buf: cython.const[cython.uchar][::1],
+    pos: cython.longlong,
+    end: cython.longlong,
+    time: cython.longlong[::1],
+    place: cython.longlong[::1],
+):
+    """Read an index: 1 key, 2 place of the descriptor, 3 { 1 time, 2 place } for each block, 4 bytes in all.
+
+    time   int64[c]  ns
+    place  int64[c]
+
+    Returns the entries there are, of which those that fit are filled in, or -1 where the bytes are malformed; then
+    key, place of the descriptor and bytes in all.
+    """
+    p: u8p = cython.address(buf[0])
+    e: u8p = p + end
+    e2: u8p
+    n: cython.longlong = 0
+    cap: cython.longlong = time.shape[0]
+    pt: i64p = cython.address(time[0]) if cap else cython.NULL
+    pp: i64p = cython.address(place[0]) if cap else cython.NULL
+    tag: cython.ulonglong = 0
+    v: cython.ulonglong = 0
+    numbers: cython.ulonglong[5]
+    where: cython.ulonglong
+    seconds: cython.longlong
+    nanos: cython.longlong
+    p += pos
+    with cython.nogil:
+        numbers[1] = 0
+        numbers[2] = 0
+        numbers[4] = 0
+        while p < e:
+            p = varint(p, e, cython.address(tag))
+            if p == cython.NULL:
+                break
+            if tag == 8 or tag == 16 or tag == 32:
+                p = varint(p, e, cython.address(v))
+                numbers[tag >> 3] = v
+            elif tag == 26:
+                p = span(p, e, cython.address(v))
+                if p == cython.NULL:
+                    break
+                e2 = p + v
+                where = 0
+                seconds = 0
+                nanos = 0
+                while p < e2:
+                    p = varint(p, e2, cython.address(tag))
+                    if p == cython.NULL:
+                        break
+                    if tag == 16:
+                        p = varint(p, e2, cython.address(where))
+                    elif tag == 10:
+                        p = span(p, e2, cython.address(v))
+                        if p != cython.NULL:
+                            if stamp(p, p + v, cython.address(seconds), cython.address(nanos)):
+                                p += v
+                            else:
+                                p = cython.NULL
+                    else:
+                        p = skip(p, e2, tag)
+                    if p == cython.NULL:
+                        break
+                if n < cap:
+                    pt[n] = nanoseconds(seconds, nanos)
+                    pp[n] = cython.cast(cython.longlong, where)
+                n += 1
+            else:
+                p = skip(p, e, tag)
+            if p == cython.NULL:
+                break
+    if p == cython.NULL:
+        return -1, 0, 0, 0
+    return n, numbers[1], numbers[2], numbers[4]
+
+
+def locate(
+    buf: cython.const[cython.uchar][::1],
+    end: cython.longlong,
+    key: cython.ulonglong,
+    place: cython.const[cython.longlong][::1],
+    time: cython.const[cython.longlong][::1],
+    payload: cython.longlong[::1],
+    size: cython.longlong[::1],
+    head: cython.uint[::1],
+):
+    """Find payload start, payload size and descriptor size of the data blocks at *place*.
+
+    Returns how many there are in a row, from the first, that are whole, have this key and these times.
+    """
+    b: u8p = cython.address(buf[0])
+    n: cython.Py_ssize_t = place.shape[0]
+    i: cython.Py_ssize_t
+    good: cython.Py_ssize_t = 0
+    r: Block
+    with cython.nogil:
+        for i in range(n):
+            if i + 8 < n and place[i + 8] >= 0 and place[i + 8] < end:
+                prefetch(b + place[i + 8])
+            if place[i] < 0 or place[i] >= end or block(b, place[i], end, cython.address(r)) != 0:
+                break
+            if r.kind != 0 or r.key != key or r.time != time[i]:
+                break
+            payload[i] = r.payload
+            size[i] = r.size
+            head[i] = cython.cast(cython.uint, r.payload - r.descriptor)
+            good += 1
+    return good
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _numbers(p: u8p, e: u8p, out: i64p, cap: cython.longlong) -> cython.longlong:
+    """How many further numbers a descriptor holds; the first *cap* of them are filled in."""
+    n: cython.longlong = 0
+    tag: cython.ulonglong = 0
+    v: cython.ulonglong = 0
+    stop: u8p
+    while p < e:
+        p = varint(p, e, cython.address(tag))
+        if p == cython.NULL:
+            return -1
+        if tag == 24 or tag == 26:
+            stop = e
+            if tag == 26:
+                p = span(p, e, cython.address(v))
+                if p == cython.NULL:
+                    return -1
+                stop = p + v
+            while p < stop:
+                p = varint(p, stop, cython.address(v))
+                if p == cython.NULL:
+                    return -1
+                if n < cap:
+                    out[n] = cython.cast(cython.longlong, v)
+                n += 1
+                if tag == 24:
+                    break
+        else:
+            p = skip(p, e, tag)
+            if p == cython.NULL:
+                return -1
+    return n
+
+
+def numbers(
+    buf: cython.const[cython.uchar][::1],
+    payload: cython.const[cython.longlong][::1],
+    head: cython.const[cython.uint][::1],
+    out: cython.longlong[:, ::1],
+):
+    """Gather the further numbers of data blocks, whose descriptors of *head* bytes end at *payload*.
+
+    out  int64[n, k]  filled; zero where a block has fewer
+
+    Returns how many blocks have not exactly k of them.
+    """
+    b: u8p = cython.address(buf[0])
+    n: cython.Py_ssize_t = payload.shape[0]
+    k: cython.Py_ssize_t = out.shape[1]
+    i: cython.Py_ssize_t
+    odd: cython.Py_ssize_t = 0
+    with cython.nogil:
+        for i in range(n):
+            if i + 8 < n:
+                prefetch(b + payload[i + 8] - head[i + 8])
+            if _numbers(b + payload[i] - head[i], b + payload[i], cython.address(out[i, 0]), k) != k:
+                odd += 1
+    return odd

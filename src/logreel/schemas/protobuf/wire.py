@@ -1,0 +1,136 @@
+"""The wire of protocol buffers in plain Python: fields by number, for the few messages that a format itself is made of.
+
+Large or many messages are for a kernel or the library; this reader never fails in a way of its own, keeps the order
+of maps, and costs no import.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
+Value = int | bytes
+
+
+class BadWire(ValueError):
+    """The bytes are no fields."""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One field: an int for the wire types VARINT, FIXED64 and FIXED32 (unsigned), bytes for BYTES."""
+
+    number: int
+    wire: int
+    value: Value
+
+    @property
+    def signed(self) -> int:
+        """The number as int64."""
+        value = self.integer
+        return value - (1 << 64) if value >> 63 else value
+
+    @property
+    def integer(self) -> int:
+        """The number; 0 where there are bytes, as a reader that expects a number takes it."""
+        return self.value if isinstance(self.value, int) else 0
+
+    @property
+    def bytes(self) -> bytes:
+        """The bytes; empty where there is a number."""
+        return self.value if isinstance(self.value, bytes) else b""
+
+    @property
+    def text(self) -> str:
+        """The bytes as text, with replacement characters where they are not UTF-8."""
+        return self.bytes.decode("utf-8", "replace")
+
+
+def varint(data: bytes, at: int) -> tuple[int, int]:
+    """The number at *at* and where it ends. Raises BadWire where it is cut or has more than 64 bits."""
+    value = shift = 0
+    while at < len(data):
+        byte = data[at]
+        at += 1
+        value |= (byte & 127) << shift
+        if byte < 128:
+            if value >> 64:
+                break
+            return value, at
+        shift += 7
+        if shift > 63:
+            break
+    raise BadWire("a number that is cut or has more than 64 bits")
+
+
+def items(data: bytes) -> Iterator[Item]:
+    """The fields of a message in order. Raises BadWire at the first that is malformed."""
+    at = 0
+    while at < len(data):
+        tag, at = varint(data, at)
+        number, wire = tag >> 3, tag & 7
+        if not 0 < number < 1 << 29:
+            raise BadWire(f"a field with number {number}")
+        if wire == VARINT:
+            value, at = varint(data, at)
+            yield Item(number, wire, value)
+            continue
+        if wire == BYTES:
+            size, at = varint(data, at)
+        elif wire in (FIXED64, FIXED32):
+            size = 8 if wire == FIXED64 else 4
+        else:
+            raise BadWire(f"a field of wire type {wire}")
+        if size > len(data) - at:
+            raise BadWire(f"a field of {size} bytes where {len(data) - at} are left")
+        raw = data[at : at + size]
+        at += size
+        yield Item(number, wire, raw if wire == BYTES else int.from_bytes(raw, "little"))
+
+
+def packed(item: Item) -> Iterator[int]:
+    """The numbers of a repeated field of varints, packed into one run of bytes or not."""
+    if not isinstance(item.value, bytes):
+        yield item.value
+        return
+    at = 0
+    while at < len(item.value):
+        value, at = varint(item.value, at)
+        yield value
+
+
+def entry(data: bytes) -> tuple[str, Item]:
+    """Key and value of one entry of a map with text keys."""
+    key, value = "", Item(2, BYTES, b"")
+    for item in items(data):
+        if item.number == 1:
+            key = item.text
+        elif item.number == 2:
+            value = item
+    return key, value
+
+
+# ---------------------------------------------------------------------------------------------------- writing
+
+
+def put_varint(value: int) -> bytes:
+    """The bytes of a number; negative ones as int64."""
+    value &= (1 << 64) - 1
+    out = bytearray()
+    while value > 127:
+        out.append(value & 127 | 128)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def put(number: int, value: int | float | str | bytes) -> bytes:
+    """One field: an int as varint, a float as 64 bits, text and bytes with their length."""
+    if isinstance(value, float):
+        return put_varint(number << 3 | FIXED64) + struct.pack("<d", value)
+    if isinstance(value, int):
+        return put_varint(number << 3 | VARINT) + put_varint(value)
+    raw = value.encode() if isinstance(value, str) else value
+    return put_varint(number << 3 | BYTES) + put_varint(len(raw)) + raw
