@@ -31,9 +31,11 @@ if TYPE_CHECKING:
     help="How to show them.",
 )
 @common.utc
+@common.msgdef
 @common.as_json
 def cat(
     file: str,
+    msgdef: tuple[str, ...],
     topics: tuple[str, ...],
     start: str | None,
     end: str | None,
@@ -49,7 +51,7 @@ def cat(
     from logreel.model.log import open_log
     from logreel.ops.times import interval, shift_of
 
-    with open_log(file) as log:
+    with open_log(file, definitions=msgdef) as log:
         span = interval(log, start, end)
         shift = shift_of(log, utc)
         channels = log.match(topics or None)

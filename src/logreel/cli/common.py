@@ -18,5 +18,11 @@ topics = click.option(
 start = click.option("-S", "--start", metavar="TIME", help=f"First moment: {TIMES}")
 end = click.option("-E", "--end", metavar="TIME", help="End, itself not included; written like --start.")
 utc = click.option("--utc", is_flag=True, help="Wall-clock times, where the log tells them.")
+msgdef = click.option(
+    "--msgdef",
+    multiple=True,
+    metavar="PATH",
+    help="File or folder with message definitions, for logs that carry none.",
+)
 force = click.option("--force", is_flag=True, help="Replace what is there.")
 as_json = click.option("--json", "as_json", is_flag=True, help="One JSON object; times in ns.")

@@ -15,9 +15,11 @@ from logreel.cli import common, draw
 @common.end
 @common.utc
 @common.force
+@common.msgdef
 @common.as_json
 def convert(
     file: str,
+    msgdef: tuple[str, ...],
     out: str,
     topics: tuple[str, ...],
     start: str | None,
@@ -36,7 +38,7 @@ def convert(
     from logreel.model.log import open_log
     from logreel.outputs.convert import convert as write
 
-    with open_log(file) as log:
+    with open_log(file, definitions=msgdef) as log:
         with draw.progress(out) as progress:
             done = write(
                 log, out, topics=topics or None, start=start, end=end, utc=utc, force=force, progress=progress

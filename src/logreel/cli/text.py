@@ -15,15 +15,24 @@ from logreel.cli import common, draw
 @common.start
 @common.end
 @common.utc
+@common.msgdef
 @common.as_json
-def text(file: str, level: str | None, start: str | None, end: str | None, utc: bool, as_json: bool) -> int:
+def text(
+    file: str,
+    msgdef: tuple[str, ...],
+    level: str | None,
+    start: str | None,
+    end: str | None,
+    utc: bool,
+    as_json: bool,
+) -> int:
     """Show what the robot said for people to read."""
     from logreel.model.log import open_log
     from logreel.ops.text import as_dict, level_name, level_number
     from logreel.ops.text import text as look
     from logreel.ops.times import interval, shift_of, time_text
 
-    with open_log(file) as log:
+    with open_log(file, definitions=msgdef) as log:
         lines = look(log, None if level is None else level_number(level), *interval(log, start, end))
         shift = shift_of(log, utc)
         if as_json:

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from logreel.kernels import columns
-from logreel.model.chunks import FILE, MADE, Buffer, Chunks
+from logreel.model.chunks import MADE, Buffer, Chunks
 
 I64 = NDArray[np.int64]
 U32 = NDArray[np.uint32]
@@ -117,6 +117,14 @@ class Selection:
     chunk: NDArray[np.int32]
     offset: I64
     size: I64
+
+    KINDS: ClassVar = (
+        ("time", np.int64),
+        ("channel", np.int32),
+        ("chunk", np.int32),
+        ("offset", np.int64),
+        ("size", np.int64),
+    )
 
     def __len__(self) -> int:
         return len(self.time)
@@ -300,24 +308,30 @@ class MessageIndex:
         reverse: bool = False,
     ) -> Selection:
         """Messages of *channels* (None: all) with start <= time < end, by ``time`` (ties in file order) or ``file``."""
+        parts = list(self.pieces(channels, start, end, order, reverse))
+        columns: list[Any] = [
+            np.concatenate([getattr(p, name) for p in parts]) if parts else np.zeros(0, kind)
+            for name, kind in Selection.KINDS
+        ]
+        return Selection(*columns)
+
+    def pieces(
+        self,
+        channels: Iterable[int] | None = None,
+        start: int | None = None,
+        end: int | None = None,
+        order: str = "time",
+        reverse: bool = False,
+    ) -> Iterator[Selection]:
+        """The same in pieces of some ten thousand messages, so that none is a list of all of them."""
+        from logreel.model.order import by_file, by_time
+
         if order not in ("time", "file"):
             raise ValueError(f"order is 'time' or 'file', not {order!r}")
-        parts = []
-        for c in range(len(self.tracks)) if channels is None else sorted(set(channels)):
-            rows = self.rows_between(c, start, end)
-            picked = (self.times(c)[rows], self.chunk_of(c)[rows], self.offsets(c)[rows], self.sizes(c)[rows])
-            parts.append((picked[0], np.full(len(picked[0]), c, np.int32), *picked[1:]))
-        time, channel, chunk, offset, size = (
-            np.concatenate([p[k] for p in parts]) if parts else np.zeros(0, np.int64) for k in range(5)
-        )
-        # The file itself counts as later than made records: definitions come before what they define.
-        by_file = np.lexsort((offset, np.where(chunk == FILE, TIME_MAX, chunk)))
-        at = by_file if order == "file" else by_file[np.argsort(time[by_file], kind="stable")]
-        if reverse:
-            at = at[::-1]
-        return Selection(
-            time[at], channel[at].astype(np.int32), chunk[at].astype(np.int32), offset[at], size[at]
-        )
+        numbers = range(len(self.tracks)) if channels is None else channels
+        if order == "time":
+            return by_time(self, numbers, start, end, reverse)
+        return by_file(self, numbers, start, end, reverse)
 
     @cached_property
     def _all(self) -> Selection:

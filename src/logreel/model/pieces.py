@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from logreel.model.chunks import FILE, MADE, Buffer
 from logreel.model.index import I64, Aligned, MessageIndex, Word, words
@@ -56,6 +57,34 @@ def pieces(index: MessageIndex, channel: int, rows: Rows) -> Iterator[Piece]:
         yield _piece(index, channel, batch)
 
 
+def places(index: MessageIndex, channel: int, rows: Rows) -> tuple[NDArray[np.int32], I64, I64]:
+    """Chunk, payload start in it and payload size of the messages at *rows* of a channel (ascending)."""
+    made = index.made(channel)
+    if made is not None:
+        offset = made.offset[rows]
+        return np.full(len(offset), MADE, np.int32), offset, made.size[rows]
+    found = [(row, entries) for row, entries in _by_block(index, channel, rows)]
+    if not found:
+        return np.zeros(0, np.int32), np.zeros(0, np.int64), np.zeros(0, np.int64)
+    numbers = np.array([row for row, _ in found], np.int64)
+    index.resolve(numbers)
+    entry = np.concatenate([e for _, e in found])
+    lengths = [len(e) for _, e in found]
+    chunk = np.repeat(index.blocks.chunk[numbers], lengths)
+    offset = index.blocks.entry[entry] + np.repeat(index.blocks.base[numbers], lengths)
+    rule = index.tracks[channel].size
+    if isinstance(rule, Word):
+        # Only formats without chunks keep the size beside the message.
+        return chunk, offset, words(index.chunks[FILE], offset, rule)
+    return chunk, offset, _sizes(rule, entry)
+
+
+def _sizes(rule: Aligned | int, entry: I64) -> I64:
+    if isinstance(rule, Aligned):
+        return rule.values[entry].astype(np.int64)
+    return np.full(len(entry), rule, np.int64)
+
+
 def _by_block(index: MessageIndex, channel: int, rows: Rows) -> Iterator[tuple[int, I64]]:
     """Block by block: its number, and the numbers of the entries wanted."""
     start = index.blocks.start
@@ -87,12 +116,7 @@ def _piece(index: MessageIndex, channel: int, batch: list[tuple[int, I64]]) -> P
     lengths = [len(e) for _, e in batch]
     offset = blocks.entry[entry] + np.repeat(bases, lengths)
     rule = index.tracks[channel].size
-    if isinstance(rule, Word):
-        size = words(data, offset, rule)
-    elif isinstance(rule, Aligned):
-        size = rule.values[entry].astype(np.int64)
-    else:
-        size = np.full(len(offset), rule, np.int64)
+    size = words(data, offset, rule) if isinstance(rule, Word) else _sizes(rule, entry)
     return Piece(data, offset, size)
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import tempfile
+import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -124,15 +124,15 @@ def _pieces(source: Source, fmt: Format, saved: Saved) -> Iterator[Any]:
 
 
 def _write(place: Path, source: Source, fmt: Format, saved: Saved) -> None:
-    handle, name = tempfile.mkstemp(prefix=".logreel-", dir=place.parent)
+    name = place.with_name(f".{place.name}.{os.getpid()}-{threading.get_ident()}")
     try:
-        with os.fdopen(handle, "wb") as out:
+        with open(name, "xb") as out:
             for piece in _pieces(source, fmt, saved):
                 out.write(memoryview(piece))
-        os.replace(name, place)
+        name.replace(place)
     except BaseException:
         with contextlib.suppress(OSError):
-            os.unlink(name)
+            name.unlink()
         raise
 
 

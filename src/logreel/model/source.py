@@ -32,11 +32,13 @@ class Source:
     name   the path as given, or ``<bytes>``, ``<stdin>`` …
     path   absolute Path of a regular file, or None where there is none to put a sidecar beside
     data   uint8[size], read only; mapped where the source is a file
+    definitions  files or folders with message definitions that the user gave, for logs that carry none
     """
 
     def __init__(self, buffer: Any, name: str, path: Path | None = None, keep: Any = None) -> None:
         self.name, self.path = name, path
         self._keep = keep
+        self.definitions: tuple[Path, ...] = ()
         data = np.frombuffer(buffer, np.uint8) if len(buffer) else np.zeros(0, np.uint8)
         data.flags.writeable = False
         self.data: NDArray[np.uint8] = data

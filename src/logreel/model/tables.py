@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.errors import UsageError
+from logreel.errors import Problem, UsageError
 from logreel.model.gather import Gathered, Want, gather, gather_rows
 from logreel.model.index import I64, Word
 from logreel.model.pieces import pieces
@@ -16,6 +16,7 @@ from logreel.model.pieces import pieces
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from logreel.model.arrow import Decoded
     from logreel.model.channel import Channel
 
 Rows = slice | I64
@@ -33,7 +34,7 @@ def _length(rows: Rows, n: int) -> int:
 
 def field_values(ch: Channel, path: str) -> NDArray[Any]:
     """One field of all messages of *ch*, see ``Channel.__getitem__``."""
-    if ch.layout.size is not None:
+    if ch.is_uniform:
         from logreel.model.columns import numpy_column
 
         leaf = ch.layout.find(path)
@@ -58,7 +59,7 @@ def _table(
     ch: Channel, fields: list[str] | None, rows: Rows, explode: bool = True, utc: bool = False
 ) -> pa.Table:
     index, layout = ch.log.index, ch.layout
-    if layout.size is None:
+    if not ch.is_uniform:
         return _variable(ch, fields, rows, explode, utc)
     leaves = (layout if fields is None else layout.project(fields)).leaves
     word, n = _word(ch), len(ch)
@@ -86,6 +87,7 @@ def _variable(ch: Channel, fields: list[str] | None, rows: Rows, explode: bool, 
     times, done, parts = ch.log.index.times(ch.number)[rows], 0, []
     for piece in pieces(ch.log.index, ch.number, rows):
         got = decode_variable(ch.layout, piece.data, piece.offset, piece.offset + piece.size, fields, explode)
+        _report(ch, got, _row_numbers(rows, len(ch), done))
         here = got.times(times[done : done + len(piece.offset)])
         parts.append(_with_time(ch, here, got.arrays, fields, explode, utc))
         done += len(piece.offset)
@@ -94,6 +96,26 @@ def _variable(ch: Channel, fields: list[str] | None, rows: Rows, explode: bool, 
         got = decode_variable(ch.layout, np.zeros(0, np.uint8), none, none, fields, explode)
         parts.append(_with_time(ch, none, got.arrays, fields, explode, utc))
     return pa.concat_tables(parts)
+
+
+def _row_numbers(rows: Rows, n: int, done: int) -> Callable[[int], int]:
+    """From a place in a piece, of which *done* messages came before, to the number of the message in its channel."""
+    first = rows.indices(n)[0] if isinstance(rows, slice) else 0
+    return lambda i: first + done + i if isinstance(rows, slice) else int(rows[done + i])
+
+
+def _report(ch: Channel, got: Decoded, number: Callable[[int], int]) -> None:
+    """Record messages that do not fit the channel's definition."""
+    if got.bad:
+        row, why = got.bad[0]
+        text = (
+            f"{ch.topic}: {len(got.bad)} messages cannot be decoded; the first is number {number(row)}: {why}"
+        )
+        ch.log.note(Problem("payload", 0, 0, True, text))
+    if len(got.leftover):
+        first, count = number(int(got.leftover[0])), len(got.leftover)
+        text = f"{ch.topic}: {count} messages are longer than their definition; the first is number {first}"
+        ch.log.note(Problem("leftover", 0, 0, False, text))
 
 
 def _with_time(
@@ -121,7 +143,7 @@ def _with_time(
 
 def tables(channels: Sequence[Channel]) -> dict[str, pa.Table]:
     """Whole channels as tables by topic; those of fixed size are filled in one pass over the log."""
-    together = [ch for ch in channels if ch.layout.size is not None and _word(ch) is not None]
+    together = [ch for ch in channels if ch.is_uniform and _word(ch) is not None]
     wants = [Want(ch.number, ch.layout.leaves, _word(ch)) for ch in together]
     got = (
         dict(zip((ch.topic for ch in together), gather(channels[0].log.index, wants), strict=True))

@@ -6,12 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from logreel.errors import DefinitionError
-from logreel.model.layout import Field, Layout, Rest, Struct
+from logreel.formats.rosbag.definitions import Definitions
+from logreel.model.layout import Layout
 from logreel.model.scan import ChannelInfo
 from logreel.model.schema import Schema
-
-RAW = Layout(Struct((Field("data", Rest()),)), "raw")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +48,8 @@ class Channel:
 class Channels:
     """All channels of a bag, in the order in which their connections were met."""
 
-    def __init__(self, resolve: Callable[[str, str, str], Layout]) -> None:
-        self._resolve = resolve
+    def __init__(self, definitions: Definitions) -> None:
+        self._definitions = definitions
         self._channels: list[Channel] = []
         self._by_identity: dict[tuple[str, str, str], int] = {}
         self.number: dict[int, int] = {}
@@ -86,16 +84,4 @@ class Channels:
         return infos
 
     def _layout(self, channel: Channel) -> Callable[[], Layout]:
-        return lambda: self._resolve(channel.type, channel.md5, channel.definition)
-
-
-def raw_where_unknown(resolve: Callable[[str, str, str], Layout]) -> Callable[[str, str, str], Layout]:
-    """*resolve*, but raw bytes where there is no definition that can be used."""
-
-    def layout(kind: str, md5: str, definition: str) -> Layout:
-        try:
-            return resolve(kind, md5, definition)
-        except DefinitionError:
-            return RAW
-
-    return layout
+        return lambda: self._definitions.layout(channel.topic, channel.type, channel.md5, channel.definition)

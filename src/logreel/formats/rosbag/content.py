@@ -8,8 +8,8 @@ from logreel.errors import Problem, UnsupportedError
 from logreel.formats.rosbag import old, v1, v2
 from logreel.formats.rosbag.chunks import ChunkCache
 from logreel.formats.rosbag.collect import Collected, Found
-from logreel.formats.rosbag.connections import Channels, Connection, raw_where_unknown
-from logreel.formats.rosbag.definitions import resolve
+from logreel.formats.rosbag.connections import Channels, Connection
+from logreel.formats.rosbag.definitions import Definitions
 from logreel.formats.rosbag.version import version_of
 from logreel.model.chunks import Chunks
 from logreel.model.scan import Scan
@@ -44,7 +44,7 @@ def _scan(
     problems: list[Problem],
     chunks: Chunks,
 ) -> Scan:
-    channels = Channels(raw_where_unknown(resolve))
+    channels = Channels(Definitions(source, problems))
     for connection in connections:
         channels.add(connection)
     collected = Collected(parts, channels.number, len(channels), problems)

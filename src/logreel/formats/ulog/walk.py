@@ -54,6 +54,7 @@ class Topic:
 class Walk:
     """What the walk found.
 
+    begin        file position of the first record after the flags
     parsed       file positions of the records that carry definitions or keys
     notes        int64 file positions of all other non-data records
     segments     file position where each segment starts
@@ -63,6 +64,7 @@ class Walk:
     """
 
     version: int
+    begin: int
     topics: list[Topic]
     blocks: Blocks
     parsed: list[int]
@@ -112,13 +114,15 @@ class Walker:
 
     def run(self) -> Walk:
         """Read the whole file. Raises UnsupportedError for incompatible flags that we do not know."""
-        pos, appended = self._flags()
+        begin, appended = self._flags()
+        pos = begin
         for end in [*appended, self.source.size]:
             self._part(pos, end)
             pos = end
         blocks, notes = self._blocks.finish(len(self.topics))
         return Walk(
             version=int(self._view[7]),
+            begin=begin,
             topics=self.topics,
             blocks=blocks,
             parsed=self.parsed,
@@ -261,7 +265,7 @@ class Walker:
         least, greatest = 0, 65533
         if not topic.raw:
             extent = topic.definitions.extent(topic.name)
-            least, greatest = extent.size - extent.tail, extent.size
+            least, greatest = extent.least, extent.size
         self._framing.declare(number, channel, 2 + least, 2 + greatest)
 
     # ---------------------------------------------------------------------------------------------- damage
