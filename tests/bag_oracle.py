@@ -298,6 +298,8 @@ def records(
             at = found.data + 12 * int.from_bytes(found.fields[b"count"], "little")
         if found.op == 5 and found.fields[b"compression"] == b"none":
             at = found.data
+        elif found.op == 5 and not found.size:
+            return
 
 
 MESSAGE_1_2 = b"topic", b"md5", b"type", b"sec", b"nsec"
@@ -368,7 +370,8 @@ def _read_2_0(data: bytes) -> Bag:
         take(r, data, None)
         compression = r.fields.get(b"compression", b"")
         if r.op == 5 and compression != b"none":
-            content, whole = unpack(compression, data[r.data : r.data + r.size])
+            # An unfinished chunk does not know its size: the rest of the file is what it is.
+            content, whole = unpack(compression, data[r.data : r.data + r.size] if r.size else data[r.data :])
             inner_lost: list[tuple[int, int]] = []
             for inner in records(content, 0, len(content), MESSAGE_2_0, inner_lost):
                 take(inner, content, r.pos)
