@@ -61,8 +61,9 @@ class TopicError(LogError, KeyError):
         from difflib import get_close_matches
 
         names = list(known)
-        near = get_close_matches(name, names, n=3, cutoff=0.5) or names[:3]
-        hint = f"; nearest: {', '.join(near)}" if near else f"; there are no {kind}s"
+        near = get_close_matches(name, names, n=3, cutoff=0.5)
+        some = ", ".join(near or names[:3]) + ("" if near or len(names) <= 3 else " …")
+        hint = f"; {'nearest' if near else 'there are'}: {some}" if names else f"; there are no {kind}s"
         super().__init__(f"no {kind} {name!r}{hint}", path=path)
         self.name, self.nearest = name, near
 

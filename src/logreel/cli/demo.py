@@ -58,7 +58,7 @@ def _sample(folder: Path) -> tuple[str, str]:
     from logreel.model.registry import formats
     from logreel.outputs.files import new_file
 
-    fmt = next((f for f in formats().values() if f.sample is not None), None)
+    fmt = max((f for f in formats().values() if f.sample is not None), key=lambda f: f.showcase, default=None)
     if fmt is None or fmt.sample is None:
         raise UnsupportedError("no format brings a sample")
     folder.mkdir(parents=True, exist_ok=True)

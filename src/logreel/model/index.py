@@ -15,8 +15,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.errors import UsageError
 from logreel.kernels import columns
-from logreel.model.chunks import MADE, Buffer, Chunks
+from logreel.model.chunks import FILE, MADE, Buffer, Chunks
 
 I64 = NDArray[np.int64]
 U32 = NDArray[np.uint32]
@@ -48,6 +49,25 @@ class Blocks:
             np.zeros((0, channels + 1), np.int64),
             np.zeros(0, np.uint32),
         )
+
+    @classmethod
+    def of(cls, offset: I64, channel: NDArray[Any], channels: int, chunk: int = FILE) -> Blocks:
+        """A table of messages given one by one in file order: payload starts, and channel numbers below *channels*."""
+        order = np.argsort(channel, kind="stable")
+        # Relative positions have 32 bits.
+        block = (offset - (offset[0] if len(offset) else 0)) >> 31
+        order = order[np.argsort(block[order], kind="stable")]
+        numbers = np.unique(block)
+        base = np.array([offset[block == n][0] for n in numbers], np.int64)
+        counts = np.array([np.bincount(channel[block == n], minlength=channels) for n in numbers], np.int64)
+        counts = counts.reshape(len(numbers), channels)
+        start = np.zeros((len(numbers), channels + 1), np.int64)
+        start[:, 1:] = np.cumsum(counts, axis=1)
+        start += np.concatenate([[0], np.cumsum(counts.sum(axis=1))[:-1]]).astype(np.int64)[
+            : len(numbers), None
+        ]
+        entry = (offset - base[np.searchsorted(numbers, block)]).astype(np.uint32)[order]
+        return cls(base, np.full(len(base), chunk, np.int32), start, entry)
 
     def reshaped(self, keep: list[int], more: int) -> Blocks:
         """The same table with only the channels *keep*, of which the others are empty, and *more* empty ones."""
@@ -327,7 +347,7 @@ class MessageIndex:
         from logreel.model.order import by_file, by_time
 
         if order not in ("time", "file"):
-            raise ValueError(f"order is 'time' or 'file', not {order!r}")
+            raise UsageError(f"order is 'time' or 'file', not {order!r}")
         numbers = range(len(self.tracks)) if channels is None else channels
         if order == "time":
             return by_time(self, numbers, start, end, reverse)

@@ -20,7 +20,7 @@ from logreel.model.source import Readable, Source
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from logreel.model.index import MessageIndex
+    from logreel.model.index import MessageIndex, Selection
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,10 +146,15 @@ class Log:
         """Messages with start <= time < end (ns), by ``time`` (ties in file order) or in ``file`` order.
 
         topics  names or shell patterns; None: all channels but the reserved ones
+
+        Raises TopicError for a topic that the log does not have, UsageError for another order.
         """
         channels = {ch.number: ch for ch in self.match(topics)}
+        return self._messages(channels, self.index.pieces(channels, start, end, order, reverse))
+
+    def _messages(self, channels: dict[int, Channel], pieces: Iterator[Selection]) -> Iterator[Message]:
         views: dict[int, memoryview] = {}
-        for picked in self.index.pieces(channels, start, end, order, reverse):
+        for picked in pieces:
             columns = (picked.time, picked.channel, picked.chunk, picked.offset, picked.size)
             for time, number, chunk, offset, size in zip(*(c.tolist() for c in columns), strict=True):
                 if chunk not in views:

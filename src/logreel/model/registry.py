@@ -29,6 +29,7 @@ class Format:
     writes    True when logreel.create can make such files
     create    opens a Writer on a binary file
     sample    bytes of a realistic log that the package makes itself
+    showcase  True for the format whose sample the demo shows
     """
 
     name: str
@@ -39,6 +40,7 @@ class Format:
     versions: str = ""
     create: Callable[..., Any] | None = None
     sample: Callable[[], bytes] | None = None
+    showcase: bool = False
     extra: dict[str, Any] = field(default_factory=dict)
 
 

@@ -212,6 +212,13 @@ class Walker:
             )
 
     def _late_flags(self, pos: int, payload: bytes) -> None:
+        if pos == self.segments[-1] + FILE_HEADER:
+            # The first record of a second file. What it appends lies at offsets of that file, long gone.
+            _, incompatible, offsets = records.parse_flags(payload)
+            if any(offsets) or incompatible[0] & ~1 or any(incompatible[1:]):
+                text = f"flags of a second log are not followed (incompatible flags {incompatible.hex(' ')})"
+                self._problem("flags", pos, 0, False, text)
+            return
         self._problem("flags", pos, 0, False, "a flag bits record that is not the first record: ignored")
 
     def _key(self, pos: int, payload: bytes, at: int, number: bool = False) -> None:
