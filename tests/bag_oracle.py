@@ -18,7 +18,11 @@ from bag_lz4 import blocks
 
 MD5 = re.compile(rb"[0-9a-f]{32}|\*")
 TYPE = re.compile(rb"\w+/\w+|\*")
-RENAMED = {b"rostools/Time": b"roslib/Time", b"rostools/Log": b"roslib/Log", b"rostools/Header": b"roslib/Header"}
+RENAMED = {
+    b"rostools/Time": b"roslib/Time",
+    b"rostools/Log": b"roslib/Log",
+    b"rostools/Header": b"roslib/Header",
+}
 
 
 @dataclass(frozen=True)
@@ -135,7 +139,7 @@ def _chain(data: bytes, at: int) -> int:
         try:
             _, payload, start = _old_message(data, at)
         except Bad:
-            sec, nsec, size = struct.unpack("<III", data[at : at + 12].ljust(12, b"\0"))
+            _, nsec, size = struct.unpack("<III", data[at : at + 12].ljust(12, b"\0"))
             return count if nsec < 10**9 and at + 12 + size > len(data) else -1
         at, count = start + len(payload), count + 1
     return count
@@ -246,7 +250,16 @@ NEEDS = {
     6: (b"chunk_pos", b"count"),
     7: (b"conn", b"topic"),
 }
-WIDTHS = {b"conn": 4, b"time": 8, b"count": 4, b"size": 4, b"chunk_pos": 8, b"index_pos": 8, b"sec": 4, b"nsec": 4}
+WIDTHS = {
+    b"conn": 4,
+    b"time": 8,
+    b"count": 4,
+    b"size": 4,
+    b"chunk_pos": 8,
+    b"index_pos": 8,
+    b"sec": 4,
+    b"nsec": 4,
+}
 
 
 def fields_of(data: bytes, at: int, end: int) -> dict[bytes, bytes]:
@@ -276,7 +289,12 @@ def record_of(data: bytes, at: int, end: int, message: tuple[bytes, ...]) -> Rec
 
 
 def records(
-    data: bytes, at: int, end: int, message: tuple[bytes, ...], lost: list[tuple[int, int]], chunks: bool = False
+    data: bytes,
+    at: int,
+    end: int,
+    message: tuple[bytes, ...],
+    lost: list[tuple[int, int]],
+    chunks: bool = False,
 ) -> Iterator[Record]:
     """Whole records from *at* to *end*; with *chunks* also a chunk that is cut, and what is inside of unpacked ones."""
     while at < end:
@@ -316,7 +334,9 @@ def _read_1_2(data: bytes) -> Bag:
         if r.op == 1:
             definitions.append(Connection(*names, r.fields.get(b"def", b"")))
         else:
-            time = int.from_bytes(r.fields[b"sec"], "little") * 10**9 + int.from_bytes(r.fields[b"nsec"], "little")
+            time = int.from_bytes(r.fields[b"sec"], "little") * 10**9 + int.from_bytes(
+                r.fields[b"nsec"], "little"
+            )
             bag.messages.append(Message(*names, time, data[r.data : r.data + r.size], r.data))
     for m in bag.messages:
         fitting = [d for d in definitions if d.definition and (d.type, d.md5) == (m.type, m.md5)]

@@ -12,7 +12,9 @@ def fast_rows(log: Log) -> list[Row]:
     """Topic, type, checksum, time, payload of every message in file order, as logreel has them."""
     return [
         (
-            m.channel.metadata["topic"] if "topic" in m.channel.metadata else m.channel.topic.partition("[")[0],
+            m.channel.metadata["topic"]
+            if "topic" in m.channel.metadata
+            else m.channel.topic.partition("[")[0],
             m.channel.schema.name,
             m.channel.metadata["md5sum"],
             m.time,

@@ -32,7 +32,9 @@ def many(
 
 def _starred(messages: list[Message], kind: bool = True) -> list[Message]:
     """Messages of topics whose checksum (and type) nobody knew."""
-    return [(Topic(t.name, "*" if kind else t.type, md5="*", text=""), time, data) for t, time, data in messages]
+    return [
+        (Topic(t.name, "*" if kind else t.type, md5="*", text=""), time, data) for t, time, data in messages
+    ]
 
 
 def _v2(**options: object) -> bytes:
@@ -120,7 +122,9 @@ MADE: dict[str, Callable[[], bytes]] = {
     "1.1 star": lambda: old.version_1_1(_starred(many(), kind=False)),
     "1.1 all star": lambda: old.version_1_1(_starred(many())),
     "1.2 per topic": lambda: old.version_1_2(many(), indexed=False),
-    "1.2 per type": lambda: old.version_1_2(many(topics=(CHATTER, Topic("/b", "std_msgs/String"))), False, "type"),
+    "1.2 per type": lambda: old.version_1_2(
+        many(topics=(CHATTER, Topic("/b", "std_msgs/String"))), False, "type"
+    ),
     "1.2 indexed": lambda: old.version_1_2(many()),
     "1.2 unfinished": lambda: old.version_1_2(many(), finished=False),
     "1.2 latched": lambda: old.version_1_2(
@@ -182,5 +186,6 @@ def encrypted() -> bytes:
         ("encrypted_key", b"-----BEGIN PGP MESSAGE-----=="),
     )
     return version_2_0(
-        few(), Builder(extra=fields, pack=lambda data: bytes(16) + bytes(b ^ 0x5A for b in data) + b"\x10" * 16)
+        few(),
+        Builder(extra=fields, pack=lambda data: bytes(16) + bytes(b ^ 0x5A for b in data) + b"\x10" * 16),
     )

@@ -31,7 +31,9 @@ def scan(source: Source) -> Scan:
         return _scan(source, version, *v1.read(source), Chunks(source))
     if version.split(".")[0] == "2":
         found = v2.read(source)
-        chunks = Chunks(source, ChunkCache(source, found.chunks), lambda n: found.chunks[n].size)
+        chunks = Chunks(
+            source, ChunkCache(source, found.chunks, found.problems), lambda n: found.chunks[n].size
+        )
         return _scan(source, version, found.parts, found.connections.values(), found.problems, chunks)
     raise UnsupportedError(f"a bag of version {version}", path=source.name)
 
