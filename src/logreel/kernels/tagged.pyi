@@ -16,7 +16,7 @@ def locate(
     buf: NDArray[np.uint8],
     base: int,
     end: int,
-    conn: int,
+    conn: NDArray[np.int64],
     entry: NDArray[np.uint32],
     time: NDArray[np.int64],
     size: NDArray[np.uint32],

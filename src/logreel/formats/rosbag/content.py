@@ -32,7 +32,7 @@ def scan(source: Source) -> Scan:
         return _scan(source, version, *v1.read(source), Chunks(source), {})
     if version.split(".")[0] == "2":
         found = v2.read(source)
-        chunks = Chunks(source, ChunkCache(source, found.chunks), lambda n: found.chunks[n].size)
+        chunks = Chunks(source, ChunkCache(source, found.chunks, found.problems), lambda n: found.chunks[n].size)
         told = {
             "chunks": found.chunk_count,
             "compression": sorted(found.compressions),

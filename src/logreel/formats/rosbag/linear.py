@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from logreel.errors import Problem
 from logreel.formats.rosbag import records
 from logreel.formats.rosbag.collect import MAX_SPAN, Found
-from logreel.formats.rosbag.records import Record, read_record
+from logreel.formats.rosbag.records import BadRecord, Record, read_record
 from logreel.kernels import tagged
 from logreel.model.index import I64
 from logreel.model.source import Source
@@ -27,6 +27,7 @@ class Stretch:
 
     chunk    number of the chunk, FILE for the file
     foreign  ops that end the stretch, as a bit set
+    where    file position to report problems at, if the stretch is not in the file itself
     """
 
     source: Source
@@ -34,18 +35,15 @@ class Stretch:
     pos: int
     end: int
     foreign: int = 0
+    where: int | None = None
 
 
 def read_stretch(
     stretch: Stretch,
     on_record: Callable[[Record, Source], None],
     problems: list[Problem],
-    where: int | None = None,
 ) -> tuple[list[Found], int]:
-    """All messages of a stretch, and where it ended. Other records go to *on_record*.
-
-    where  file position to report problems at, if the stretch is not in the file itself
-    """
+    """All messages of a stretch, and where it ended. Other records go to *on_record*, which may raise BadRecord."""
     source, pos, end = stretch.source, stretch.pos, stretch.end
     buffers = _Buffers(min(PIECE, (end - pos) // 8 + 2))
     found: list[Found] = []
@@ -54,12 +52,16 @@ def read_stretch(
         if n:
             found += buffers.parts(stretch, pos, n)
         for at, _ in buffers.note[:m].tolist():
-            on_record(read_record(source, at, end), source)
+            try:
+                on_record(read_record(source, at, end), source)
+            except BadRecord as error:
+                place = at if stretch.where is None else stretch.where
+                problems.append(Problem("garbage", place, 0, True, f"a record that cannot be used: {error}"))
         pos = stop
         if why == FOREIGN:
             break
         if why in (CUT, BAD):
-            pos = step_over(source, pos, end, problems, why == CUT, where)
+            pos = step_over(source, pos, end, problems, why == CUT, stretch.where)
     return found, pos
 
 
@@ -122,4 +124,5 @@ class _Buffers:
 
 def _found(stretch: Stretch, base: int, key: I64, time: I64, data: I64, size: I64) -> Found:
     entry = (data - base).astype(np.uint32)
-    return Found(stretch.chunk, base, stretch.end, key, time, entry, size.astype(np.uint32))
+    pos = base if stretch.where is None else stretch.where
+    return Found(stretch.chunk, pos, base, stretch.end, key, time, entry, size.astype(np.uint32))

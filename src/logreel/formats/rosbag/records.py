@@ -100,8 +100,8 @@ def read_record(source: Source, pos: int, end: int) -> Record:
 
 def find_record(source: Source, pos: int, end: int) -> int:
     """The first position after *pos* where a whole record begins, or *end*."""
-    step = 1 << 20
-    lo = pos + 1
+    # The next one is near as a rule, and there may be thousands of damaged places.
+    step, lo = 1 << 12, pos + 1
     while lo < end:
         piece = source.read(lo, min(step + LOOK_BACK, end - lo))
         for m in _OP.finditer(piece):
@@ -111,6 +111,7 @@ def find_record(source: Source, pos: int, end: int) -> int:
             if found is not None:
                 return found
         lo += step
+        step = min(4 * step, 1 << 20)
     return end
 
 
