@@ -98,7 +98,9 @@ def test_damage_never_raises_hangs_or_reads_outside(base: str) -> None:
 def _check_places(log: logreel.Log, data: bytes, seed: int) -> None:
     index = log.index
     found = index.select(order="file")
-    for chunk, offset, size in zip(found.chunk.tolist(), found.offset.tolist(), found.size.tolist(), strict=True):
+    for chunk, offset, size in zip(
+        found.chunk.tolist(), found.offset.tolist(), found.size.tolist(), strict=True
+    ):
         assert 0 <= offset <= offset + size <= len(index.chunks[chunk]), seed
     for problem in log.problems:
         assert 0 <= problem.offset <= problem.offset + problem.size <= len(data), (seed, problem)

@@ -121,10 +121,12 @@ def walk(
     size: cython.longlong[::1],
     note: cython.longlong[:, ::1],
     foreign: cython.ulonglong,
+    named: cython.int,
 ):
     """Follow the records from *pos*; collect the message records (op 2) and note the others.
 
     foreign  bit set of ops to stop at
+    named    what must tell the connection of a message that has no number: bit set of topic 1, md5 2, type 4
     key   uint64[c]    the connection number, or a hash of topic, md5 and type where there is none
     time  int64[c]     ns
     data  int64[c]     start of the message's data
@@ -149,7 +151,7 @@ def walk(
                 break
             prefetch(b + pos + 1024)
             why = _head(b, pos, end, cython.address(r))
-            if why != 2 and r.op == 2 and (r.time < 0 or (r.conn < 0 and r.named != 7)):
+            if why != 2 and r.op == 2 and (r.time < 0 or (r.conn < 0 and (r.named & named) != named)):
                 why = 2
             if why != 2 and r.op < 64 and (foreign >> cython.cast(cython.ulonglong, r.op)) & 1:
                 why = 3

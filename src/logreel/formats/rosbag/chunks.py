@@ -1,4 +1,4 @@
-"""The content of chunks: stored as it is, bz2 or LZ4; bounded, and as much as can be had of a cut one."""
+"""The content of chunks: as it is, bz2, LZ4 or (in 2010) zlib; bounded, and as much as can be had of a cut one."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import mmap
 import os
 import struct
 import tempfile
+import zlib
 from collections import OrderedDict
 from contextlib import suppress
 from dataclasses import dataclass
@@ -29,7 +30,7 @@ SPOOL_BYTES = 16 << 30
 MAX_CHUNK = 1 << 28
 #: LZ4 cannot shrink data by more than this factor.
 LZ4_RATIO = 255
-COMPRESSIONS = ("none", "bz2", "lz4")
+COMPRESSIONS = ("none", "bz2", "lz4", "zlib")
 _STEP = 1 << 20
 
 
@@ -69,7 +70,7 @@ def unpack(source: Source, chunk: Chunk) -> Unpacked:
         return Unpacked(packed, "", len(packed))
     limit = min(chunk.size, MAX_CHUNK) if chunk.size else MAX_CHUNK
     # One byte more shows that there is more, and lets the checksum at the end be read.
-    data, wrong, left = (_bz2 if chunk.compression == "bz2" else _lz4)(packed, limit + 1)
+    data, wrong, left = {"bz2": _bz2, "lz4": _lz4, "zlib": _zlib}[chunk.compression](packed, limit + 1)
     if not wrong and chunk.size and len(data) != chunk.size:
         many = "more" if len(data) > limit else len(data)
         wrong = f"it unpacks to {many} bytes where {chunk.size} are stated"
@@ -97,6 +98,17 @@ def _bz2(packed: Buffer, limit: int) -> tuple[Buffer, str, int]:
     except (OSError, EOFError, ValueError) as error:
         wrong = f"its bz2 stream is damaged: {error}"
     return np.frombuffer(out, np.uint8), wrong, 0
+
+
+def _zlib(packed: Buffer, limit: int) -> tuple[Buffer, str, int]:
+    """As the development versions wrote for some days."""
+    decompressor = zlib.decompressobj()
+    try:
+        data = decompressor.decompress(packed.tobytes(), limit)
+    except zlib.error as error:
+        return packed[:0], f"its zlib stream is damaged: {error}", 0
+    wrong = "" if decompressor.eof or len(data) == limit else "its zlib stream is cut"
+    return np.frombuffer(data, np.uint8), wrong, len(decompressor.unused_data)
 
 
 def _lz4(packed: Buffer, limit: int) -> tuple[Buffer, str, int]:
