@@ -67,9 +67,11 @@ class BlockBuilder:
     def walk(self, pos: int, end: int, tags: I64, keys: I64) -> tuple[int, int]:
         """Collect from *pos* until something needs a decision: (END, PARSE, BAD or CUT, position)."""
         state = self._state
+        # Whoever reads a record again, after proof against its size, may go back to before the block, where its
+        # places would be negative. A block that is full is closed only after the record that proves its last one.
+        if not 0 <= int(state[1]) <= pos:
+            self._close(pos)
         while True:
-            if state[1] < 0 or pos - int(state[1]) >= self._block:
-                self._close(pos)
             state[0] = pos
             why = frames.walk(
                 self._data,

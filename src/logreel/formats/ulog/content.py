@@ -73,7 +73,7 @@ class Content:
         if len(keep) < len(walk.topics) or made:
             blocks = blocks.reshaped(keep, len(made))
         size = Word(-DATA_HEAD, 2, 1, -2)
-        tracks = [Track(self._rule(t), size) for t in self._channels]
+        tracks = [Track(self._rule(i, t), size) for i, t in enumerate(self._channels)]
         tracks += [Track(Word(0, 8), 0, made=len(offsets)) for _, _, offsets in made]
         index = MessageIndex(Chunks(self.source), blocks, tracks, lambda: self._make(made))
         self._index = index
@@ -115,10 +115,9 @@ class Content:
             topic.channel_name, schema, lambda: defs.layout(topic.name), {"multi_id": topic.instance}
         )
 
-    def _rule(self, topic: Topic) -> Any:
+    def _rule(self, number: int, topic: Topic) -> Any:
         if topic.stamp is not None and topic.stamp.width == 8:
             return clock.word_of(topic.stamp)
-        number = self._channels.index(topic)
         if topic.stamp is None:
             return lambda index: self._neighbours.before(index.offsets(number))
         return self._short_clocks(topic.segment).of(number)
@@ -214,7 +213,9 @@ class Content:
             strings.append(events.Line(time, level, text.decode("utf-8", "replace")))
             if self._view[at + 2] == ord("C"):
                 tags[len(strings) - 1] = tag
-        rows = [row for t in self._channels if t.name == "event" for row in self._event_rows(t)]
+        rows = [
+            row for i, t in enumerate(self._channels) if t.name == "event" for row in self._event_rows(i, t)
+        ]
         merged = events.lines(strings, rows, self._event_definitions()) if rows else strings
         source = {id(strings[i]): f"tag {tag}" for i, tag in tags.items()}
         lines = [TextLine(line.time, line.level, line.text, source.get(id(line), "")) for line in merged]
@@ -228,8 +229,7 @@ class Content:
                 continue
         return None
 
-    def _event_rows(self, topic: Topic) -> list[events.Row]:
-        number = self._channels.index(topic)
+    def _event_rows(self, number: int, topic: Topic) -> list[events.Row]:
         layout = topic.definitions.layout(topic.name) if not topic.raw else _RAW
         if topic.raw or not {"id", "arguments", "log_levels"} <= {f.name for f in layout.record.visible()}:
             return []

@@ -164,7 +164,7 @@ class Walker:
     def _leads_on(self, pos: int) -> bool:
         """True if the records from *pos* on are sound, or cut."""
         size = self.source.size
-        return pos == size or pos + 2 * HEAD > size or self._framing.chain(pos, size)
+        return pos <= size and (pos + 2 * HEAD > size or self._framing.chain(pos, size))
 
     def _end_of_definitions(self, pos: int) -> int:
         while pos + HEAD <= self.source.size and self._view[pos + 2] in b"FIMPQ":
@@ -271,11 +271,14 @@ class Walker:
         framing = self._framing
         if why == BAD and not reason and framing.tolerate(pos, end, self._has_rows):
             return pos
-        # The damage may have begun in the size of the record before: sound records inside it convict it.
+        # The damage may have begun in the size of the record before: sound records inside it convict it. Formats and
+        # subscriptions are text from end to end, which proves their size.
         before = self._blocks.last if self._blocks.last >= self._part_start else pos
+        if before < pos and self._view[before + 2] in b"FAB":
+            before = pos
         found = framing.search(before + 1, pos - 1, end)
         if found >= 0:
-            self._blocks.drop_last()
+            self._drop(before)
             pos = before
         else:
             found = framing.search(pos + 1, end, end)
@@ -286,11 +289,11 @@ class Walker:
             and self._view[before + 2] == ord("D")
         ):
             # A message of nothing but zeros in front of zeros is part of the zero fill.
-            self._blocks.drop_last()
+            self._drop(before)
             pos = before
-        glued = self.source.read(pos, stop - pos).find(MAGIC)
-        if glued >= 0 and self._is_second_file(pos + glued + FILE_HEADER, end):
-            return self._second_file(pos, pos + glued)
+        glued = framing.find(MAGIC, pos, stop)
+        if glued >= 0 and self._is_second_file(glued + FILE_HEADER, end):
+            return self._second_file(pos, glued)
         if found < 0 and why == CUT and not reason:
             framing.report_cut(pos, end)
         else:
@@ -299,6 +302,13 @@ class Walker:
             self._new_segment(found, "the times of its topics go back")
         self._blocks.last = self._part_start - 1
         return stop
+
+    def _drop(self, pos: int) -> None:
+        """Forget the last record, at *pos*: what followed proved that its size was wrong."""
+        if self.parsed and self.parsed[-1] == pos:
+            self.parsed.pop()
+        else:
+            self._blocks.drop_last()
 
     def _has_rows(self, number: int) -> bool:
         channel = self._ids.get(number)
