@@ -77,7 +77,7 @@ def _read(side: Source, source: Source, fmt: Format) -> Saved | None:
         return None
     length = int.from_bytes(side.head[8:16], "little")
     end = side.size - _CHECK
-    if length > end - 16 or zlib.crc32(side.data[:end]) != int.from_bytes(side.read(end, _CHECK), "little"):
+    if length > end - 16 or zlib.crc32(side.view[:end]) != int.from_bytes(side.read(end, _CHECK), "little"):
         return None
     head = json.loads(side.read(16, length))
     if (head["version"], head["format"], head["log"]) != (__version__, fmt.name, source.identity):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from functools import cache, cached_property, partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from logreel.formats.ulog.records import DATA_HEAD, HEAD
 from logreel.formats.ulog.saved import save
 from logreel.formats.ulog.walk import Topic, Walk
 from logreel.model.chunks import Buffer, Chunks
-from logreel.model.index import Made, MessageIndex, Track, Word
+from logreel.model.index import TIME_MAX, Made, MessageIndex, Track, Word
 from logreel.model.layout import Field, Layout, Rest, Scalar, String, Struct
 from logreel.model.scan import ChannelInfo, Scan, TextLine
 from logreel.model.schema import Schema
@@ -51,6 +51,7 @@ class Content:
         )
         self._counts = np.diff(walk.blocks.start, axis=1).sum(axis=0)
         self._channels = self._live_topics()
+        self._clocks: dict[int, clock.ShortClocks] = {}
 
     # -------------------------------------------------------------------------------------------- channels
 
@@ -131,25 +132,30 @@ class Content:
     def _neighbours(self) -> clock.Neighbours:
         return clock.Neighbours(self._index, self._timed, self._start, self._end)
 
-    @cache  # noqa: B019 - lives as long as the log, whose closures hold it anyway
     def _short_clocks(self, segment: int) -> clock.ShortClocks:
-        short = {
-            i: t.stamp
-            for i, t in enumerate(self._channels)
-            if t.stamp is not None and t.stamp.width < 8 and t.segment == segment
-        }
-        marks = [
-            (at, self._text_at(at)[2], False)
-            for at in self._texts.tolist()
-            if self.walk.segment_of(at) == segment
-        ]
-        marks += [
+        if segment not in self._clocks:
+            short = {
+                i: t.stamp
+                for i, t in enumerate(self._channels)
+                if t.stamp is not None and t.stamp.width < 8 and t.segment == segment
+            }
+            start = self.walk.segment_us[segment - 1] * NS_PER_US
+            self._clocks[segment] = clock.ShortClocks(
+                short, start, lambda: self._neighbours, partial(self._marks, segment)
+            )
+        return self._clocks[segment]
+
+    def _marks(self, segment: int) -> list[tuple[int, int, bool]]:
+        """What texts and dropouts tell short clocks: file position, ns, and whether the clock moves on by them."""
+        # One damaged stamp of a text would carry all later times away.
+        latest = (self._end or 0) + clock.SUPPORT_NS if self._timed else TIME_MAX
+        texts = [(at, self._text_at(at)[2], False) for at in self._texts.tolist()]
+        dropouts = [
             (at, int.from_bytes(records.payload_at(self.source, at), "little") * 10**6, True)
             for at in self._dropouts.tolist()
-            if self.walk.segment_of(at) == segment
         ]
-        start = self.walk.segment_us[segment - 1] * NS_PER_US
-        return clock.ShortClocks(short, start, lambda: self._neighbours, marks)
+        ours = [mark for mark in texts if mark[1] <= latest] + dropouts
+        return [mark for mark in ours if self.walk.segment_of(mark[0]) == segment]
 
     # ---------------------------------------------------------------------------------------- made channels
 
@@ -202,7 +208,7 @@ class Content:
         else:
             level, stamp = struct.unpack_from("<BQ", payload)
             tag, text = 0, payload[9:]
-        return level - 0x30, tag, min(stamp * NS_PER_US, (1 << 63) - 1), text
+        return level - 0x30, tag, min(stamp * NS_PER_US, TIME_MAX), text
 
     # ---------------------------------------------------------------------------------------- text and UTC
 
