@@ -46,9 +46,6 @@ class Content:
         self._texts = walk.notes[(kinds == ord("L")) | (kinds == ord("C"))]
         self._dropouts = walk.notes[kinds == ord("O")]
         self._keys = KeyedRecords(source, walk)
-        self._data_phase = self._keys.data_phase = min(
-            self._keys.positions("A")[:1] + walk.notes[:1].tolist(), default=source.size
-        )
         self._counts = np.diff(walk.blocks.start, axis=1).sum(axis=0)
         self._channels = self._live_topics()
         self._clocks: dict[int, clock.ShortClocks] = {}
@@ -197,7 +194,7 @@ class Content:
     def _moments(self, offsets: list[int]) -> np.ndarray:
         """Times of records that carry none: definitions have the start of the log, others the latest data time."""
         at = np.array(offsets, np.int64)
-        return np.where(at < self._data_phase, self._start or 0, self._neighbours.before(at))
+        return np.where(at < self._keys.data_phase, self._start or 0, self._neighbours.before(at))
 
     def _text_at(self, at: int) -> tuple[int, int, int, bytes]:
         """Level 0…7, tag (0: none), time in ns and text of a logged string."""

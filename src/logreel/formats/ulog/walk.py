@@ -11,8 +11,6 @@ import bisect
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from logreel.errors import DefinitionError, Problem, UnsupportedError
 from logreel.formats.ulog import records
 from logreel.formats.ulog.definitions import Definitions, Stamp, parse_format
@@ -214,14 +212,15 @@ class Walker:
         key = records.match_key(payload, at, number)
         if key[2] is None or key[1] != b"char":
             return
-        # A text states its length twice. Where the two differ, what follows must prove the record's size.
-        after, there = pos + HEAD + len(payload), len(payload) - key.end()
-        if (
-            int(key[2]) != there
-            and after < self.source.size
-            and not self._framing.chain(after, self.source.size)
+        # A text states its length twice. Where the two differ, what follows must prove the record's size, and
+        # nothing the stated one.
+        stated, there = int(key[2]), len(payload) - key.end()
+        after, chain = pos + HEAD + len(payload), self._framing.chain
+        if stated != there and (
+            (stated < there and chain(after - there + stated, self.source.size))
+            or (after < self.source.size and not chain(after, self.source.size))
         ):
-            raise BadRecord(f"{there} bytes of text where {int(key[2])} are stated")
+            raise BadRecord(f"{there} bytes of text where {stated} are stated")
 
     def _subscription(self, pos: int, payload: bytes) -> None:
         instance, number, name = records.parse_subscription(payload)
@@ -230,7 +229,7 @@ class Walker:
             topic = self.topics[known]
             if (topic.name, topic.instance) == (name, instance):
                 return
-            if self._blocks.last_payload(known) is None:
+            if not self._blocks.has_rows(known):
                 text = f"message id {number} is given to {name} although {topic.name} has it; ignored"
                 self._problem("definition", pos, 0, False, text)
                 return
@@ -312,7 +311,7 @@ class Walker:
 
     def _has_rows(self, number: int) -> bool:
         channel = self._ids.get(number)
-        return channel is not None and self._blocks.last_payload(channel) is not None
+        return channel is not None and self._blocks.has_rows(channel)
 
     def _goes_back(self, pos: int, end: int) -> bool:
         """True if the topics found from *pos* on continue with times well before those read so far."""
@@ -323,14 +322,16 @@ class Walker:
             size, kind = self._framing.header(pos)
             channel = self._ids.get(self._framing.message_id(pos))
             if kind == ord("D") and channel is not None and channel not in steps:
-                before = self._blocks.last_payload(channel)
+                # The last message before the damage may be torn, with a wild time: the one before it counts, too.
+                before = self._blocks.last_payloads(channel, 2)
                 stamp = self.topics[channel].stamp
-                if stamp is not None and stamp.width == 8 and before is not None:
-                    new, old = (self._stamp_at(at, stamp) for at in (pos + DATA_HEAD, before))
+                if stamp is not None and stamp.width == 8 and before:
+                    new = self._stamp_at(pos + DATA_HEAD, stamp)
                     if new:
-                        steps[channel] = new - old
+                        steps[channel] = new - min(self._stamp_at(at, stamp) for at in before)
             pos += HEAD + size
-        return bool(steps) and float(np.median(list(steps.values()))) < -BACKWARDS_US
+        # More than half of the topics must agree.
+        return bool(steps) and sorted(steps.values())[len(steps) // 2] < -BACKWARDS_US
 
     def _stamp_at(self, payload: int, stamp: Stamp) -> int:
         return int.from_bytes(self.source.read(payload + stamp.offset, stamp.width), "little")
