@@ -61,7 +61,7 @@ build: $(VENV)/.venv ## a wheel in dist/
 
 clean: ## back to a fresh checkout
 	$(DROP_KERNELS)
-	rm -rf $(VENV) dist demo-output .pytest_cache .hypothesis .mypy_cache .ruff_cache src/*.egg-info
+	rm -rf $(VENV) dist logreel-demo .pytest_cache .hypothesis .mypy_cache .ruff_cache src/*.egg-info
 	find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 $(VENV)/.venv:

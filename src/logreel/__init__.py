@@ -31,8 +31,12 @@ if TYPE_CHECKING:
     from logreel.model.layout import Layout
     from logreel.model.log import Log, Message
     from logreel.model.log import open_log as open
-    from logreel.model.registry import Format, formats
+    from logreel.model.registry import Format
+    from logreel.model.registry import formats as known_formats
     from logreel.model.schema import Schema
+    from logreel.ops.info import info
+    from logreel.ops.stats import stats
+    from logreel.outputs.convert import convert
 
 _LAZY = {
     "open": ("logreel.model.log", "open_log"),
@@ -43,7 +47,10 @@ _LAZY = {
     "Schema": ("logreel.model.schema", "Schema"),
     "Layout": ("logreel.model.layout", "Layout"),
     "Format": ("logreel.model.registry", "Format"),
-    "formats": ("logreel.model.registry", "formats"),
+    "known_formats": ("logreel.model.registry", "formats"),
+    "info": ("logreel.ops.info", "info"),
+    "stats": ("logreel.ops.stats", "stats"),
+    "convert": ("logreel.outputs.convert", "convert"),
 }
 
 __all__ = [
@@ -64,8 +71,11 @@ __all__ = [
     "UnsupportedError",
     "UsageError",
     "__version__",
-    "formats",
+    "convert",
+    "info",
+    "known_formats",
     "open",
+    "stats",
 ]
 
 

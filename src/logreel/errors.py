@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from difflib import get_close_matches
 from typing import Any
 
 
@@ -59,9 +58,12 @@ class TopicError(LogError, KeyError):
     """A channel or a field that the log does not have; the text names the nearest ones it has."""
 
     def __init__(self, kind: str, name: str, known: Iterable[str], *, path: str | None = None) -> None:
+        from difflib import get_close_matches
+
         names = list(known)
-        near = get_close_matches(name, names, n=3, cutoff=0.5) or names[:3]
-        hint = f"; nearest: {', '.join(near)}" if near else f"; there are no {kind}s"
+        near = get_close_matches(name, names, n=3, cutoff=0.5)
+        some = ", ".join(near or names[:3]) + ("" if near or len(names) <= 3 else " …")
+        hint = f"; {'nearest' if near else 'there are'}: {some}" if names else f"; there are no {kind}s"
         super().__init__(f"no {kind} {name!r}{hint}", path=path)
         self.name, self.nearest = name, near
 

@@ -32,7 +32,9 @@ def test_names_come_in_the_order_of_the_log(wanted: object, found: list[str]) ->
     assert match_topics(NAMES, wanted) == found  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("wanted", ["sensor_acel", "SENSOR*", "", "~nothing*", "sensor_accel[2]", "[", "text"])
+@pytest.mark.parametrize(
+    "wanted", ["sensor_acel", "SENSOR*", "", "~nothing*", "sensor_accel[2]", "[", "text"]
+)
 def test_what_fits_nothing_is_named(wanted: str) -> None:
     with pytest.raises(TopicError) as caught:
         match_topics(NAMES, ["sensor_gyro", wanted], "log.ulg")

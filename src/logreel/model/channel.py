@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import NDArray
 
 from logreel.errors import MissingDependencyError
-from logreel.model.index import I64
+from logreel.model.chunks import FILE
+from logreel.model.index import I64, Aligned
 from logreel.model.layout import Layout
 from logreel.model.scan import ChannelInfo
 from logreel.model.schema import Schema
@@ -50,6 +51,17 @@ class Channel:
     def layout(self) -> Layout:
         """How its messages are laid out; raises DefinitionError if the definition cannot be used."""
         return self._info.layout()
+
+    @cached_property
+    def is_uniform(self) -> bool:
+        """True if all messages lie in the file as it is and are as long as the Layout says.
+
+        Then columns are gathered from known places; otherwise each message is walked and checked.
+        """
+        index, size = self.log.index, self.layout.size
+        if size is None or not isinstance(index.tracks[self.number].size, Aligned):
+            return size is not None
+        return bool((index.chunk_of(self.number) == FILE).all() and (index.sizes(self.number) == size).all())
 
     @property
     def times(self) -> I64:
@@ -129,11 +141,19 @@ class Channel:
 
         return table(self, None if fields is None else list(fields), start, end, explode, utc)
 
-    def batches(self, rows: int = 65536, fields: Iterable[str] | None = None) -> Iterator[pa.RecordBatch]:
-        """The table in pieces of at most *rows* messages, each decoded when asked for."""
+    def batches(
+        self,
+        rows: int = 65536,
+        fields: Iterable[str] | None = None,
+        start: int | None = None,
+        end: int | None = None,
+        *,
+        utc: bool = False,
+    ) -> Iterator[pa.RecordBatch]:
+        """The table of ``to_arrow`` in pieces of at most *rows* messages, each decoded when asked for."""
         from logreel.model.tables import batches
 
-        return batches(self, rows, None if fields is None else list(fields))
+        return batches(self, rows, None if fields is None else list(fields), start, end, utc)
 
     def to_numpy(self, fields: Iterable[str] | None = None) -> dict[str, NDArray[Any]]:
         """Arrays by field path, with ``time`` as int64 ns first."""

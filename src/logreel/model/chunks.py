@@ -21,10 +21,16 @@ class Chunks:
     """Bytes by chunk number: FILE, MADE, or 0 … for what the format unpacks.
 
     unpack  turns a chunk number ≥ 0 into its bytes; only formats with compressed chunks have one
+    sizes   how many bytes that will be, about
     """
 
-    def __init__(self, source: Source, unpack: Callable[[int], Buffer] | None = None) -> None:
-        self._source, self._unpack = source, unpack
+    def __init__(
+        self,
+        source: Source,
+        unpack: Callable[[int], Buffer] | None = None,
+        sizes: Callable[[int], int] = lambda chunk: 1 << 20,
+    ) -> None:
+        self._source, self._unpack, self._sizes = source, unpack, sizes
         self.made: Buffer = np.zeros(0, np.uint8)
 
     def __getitem__(self, chunk: int) -> Buffer:
@@ -35,6 +41,10 @@ class Chunks:
         if self._unpack is None:
             raise IndexError(f"this log has no chunk {chunk}")
         return self._unpack(chunk)
+
+    def size_of(self, chunk: int) -> int:
+        """Bytes of a chunk, without unpacking it where its size is known."""
+        return self._sizes(chunk) if chunk >= 0 else len(self[chunk])
 
     def view(self, chunk: int) -> memoryview:
         """The same bytes as a memoryview."""

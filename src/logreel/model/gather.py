@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from logreel.kernels import columns
 from logreel.model.index import I64, MessageIndex, Word
 from logreel.model.layout import Leaf
+from logreel.model.pieces import pieces
 
 Bytes1 = NDArray[np.uint8]
 
@@ -67,10 +68,9 @@ def _fields(want: Want, out: Gathered) -> list[tuple[int, int, int, int, int]]:
     if want.time and out.time is not None:
         rows.append((want.time.offset, want.time.width, out.time.ctypes.data, 8, want.time.mul))
     for leaf, column in zip(want.leaves, out.columns, strict=True):
-        step = leaf.width * len(leaf.runs)
-        rows += [
-            (run, leaf.width, column.ctypes.data + i * leaf.width, step, 0) for i, run in enumerate(leaf.runs)
-        ]
+        width, at = leaf.width, column.ctypes.data
+        step = width * len(leaf.runs)
+        rows += [(run, width, at + i * width, step, 0) for i, run in enumerate(leaf.runs)]
     return rows
 
 
@@ -99,6 +99,7 @@ def gather(index: MessageIndex, wants: Sequence[Want], threads: int | None = Non
         edges = np.flatnonzero(np.diff(blocks.chunk[lo:hi])) + lo + 1
         for a, b in zip([lo, *edges], [*edges, hi], strict=True):
             buf = index.chunks[int(blocks.chunk[a])]
+            index.resolve(np.arange(a, b))
             rows = first_row[a].copy()
             columns.gather_blocks(
                 buf,
@@ -135,15 +136,15 @@ def gather_rows(index: MessageIndex, want: Want, rows: slice | I64) -> Gathered:
 
     rows  a slice or int64[k] row numbers of the channel in file order
     """
-    offset, chunk = index.offsets(want.channel)[rows], index.chunk_of(want.channel)[rows]
-    (out,) = _place([want], [len(offset)])
+    n = int(index.counts[want.channel])
+    (out,) = _place([want], [len(range(*rows.indices(n))) if isinstance(rows, slice) else len(rows)])
     fields = _fields(want, out)
-    if not len(offset) or not fields:
+    if not fields:
         return out
-    table = np.array(fields, np.int64)
-    edges = (np.flatnonzero(np.diff(chunk)) + 1).tolist()
-    for lo, hi in zip([0, *edges], [*edges, len(offset)], strict=True):
+    table, done = np.array(fields, np.int64), 0
+    for piece in pieces(index, want.channel, rows):
         part = table.copy()
-        part[:, 2] += part[:, 3] * lo
-        columns.gather_at(index.chunks[int(chunk[lo])], np.ascontiguousarray(offset[lo:hi]), part)
+        part[:, 2] += part[:, 3] * done
+        columns.gather_at(piece.data, np.ascontiguousarray(piece.offset), part)
+        done += len(piece.offset)
     return out

@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.errors import UsageError
 from logreel.kernels import columns
 from logreel.model.chunks import FILE, MADE, Buffer, Chunks
 
@@ -48,6 +50,25 @@ class Blocks:
             np.zeros(0, np.uint32),
         )
 
+    @classmethod
+    def of(cls, offset: I64, channel: NDArray[Any], channels: int, chunk: int = FILE) -> Blocks:
+        """A table of messages given one by one in file order: payload starts, and channel numbers below *channels*."""
+        order = np.argsort(channel, kind="stable")
+        # Relative positions have 32 bits.
+        block = (offset - (offset[0] if len(offset) else 0)) >> 31
+        order = order[np.argsort(block[order], kind="stable")]
+        numbers = np.unique(block)
+        base = np.array([offset[block == n][0] for n in numbers], np.int64)
+        counts = np.array([np.bincount(channel[block == n], minlength=channels) for n in numbers], np.int64)
+        counts = counts.reshape(len(numbers), channels)
+        start = np.zeros((len(numbers), channels + 1), np.int64)
+        start[:, 1:] = np.cumsum(counts, axis=1)
+        start += np.concatenate([[0], np.cumsum(counts.sum(axis=1))[:-1]]).astype(np.int64)[
+            : len(numbers), None
+        ]
+        entry = (offset - base[np.searchsorted(numbers, block)]).astype(np.uint32)[order]
+        return cls(base, np.full(len(base), chunk, np.int32), start, entry)
+
     def reshaped(self, keep: list[int], more: int) -> Blocks:
         """The same table with only the channels *keep*, of which the others are empty, and *more* empty ones."""
         start = np.empty((len(self.base), len(keep) + more + 1), np.int64)
@@ -67,6 +88,24 @@ class Word:
 
 
 @dataclass(frozen=True, slots=True)
+class Aligned:
+    """Numbers that the reader keeps, one for each entry of the block table, in its order."""
+
+    values: NDArray[Any]
+
+
+def words(data: Buffer, offset: I64, word: Word) -> I64:
+    """int64[n]: the value of *word* for payloads that start at *offset* in *data*; held at the maximum of int64."""
+    out = np.empty(len(offset), np.int64)
+    if len(offset):
+        field = np.array([[word.offset, word.width, out.ctypes.data, 8, word.mul]], np.int64)
+        columns.gather_at(data, np.ascontiguousarray(offset, np.int64), field)
+    if word.add:
+        out += word.add
+    return out
+
+
+@dataclass(frozen=True, slots=True)
 class Made:
     """Messages of one channel that the reader made: their place in the MADE chunk and their times."""
 
@@ -79,13 +118,13 @@ class Made:
 class Track:
     """How the index answers for one channel.
 
-    time  a Word of the payload in ns, or a function giving int64[n] where that is not enough
-    size  a Word, or the size that all messages have
+    time  a Word of the payload in ns, Aligned ns, or a function giving int64[n] where that is not enough
+    size  a Word, Aligned bytes, or the size that all messages have
     made  number of messages if the reader makes them, else None
     """
 
-    time: Word | Callable[[MessageIndex], I64]
-    size: Word | int
+    time: Word | Aligned | Callable[[MessageIndex], I64]
+    size: Word | Aligned | int
     made: int | None = None
 
 
@@ -99,6 +138,14 @@ class Selection:
     offset: I64
     size: I64
 
+    KINDS: ClassVar = (
+        ("time", np.int64),
+        ("channel", np.int32),
+        ("chunk", np.int32),
+        ("offset", np.int64),
+        ("size", np.int64),
+    )
+
     def __len__(self) -> int:
         return len(self.time)
 
@@ -106,7 +153,9 @@ class Selection:
 class MessageIndex:
     """Answers where the messages of a log lie: ``time``, ``channel``, ``chunk``, ``offset``, ``size``.
 
-    make  called once, when a made channel is first touched: the MADE chunk and one Made per made channel
+    make     called once, when a made channel is first touched: the MADE chunk and one Made per made channel
+    resolve  called with block numbers before places or sizes in them are used, where the format puts that off
+    sizes_are_cheap  False where asking for sizes means reading or unpacking a large log
     """
 
     def __init__(
@@ -115,9 +164,12 @@ class MessageIndex:
         blocks: Blocks,
         tracks: list[Track],
         make: Callable[[], tuple[Buffer, dict[int, Made]]] | None = None,
+        resolve: Callable[[I64], None] | None = None,
+        sizes_are_cheap: bool = True,
     ) -> None:
         self.chunks, self.blocks, self.tracks = chunks, blocks, tracks
-        self._make = make
+        self._make, self._resolve = make, resolve
+        self.sizes_are_cheap = sizes_are_cheap
         self._times: dict[int, I64] = {}
 
     @cached_property
@@ -141,10 +193,26 @@ class MessageIndex:
         """The messages that the reader made for *channel*; None for a channel that lies in the file."""
         return self._made[channel] if self.tracks[channel].made is not None else None
 
+    def resolve(self, rows: I64) -> None:
+        """Make sure that places and sizes in these blocks are known."""
+        if self._resolve is not None:
+            self._resolve(rows)
+
+    def take(self, channel: int, values: NDArray[Any]) -> I64:
+        """int64[n]: what *values*, which has one value per entry of the block table, holds for a channel."""
+        start = self.blocks.start
+        first, count = start[:, channel], start[:, channel + 1] - start[:, channel]
+        at = np.repeat(first - np.concatenate([[0], np.cumsum(count)[:-1]]), count) + np.arange(
+            int(count.sum())
+        )
+        return values[at].astype(np.int64)
+
     def runs(self, channel: int) -> Iterator[tuple[int, int, U32]]:
         """Block by block: chunk, start of the block, payload starts relative to it."""
         b = self.blocks
-        for i in np.flatnonzero(b.start[:, channel + 1] > b.start[:, channel]):
+        rows = np.flatnonzero(b.start[:, channel + 1] > b.start[:, channel])
+        self.resolve(rows)
+        for i in rows:
             yield int(b.chunk[i]), int(b.base[i]), b.entry[b.start[i, channel] : b.start[i, channel + 1]]
 
     def offsets(self, channel: int) -> I64:
@@ -167,20 +235,10 @@ class MessageIndex:
 
     def word(self, channel: int, word: Word) -> I64:
         """int64[n]: the value of *word* for each message; values beyond int64 are held at its maximum."""
-        parts = [self.stamps(chunk, rows, word) for chunk, rows in self.by_chunk(channel)]
+        parts = [words(self.chunks[chunk], rows, word) for chunk, rows in self.by_chunk(channel)]
         if len(parts) == 1:
             return parts[0]
         return np.concatenate(parts) if parts else np.zeros(0, np.int64)
-
-    def stamps(self, chunk: int, offset: I64, word: Word) -> I64:
-        """int64[n]: the value of *word* at payload starts *offset* of *chunk*."""
-        out = np.empty(len(offset), np.int64)
-        if len(offset):
-            field = np.array([[word.offset, word.width, out.ctypes.data, 8, word.mul]], np.int64)
-            columns.gather_at(self.chunks[chunk], np.ascontiguousarray(offset, np.int64), field)
-        if word.add:
-            out += word.add
-        return out
 
     def stamps_at(self, channel: int, word: Word, rows: Iterable[int]) -> list[int]:
         """The value of *word* for a few rows of a channel in the file, without gathering the others."""
@@ -212,6 +270,8 @@ class MessageIndex:
                 times = made.time
             elif isinstance(rule, Word):
                 times = self.word(channel, rule)
+            elif isinstance(rule, Aligned):
+                times = self.take(channel, rule.values)
             else:
                 times = rule(self)
             times.flags.writeable = False
@@ -225,7 +285,10 @@ class MessageIndex:
         rule = self.tracks[channel].size
         if isinstance(rule, Word):
             return self.word(channel, rule)
-        return np.full(int(self.counts[channel]), rule, np.int64)
+        if isinstance(rule, int):
+            return np.full(int(self.counts[channel]), rule, np.int64)
+        self.resolve(np.flatnonzero(np.diff(self.blocks.start[:, channel : channel + 2], axis=1)[:, 0]))
+        return self.take(channel, rule.values)
 
     def edges(self, channel: int) -> tuple[int | None, int | None]:
         """Time of the first and of the last message in file order; None for a channel without any."""
@@ -268,24 +331,30 @@ class MessageIndex:
         reverse: bool = False,
     ) -> Selection:
         """Messages of *channels* (None: all) with start <= time < end, by ``time`` (ties in file order) or ``file``."""
+        parts = list(self.pieces(channels, start, end, order, reverse))
+        columns: list[Any] = [
+            np.concatenate([getattr(p, name) for p in parts]) if parts else np.zeros(0, kind)
+            for name, kind in Selection.KINDS
+        ]
+        return Selection(*columns)
+
+    def pieces(
+        self,
+        channels: Iterable[int] | None = None,
+        start: int | None = None,
+        end: int | None = None,
+        order: str = "time",
+        reverse: bool = False,
+    ) -> Iterator[Selection]:
+        """The same in pieces of some ten thousand messages, so that none is a list of all of them."""
+        from logreel.model.order import by_file, by_time
+
         if order not in ("time", "file"):
-            raise ValueError(f"order is 'time' or 'file', not {order!r}")
-        parts = []
-        for c in range(len(self.tracks)) if channels is None else sorted(set(channels)):
-            rows = self.rows_between(c, start, end)
-            picked = (self.times(c)[rows], self.chunk_of(c)[rows], self.offsets(c)[rows], self.sizes(c)[rows])
-            parts.append((picked[0], np.full(len(picked[0]), c, np.int32), *picked[1:]))
-        time, channel, chunk, offset, size = (
-            np.concatenate([p[k] for p in parts]) if parts else np.zeros(0, np.int64) for k in range(5)
-        )
-        # The file itself counts as later than made records: definitions come before what they define.
-        by_file = np.lexsort((offset, np.where(chunk == FILE, TIME_MAX, chunk)))
-        at = by_file if order == "file" else by_file[np.argsort(time[by_file], kind="stable")]
-        if reverse:
-            at = at[::-1]
-        return Selection(
-            time[at], channel[at].astype(np.int32), chunk[at].astype(np.int32), offset[at], size[at]
-        )
+            raise UsageError(f"order is 'time' or 'file', not {order!r}")
+        numbers = range(len(self.tracks)) if channels is None else channels
+        if order == "time":
+            return by_time(self, numbers, start, end, reverse)
+        return by_file(self, numbers, start, end, reverse)
 
     @cached_property
     def _all(self) -> Selection:

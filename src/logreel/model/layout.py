@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -82,7 +82,12 @@ class Leaf:
     @property
     def width(self) -> int:
         """Bytes of one run."""
-        return self.items * (8 if self.type in ("time", "duration") else SCALARS[self.type][1])
+        return self.items * scalar_width(self.type)
+
+
+def scalar_width(kind: str) -> int:
+    """Bytes of one scalar of a Leaf type."""
+    return 8 if kind in ("time", "duration") else SCALARS[kind][1]
 
 
 class Place(NamedTuple):
@@ -95,17 +100,16 @@ class Place(NamedTuple):
     def leaf(self, kind: str, items: int | None = None) -> Leaf:
         """The Leaf of one scalar here, or of an array of *items* scalars."""
         shape = tuple(count for count, _ in self.axes)
-        leaf = Leaf(
-            self.path, kind, (), 1 if items is None else items, shape if items is None else (*shape, items)
-        )
-        axes = list(self.axes)
+        if items is not None:
+            shape = (*shape, items)
+        items, axes = 1 if items is None else items, list(self.axes)
         # Neighbouring runs are one: fewer, longer copies for the kernels.
-        while axes and axes[-1][1] == leaf.width:
-            leaf = replace(leaf, items=leaf.items * axes.pop()[0])
+        while axes and axes[-1][1] == items * scalar_width(kind):
+            items *= axes.pop()[0]
         runs = [self.offset]
         for count, step in axes:
             runs = [at + i * step for at in runs for i in range(count)]
-        return replace(leaf, runs=tuple(runs))
+        return Leaf(self.path, kind, tuple(runs), items, shape)
 
 
 def leaves_of(node: Node, place: Place, sizes: dict[int, Measure]) -> Iterator[Leaf]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from logreel.errors import DamagedError, Problem, TopicError
@@ -18,10 +20,7 @@ from logreel.model.source import Readable, Source
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from logreel.model.index import MessageIndex
-
-#: Messages are picked from the index in pieces of this many, so that iterating holds no list of all of them.
-PIECE = 16384
+    from logreel.model.index import MessageIndex, Selection
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +52,6 @@ class Log:
     epoch            what time 0 means: ``unix``, ``boot`` or ``start``
     start, end       ns of the first and the last moment, robust against single absurd stamps; None if empty
     metadata         information that the log carries, by name
-    problems         what was found damaged, in file order
     index            the MessageIndex
     """
 
@@ -62,8 +60,17 @@ class Log:
         self.name, self.size = source.name, source.size
         self.format, self.version = fmt.name, scan.version
         self.epoch, self.start, self.end = scan.epoch, scan.start, scan.end
-        self.problems: tuple[Problem, ...] = tuple(sorted(scan.problems, key=lambda p: p.offset))
         self.index: MessageIndex = scan.index
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """What was found damaged so far, in file order; reading messages can add to it."""
+        return tuple(sorted(self._scan.problems, key=lambda p: p.offset))
+
+    def note(self, problem: Problem) -> None:
+        """Record a Problem that was found while reading messages, once."""
+        if problem not in self._scan.problems:
+            self._scan.problems.append(problem)
 
     @cached_property
     def channels(self) -> Mapping[str, Channel]:
@@ -139,14 +146,17 @@ class Log:
         """Messages with start <= time < end (ns), by ``time`` (ties in file order) or in ``file`` order.
 
         topics  names or shell patterns; None: all channels but the reserved ones
+
+        Raises TopicError for a topic that the log does not have, UsageError for another order.
         """
         channels = {ch.number: ch for ch in self.match(topics)}
-        picked = self.index.select(channels, start, end, order, reverse)
+        return self._messages(channels, self.index.pieces(channels, start, end, order, reverse))
+
+    def _messages(self, channels: dict[int, Channel], pieces: Iterator[Selection]) -> Iterator[Message]:
         views: dict[int, memoryview] = {}
-        for lo in range(0, len(picked), PIECE):
-            piece = slice(lo, lo + PIECE)
+        for picked in pieces:
             columns = (picked.time, picked.channel, picked.chunk, picked.offset, picked.size)
-            for time, number, chunk, offset, size in zip(*(c[piece].tolist() for c in columns), strict=True):
+            for time, number, chunk, offset, size in zip(*(c.tolist() for c in columns), strict=True):
                 if chunk not in views:
                     views = {chunk: self.index.chunks.view(chunk), **dict(list(views.items())[:3])}
                 yield Message(time, channels[number], views[chunk][offset : offset + size])
@@ -179,16 +189,24 @@ class Log:
         self.close()
 
 
-def open_log(path: Readable, *, format: str | None = None, strict: bool = False) -> Log:
+def open_log(
+    path: Readable,
+    *,
+    format: str | None = None,
+    strict: bool = False,
+    definitions: Iterable[str | os.PathLike[str]] = (),
+) -> Log:
     """An open Log of any known format.
 
     path    a path, ``-`` for standard input, bytes, or a binary file object
     format  name of the format, where the content is not to be asked
     strict  True: the first Problem raises DamagedError instead of being recorded
+    definitions  files or folders with message definitions (.msg …), for logs that do not carry their own
 
     Raises UnknownFormatError, UnsupportedError, or OSError as the system gives it.
     """
     source = Source.open(path)
+    source.definitions = tuple(Path(d) for d in definitions)
     fmt = find_format(source, format)
     scan = sidecar.load(source, fmt) or sidecar.keep(source, fmt, _fresh(source, fmt))
     log = Log(source, fmt, scan)

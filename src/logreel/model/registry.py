@@ -8,7 +8,6 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
-from importlib import metadata
 from typing import Any
 
 from logreel.errors import UnknownFormatError, UnsupportedError
@@ -31,6 +30,7 @@ class Format:
     writes    True when logreel.create can make such files
     create    opens a Writer on a binary file
     sample    bytes of a realistic log that the package makes itself
+    showcase  True for the format whose sample the demo shows
     """
 
     name: str
@@ -41,6 +41,7 @@ class Format:
     versions: str = ""
     create: Callable[..., Any] | None = None
     sample: Callable[[], bytes] | None = None
+    showcase: bool = False
     extra: dict[str, Any] = field(default_factory=dict)
 
 
@@ -59,6 +60,8 @@ def _own() -> dict[str, Format]:
 @cache
 def _foreign() -> dict[str, Format]:
     """Formats of other packages, by entry point; looked up only when none of our own fits."""
+    from importlib import metadata
+
     found = {}
     for point in metadata.entry_points(group=GROUP):
         try:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import tempfile
+import threading
 import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -128,18 +128,18 @@ def _pieces(source: Source, fmt: Format, saved: Saved) -> Iterator[Any]:
 
 
 def _write(place: Path, source: Source, fmt: Format, saved: Saved) -> None:
-    handle, name = tempfile.mkstemp(prefix=".logreel-", dir=place.parent)
+    name = place.with_name(f".{place.name}.{os.getpid()}-{threading.get_ident()}")
     try:
         check = 0
-        with os.fdopen(handle, "wb") as out:
+        with open(name, "xb") as out:
             for piece in _pieces(source, fmt, saved):
                 check = zlib.crc32(piece, check)
                 out.write(memoryview(piece))
             out.write(check.to_bytes(_CHECK, "little"))
-        os.replace(name, place)
+        name.replace(place)
     except BaseException:
         with contextlib.suppress(OSError):
-            os.unlink(name)
+            name.unlink()
         raise
 
 

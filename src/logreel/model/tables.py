@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.errors import UsageError
+from logreel.errors import Problem, UsageError
 from logreel.model.gather import Gathered, Want, gather, gather_rows
 from logreel.model.index import I64, Word
+from logreel.model.pieces import pieces
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from logreel.model.arrow import Decoded
     from logreel.model.channel import Channel
 
 Rows = slice | I64
@@ -32,7 +36,7 @@ def _length(rows: Rows, n: int) -> int:
 
 def field_values(ch: Channel, path: str) -> NDArray[Any]:
     """One field of all messages of *ch*, see ``Channel.__getitem__``."""
-    if ch.layout.size is not None:
+    if ch.is_uniform:
         from logreel.model.columns import numpy_column
 
         leaf = ch.layout.find(path)
@@ -57,7 +61,7 @@ def _table(
     ch: Channel, fields: list[str] | None, rows: Rows, explode: bool = True, utc: bool = False
 ) -> pa.Table:
     index, layout = ch.log.index, ch.layout
-    if layout.size is None:
+    if not ch.is_uniform:
         return _variable(ch, fields, rows, explode, utc)
     leaves = (layout if fields is None else layout.project(fields)).leaves
     word, n = _word(ch), len(ch)
@@ -82,16 +86,38 @@ def _variable(ch: Channel, fields: list[str] | None, rows: Rows, explode: bool, 
 
     from logreel.model.arrow import decode_variable
 
-    index = ch.log.index
-    offset, chunk = index.offsets(ch.number)[rows], index.chunk_of(ch.number)[rows]
-    size, times = index.sizes(ch.number)[rows], index.times(ch.number)[rows]
-    edges = (np.flatnonzero(np.diff(chunk)) + 1).tolist()
-    parts = []
-    for lo, hi in zip([0, *edges], [*edges, len(offset)], strict=True):
-        source = index.chunks[int(chunk[lo])] if hi else index.chunks[-1]
-        got = decode_variable(ch.layout, source, offset[lo:hi], offset[lo:hi] + size[lo:hi], fields, explode)
-        parts.append(_with_time(ch, got.times(times[lo:hi]), got.arrays, fields, explode, utc))
+    times, done, parts = ch.log.index.times(ch.number)[rows], 0, []
+    for piece in pieces(ch.log.index, ch.number, rows):
+        got = decode_variable(ch.layout, piece.data, piece.offset, piece.offset + piece.size, fields, explode)
+        _report(ch, got, _row_numbers(rows, len(ch), done))
+        here = got.times(times[done : done + len(piece.offset)])
+        parts.append(_with_time(ch, here, got.arrays, fields, explode, utc))
+        done += len(piece.offset)
+    if not parts:
+        none = np.zeros(0, np.int64)
+        got = decode_variable(ch.layout, np.zeros(0, np.uint8), none, none, fields, explode)
+        parts.append(_with_time(ch, none, got.arrays, fields, explode, utc))
     return pa.concat_tables(parts)
+
+
+def _row_numbers(rows: Rows, n: int, done: int) -> Callable[[int], int]:
+    """From a place in a piece, of which *done* messages came before, to the number of the message in its channel."""
+    first = rows.indices(n)[0] if isinstance(rows, slice) else 0
+    return lambda i: first + done + i if isinstance(rows, slice) else int(rows[done + i])
+
+
+def _report(ch: Channel, got: Decoded, number: Callable[[int], int]) -> None:
+    """Record messages that do not fit the channel's definition."""
+    if got.bad:
+        row, why = got.bad[0]
+        text = (
+            f"{ch.topic}: {len(got.bad)} messages cannot be decoded; the first is number {number(row)}: {why}"
+        )
+        ch.log.note(Problem("payload", 0, 0, True, text))
+    if len(got.leftover):
+        first, count = number(int(got.leftover[0])), len(got.leftover)
+        text = f"{ch.topic}: {count} messages are longer than their definition; the first is number {first}"
+        ch.log.note(Problem("leftover", 0, 0, False, text))
 
 
 def _with_time(
@@ -109,7 +135,9 @@ def _with_time(
         times, kind = times + offset, pa.timestamp("ns", tz="UTC")
     first = pa.Array.from_buffers(kind, len(times), [None, pa.py_buffer(np.ascontiguousarray(times))])
     columns = schema_of(ch.layout, fields, explode)
-    meta = {"topic": ch.topic, "type": ch.schema.name, "epoch": ch.log.epoch, "source": ch.log.name}
+    told = {"topic": ch.topic, "type": ch.schema.name, "epoch": ch.log.epoch, "source": ch.log.name}
+    # A file name need not be Unicode, metadata must.
+    meta = {key: value.encode("utf-8", "backslashreplace") for key, value in told.items()}
     return pa.Table.from_arrays(
         [first, *arrays], schema=pa.schema([pa.field("time", kind), *columns], metadata=meta)
     )
@@ -117,25 +145,31 @@ def _with_time(
 
 def tables(channels: Sequence[Channel]) -> dict[str, pa.Table]:
     """Whole channels as tables by topic; those of fixed size are filled in one pass over the log."""
-    together = [ch for ch in channels if ch.layout.size is not None and _word(ch) is not None]
+    together = [ch for ch in channels if ch.is_uniform and _word(ch) is not None]
     wants = [Want(ch.number, ch.layout.leaves, _word(ch)) for ch in together]
     got = (
         dict(zip((ch.topic for ch in together), gather(channels[0].log.index, wants), strict=True))
         if wants
         else {}
     )
-    found = {}
-    for ch in channels:
-        one = got.pop(ch.topic, None)
-        if one is not None and one.time is not None:
-            found[ch.topic] = _fixed(ch, None, one, one.time)
-        else:
-            found[ch.topic] = _table(ch, None, slice(0, len(ch)))
-    return found
+
+    def one(ch: Channel) -> pa.Table:
+        filled = got.get(ch.topic)
+        if filled is not None and filled.time is not None:
+            return _fixed(ch, None, filled, filled.time)
+        return _table(ch, None, slice(0, len(ch)))
+
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        return dict(zip((ch.topic for ch in channels), pool.map(one, channels), strict=True))
 
 
-def batches(ch: Channel, rows: int, fields: list[str] | None) -> Iterator[pa.RecordBatch]:
-    """The table of *ch* in pieces of at most *rows* messages."""
-    for lo in range(0, len(ch), rows):
-        piece = _table(ch, fields, slice(lo, lo + rows))
-        yield from piece.combine_chunks().to_batches()
+def batches(
+    ch: Channel, rows: int, fields: list[str] | None, start: int | None, end: int | None, utc: bool
+) -> Iterator[pa.RecordBatch]:
+    """The table of *ch* in pieces of at most *rows* messages, see ``Channel.batches``."""
+    picked = ch.log.index.rows_between(ch.number, start, end)
+    first = picked.start if isinstance(picked, slice) else 0
+    for lo in range(first, first + _length(picked, len(ch)), rows):
+        # Row numbers end by themselves, a slice of the channel would run on.
+        part = slice(lo, min(lo + rows, picked.stop)) if isinstance(picked, slice) else picked[lo : lo + rows]
+        yield from _table(ch, fields, part, utc=utc).combine_chunks().to_batches()

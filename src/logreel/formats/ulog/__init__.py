@@ -50,4 +50,5 @@ FORMAT = Format(
     sniff=_sniff,
     scan=_scan,
     sample=_sample,
+    showcase=True,
 )

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from logreel.formats.ulog.definitions import Stamp
-from logreel.model.index import I64, TIME_MAX, MessageIndex, Word
+from logreel.model.index import I64, TIME_MAX, MessageIndex, Word, words
 
 NS_PER_US = 1000
 #: Two topics end within this of each other in a sound log; a lone later stamp is not the end of the log.
@@ -98,7 +98,7 @@ class Neighbours:
             entry = blocks.entry[blocks.start[block, c] : blocks.start[block, c + 1]]
             if len(entry):
                 at = entry + blocks.base[block]
-                parts.append((at, self._index.stamps(int(blocks.chunk[block]), at, word)))
+                parts.append((at, words(self._index.chunks[int(blocks.chunk[block])], at, word)))
         if not parts:
             return np.zeros(0, np.int64), np.zeros(0, np.int64)
         at, time = (np.concatenate([p[k] for p in parts]) for k in (0, 1))

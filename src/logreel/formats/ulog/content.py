@@ -47,14 +47,12 @@ class Content:
         self._dropouts = walk.notes[kinds == ord("O")]
         self._keys = KeyedRecords(source, walk)
         self._counts = np.diff(walk.blocks.start, axis=1).sum(axis=0)
-        self._channels = self._live_topics()
+        # Topics of later segments become channels only if they have messages.
+        self._live = [bool(n) or t.segment == 1 for t, n in zip(walk.topics, self._counts, strict=True)]
+        self._channels = [t for t, live in zip(walk.topics, self._live, strict=True) if live]
         self._clocks: dict[int, clock.ShortClocks] = {}
 
     # -------------------------------------------------------------------------------------------- channels
-
-    def _live_topics(self) -> list[Topic]:
-        """Topics that become channels: of later segments only those with messages."""
-        return [t for t, n in zip(self.walk.topics, self._counts, strict=True) if n or t.segment == 1]
 
     def scan(self) -> Scan:
         """The Scan of the log."""
@@ -64,14 +62,12 @@ class Content:
             ChannelInfo(name, Schema(name.split("@")[0][1:], "ulog"), partial(Layout, root, name))
             for name, root, _ in made
         ]
-        keep = [
-            i for i, (t, n) in enumerate(zip(walk.topics, self._counts, strict=True)) if n or t.segment == 1
-        ]
+        keep = [i for i, live in enumerate(self._live) if live]
         blocks = walk.blocks
         if len(keep) < len(walk.topics) or made:
             blocks = blocks.reshaped(keep, len(made))
-        size = Word(-DATA_HEAD, 2, 1, -2)
-        tracks = [Track(self._rule(i, t), size) for i, t in enumerate(self._channels)]
+        sizes = zip(self._channels, self._sizes(), strict=True)
+        tracks = [Track(self._rule(i, t), size) for i, (t, size) in enumerate(sizes)]
         tracks += [Track(Word(0, 8), 0, made=len(offsets)) for _, _, offsets in made]
         index = MessageIndex(Chunks(self.source), blocks, tracks, lambda: self._make(made))
         self._index = index
@@ -99,6 +95,22 @@ class Content:
             utc_offset=lambda: 0 if wall else self._utc_offset(),
             saved=save(walk),
         )
+
+    def _sizes(self) -> list[int | Word]:
+        """The payload size of each channel's messages: one number where all are of the same.
+
+        A message may end in padding or leave it out. If all left it out, the file is as long as that makes it, and
+        only then, which saves reading five million lengths.
+        """
+        least = [0 if t.raw else t.definitions.extent(t.name).least for t in self.walk.topics]
+        others = np.concatenate([self.walk.notes, np.array(self.walk.parsed, np.int64)])
+        data = self.source.data
+        lengths = data[others].astype(np.int64) | data[others + 1].astype(np.int64) << 8
+        messages = self._counts * (np.array(least, np.int64) + DATA_HEAD)
+        used = self.walk.begin + int((lengths + HEAD).sum()) + int(messages.sum())
+        if not self.walk.problems and used == self.source.size:
+            return [n for n, keep in zip(least, self._live, strict=True) if keep]
+        return [Word(-DATA_HEAD, 2, 1, -2)] * len(self._channels)
 
     def _main_segment(self) -> int:
         """The first segment with messages; normally there is only one."""

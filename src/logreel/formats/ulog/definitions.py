@@ -90,6 +90,11 @@ class Extent:
     leaves: int
     stamp: Stamp | None
 
+    @property
+    def least(self) -> int:
+        """Bytes of a message without its trailing padding, which writers may leave out."""
+        return self.size - self.tail
+
 
 class Definitions:
     """All formats of a log so far, resolved by name when asked: a nested type may be defined after its user."""

@@ -24,6 +24,7 @@ def save(walk: Walk) -> Saved:
     """What ``restore`` needs to make *walk* again."""
     plain = {
         "version": walk.version,
+        "begin": walk.begin,
         "topics": [[t.name, t.instance, t.segment, t.raw] for t in walk.topics],
         "segments": walk.segments,
         "segment_us": walk.segment_us,
@@ -81,6 +82,7 @@ def _restore(source: Source, plain: dict[str, Any], arrays: Any) -> Walk | None:
     ]
     return Walk(
         int(plain["version"]),
+        int(plain["begin"]),
         topics,
         blocks,
         parsed.tolist(),
@@ -138,5 +140,4 @@ def _topic(name: str, instance: int, segment: int, definitions: Definitions, raw
 
 
 def _least(topic: Topic) -> int:
-    extent = topic.definitions.extent(topic.name)
-    return extent.size - extent.tail
+    return topic.definitions.extent(topic.name).least

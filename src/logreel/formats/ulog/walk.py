@@ -52,6 +52,7 @@ class Topic:
 class Walk:
     """What the walk found.
 
+    begin        file position of the first record after the flags
     parsed       file positions of the records that carry definitions or keys
     notes        int64 file positions of all other non-data records
     segments     file position where each segment starts
@@ -61,6 +62,7 @@ class Walk:
     """
 
     version: int
+    begin: int
     topics: list[Topic]
     blocks: Blocks
     parsed: list[int]
@@ -110,13 +112,15 @@ class Walker:
 
     def run(self) -> Walk:
         """Read the whole file. Raises UnsupportedError for incompatible flags that we do not know."""
-        pos, appended = self._flags()
+        begin, appended = self._flags()
+        pos = begin
         for end in [*appended, self.source.size]:
             self._part(pos, end)
             pos = end
         blocks, notes = self._blocks.finish(len(self.topics))
         return Walk(
             version=int(self._view[7]),
+            begin=begin,
             topics=self.topics,
             blocks=blocks,
             parsed=self.parsed,
@@ -206,6 +210,13 @@ class Walker:
             )
 
     def _late_flags(self, pos: int, payload: bytes) -> None:
+        if pos == self.segments[-1] + FILE_HEADER:
+            # The first record of a second file. What it appends lies at offsets of that file, long gone.
+            _, incompatible, offsets = records.parse_flags(payload)
+            if any(offsets) or incompatible[0] & ~1 or any(incompatible[1:]):
+                text = f"flags of a second log are not followed (incompatible flags {incompatible.hex(' ')})"
+                self._problem("flags", pos, 0, False, text)
+            return
         self._problem("flags", pos, 0, False, "a flag bits record that is not the first record: ignored")
 
     def _key(self, pos: int, payload: bytes, at: int, number: bool = False) -> None:
@@ -260,7 +271,7 @@ class Walker:
         least, greatest = 0, 65533
         if not topic.raw:
             extent = topic.definitions.extent(topic.name)
-            least, greatest = extent.size - extent.tail, extent.size
+            least, greatest = extent.least, extent.size
         self._framing.declare(number, channel, 2 + least, 2 + greatest)
 
     # ---------------------------------------------------------------------------------------------- damage

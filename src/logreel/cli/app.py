@@ -1,0 +1,50 @@
+"""The group of verbs; each verb's module is loaded when the verb is used."""
+
+from __future__ import annotations
+
+import importlib
+
+import rich_click as click
+
+from logreel._version import __version__
+
+#: Verbs by what they are for, in the order of the help; each is a module of this folder with a command of
+#: its name.
+VERBS = {
+    "Look": ("info", "cat", "schema", "params", "text", "attachments", "stats"),
+    "Make": ("convert", "index"),
+    "Help": ("demo", "formats", "completion"),
+}
+
+
+class Verbs(click.RichGroup):
+    """Commands that are imported one by one."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """All verbs, in the order of the help."""
+        return [verb for verbs in VERBS.values() for verb in verbs]
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        """The command of one verb."""
+        if name not in self.list_commands(ctx):
+            return None
+        command: click.Command = getattr(importlib.import_module(f"logreel.cli.{name}"), name)
+        return command
+
+
+#: Not the decorator rich_config, which would load rich for every verb.
+HELP = {
+    "command_groups": {"logreel": [{"name": name, "commands": list(verbs)} for name, verbs in VERBS.items()]},
+    "max_width": 110,
+}
+
+
+@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "rich_help_config": HELP})
+@click.version_option(__version__, prog_name="logreel", message="%(prog)s %(version)s")
+def logreel() -> None:
+    """Open, look into and convert the logs of robots, drones and vehicles.
+
+    FILE is a log of any known format, or - for standard input. Data goes to stdout, everything else to
+    stderr. Exit codes: 0 fine, 1 failed, 2 wrong usage, 3 finished but data was lost or skipped, 5 no known
+    format.
+    """

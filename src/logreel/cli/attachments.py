@@ -1,0 +1,63 @@
+"""``logreel attachments``."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import rich_click as click
+
+from logreel.cli import common, draw
+
+if TYPE_CHECKING:
+    from logreel.model.scan import Attachment
+
+
+@click.command()
+@common.file
+@click.option("-o", "--output", "folder", metavar="DIR", help="Write them as files to this folder.")
+@click.option("--name", metavar="NAME", help="Only this one; without -o its content goes to stdout.")
+@common.force
+@common.as_json
+def attachments(file: str, folder: str | None, name: str | None, force: bool, as_json: bool) -> int:
+    """List or extract the files that a log carries."""
+    from logreel.errors import TopicError
+    from logreel.model.log import open_log
+    from logreel.outputs.attachments import extract
+
+    with open_log(file) as log:
+        found = dict(log.attachments)
+        if name is not None and name not in found:
+            raise TopicError("attachment", name, found, path=log.name)
+        chosen = [a for a in found.values() if name in (None, a.name)]
+        files = extract(chosen, folder, force, all_names=list(found)) if folder else {}
+        if as_json:
+            draw.echo_answer(log, attachments=[_as_dict(a, files) for a in chosen])
+        elif folder:
+            for path in files.values():
+                draw.say(f"wrote {path}")
+        elif name is not None:
+            _to_stdout(chosen[0])
+        elif chosen:
+            rows = [(a.name, a.media_type, draw.size_text(a.size)) for a in chosen]
+            draw.table(("name", "type", "size"), rows, right=(2,))
+        return draw.finish(log)
+
+
+def _as_dict(one: Attachment, files: dict[str, str]) -> dict[str, object]:
+    file = files.get(one.name)
+    return {"name": one.name, "media_type": one.media_type, "size": one.size, "file": file}
+
+
+def _to_stdout(one: Attachment) -> None:
+    from logreel.errors import UsageError
+
+    data = one.read()
+    if not sys.stdout.isatty():
+        sys.stdout.flush()
+        sys.stdout.buffer.write(data)
+    elif one.media_type.startswith("text/"):
+        for line in data.decode("utf-8", "replace").splitlines():
+            draw.echo(line)
+    else:
+        raise UsageError(f"{one.name} is not text: redirect the output, or use -o DIR")

@@ -1,0 +1,104 @@
+"""``logreel cat``."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import sys
+from typing import TYPE_CHECKING
+
+import rich_click as click
+
+from logreel.cli import common, draw
+
+if TYPE_CHECKING:
+    from logreel.model.channel import Channel
+    from logreel.model.log import Log
+
+
+@click.command()
+@common.file
+@common.topics
+@common.start
+@common.end
+@click.option("-n", "--count", type=click.IntRange(min=0), metavar="N", help="Stop after so many messages.")
+@click.option(
+    "--format",
+    "style",
+    type=click.Choice(["text", "ndjson", "csv"]),
+    default="text",
+    show_default=True,
+    help="How to show them.",
+)
+@common.utc
+@common.msgdef
+@common.as_json
+def cat(
+    file: str,
+    msgdef: tuple[str, ...],
+    topics: tuple[str, ...],
+    start: str | None,
+    end: str | None,
+    count: int | None,
+    style: str,
+    utc: bool,
+    as_json: bool,
+) -> int:
+    """Show decoded messages.
+
+    They come in time order; csv shows one channel, in file order.
+    """
+    from logreel.model.log import open_log
+    from logreel.ops.times import interval, shift_of
+
+    with open_log(file, definitions=msgdef) as log:
+        span = interval(log, start, end)
+        shift = shift_of(log, utc)
+        channels = log.match(topics or None)
+        skipped: list[str] = []
+        if as_json or style != "csv":
+            _messages(log, channels, span, count, "json" if as_json else style, shift, skipped)
+        else:
+            _csv(channels, span, count, utc)
+        return draw.finish(log, skipped)
+
+
+def _messages(
+    log: Log,
+    channels: list[Channel],
+    span: tuple[int | None, int | None],
+    count: int | None,
+    style: str,
+    shift: int | None,
+    skipped: list[str],
+) -> None:
+    from logreel.ops.times import time_text
+    from logreel.outputs.ndjson import decoded, line
+
+    out = sys.stdout
+    if style == "json":
+        out.write(f'{{"path": {json.dumps(log.name)}, "messages": [')
+    between = ""
+    for message, data in itertools.islice(decoded(log, channels, *span, skipped), count):
+        if style == "text":
+            when = time_text(message.time, shift)
+            out.write(draw.safe(f"{when}  {message.channel.topic}  {draw.fields_text(data)}") + "\n")
+        elif style == "ndjson":
+            out.write(line(message, data, shift) + "\n")
+        else:
+            out.write(between + line(message, data, shift))
+            between = ",\n"
+    if style == "json":
+        problems = json.dumps([problem.as_dict() for problem in log.problems])
+        out.write(f'], "skipped": {json.dumps(skipped)}, "problems": {problems}}}\n')
+
+
+def _csv(channels: list[Channel], span: tuple[int | None, int | None], count: int | None, utc: bool) -> None:
+    from logreel.errors import UsageError
+    from logreel.outputs.csv import limited, write
+
+    if len(channels) != 1:
+        raise UsageError(f"csv shows one channel, not {len(channels)}: choose it with -t")
+    schema, batches = limited(channels[0], *span, utc, count)
+    sys.stdout.flush()
+    write(draw.SafeLines() if sys.stdout.isatty() else sys.stdout.buffer, schema, batches)

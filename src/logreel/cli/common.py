@@ -1,0 +1,28 @@
+"""Options that several verbs share."""
+
+from __future__ import annotations
+
+import rich_click as click
+
+TIMES = "2024-05-01T12:00:00Z, +12.5s from the start, -30s from the end, 00:01:30, seconds, or 123ns."
+
+file = click.argument("file", metavar="FILE")
+topics = click.option(
+    "-t",
+    "--topic",
+    "topics",
+    multiple=True,
+    metavar="TOPIC",
+    help="A channel, or a pattern such as 'sensor_*'.",
+)
+start = click.option("-S", "--start", metavar="TIME", help=f"First moment: {TIMES}")
+end = click.option("-E", "--end", metavar="TIME", help="End, itself not included; written like --start.")
+utc = click.option("--utc", is_flag=True, help="Wall-clock times, where the log tells them.")
+msgdef = click.option(
+    "--msgdef",
+    multiple=True,
+    metavar="PATH",
+    help="File or folder with message definitions, for logs that carry none.",
+)
+force = click.option("--force", is_flag=True, help="Replace what is there.")
+as_json = click.option("--json", "as_json", is_flag=True, help="One JSON object; times in ns.")

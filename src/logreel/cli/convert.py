@@ -1,0 +1,51 @@
+"""``logreel convert``."""
+
+from __future__ import annotations
+
+import rich_click as click
+
+from logreel.cli import common, draw
+
+
+@click.command()
+@click.argument("file", metavar="IN")
+@click.argument("out", metavar="OUT")
+@common.topics
+@common.start
+@common.end
+@common.utc
+@common.force
+@common.msgdef
+@common.as_json
+def convert(
+    file: str,
+    msgdef: tuple[str, ...],
+    out: str,
+    topics: tuple[str, ...],
+    start: str | None,
+    end: str | None,
+    utc: bool,
+    force: bool,
+    as_json: bool,
+) -> int:
+    """Write a log as Parquet, CSV, Arrow or NDJSON.
+
+    The suffix of OUT says as which.
+
+    x.parquet/ x.csv/ x.arrow/ are folders with a file per channel and a manifest.json; without the slash one
+    file with one channel (-t). x.ndjson is one file with all messages.
+    """
+    from logreel.model.log import open_log
+    from logreel.outputs.convert import convert as write
+
+    with open_log(file, definitions=msgdef) as log:
+        with draw.progress(out) as progress:
+            done = write(
+                log, out, topics=topics or None, start=start, end=end, utc=utc, force=force, progress=progress
+            )
+        files = sum(one.file is not None for one in done.channels)
+        if as_json:
+            draw.echo_answer(log, **done.as_dict())
+        else:
+            draw.say(f"wrote {done.rows} rows of {files} channel{'s' * (files != 1)} to {out}")
+        return draw.finish(log, done.skipped)

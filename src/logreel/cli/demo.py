@@ -1,0 +1,70 @@
+"""``logreel demo``."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from pathlib import Path
+
+import rich_click as click
+
+from logreel.cli import draw
+
+
+@click.command()
+@click.option(
+    "--dir",
+    "folder",
+    default="logreel-demo",
+    show_default=True,
+    metavar="DIR",
+    help="Where to put the files.",
+)
+def demo(folder: str) -> int:
+    """Take a guided tour on a log that comes along."""
+    from logreel.cli import main
+
+    path, topic = _sample(Path(folder))
+    out = os.path.join(folder, "channels.parquet") + os.sep
+    steps = [
+        ("What is in the log?", ["info", path]),
+        ("Messages of one channel, as text.", ["cat", path, "-t", topic, "-n", "3"]),
+        ("What the robot said.", ["text", path]),
+        ("Parameters changed in flight.", ["params", path, "--changed"]),
+        ("Every channel as a table.", ["convert", path, out, *(["--force"] if os.path.exists(out) else [])]),
+    ]
+    for title, command in steps:
+        draw.echo()
+        sys.stdout.write(draw.emphasis(f"# {title}") + "\n")
+        draw.echo(f"$ logreel {shlex.join(command)}")
+        sys.stdout.flush()
+        code = main(command)
+        if code:
+            return code
+    draw.echo()
+    sys.stdout.write(draw.emphasis("# What to try next") + "\n")
+    draw.echo(f"$ logreel stats {shlex.quote(path)} --fields")
+    draw.echo(f"$ logreel cat {shlex.quote(path)} -t {topic} --format csv --utc -S +10s -E +12s")
+    draw.echo("$ logreel --help")
+    draw.echo(f'>>> import logreel; logreel.open("{path}")["{topic}"].to_arrow()')
+    return 0
+
+
+def _sample(folder: Path) -> tuple[str, str]:
+    """Path of the bundled sample, written unless it is there, and its channel with most messages."""
+    from logreel.errors import UnsupportedError
+    from logreel.model.log import open_log
+    from logreel.model.registry import formats
+    from logreel.outputs.files import new_file
+
+    fmt = max((f for f in formats().values() if f.sample is not None), key=lambda f: f.showcase, default=None)
+    if fmt is None or fmt.sample is None:
+        raise UnsupportedError("no format brings a sample")
+    folder.mkdir(parents=True, exist_ok=True)
+    path, data = folder / f"flight{fmt.suffixes[0]}", fmt.sample()
+    if not (path.exists() and path.read_bytes() == data):
+        with new_file(path) as out:
+            out.write(data)
+    with open_log(path) as log:
+        return str(path), max(log.match(None), key=len).topic

@@ -1,0 +1,201 @@
+"""What people see: safe text, tables, progress, and sentences on stderr."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import sys
+import unicodedata
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from logreel.model.log import Log
+
+#: Control characters, and those that reorder, hide or break a line: a log may hold them, a terminal obeys
+#: them.
+_UNSAFE = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff]"
+)
+
+#: What is shown of an array or of bytes at most.
+ITEMS = 16
+
+
+def _escaped(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    return {9: "\\t", 10: "\\n", 13: "\\r"}.get(code) or (
+        f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
+    )
+
+
+def safe(text: object) -> str:
+    """*text* on one line with nothing in it that a terminal would obey."""
+    return _UNSAFE.sub(_escaped, str(text))
+
+
+def say(text: str) -> None:
+    """One sentence on stderr."""
+    sys.stderr.write(f"logreel: {safe(text)}\n")
+
+
+def echo(text: str = "") -> None:
+    """One safe line on stdout."""
+    sys.stdout.write(safe(text) + "\n")
+
+
+class SafeLines(io.RawIOBase):
+    """A binary file whose lines, which are UTF-8, go to stdout as ``echo`` shows them."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+
+    def writable(self) -> bool:
+        """True."""
+        return True
+
+    def write(self, data: Any) -> int:
+        """Take *data* and show the lines that are complete."""
+        *lines, self._rest = (self._rest + bytes(data)).split(b"\n")
+        for line in lines:
+            echo(line.decode("utf-8", "replace"))
+        return len(data)
+
+
+def echo_json(value: Any) -> None:
+    """*value* as one JSON object on stdout, in ASCII."""
+    sys.stdout.write(json.dumps(value, allow_nan=False, indent=2 if sys.stdout.isatty() else None) + "\n")
+
+
+def echo_answer(log: Log, **content: Any) -> None:
+    """What a verb found in *log* as the one object of ``--json``: path, *content*, problems."""
+    echo_json({"path": log.name, **content, "problems": [problem.as_dict() for problem in log.problems]})
+
+
+def size_text(size: int) -> str:
+    """Bytes for people: ``512 B``, ``4.1 kB``, ``2.2 MB``."""
+    if size < 1000:
+        return f"{size} B"
+    value = float(size)
+    for unit in ("kB", "MB", "GB", "TB"):
+        value /= 1000
+        if value < 999.5 or unit == "TB":
+            break
+    return f"{value:.1f} {unit}" if value < 99.95 else f"{value:.0f} {unit}"
+
+
+def rate_text(rate: float | None) -> str:
+    """Messages per second for people, or nothing."""
+    if rate is None:
+        return ""
+    return f"{rate:.0f} Hz" if rate >= 99.5 else f"{rate:.3g} Hz"
+
+
+def number_text(value: float | int | None) -> str:
+    """A number in at most nine significant digits, or nothing."""
+    return "" if value is None else str(value) if isinstance(value, int) else f"{value:.9g}"
+
+
+def float_text(value: float) -> str:
+    """The shortest text that means this number; most come from 32 bits and would show noise in 64."""
+    import numpy as np
+
+    if abs(value) < 3e38 and float(short := np.float32(value)) == value:
+        return str(short)
+    return repr(value)
+
+
+def value_text(value: Any) -> str:
+    """One value of a message or parameter in short; nothing for None."""
+    match value:
+        case None:
+            return ""
+        case bool():
+            return "true" if value else "false"
+        case float():
+            return float_text(value)
+        case str():
+            return json.dumps(value, ensure_ascii=False)
+        case bytes():
+            more = f"… ({len(value)} bytes)" if len(value) > ITEMS else ""
+            return f"0x{value[:ITEMS].hex()}{more}"
+        case list():
+            more = f", … ({len(value)} in all)" if len(value) > ITEMS else ""
+            return f"[{', '.join(map(value_text, value[:ITEMS]))}{more}]"
+        case dict():
+            return f"{{{fields_text(value)}}}"
+        case _:
+            return str(value)
+
+
+def fields_text(data: dict[str, Any]) -> str:
+    """The fields of a message on one line: ``x=1.5 q=[1, 0, 0, 0]``."""
+    return " ".join(f"{name}={value_text(value)}" for name, value in data.items())
+
+
+def _cells(text: str) -> int:
+    """How many columns of a terminal *text* takes."""
+    if text.isascii():
+        return len(text)
+    return sum(2 if unicodedata.east_asian_width(c) in "WF" else not unicodedata.combining(c) for c in text)
+
+
+def table(
+    head: Sequence[str], rows: Collection[Sequence[str]], right: Collection[int] = (), indent: int = 0
+) -> None:
+    """Rows in columns on stdout; coloured on a terminal, never cut.
+
+    right  numbers of the columns that end, not begin, at the same place
+    """
+    texts = [[safe(cell) for cell in row] for row in rows]
+    widths = [max(_cells(row[i]) for row in [[*head], *texts]) for i in range(len(head))]
+
+    def line(row: Sequence[str]) -> str:
+        pads = [" " * (width - _cells(cell)) for cell, width in zip(row, widths, strict=True)]
+        cells = [p + c if i in right else c + p for i, (c, p) in enumerate(zip(row, pads, strict=True))]
+        return (" " * indent + "  ".join(cells)).rstrip()
+
+    if any(head):
+        sys.stdout.write(emphasis(line(head)) + "\n")
+    for row in texts:
+        sys.stdout.write(line(row) + "\n")
+
+
+def emphasis(text: str) -> str:
+    """*text* as a heading where stdout is a terminal with colours."""
+    plain = not sys.stdout.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    return text if plain else f"\x1b[1;36m{text}\x1b[0m"
+
+
+@contextmanager
+def progress(what: str) -> Iterator[Callable[[int, int], None] | None]:
+    """A function that moves a bar on stderr; None where stderr is no terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn(safe(what), markup=False), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def finish(log: Log, skipped: Sequence[str] = ()) -> int:
+    """Exit code of a verb that delivered content of *log*: 3, told of in a sentence, where some was lost."""
+    lost = [problem for problem in log.problems if problem.lost]
+    told = list(skipped[:1])
+    if len(skipped) > 1:
+        told[0] += f", and {len(skipped) - 1} more like this"
+    if lost:
+        size = sum(problem.size for problem in lost)
+        where = "one place" if len(lost) == 1 else f"{len(lost)} places"
+        told.append(f"{size} bytes in {where} of the log could not be read, 'logreel info' tells more")
+    told += [p.text for p in log.problems if p.code == "definition" and not p.offset][:3]
+    if told:
+        say(f"{log.name}: {'; '.join(told)}")
+    return 3 if lost or skipped else 0

@@ -1,0 +1,30 @@
+"""``logreel formats``."""
+
+from __future__ import annotations
+
+import rich_click as click
+
+from logreel.cli import common, draw
+
+
+@click.command()
+@common.as_json
+def formats(as_json: bool) -> int:
+    """Show what can be read and written."""
+    from logreel.model.registry import formats as known
+    from logreel.outputs.registry import OUTPUTS
+
+    inputs = [
+        {"name": f.name, "title": f.title, "versions": f.versions, "suffixes": list(f.suffixes)}
+        for f in known().values()
+    ]
+    outputs = [{"suffix": o.suffix, "title": o.title, "folder": o.columns} for o in OUTPUTS.values()]
+    if as_json:
+        draw.echo_json({"formats": inputs, "outputs": outputs})
+        return 0
+    rows = [(f.name, f.title, f.versions, " ".join(f.suffixes)) for f in known().values()]
+    draw.table(("reads", "title", "versions", "suffixes"), rows)
+    draw.echo()
+    names = [(f"{o.suffix}/ or {o.suffix}" if o.columns else o.suffix, o.title) for o in OUTPUTS.values()]
+    draw.table(("converts to", "title"), names)
+    return 0

@@ -1,0 +1,22 @@
+"""``logreel index``."""
+
+from __future__ import annotations
+
+import rich_click as click
+
+from logreel.cli import common, draw
+
+
+@click.command()
+@common.file
+@common.as_json
+def index(file: str, as_json: bool) -> int:
+    """Write an index beside a log, which then opens at once."""
+    from logreel.model import sidecar
+
+    path = str(sidecar.write(file))
+    if as_json:
+        draw.echo_json({"path": file, "index": path})
+    else:
+        draw.say(f"wrote {path}")
+    return 0

@@ -1,0 +1,126 @@
+"""``logreel info``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import rich_click as click
+
+from logreel.cli import common, draw
+
+if TYPE_CHECKING:
+    from logreel.ops.info import Info
+
+#: Entries and lengths of metadata, and names in a list, that are shown at most; --json has it all.
+ENTRIES, LENGTH, NAMES = 12, 100, 5
+
+
+@click.command()
+@click.argument("files", metavar="FILE…", nargs=-1, required=True)
+@common.as_json
+def info(files: tuple[str, ...], as_json: bool) -> int:
+    """Show what a log is and holds.
+
+    With several files --json gives a list of objects. A file that cannot be opened does not stop the others.
+    """
+    from logreel.cli.run import report
+    from logreel.errors import LogError
+    from logreel.ops.info import info as look
+
+    found, code = [], 0
+    for file in files:
+        try:
+            found.append(look(file))
+        except (LogError, OSError) as error:
+            failed = report(error)
+            code = code or failed
+            continue
+        if not as_json:
+            if len(found) > 1:
+                draw.echo()
+            show(found[-1])
+    if as_json and (found or len(files) > 1):
+        draw.echo_json(found[0].as_dict() if len(files) == 1 else [one.as_dict() for one in found])
+    return code
+
+
+def show(one: Info) -> None:
+    """Print one Info for people."""
+    from logreel.model.registry import formats
+
+    fmt = formats().get(one.format)
+    live = [ch for ch in one.channels if ch.messages and not ch.topic.startswith("~")]
+    draw.echo(one.path)
+    rows = [
+        ("format", f"{fmt.title if fmt else one.format}, version {one.version}"),
+        ("size", draw.size_text(one.size)),
+        *_times(one),
+        ("messages", f"{one.messages} in {len(live)} channel{'s' * (len(live) != 1)}"),
+        ("problems", _problems(one)),
+    ]
+    draw.table(("", ""), rows, indent=2)
+    _channels(one)
+    empty = [ch.topic for ch in one.channels if not ch.messages]
+    if empty:
+        more = f" and {len(empty) - NAMES} more" if len(empty) > NAMES else ""
+        draw.echo(f"  without messages: {', '.join(empty[:NAMES])}{more}")
+    _metadata(one.metadata)
+    if one.attachments:
+        listed = ", ".join(a.name for a in one.attachments[:NAMES])
+        more = f" and {len(one.attachments) - NAMES} more" if len(one.attachments) > NAMES else ""
+        draw.echo(f"  attachments: {listed}{more}")
+
+
+def _times(one: Info) -> list[tuple[str, str]]:
+    from logreel.ops.times import duration_text, seconds_text, utc_text
+
+    if one.start_ns is None or one.end_ns is None:
+        return [("start", "unknown: no messages with a time")]
+    clock = {"boot": " s after boot", "start": " s after the start"}.get(one.epoch)
+    shift = 0 if one.epoch == "unix" else one.utc_offset_ns
+    start = seconds_text(one.start_ns) + clock if clock else ""
+    if shift is not None:
+        start = utc_text(one.start_ns + shift, 3) + (f"  ({start})" if start else "")
+    return [("start", start or f"{one.start_ns} ns"), ("duration", duration_text(one.end_ns - one.start_ns))]
+
+
+def _problems(one: Info) -> str:
+    if not one.problems:
+        return "none"
+    lost = sum(problem.size for problem in one.problems if problem.lost)
+    first = one.problems[0]
+    count = len(one.problems)
+    head = f"{count} problem{'s' * (count != 1)}, {draw.size_text(lost)} lost"
+    return f"{head}; {'first: ' if count > 1 else ''}{first.text} (at byte {first.offset})"
+
+
+def _channels(one: Info) -> None:
+    rows = [ch for ch in one.channels if ch.messages]
+    if not rows:
+        return
+    # A type that the topic names already, as in sensor_accel[1], would only be noise.
+    typed = any(ch.type not in (ch.topic.partition("[")[0], ch.topic[1:]) for ch in rows)
+    head = ("channel", *(["type"] if typed else []), "messages", "rate", "size")
+    cells = [
+        (
+            ch.topic,
+            *([ch.type] if typed else []),
+            str(ch.messages),
+            draw.rate_text(ch.rate),
+            "" if ch.bytes is None else draw.size_text(ch.bytes),
+        )
+        for ch in rows
+    ]
+    draw.echo()
+    draw.table(head, cells, right=range(len(head) - 3, len(head)), indent=2)
+    draw.echo()
+
+
+def _metadata(metadata: Mapping[str, Any]) -> None:
+    short = {k: v for k, v in metadata.items() if isinstance(v, str | int | float) and len(str(v)) <= LENGTH}
+    shown = list(short.items())[:ENTRIES]
+    if shown:
+        draw.table(("", ""), [(key, str(value)) for key, value in shown], indent=2)
+    if len(metadata) > len(shown):
+        draw.echo(f"  … {len(metadata) - len(shown)} more in --json")

@@ -1,0 +1,50 @@
+"""``logreel params``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import rich_click as click
+
+from logreel.cli import common, draw
+
+if TYPE_CHECKING:
+    from logreel.model.scan import Parameter
+
+
+@click.command()
+@common.file
+@click.option("--changed", is_flag=True, help="Only those set anew while logging.")
+@click.option("--defaults", is_flag=True, help="Only those that differ from a default, with their defaults.")
+@common.utc
+@common.as_json
+def params(file: str, changed: bool, defaults: bool, utc: bool, as_json: bool) -> int:
+    """Show parameters and their changes."""
+    from logreel.model.log import open_log
+    from logreel.ops.params import as_dict
+    from logreel.ops.params import params as look
+    from logreel.ops.times import shift_of
+
+    with open_log(file) as log:
+        shift = shift_of(log, utc)
+        found = look(log, changed=changed, defaults=defaults)
+        if as_json:
+            draw.echo_answer(log, parameters=[as_dict(p) for p in found])
+        elif found:
+            show(found, defaults, shift)
+        else:
+            draw.say("no such parameters in this log" if changed or defaults else "no parameters in this log")
+        return draw.finish(log)
+
+
+def show(found: list[Parameter], defaults: bool, shift: int | None) -> None:
+    """Print parameters for people."""
+    from logreel.ops.times import time_text
+
+    rows = []
+    for p in found:
+        changes = ", ".join(f"{draw.value_text(c.value)} at {time_text(c.time, shift)}" for c in p.changes)
+        known = ", ".join(f"{kind} {draw.value_text(value)}" for kind, value in p.defaults.items())
+        rows.append((p.name, draw.value_text(p.value), *([known] if defaults else []), changes))
+    head = ("parameter", "value", *(["default"] if defaults else []), "changes")
+    draw.table(head, rows, right=(1,))

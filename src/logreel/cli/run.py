@@ -1,0 +1,93 @@
+"""From an outcome to an exit code and one sentence."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+import click
+
+from logreel.cli.draw import say
+from logreel.errors import LogError, TopicError, UnknownFormatError, UsageError
+
+FAILED, USAGE, LOST, UNKNOWN_FORMAT, INTERRUPTED = 1, 2, 3, 5, 130
+#: Set by the scripts of ``logreel completion`` when the shell asks.
+COMPLETE = "_LOGREEL_COMPLETE"
+
+
+def run(args: Sequence[str]) -> int:
+    """Run the verb that *args* name and give the exit code; errors become one sentence on stderr."""
+    _set_up_streams()
+    try:
+        from logreel.cli.app import logreel
+
+        if COMPLETE in os.environ:
+            logreel.main(prog_name="logreel", complete_var=COMPLETE)
+        # Not main(), which would end the process itself on a broken pipe, with code 1.
+        with logreel.make_context("logreel", list(args) or ["--help"]) as context:
+            code = logreel.invoke(context)
+        sys.stdout.flush()
+    except BaseException as error:
+        if os.environ.get("LOGREEL_TRACEBACK") and not isinstance(error, SystemExit):
+            raise
+        code = report(error)
+        _let_go()
+    return code if isinstance(code, int) else 0
+
+
+def _let_go() -> None:
+    """Drop what stdout will not take, so that nothing complains when the process ends."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _set_up_streams() -> None:
+    """Let no character fail, whatever the encoding of the terminal, nor a stream that is closed."""
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115 - lives as long as the process
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="backslashreplace")
+
+
+def report(error: BaseException) -> int:
+    """Say what went wrong in one sentence and give the exit code that stands for it."""
+    if isinstance(error, BrokenPipeError):
+        # Whoever read has enough.
+        return 0
+    if isinstance(error, (KeyboardInterrupt, click.exceptions.Abort)):
+        say("interrupted")
+        return INTERRUPTED
+    if isinstance(error, SystemExit):
+        return error.code if isinstance(error.code, int) else FAILED
+    if isinstance(error, click.exceptions.Exit):
+        return error.exit_code
+    say(sentence(error))
+    if isinstance(error, (UsageError, TopicError, click.UsageError)):
+        return USAGE
+    return UNKNOWN_FORMAT if isinstance(error, UnknownFormatError) else FAILED
+
+
+def sentence(error: BaseException) -> str:
+    """What to tell people of *error*."""
+    match error:
+        case click.ClickException():
+            text = error.format_message().rstrip(".")
+            path = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "logreel"
+            return f"{text[:1].lower()}{text[1:]}; see '{path} --help'"
+        case LogError():
+            return str(error)
+        case OSError() if error.strerror:
+            what = error.strerror[:1].lower() + error.strerror[1:]
+            return (
+                f"{os.fsdecode(error.filename)}: {what}" if isinstance(error.filename, str | bytes) else what
+            )
+        case MemoryError():
+            return "not enough memory for this"
+        case _:
+            name = type(error).__name__
+            return f"internal error: {name}: {error} (LOGREEL_TRACEBACK=1 shows where; please report it)"

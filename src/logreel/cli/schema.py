@@ -1,0 +1,51 @@
+"""``logreel schema``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import rich_click as click
+
+from logreel.cli import common, draw
+
+if TYPE_CHECKING:
+    from logreel.ops.schema import SchemaInfo
+
+
+@click.command()
+@common.file
+@click.argument("topic", metavar="[TOPIC]", required=False)
+@common.msgdef
+@common.as_json
+def schema(file: str, msgdef: tuple[str, ...], topic: str | None, as_json: bool) -> int:
+    """Show definitions, fields, types and units.
+
+    TOPIC is a channel, or a pattern such as 'sensor_*'; without it all channels are shown.
+    """
+    from logreel.model.log import open_log
+    from logreel.ops.schema import schema as look
+
+    with open_log(file, definitions=msgdef) as log:
+        channels = log.match(topic) if topic else list(log.channels.values())
+        found = [look(ch) for ch in channels]
+        if as_json:
+            draw.echo_json({"path": log.name, "schemas": [one.as_dict() for one in found]})
+            return 0
+        for number, one in enumerate(found):
+            if number:
+                draw.echo()
+            show(one)
+    return 0
+
+
+def show(one: SchemaInfo) -> None:
+    """Print one definition for people."""
+    draw.echo(f"{one.topic}  ({one.name}, {one.encoding})")
+    for name, value in one.metadata.items():
+        draw.echo(f"  {name}: {value}")
+    for line in one.text.splitlines():
+        draw.echo(f"  | {line}")
+    if one.fields is None:
+        draw.echo(f"  cannot be decoded: {one.trouble}")
+    else:
+        draw.table(("field", "type", "unit"), [(f.path, f.type, f.unit) for f in one.fields], indent=2)

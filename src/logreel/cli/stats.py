@@ -1,0 +1,73 @@
+"""``logreel stats``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import rich_click as click
+
+from logreel.cli import common, draw
+
+if TYPE_CHECKING:
+    from logreel.ops.stats import ChannelStats
+
+
+@click.command()
+@common.file
+@common.topics
+@click.option("--fields", is_flag=True, help="Also least, mean and greatest value of every number field.")
+@common.msgdef
+@common.as_json
+def stats(file: str, msgdef: tuple[str, ...], topics: tuple[str, ...], fields: bool, as_json: bool) -> int:
+    """Show rates, jitter, gaps and order of channels.
+
+    A gap is a silence of more than five usual periods, and more than twice what nine in ten periods keep
+    within.
+    """
+    from logreel.model.log import open_log
+    from logreel.ops.stats import stats as look
+
+    with open_log(file, definitions=msgdef) as log:
+        found = look(log, topics or None, fields=fields)
+        if as_json:
+            draw.echo_answer(log, channels=[one.as_dict() for one in found])
+        else:
+            show(found)
+        bad = [
+            f"the fields of {one.topic!r} cannot be decoded" for one in found if fields and one.fields is None
+        ]
+        return draw.finish(log, bad)
+
+
+def show(found: list[ChannelStats]) -> None:
+    """Print statistics for people."""
+    from logreel.ops.times import duration_text
+
+    head = (
+        "channel",
+        "messages",
+        "rate",
+        "period",
+        "jitter",
+        "longest",
+        "gaps",
+        "out of order",
+        "duplicates",
+        "size",
+    )
+    rows = []
+    for one in found:
+        p = one.period_ns
+        times = [duration_text(round(t)) for t in (p.median, p.std, p.max)] if p else ["", "", ""]
+        counts = [str(n) if n else "" for n in (one.gap_count, one.out_of_order, one.duplicates)]
+        size = draw.size_text(one.bytes)
+        rows.append((one.topic, str(one.messages), draw.rate_text(one.rate), *times, *counts, size))
+    draw.table(head, rows, right=range(1, len(head)))
+    for one in found:
+        if one.fields:
+            draw.echo()
+            values = [
+                (f.path, *map(draw.number_text, (f.min, f.mean, f.max)), str(f.nan) if f.nan else "")
+                for f in one.fields
+            ]
+            draw.table((one.topic, "min", "mean", "max", "NaN"), values, right=range(1, 5))

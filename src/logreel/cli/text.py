@@ -1,0 +1,45 @@
+"""``logreel text``."""
+
+from __future__ import annotations
+
+import rich_click as click
+
+from logreel.cli import common, draw
+
+
+@click.command()
+@common.file
+@click.option(
+    "--level", metavar="LEVEL", help="Only this severity and worse: error, warning, info … or 0 to 7."
+)
+@common.start
+@common.end
+@common.utc
+@common.msgdef
+@common.as_json
+def text(
+    file: str,
+    msgdef: tuple[str, ...],
+    level: str | None,
+    start: str | None,
+    end: str | None,
+    utc: bool,
+    as_json: bool,
+) -> int:
+    """Show what the robot said for people to read."""
+    from logreel.model.log import open_log
+    from logreel.ops.text import as_dict, level_name, level_number
+    from logreel.ops.text import text as look
+    from logreel.ops.times import interval, shift_of, time_text
+
+    with open_log(file, definitions=msgdef) as log:
+        lines = look(log, None if level is None else level_number(level), *interval(log, start, end))
+        shift = shift_of(log, utc)
+        if as_json:
+            draw.echo_answer(log, lines=[as_dict(line) for line in lines])
+            return draw.finish(log)
+        for line in lines:
+            source = f"[{line.source}] " if line.source else ""
+            when = time_text(line.time, shift)
+            draw.echo(f"{when}  {level_name(line.level):<9}  {source}{line.text}".rstrip())
+        return draw.finish(log)

@@ -1,0 +1,42 @@
+"""ROS 1 bags of every version."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from logreel.model.registry import Format
+from logreel.model.scan import Saved, Scan
+
+if TYPE_CHECKING:
+    from logreel.model.source import Source
+
+
+def _sniff(source: Source) -> bool:
+    from logreel.formats.rosbag.version import version_of
+
+    return version_of(source) is not None
+
+
+def _scan(source: Source, saved: Saved | None) -> Scan | None:
+    if saved is not None:
+        return None
+    from logreel.formats.rosbag.content import scan
+
+    return scan(source)
+
+
+def _sample() -> bytes:
+    from logreel.formats.rosbag.sample import drive
+
+    return drive()
+
+
+FORMAT = Format(
+    name="rosbag",
+    title="ROS 1 bag",
+    suffixes=(".bag",),
+    versions="0, 1.0, 1.1, 1.2, 2.0",
+    sniff=_sniff,
+    scan=_scan,
+    sample=_sample,
+)

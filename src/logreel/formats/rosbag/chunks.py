@@ -1,0 +1,181 @@
+"""The content of chunks: stored as it is, bz2 or LZ4; bounded, and as much as can be had of a cut one."""
+
+from __future__ import annotations
+
+import bz2
+import mmap
+import os
+import struct
+import tempfile
+from collections import OrderedDict
+from contextlib import suppress
+from dataclasses import dataclass
+from threading import Lock
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from logreel.model.source import Source
+
+Buffer = NDArray[np.uint8]
+
+#: Unpacked chunks kept in memory, whatever the size of the log.
+CACHE_BYTES = 64 << 20
+#: Unpacked chunks kept in a temporary file.
+SPOOL_BYTES = 16 << 30
+#: No chunk unpacks to more: writers close them at 768 KiB or so, the largest option in use is far below.
+MAX_CHUNK = 1 << 30
+#: LZ4 cannot shrink data by more than this factor.
+LZ4_RATIO = 255
+_STEP = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Where a chunk lies in the file, how it is packed, and how many bytes it says it unpacks to."""
+
+    pos: int
+    data: int
+    stored: int
+    compression: str
+    size: int
+
+
+def unpack(source: Source, chunk: Chunk) -> tuple[Buffer, str]:
+    """The unpacked bytes, and what is wrong with them (empty: nothing).
+
+    Of a damaged or cut chunk this gives what unpacks: for LZ4 all blocks before the damage, for bz2 likewise.
+    Never holds more than the chunk states or MAX_CHUNK, whatever the packed bytes would make.
+    """
+    packed = source.data[chunk.data : chunk.data + chunk.stored]
+    limit = min(chunk.size, MAX_CHUNK) if chunk.size else MAX_CHUNK
+    if chunk.compression == "none":
+        return packed, ""
+    if chunk.compression == "bz2":
+        data, wrong = _bz2(packed, limit)
+    elif chunk.compression == "lz4":
+        data, wrong = _lz4(packed, limit)
+    else:
+        return packed[:0], f"unknown compression {chunk.compression[:20]!r}"
+    if not wrong and chunk.size and len(data) != chunk.size:
+        wrong = f"it unpacks to {len(data)} bytes where {chunk.size} are stated"
+    return data, wrong
+
+
+def _bz2(packed: Buffer, limit: int) -> tuple[Buffer, str]:
+    decompressor = bz2.BZ2Decompressor()
+    out = bytearray()
+    feed = packed.tobytes()
+    try:
+        while not decompressor.eof and len(out) < limit:
+            out += decompressor.decompress(feed, min(_STEP, limit - len(out)))
+            feed = b""
+            if decompressor.needs_input:
+                return np.frombuffer(bytes(out), np.uint8), "its bz2 stream is cut"
+    except (OSError, EOFError, ValueError) as error:
+        return np.frombuffer(bytes(out), np.uint8), f"its bz2 stream is damaged: {error}"
+    return np.frombuffer(bytes(out), np.uint8), ""
+
+
+def _lz4(packed: Buffer, limit: int) -> tuple[Buffer, str]:
+    if limit > LZ4_RATIO * len(packed) + 64:
+        limit = LZ4_RATIO * len(packed) + 64
+    import lz4.frame
+
+    decompressor = lz4.frame.LZ4FrameDecompressor()
+    try:
+        data = decompressor.decompress(packed, max_length=limit)
+    except RuntimeError as error:
+        data, wrong = _lz4_blocks(packed, limit)
+        return data, wrong or f"its LZ4 frame is damaged: {error}"
+    if not decompressor.eof and decompressor.needs_input:
+        data, wrong = _lz4_blocks(packed, limit)
+        return data, wrong or "its LZ4 frame is cut"
+    return np.frombuffer(data, np.uint8), ""
+
+
+def _lz4_blocks(packed: Buffer, limit: int) -> tuple[Buffer, str]:
+    """Every block of an LZ4 frame that unpacks, up to the first that does not."""
+    import lz4.block
+
+    raw = packed.tobytes()
+    if len(raw) < 7 or raw[:4] != b"\x04\x22\x4d\x18":
+        return np.zeros(0, np.uint8), "it is no LZ4 frame"
+    flags, largest = raw[4], 1 << (8 + 2 * (raw[5] >> 4 & 7))
+    at = 7 + (8 if flags & 8 else 0) + (4 if flags & 1 else 0)
+    linked = not flags & 0x20
+    out = bytearray()
+    while at + 4 <= len(raw) and len(out) < limit:
+        (word,) = struct.unpack_from("<I", raw, at)
+        n = word & 0x7FFFFFFF
+        block = raw[at + 4 : at + 4 + n]
+        if word == 0:
+            return np.frombuffer(bytes(out), np.uint8), ""
+        if n > len(block):
+            return np.frombuffer(bytes(out), np.uint8), "its LZ4 frame is cut"
+        try:
+            more: dict[str, Any] = {"dict": bytes(out[-65536:])} if linked and out else {}
+            out += block if word >> 31 else lz4.block.decompress(block, uncompressed_size=largest, **more)
+        except (lz4.block.LZ4BlockError, ValueError, MemoryError) as error:
+            return np.frombuffer(bytes(out), np.uint8), f"a block of its LZ4 frame is damaged: {error}"
+        at += 4 + n + (4 if flags & 0x10 else 0)
+    return np.frombuffer(bytes(out), np.uint8), "its LZ4 frame is cut"
+
+
+class ChunkCache:
+    """Unpacked chunks by number, each unpacked once however often it is asked for; safe to use from several threads.
+
+    Small logs are kept in memory. The chunks of larger ones go to a temporary file, whose pages the system drops and
+    brings back as it needs memory; where there is no room for it, the latest used ones are kept.
+    """
+
+    def __init__(self, source: Source, chunks: list[Chunk]) -> None:
+        self._source, self._chunks = source, chunks
+        self._kept: OrderedDict[int, Buffer] = OrderedDict()
+        self._locks = [Lock() for _ in range(64)]
+        self._lock = Lock()
+        sizes = [min(c.size, MAX_CHUNK) for c in chunks]
+        self._place = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        self._spool: IO[bytes] | None = None
+        if CACHE_BYTES < self._place[-1] <= SPOOL_BYTES:
+            with suppress(OSError):
+                self._spool = tempfile.TemporaryFile(prefix="logreel-")  # noqa: SIM115 - lives as long as the log
+
+    def __call__(self, number: int) -> Buffer:
+        """The unpacked bytes of a chunk; of a damaged one what there is."""
+        with self._locks[number % len(self._locks)]:
+            with self._lock:
+                if number in self._kept:
+                    self._kept.move_to_end(number)
+                    return self._kept[number]
+            data, _ = unpack(self._source, self._chunks[number])
+            if self._spool is not None and len(data):
+                data = self._spooled(number, data)
+            self._keep(number, data)
+            return data
+
+    def _spooled(self, number: int, data: Buffer) -> Buffer:
+        """The same bytes as pages of the temporary file; *data* itself where they cannot be written."""
+        if self._spool is None or len(data) > self._place[number + 1] - self._place[number]:
+            return data
+        try:
+            handle, at = self._spool.fileno(), int(self._place[number])
+            view, done = memoryview(data), 0  # type: ignore[arg-type]
+            while done < len(view):
+                done += os.pwrite(handle, view[done:], at + done)
+            # A mapping begins at a page.
+            page = at // mmap.ALLOCATIONGRANULARITY * mmap.ALLOCATIONGRANULARITY
+            pages = mmap.mmap(handle, at - page + len(view), access=mmap.ACCESS_READ, offset=page)
+        except OSError:
+            self._spool = None
+            return data
+        return np.frombuffer(pages, np.uint8, len(data), at - page)
+
+    def _keep(self, number: int, data: Buffer) -> None:
+        with self._lock:
+            self._kept[number] = data
+            if self._spool is None:
+                # Mapped ones cost no memory of ours; they stay.
+                while sum(map(len, self._kept.values())) > CACHE_BYTES and len(self._kept) > 1:
+                    self._kept.popitem(last=False)

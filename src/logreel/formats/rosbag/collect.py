@@ -1,0 +1,120 @@
+"""Messages found chunk by chunk become the block table of the index."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from threading import Lock
+
+import numpy as np
+from numpy.typing import NDArray
+
+from logreel.errors import Problem
+from logreel.kernels import tagged
+from logreel.model.chunks import FILE, Chunks
+from logreel.model.index import I64, Aligned, Blocks, MessageIndex, Track
+
+#: Blocks of files without chunks: relative positions must fit 32 bits.
+MAX_SPAN = 1 << 31
+
+
+@dataclass(slots=True)
+class Found:
+    """The messages of one chunk (or stretch of a file without chunks), in file order.
+
+    chunk  its number, FILE if it lies in the file as it is
+    base   what *entry* counts from
+    end    where its data ends, in the file or in the unpacked chunk
+    key    int64[n]    connection of each message
+    time   int64[n]    ns
+    entry  uint32[n]   start of the message's data; with *size* None of its record, to be looked up when needed
+    size   uint32[n]   bytes of it
+    """
+
+    chunk: int
+    base: int
+    end: int
+    key: NDArray[np.int64]
+    time: I64
+    entry: NDArray[np.uint32]
+    size: NDArray[np.uint32] | None
+
+
+class Collected:
+    """All messages of a bag by block and channel; ``index`` makes the MessageIndex."""
+
+    def __init__(
+        self, parts: list[Found], number: dict[int, int], channels: int, problems: list[Problem]
+    ) -> None:
+        self._problems, self._lock = problems, Lock()
+        n = sum(len(p.key) for p in parts)
+        self._time, self._size = np.empty(n, np.int64), np.zeros(n, np.uint32)
+        self._key = np.empty(n, np.int64)
+        entry = np.empty(n, np.uint32)
+        start = np.zeros((len(parts), channels + 1), np.int64)
+        used = 0
+        known = np.array(sorted(number), np.int64)
+        target = np.array([number[k] for k in known.tolist()], np.int64)
+        for row, p in enumerate(parts):
+            at = np.searchsorted(known, p.key)
+            at[at == len(known)] = 0
+            fits = known[at] == p.key if len(known) else np.zeros(len(p.key), bool)
+            channel = np.where(fits, target[at] if len(known) else 0, channels)
+            order = np.argsort(channel.astype(np.uint16 if channels < 65535 else np.int64), kind="stable")
+            order = order[: int(fits.sum())]
+            if len(order) < len(p.key):
+                self._undeclared(p, len(p.key) - len(order))
+            counts = np.bincount(channel[order], minlength=channels)
+            start[row, 0] = used
+            start[row, 1:] = used + np.cumsum(counts)
+            span = slice(used, used + len(order))
+            entry[span], self._time[span], self._key[span] = p.entry[order], p.time[order], p.key[order]
+            if p.size is not None:
+                self._size[span] = p.size[order]
+            used = span.stop
+        self._time, self._size, self._key = self._time[:used], self._size[:used], self._key[:used]
+        base = np.array([p.base for p in parts], np.int64)
+        chunk = np.array([p.chunk for p in parts], np.int32)
+        self._blocks = Blocks(base, chunk, start, entry[:used])
+        self._ends = [p.end for p in parts]
+        self._pending = np.array([p.size is None for p in parts], bool)
+
+    def _undeclared(self, part: Found, count: int) -> None:
+        text = f"{count} messages of connections that nothing describes"
+        offset = part.base if part.chunk == FILE else 0
+        self._problems.append(Problem("undeclared", offset, 0, True, text))
+
+    def bounds(self) -> tuple[int | None, int | None]:
+        """The earliest and the latest time, None for a bag without messages."""
+        if not len(self._time):
+            return None, None
+        return int(self._time.min()), int(self._time.max())
+
+    def index(self, chunks: Chunks, cheap: bool) -> MessageIndex:
+        """The MessageIndex over *chunks*; *cheap*: unpacking all of them takes no time that people notice."""
+        self._chunks = chunks
+        tracks = [Track(Aligned(self._time), Aligned(self._size))] * (self._blocks.start.shape[1] - 1)
+        return MessageIndex(chunks, self._blocks, tracks, None, self._resolve, cheap)
+
+    def _resolve(self, rows: NDArray[np.int64]) -> None:
+        """Look up where the data of the messages of some blocks lies; from one thread at a time."""
+        with self._lock:
+            self._look_up(rows)
+
+    def _look_up(self, rows: NDArray[np.int64]) -> None:
+        for row in rows[self._pending[rows]].tolist():
+            self._pending[row] = False
+            b = self._blocks
+            data = self._chunks[int(b.chunk[row])]
+            lo, hi = int(b.start[row, 0]), int(b.start[row, -1])
+            end = self._ends[row] if int(b.chunk[row]) == FILE else len(data)
+            while lo < hi:
+                # Messages of several connections may follow each other in one channel.
+                same = int(np.argmax(self._key[lo:hi] != self._key[lo])) or hi - lo
+                span = slice(lo, lo + same)
+                entry, time, size = b.entry[span], self._time[span], self._size[span]
+                good = tagged.locate(data, int(b.base[row]), end, int(self._key[lo]), entry, time, size)
+                if good < same:
+                    entry[good:], size[good:] = 0, 0
+                    text = f"the index names {same - good} messages that are not where it says"
+                    self._problems.append(Problem("index", int(b.base[row]), 0, True, text))
+                lo += same

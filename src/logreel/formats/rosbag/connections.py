@@ -1,0 +1,87 @@
+"""Connections become channels: those of one topic and one definition are one channel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from logreel.formats.rosbag.definitions import Definitions
+from logreel.model.layout import Layout
+from logreel.model.scan import ChannelInfo
+from logreel.model.schema import Schema
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """A topic as one publisher declared it; *key* is what message records refer to it by."""
+
+    key: int
+    topic: str
+    type: str
+    md5: str
+    definition: str = ""
+    caller: str = ""
+    latching: bool = False
+
+
+@dataclass(slots=True)
+class Channel:
+    """Connections that share topic, type and definition."""
+
+    topic: str
+    type: str
+    md5: str
+    definition: str
+    connections: list[Connection] = field(default_factory=list)
+
+    def metadata(self) -> Mapping[str, Any]:
+        """What the bag tells about the channel besides its definition."""
+        return {
+            "md5sum": self.md5,
+            "callerids": sorted({c.caller for c in self.connections if c.caller}),
+            "latching": any(c.latching for c in self.connections),
+            "connections": len(self.connections),
+        }
+
+
+class Channels:
+    """All channels of a bag, in the order in which their connections were met."""
+
+    def __init__(self, definitions: Definitions) -> None:
+        self._definitions = definitions
+        self._channels: list[Channel] = []
+        self._by_identity: dict[tuple[str, str, str], int] = {}
+        self.number: dict[int, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._channels)
+
+    def add(self, connection: Connection) -> int:
+        """The channel number of *connection*; a key met before keeps its channel."""
+        if connection.key in self.number:
+            return self.number[connection.key]
+        identity = (connection.topic, connection.type, connection.md5)
+        if identity not in self._by_identity:
+            self._by_identity[identity] = len(self._channels)
+            self._channels.append(Channel(*identity, connection.definition))
+        number = self._by_identity[identity]
+        channel = self._channels[number]
+        channel.connections.append(connection)
+        channel.definition = channel.definition or connection.definition
+        self.number[connection.key] = number
+        return number
+
+    def infos(self) -> list[ChannelInfo]:
+        """Channels as the model wants them; further definitions of a topic are marked by an instance number."""
+        seen: dict[str, int] = {}
+        infos = []
+        for channel in self._channels:
+            n = seen[channel.topic] = seen.get(channel.topic, -1) + 1
+            name = channel.topic + (f"[{n}]" if n else "")
+            schema = Schema(channel.type, "ros1msg", channel.definition)
+            infos.append(ChannelInfo(name, schema, self._layout(channel), channel.metadata()))
+        return infos
+
+    def _layout(self, channel: Channel) -> Callable[[], Layout]:
+        return lambda: self._definitions.layout(channel.topic, channel.type, channel.md5, channel.definition)

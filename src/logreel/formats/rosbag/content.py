@@ -1,0 +1,80 @@
+"""From a bag of any version to a Scan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from logreel.errors import Problem, UnsupportedError
+from logreel.formats.rosbag import old, v1, v2
+from logreel.formats.rosbag.chunks import ChunkCache
+from logreel.formats.rosbag.collect import Collected, Found
+from logreel.formats.rosbag.connections import Channels, Connection
+from logreel.formats.rosbag.definitions import Definitions
+from logreel.formats.rosbag.version import version_of
+from logreel.model.chunks import Chunks
+from logreel.model.scan import Scan
+from logreel.model.source import Source
+
+#: Times before this count from the start of the recording or are simulated: 1973 in seconds since 1970.
+RELATIVE_NS = 10**8 * 10**9
+
+_OLD: dict[str, Callable[[Source], old.OldBag]] = {"0": old.read_0, "1.0": old.read_1_0, "1.1": old.read_1_1}
+
+
+def scan(source: Source) -> Scan:
+    """The Scan of a bag. Raises UnsupportedError for encrypted bags and versions from the future."""
+    version = version_of(source) or "2.0"
+    if version in _OLD:
+        bag = _OLD[version](source)
+        return _scan(source, version, bag.parts(), bag.connections.values(), bag.problems, Chunks(source), {})
+    if version in ("1.2", "1.3"):
+        return _scan(source, version, *v1.read(source), Chunks(source), {})
+    if version.split(".")[0] == "2":
+        found = v2.read(source)
+        chunks = Chunks(source, ChunkCache(source, found.chunks), lambda n: found.chunks[n].size)
+        told = {
+            "chunks": found.chunk_count,
+            "compression": sorted(found.compressions),
+            "indexed": found.indexed,
+        }
+        return _scan(
+            source,
+            version,
+            found.parts,
+            found.connections.values(),
+            found.problems,
+            chunks,
+            told,
+            found.is_cheap,
+        )
+    raise UnsupportedError(f"a bag of version {version}", path=source.name)
+
+
+def _scan(
+    source: Source,
+    version: str,
+    parts: list[Found],
+    connections: Iterable[Connection],
+    problems: list[Problem],
+    chunks: Chunks,
+    metadata: dict[str, Any],
+    cheap: bool = True,
+) -> Scan:
+    channels = Channels(Definitions(source, problems))
+    for connection in connections:
+        channels.add(connection)
+    collected = Collected(parts, channels.number, len(channels), problems)
+    start, end = collected.bounds()
+    relative = end is not None and end < RELATIVE_NS
+    return Scan(
+        version=version,
+        epoch="start" if relative else "unix",
+        start=start,
+        end=end,
+        channels=channels.infos(),
+        index=collected.index(chunks, cheap),
+        problems=problems,
+        metadata=lambda: metadata,
+        utc_offset=lambda: None if relative else 0,
+    )

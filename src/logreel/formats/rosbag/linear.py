@@ -1,0 +1,125 @@
+"""Messages found by reading all records of a stretch of bytes, stepping over damage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from logreel.errors import Problem
+from logreel.formats.rosbag import records
+from logreel.formats.rosbag.collect import MAX_SPAN, Found
+from logreel.formats.rosbag.records import Record, read_record
+from logreel.kernels import tagged
+from logreel.model.index import I64
+from logreel.model.source import Source
+
+END, CUT, BAD, FOREIGN, FULL = range(5)
+#: Messages of one call of the compiled walk.
+PIECE = 1 << 15
+
+
+@dataclass(slots=True)
+class Stretch:
+    """Where messages are looked for: some bytes of *source*, which is the file or an unpacked chunk.
+
+    chunk    number of the chunk, FILE for the file
+    foreign  ops that end the stretch, as a bit set
+    """
+
+    source: Source
+    chunk: int
+    pos: int
+    end: int
+    foreign: int = 0
+
+
+def read_stretch(
+    stretch: Stretch,
+    on_record: Callable[[Record, Source], None],
+    problems: list[Problem],
+    where: int | None = None,
+) -> tuple[list[Found], int]:
+    """All messages of a stretch, and where it ended. Other records go to *on_record*.
+
+    where  file position to report problems at, if the stretch is not in the file itself
+    """
+    source, pos, end = stretch.source, stretch.pos, stretch.end
+    buffers = _Buffers(min(PIECE, (end - pos) // 8 + 2))
+    found: list[Found] = []
+    while pos < end:
+        why, stop, n, m = buffers.walk(source.data, pos, end, stretch.foreign)
+        if n:
+            found += buffers.parts(stretch, pos, n)
+        for at, _ in buffers.note[:m].tolist():
+            on_record(read_record(source, at, end), source)
+        pos = stop
+        if why == FOREIGN:
+            break
+        if why in (CUT, BAD):
+            pos = step_over(source, pos, end, problems, why == CUT, where)
+    return found, pos
+
+
+def step_over(
+    source: Source,
+    pos: int,
+    end: int,
+    problems: list[Problem],
+    cut: bool,
+    where: int | None = None,
+    why: str = "",
+) -> int:
+    """Report the bytes at *pos* that are no record; gives where the next one begins, *end* if none does."""
+    found = records.find_record(source, pos, end)
+    size = found - pos
+    at = pos if where is None else where
+    inside = "" if where is None else " of an unpacked chunk"
+    reason = f" ({why})" if why else ""
+    if not source.data[pos:found].any():
+        # Real bags have zeros between the last chunk and the index.
+        problems.append(
+            Problem("zeros", at, size, found == end, f"{size} bytes of zeros between records{inside}")
+        )
+    elif found == end and cut:
+        problems.append(
+            Problem("truncated", at, size, True, f"the last {size} bytes{inside} are a cut record{reason}")
+        )
+    else:
+        problems.append(
+            Problem("garbage", at, size, True, f"{size} bytes{inside} that are no record{reason}")
+        )
+    return found
+
+
+class _Buffers:
+    def __init__(self, n: int) -> None:
+        self.key, self.time = np.empty(n, np.uint64), np.empty(n, np.int64)
+        self.data, self.size = np.empty(n, np.int64), np.empty(n, np.int64)
+        self.note = np.empty((n, 2), np.int64)
+
+    def walk(self, data: NDArray[np.uint8], pos: int, end: int, foreign: int) -> tuple[int, int, int, int]:
+        return tagged.walk(data, pos, end, self.key, self.time, self.data, self.size, self.note, foreign)
+
+    def parts(self, stretch: Stretch, pos: int, n: int) -> list[Found]:
+        """The first *n* messages as one Found, or several where they lie too far apart for one."""
+        key, time, data, size = (
+            a[:n].copy() for a in (self.key.view(np.int64), self.time, self.data, self.size)
+        )
+        found, lo = [], 0
+        while lo < n:
+            base = pos if lo == 0 else int(data[lo])
+            hi = int(np.searchsorted(data, base + MAX_SPAN))
+            if hi == lo:
+                base, hi = int(data[lo]), lo + 1
+            at = slice(lo, hi)
+            found.append(_found(stretch, base, key[at], time[at], data[at], size[at]))
+            lo = hi
+        return found
+
+
+def _found(stretch: Stretch, base: int, key: I64, time: I64, data: I64, size: I64) -> Found:
+    entry = (data - base).astype(np.uint32)
+    return Found(stretch.chunk, base, stretch.end, key, time, entry, size.astype(np.uint32))

@@ -1,0 +1,138 @@
+"""Records of bags since version 1.2: a header of ``name=value`` fields, then data.
+
+Facts from the bag format pages and from the programs that wrote the files; docs/formats/rosbag.md tells which is which.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from dataclasses import dataclass
+
+import numpy as np
+
+from logreel.model.source import Source
+
+OP_DEFINITION, OP_MESSAGE, OP_FILE, OP_INDEX, OP_CHUNK, OP_CHUNK_INFO, OP_CONNECTION = range(1, 8)
+#: A header longer than this is damage: real ones hold a definition of some kilobytes at most.
+MAX_HEADER = 1 << 24
+#: How far before its ``op`` field a header may begin, when a record is looked for after damage.
+LOOK_BACK = 1024
+
+_U32 = struct.Struct("<I")
+_OP = re.compile(rb"\x04\x00\x00\x00op=[\x01-\x07]", re.DOTALL)
+
+Fields = dict[bytes, bytes]
+
+
+class BadRecord(ValueError):
+    """The bytes are no record; *cut* if they are, as far as they go, but end after the end of the data."""
+
+    def __init__(self, text: str, cut: bool = False) -> None:
+        super().__init__(text)
+        self.cut = cut
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One record: its place, its header fields and the place of its data."""
+
+    pos: int
+    fields: Fields
+    data: int
+    size: int
+
+    @property
+    def op(self) -> int:
+        """The kind of record."""
+        return self.fields[b"op"][0]
+
+    @property
+    def end(self) -> int:
+        """Where the next record begins."""
+        return self.data + self.size
+
+    def u32(self, name: bytes) -> int:
+        """A field as an unsigned number; raises BadRecord if it is missing or of another size."""
+        value = self.fields.get(name, b"")
+        if len(value) not in (4, 8):
+            raise BadRecord(f"field {name.decode()} is missing or not a number")
+        return int.from_bytes(value, "little")
+
+    def text(self, name: bytes) -> str:
+        """A field as text, invalid UTF-8 replaced; empty if it is missing."""
+        return self.fields.get(name, b"").decode("utf-8", "replace")
+
+
+def parse_fields(header: bytes) -> Fields:
+    """The ``name=value`` fields of a header; of a repeated name the last one. Raises BadRecord."""
+    fields: Fields = {}
+    at = 0
+    while at < len(header):
+        if len(header) - at < 4:
+            raise BadRecord("a header field is cut")
+        (n,) = _U32.unpack_from(header, at)
+        at += 4
+        name, equals, value = header[at : at + n].partition(b"=")
+        if n > len(header) - at or not equals:
+            raise BadRecord("a header field has no name or a wrong length")
+        fields[name] = value
+        at += n
+    return fields
+
+
+def read_record(source: Source, pos: int, end: int) -> Record:
+    """The record at *pos*; raises BadRecord if there is none that ends before *end*."""
+    left = end - pos
+    if left < 4:
+        raise BadRecord("the header length is cut", cut=True)
+    (n,) = _U32.unpack_from(source.view, pos)
+    if n > MAX_HEADER:
+        raise BadRecord(f"a header of {n} bytes")
+    if n > left - 8:
+        raise BadRecord(f"a header of {n} bytes where {left} are left", cut=True)
+    fields = parse_fields(source.read(pos + 4, n))
+    if len(fields.get(b"op", b"")) != 1:
+        raise BadRecord("a record without op")
+    (size,) = _U32.unpack_from(source.view, pos + 4 + n)
+    return Record(pos, fields, pos + 8 + n, size)
+
+
+def find_record(source: Source, pos: int, end: int) -> int:
+    """The first position after *pos* where a whole record begins, or *end*."""
+    step = 1 << 20
+    lo = pos + 1
+    while lo < end:
+        piece = source.read(lo, min(step + LOOK_BACK, end - lo))
+        for m in _OP.finditer(piece):
+            if m.start() >= step:
+                break
+            found = _start_of(source, lo + m.start(), pos, end)
+            if found is not None:
+                return found
+        lo += step
+    return end
+
+
+def _start_of(source: Source, op: int, after: int, end: int) -> int | None:
+    """Where the record begins whose ``op`` field begins at *op*."""
+    first = max(after + 1, op - LOOK_BACK)
+    window = source.data[first:op].astype(np.uint32)
+    if len(window) < 4:
+        return None
+    length = window[:-3] | window[1:-2] << 8 | window[2:-1] << 16 | window[3:] << 24
+    start = np.arange(first, first + len(length))
+    # The header must hold the op field and be no longer than we look back.
+    for at in start[(length + start + 4 >= op + 8) & (length <= LOOK_BACK)][::-1].tolist():
+        try:
+            if read_record(source, at, end).end <= end:
+                return int(at)
+        except BadRecord:
+            continue
+    return None
+
+
+def nanoseconds(value: bytes) -> int:
+    """A time field, seconds and nanoseconds as two u32, in ns."""
+    sec, nsec = struct.unpack("<II", value)
+    return int(sec) * 10**9 + int(nsec)

@@ -1,0 +1,208 @@
+"""Walk records whose headers are lists of ``name=value`` fields.
+
+    u32 header size | header | u32 data size | data          header: { u32 field size | name = value } …
+
+Fields that matter are recognised by name: op, conn, time (or sec and nsec), topic, md5, type. Every length is checked
+against what is left before it is used.
+"""
+
+import cython
+
+if not cython.compiled:
+    raise ImportError("logreel.kernels is not compiled: run `pip install -e .` (needs gcc)")
+
+from cython.cimports.libc.string import memcmp, memcpy
+from cython.cimports.logreel.kernels.prefetch import prefetch
+
+u8p = cython.typedef(cython.pointer[cython.const[cython.uchar]])
+
+Head = cython.struct(
+    op=cython.longlong,  # -1: none
+    conn=cython.longlong,  # -1: none
+    time=cython.longlong,  # ns, -1: none
+    key=cython.ulonglong,  # of topic, md5 and type together
+    data=cython.longlong,  # start of the data
+    size=cython.longlong,  # of the data
+)
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _u32(p: u8p) -> cython.uint:
+    v: cython.uint = 0
+    memcpy(cython.address(v), p, 4)
+    return v
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _hash(p: u8p, n: cython.longlong, seed: cython.ulonglong) -> cython.ulonglong:
+    h: cython.ulonglong = seed
+    i: cython.longlong
+    for i in range(n):
+        h = (h ^ p[i]) * cython.cast(cython.ulonglong, 1099511628211)
+    return h
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _head(b: u8p, pos: cython.longlong, end: cython.longlong, r: cython.pointer[Head]) -> cython.int:
+    """Read the header of the record at *pos*: 0 fine, 1 its bytes end after *end*, 2 it is no record."""
+    n: cython.longlong
+    p: u8p
+    e: u8p
+    f: cython.longlong
+    sec: cython.longlong = -1
+    nsec: cython.longlong = 0
+    r.op = -1
+    r.conn = -1
+    r.time = -1
+    r.key = 0
+    if end - pos < 4:
+        return 1
+    n = _u32(b + pos)
+    if n > end - pos - 4:
+        return 1
+    p = b + pos + 4
+    e = p + n
+    while p < e:
+        if e - p < 4:
+            return 2
+        f = _u32(p)
+        p += 4
+        if f > e - p:
+            return 2
+        if f == 4 and memcmp(p, cython.cast(cython.p_char, b"op="), 3) == 0:
+            r.op = p[3]
+        elif f == 9 and memcmp(p, cython.cast(cython.p_char, b"conn="), 5) == 0:
+            r.conn = _u32(p + 5)
+        elif f == 13 and memcmp(p, cython.cast(cython.p_char, b"time="), 5) == 0:
+            r.time = cython.cast(cython.longlong, _u32(p + 5)) * 1000000000 + _u32(p + 9)
+        elif f == 8 and memcmp(p, cython.cast(cython.p_char, b"sec="), 4) == 0:
+            sec = _u32(p + 4)
+        elif f == 9 and memcmp(p, cython.cast(cython.p_char, b"nsec="), 5) == 0:
+            nsec = _u32(p + 5)
+        elif f >= 6 and memcmp(p, cython.cast(cython.p_char, b"topic="), 6) == 0:
+            r.key = r.key ^ _hash(p + 6, f - 6, cython.cast(cython.ulonglong, 14695981039346656037))
+        elif f >= 4 and memcmp(p, cython.cast(cython.p_char, b"md5="), 4) == 0:
+            r.key = r.key ^ _hash(p + 4, f - 4, cython.cast(cython.ulonglong, 7664345821815920749))
+        elif f >= 5 and memcmp(p, cython.cast(cython.p_char, b"type="), 5) == 0:
+            r.key = r.key ^ _hash(p + 5, f - 5, cython.cast(cython.ulonglong, 3202034522624059733))
+        p += f
+    if r.op < 0:
+        return 2
+    if sec >= 0:
+        r.time = sec * 1000000000 + nsec
+    pos += 4 + n
+    if end - pos < 4:
+        return 1
+    r.size = _u32(b + pos)
+    r.data = pos + 4
+    return 1 if r.size > end - pos - 4 else 0
+
+
+def walk(
+    buf: cython.const[cython.uchar][::1],
+    pos: cython.longlong,
+    end: cython.longlong,
+    key: cython.ulonglong[::1],
+    time: cython.longlong[::1],
+    data: cython.longlong[::1],
+    size: cython.longlong[::1],
+    note: cython.longlong[:, ::1],
+    foreign: cython.ulonglong,
+):
+    """Follow the records from *pos*; collect the message records (op 2) and note the others.
+
+    foreign  bit set of ops to stop at
+    key   uint64[c]    the connection number, or a hash of topic, md5 and type where there is none
+    time  int64[c]     ns
+    data  int64[c]     start of the message's data
+    size  int64[c]     bytes of it
+    note  int64[m, 2]  position and op of every other record
+
+    Returns why it stopped (0 *end* reached, 1 a record ends after *end*, 2 no record, 3 a record to stop at, 4 an
+    array is full), the position, the messages and the notes collected.
+    """
+    b: u8p = cython.address(buf[0])
+    n: cython.longlong = 0
+    m: cython.longlong = 0
+    cap: cython.longlong = key.shape[0]
+    notecap: cython.longlong = note.shape[0]
+    r: Head
+    why: cython.int = 0
+    with cython.nogil:
+        while pos < end:
+            if n >= cap or m >= notecap:
+                why = 4
+                break
+            prefetch(b + pos + 1024)
+            why = _head(b, pos, end, cython.address(r))
+            if why == 0 and r.op == 2 and r.time < 0:
+                why = 2
+            if why != 2 and r.op < 64 and (foreign >> cython.cast(cython.ulonglong, r.op)) & 1:
+                why = 3
+            if why != 0:
+                break
+            if r.op == 2:
+                key[n] = cython.cast(cython.ulonglong, r.conn) if r.conn >= 0 else r.key
+                time[n] = r.time
+                data[n] = r.data
+                size[n] = r.size
+                n += 1
+            else:
+                note[m, 0] = pos
+                note[m, 1] = r.op
+                m += 1
+            pos = r.data + r.size
+    return why, pos, n, m
+
+
+def locate(
+    buf: cython.const[cython.uchar][::1],
+    base: cython.longlong,
+    end: cython.longlong,
+    conn: cython.longlong,
+    entry: cython.uint[::1],
+    time: cython.const[cython.longlong][::1],
+    size: cython.uint[::1],
+):
+    """Turn positions of message records, relative to *base*, into positions of their data, and fill their sizes.
+
+    conn   the connection that all must have, or -1 for any
+    entry  uint32[n]  in place
+    time   int64[n]   ns that each must have
+
+    A position may be that of another record: the next message record counts. Returns how many were right; the first
+    wrong one and those after it are left as they were.
+    """
+    b: u8p = cython.address(buf[0])
+    n: cython.Py_ssize_t = entry.shape[0]
+    i: cython.Py_ssize_t
+    pos: cython.longlong
+    r: Head
+    good: cython.Py_ssize_t = 0
+    hops: cython.int
+    with cython.nogil:
+        for i in range(n):
+            pos = base + entry[i]
+            if i + 8 < n and base + entry[i + 8] < end:
+                prefetch(b + base + entry[i + 8])
+            hops = 0
+            if pos >= end or _head(b, pos, end, cython.address(r)) != 0:
+                break
+            while r.op != 2 and hops < 64 and r.data + r.size < end:
+                if _head(b, r.data + r.size, end, cython.address(r)) != 0:
+                    break
+                hops += 1
+            if r.op != 2 or r.time != time[i] or (conn >= 0 and r.conn != conn) or r.size > end - r.data:
+                break
+            entry[i] = cython.cast(cython.uint, r.data - base)
+            size[i] = cython.cast(cython.uint, r.size)
+            good += 1
+    return good

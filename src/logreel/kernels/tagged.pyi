@@ -1,0 +1,23 @@
+import numpy as np
+from numpy.typing import NDArray
+
+def walk(
+    buf: NDArray[np.uint8],
+    pos: int,
+    end: int,
+    key: NDArray[np.uint64],
+    time: NDArray[np.int64],
+    data: NDArray[np.int64],
+    size: NDArray[np.int64],
+    note: NDArray[np.int64],
+    foreign: int,
+) -> tuple[int, int, int, int]: ...
+def locate(
+    buf: NDArray[np.uint8],
+    base: int,
+    end: int,
+    conn: int,
+    entry: NDArray[np.uint32],
+    time: NDArray[np.int64],
+    size: NDArray[np.uint32],
+) -> int: ...

@@ -1,0 +1,89 @@
+"""What a channel means, recognised from its schema, whatever the format.
+
+Maps, pictures, text and exchange formats are written against lenses, once, never against a format. A lens names the
+fields that carry the meaning and how to bring them to common units.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from logreel.errors import DefinitionError
+from logreel.model.lenses.base import F64, Scaled
+from logreel.model.lenses.cloud import LaserScan, PackedCloud, PlainCloud, Points, find_cloud, find_scan
+from logreel.model.lenses.image import Image, Picture, find_image
+from logreel.model.lenses.motion import (
+    Imu,
+    Joint,
+    Joints,
+    Places,
+    Pose,
+    Transform,
+    find_imu,
+    find_joints,
+    find_pose,
+    find_transform,
+)
+from logreel.model.lenses.position import Position, find_position
+from logreel.model.lenses.text import Text, find_text
+from logreel.model.scan import TextLine
+
+if TYPE_CHECKING:
+    from logreel.model.channel import Channel
+    from logreel.model.log import Log
+
+__all__ = [
+    "F64",
+    "Image",
+    "Imu",
+    "Joint",
+    "Joints",
+    "LaserScan",
+    "Lens",
+    "PackedCloud",
+    "Picture",
+    "Places",
+    "PlainCloud",
+    "Points",
+    "Pose",
+    "Position",
+    "Scaled",
+    "Text",
+    "Transform",
+    "lenses",
+    "text_lines",
+]
+
+Lens = Position | Text | Image | Pose | Transform | PackedCloud | PlainCloud | LaserScan | Imu | Joints
+
+_FINDERS = (
+    find_position,
+    find_text,
+    find_image,
+    find_pose,
+    find_transform,
+    find_cloud,
+    find_scan,
+    find_imu,
+    find_joints,
+)
+
+
+def lenses(ch: Channel) -> list[Lens]:
+    """What the messages of *ch* mean; empty where nothing is recognised or the definition cannot be used."""
+    try:
+        nodes = {f.name: f.node for f in ch.layout.record.visible()}
+    except DefinitionError:
+        return []
+    return [lens for find in _FINDERS if (lens := find(nodes)) is not None]
+
+
+def text_lines(log: Log) -> Iterator[TextLine]:
+    """The lines of all channels that carry text, by time."""
+    lines: list[TextLine] = []
+    for ch in log.channels.values():
+        for lens in lenses(ch):
+            if isinstance(lens, Text) and len(ch):
+                lines += lens.lines(ch)
+    return iter(sorted(lines, key=lambda line: line.time))

@@ -1,0 +1,160 @@
+"""What all lenses need: to recognise shapes of fields, and to read fields as flat columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from collections.abc import Sequence as Seq
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from logreel.model.index import I64
+from logreel.model.layout import Bytes, FixedArray, Node, Scalar, Sequence, String, Struct
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from logreel.model.channel import Channel
+
+F64 = NDArray[np.float64]
+Nodes = dict[str, Node]
+
+#: Messages decoded at a time where each may be large.
+FEW = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Scaled:
+    """A field and the factor that brings it to the lens's unit."""
+
+    path: str
+    factor: float = 1.0
+
+    def of(self, ch: Channel) -> F64:
+        """float64[n] in the unit of the lens."""
+        return np.asarray(ch[self.path], np.float64) * self.factor
+
+
+def is_integer(node: Node | None) -> bool:
+    """Whether *node* is a whole number."""
+    return isinstance(node, Scalar) and node.type.lstrip("u").startswith("int")
+
+
+def is_float(node: Node | None) -> bool:
+    """Whether *node* is a floating-point number."""
+    return isinstance(node, Scalar) and node.type.startswith("float")
+
+
+def is_number(node: Node | None) -> bool:
+    """Whether *node* is a number; a bool and a character are none."""
+    return is_float(node) or is_integer(node)
+
+
+def is_text(node: Node | None) -> bool:
+    """Whether *node* is text."""
+    return isinstance(node, String) or (isinstance(node, FixedArray) and node.item == Scalar("char"))
+
+
+def is_blob(node: Node | None) -> bool:
+    """Whether *node* is any number of opaque bytes."""
+    return isinstance(node, Bytes) or (isinstance(node, Sequence) and node.item == Scalar("uint8"))
+
+
+def is_floats(node: Node | None) -> bool:
+    """Whether *node* is any number of floating-point numbers."""
+    return isinstance(node, Sequence) and is_float(node.item)
+
+
+def nodes_of(node: Node | None) -> Nodes:
+    """The members of a Struct, or of the items of a counted array of Structs, by name; else nothing."""
+    if isinstance(node, Sequence):
+        node = node.item
+    return {f.name: f.node for f in node.visible()} if isinstance(node, Struct) else {}
+
+
+def is_vector(node: Node | None, axes: str = "xyz") -> bool:
+    """Whether *node* is a Struct of floats named after *axes*."""
+    nodes = nodes_of(node) if isinstance(node, Struct) else {}
+    return list(nodes) == list(axes) and all(map(is_float, nodes.values()))
+
+
+def axes(path: str, names: str = "xyz") -> tuple[str, ...]:
+    """The paths of the components of the vector at *path*."""
+    return tuple(f"{path}.{name}" for name in names)
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Fields of all messages that could be decoded, one row per item.
+
+    time    int64[k]  ns, repeated where a message holds several items
+    values  by path, an array of k items
+    """
+
+    time: I64
+    values: dict[str, NDArray[Any]]
+
+    def stack(self, paths: Seq[str]) -> F64:
+        """float64[k, len(paths)]."""
+        if not paths:
+            return np.zeros((len(self.time), 0))
+        return np.stack([np.asarray(self.values[path], np.float64) for path in paths], axis=-1)
+
+
+def columns(ch: Channel, paths: Seq[str]) -> Columns:
+    """The fields at *paths* side by side.
+
+    Those inside a counted array must all be inside the same; the others are repeated for each of its items.
+    """
+    table = ch.to_arrow(list(dict.fromkeys(paths)))
+    flat = {path: flatten(table[path]) for path in table.column_names[1:]}
+    deep = next((flat[path][1] for path in flat if _is_list(table.schema.field(path).type)), None)
+    if deep is None:
+        return Columns(times_of(table), {path: values for path, (values, _) in flat.items()})
+    values = {
+        path: values if _is_list(table.schema.field(path).type) else values[deep]
+        for path, (values, _) in flat.items()
+    }
+    return Columns(times_of(table)[deep], values)
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_list(kind) or pa.types.is_fixed_size_list(kind))
+
+
+def times_of(table: pa.Table | pa.RecordBatch) -> I64:
+    """int64[n]: the column ``time`` in ns."""
+    import pyarrow as pa
+
+    return np.asarray(table.column("time").cast(pa.int64()), np.int64)
+
+
+def flatten(column: pa.ChunkedArray) -> tuple[NDArray[Any], I64]:
+    """The innermost items of a column of lists of lists, and the row of each."""
+    import pyarrow.compute as pc
+
+    parts, owners, first = [], [], 0
+    for chunk in column.chunks:
+        rows = np.arange(first, first + len(chunk), dtype=np.int64)
+        first += len(chunk)
+        while _is_list(chunk.type):
+            rows = np.repeat(rows, np.asarray(pc.list_value_length(chunk), np.int64))
+            chunk = chunk.flatten()
+        parts.append(chunk.to_numpy(zero_copy_only=False))
+        owners.append(rows)
+    if not parts:
+        return np.zeros(0), np.zeros(0, np.int64)
+    return np.concatenate(parts), np.concatenate(owners)
+
+
+def rows(ch: Channel, paths: Seq[str]) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Time in ns, and the fields at *paths* as Arrow scalars, message by message, a few decoded at a time."""
+    for batch in ch.batches(FEW, list(dict.fromkeys(paths))):
+        names = batch.schema.names[1:]
+        found = [batch.column(name) for name in names]
+        for i, time in enumerate(times_of(batch).tolist()):
+            yield time, {name: column[i] for name, column in zip(names, found, strict=True)}

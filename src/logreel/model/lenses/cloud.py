@@ -1,0 +1,178 @@
+"""What lasers and depth cameras saw: points, and scans of one plane."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from logreel.model.layout import Sequence, String
+from logreel.model.lenses.base import (
+    Nodes,
+    is_blob,
+    is_float,
+    is_floats,
+    is_vector,
+    nodes_of,
+    rows,
+)
+
+if TYPE_CHECKING:
+    from logreel.model.channel import Channel
+
+#: NumPy types by the number that a packed cloud gives to them.
+_TYPES = {1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 8: "f8"}
+#: Values of one name in a point; more make no sense and would make a huge dtype.
+_MAX_COUNT = 65536
+
+
+@dataclass(frozen=True, slots=True)
+class Points:
+    """The points of one message.
+
+    time    ns
+    frame   name of the frame that they lie in, empty where the log does not tell
+    fields  by name, an array of k points: ``x``, ``y``, ``z`` in metres, and what else was measured
+    """
+
+    time: int
+    frame: str
+    fields: dict[str, NDArray[Any]]
+
+    @property
+    def xyz(self) -> NDArray[np.float64]:
+        """float64[k, 3] in metres; a missing axis is 0. Points that hit nothing may be NaN."""
+        size = max((len(values) for values in self.fields.values()), default=0)
+        out = np.zeros((size, 3))
+        for i, name in enumerate("xyz"):
+            if name in self.fields and self.fields[name].ndim == 1:
+                out[:, i] = self.fields[name]
+        return out
+
+
+@dataclass(frozen=True, slots=True)
+class PackedCloud:
+    """Points packed into bytes, whose fields every message describes itself."""
+
+    frame: str | None = None
+
+    def clouds(self, ch: Channel) -> Iterator[Points]:
+        """The points of every message in file order, a few messages decoded at a time.
+
+        Fields that do not fit into a point, and points that do not fit into the bytes, are left out.
+        """
+        paths = ["height", "width", "fields", "is_bigendian", "point_step", "row_step", "data"]
+        for time, found in rows(ch, [*paths, *([self.frame] if self.frame else [])]):
+            data = _buffer(found.pop("data"))
+            value = {name: field.as_py() for name, field in found.items()}
+            frame = value[self.frame] if self.frame else ""
+            yield Points(time, frame, _unpack(data, value))
+
+
+def _buffer(field: Any) -> NDArray[np.uint8]:
+    if hasattr(field, "as_buffer"):
+        return np.frombuffer(field.as_buffer() or b"", np.uint8)
+    return np.asarray(field.values, np.uint8)
+
+
+def _unpack(data: NDArray[np.uint8], value: dict[str, Any]) -> dict[str, NDArray[Any]]:
+    step, row_step, width, height = (value[k] for k in ("point_step", "row_step", "width", "height"))
+    order = ">" if value["is_bigendian"] else "<"
+    found: dict[str, NDArray[Any]] = {}
+    if height > 1 and row_step > width * step:
+        # Rows with padding at their ends.
+        lines = min(height, len(data) // row_step)
+        data = np.ascontiguousarray(
+            data[: lines * row_step].reshape(lines, row_step)[:, : width * step]
+        ).ravel()
+    count = min(width * height, len(data) // step) if step else 0
+    points = data[: count * step].reshape(count, step)
+    for f in value["fields"]:
+        kind, items = _TYPES.get(f["datatype"]), max(1, f["count"])
+        if kind is None or items > _MAX_COUNT or f["name"] in found:
+            continue
+        dtype = np.dtype(order + kind)
+        end = f["offset"] + items * dtype.itemsize
+        if end <= step:
+            column = np.ascontiguousarray(points[:, f["offset"] : end]).view(dtype)
+            found[f["name"]] = column[:, 0] if items == 1 else column
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class PlainCloud:
+    """Points as a list of x, y, z, with further values in named lists beside it."""
+
+    frame: str | None = None
+    channels: bool = True
+
+    def clouds(self, ch: Channel) -> Iterator[Points]:
+        """The points of every message in file order, a few messages decoded at a time."""
+        paths = ["points", *(["channels"] if self.channels else []), *([self.frame] if self.frame else [])]
+        for time, found in rows(ch, paths):
+            points = found["points"].values
+            fields = {name: np.asarray(points.field(name)) for name in "xyz"}
+            for extra in found["channels"].as_py() if self.channels else ():
+                if len(extra["values"]) == len(points) and extra["name"] not in fields:
+                    fields[extra["name"]] = np.asarray(extra["values"], np.float32)
+            yield Points(time, found[self.frame].as_py() if self.frame else "", fields)
+
+
+@dataclass(frozen=True, slots=True)
+class LaserScan:
+    """Distances in one plane at even angles: rad and metres."""
+
+    frame: str | None = None
+    intensities: bool = True
+
+    def clouds(self, ch: Channel) -> Iterator[Points]:
+        """The echoes of every scan as points with z = 0, also with ``range``, ``angle`` and, if told, ``intensity``.
+
+        Distances outside what the scanner can measure are left out.
+        """
+        paths = ["angle_min", "angle_increment", "range_min", "range_max", "ranges"]
+        more = [*(["intensities"] if self.intensities else []), *([self.frame] if self.frame else [])]
+        for time, found in rows(ch, [*paths, *more]):
+            first, step, low, high = (found[name].as_py() for name in paths[:4])
+            distance = np.asarray(found["ranges"].values, np.float64)
+            seen = (distance >= low) & (distance <= high)
+            angle = (first + step * np.arange(len(distance)))[seen]
+            fields = {"x": distance[seen] * np.cos(angle), "y": distance[seen] * np.sin(angle)}
+            fields |= {"z": np.zeros(len(angle)), "range": distance[seen], "angle": angle}
+            if self.intensities and len(strength := np.asarray(found["intensities"].values)) == len(distance):
+                fields["intensity"] = strength[seen]
+            yield Points(time, found[self.frame].as_py() if self.frame else "", fields)
+
+
+def _frame(nodes: Nodes) -> str | None:
+    return "header.frame_id" if isinstance(nodes_of(nodes.get("header")).get("frame_id"), String) else None
+
+
+def find_cloud(nodes: Nodes) -> PackedCloud | PlainCloud | None:
+    """The point cloud that *nodes* describe, if they do."""
+    inner = nodes_of(nodes.get("fields")) if isinstance(nodes.get("fields"), Sequence) else {}
+    sizes = ("height", "width", "is_bigendian", "point_step", "row_step")
+    if (
+        {"name", "offset", "datatype", "count"} <= set(inner)
+        and is_blob(nodes.get("data"))
+        and set(sizes) <= set(nodes)
+    ):
+        return PackedCloud(_frame(nodes))
+    points = nodes.get("points")
+    if isinstance(points, Sequence) and is_vector(points.item):
+        channels = nodes_of(nodes.get("channels")) if isinstance(nodes.get("channels"), Sequence) else {}
+        named = isinstance(channels.get("name"), String) and is_floats(channels.get("values"))
+        # Other lists of points are shapes of something, not what was seen.
+        return PlainCloud(_frame(nodes)) if named else None
+    return None
+
+
+def find_scan(nodes: Nodes) -> LaserScan | None:
+    """The LaserScan that *nodes* describe, if they do."""
+    numbers = ("angle_min", "angle_increment", "range_min", "range_max")
+    if not (is_floats(nodes.get("ranges")) and all(is_float(nodes.get(name)) for name in numbers)):
+        return None
+    return LaserScan(_frame(nodes), is_floats(nodes.get("intensities")))

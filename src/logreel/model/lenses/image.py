@@ -1,0 +1,120 @@
+"""Pictures, encoded or raw."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from logreel.errors import UnsupportedError
+from logreel.model.lenses.base import Nodes, is_blob, is_number, is_text, rows
+
+if TYPE_CHECKING:
+    from logreel.model.channel import Channel
+
+#: Names of raw pixels: the NumPy type of a sample, and samples in a pixel.
+_NAMED = {"yuv422": ("u1", 2), "yuv422_yuy2": ("u1", 2)}
+_COLOURS = {"mono": 1, "rgb": 3, "bgr": 3, "rgba": 4, "bgra": 4}
+_COLOUR = re.compile(r"(mono|rgba?|bgra?|bayer_\w{4})(8|16)")
+_PLAIN = re.compile(r"(8|16|32|64)([USF])C(\d{0,3})")
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """One picture.
+
+    time      ns
+    data      encoded bytes, or rows of pixels from the top
+    format    what the log says of the codec (``jpeg``, ``rgb8; jpeg compressed bgr8``), or None for raw pixels
+    encoding  name of the raw pixels (``rgb8``, ``32FC1``), or None
+    """
+
+    time: int
+    data: memoryview
+    format: str | None = None
+    encoding: str | None = None
+    width: int = 0
+    height: int = 0
+    big_endian: bool = False
+
+    def array(self) -> NDArray[Any]:
+        """The raw pixels as they lie in the log: [height, width] or [height, width, samples].
+
+        Raises UnsupportedError for an encoded picture, for unknown pixels, and where the bytes do not suffice.
+        """
+        kind, samples = _pixels(self.encoding or "")
+        if not kind:
+            raise UnsupportedError(f"no raw pixels that are known: {self.encoding or self.format or '?'}")
+        dtype = np.dtype(kind).newbyteorder(">" if self.big_endian else "<")
+        flat = np.frombuffer(self.data, np.uint8)
+        used = self.width * samples * dtype.itemsize
+        step = len(flat) // self.height if self.height else 0
+        if step < used or not used:
+            raise UnsupportedError(
+                f"{len(flat)} bytes are no picture of {self.width} × {self.height} pixels {self.encoding}"
+            )
+        # Whatever is left of a row is padding.
+        lines = np.ascontiguousarray(flat[: step * self.height].reshape(self.height, step)[:, :used])
+        shape = (self.height, self.width) if samples == 1 else (self.height, self.width, samples)
+        return lines.view(dtype).reshape(shape)
+
+
+def _pixels(encoding: str) -> tuple[str, int]:
+    if encoding in _NAMED:
+        return _NAMED[encoding]
+    if m := _COLOUR.fullmatch(encoding):
+        return f"u{int(m[2]) // 8}", _COLOURS.get(m[1], 1)
+    if m := _PLAIN.fullmatch(encoding):
+        kind = {"U": "u", "S": "i", "F": "f"}[m[2]] + str(int(m[1]) // 8)
+        return ("", 0) if kind == "f1" else (kind, int(m[3] or 1))
+    return "", 0
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """Pictures: encoded bytes (``format`` names the codec) or raw pixels (``encoding``, ``width``, ``height``)."""
+
+    data: str
+    format: str | None = None
+    encoding: str | None = None
+    width: str | None = None
+    height: str | None = None
+    big_endian: str | None = None
+
+    def pictures(self, ch: Channel) -> Iterator[Picture]:
+        """The pictures of *ch* in file order, a few decoded at a time."""
+        names = (self.data, self.format, self.encoding, self.width, self.height, self.big_endian)
+        for time, found in rows(ch, [name for name in names if name]):
+            value = {name: field.as_py() for name, field in found.items() if name != self.data}
+            yield Picture(
+                time,
+                _bytes(found[self.data]),
+                value[self.format] if self.format else None,
+                value[self.encoding] if self.encoding else None,
+                value[self.width] if self.width else 0,
+                value[self.height] if self.height else 0,
+                bool(value[self.big_endian]) if self.big_endian else False,
+            )
+
+
+def _bytes(field: Any) -> memoryview:
+    """The bytes of a binary Arrow scalar or of a list of uint8, without a copy where that goes."""
+    if hasattr(field, "as_buffer"):
+        return memoryview(field.as_buffer() or b"").cast("B")
+    return np.ascontiguousarray(field.values, np.uint8).data
+
+
+def find_image(nodes: Nodes) -> Image | None:
+    """The Image that *nodes* describe, if they do."""
+    if not is_blob(nodes.get("data")):
+        return None
+    if is_text(nodes.get("format")):
+        return Image("data", format="format")
+    if is_text(nodes.get("encoding")) and is_number(nodes.get("width")) and is_number(nodes.get("height")):
+        big = "is_bigendian" if is_number(nodes.get("is_bigendian")) else None
+        return Image("data", encoding="encoding", width="width", height="height", big_endian=big)
+    return None

@@ -1,0 +1,232 @@
+"""Where something was in its surroundings, and how it moved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from logreel.model.index import I64
+from logreel.model.layout import Node, Sequence, String, Struct
+from logreel.model.lenses.base import (
+    F64,
+    Nodes,
+    axes,
+    columns,
+    flatten,
+    is_floats,
+    is_vector,
+    nodes_of,
+    times_of,
+)
+
+if TYPE_CHECKING:
+    from logreel.model.channel import Channel
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Places and turns in the order of the log, one row per item.
+
+    time      int64[k]       ns
+    position  float64[k, 3]  metres
+    rotation  float64[k, 4]  quaternion x, y, z, w
+    frame     object[k]      name of the frame that these numbers refer to, or None
+    child     object[k]      name of the frame that is placed by them, or None
+    """
+
+    time: I64
+    position: F64
+    rotation: F64
+    frame: NDArray[Any] | None
+    child: NDArray[Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Pose:
+    """Where something was in a frame of reference, and how it was turned: paths of the vector and the quaternion.
+
+    frame  path of the name of that frame, child of what is placed in it
+    many   a message holds any number of poses, as a planned path does
+    """
+
+    position: str
+    orientation: str
+    frame: str | None = None
+    child: str | None = None
+    many: bool = False
+
+    def track(self, ch: Channel) -> Places:
+        """The poses of all messages of *ch*."""
+        return _track(ch, self.position, self.orientation, self.frame, self.child)
+
+
+@dataclass(frozen=True, slots=True)
+class Transform:
+    """How one frame lies in another: paths of the vector and the quaternion, and of the names of both frames.
+
+    many  a message holds any number of transforms
+    """
+
+    translation: str
+    rotation: str
+    frame: str | None = None
+    child: str | None = None
+    many: bool = False
+
+    def track(self, ch: Channel) -> Places:
+        """The transforms of all messages of *ch*."""
+        return _track(ch, self.translation, self.rotation, self.frame, self.child)
+
+
+def _track(ch: Channel, vector: str, quaternion: str, frame: str | None, child: str | None) -> Places:
+    place, turn = axes(vector), axes(quaternion, "xyzw")
+    found = columns(ch, [*place, *turn, *(name for name in (frame, child) if name)])
+    return Places(
+        found.time,
+        found.stack(place),
+        found.stack(turn),
+        found.values[frame] if frame else None,
+        found.values[child] if child else None,
+    )
+
+
+#: Where poses and transforms lie below the message, most direct first.
+_POSES = ("", "pose", "pose.pose", "pos", "poses", "poses.pose")
+_TRANSFORMS = ("", "transform", "transforms", "transforms.transform")
+
+
+def find_pose(nodes: Nodes) -> Pose | None:
+    """The Pose that *nodes* describe, if they do."""
+    for path, found, around, many in _below(nodes, _POSES):
+        if is_vector(found.get("position")) and is_vector(found.get("orientation"), "xyzw"):
+            at = path + "." if path else ""
+            return Pose(at + "position", at + "orientation", *_frames(nodes, around, path, many), many)
+    return None
+
+
+def find_transform(nodes: Nodes) -> Transform | None:
+    """The Transform that *nodes* describe, if they do."""
+    for path, found, around, many in _below(nodes, _TRANSFORMS):
+        if is_vector(found.get("translation")) and is_vector(found.get("rotation"), "xyzw"):
+            at = path + "." if path else ""
+            return Transform(at + "translation", at + "rotation", *_frames(nodes, around, path, many), many)
+    return None
+
+
+def _below(nodes: Nodes, paths: tuple[str, ...]) -> Iterator[tuple[str, Nodes, Nodes, bool]]:
+    """Path, members, members of the item around it, and whether it is one of many."""
+    for path in paths:
+        node: Node | None = None
+        here, around, many = nodes, nodes, False
+        for name in path.split(".") if path else ():
+            node = here.get(name)
+            around, here = here, nodes_of(node)
+            many |= isinstance(node, Sequence)
+        if not path or isinstance(node, Struct | Sequence):
+            yield path, here, around, many
+
+
+def _frames(nodes: Nodes, around: Nodes, path: str, many: bool) -> tuple[str | None, str | None]:
+    """Paths of the names of the frames: beside each item of many, else at the top."""
+    found: list[str | None] = []
+    for name in ("header.frame_id", "child_frame_id"):
+        beside = f"{path.rpartition('.')[0]}.{name}" if many and "." in path else None
+        if beside and _is_string(around, name):
+            found.append(beside)
+        else:
+            found.append(name if _is_string(nodes, name) else None)
+    return found[0], found[1]
+
+
+def _is_string(nodes: Nodes, path: str) -> bool:
+    *groups, name = path.split(".")
+    for group in groups:
+        nodes = nodes_of(nodes.get(group))
+    return isinstance(nodes.get(name), String)
+
+
+@dataclass(frozen=True, slots=True)
+class Imu:
+    """What an inertial unit felt: rad/s and m/s²; *orientation* is a quaternion where the message has one."""
+
+    rate: str
+    acceleration: str
+    orientation: str | None = None
+
+    def motion(self, ch: Channel) -> tuple[I64, F64, F64, F64]:
+        """int64[n] ns, float64[n, 3] rad/s, float64[n, 3] m/s², float64[n, 4] quaternion (or [n, 0])."""
+        rate, acceleration = axes(self.rate), axes(self.acceleration)
+        turn = axes(self.orientation, "xyzw") if self.orientation else ()
+        found = columns(ch, [*rate, *acceleration, *turn])
+        return found.time, found.stack(rate), found.stack(acceleration), found.stack(turn)
+
+
+def find_imu(nodes: Nodes) -> Imu | None:
+    """The Imu that *nodes* describe, if they do."""
+    if not (is_vector(nodes.get("angular_velocity")) and is_vector(nodes.get("linear_acceleration"))):
+        return None
+    turned = "orientation" if is_vector(nodes.get("orientation"), "xyzw") else None
+    return Imu("angular_velocity", "linear_acceleration", turned)
+
+
+@dataclass(frozen=True, slots=True)
+class Joint:
+    """One joint over time: int64[k] ns; float64[k] rad or m, rad/s or m/s, Nm or N, NaN where not told."""
+
+    time: I64
+    position: F64
+    velocity: F64
+    effort: F64
+
+
+@dataclass(frozen=True, slots=True)
+class Joints:
+    """The joints of a robot: names, and beside them values, of which a message may leave some lists empty."""
+
+    name: str
+    position: str
+    velocity: str
+    effort: str
+
+    def series(self, ch: Channel) -> dict[str, Joint]:
+        """Every joint by name, in the order of first mention."""
+        table = ch.to_arrow([self.name, self.position, self.velocity, self.effort])
+        names, rows = flatten(table[self.name])
+        begin = np.searchsorted(rows, np.arange(len(table) + 1))
+        place = np.arange(len(rows)) - begin[rows]
+        time = times_of(table)[rows]
+        values = [
+            _beside(*flatten(table[f]), rows, place) for f in (self.position, self.velocity, self.effort)
+        ]
+        known, code = np.unique(names.astype(str), return_inverse=True)
+        order = np.argsort(code, kind="stable")
+        parts = np.split(order, np.cumsum(np.bincount(code, minlength=len(known)))[:-1])
+        found = sorted(zip(known.tolist(), parts, strict=False), key=lambda pair: int(pair[1][0]))
+        return {name: Joint(time[at], *(v[at] for v in values)) for name, at in found if len(at)}
+
+
+def _beside(flat: NDArray[Any], owner: I64, rows: I64, place: I64) -> F64:
+    """The value in the same row and place as each name, NaN where the row has too few."""
+    at = np.searchsorted(owner, rows) + place
+    there = at < len(owner)
+    there[there] = owner[at[there]] == rows[there]
+    out = np.full(len(rows), np.nan)
+    out[there] = flat[at[there]]
+    return out
+
+
+def find_joints(nodes: Nodes) -> Joints | None:
+    """The Joints that *nodes* describe, if they do."""
+    name = nodes.get("name")
+    values = ("position", "velocity", "effort")
+    if (
+        isinstance(name, Sequence)
+        and isinstance(name.item, String)
+        and all(is_floats(nodes.get(v)) for v in values)
+    ):
+        return Joints("name", *values)
+    return None

@@ -1,0 +1,133 @@
+"""Messages of one channel piece by piece: for each piece the bytes they lie in and their places there.
+
+A piece is as much as can be decoded in one go: all that lies in the file itself, or some megabytes of unpacked chunks
+put together. Only the blocks that the wanted rows lie in are touched.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from logreel.model.chunks import FILE, MADE, Buffer
+from logreel.model.index import I64, Aligned, MessageIndex, Word, words
+
+Rows = slice | I64
+
+#: Unpacked chunks are decoded together until they make this many bytes.
+PIECE_BYTES = 8 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Consecutive messages of a channel.
+
+    data    uint8[b]  the bytes that they lie in
+    offset  int64[n]  payload start of each
+    size    int64[n]  payload bytes of each
+    """
+
+    data: Buffer
+    offset: I64
+    size: I64
+
+
+def pieces(index: MessageIndex, channel: int, rows: Rows) -> Iterator[Piece]:
+    """The messages at *rows* of a channel (a slice, or ascending row numbers), in order."""
+    made = index.made(channel)
+    if made is not None:
+        yield Piece(index.chunks[MADE], made.offset[rows], made.size[rows])
+        return
+    batch: list[tuple[int, I64]] = []
+    total = 0
+    for row, entries in _by_block(index, channel, rows):
+        chunk = int(index.blocks.chunk[row])
+        before = int(index.blocks.chunk[batch[0][0]]) if batch else chunk
+        if batch and ((before == FILE) != (chunk == FILE) or total >= PIECE_BYTES):
+            yield _piece(index, channel, batch)
+            batch, total = [], 0
+        batch.append((row, entries))
+        total += 0 if chunk == FILE else index.chunks.size_of(chunk)
+    if batch:
+        yield _piece(index, channel, batch)
+
+
+def places(index: MessageIndex, channel: int, rows: Rows) -> tuple[NDArray[np.int32], I64, I64]:
+    """Chunk, payload start in it and payload size of the messages at *rows* of a channel (ascending)."""
+    made = index.made(channel)
+    if made is not None:
+        offset = made.offset[rows]
+        return np.full(len(offset), MADE, np.int32), offset, made.size[rows]
+    found = [(row, entries) for row, entries in _by_block(index, channel, rows)]
+    if not found:
+        return np.zeros(0, np.int32), np.zeros(0, np.int64), np.zeros(0, np.int64)
+    numbers = np.array([row for row, _ in found], np.int64)
+    index.resolve(numbers)
+    entry = np.concatenate([e for _, e in found])
+    lengths = [len(e) for _, e in found]
+    chunk = np.repeat(index.blocks.chunk[numbers], lengths)
+    offset = index.blocks.entry[entry] + np.repeat(index.blocks.base[numbers], lengths)
+    rule = index.tracks[channel].size
+    if isinstance(rule, Word):
+        # Only formats without chunks keep the size beside the message.
+        return chunk, offset, words(index.chunks[FILE], offset, rule)
+    return chunk, offset, _sizes(rule, entry)
+
+
+def _sizes(rule: Aligned | int, entry: I64) -> I64:
+    if isinstance(rule, Aligned):
+        return rule.values[entry].astype(np.int64)
+    return np.full(len(entry), rule, np.int64)
+
+
+def _by_block(index: MessageIndex, channel: int, rows: Rows) -> Iterator[tuple[int, I64]]:
+    """Block by block: its number, and the numbers of the entries wanted."""
+    start = index.blocks.start
+    count = start[:, channel + 1] - start[:, channel]
+    ends = np.cumsum(count)
+    if isinstance(rows, slice):
+        lo, hi, _ = rows.indices(int(ends[-1]) if len(ends) else 0)
+        first, last = ends.searchsorted(lo, side="right"), ends.searchsorted(hi, side="left")
+        for i in range(int(first), min(int(last) + 1, len(ends))):
+            before = int(ends[i] - count[i])
+            a, b = max(lo - before, 0), min(hi - before, int(count[i]))
+            if b > a:
+                yield i, np.arange(int(start[i, channel]) + a, int(start[i, channel]) + b)
+        return
+    block = ends.searchsorted(rows, side="right")
+    for i in np.unique(block).tolist():
+        yield i, rows[block == i] - (ends[i] - count[i]) + start[i, channel]
+
+
+def _piece(index: MessageIndex, channel: int, batch: list[tuple[int, I64]]) -> Piece:
+    blocks = index.blocks
+    numbers = [row for row, _ in batch]
+    if int(blocks.chunk[numbers[0]]) == FILE:
+        data, bases = index.chunks[FILE], blocks.base[numbers]
+    else:
+        data, bases = _together(index, numbers)
+    index.resolve(np.array(numbers, np.int64))
+    entry = np.concatenate([e for _, e in batch])
+    lengths = [len(e) for _, e in batch]
+    offset = blocks.entry[entry] + np.repeat(bases, lengths)
+    rule = index.tracks[channel].size
+    size = words(data, offset, rule) if isinstance(rule, Word) else _sizes(rule, entry)
+    return Piece(data, offset, size)
+
+
+def _together(index: MessageIndex, numbers: list[int]) -> tuple[Buffer, I64]:
+    """The unpacked chunks of some blocks put together, and where each block begins in them."""
+    chunks = [int(index.blocks.chunk[i]) for i in numbers]
+    distinct = list(dict.fromkeys(chunks))
+    if len(distinct) == 1:
+        return index.chunks[distinct[0]], index.blocks.base[numbers]
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        parts = list(pool.map(index.chunks.__getitem__, distinct))
+    starts = np.concatenate([[0], np.cumsum([len(p) for p in parts])]).astype(np.int64)
+    place = dict(zip(distinct, starts.tolist(), strict=False))
+    return np.concatenate(parts), index.blocks.base[numbers] + np.array([place[c] for c in chunks], np.int64)

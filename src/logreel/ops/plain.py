@@ -1,0 +1,51 @@
+"""Values of a log as plain JSON data, without losing any of them."""
+
+from __future__ import annotations
+
+import base64
+import math
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from logreel.model.log import Log, open_log
+
+if TYPE_CHECKING:
+    from logreel.model.source import Readable
+
+
+def plain(value: Any) -> Any:
+    """*value* as JSON can hold it: bytes as base64, NaN and infinities as strings, integers unchanged."""
+    match value:
+        case None | bool() | int() | str():
+            return value
+        case float():
+            return value if math.isfinite(value) else _unfinite(value)
+        case bytes() | bytearray() | memoryview():
+            return base64.b64encode(value).decode("ascii")
+        case Mapping():
+            return {str(key): plain(item) for key, item in value.items()}
+        case np.generic() | np.ndarray():
+            return plain(value.tolist())
+        case list() | tuple() | set() | frozenset():
+            return [plain(item) for item in value]
+        case _:
+            return str(value)
+
+
+def _unfinite(value: float) -> str:
+    if math.isnan(value):
+        return "NaN"
+    return "Infinity" if value > 0 else "-Infinity"
+
+
+@contextmanager
+def opened(what: Readable | Log) -> Iterator[Log]:
+    """*what* as an open Log, closed at the end if it was opened here."""
+    if isinstance(what, Log):
+        yield what
+    else:
+        with open_log(what) as log:
+            yield log

@@ -1,0 +1,52 @@
+"""What the robot said for people to read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from logreel.errors import UsageError
+from logreel.model.log import Log
+from logreel.model.scan import TextLine
+
+#: Syslog's names for levels 0 … 7.
+LEVELS = ("emergency", "alert", "critical", "error", "warning", "notice", "info", "debug")
+
+
+def level_number(name: str) -> int:
+    """The syslog number of a level given by name, by the beginning of its name, or by number.
+
+    Raises UsageError for another name, or a beginning that fits several.
+    """
+    if name.isascii() and name.isdigit() and int(name) < len(LEVELS):
+        return int(name)
+    fits = [i for i, level in enumerate(LEVELS) if name and level.startswith(name.lower())]
+    if len(fits) != 1:
+        raise UsageError(f"no level {name!r}: use one of {', '.join(LEVELS)}, or 0 to 7")
+    return fits[0]
+
+
+def level_name(level: int | None) -> str:
+    """``error`` for 3 and so on; empty where the log does not tell."""
+    if level is None:
+        return ""
+    return LEVELS[level] if 0 <= level < len(LEVELS) else str(level)
+
+
+def text(
+    log: Log, level: int | None = None, start: int | None = None, end: int | None = None
+) -> Iterator[TextLine]:
+    """Lines by time with start <= time < end (ns).
+
+    level  the least severe number to show (7: all); lines without a level always pass
+    """
+    for line in log.text:
+        if level is not None and line.level is not None and line.level > level:
+            continue
+        if (start is None or line.time >= start) and (end is None or line.time < end):
+            yield line
+
+
+def as_dict(line: TextLine) -> dict[str, Any]:
+    """A line as one entry of ``text --json``."""
+    return {"time_ns": line.time, "level": line.level, "text": line.text, "source": line.source}

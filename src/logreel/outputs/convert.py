@@ -1,0 +1,206 @@
+"""A log into another kind of file; the suffix says which."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from logreel._version import __version__
+from logreel.errors import DefinitionError, LogError, UsageError
+from logreel.model.log import Log
+from logreel.ops.plain import opened, plain
+from logreel.ops.times import interval, shift_of
+from logreel.outputs.files import MANIFEST, MANIFEST_KEY, new_file, new_folder, synced
+from logreel.outputs.job import Job, Progress
+from logreel.outputs.names import file_names
+from logreel.outputs.registry import Output, find_output
+
+if TYPE_CHECKING:
+    from logreel.model.channel import Channel
+    from logreel.model.source import Readable
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """One channel: how many rows went to which file (None: a channel without any has none)."""
+
+    topic: str
+    file: str | None
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Converted:
+    """What a conversion wrote.
+
+    skipped  one sentence for each thing that could not be written
+    """
+
+    path: str
+    channels: tuple[Written, ...]
+    skipped: tuple[str, ...]
+
+    @property
+    def rows(self) -> int:
+        """Rows of all channels."""
+        return sum(one.rows for one in self.channels)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The plain data of ``convert --json``."""
+        return {
+            "output": self.path,
+            "channels": [asdict(one) for one in self.channels],
+            "skipped": list(self.skipped),
+        }
+
+
+def convert(
+    src: Readable | Log,
+    dst: str | os.PathLike[str],
+    *,
+    topics: str | Iterable[str] | None = None,
+    start: str | int | None = None,
+    end: str | int | None = None,
+    utc: bool = False,
+    force: bool = False,
+    progress: Progress | None = None,
+) -> Converted:
+    """Write a log to *dst*, whose suffix says as what; tells what was written.
+
+    src       an open Log, or anything that ``logreel.open`` takes
+    dst       ``x.parquet/``, ``x.csv/``, ``x.arrow/``: a folder with a file per channel and a manifest.json;
+              without the slash: one file with the one channel that *topics* names. ``x.ndjson``: one file
+              with all messages
+    topics    names or shell patterns; None: all, the reserved ones with messages included
+    start, end  ns, or times as people write them; half-open
+    utc       wall-clock times
+    force     replace *dst*: a file, or a folder that logreel wrote
+    progress  called with the messages done and the messages in all
+
+    Nothing but the whole result ever has the name *dst*. Channels that cannot be decoded are left out and
+    told of. Raises UsageError for an unknown suffix, several channels for one file, or unreadable times;
+    LogError where *dst* exists or none of the channels can be decoded.
+    """
+    name = os.fspath(dst)
+    output = find_output(name)
+    with opened(src) as log:
+        first, last = interval(log, start, end)
+        shift_of(log, utc)
+        job = Job(log, _channels(log, topics), first, last, utc, progress)
+        source = Path(log.name)
+        if source.exists() and os.path.realpath(source) == os.path.realpath(name):
+            raise UsageError("input and output are the same file", path=name)
+        folder = name.endswith(("/", os.sep)) or (output.columns and os.path.isdir(name))
+        if not output.columns:
+            if folder:
+                raise UsageError(f"{output.suffix} is one file: leave out the slash at the end of {name!r}")
+            return _one_for_all(job, output, name, force)
+        if folder:
+            return _folder(job, output, name, force)
+        if len(job.channels) != 1:
+            raise UsageError(
+                f"{len(job.channels)} channels do not fit into one file: write the folder {name}/, "
+                "or choose one channel (-t)"
+            )
+        return _one_channel(job, output, name, force)
+
+
+def _channels(log: Log, topics: str | Iterable[str] | None) -> list[Channel]:
+    if topics is not None:
+        return log.match(topics)
+    return [ch for ch in log.channels.values() if not ch.reserved or len(ch)]
+
+
+def _one_for_all(job: Job, output: Output, name: str, force: bool) -> Converted:
+    write = output.writer()
+    with new_file(name, force) as out:
+        write(out, job)
+    file = os.path.basename(name)
+    rows = [(ch.topic, job.rows.get(ch.topic, 0)) for ch in job.channels]
+    channels = tuple(Written(topic, file if count else None, count) for topic, count in rows)
+    return Converted(name, channels, tuple(job.skipped))
+
+
+def _one_channel(job: Job, output: Output, name: str, force: bool) -> Converted:
+    (ch,) = job.channels
+    schema, batches, _ = job.table(ch)
+    write = output.writer()
+    with new_file(name, force) as out:
+        try:
+            write(out, schema, batches)
+        except _unfit() as error:
+            raise LogError(f"channel {ch.topic!r} cannot be written: {_reason(error)}", path=name) from error
+    return Converted(name, (Written(ch.topic, os.path.basename(name), job.rows.get(ch.topic, 0)),), ())
+
+
+def _unfit() -> tuple[type[Exception], ...]:
+    """What is raised for a channel that cannot be decoded, or has a type that an output cannot hold."""
+    import pyarrow as pa
+
+    return (DefinitionError, pa.ArrowInvalid, pa.ArrowNotImplementedError)
+
+
+def _reason(error: Exception) -> str:
+    return error.text if isinstance(error, LogError) else str(error).partition("\n")[0]
+
+
+def _folder(job: Job, output: Output, name: str, force: bool) -> Converted:
+    files = file_names((ch.topic for ch in job.channels), output.suffix)
+    written = []
+    with new_folder(name, force, Path(job.log.name)) as folder:
+        for ch in job.channels:
+            made = _file_of(job, ch, output, folder / files[ch.topic])
+            written.append(Written(ch.topic, files[ch.topic] if made else None, job.rows.get(ch.topic, 0)))
+        if job.skipped and not any(one.file for one in written):
+            raise LogError(f"nothing could be written: {job.skipped[0]}", path=job.log.name)
+        with synced(folder / MANIFEST) as out:
+            _manifest(out, job, written)
+    return Converted(name, tuple(written), tuple(job.skipped))
+
+
+def _file_of(job: Job, ch: Channel, output: Output, path: Path) -> bool:
+    """Write one file of a folder; False where there is nothing to write or the channel cannot be decoded."""
+    try:
+        schema, batches, some = job.table(ch)
+        if not some:
+            return False
+        with synced(path) as out:
+            output.writer()(out, schema, batches)
+    except _unfit() as error:
+        path.unlink(missing_ok=True)
+        job.rows.pop(ch.topic, None)
+        job.skipped.append(f"channel {ch.topic!r} was left out: {_reason(error)}")
+        return False
+    return True
+
+
+def _manifest(out: IO[bytes], job: Job, written: list[Written]) -> None:
+    log = job.log
+    manifest = {
+        MANIFEST_KEY: 1,
+        "made_by": f"logreel {__version__}",
+        "source": {
+            "name": os.path.basename(log.name),
+            "format": log.format,
+            "version": log.version,
+            "size": log.size,
+            "epoch": log.epoch,
+            "start_ns": log.start,
+            "end_ns": log.end,
+            "utc_offset_ns": log.utc_offset,
+        },
+        "interval": {"start_ns": job.start, "end_ns": job.end},
+        "utc": job.utc,
+        "channels": [
+            {**asdict(one), "type": ch.schema.name, "encoding": ch.schema.encoding}
+            for one, ch in zip(written, job.channels, strict=True)
+        ],
+        "skipped": job.skipped,
+        "metadata": plain(log.metadata),
+        "problems": [problem.as_dict() for problem in log.problems],
+    }
+    out.write(json.dumps(manifest, indent=1, allow_nan=False).encode() + b"\n")

@@ -1,0 +1,75 @@
+"""Channels as comma-separated values, one column per number: ``q[0]``, ``esc[0].rpm``."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Iterator
+from typing import IO, TYPE_CHECKING
+
+from logreel.ops.pieces import distinct, flatten
+from logreel.outputs.job import Job
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from logreel.model.channel import Channel
+
+
+def write(out: IO[bytes] | io.RawIOBase, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
+    """Write one channel; every value reads back exactly.
+
+    The first column is ``time_ns``, whole nanoseconds, or ``time``, an ISO 8601 time in UTC, if *schema* has
+    those. Arrays whose length the data decides are JSON text, bytes are base64; text is quoted, a missing
+    value is not.
+    """
+    import pyarrow as pa
+
+    head = flat(pa.RecordBatch.from_arrays([pa.array([], f.type) for f in schema], schema=schema))
+    row = io.StringIO()
+    csv.writer(row, lineterminator="\n").writerow(head.schema.names)
+    out.write(row.getvalue().encode("utf-8", "backslashreplace"))
+    write_rows(out, head.schema, map(flat, batches))
+
+
+def write_rows(out: IO[bytes] | io.RawIOBase, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
+    """Write flat batches without a header."""
+    from pyarrow import csv as arrow_csv
+
+    # The header is written apart, as Arrow's writer refuses names with quotes in them.
+    with arrow_csv.CSVWriter(
+        out, schema, write_options=arrow_csv.WriteOptions(include_header=False)
+    ) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+
+
+def flat(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """*batch* with flat columns of types that CSV can hold, and the name of the time column by its unit."""
+    import pyarrow as pa
+
+    names, arrays = flatten(batch)
+    wall = pa.types.is_timestamp(batch.schema[0].type) and batch.schema[0].type.tz is not None
+    first = arrays[0] if wall else arrays[0].cast(pa.int64())
+    rest = [a.cast(pa.int64()) if pa.types.is_duration(a.type) else a for a in arrays[1:]]
+    names[0] = "time" if wall else "time_ns"
+    return pa.RecordBatch.from_arrays([first, *rest], names=distinct(names))
+
+
+def limited(
+    ch: Channel, start: int | None, end: int | None, utc: bool, count: int | None
+) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    """Schema and batches of the first *count* rows of *ch* with start <= time < end (ns)."""
+    schema, batches, _ = Job(ch.log, [ch], start, end, utc).table(ch)
+
+    def first() -> Iterator[pa.RecordBatch]:
+        left = count
+        for batch in batches:
+            if left is not None:
+                batch = batch.slice(0, left)
+                left -= batch.num_rows
+            yield batch
+            if left == 0:
+                return
+
+    return schema, first()

@@ -1,0 +1,70 @@
+"""What is to be written: channels, interval, and someone to tell how far it got."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from logreel.model.log import Log
+from logreel.ops.pieces import pieces
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from logreel.model.channel import Channel
+
+#: Called with the messages done and the messages in all.
+Progress = Callable[[int, int], None]
+
+
+@dataclass
+class Job:
+    """Channels of a log to write, with start <= time < end (ns).
+
+    utc      True: wall-clock times
+    rows     rows or messages written so far, by topic
+    skipped  one sentence for each thing that could not be written
+    """
+
+    log: Log
+    channels: list[Channel]
+    start: int | None = None
+    end: int | None = None
+    utc: bool = False
+    progress: Progress | None = None
+    rows: dict[str, int] = field(default_factory=dict)
+    skipped: list[str] = field(default_factory=list)
+    _done: int = 0
+    _next: int = 0
+
+    @cached_property
+    def total(self) -> int:
+        """Messages of all channels; an interval may leave some of them out."""
+        return sum(len(ch) for ch in self.channels)
+
+    def wrote(self, topic: str, rows: int) -> None:
+        """Count *rows* as written; tells *progress* at every half percent, and at the end."""
+        self.rows[topic] = self.rows.get(topic, 0) + rows
+        self._done += rows
+        if self.progress is not None and self._done >= self._next:
+            self._next = min(self._done + self.total // 200, self.total)
+            self.progress(self._done, max(self._done, self.total))
+
+    def table(self, ch: Channel) -> tuple[pa.Schema, Iterator[pa.RecordBatch], bool]:
+        """Schema of *ch*, its rows in batches of bounded size, counted when taken, and whether there are any.
+
+        Raises DefinitionError if the definition of *ch* cannot be used.
+        """
+        batches = pieces(ch, self.start, self.end, self.utc)
+        head = next(batches, None)
+        if head is None:
+            return ch.to_arrow(start=0, end=0, utc=self.utc).schema, iter(()), False
+        return head.schema, self._counted(ch.topic, itertools.chain([head], batches)), True
+
+    def _counted(self, topic: str, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield batch
+            self.wrote(topic, batch.num_rows)

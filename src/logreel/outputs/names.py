@@ -1,0 +1,80 @@
+"""File names made from names that come out of a log, which may be anything."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable
+
+#: Names that Windows gives to devices, with any suffix.
+_DEVICES = frozenset(
+    ["con", "prn", "aux", "nul", *(f"com{i}" for i in range(10)), *(f"lpt{i}" for i in range(10))]
+)
+#: Bytes of a file name at most, so that every file system and archive takes it.
+MAX_BYTES = 200
+_DIGEST = 10
+
+
+def _clean(name: str) -> tuple[str, bool]:
+    """*name* with only harmless characters, and whether something was lost.
+
+    The usual cases stay readable and lose nothing: ``/imu/data`` is ``imu.data``, ``accel[1]`` is
+    ``accel-1``.
+    """
+    text = re.sub(r"\[(\d+)\]", r"-\1", name.removeprefix("/").replace("/", "."))
+    text = re.sub(r"^~", "_", text)
+    clean = re.sub(r"[^A-Za-z0-9_.@+-]", "_", text)
+    lost = clean != text
+    # A leading dot hides a file, a leading dash is an option; a dot before the suffix is nothing but
+    # confusing.
+    safe = re.sub(r"^[.-]+|\.+$", "_", clean) or "_"
+    if safe.partition(".")[0].lower() in _DEVICES:
+        safe = f"_{safe}"
+    return safe, lost or safe not in (clean, f"_{clean}")
+
+
+def _marked(name: str, base: str, room: int) -> str:
+    digest = hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=_DIGEST // 2).hexdigest()
+    return f"{base[: room - _DIGEST - 1]}-{digest}"
+
+
+def file_names(names: Iterable[str], suffix: str = "") -> dict[str, str]:
+    """A safe file name ending in *suffix* for each of *names*.
+
+    Safe means: ASCII letters, digits and ``_ . @ + -`` only, not hidden, no path, no device name, MAX_BYTES
+    bytes at most. Different names get different file names, also where case does not count. A name that had
+    to be changed beyond the usual, or would clash, ends in a digest of itself.
+    """
+    cleaned = {name: _clean(name) for name in names}
+    count: dict[str, int] = {}
+    for base, _ in cleaned.values():
+        count[base.lower()] = count.get(base.lower(), 0) + 1
+    room = MAX_BYTES - len(suffix)
+    found: dict[str, str] = {}
+    taken: set[str] = set()
+    for name, (base, lost) in cleaned.items():
+        stem = base
+        if lost or count[base.lower()] > 1 or len(base) > room:
+            stem = _marked(name, base, room)
+        n = 1
+        while stem.lower() in taken:
+            n += 1
+            stem = _marked(f"{name}\0{n}", base, room)
+        taken.add(stem.lower())
+        found[name] = stem + suffix
+    return found
+
+
+def attachment_names(names: Iterable[str]) -> dict[str, str]:
+    """As ``file_names``, but each name keeps its own suffix: ``replay.txt`` stays ``replay.txt``."""
+    found: dict[str, str] = {}
+    groups: dict[str, list[str]] = {}
+    for name in names:
+        match = re.search(r"\.[A-Za-z0-9]{1,10}$", name)
+        groups.setdefault(match[0].lower() if match and match.start() else "", []).append(name)
+    for suffix, members in groups.items():
+        stems = {name[: len(name) - len(suffix)]: name for name in members}
+        if len(stems) < len(members):
+            stems, suffix = {name: name for name in members}, ""
+        found |= {stems[stem]: file for stem, file in file_names(stems, suffix).items()}
+    return found

@@ -1,0 +1,68 @@
+"""Messages as JSON, one line each, in time order."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import IO, TYPE_CHECKING, Any
+
+from logreel.errors import DamagedError, DefinitionError
+from logreel.model.log import Log, Message
+from logreel.ops.plain import plain
+from logreel.ops.times import shift_of, utc_text
+
+if TYPE_CHECKING:
+    from logreel.model.channel import Channel
+    from logreel.outputs.job import Job
+
+_ENCODER = json.JSONEncoder(allow_nan=False, default=plain)
+
+
+def write(out: IO[bytes], job: Job) -> None:
+    """Write all messages of *job*; those that cannot be decoded are left out and told of."""
+    shift = shift_of(job.log, job.utc)
+    for message, data in decoded(job.log, job.channels, job.start, job.end, job.skipped):
+        out.write(line(message, data, shift).encode("ascii") + b"\n")
+        job.wrote(message.channel.topic, 1)
+
+
+def line(message: Message, data: dict[str, Any], shift: int | None = None) -> str:
+    """One message as JSON in ASCII: ``{"topic": …, "time_ns": …, "data": {…}}``.
+
+    shift  ns to add to have UTC: adds ``"utc"`` as RFC 3339
+    """
+    found: dict[str, Any] = {"topic": message.channel.topic, "time_ns": message.time}
+    if shift is not None:
+        found["utc"] = utc_text(message.time + shift)
+    found["data"] = data
+    try:
+        return _ENCODER.encode(found)
+    except ValueError:
+        # NaN or an infinity somewhere: rare, so only then every value is looked at.
+        return _ENCODER.encode(plain(found))
+
+
+def decoded(
+    log: Log, channels: Iterable[Channel], start: int | None, end: int | None, skipped: list[str]
+) -> Iterator[tuple[Message, dict[str, Any]]]:
+    """Messages of *channels* by time with their fields; *skipped* gets a sentence for what is left out."""
+    usable = []
+    for ch in channels:
+        try:
+            _ = ch.layout
+        except DefinitionError as error:
+            skipped.append(f"channel {ch.topic!r} was left out: {error.text}")
+        else:
+            usable.append(ch.topic)
+    bad: dict[str, tuple[int, str]] = {}
+    for message in log.messages(usable, start, end):
+        try:
+            data = message.decode()
+        except (DamagedError, DefinitionError) as error:
+            count, first = bad.get(message.channel.topic, (0, error.text))
+            bad[message.channel.topic] = (count + 1, first)
+            continue
+        yield message, data
+    skipped += [
+        f"{count} messages of {topic!r} were left out: {first}" for topic, (count, first) in bad.items()
+    ]

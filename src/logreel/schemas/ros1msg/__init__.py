@@ -1,0 +1,23 @@
+"""ROS 1 message definitions: parse them, hash them, know the standard ones, and turn them into Layouts."""
+
+from __future__ import annotations
+
+from logreel.schemas.ros1msg.definition import Definition
+from logreel.schemas.ros1msg.grammar import Constant, FieldLine, Message, parse_message
+from logreel.schemas.ros1msg.layouts import layout
+from logreel.schemas.ros1msg.registry import Registry, standard
+from logreel.schemas.ros1msg.resolve import define, full_text, parse
+
+__all__ = [
+    "Constant",
+    "Definition",
+    "FieldLine",
+    "Message",
+    "Registry",
+    "define",
+    "full_text",
+    "layout",
+    "parse",
+    "parse_message",
+    "standard",
+]

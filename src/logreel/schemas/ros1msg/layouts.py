@@ -1,0 +1,72 @@
+"""Definitions to Layouts: how the bytes of a message follow from its fields."""
+
+from __future__ import annotations
+
+from logreel.errors import DefinitionError
+from logreel.model.layout import (
+    Bytes,
+    Field,
+    FixedArray,
+    Layout,
+    Measure,
+    Node,
+    Padding,
+    Scalar,
+    Sequence,
+    String,
+    Struct,
+    Time,
+    measure,
+)
+from logreel.schemas.ros1msg.definition import Definition
+from logreel.schemas.ros1msg.grammar import FieldLine
+
+#: Of the two names for a byte, char is the unsigned one. All lengths and counts have four bytes.
+_SCALARS = {
+    **{name: Scalar(name) for name in ("bool", "float32", "float64")},
+    **{f"{sign}int{bits}": Scalar(f"{sign}int{bits}") for sign in ("", "u") for bits in (8, 16, 32, 64)},
+    "char": Scalar("uint8"),
+    "byte": Scalar("int8"),
+}
+BUILTIN_NODES: dict[str, Node] = {
+    **_SCALARS,
+    "time": Time(),
+    "duration": Time(signed=True),
+    "string": String(4),
+}
+COUNT_BYTES = 4
+
+
+def layout(definition: Definition) -> Layout:
+    """The Layout of a message; constants take no bytes, and nothing lies between the fields.
+
+    Raises DefinitionError for a type that is too large, or nests too deep, to be walked.
+    """
+    structs: dict[str, Node] = {}
+    sizes: dict[int, Measure] = {}
+    try:
+        for name in definition.users:
+            uses = definition.uses[name]
+            fields = [
+                _field(f, BUILTIN_NODES.get(f.type) or structs[uses[f.type]], sizes)
+                for f in definition.messages[name].fields
+            ]
+            structs[name] = Struct(tuple(f for f in fields if f is not None))
+        root = structs[definition.name]
+        return Layout(root if isinstance(root, Struct) else Struct(()), definition.name)
+    except DefinitionError as error:
+        raise DefinitionError(f"{definition.name}: {error.text}") from None
+
+
+def _field(f: FieldLine, item: Node, sizes: dict[int, Measure]) -> Field | None:
+    """The member for *f*; None where it takes no bytes and has nothing to show."""
+    if not f.array:
+        return Field(f.name, item)
+    if measure(item, sizes).least == 0:
+        # Items without bytes: of a counted array only the count is there, and it says nothing.
+        return Field("", Padding(COUNT_BYTES)) if f.count is None else None
+    if f.count is not None:
+        return Field(f.name, FixedArray(item, f.count))
+    if item == _SCALARS["uint8"]:
+        return Field(f.name, Bytes(COUNT_BYTES))
+    return Field(f.name, Sequence(item, COUNT_BYTES))

@@ -1,0 +1,154 @@
+"""Known definitions: the standard messages, and what users add."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from importlib import resources
+from pathlib import Path
+
+from logreel.errors import DefinitionError
+from logreel.schemas.ros1msg.definition import Definition, link
+from logreel.schemas.ros1msg.grammar import MAX_TEXT, Message, parse_message
+from logreel.schemas.ros1msg.names import is_type, spellings
+from logreel.schemas.ros1msg.sections import Section, split_text
+
+
+class Bundle(Mapping[str, Message]):
+    """Definitions that belong together, by name: they use one another before any others. Parsed when asked for."""
+
+    def __init__(self, sections: Iterable[Section]) -> None:
+        self._texts: dict[str, str] = {}
+        for name, text in sections:
+            # A repeated definition does not count.
+            self._texts.setdefault(name, text)
+        self._parsed: dict[str, Message] = {}
+
+    def __getitem__(self, name: str) -> Message:
+        if name not in self._parsed:
+            self._parsed[name] = parse_message(self._texts[name], name)
+        return self._parsed[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._texts
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._texts)
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+    # A bundle equals only itself: to compare two would parse them.
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
+
+
+class Registry:
+    """Definitions by type and hash; the newest additions first, the standard messages last.
+
+    known  False: begin with nothing
+    """
+
+    def __init__(self, *, known: bool = True) -> None:
+        self._bundles: list[Bundle] = list(_shipped()) if known else []
+        self._linked: dict[tuple[str, Bundle], Definition] = {}
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and any(True for _ in self._places(name))
+
+    def __len__(self) -> int:
+        return len(self.names())
+
+    def names(self) -> list[str]:
+        """The names of all types, sorted."""
+        return sorted({name for bundle in self._bundles for name in bundle})
+
+    def _places(self, name: str) -> Iterator[tuple[str, Bundle]]:
+        return ((n, bundle) for n in spellings(name) for bundle in self._bundles if n in bundle)
+
+    def message(self, name: str) -> Message | None:
+        """The newest definition of *name* alone, or None; raises DefinitionError if it cannot be parsed."""
+        return next((bundle[n] for n, bundle in self._places(name)), None)
+
+    def versions(self, name: str) -> Iterator[Definition]:
+        """Every known version of the type, the newest first; raises DefinitionError for one that is of no use."""
+        for n, bundle in self._places(name):
+            if (n, bundle) not in self._linked:
+                self._linked[n, bundle] = link(n, bundle, self.message)
+            yield self._linked[n, bundle]
+
+    def find(self, name: str, md5: str = "*") -> Definition | None:
+        """The newest version of the type with that hash (today's or that of bags 1.1), or None.
+
+        md5  ``*`` or empty: any
+
+        Finds a type under the other names that it had: ``roslib/Log``, ``tf/tfMessage``, ``rostools/Header``; the
+        Definition then has the name that is known here.
+        Raises DefinitionError for a definition that is of no use.
+        """
+        return next((d for d in self.versions(name) if not md5 or d.matches(md5)), None)
+
+    def add(self, text: str, name: str) -> None:
+        """Take in the concatenated *text* of type *name*: it, and all types defined in it, come first from now on."""
+        self._take(Bundle(split_text(text, name)))
+
+    def add_path(self, path: str | Path) -> list[str]:
+        """Take in ``.msg`` files and give the names of their types.
+
+        path  one file, or a folder that is searched: ``pkg/msg/Type.msg`` or ``pkg/Type.msg``
+
+        Files are parsed when their types are asked for. Raises OSError as the system gives it, and DefinitionError
+        where there is no such file.
+        """
+        path = Path(path).absolute()
+        files = sorted(path.rglob("*.msg")) if path.is_dir() else [path]
+        sections = [section for file in files for section in _read(file)]
+        if not sections:
+            raise DefinitionError("there is no .msg file in this folder", path=str(path))
+        self._take(Bundle(sections))
+        return list(dict.fromkeys(s.name for s in sections))
+
+    def _take(self, bundle: Bundle) -> None:
+        self._bundles.insert(0, bundle)
+        # What was linked before may use what has just come.
+        self._linked.clear()
+
+
+def _read(file: Path) -> list[Section]:
+    folder = file.parent.parent if file.parent.name == "msg" else file.parent
+    name = f"{folder.name}/{file.stem}"
+    if not is_type(name):
+        raise DefinitionError(f"{name!r} cannot be the name of a type", path=str(file))
+    if file.stat().st_size > MAX_TEXT:
+        raise DefinitionError("a definition of more than 4 MiB", path=str(file))
+    return split_text(file.read_text(encoding="utf-8", errors="replace"), name)
+
+
+_HEADING = re.compile(r"^MSG: (\S+)\n", re.MULTILINE)
+
+
+@lru_cache(maxsize=1)
+def _shipped() -> tuple[Bundle, ...]:
+    """What ``standard/`` holds: one bundle of today's messages, then one per file of earlier ones."""
+    now: list[Section] = []
+    earlier = []
+    folder = resources.files("logreel.schemas.ros1msg").joinpath("standard")
+    for file in sorted(folder.iterdir(), key=lambda f: f.name):
+        parts = _HEADING.split(file.read_text(encoding="utf-8"))[1:]
+        # An empty line stands between two messages and is part of neither.
+        sections = [
+            Section(name, f"{body}\n" if (body := text.strip("\n")) else "")
+            for name, text in zip(parts[::2], parts[1::2], strict=True)
+        ]
+        if file.name.startswith("earlier"):
+            earlier.append(Bundle(sections))
+        else:
+            now += sections
+    return Bundle(now), *earlier
+
+
+@lru_cache(maxsize=1)
+def standard() -> Registry:
+    """The registry of the standard messages, which everybody shares: add to a ``Registry()`` of your own instead."""
+    return Registry()

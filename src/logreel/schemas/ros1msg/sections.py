@@ -1,0 +1,40 @@
+"""The concatenated text that logs carry: a definition, then every definition that it needs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from logreel.schemas.ros1msg.names import MAX_NAME, plain
+
+#: What stands between two definitions.
+RULE = "=" * 80
+#: Writers of other languages draw shorter or longer lines; no field or constant looks like that.
+_HEAD = re.compile(r"^={20,}[ \t]*\r?\nMSG:([^\n]*)\n?", re.MULTILINE)
+
+
+class Section(NamedTuple):
+    """One definition and the name it goes by."""
+
+    name: str
+    text: str
+
+
+def split_text(text: str, name: str) -> list[Section]:
+    """The definitions in *text*, that of *name* first, each verbatim."""
+    found = []
+    pos = 0
+    name = plain(name)
+    for head in _HEAD.finditer(text):
+        # The line feed before a separator belongs to it.
+        found.append(Section(name, text[pos : max(pos, head.start() - 1)]))
+        name, pos = plain(head[1].strip())[:MAX_NAME], head.end()
+    found.append(Section(name, text[pos:]))
+    return found
+
+
+def join_text(sections: Iterable[Section]) -> str:
+    """The concatenated text of *sections*, the first without a heading."""
+    first, *others = sections
+    return "\n".join([first.text, *(f"{RULE}\nMSG: {name}\n{text}" for name, text in others)])

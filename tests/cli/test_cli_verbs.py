@@ -1,0 +1,254 @@
+"""Every verb and every option."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+import logreel
+from cli_runner import Run, Spawn
+from logreel.cli.app import VERBS
+from logreel.model.registry import formats
+
+
+def test_info_shows_the_log(run: Run, logs: Path) -> None:
+    done = run("info", logs / "flight.ulg")
+    assert (done.code, done.err) == (0, "")
+    for word in (
+        "PX4 ULog, version 1",
+        "after boot",
+        "2025-05-17T",
+        "problems  none",
+        "sensor_accel[1]",
+        "~text",
+    ):
+        assert word in done.out
+    assert "vehicle_command_ack" in done.out
+
+
+def test_info_of_several_files(run: Run, logs: Path) -> None:
+    done = run("info", logs / "tiny.ulg", logs / "flight.ulg", "--json")
+    assert [one["path"] for one in done.json] == [str(logs / "tiny.ulg"), str(logs / "flight.ulg")]
+    assert run("info", logs / "tiny.ulg", "--json").json["messages"] == 25
+    done = run("info", logs / "photo.jpg", logs / "tiny.ulg", logs / "nothing")
+    assert done.code == 5
+    assert "tiny.ulg" in done.out
+    assert len(done.err.splitlines()) == 2
+
+
+def test_info_of_a_damaged_log_is_fine(run: Run, logs: Path) -> None:
+    done = run("info", logs / "damaged.ulg")
+    assert (done.code, done.err) == (0, "")
+    assert "1 problem, " in done.out
+
+
+def test_cat_as_text(run: Run, logs: Path) -> None:
+    done = run("cat", logs / "tiny.ulg", "-t", "pair", "-n", "1")
+    assert done.out == "1.000000  pair  timestamp=1000000 flag=1 cells=[{volt=3.5 id=1}, {volt=3.625 id=2}]\n"
+    done = run("cat", logs / "tiny.ulg", "-t", "note")
+    assert done.out == '1.080000  note  timestamp=1080000 text="hi" on=true value=3.141592653589793\n'
+
+
+def test_cat_chooses_topics(run: Run, logs: Path) -> None:
+    def topics(*args: str) -> set[str]:
+        lines = run("cat", logs / "tiny.ulg", "--format", "ndjson", *args).out.splitlines()
+        return {json.loads(line)["topic"] for line in lines}
+
+    assert topics() == {"pair", "rate", "rate[1]", "note"}
+    assert topics("-t", "rate*") == {"rate", "rate[1]"}
+    assert topics("--topic", "rate[1]", "-t", "~text") == {"rate[1]", "~text"}
+
+
+def test_cat_takes_an_interval(run: Run, logs: Path) -> None:
+    def times(*args: str) -> list[int]:
+        lines = run("cat", logs / "tiny.ulg", "--format", "ndjson", "-t", "pair", *args).out.splitlines()
+        return [json.loads(line)["time_ns"] // 10**6 for line in lines]
+
+    assert times() == [1000 + 10 * i for i in range(8)]
+    assert times("-S", "+20ms", "-E", "+40ms") == [1020, 1030]
+    assert times("--start", "1060000000ns") == [1060, 1070]
+    assert times("-S", "-20ms") == [1060, 1070]
+    assert times("--end", "1.01") == [1000]
+    assert times("-n", "0") == []
+    assert times("--count", "2") == [1000, 1010]
+
+
+def test_cat_in_utc(run: Run, logs: Path) -> None:
+    done = run("cat", logs / "flight.ulg", "-n", "1", "--utc")
+    assert done.out.startswith("2025-05-17T08:42:")
+    done = run("cat", logs / "tiny.ulg", "--utc")
+    assert done.code == 2
+    assert "how its clock relates to UTC" in done.err
+
+
+def test_cat_as_csv(run: Run, logs: Path) -> None:
+    done = run("cat", logs / "tiny.ulg", "-t", "rate", "--format", "csv", "-n", "2", "-S", "+10ms")
+    assert done.out == (
+        "time_ns,timestamp,xyz[0],xyz[1],xyz[2]\n1010005000,1010005,1,-1,0\n1020005000,1020005,2,-2,0\n"
+    )
+    done = run("cat", logs / "tiny.ulg", "--format", "csv")
+    assert done.code == 2
+    assert "one channel" in done.err
+
+
+def test_cat_as_json(run: Run, logs: Path) -> None:
+    found = run("cat", logs / "tiny.ulg", "--json", "-n", "3").json
+    assert list(found) == ["path", "messages", "skipped", "problems"]
+    assert [list(one) for one in found["messages"]] == [["topic", "time_ns", "data"]] * 3
+    assert run("cat", logs / "tiny.ulg", "--json", "-n", "0").json["messages"] == []
+
+
+def test_schema(run: Run, logs: Path) -> None:
+    done = run("schema", logs / "tiny.ulg", "pair")
+    assert "| pair:uint64_t timestamp;uint8_t flag;" in done.out
+    assert "cells[2].volt" in done.out
+    assert "rate" not in done.out
+    assert "~dropout" in run("schema", logs / "tiny.ulg").out
+    (one,) = run("schema", logs / "tiny.ulg", "note", "--json").json["schemas"]
+    assert list(one) == ["topic", "name", "encoding", "text", "fields", "trouble", "metadata"]
+    assert one["fields"][0] == {"path": "timestamp", "type": "uint64", "unit": ""}
+    assert run("schema", logs / "tiny.ulg", "nothing").code == 2
+
+
+def test_params(run: Run, logs: Path) -> None:
+    assert run("params", logs / "tiny.ulg").out.splitlines() == [
+        "parameter  value  changes",
+        "GAIN         0.5",
+        "MODE           3  4 at 1.040007",
+    ]
+    assert "GAIN" not in run("params", logs / "tiny.ulg", "--changed").out
+    assert "system 0.25, setup 0.25" in run("params", logs / "tiny.ulg", "--defaults").out
+    found = run("params", logs / "tiny.ulg", "--json").json
+    assert found["parameters"][1] == {
+        "name": "MODE", "type": "int32_t", "value": 3,
+        "changes": [{"time_ns": 1_040_007_000, "value": 4}], "defaults": {"system": 1},
+    }  # fmt: skip
+    assert "at 2025-" in run("params", logs / "flight.ulg", "--changed", "--utc").out
+    assert "no such parameters" in run("params", logs / "hostile.ulg", "--changed").err
+
+
+def test_text(run: Run, logs: Path) -> None:
+    done = run("text", logs / "tiny.ulg")
+    assert done.out.splitlines() == [
+        "1.020009  info       running",
+        "1.020009  warning    [tag 7] check the belt",
+        "1.080100  error",
+    ]
+    assert "running" not in run("text", logs / "tiny.ulg", "--level", "warning").out
+    assert run("text", logs / "tiny.ulg", "-S", "+50ms").out.count("\n") == 1
+    assert run("text", logs / "tiny.ulg", "-E", "+50ms").out.count("\n") == 2
+    assert run("text", logs / "flight.ulg", "--utc").out.startswith("2025-")
+    found = run("text", logs / "tiny.ulg", "--json", "--level", "4").json["lines"]
+    assert found[0] == {"time_ns": 1_020_009_000, "level": 4, "text": "check the belt", "source": "tag 7"}
+    assert run("text", logs / "tiny.ulg", "--level", "loud").code == 2
+
+
+def test_attachments(run: Run, logs: Path, tmp_path: Path) -> None:
+    done = run("attachments", logs / "tiny.ulg")
+    assert "console.txt" in done.out
+    assert "blob.bin" in done.out
+    assert run("attachments", logs / "tiny.ulg", "--name", "console.txt").out.startswith("first part")
+    out = tmp_path / "out"
+    done = run("attachments", logs / "tiny.ulg", "-o", out, "--name", "blob.bin")
+    assert done.code == 0
+    assert os.listdir(out) == ["blob.bin"]
+    assert (out / "blob.bin").read_bytes() == b"\x00\x01\xfe\xff"
+    done = run("attachments", logs / "tiny.ulg", "-o", out)
+    assert done.code == 1
+    assert "exists already" in done.err
+    found = run("attachments", logs / "tiny.ulg", "--output", out, "--force", "--json").json
+    assert {one["file"] for one in found["attachments"]} == {str(out / "console.txt"), str(out / "blob.bin")}
+    assert run("attachments", logs / "tiny.ulg", "--name", "nothing").code == 2
+
+
+def test_an_attachment_comes_byte_for_byte(spawn: Spawn, logs: Path) -> None:
+    done = spawn("-m", "logreel", "attachments", logs / "tiny.ulg", "--name", "blob.bin")
+    assert done.stdout == b"\x00\x01\xfe\xff"
+
+
+def test_stats(run: Run, logs: Path) -> None:
+    done = run("stats", logs / "tiny.ulg")
+    head = "channel messages rate period jitter longest gaps out of order duplicates size"
+    assert " ".join(done.out.splitlines()[0].split()) == head
+    assert done.out.splitlines()[1].split()[:3] == ["pair", "8", "100"]
+    done = run("stats", logs / "tiny.ulg", "--fields", "-t", "pair")
+    assert "cells[0].volt" in done.out
+    assert "rate " not in done.out.split("\n", 1)[1]
+    found = run("stats", logs / "tiny.ulg", "--json").json["channels"]
+    assert (found[0]["topic"], found[0]["fields"]) == ("pair", None)
+    assert run("stats", logs / "tiny.ulg", "--json", "--fields").json["channels"][0]["fields"]
+
+
+def test_index(run: Run, logs: Path) -> None:
+    before = run("info", logs / "flight.ulg", "--json").json
+    done = run("index", logs / "flight.ulg")
+    assert done.code == 0
+    assert "wrote" in done.err
+    written = Path(run("index", logs / "flight.ulg", "--json").json["index"])
+    assert written.parent == logs
+    assert run("info", logs / "flight.ulg", "--json").json == before
+
+
+def test_formats(run: Run) -> None:
+    done = run("formats")
+    assert "PX4 ULog" in done.out
+    assert ".parquet/" in done.out
+    found = run("formats", "--json").json
+    assert {one["name"] for one in found["formats"]} == set(formats())
+    assert ".ndjson" in {one["suffix"] for one in found["outputs"]}
+
+
+def test_convert(run: Run, logs: Path, tmp_path: Path) -> None:
+    out = f"{tmp_path}/x.parquet/"
+    done = run("convert", logs / "flight.ulg", out)
+    assert (done.code, done.out) == (0, "")
+    assert "wrote" in done.err
+    assert (tmp_path / "x.parquet" / "sensor_accel-1.parquet").exists()
+    assert run("convert", logs / "flight.ulg", out).code == 1
+    found = run("convert", logs / "flight.ulg", out, "--force", "--json").json
+    assert list(found) == ["path", "output", "channels", "skipped", "problems"]
+    one = tmp_path / "one.parquet"
+    assert run("convert", logs / "tiny.ulg", one, "-t", "pair", "-S", "+20ms", "-E", "+40ms").code == 0
+    assert pq.ParquetFile(one).metadata.num_rows == 2
+    done = run("convert", logs / "flight.ulg", tmp_path / "u.csv", "-t", "sensor_gps", "--utc")
+    assert (tmp_path / "u.csv").read_text().splitlines()[1].startswith("2025-05-17 08:42")
+    assert run("convert", logs / "flight.ulg", tmp_path / "x.doc").code == 2
+    assert run("convert", logs / "flight.ulg", tmp_path / "y.csv").code == 2
+
+
+def test_demo_runs_and_runs_again(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for _ in range(2):
+        done = run("demo")
+        assert done.code == 0, done.err
+        commands = [line for line in done.out.splitlines() if line.startswith("$ ")]
+        assert [line.split()[2] for line in commands[:5]] == ["info", "cat", "text", "params", "convert"]
+    assert (tmp_path / "logreel-demo" / "channels.parquet" / "manifest.json").exists()
+    assert run("demo", "--dir", "else where").code == 0
+    assert (tmp_path / "else where" / "flight.ulg").exists()
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion(run: Run, shell: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "_LOGREEL_COMPLETE" in run("completion", shell).out
+    monkeypatch.setenv("SHELL", f"/bin/{shell}")
+    assert run("completion").out == run("completion", shell).out
+    monkeypatch.setenv("SHELL", "")
+    assert run("completion").code == 2
+
+
+def test_version_and_help(run: Run) -> None:
+    assert run("--version").out == f"logreel {logreel.__version__}\n"
+    assert run("--version", "info").out == f"logreel {logreel.__version__}\n"
+    done = run("--help")
+    assert done.code == 0
+    assert run() == done
+    for verb in (verb for verbs in VERBS.values() for verb in verbs):
+        assert verb in done.out
+        one = run(verb, "-h")
+        assert (one.code, one.err) == (0, "")
+        assert f"logreel {verb}" in one.out

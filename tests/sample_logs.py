@@ -1,0 +1,41 @@
+"""Logs that the tests of ops, outputs and the command line share, all made by the package itself."""
+
+from __future__ import annotations
+
+import functools
+import struct
+
+from logreel.formats.ulog.sample import Builder, flight, tiny
+
+SECONDS = 4.0
+
+
+@functools.cache
+def short_flight() -> bytes:
+    """A sound flight of a few seconds."""
+    return flight(SECONDS)
+
+
+def damaged() -> bytes:
+    """A flight that ends inside a record: a part of it is lost."""
+    return short_flight()[: len(short_flight()) * 2 // 3 - 5]
+
+
+def hostile() -> bytes:
+    """A sound log whose texts would take over a terminal, and values that JSON has no number for."""
+    out = Builder(start_us=1_000_000).flags()
+    out.info("sys_name", "PX4\x1b[2J\u202e").format("odd:uint64_t timestamp;float value;double other;")
+    out.parameter("GAIN\x1b[31m", 0.5).info_multiple("uint8_t[4] ../../evil\x1b", b"\x00\x01\xfe\xff")
+    out.subscribe("odd", 0)
+    for step, value in enumerate((1.5, float("nan"), float("inf"), float("-inf"))):
+        out.data(0, struct.pack("<Qfd", 1_000_000 + step, value, -value))
+    out.text(6, 1_000_002, "\x1b]0;owned\x07 two\nlines \x9b31m \u202e")
+    return out.bytes()
+
+
+def incompatible() -> bytes:
+    """A ULog that needs a feature nobody knows."""
+    return Builder().flags(incompat=0x80).bytes()
+
+
+__all__ = ["SECONDS", "damaged", "hostile", "incompatible", "short_flight", "tiny"]

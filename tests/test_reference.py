@@ -1,0 +1,168 @@
+"""The reference pages name everything public: docs/api.md the Python names, docs/cli.md the verbs and options.
+
+Links between pages lead somewhere.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+import logreel
+from logreel.cli import main
+from logreel.cli.app import VERBS
+from logreel.cli.app import logreel as group
+from logreel.formats.ulog.sample import tiny
+
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+CODE = re.compile(r"`([^`]+)`")
+FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+WORD = re.compile(r"[A-Za-z_]\w*")
+
+
+def sections(page: str) -> dict[str, str]:
+    """Text by heading of the second level, the heading itself included."""
+    text = (DOCS / page).read_text(encoding="utf-8")
+    return {part.partition("\n")[0]: part for part in re.split(r"^## ", text, flags=re.MULTILINE)[1:]}
+
+
+def words(text: str) -> set[str]:
+    """Every identifier that stands in inline code."""
+    plain = FENCED.sub("", text)
+    return {word for code in CODE.findall(plain) for word in WORD.findall(code)}
+
+
+def members(thing: Any) -> set[str]:
+    """Public methods, properties and instance attributes."""
+    return {name for name in {*dir(type(thing)), *getattr(thing, "__dict__", ())} if name[:1] != "_"}
+
+
+def section_of(page: str, verb: str) -> str:
+    return next((text for head, text in sections(page).items() if head == f"`{verb}`"), "")
+
+
+def test_the_api_page_has_every_public_name() -> None:
+    assert set(logreel.__all__) <= words((DOCS / "api.md").read_text(encoding="utf-8"))
+
+
+def test_the_api_page_has_every_member_of_what_people_hold() -> None:
+    log = logreel.open(tiny())
+    message = next(log.messages())
+    for thing in (log, message.channel, message, message.channel.schema):
+        name = type(thing).__name__
+        assert not members(thing) - words(section_of("api.md", name)), f"docs/api.md lacks these of {name}"
+
+
+def test_the_api_page_has_every_error() -> None:
+    errors = {name for name in logreel.__all__ if name.endswith("Error")}
+    assert errors <= words(sections("api.md")["Errors"])
+
+
+def verbs() -> list[str]:
+    return [verb for verbs in VERBS.values() for verb in verbs]
+
+
+@pytest.mark.parametrize("verb", verbs())
+def test_the_command_line_page_has_every_option(verb: str) -> None:
+    text = section_of("cli.md", verb)
+    assert text, f"docs/cli.md has no section `{verb}`"
+    command = group.get_command(click.Context(group), verb)
+    assert command is not None
+    named = set(re.findall(r"(?<![\w-])--?[A-Za-z][\w-]*", " ".join(CODE.findall(FENCED.sub("", text)))))
+    options = {o for p in command.params if isinstance(p, click.Option) for o in (*p.opts, *p.secondary_opts)}
+    assert not options - named, f"docs/cli.md, `{verb}`, lacks these"
+    assert not named - options, f"docs/cli.md, `{verb}`, names what is no option"
+    for parameter in command.params:
+        if isinstance(parameter.type, click.Choice):
+            assert set(parameter.type.choices) <= words(text)
+
+
+def test_the_command_line_page_has_no_verb_that_does_not_exist() -> None:
+    heads = {head.strip("`") for head in sections("cli.md") if head.startswith("`")}
+    assert heads == set(verbs())
+
+
+#: Arguments of each verb that has --json.
+ARGUMENTS = {
+    "info": ["log.ulg"],
+    "cat": ["log.ulg"],
+    "schema": ["log.ulg"],
+    "params": ["log.ulg"],
+    "text": ["log.ulg"],
+    "attachments": ["log.ulg"],
+    "stats": ["log.ulg", "--fields"],
+    "convert": ["log.ulg", "out.csv/"],
+    "index": ["log.ulg"],
+    "formats": [],
+}
+#: Keys of a problem, which the page tells once for all verbs.
+PROBLEM = {"code", "offset", "size", "lost", "text"}
+#: What is below these keys comes from the log.
+FREE = {"data", "metadata", "defaults"}
+
+
+def keys(value: Any) -> Iterator[str]:
+    """All keys of a JSON value, at any depth, except those that come from the log."""
+    if isinstance(value, dict):
+        yield from value
+        value = [item for key, item in value.items() if key not in FREE]
+    if isinstance(value, list):
+        for item in value:
+            yield from keys(item)
+
+
+@pytest.mark.parametrize("verb", ARGUMENTS)
+def test_the_command_line_page_has_every_key(
+    verb: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("log.ulg").write_bytes(tiny()[:-1])
+    assert main([verb, *ARGUMENTS[verb], "--json"]) in (0, 3)
+    found = json.loads(capsys.readouterr().out)
+    text = section_of("cli.md", verb)
+    top = re.search(r"^Keys: `([^`]+)`", text, re.MULTILINE)
+    assert top is not None
+    assert set(top[1].split()) == set(found)
+    problem = PROBLEM if "problems" in found else set()
+    assert set(keys(found)) - problem <= words(text)
+
+
+def test_every_verb_with_json_is_tried() -> None:
+    context = click.Context(group)
+    found = set()
+    for verb in verbs():
+        command = group.get_command(context, verb)
+        assert command is not None
+        if any(p.name == "as_json" for p in command.params):
+            found.add(verb)
+    assert found == set(ARGUMENTS)
+
+
+ROOT = DOCS.parent
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+
+
+def anchors(path: Path) -> set[str]:
+    """What the headings of a page are called in links."""
+    heads = re.findall(r"^#+ (.+)$", FENCED.sub("", path.read_text(encoding="utf-8")), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", head.lower()).strip().replace(" ", "-") for head in heads}
+
+
+@pytest.mark.parametrize(
+    "page", [*sorted(ROOT.glob("*.md")), *sorted(DOCS.rglob("*.md"))], ids=lambda path: path.name
+)
+def test_links_lead_somewhere(page: Path) -> None:
+    for link in LINK.findall(FENCED.sub("", page.read_text(encoding="utf-8"))):
+        if "://" in link:
+            continue
+        name, _, anchor = link.partition("#")
+        target = (page.parent / name).resolve() if name else page
+        assert target.is_relative_to(ROOT), link
+        assert target.exists(), link
+        assert not anchor or anchor in anchors(target), link
