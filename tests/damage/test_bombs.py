@@ -9,7 +9,7 @@ import pytest
 from bombs import BOMBS, sparse_zeros
 
 import logreel
-from harness import Worker
+from harness import SANITIZED, Worker
 
 #: Name, size, and what comes of it.
 CASES = [
@@ -65,6 +65,7 @@ def test_a_bomb_is_read_in_seconds_and_little_memory(
     assert found.outcome == outcome
 
 
+@pytest.mark.skipif(SANITIZED, reason="times and memory of sanitized code say nothing")
 @pytest.mark.parametrize(("name", "size"), LINEAR)
 def test_time_goes_with_size(worker: Worker, name: str, size: int) -> None:
     """Twice the file takes at most 3 times as long; the best of several runs counts, as the machine is shared."""
@@ -95,6 +96,7 @@ def test_a_tail_of_zeros_is_one_problem() -> None:
         os.unlink(path)
 
 
+@pytest.mark.skipif(SANITIZED, reason="times and memory of sanitized code say nothing")
 def test_memory_for_lost_bytes_does_not_follow_their_number(worker: Worker) -> None:
     """The mapped file itself counts as resident memory; copies of it would count twice."""
     small, large = (worker.run("bomb", "sparse_zeros", n) for n in (1, 100))

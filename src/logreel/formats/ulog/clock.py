@@ -14,6 +14,8 @@ NS_PER_US = 1000
 SUPPORT_NS = 60 * 10**9
 #: A header time at or after this is a wall clock: 2001-09-09 in microseconds since 1970.
 UNIX_US = 10**15
+#: Nor is a wall clock after 2096: such a number is damaged.
+LATEST_US = 4 * 10**15
 
 
 def word_of(stamp: Stamp) -> Word:

@@ -260,7 +260,7 @@ class Content:
         boot = next(
             (e.value for e in self._keys.entries if e.kind == "I" and e.key.name == "boot_time_utc_us"), None
         )
-        if isinstance(boot, int) and boot > 0:
+        if isinstance(boot, int) and 0 < boot < clock.LATEST_US:
             return boot * NS_PER_US
         for number, topic in enumerate(self._channels):
             if topic.name in ("vehicle_gps_position", "sensor_gps") and not topic.raw and topic.segment == 1:
@@ -277,7 +277,7 @@ class Content:
         if leaf is None or leaf.width != 8 or not self._counts_of(number):
             return None
         utc = self._index.word(number, Word(leaf.runs[0], 8, NS_PER_US))
-        known = np.flatnonzero(utc > 0)
+        known = np.flatnonzero((utc > 0) & (utc < clock.LATEST_US * NS_PER_US))
         return int(utc[known[0]] - self._index.times(number)[known[0]]) if len(known) else None
 
     def _counts_of(self, number: int) -> int:
