@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from logreel.errors import Problem, UsageError
 from logreel.model.gather import Gathered, Want, gather, gather_rows
-from logreel.model.index import I64, Word
+from logreel.model.index import I64, TIME_MAX, TIME_MIN, Word
 from logreel.model.pieces import pieces
 
 if TYPE_CHECKING:
@@ -132,7 +132,9 @@ def _with_time(
         offset = ch.log.utc_offset
         if offset is None:
             raise UsageError("the log does not tell how its clock relates to UTC", path=ch.log.name)
-        times, kind = times + offset, pa.timestamp("ns", tz="UTC")
+        # An absurd stamp stays at the end of time instead of wrapping around.
+        times = np.clip(times, TIME_MIN - min(offset, 0), TIME_MAX - max(offset, 0)) + offset
+        kind = pa.timestamp("ns", tz="UTC")
     first = pa.Array.from_buffers(kind, len(times), [None, pa.py_buffer(np.ascontiguousarray(times))])
     columns = schema_of(ch.layout, fields, explode)
     told = {"topic": ch.topic, "type": ch.schema.name, "epoch": ch.log.epoch, "source": ch.log.name}

@@ -14,6 +14,8 @@ NS_PER_US = 1000
 SUPPORT_NS = 60 * 10**9
 #: A header time at or after this is a wall clock: 2001-09-09 in microseconds since 1970.
 UNIX_US = 10**15
+#: Nor is a wall clock after 2096: such a number is damaged.
+LATEST_US = 4 * 10**15
 
 
 def word_of(stamp: Stamp) -> Word:
@@ -113,7 +115,7 @@ class ShortClocks:
     Each message gets the first time with the stored residue that is not before its predecessor's, and as many whole
     periods more as bring it nearest to what the rest of the stream says: rows of other topics, logged text, dropouts.
 
-    marks  file position, and either a time in ns or (dropouts) the ns by which the clock moves on
+    marks  gives file positions, and either a time in ns or (dropouts) the ns by which the clock moves on
     """
 
     def __init__(
@@ -121,7 +123,7 @@ class ShortClocks:
         stamps: dict[int, Stamp],
         start: int,
         neighbours: Callable[[], Neighbours],
-        marks: list[tuple[int, int, bool]],
+        marks: Callable[[], list[tuple[int, int, bool]]],
     ) -> None:
         self._stamps, self._start, self._neighbours, self._marks = stamps, start, neighbours, marks
         self._times: dict[int, I64] = {}
@@ -137,6 +139,7 @@ class ShortClocks:
         return times
 
     def _work_out(self, index: MessageIndex) -> dict[int, I64]:
+        marks = self._marks()
         offsets = {c: index.offsets(c) for c in self._stamps}
         clocks = {c: self._neighbours().before(at).tolist() for c, at in offsets.items()}
         raws = {
@@ -144,13 +147,13 @@ class ShortClocks:
             for c, s in self._stamps.items()
         }
         steps = [(at, c, i) for c, o in offsets.items() for i, at in enumerate(o.tolist())]
-        steps += [(at, -1, k) for k, (at, _, _) in enumerate(self._marks)]
+        steps += [(at, -1, k) for k, (at, _, _) in enumerate(marks)]
         out = {c: np.empty(len(at), np.int64) for c, at in offsets.items()}
         last = dict.fromkeys(self._stamps, self._start)
         now = self._start
         for _, c, i in sorted(steps):
             if c < 0:
-                _, value, moves = self._marks[i]
+                _, value, moves = marks[i]
                 now = now + value if moves else max(now, value)
                 continue
             stamp = self._stamps[c]
@@ -159,6 +162,8 @@ class ShortClocks:
             time = last[c] + (raws[c][i] - last[c]) % period
             if now - time > period // 2:
                 time += (now - time + period // 2 - 1) // period * period
-            out[c][i] = last[c] = time
+            last[c] = time
+            # A damaged stamp of another record may have led beyond what 64 bits hold.
+            out[c][i] = min(time, TIME_MAX)
             now = max(now, time)
         return out
