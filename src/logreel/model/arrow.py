@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from collections.abc import Sequence as Seq
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -145,6 +145,17 @@ def decode_variable(
         np.flatnonzero(status == LEFTOVER),
         np.concatenate(records) if many else None,
     )
+
+
+def as_asked(layout: Layout, got: Decoded, fields: list[str] | None, explode: bool) -> Decoded:
+    """*got*, which has one flat array per visible member of *layout*, in the form that was asked for."""
+    arrays = got.arrays
+    if fields is not None:
+        arrays = pick_fields(layout, arrays, fields)
+    if explode or got.records is None:
+        return replace(got, arrays=arrays)
+    offsets = np.concatenate([[0], np.cumsum(got.records)]).astype(np.int32)
+    return replace(got, arrays=[list_array(offsets, array) for array in arrays], records=None)
 
 
 def _piece(

@@ -12,6 +12,7 @@ from logreel.errors import MissingDependencyError
 from logreel.model.chunks import FILE
 from logreel.model.index import I64, Aligned
 from logreel.model.layout import Layout
+from logreel.model.reading import Reading
 from logreel.model.scan import ChannelInfo
 from logreel.model.schema import Schema
 
@@ -53,11 +54,18 @@ class Channel:
         return self._info.layout()
 
     @cached_property
+    def reading(self) -> Reading | None:
+        """What decodes its messages where the Layout is no walk of their bytes, else None."""
+        return self._info.reading()
+
+    @cached_property
     def is_uniform(self) -> bool:
         """True if all messages lie in the file as it is and are as long as the Layout says.
 
         Then columns are gathered from known places; otherwise each message is walked and checked.
         """
+        if self.reading is not None:
+            return False
         index, size = self.log.index, self.layout.size
         if size is None or not isinstance(index.tracks[self.number].size, Aligned):
             return size is not None
@@ -104,10 +112,23 @@ class Channel:
     def _decoder(self) -> Any:
         return self.layout.decoder()
 
-    def decode(self, data: memoryview) -> dict[str, Any]:
-        """The fields of one payload of this channel as plain Python values."""
+    def decode(self, data: memoryview, offset: int | None = None) -> dict[str, Any]:
+        """The fields of one payload of this channel as plain Python values.
+
+        offset  its place in the log, where the payload is one of the log: some formats keep fields beside it
+        """
+        if self.reading is not None:
+            return self.reading.one(self.log.index, data, None if offset is None else self._row_at(offset))
         fields: dict[str, Any] = self._decoder(data)
         return fields
+
+    @cached_property
+    def _offsets(self) -> I64:
+        return self.log.index.offsets(self.number)
+
+    def _row_at(self, offset: int) -> int | None:
+        row = int(self._offsets.searchsorted(offset))
+        return row if row < len(self._offsets) and self._offsets[row] == offset else None
 
     def __getitem__(self, path: str) -> NDArray[Any]:
         """One field of all messages in file order, reading nothing else: array[n] or [n, …] for arrays in the field.
@@ -128,6 +149,7 @@ class Channel:
         *,
         explode: bool = True,
         utc: bool = False,
+        interpolate: bool = False,
     ) -> pa.Table:
         """Messages with start <= time < end (ns) as a ``pyarrow.Table``, in file order.
 
@@ -136,10 +158,13 @@ class Channel:
 
         fields   field paths; None: all
         explode  False: one row per message with lists, where a message holds many records
+        interpolate  where a message holds many records of one time, spread their times evenly to the next message
         """
-        from logreel.model.tables import table
+        from logreel.model.tables import Shape, table
 
-        return table(self, None if fields is None else list(fields), start, end, explode, utc)
+        return table(
+            self, None if fields is None else list(fields), start, end, Shape(explode, utc, interpolate)
+        )
 
     def batches(
         self,
@@ -149,11 +174,13 @@ class Channel:
         end: int | None = None,
         *,
         utc: bool = False,
+        interpolate: bool = False,
     ) -> Iterator[pa.RecordBatch]:
         """The table of ``to_arrow`` in pieces of at most *rows* messages, each decoded when asked for."""
-        from logreel.model.tables import batches
+        from logreel.model.tables import Shape, batches
 
-        return batches(self, rows, None if fields is None else list(fields), start, end, utc)
+        shape = Shape(True, utc, interpolate)
+        return batches(self, rows, None if fields is None else list(fields), start, end, shape)
 
     def to_numpy(self, fields: Iterable[str] | None = None) -> dict[str, NDArray[Any]]:
         """Arrays by field path, with ``time`` as int64 ns first."""

@@ -30,18 +30,20 @@ class Message:
     time     ns, by the clock of the log
     channel  the Channel it belongs to
     data     its payload, a view into the log
+    offset   where the payload begins in the bytes that it lies in
     """
 
     time: int
     channel: Channel
     data: memoryview
+    offset: int | None = None
 
     def decode(self) -> dict[str, Any]:
         """The fields as plain Python values; for many messages a table is far faster.
 
         Raises DefinitionError if the channel's definition cannot be used, DamagedError if the payload does not fit it.
         """
-        return self.channel.decode(self.data)
+        return self.channel.decode(self.data, self.offset)
 
 
 class Log:
@@ -159,7 +161,7 @@ class Log:
             for time, number, chunk, offset, size in zip(*(c.tolist() for c in columns), strict=True):
                 if chunk not in views:
                     views = {chunk: self.index.chunks.view(chunk), **dict(list(views.items())[:3])}
-                yield Message(time, channels[number], views[chunk][offset : offset + size])
+                yield Message(time, channels[number], views[chunk][offset : offset + size], offset)
 
     def table(
         self,
@@ -168,9 +170,10 @@ class Log:
         start: int | None = None,
         end: int | None = None,
         utc: bool = False,
+        interpolate: bool = False,
     ) -> pa.Table:
         """A channel as a ``pyarrow.Table``; see ``Channel.to_arrow``."""
-        return self[topic].to_arrow(fields, start, end, utc=utc)
+        return self[topic].to_arrow(fields, start, end, utc=utc, interpolate=interpolate)
 
     def tables(self, topics: str | Iterable[str] | None = None) -> dict[str, pa.Table]:
         """Whole channels as ``pyarrow.Table`` by name, all filled in one pass over the log; empty ones left out."""

@@ -9,6 +9,7 @@ from typing import Any
 from logreel.errors import Problem
 from logreel.model.index import MessageIndex
 from logreel.model.layout import Layout
+from logreel.model.reading import Reading
 from logreel.model.schema import Schema
 
 
@@ -16,13 +17,15 @@ from logreel.model.schema import Schema
 class ChannelInfo:
     """One channel as the format declares it; its number is its place in ``Scan.channels``.
 
-    layout  makes the Layout when first asked; raises DefinitionError where the definition cannot be used
+    layout   makes the Layout when first asked; raises DefinitionError where the definition cannot be used
+    reading  makes, when first asked, what decodes the messages where the Layout is no walk of their bytes
     """
 
     topic: str
     schema: Schema
     layout: Callable[[], Layout]
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    reading: Callable[[], Reading | None] = lambda: None
 
 
 @dataclass(frozen=True, slots=True)

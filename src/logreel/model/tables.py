@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +14,9 @@ from numpy.typing import NDArray
 from logreel.errors import Problem, UsageError
 from logreel.model.gather import Gathered, Want, gather, gather_rows
 from logreel.model.index import I64, TIME_MAX, TIME_MIN, Word
-from logreel.model.pieces import pieces
+from logreel.model.nodes import Sequence as Records
+from logreel.model.pieces import Piece, pieces
+from logreel.model.reading import spread
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -22,6 +25,27 @@ if TYPE_CHECKING:
     from logreel.model.channel import Channel
 
 Rows = slice | I64
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How rows are shown.
+
+    explode      one row per record where a message holds many; else one per message, with lists
+    utc          wall-clock times
+    interpolate  spread the times of the records of a message evenly to the next one
+    """
+
+    explode: bool = True
+    utc: bool = False
+    interpolate: bool = False
+
+
+PLAIN = Shape()
+
+#: What the time of a record means where a message holds many of them: metadata of the column ``time``.
+OF_MESSAGE = b"of the message that the record is in, which is that of its first record"
+SPREAD = b"spread evenly from the message that the record is in to the next one; only the first record's is recorded"
 
 
 def _word(ch: Channel) -> Word | None:
@@ -44,25 +68,27 @@ def field_values(ch: Channel, path: str) -> NDArray[Any]:
         made = ch.log.index.tracks[ch.number].made is not None
         out = gather_rows(ch.log.index, want, slice(None)) if made else gather(ch.log.index, [want])[0]
         return numpy_column(leaf, out.columns[0], len(ch))
-    column = table(ch, [path], None, None, True, False).column(path)
-    values: NDArray[Any] = column.to_numpy()
-    return values
+    column = table(ch, [path], None, None, PLAIN).column(path)
+    shape: list[int] = []
+    while hasattr(column.type, "list_size"):
+        shape.append(column.type.list_size)
+        column = (column.combine_chunks() if hasattr(column, "combine_chunks") else column).flatten()
+    values: NDArray[Any] = column.to_numpy(zero_copy_only=False) if shape else column.to_numpy()
+    return values.reshape(-1, *shape) if shape else values
 
 
 def table(
-    ch: Channel, fields: list[str] | None, start: int | None, end: int | None, explode: bool, utc: bool
+    ch: Channel, fields: list[str] | None, start: int | None, end: int | None, shape: Shape
 ) -> pa.Table:
     """Messages of *ch* as a table, see ``Channel.to_arrow``."""
     rows = ch.log.index.rows_between(ch.number, start, end)
-    return _table(ch, fields, rows, explode, utc)
+    return _table(ch, fields, rows, shape)
 
 
-def _table(
-    ch: Channel, fields: list[str] | None, rows: Rows, explode: bool = True, utc: bool = False
-) -> pa.Table:
+def _table(ch: Channel, fields: list[str] | None, rows: Rows, shape: Shape = PLAIN) -> pa.Table:
     index, layout = ch.log.index, ch.layout
     if not ch.is_uniform:
-        return _variable(ch, fields, rows, explode, utc)
+        return _variable(ch, fields, rows, shape)
     leaves = (layout if fields is None else layout.project(fields)).leaves
     word, n = _word(ch), len(ch)
     whole = isinstance(rows, slice) and rows.indices(n) == (0, n, 1)
@@ -70,65 +96,86 @@ def _table(
         (got,) = gather(index, [Want(ch.number, leaves, word)])
     else:
         got = gather_rows(index, Want(ch.number, leaves), rows)
-    return _fixed(ch, fields, got, index.times(ch.number)[rows] if got.time is None else got.time, utc)
+    return _fixed(ch, fields, got, index.times(ch.number)[rows] if got.time is None else got.time, shape)
 
 
-def _fixed(ch: Channel, fields: list[str] | None, got: Gathered, times: I64, utc: bool = False) -> pa.Table:
+def _fixed(
+    ch: Channel, fields: list[str] | None, got: Gathered, times: I64, shape: Shape = PLAIN
+) -> pa.Table:
     from logreel.model.arrow import assemble_fixed
 
     return _with_time(
-        ch, times, assemble_fixed(ch.layout, got.columns, len(times), fields), fields, True, utc
+        ch,
+        times,
+        assemble_fixed(ch.layout, got.columns, len(times), fields),
+        fields,
+        replace(shape, explode=True),
     )
 
 
-def _variable(ch: Channel, fields: list[str] | None, rows: Rows, explode: bool, utc: bool) -> pa.Table:
+def _variable(ch: Channel, fields: list[str] | None, rows: Rows, shape: Shape) -> pa.Table:
     import pyarrow as pa
-
-    from logreel.model.arrow import decode_variable
 
     times, done, parts = ch.log.index.times(ch.number)[rows], 0, []
     for piece in pieces(ch.log.index, ch.number, rows):
-        got = decode_variable(ch.layout, piece.data, piece.offset, piece.offset + piece.size, fields, explode)
-        _report(ch, got, _row_numbers(rows, len(ch), done))
-        here = got.times(times[done : done + len(piece.offset)])
-        parts.append(_with_time(ch, here, got.arrays, fields, explode, utc))
+        numbers = _row_numbers(rows, len(ch), done, len(piece.offset))
+        got = _decode(ch, piece, numbers, fields, shape.explode)
+        _report(ch, got, numbers)
+        if shape.interpolate and got.records is not None:
+            kept = numbers if got.kept is None else numbers[got.kept]
+            here = spread(ch.log.index.times(ch.number), kept, got.records)
+        else:
+            here = got.times(times[done : done + len(piece.offset)])
+        parts.append(_with_time(ch, here, got.arrays, fields, shape))
         done += len(piece.offset)
     if not parts:
         none = np.zeros(0, np.int64)
-        got = decode_variable(ch.layout, np.zeros(0, np.uint8), none, none, fields, explode)
-        parts.append(_with_time(ch, none, got.arrays, fields, explode, utc))
+        got = _decode(ch, Piece(np.zeros(0, np.uint8), none, none), none, fields, shape.explode)
+        parts.append(_with_time(ch, none, got.arrays, fields, shape))
     return pa.concat_tables(parts)
 
 
-def _row_numbers(rows: Rows, n: int, done: int) -> Callable[[int], int]:
-    """From a place in a piece, of which *done* messages came before, to the number of the message in its channel."""
-    first = rows.indices(n)[0] if isinstance(rows, slice) else 0
-    return lambda i: first + done + i if isinstance(rows, slice) else int(rows[done + i])
+def _decode(ch: Channel, piece: Piece, numbers: I64, fields: list[str] | None, explode: bool) -> Decoded:
+    """The messages of a piece, whose numbers in their channel are *numbers*."""
+    from logreel.model.arrow import as_asked, decode_variable
+
+    if ch.reading is None:
+        return decode_variable(
+            ch.layout, piece.data, piece.offset, piece.offset + piece.size, fields, explode
+        )
+    part = ch.layout if fields is None else ch.layout.project(fields)
+    return as_asked(part, ch.reading.columns(ch.log.index, part, piece, numbers), fields, explode)
 
 
-def _report(ch: Channel, got: Decoded, number: Callable[[int], int]) -> None:
+def _row_numbers(rows: Rows, n: int, done: int, count: int) -> I64:
+    """int64[count]: which messages of the channel a piece holds, before which *done* of the *rows* came."""
+    if isinstance(rows, slice):
+        first = rows.indices(n)[0] + done
+        return np.arange(first, first + count, dtype=np.int64)
+    return rows[done : done + count]
+
+
+def _report(ch: Channel, got: Decoded, numbers: I64) -> None:
     """Record messages that do not fit the channel's definition."""
     if got.bad:
         row, why = got.bad[0]
-        text = (
-            f"{ch.topic}: {len(got.bad)} messages cannot be decoded; the first is number {number(row)}: {why}"
-        )
+        text = f"{ch.topic}: {len(got.bad)} messages cannot be decoded; the first is number {numbers[row]}: {why}"
         ch.log.note(Problem("payload", 0, 0, True, text))
     if len(got.leftover):
-        first, count = number(int(got.leftover[0])), len(got.leftover)
+        first, count = int(numbers[got.leftover[0]]), len(got.leftover)
         text = f"{ch.topic}: {count} messages are longer than their definition; the first is number {first}"
         ch.log.note(Problem("leftover", 0, 0, False, text))
 
 
 def _with_time(
-    ch: Channel, times: I64, arrays: Sequence[pa.Array], fields: list[str] | None, explode: bool, utc: bool
+    ch: Channel, times: I64, arrays: Sequence[pa.Array], fields: list[str] | None, shape: Shape
 ) -> pa.Table:
     import pyarrow as pa
 
     from logreel.model.arrow import schema_of
 
     kind = pa.timestamp("ns") if ch.log.epoch == "unix" else pa.duration("ns")
-    if utc:
+    if shape.utc:
         offset = ch.log.utc_offset
         if offset is None:
             raise UsageError("the log does not tell how its clock relates to UTC", path=ch.log.name)
@@ -136,13 +183,20 @@ def _with_time(
         times = np.clip(times, TIME_MIN - min(offset, 0), TIME_MAX - max(offset, 0)) + offset
         kind = pa.timestamp("ns", tz="UTC")
     first = pa.Array.from_buffers(kind, len(times), [None, pa.py_buffer(np.ascontiguousarray(times))])
-    columns = schema_of(ch.layout, fields, explode)
+    columns = schema_of(ch.layout, fields, shape.explode)
     told = {"topic": ch.topic, "type": ch.schema.name, "epoch": ch.log.epoch, "source": ch.log.name}
     # A file name need not be Unicode, metadata must.
     meta = {key: value.encode("utf-8", "backslashreplace") for key, value in told.items()}
     return pa.Table.from_arrays(
-        [first, *arrays], schema=pa.schema([pa.field("time", kind), *columns], metadata=meta)
+        [first, *arrays],
+        schema=pa.schema([pa.field("time", kind, metadata=_meaning(ch, shape)), *columns], metadata=meta),
     )
+
+
+def _meaning(ch: Channel, shape: Shape) -> dict[bytes, bytes] | None:
+    if ch.reading is None or not shape.explode or not isinstance(ch.layout.root, Records):
+        return None
+    return {b"meaning": SPREAD if shape.interpolate else OF_MESSAGE}
 
 
 def tables(channels: Sequence[Channel]) -> dict[str, pa.Table]:
@@ -166,7 +220,7 @@ def tables(channels: Sequence[Channel]) -> dict[str, pa.Table]:
 
 
 def batches(
-    ch: Channel, rows: int, fields: list[str] | None, start: int | None, end: int | None, utc: bool
+    ch: Channel, rows: int, fields: list[str] | None, start: int | None, end: int | None, shape: Shape
 ) -> Iterator[pa.RecordBatch]:
     """The table of *ch* in pieces of at most *rows* messages, see ``Channel.batches``."""
     picked = ch.log.index.rows_between(ch.number, start, end)
@@ -174,4 +228,4 @@ def batches(
     for lo in range(first, first + _length(picked, len(ch)), rows):
         # Row numbers end by themselves, a slice of the channel would run on.
         part = slice(lo, min(lo + rows, picked.stop)) if isinstance(picked, slice) else picked[lo : lo + rows]
-        yield from _table(ch, fields, part, utc=utc).combine_chunks().to_batches()
+        yield from _table(ch, fields, part, shape).combine_chunks().to_batches()

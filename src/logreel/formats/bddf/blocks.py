@@ -73,9 +73,10 @@ def data_series(source: Source, pos: int, end: int) -> tuple[int, int] | None:
         for item in items(source.read(head.body + 4, size)):
             if item.number == 1:
                 series = item.integer
-            elif item.number == 2:
-                if any(part.number == 2 and part.integer >= 10**9 for part in items(item.bytes)):
-                    return None
+            elif item.number == 2 and any(
+                part.number == 2 and part.integer >= 10**9 for part in items(item.bytes)
+            ):
+                return None
     except BadWire:
         return None
     return series, head.next

@@ -62,7 +62,10 @@ class Index:
         # A file without series has an empty descriptor there.
         if after != ending.pos or kind not in (messages.FILE_INDEX, 0):
             raise BadIndex(f"there is none at {ending.index}")
-        self.file = FileIndex.parse(content)
+        try:
+            self.file = FileIndex.parse(content)
+        except BadWire as error:
+            raise BadIndex(str(error)) from None
         n = len(self.file.offsets)
         if not n == len(self.file.identifiers) == len(self.file.hashes) or n > MAX_SERIES:
             raise BadIndex("its lists are of different lengths")

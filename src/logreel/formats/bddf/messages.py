@@ -195,7 +195,9 @@ class FileIndex:
     @classmethod
     def parse(cls, data: bytes) -> FileIndex:
         """Raises BadWire."""
-        identifiers, offsets, hashes = [], [], []
+        identifiers: list[Identifier] = []
+        offsets: list[int] = []
+        hashes: list[int] = []
         for item in items(data):
             if item.number == 1:
                 identifiers.append(Identifier.parse(item.bytes))

@@ -1,0 +1,141 @@
+"""Series of plain values: blocks of samples back to back, with one time for all of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from logreel.errors import DamagedError, DefinitionError, Problem
+from logreel.formats.bddf.messages import PodType, Series
+from logreel.kernels import columns as kernel
+from logreel.model.index import I64, MessageIndex
+from logreel.model.layout import (
+    SCALARS,
+    Field,
+    FixedArray,
+    Layout,
+    Node,
+    Rest,
+    Scalar,
+    Sequence,
+    Struct,
+    measure,
+)
+from logreel.model.pieces import Piece
+
+if TYPE_CHECKING:
+    from logreel.model.arrow import Decoded
+
+RAW = Layout(Struct((Field("data", Rest()),)), "raw")
+
+
+def node_of(pod: PodType) -> Node | None:
+    """One sample as a node; None where its type or its dimensions are none that bytes could have."""
+    if not pod.type or 0 in pod.dimension:
+        return None
+    node: Node = Scalar(pod.type)
+    for count in reversed(pod.dimension):
+        node = FixedArray(node, count)
+    try:
+        measure(node)
+    except DefinitionError:
+        return None
+    return node
+
+
+def width_of(pod: PodType) -> int:
+    """Bytes of one sample, where ``node_of`` gives one."""
+    width = SCALARS[pod.type][1]
+    for count in pod.dimension:
+        width *= count
+    return width
+
+
+def type_text(pod: PodType) -> str:
+    """The type for people: ``float32``, ``float64[2][3]``."""
+    return (pod.type or "unknown") + "".join(f"[{n}]" for n in pod.dimension)
+
+
+def describe(series: Series, pod: PodType) -> str:
+    """What a channel of plain values holds, in a sentence that also tells what its times are."""
+    unit = series.annotations.get("units")
+    shown = type_text(pod) + (f" in {unit}" if unit else "")
+    return (
+        f"{shown}: samples back to back. A block has one time, that of its first sample; "
+        "'sample' counts within the block, and interpolated times are spread to the next block."
+    )
+
+
+def layout_of(series: Series, pod: PodType) -> Layout | None:
+    """What one block shows: records of a sample's number in its block and its value; None where it stays raw."""
+    node = node_of(pod)
+    if node is None:
+        return None
+    unit = series.annotations.get("units", "")
+    record = Struct((Field("sample", Scalar("uint32")), Field("value", node, unit)))
+    return Layout(Sequence(record), type_text(pod))
+
+
+class PodBody:
+    """Decodes blocks of samples."""
+
+    def __init__(self, pod: PodType) -> None:
+        self._width = width_of(pod)
+        self._dtype = np.dtype(SCALARS[pod.type][0])
+        self._shape = pod.dimension
+
+    def columns(self, index: MessageIndex, layout: Layout, piece: Piece, rows: I64) -> Decoded:
+        """See Reading; blocks with a part of a sample are left out."""
+        from logreel.model.arrow import Decoded
+        from logreel.model.assemble import build
+
+        count, rest = np.divmod(piece.size, self._width)
+        kept, bad = None, []
+        if rest.any():
+            why = f"its bytes are not whole samples of {self._width} bytes"
+            bad = [(row, why) for row in np.flatnonzero(rest).tolist()]
+            kept = np.flatnonzero(rest == 0)
+            piece = Piece(piece.data, piece.offset[kept], piece.size[kept])
+            count = count[kept]
+        total = int(count.sum())
+        arrays = []
+        for f in layout.record.visible():
+            if f.name == "sample":
+                arrays.append(build(f.node, iter([self._numbers(count, total).view(np.uint8)]), total))
+            else:
+                arrays.append(build(f.node, iter([gathered(piece)]), total))
+        return Decoded(arrays, kept, bad, np.zeros(0, np.int64), count)
+
+    def _numbers(self, count: I64, total: int) -> np.ndarray[Any, np.dtype[np.uint32]]:
+        if total == len(count) and (count == 1).all():
+            return np.zeros(total, np.uint32)
+        first = np.cumsum(count) - count
+        return (np.arange(total, dtype=np.int64) - np.repeat(first, count)).astype(np.uint32)
+
+    def one(self, index: MessageIndex, data: memoryview, row: int | None) -> dict[str, Any]:
+        """See Reading."""
+        if len(data) % self._width:
+            text = f"{len(data)} bytes are not whole samples of {self._width} bytes"
+            raise DamagedError(Problem("payload", 0, len(data), True, text))
+        values = np.frombuffer(data, self._dtype).reshape(-1, *self._shape).tolist()
+        return {"records": [{"sample": i, "value": value} for i, value in enumerate(values)]}
+
+
+def gathered(piece: Piece) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    """uint8: the payloads of a piece, one after another."""
+    n = len(piece.size)
+    if n == 0:
+        return np.zeros(0, np.uint8)
+    size = int(piece.size[0])
+    if (piece.size == size).all():
+        out = np.empty(n * size, np.uint8)
+        if size:
+            table = np.array([[0, size, out.ctypes.data, size, 0]], np.int64)
+            kernel.gather_at(piece.data, np.ascontiguousarray(piece.offset), table)
+        return out
+    parts = [
+        piece.data[a:b]
+        for a, b in zip(piece.offset.tolist(), (piece.offset + piece.size).tolist(), strict=True)
+    ]
+    return np.concatenate(parts)

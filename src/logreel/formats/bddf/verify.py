@@ -1,0 +1,46 @@
+"""Whether a file is what its writer closed: the checksum at its end."""
+
+from __future__ import annotations
+
+import hashlib
+
+from logreel.errors import Problem
+from logreel.formats.bddf import messages
+from logreel.formats.bddf.blocks import DIGEST_AT, END_BYTES, MAGIC, read_descriptor, read_ending
+from logreel.formats.bddf.messages import BadWire, FileDescriptor
+from logreel.model.source import Source
+
+#: Hashed at a time: enough that calls cost nothing, little enough that pages need not all be there at once.
+STEP = 8 << 20
+
+
+def verify(source: Source) -> Problem | None:
+    """None where the checksum is right; otherwise a Problem with code ``checksum``.
+
+    ``lost`` is False where there is nothing to compare with: no end block, or a file written without a checksum. Reads
+    the whole file.
+    """
+    ending = read_ending(source, source.size - END_BYTES)
+    if ending is None:
+        return Problem("checksum", source.size, 0, False, "no checksum: the file has no end block")
+    at = source.size - DIGEST_AT
+    try:
+        kind, content = read_descriptor(source, len(MAGIC), source.size)
+        file = FileDescriptor.parse(content) if kind == messages.FILE else FileDescriptor()
+    except BadWire:
+        file = FileDescriptor()
+    if file.checksum == messages.CHECKSUM_NONE:
+        return Problem("checksum", at, 0, False, "no checksum: the file was written without one")
+    found = digest(source, at)
+    if found == ending.digest:
+        return None
+    text = f"the checksum is wrong: {found.hex()}, and the file says {ending.digest.hex()}"
+    return Problem("checksum", at, len(ending.digest), True, text)
+
+
+def digest(source: Source, end: int) -> bytes:
+    """SHA-1 of the bytes before *end*."""
+    sha = hashlib.sha1(usedforsecurity=False)
+    for lo in range(0, end, STEP):
+        sha.update(source.view[lo : min(lo + STEP, end)])
+    return sha.digest()

@@ -1,0 +1,53 @@
+"""How messages become records where their bytes are no little-endian walk."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from logreel.model.index import I64
+
+if TYPE_CHECKING:
+    from logreel.model.arrow import Decoded
+    from logreel.model.index import MessageIndex
+    from logreel.model.layout import Layout
+    from logreel.model.pieces import Piece
+
+
+class Reading(Protocol):
+    """Takes the place of the Layout kernel for one channel, whose Layout then says only what comes out."""
+
+    def columns(self, index: MessageIndex, layout: Layout, piece: Piece, rows: I64) -> Decoded:
+        """Messages as Arrow arrays, one per visible member of *layout*, flat where a message holds many records.
+
+        layout  the channel's, or a part of it
+        rows    int64[n]: numbers of the messages of *piece* in their channel
+        """
+        ...
+
+    def one(self, index: MessageIndex, data: memoryview, row: int | None) -> dict[str, Any]:
+        """One message as ``msg.decode()`` shows it; *row* is its number in the channel, where that is known.
+
+        Raises DamagedError where the bytes do not fit.
+        """
+        ...
+
+
+def spread(times: I64, rows: I64, records: I64) -> I64:
+    """A time for every record: spread evenly from its message to the next one of the channel.
+
+    times    int64[n]  ns of all messages of the channel
+    rows     int64[k]  the messages that the records are of
+    records  int64[k]  how many each of them has
+
+    The last message takes the step of the one before. Where time stands still or goes back, the records of a message
+    share its time.
+    """
+    gap = np.diff(times)
+    gap = np.append(gap, gap[-1:] if len(gap) else np.zeros(1, np.int64))[rows]
+    step = np.where(gap > 0, gap, 0) / np.maximum(records, 1)
+    first = np.cumsum(records) - records
+    number = np.arange(int(records.sum()), dtype=np.int64) - np.repeat(first, records)
+    out: I64 = np.repeat(times[rows], records) + (np.repeat(step, records) * number).astype(np.int64)
+    return out

@@ -1,0 +1,291 @@
+"""BDDF files cut at every byte, damaged in thousands of ways, and made to hurt, against the plain reader."""
+
+from __future__ import annotations
+
+import os
+import struct
+import time
+from itertools import islice
+
+import pytest
+from mutations import mutate
+
+import bddf_oracle as oracle
+import logreel
+from conftest import SHARED
+from logreel.errors import LogError
+from logreel.formats.bddf import content
+from logreel.formats.bddf.sample import T0, Builder, block, data_block, mapping, num, number, raw, stamp, walk
+from logreel.formats.bddf.scan import Found
+from logreel.model.source import Source
+
+CASES = int(os.environ.get("LOGREEL_FUZZ", "600"))
+SAMPLES = SHARED / "data/bddf"
+CUT = ("03_multi_series", "06_killed_no_index", "13_odd_times_late_series")
+#: Nothing this small may take longer.
+SECONDS = 5.0
+
+Place = tuple[int, int, int]
+
+
+def small() -> bytes:
+    """Every kind of series in a few blocks."""
+    out = Builder({"note": "small"})
+    text = out.messages("say", "text/plain", "line", names=["pid", "n"])
+    speed = out.pods({"varname": "speed"}, "float32", [2], "m/s")
+    turn = out.pods({"varname": "turn"}, "float32", [2], "rad/s")
+    out.struct({"schema": "motion"}, {"speed": speed, "turn": turn})
+    notes = out.messages("bosdyn.api.OperatorComment")
+    for i in range(6):
+        out.data(text, T0 + i, f"line {i}".encode(), [i, -i])
+        out.values(speed, T0 + i, "float32", [i, 2, 3, 4])
+        out.values(turn, T0 + i, "float32", [4, 3, 2, i])
+        out.data(notes, T0 + i, raw(1, f"note {i}") + raw(2, stamp(T0 + i)))
+    return out.bytes()
+
+
+def found_in(data: bytes) -> Found:
+    return content.find(Source.open(data))
+
+
+def places(found: Found) -> list[Place]:
+    """Payload start, payload size and time of every block, in file order."""
+    got = found.collected
+    return sorted(
+        (base + int(got.blocks.entry[i]), int(got.size[i]), int(got.time[i]))
+        for row, base in enumerate(got.blocks.base.tolist())
+        for i in range(int(got.blocks.start[row, 0]), int(got.blocks.start[row, -1]))
+    )
+
+
+def place(row: oracle.Row) -> Place:
+    return row.end - len(row.payload), len(row.payload), row.ns
+
+
+def every_cut(data: bytes) -> None:
+    rows = oracle.walk(data).rows
+    assert rows
+    for cut in range(4, len(data)):
+        found = found_in(data[:cut])
+        assert places(found) == [place(row) for row in rows if row.end <= cut], cut
+        assert any(p.code in ("truncated", "zeros", "header") for p in found.problems), cut
+
+
+def test_every_cut_keeps_all_whole_blocks_and_invents_none() -> None:
+    every_cut(small())
+
+
+@pytest.mark.parametrize("name", CUT)
+def test_every_cut_of_a_sample(name: str) -> None:
+    path = SAMPLES / f"{name}.bddf"
+    if not path.exists():
+        pytest.skip("no samples of BDDF beside the repository (LOGREEL_SHARED)")
+    every_cut(path.read_bytes())
+
+
+def read_all(data: bytes) -> logreel.Log | None:
+    """Ask a log everything; None where it cannot be opened. Anything raised but our own errors is a failure."""
+    try:
+        log = logreel.open(data)
+    except LogError:
+        return None
+    assert log.text is not None
+    assert log.metadata
+    for problem in log.problems:
+        assert 0 <= problem.offset <= problem.offset + problem.size <= len(data), problem
+    for ch in log.channels.values():
+        assert len(ch.times) == len(ch)
+        for table in (ch.to_arrow(), ch.to_arrow(interpolate=True), ch.to_arrow(explode=False)):
+            table.validate(full=True)
+        for name in ch.fields[:3]:
+            ch.to_arrow([name])
+    for message in islice(log.messages(list(log.channels)), 40):
+        try:
+            message.decode()
+        except LogError:
+            continue
+    return log
+
+
+@pytest.mark.parametrize("lane", range(4))
+def test_broken_files_give_answers_and_only_true_blocks(lane: int) -> None:
+    base = small()
+    for seed in range(lane, CASES, 4):
+        data = mutate(base, seed)
+        begin = time.process_time()
+        log = read_all(data)
+        assert time.process_time() - begin < SECONDS, seed
+        if log is None:
+            continue
+        whole = found_in(data)
+        found = places(whole)
+        for start, size, ns in found:
+            assert 0 <= start <= start + size <= len(data), seed
+            assert any(_is_block(data, start - 12 - d, start, size, ns) for d in range(2, 64)), seed
+        # A declaration with damage inside may cost its series, and is told of.
+        sound = min((p.offset for p in whole.problems if p.lost), default=len(data))
+        due = {place(row) for row in oracle.walk(data).rows if row.end <= sound}
+        assert not due - set(found), seed
+
+
+def _is_block(data: bytes, at: int, start: int, size: int, ns: int) -> bool:
+    try:
+        row = oracle.data_block(data, at, strict=False)
+    except oracle.Bad:
+        return False
+    return place(row) == (start, size, ns)
+
+
+@pytest.mark.parametrize("zeros", [1, 11, 12, 13, 500, 5000])
+def test_a_tail_of_zeros_is_no_data(zeros: int) -> None:
+    whole = Builder()
+    series = whole.messages("a", "text/plain", "t")
+    for i in range(5):
+        whole.data(series, T0 + i, b"x")
+    found = found_in(whole.killed() + bytes(zeros))
+    assert len(places(found)) == 5
+    (problem,) = found.problems
+    assert (problem.code, problem.size, problem.lost) == ("zeros", zeros, True)
+
+
+def test_bytes_after_the_end_are_told() -> None:
+    data = small()
+    for rest in (b"\x00" * 9, b"junk", bytes(range(256)) * 3):
+        found = found_in(data + rest)
+        assert places(found) == places(found_in(data))
+        assert [p.size for p in found.problems] == [len(rest)]
+
+
+def test_files_glued_together_are_read_as_one() -> None:
+    a, b = small(), Builder()
+    other = b.messages("other", "text/plain", "t")
+    b.data(other, T0 + 50, b"from the other file")
+    log = logreel.open(a + b.bytes() + a)
+    assert len(log["other"]) == 1
+    assert len(log["say"]) == 12
+    assert [p.code for p in log.problems] == ["segment", "segment"]
+    assert list(log["say"].to_arrow(["n"])["n"].to_pylist()) == [0, -1, -2, -3, -4, -5] * 2
+    # The first one killed: no end between them.
+    killed = logreel.open(Builder().killed() + a)
+    assert len(killed["say"]) == 6
+
+
+def test_reading_goes_on_after_damage() -> None:
+    data = bytearray(small())
+    rows = oracle.walk(bytes(data)).rows
+    hit = rows[7]
+    data[hit.at : hit.at + 12] = b"\xff" * 12
+    found = found_in(bytes(data))
+    assert places(found) == [place(row) for row in rows if row is not hit]
+    lost = [p for p in found.problems if p.lost]
+    assert [(p.code, p.offset, p.size) for p in lost] == [("garbage", hit.at, hit.end - hit.at)]
+
+
+def test_blocks_of_a_lost_declaration_are_told() -> None:
+    out = Builder()
+    out.messages("a", "text/plain", "t")
+    data = bytearray(out.killed())
+    for i in range(8):
+        data += data_block(0, T0 + i, b"kept") + data_block(5, T0 + i, b"not declared")
+    found = found_in(bytes(data))
+    assert len(places(found)) == 8
+    problem = next(p for p in found.problems if p.code == "undeclared")
+    assert problem.lost
+    assert problem.size == sum(len(data_block(5, T0 + i, b"not declared")) for i in range(8))
+
+
+def test_blocks_of_unknown_kinds_are_skipped_by_size() -> None:
+    out = Builder()
+    a = out.messages("a", "text/plain", "t")
+    out.data(a, T0, b"1")
+    out.out += block(7, b"what is this")
+    out.data(a, T0 + 1, b"2").data(a, T0 + 2, b"3")
+    found = found_in(out.bytes())
+    assert len(places(found)) == 3
+    assert not any(p.lost for p in found.problems)
+
+
+def test_an_index_that_lies_is_not_believed() -> None:
+    data = small()
+    rows = [place(row) for row in oracle.walk(data).rows]
+    at = struct.unpack("<Q", data[-32:-24])[0]
+    for change in (at - 30, at - 60, at + 20, len(data) - 30):
+        for value in (0, 0x7F, 0xFF):
+            broken = data[:change] + bytes([value]) + data[change + 1 :]
+            assert places(found_in(broken)) == rows, (change, value)
+
+
+def test_a_block_that_is_not_in_the_index_is_found() -> None:
+    out = Builder()
+    a = out.messages("a", "text/plain", "t")
+    out.data(a, T0, b"1")
+    out.out += data_block(a, T0 + 1, b"the index does not know me")
+    found = found_in(out.data(a, T0 + 2, b"3").bytes())
+    assert len(places(found)) == 3
+    assert not found.indexed
+
+
+def index_of(entries: bytes) -> bytes:
+    return block(1, raw(3, num(2, 22) + entries))
+
+
+def test_an_index_that_names_a_block_many_times_costs_nothing() -> None:
+    out = Builder()
+    a = out.messages("a", "text/plain", "t")
+    at = len(out.out)
+    out.data(a, T0, b"once")
+    out._entries[a] *= 100_000
+    data = out.bytes()
+    begin = time.process_time()
+    found = found_in(data)
+    assert time.process_time() - begin < SECONDS
+    assert [p[0] for p in places(found)] == [at + 12 + 8]
+    # And a list that names one index for every series.
+    many = Builder()
+    for i in range(2000):
+        many.messages(f"m{i}", "text/plain", "t")
+    many.data(0, T0, b"x")
+    many._entries[0] = out._entries[a][:20_000]
+    assert len(places(found_in(many.bytes()))) == 1
+
+
+BOMBS = {
+    "size": b"\xff" * 7 + b"\x00" + b"\x08\x00\x00\x00" + b"\x12\x06" + bytes(6),
+    "descriptor": b"\xff" * 7 + b"\x01",
+    "length": struct.pack("<QI", 1 << 40, 0xFFFFFFFF),
+    "varint": struct.pack("<QI", 12, 12) + b"\x08" + b"\xff" * 11,
+    "nested": block(1, raw(2, raw(7, b"\x0a" * 3000))),
+    "map": block(1, raw(2, mapping(7, {"k" * 1000: "v" * 1000}) * 50)),
+    "series": block(1, raw(2, num(1, (1 << 32) - 1))),
+    "dimensions": block(1, raw(2, num(1, 1) + raw(5, num(1, 10) + raw(2, number(0xFFFFFFFF) * 64)))),
+    "deep": block(1, raw(2, num(1, 1) + raw(5, num(1, 10) + raw(2, number(1) * 5000)))),
+    "zero": block(1, raw(2, num(1, 1) + raw(5, num(1, 10) + raw(2, number(0))))),
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+@pytest.mark.parametrize("repeat", [1, 3000])
+def test_bombs(name: str, repeat: int) -> None:
+    out = Builder()
+    series = out.messages("a", "text/plain", "t")
+    out.data(series, T0, b"before")
+    head, bomb = out.killed(), BOMBS[name]
+    begin = time.process_time()
+    log = read_all(head + bomb * repeat)
+    assert time.process_time() - begin < SECONDS
+    assert log is not None
+    assert len(log["a"]) == 1
+
+
+def test_long_descriptors_at_every_byte_cost_no_square() -> None:
+    head = raw(2, stamp(T0)) + raw(9, bytes(100_000))
+    one = struct.pack("<QI", len(head), len(head)) + b"\x12"
+    begin = time.process_time()
+    found_in(Builder().killed() + b"\xff" * 8 + one * 20_000 + bytes(100_000))
+    assert time.process_time() - begin < SECONDS
+
+
+def test_the_bundled_log_survives_too() -> None:
+    base = walk(2.0)
+    for seed in range(0, CASES, 20):
+        read_all(mutate(base, seed))
