@@ -20,6 +20,8 @@ end = click.option("-E", "--end", metavar="TIME", help="End, itself not included
 utc = click.option("--utc", is_flag=True, help="Wall-clock times, where the log tells them.")
 msgdef = click.option(
     "--msgdef",
+    "--descriptors",
+    "msgdef",
     multiple=True,
     metavar="PATH",
     help="File or folder with message definitions, for logs that carry none.",

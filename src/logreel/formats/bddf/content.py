@@ -2,27 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import cached_property, partial
+from collections.abc import Iterator, Mapping
+from functools import cache, cached_property, partial
 from typing import Any
 
+import numpy as np
+
 from logreel.errors import Problem, UnsupportedError
-from logreel.formats.bddf import indexed
+from logreel.formats.bddf import indexed, text
 from logreel.formats.bddf.indexed import BadIndex, Index
-from logreel.formats.bddf.messages import CHECKSUM_NONE, CHECKSUM_SHA1, MessageType, PodType, Series
+from logreel.formats.bddf.messages import (
+    CHECKSUM_NONE,
+    CHECKSUM_SHA1,
+    MessageType,
+    PodType,
+    Series,
+    StructType,
+)
+from logreel.formats.bddf.payloads import PROTOBUF, Payloads
 from logreel.formats.bddf.pods import RAW, PodBody, describe, layout_of, type_text
 from logreel.formats.bddf.readings import Body, NumberedReading, PlainBody, distinct_names, with_numbers
 from logreel.formats.bddf.scan import Found, Scanner
-from logreel.model.chunks import Chunks
-from logreel.model.index import Aligned, MessageIndex, Track
+from logreel.formats.bddf.signals import SCHEMA, TICK, SignalBody, Signals, distinct_sizes
+from logreel.formats.bddf.structs import Join
+from logreel.model.chunks import Buffer, Chunks
+from logreel.model.index import Aligned, Made, MessageIndex, Track, Word
 from logreel.model.layout import Field, Layout, Rest, Struct
 from logreel.model.reading import Reading
-from logreel.model.scan import ChannelInfo, Scan
+from logreel.model.scan import ChannelInfo, Scan, TextLine
 from logreel.model.schema import Schema
 from logreel.model.source import Source
+from logreel.schemas.protobuf.body import MessageBody, WireBody
 
 TEXT = Layout(Struct((Field("text", Rest(text=True)),)), "text")
-PROTOBUF = "application/protobuf"
 
 
 def find(source: Source) -> Found:
@@ -57,6 +69,7 @@ class Content:
 
     def __init__(self, source: Source, found: Found) -> None:
         self.source, self.found = source, found
+        self._payloads = Payloads(source, found.problems)
         if found.file.version[0] > 1:
             shown = ".".join(map(str, found.file.version))
             raise UnsupportedError(f"a BDDF file of version {shown}", path=source.name)
@@ -69,12 +82,6 @@ class Content:
             self._info(number, topic, series)
             for number, (topic, series) in enumerate(zip(self._topics, found.series, strict=True))
         ]
-        track = Track(Aligned(collected.time), Aligned(collected.size))
-        blocks = collected.blocks
-        if blocks.start.shape[1] < len(infos) + 1:
-            have = blocks.start.shape[1] - 1
-            blocks = blocks.reshaped(list(range(have)), len(infos) - have)
-        self.index = MessageIndex(Chunks(self.source), blocks, [track] * len(infos))
         time = collected.time
         return Scan(
             version=".".join(map(str, found.file.version)),
@@ -85,8 +92,58 @@ class Content:
             index=self.index,
             problems=found.problems,
             metadata=self._metadata,
+            text=self._text,
             utc_offset=lambda: 0,
         )
+
+    @cached_property
+    def index(self) -> MessageIndex:
+        """Of all channels; those of struct series are made when first touched."""
+        tracks = list(self._plain.tracks)
+        for number, join in self._joins.items():
+            tracks[number] = Track(Word(0, 8), 0, made=join.count)
+        return MessageIndex(self._plain.chunks, self._plain.blocks, tracks, self._make)
+
+    @cached_property
+    def _plain(self) -> MessageIndex:
+        """Of the blocks in the file."""
+        collected, n = self.found.collected, len(self.found.series)
+        blocks = collected.blocks
+        have = blocks.start.shape[1] - 1
+        if have < n:
+            blocks = blocks.reshaped(list(range(have)), n - have)
+        return MessageIndex(
+            Chunks(self.source), blocks, [Track(Aligned(collected.time), Aligned(collected.size))] * n
+        )
+
+    @cached_property
+    def _joins(self) -> dict[int, Join]:
+        series = self.found.series
+        return {
+            i: Join(one, series, self._plain, self.found.problems)
+            for i, one in enumerate(series)
+            if isinstance(one.type, StructType)
+        }
+
+    def _make(self) -> tuple[Buffer, dict[int, Made]]:
+        data, made = b"", {}
+        for number, join in self._joins.items():
+            more, made[number] = join.make(len(data))
+            data += more
+        return np.frombuffer(data, np.uint8), made
+
+    def _text(self) -> list[TextLine]:
+        lines = []
+        for number, (topic, series) in enumerate(zip(self._topics, self.found.series, strict=True)):
+            if isinstance(series.type, MessageType) and text.speaks(series.type):
+                rows = zip(self.index.times(number).tolist(), self._payloads_of(number), strict=True)
+                lines += [text.line(series.type, topic, time, data) for time, data in rows]
+        return sorted((line for line in lines if line is not None), key=lambda line: line.time)
+
+    def _payloads_of(self, number: int) -> Iterator[bytes]:
+        places = self._plain.offsets(number), self._plain.sizes(number)
+        for at, size in zip(*(p.tolist() for p in places), strict=True):
+            yield self.source.read(at, size)
 
     def _metadata(self) -> Mapping[str, Any]:
         file = self.found.file
@@ -121,36 +178,62 @@ class Content:
             kind = series.type
             encoding = "protobuf" if kind.content_type == PROTOBUF else kind.content_type
             schema = Schema(kind.name or kind.content_type, encoding)
+        elif isinstance(series.type, StructType):
+            names = ", ".join(series.type.members)
+            schema = Schema("struct", "bddf", f"{names}: members of other series, joined by their times.")
         else:
             schema = Schema("unknown", "bddf")
-        layout, reading = partial(self._layout, series), partial(self._reading, number, series)
+        layout, reading = partial(self._layout, number, series), partial(self._reading, number, series)
         return ChannelInfo(topic, schema, layout, metadata_of(series), reading)
 
-    def _body_layout(self, series: Series) -> Layout:
+    def _body_layout(self, number: int, series: Series) -> Layout:
         kind = series.type
+        if number in self._joins:
+            return self._joins[number].layout
         if isinstance(kind, PodType):
             return layout_of(series, kind) or RAW
         if isinstance(kind, MessageType):
+            if kind.content_type == PROTOBUF:
+                return self._message_body(number, kind).layout
             is_text = kind.content_type.startswith("text/") or kind.content_type == "application/json"
             return TEXT if is_text else RAW
         return RAW
 
-    def _body(self, series: Series) -> Body | None:
+    @cached_property
+    def _signals(self) -> list[Signals]:
+        """The schemas of signals that the file holds."""
+        numbers = [
+            i
+            for i, one in enumerate(self.found.series)
+            if isinstance(one.type, MessageType) and one.type.name == SCHEMA
+        ]
+        return distinct_sizes(Signals.parse(data) for i in numbers for data in self._payloads_of(i))
+
+    @cache  # noqa: B019 - lives as long as the log, whose closures hold it anyway
+    def _message_body(self, number: int, kind: MessageType) -> MessageBody | WireBody | SignalBody:
+        body = self._payloads.body(self._topics[number], kind)
+        return SignalBody(body, self._signals) if kind.name == TICK and self._signals else body
+
+    def _body(self, number: int, series: Series) -> Body | None:
         """What decodes payloads where no Layout can."""
         kind = series.type
+        if isinstance(kind, MessageType) and kind.content_type == PROTOBUF:
+            return self._message_body(number, kind)
         if isinstance(kind, PodType) and layout_of(series, kind) is not None:
             return PodBody(kind)
         return None
 
-    def _layout(self, series: Series) -> Layout:
-        layout = self._body_layout(series)
-        return with_numbers(layout, distinct_names(series.names, layout)) if series.names else layout
+    def _layout(self, number: int, series: Series) -> Layout:
+        layout = self._body_layout(number, series)
+        if not series.names or number in self._joins:
+            return layout
+        return with_numbers(layout, distinct_names(series.names, layout))
 
     def _reading(self, number: int, series: Series) -> Reading | None:
-        body = self._body(series)
-        if not series.names:
+        body = self._body(number, series)
+        if not series.names or number in self._joins:
             return body
-        layout = self._body_layout(series)
+        layout = self._body_layout(number, series)
         names = distinct_names(series.names, layout)
         return NumberedReading(number, names, self.found.collected.head, body or PlainBody(layout))
 

@@ -1,0 +1,57 @@
+"""What decodes the payloads of a message series: by its content type, the user's descriptors, or what we know."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from logreel.errors import DefinitionError, Problem
+from logreel.formats.bddf.messages import MessageType
+from logreel.model.source import Source
+from logreel.schemas.protobuf.body import MessageBody, WireBody
+
+if TYPE_CHECKING:
+    from logreel.schemas.protobuf.types import Types
+
+PROTOBUF = "application/protobuf"
+
+
+class Payloads:
+    """Bodies of the protobuf series of one log; what cannot be used is recorded as a Problem, once."""
+
+    def __init__(self, source: Source, problems: list[Problem]) -> None:
+        self._source, self._problems = source, problems
+        self._bodies: dict[str, MessageBody | WireBody] = {}
+
+    @cached_property
+    def _types(self) -> Types:
+        from logreel.schemas.protobuf.types import Types
+
+        try:
+            return Types(self._source.definitions)
+        except DefinitionError as error:
+            self._note(error.text)
+            return Types()
+
+    def _note(self, text: str) -> None:
+        problem = Problem("definition", 0, 0, False, text)
+        if problem not in self._problems:
+            self._problems.append(problem)
+
+    def body(self, topic: str, kind: MessageType) -> MessageBody | WireBody:
+        """What decodes the messages of a series: by their fields where the type is described, else by number."""
+        if kind.name not in self._bodies:
+            self._bodies[kind.name] = self._make(topic, kind.name)
+        return self._bodies[kind.name]
+
+    def _make(self, topic: str, name: str) -> MessageBody | WireBody:
+        descriptor = self._types.find(name) if name else None
+        if descriptor is None:
+            said = f"{topic}: nothing describes {name or 'its messages'}"
+            self._note(f"{said}; its fields are shown by number (--descriptors names a file that does)")
+            return WireBody()
+        try:
+            return MessageBody(descriptor)
+        except DefinitionError as error:
+            self._note(f"{topic}: {error.text}; its fields are shown by number")
+            return WireBody()

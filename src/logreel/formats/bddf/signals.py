@@ -1,0 +1,149 @@
+"""Signals: ticks of many values packed side by side, whose names and types another series of the file tells."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from logreel.formats.bddf.messages import POD_TYPES
+from logreel.model.index import I64, MessageIndex
+from logreel.model.layout import SCALARS, Field, Layout, Padding, Scalar, Skip, Struct
+from logreel.model.pieces import Piece
+from logreel.schemas.protobuf.body import MessageBody, WireBody, payloads
+from logreel.schemas.protobuf.wire import BadWire, items
+
+if TYPE_CHECKING:
+    from logreel.model.arrow import Decoded
+
+TICK, SCHEMA = "bosdyn.api.SignalTick", "bosdyn.api.SignalSchema"
+#: The field of a tick that holds the values.
+_DATA = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Signals:
+    """The variables of one schema, in the order in which their values are packed."""
+
+    name: str
+    variables: tuple[tuple[str, str, bool], ...]
+
+    @classmethod
+    def parse(cls, data: bytes) -> Signals | None:
+        """None where the bytes are no schema, or one of a type that is not known."""
+        name = ""
+        found: list[tuple[str, str, bool]] = []
+        try:
+            for item in items(data):
+                if item.number == 2:
+                    name = item.text
+                elif item.number == 1:
+                    variable, kind, is_time = f"signal_{len(found)}", 0, False
+                    for part in items(item.bytes):
+                        if part.number == 1:
+                            variable = part.text
+                        elif part.number == 2:
+                            kind = part.integer
+                        elif part.number == 3:
+                            is_time = bool(part.integer)
+                    if not 0 < kind < len(POD_TYPES):
+                        return None
+                    found.append((variable, POD_TYPES[kind], is_time))
+        except BadWire:
+            return None
+        names = [variable for variable, _, _ in found]
+        return cls(name or "signals", tuple(found)) if found and len(set(names)) == len(names) else None
+
+    @property
+    def size(self) -> int:
+        """Bytes of the values of one tick."""
+        return sum(SCALARS[kind][1] for _, kind, _ in self.variables)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The values of one tick."""
+        return np.dtype([(name, SCALARS[kind][0]) for name, kind, _ in self.variables])
+
+    @property
+    def node(self) -> Struct:
+        """The values as members; times are int64 of ns."""
+        return Struct(
+            tuple(
+                Field(name, Scalar(kind), "ns" if is_time else "") for name, kind, is_time in self.variables
+            )
+        )
+
+
+def distinct_sizes(found: Iterable[Signals | None]) -> list[Signals]:
+    """The schemas that a tick can be told to be of by its size: the only thing that the two have in common for sure."""
+    known = list(dict.fromkeys(s for s in found if s is not None))
+    sizes = [s.size for s in known]
+    return [s for s in known if sizes.count(s.size) == 1]
+
+
+class SignalBody:
+    """Ticks with a struct of their values for each schema of the file; null where a tick is of another one."""
+
+    def __init__(self, base: MessageBody | WireBody, schemas: Sequence[Signals]) -> None:
+        self._base = base
+        taken = {f.name for f in base.layout.record.visible()}
+        self._schemas = {}
+        for schema in schemas:
+            name = schema.name
+            while name in taken:
+                name += "_"
+            taken.add(name)
+            self._schemas[name] = schema
+        fields = [Field(name, schema.node) for name, schema in self._schemas.items()]
+        self.layout = Layout(Struct((*base.layout.record.fields, *fields)), base.layout.name)
+
+    def columns(self, index: MessageIndex, layout: Layout, piece: Piece, rows: I64) -> Decoded:
+        """See Reading."""
+        k = len(self._base.layout.record.fields)
+        fields = layout.record.fields
+        got = self._base.columns(index, Layout(Struct(fields[:k]), layout.name), piece, rows)
+        wanted = [
+            (f, schema)
+            for f, schema in zip(fields[k:], self._schemas.values(), strict=True)
+            if not isinstance(f.node, Padding | Skip)
+        ]
+        if not wanted:
+            return got
+        values = list(map(_values, payloads(piece)))
+        if got.kept is not None:
+            values = [values[i] for i in got.kept.tolist()]
+        return replace(got, arrays=[*got.arrays, *(_column(f, schema, values) for f, schema in wanted)])
+
+    def one(self, index: MessageIndex, data: memoryview, row: int | None) -> dict[str, Any]:
+        """See Reading."""
+        found = self._base.one(index, data, row)
+        values = _values(bytes(data))
+        for name, schema in self._schemas.items():
+            if len(values) == schema.size:
+                row_values = np.frombuffer(values, schema.dtype)[0].tolist()
+                found[name] = dict(zip((v for v, _, _ in schema.variables), row_values, strict=True))
+        return found
+
+
+def _values(data: bytes) -> bytes:
+    try:
+        return next((item.bytes for item in items(data) if item.number == _DATA), b"")
+    except BadWire:
+        return b""
+
+
+def _column(field: Field, schema: Signals, values: list[bytes]) -> Any:
+    import pyarrow as pa
+
+    from logreel.model.assemble import arrow_field
+
+    fits = [len(value) == schema.size for value in values]
+    table = np.frombuffer(b"".join(v for v, fit in zip(values, fits, strict=True) if fit), schema.dtype)
+    kind = arrow_field(field).type
+    at = np.cumsum(fits) - 1
+    take = pa.array(np.maximum(at, 0), mask=~np.array(fits, bool))
+    parts = [pa.array(np.ascontiguousarray(table[f.name])) for f in kind]
+    whole = pa.StructArray.from_arrays(parts, fields=list(kind))
+    return whole.take(take) if len(whole) else pa.nulls(len(values), kind)

@@ -1,0 +1,183 @@
+"""Struct series: no blocks of their own, but members that were sampled at the same times, joined here."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from logreel.errors import Problem
+from logreel.formats.bddf.messages import MessageType, PodType, Series, StructType
+from logreel.formats.bddf.pods import node_of, width_of
+from logreel.kernels import columns as kernel
+from logreel.model.chunks import FILE
+from logreel.model.index import I64, Made, MessageIndex
+from logreel.model.layout import Bytes, Field, Layout, Node, Scalar, Struct
+from logreel.model.layout import Sequence as Records
+
+#: Structs may nest; deeper than this they are refused.
+MAX_DEPTH = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Samples:
+    """Every sample of one member: where it lies, its block, and its number there; *width* None: sizes differ."""
+
+    offset: I64
+    size: I64
+    block: I64
+    number: I64
+    times: I64
+    width: int | None
+
+
+class Join:
+    """One struct series.
+
+    index  of the channels that lie in the file
+    """
+
+    def __init__(
+        self, series: Series, everyone: Sequence[Series], index: MessageIndex, problems: list[Problem]
+    ) -> None:
+        self._series, self._everyone, self._index, self._problems = series, everyone, index, problems
+        self._leaves: list[tuple[int, int | None]] = []
+        members = self._members(series, (series.hash,))
+        record = Struct((Field("sample", Scalar("uint32")), *members))
+        self.layout = Layout(Records(record), "struct")
+
+    def _note(self, text: str) -> None:
+        problem = Problem("definition", 0, 0, False, f"struct series: {text}")
+        if problem not in self._problems:
+            self._problems.append(problem)
+
+    def _members(self, series: Series, above: tuple[int, ...]) -> list[Field]:
+        found = []
+        kind = series.type
+        for name, hash_ in kind.members.items() if isinstance(kind, StructType) else ():
+            fits = [i for i, other in enumerate(self._everyone) if other.hash == hash_]
+            if not fits or hash_ in above or len(above) > MAX_DEPTH:
+                self._note(f"member {name!r} names no series that could be it")
+                continue
+            if len(fits) > 1:
+                self._note(f"{len(fits)} series have the hash of member {name!r}: the first is taken")
+            node = self._node(fits[0], above)
+            if node is not None:
+                unit = self._everyone[fits[0]].annotations.get("units", "")
+                found.append(Field(name, node, unit))
+        return found
+
+    def _node(self, channel: int, above: tuple[int, ...]) -> Node | None:
+        series = self._everyone[channel]
+        match series.type:
+            case PodType() as pod if (node := node_of(pod)) is not None:
+                self._leaves.append((channel, width_of(pod)))
+                return node
+            case MessageType():
+                self._leaves.append((channel, None))
+                return Bytes()
+            case StructType():
+                inner = self._members(series, (*above, series.hash))
+                return Struct(tuple(inner)) if inner else None
+        return None
+
+    @cached_property
+    def _samples(self) -> list[Samples]:
+        return [self._samples_of(channel, width) for channel, width in self._leaves]
+
+    def _samples_of(self, channel: int, width: int | None) -> Samples:
+        offset, size = self._index.offsets(channel), self._index.sizes(channel)
+        count = np.ones(len(offset), np.int64) if width is None else size // width
+        if width is not None:
+            # A block with a part of a sample stays raw.
+            count[size % width != 0] = 0
+        block = np.repeat(np.arange(len(offset), dtype=np.int64), count)
+        number = np.arange(len(block), dtype=np.int64) - np.repeat(np.cumsum(count) - count, count)
+        step = 0 if width is None else width
+        sizes = np.full(len(block), step) if width else size[block]
+        return Samples(offset[block] + number * step, sizes, block, number, self._index.times(channel), width)
+
+    @cached_property
+    def _rows(self) -> list[I64]:
+        """For each member the numbers of its samples that have a partner in every other one."""
+        samples = self._samples
+        if len({len(s.offset) for s in samples}) <= 1:
+            # Blocks may be cut at different samples; the running number is the same.
+            return [np.arange(len(s.offset), dtype=np.int64) for s in samples]
+        keys = [np.stack([s.times[s.block], s.number], axis=1) for s in samples]
+        _, ids = np.unique(np.concatenate(keys), axis=0, return_inverse=True)
+        parts = np.split(ids.reshape(-1), np.cumsum([len(k) for k in keys])[:-1])
+        common = parts[0]
+        for part in parts[1:]:
+            common = np.intersect1d(common, part)
+        rows = []
+        for part in parts:
+            values, first = np.unique(part, return_index=True)
+            rows.append(first[np.searchsorted(values, common)])
+        order = np.argsort(rows[0], kind="stable")
+        return [r[order] for r in rows]
+
+    @cached_property
+    def _blocks(self) -> tuple[I64, I64]:
+        """First row of each joined message, and the number of rows; a message is a block of the first member."""
+        if not self._leaves:
+            return np.zeros(0, np.int64), np.zeros(0, np.int64)
+        block = self._samples[0].block[self._rows[0]]
+        first = np.flatnonzero(np.diff(block, prepend=-1))
+        return first, np.diff(np.append(first, len(block)))
+
+    @property
+    def count(self) -> int:
+        """Joined messages."""
+        return len(self._blocks[0])
+
+    def make(self, at: int) -> tuple[bytes, Made]:
+        """The joined messages, which will begin at *at* in the chunk of made ones."""
+        first, count = self._blocks
+        sizes, records = self._records()
+        ends = np.concatenate([[0], np.cumsum(sizes)])
+        out, offsets = bytearray(), []
+        for lo, n in zip(first.tolist(), count.tolist(), strict=True):
+            offsets.append(at + len(out))
+            out += struct.pack("<I", n) + records[int(ends[lo]) : int(ends[lo + n])]
+        where = np.array([*offsets, at + len(out)], np.int64)
+        times = self._times(first)
+        return bytes(out), Made(where[:-1], np.diff(where), times)
+
+    def _times(self, first: I64) -> I64:
+        if not len(first):
+            return np.zeros(0, np.int64)
+        samples = self._samples[0]
+        return samples.times[samples.block[self._rows[0][first]]]
+
+    def _records(self) -> tuple[I64, bytes]:
+        """Sizes of all joined records, and the records: sample number, then the members side by side."""
+        rows, samples = self._rows, self._samples
+        if not samples:
+            return np.zeros(0, np.int64), b""
+        n = len(rows[0])
+        number = samples[0].number[rows[0]].astype("<u4")
+        data = self._index.chunks[FILE]
+        if any(s.width is None for s in samples):
+            view = memoryview(data)  # type: ignore[arg-type]
+            parts = []
+            for i in range(n):
+                one = bytearray(number[i].tobytes())
+                for s, r in zip(samples, rows, strict=True):
+                    lo, size = int(s.offset[r[i]]), int(s.size[r[i]])
+                    one += (struct.pack("<I", size) if s.width is None else b"") + view[lo : lo + size]
+                parts.append(bytes(one))
+            return np.array([len(p) for p in parts], np.int64), b"".join(parts)
+        width = 4 + sum(s.width or 0 for s in samples)
+        out = np.empty((n, width), np.uint8)
+        out[:, :4] = number.view(np.uint8).reshape(n, 4)
+        at = 4
+        for s, r in zip(samples, rows, strict=True):
+            if n:
+                table = np.array([[0, s.width, out.ctypes.data + at, width, 0]], np.int64)
+                kernel.gather_at(data, np.ascontiguousarray(s.offset[r]), table)
+            at += s.width or 0
+        return np.full(n, width, np.int64), out.tobytes()

@@ -1,0 +1,124 @@
+"""Payloads that are protobuf messages, to columns and to plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from logreel.errors import DamagedError, Problem
+from logreel.model.index import I64, MessageIndex
+from logreel.model.layout import Bytes, Field, Layout, Scalar, Sequence, String, Struct
+from logreel.model.pieces import Piece
+from logreel.schemas.protobuf.wire import BYTES, FIXED32, FIXED64, VARINT, BadWire, Item, items
+
+if TYPE_CHECKING:
+    from logreel.model.arrow import Decoded
+
+_ITEM = Struct(
+    (
+        Field("number", Scalar("uint32")),
+        Field("wire", String()),
+        Field("value", Scalar("uint64")),
+        Field("data", Bytes()),
+    )
+)
+#: What is shown of messages that nothing describes: their fields by number.
+WIRE = Layout(Struct((Field("fields", Sequence(_ITEM)),)), "wire")
+_NAMES = {VARINT: "varint", FIXED64: "fixed64", BYTES: "bytes", FIXED32: "fixed32"}
+
+
+def payloads(piece: Piece) -> Iterator[bytes]:
+    """The bytes of each message of a piece."""
+    view = memoryview(piece.data)  # type: ignore[arg-type]
+    for at, size in zip(piece.offset.tolist(), piece.size.tolist(), strict=True):
+        yield bytes(view[at : at + size])
+
+
+def decoded(layout: Layout, rows: list[dict[str, Any]], bad: list[tuple[int, str]], n: int) -> Decoded:
+    """Plain values of the messages that could be read, as columns of the members that *layout* shows.
+
+    rows  those that could be read
+    bad   number and reason of the others, of *n* in all
+    """
+    import pyarrow as pa
+
+    from logreel.model.arrow import Decoded
+    from logreel.model.assemble import arrow_field
+
+    arrays = []
+    for f in layout.record.visible():
+        kind = arrow_field(f).type
+        found = pa.array([row[f.name] for row in rows], kind, from_pandas=False)
+        # A projection may want only a part of a struct.
+        arrays.append(found)
+    kept = np.setdiff1d(np.arange(n), [i for i, _ in bad]) if bad else None
+    return Decoded(arrays, kept, bad, np.zeros(0, np.int64), None)
+
+
+class MessageBody:
+    """Decodes messages of a type that is described; see ``types.Types``."""
+
+    def __init__(self, descriptor: Any) -> None:
+        from google.protobuf import message_factory
+
+        from logreel.schemas.protobuf.layouts import Shape
+
+        self._class = message_factory.GetMessageClass(descriptor)
+        shape = Shape(descriptor)
+        self.layout, self._values = shape.layout, shape.values
+
+    def columns(self, index: MessageIndex, layout: Layout, piece: Piece, rows: I64) -> Decoded:
+        """See Reading; payloads that are no such message are left out."""
+        from google.protobuf.message import DecodeError
+
+        found: list[dict[str, Any]] = []
+        bad: list[tuple[int, str]] = []
+        for i, data in enumerate(payloads(piece)):
+            try:
+                found.append(self._values(self._class.FromString(data)))
+            except DecodeError as error:
+                bad.append((i, f"no such message: {error}"))
+        return decoded(layout, found, bad, len(rows))
+
+    def one(self, index: MessageIndex, data: memoryview, row: int | None) -> dict[str, Any]:
+        """See Reading."""
+        from google.protobuf.message import DecodeError
+
+        try:
+            return self._values(self._class.FromString(bytes(data)))
+        except DecodeError as error:
+            raise DamagedError(Problem("payload", 0, len(data), True, f"no such message: {error}")) from None
+
+
+class WireBody:
+    """Shows messages that nothing describes: their fields by number. Whatever the bytes, it never fails."""
+
+    layout = WIRE
+
+    def columns(self, index: MessageIndex, layout: Layout, piece: Piece, rows: I64) -> Decoded:
+        """See Reading."""
+        return decoded(layout, [self._row(data) for data in payloads(piece)], [], len(rows))
+
+    def one(self, index: MessageIndex, data: memoryview, row: int | None) -> dict[str, Any]:
+        """See Reading."""
+        return self._row(bytes(data))
+
+    def _row(self, data: bytes) -> dict[str, Any]:
+        found: list[Item] = []
+        try:
+            found.extend(items(data))
+        except BadWire:
+            # What is no message at all is shown whole.
+            return {"fields": [{"number": 0, "wire": "raw", "value": None, "data": data}]}
+        shown = [
+            {
+                "number": item.number,
+                "wire": _NAMES[item.wire],
+                "value": item.value if isinstance(item.value, int) else None,
+                "data": item.value if isinstance(item.value, bytes) else None,
+            }
+            for item in found
+        ]
+        return {"fields": shown}

@@ -1,0 +1,123 @@
+"""Message types as Layouts, which say what columns there are, and as functions from a message to plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from logreel.errors import DefinitionError
+from logreel.model.layout import (
+    MAX_DEPTH,
+    MAX_LEAVES,
+    Bytes,
+    Field,
+    Layout,
+    Node,
+    Scalar,
+    Sequence,
+    String,
+    Struct,
+    Time,
+)
+
+Convert = Callable[[Any], Any]
+
+#: By the library's number of a field's type.
+_SCALARS = {
+    1: "float64",
+    2: "float32",
+    3: "int64",
+    4: "uint64",
+    5: "int32",
+    6: "uint64",
+    7: "uint32",
+    8: "bool",
+    13: "uint32",
+    15: "int32",
+    16: "int64",
+    17: "int32",
+    18: "int64",
+}
+_GROUP, _STRING, _BYTES, _MESSAGE, _ENUM = 10, 9, 12, 11, 14
+_LIMIT = 1 << 63
+
+
+class Shape:
+    """A message type: the Layout of its columns, and ``values``, which gives a message's values in that order.
+
+    Raises DefinitionError for a type without fields, or of more parts than a Layout may have.
+    """
+
+    def __init__(self, descriptor: Any) -> None:
+        self._parts = 0
+        node, convert = self._message(descriptor, ())
+        if not isinstance(node, Struct):
+            raise DefinitionError(f"{descriptor.full_name} has no fields")
+        self.layout = Layout(node, descriptor.full_name)
+        self.values: Callable[[Any], dict[str, Any]] = convert
+
+    def _message(self, descriptor: Any, above: tuple[str, ...]) -> tuple[Node, Convert]:
+        name = descriptor.full_name
+        if name in ("google.protobuf.Timestamp", "google.protobuf.Duration"):
+            return Time(signed=name.endswith("Duration")), _nanoseconds
+        # Types that hold themselves would go on for ever; one without fields is nothing that a table can hold.
+        if name in above or len(above) > MAX_DEPTH // 2 or not descriptor.fields:
+            return Bytes(), _serialized
+        fields, converts = [], []
+        for one in descriptor.fields:
+            self._parts += 1
+            if self._parts > MAX_LEAVES // 4:
+                raise DefinitionError(f"{name} has too many fields")
+            node, convert = self._field(one, (*above, name))
+            fields.append(Field(one.name, node))
+            converts.append((one.name, convert))
+        return Struct(tuple(fields)), lambda message: {n: convert(message) for n, convert in converts}
+
+    def _field(self, field: Any, above: tuple[str, ...]) -> tuple[Node, Convert]:
+        name = field.name
+        if _is_map(field):
+            return self._map(field, above)
+        node, convert = self._value(field, above)
+        if _is_repeated(field):
+            return Sequence(node), lambda message: [convert(v) for v in getattr(message, name)]
+        if field.has_presence:
+            return node, lambda m: convert(getattr(m, name)) if m.HasField(name) else None
+        return node, lambda message: convert(getattr(message, name))
+
+    def _map(self, field: Any, above: tuple[str, ...]) -> tuple[Node, Convert]:
+        key_node, key = self._value(field.message_type.fields_by_name["key"], above)
+        value_node, value = self._value(field.message_type.fields_by_name["value"], above)
+        name = field.name
+        node = Sequence(Struct((Field("key", key_node), Field("value", value_node))))
+        return node, lambda m: [{"key": key(k), "value": value(v)} for k, v in getattr(m, name).items()]
+
+    def _value(self, field: Any, above: tuple[str, ...]) -> tuple[Node, Convert]:
+        kind = field.type
+        if kind in (_MESSAGE, _GROUP):
+            return self._message(field.message_type, above)
+        if kind == _ENUM:
+            names = {number: value.name for number, value in field.enum_type.values_by_number.items()}
+            return String(), lambda value: names.get(value, str(value))
+        if kind == _STRING:
+            return String(), str
+        if kind == _BYTES:
+            return Bytes(), bytes
+        return Scalar(_SCALARS[kind]), lambda value: value
+
+
+def _is_repeated(field: Any) -> bool:
+    # Newer releases of the library have is_repeated in place of label.
+    repeated = getattr(field, "is_repeated", None)
+    return bool(field.label == 3 if repeated is None else repeated)
+
+
+def _is_map(field: Any) -> bool:
+    return bool(field.type == _MESSAGE and field.message_type.GetOptions().map_entry)
+
+
+def _nanoseconds(message: Any) -> int:
+    return int(min(max(message.seconds * 10**9 + message.nanos, -_LIMIT), _LIMIT - 1))
+
+
+def _serialized(message: Any) -> bytes:
+    return bytes(message.SerializePartialToString())

@@ -1,0 +1,88 @@
+"""Where the description of a message type comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from logreel.errors import DefinitionError
+from logreel.schemas.protobuf import known
+
+SUFFIXES = (".binpb", ".desc", ".pb", ".protoset")
+
+
+class Types:
+    """Message types by full name: those of the user's descriptors, then classes that the program imported, then ours.
+
+    paths  files with a FileDescriptorSet, or folders of such; others are passed over
+
+    Raises DefinitionError for a file that is none.
+    """
+
+    def __init__(self, paths: Iterable[Path] = ()) -> None:
+        from google.protobuf import descriptor_pool, timestamp_pb2
+
+        self._pools = [self._pool(path) for path in _files(paths)]
+        self._pools.append(descriptor_pool.Default())
+        ours = descriptor_pool.DescriptorPool()
+        ours.AddSerializedFile(timestamp_pb2.DESCRIPTOR.serialized_pb)
+        ours.Add(known.file_descriptor())
+        self._pools.append(ours)
+
+    def _pool(self, path: Path) -> Any:
+        from google.protobuf import descriptor_pb2, descriptor_pool
+        from google.protobuf.message import DecodeError
+
+        try:
+            files = descriptor_pb2.FileDescriptorSet.FromString(path.read_bytes()).file
+        except (DecodeError, OSError) as error:
+            raise DefinitionError(f"{path}: no set of descriptors: {error}") from None
+        pool = descriptor_pool.DescriptorPool()
+        by_name = {file.name: file for file in files}
+        done: set[str] = set()
+
+        def add(name: str) -> None:
+            if name in done:
+                return
+            done.add(name)
+            if name not in by_name:
+                # Sets are often made without the library's own files.
+                pool.AddSerializedFile(descriptor_pool.Default().FindFileByName(name).serialized_pb)
+                return
+            for dependency in by_name[name].dependency:
+                add(dependency)
+            pool.Add(by_name[name])
+
+        _import_well_known()
+        try:
+            for name in by_name:
+                add(name)
+        except (TypeError, KeyError, RecursionError) as error:
+            raise DefinitionError(f"{path}: its descriptors do not fit together: {error}") from None
+        return pool
+
+    def find(self, name: str) -> Any:
+        """The Descriptor of a message type, or None where nothing describes it."""
+        for pool in self._pools:
+            try:
+                return pool.FindMessageTypeByName(name)
+            except KeyError:
+                continue
+        return None
+
+
+def _files(paths: Iterable[Path]) -> Iterable[Path]:
+    for path in paths:
+        if path.is_dir():
+            yield from sorted(p for p in path.rglob("*") if p.suffix in SUFFIXES)
+        elif path.suffix in SUFFIXES:
+            yield path
+
+
+def _import_well_known() -> None:
+    """Make the files that come with the library known to it, for sets that leave them out."""
+    import importlib
+
+    for name in ("any", "duration", "empty", "field_mask", "struct", "timestamp", "wrappers"):
+        importlib.import_module(f"google.protobuf.{name}_pb2")
