@@ -33,7 +33,8 @@ def pick(array: pa.Array, steps: Seq[str | int]) -> pa.Array:
     if isinstance(step, int):
         return pick(_item(array, step), rest)
     if pa.types.is_struct(array.type):
-        return pick(array.field(step), rest)
+        # What is inside of nothing is nothing.
+        return pick(pc.struct_field(array, [step]) if array.null_count else array.field(step), rest)
     child = pick(array.values, steps)
     if pa.types.is_fixed_size_list(array.type):
         kind = pa.list_(child.type, array.type.list_size)
