@@ -21,6 +21,7 @@ Head = cython.struct(
     conn=cython.longlong,  # -1: none
     time=cython.longlong,  # ns, -1: none
     key=cython.ulonglong,  # of topic, md5 and type together
+    named=cython.int,  # bit set of those of them that are there
     data=cython.longlong,  # start of the data
     size=cython.longlong,  # of the data
 )
@@ -58,11 +59,12 @@ def _head(b: u8p, pos: cython.longlong, end: cython.longlong, r: cython.pointer[
     e: u8p
     f: cython.longlong
     sec: cython.longlong = -1
-    nsec: cython.longlong = 0
+    nsec: cython.longlong = -1
     r.op = -1
     r.conn = -1
     r.time = -1
     r.key = 0
+    r.named = 0
     if end - pos < 4:
         return 1
     n = _u32(b + pos)
@@ -89,14 +91,17 @@ def _head(b: u8p, pos: cython.longlong, end: cython.longlong, r: cython.pointer[
             nsec = _u32(p + 5)
         elif f >= 6 and memcmp(p, cython.cast(cython.p_char, b"topic="), 6) == 0:
             r.key = r.key ^ _hash(p + 6, f - 6, cython.cast(cython.ulonglong, 14695981039346656037))
+            r.named = r.named | 1
         elif f >= 4 and memcmp(p, cython.cast(cython.p_char, b"md5="), 4) == 0:
             r.key = r.key ^ _hash(p + 4, f - 4, cython.cast(cython.ulonglong, 7664345821815920749))
+            r.named = r.named | 2
         elif f >= 5 and memcmp(p, cython.cast(cython.p_char, b"type="), 5) == 0:
             r.key = r.key ^ _hash(p + 5, f - 5, cython.cast(cython.ulonglong, 3202034522624059733))
+            r.named = r.named | 4
         p += f
     if r.op < 0:
         return 2
-    if sec >= 0:
+    if sec >= 0 and nsec >= 0:
         r.time = sec * 1000000000 + nsec
     pos += 4 + n
     if end - pos < 4:
@@ -116,18 +121,21 @@ def walk(
     size: cython.longlong[::1],
     note: cython.longlong[:, ::1],
     foreign: cython.ulonglong,
+    named: cython.int,
 ):
     """Follow the records from *pos*; collect the message records (op 2) and note the others.
 
     foreign  bit set of ops to stop at
+    named    what must tell the connection of a message that has no number: bit set of topic 1, md5 2, type 4
     key   uint64[c]    the connection number, or a hash of topic, md5 and type where there is none
     time  int64[c]     ns
     data  int64[c]     start of the message's data
     size  int64[c]     bytes of it
     note  int64[m, 2]  position and op of every other record
 
-    Returns why it stopped (0 *end* reached, 1 a record ends after *end*, 2 no record, 3 a record to stop at, 4 an
-    array is full), the position, the messages and the notes collected.
+    A message record without time, or without what tells its connection, is no record. Returns why it stopped (0 *end*
+    reached, 1 a record ends after *end*, 2 no record, 3 a record to stop at, 4 an array is full), the position, the
+    messages and the notes collected.
     """
     b: u8p = cython.address(buf[0])
     n: cython.longlong = 0
@@ -143,7 +151,7 @@ def walk(
                 break
             prefetch(b + pos + 1024)
             why = _head(b, pos, end, cython.address(r))
-            if why == 0 and r.op == 2 and r.time < 0:
+            if why != 2 and r.op == 2 and (r.time < 0 or (r.conn < 0 and (r.named & named) != named)):
                 why = 2
             if why != 2 and r.op < 64 and (foreign >> cython.cast(cython.ulonglong, r.op)) & 1:
                 why = 3
@@ -167,19 +175,19 @@ def locate(
     buf: cython.const[cython.uchar][::1],
     base: cython.longlong,
     end: cython.longlong,
-    conn: cython.longlong,
+    conn: cython.const[cython.longlong][::1],
     entry: cython.uint[::1],
     time: cython.const[cython.longlong][::1],
     size: cython.uint[::1],
 ):
     """Turn positions of message records, relative to *base*, into positions of their data, and fill their sizes.
 
-    conn   the connection that all must have, or -1 for any
-    entry  uint32[n]  in place
+    conn   int64[n]   connection that each must have
+    entry  uint32[n]  ascending; changed in place
     time   int64[n]   ns that each must have
 
-    A position may be that of another record: the next message record counts. Returns how many were right; the first
-    wrong one and those after it are left as they were.
+    A position may be that of another record: the next message record counts. None may begin before the one before it
+    ends. Returns how many were right; the first wrong one and those after it are left as they were.
     """
     b: u8p = cython.address(buf[0])
     n: cython.Py_ssize_t = entry.shape[0]
@@ -188,20 +196,22 @@ def locate(
     r: Head
     good: cython.Py_ssize_t = 0
     hops: cython.int
+    after: cython.longlong = base
     with cython.nogil:
         for i in range(n):
             pos = base + entry[i]
             if i + 8 < n and base + entry[i + 8] < end:
                 prefetch(b + base + entry[i + 8])
             hops = 0
-            if pos >= end or _head(b, pos, end, cython.address(r)) != 0:
+            if pos < after or pos >= end or _head(b, pos, end, cython.address(r)) != 0:
                 break
             while r.op != 2 and hops < 64 and r.data + r.size < end:
                 if _head(b, r.data + r.size, end, cython.address(r)) != 0:
                     break
                 hops += 1
-            if r.op != 2 or r.time != time[i] or (conn >= 0 and r.conn != conn) or r.size > end - r.data:
+            if r.op != 2 or r.time != time[i] or r.conn != conn[i]:
                 break
+            after = r.data + r.size
             entry[i] = cython.cast(cython.uint, r.data - base)
             size[i] = cython.cast(cython.uint, r.size)
             good += 1

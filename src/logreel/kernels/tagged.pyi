@@ -11,12 +11,13 @@ def walk(
     size: NDArray[np.int64],
     note: NDArray[np.int64],
     foreign: int,
+    named: int,
 ) -> tuple[int, int, int, int]: ...
 def locate(
     buf: NDArray[np.uint8],
     base: int,
     end: int,
-    conn: int,
+    conn: NDArray[np.int64],
     entry: NDArray[np.uint32],
     time: NDArray[np.int64],
     size: NDArray[np.uint32],

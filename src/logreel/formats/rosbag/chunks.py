@@ -1,4 +1,4 @@
-"""The content of chunks: stored as it is, bz2 or LZ4; bounded, and as much as can be had of a cut one."""
+"""The content of chunks: as it is, bz2, LZ4 or (in 2010) zlib; bounded, and as much as can be had of a cut one."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import mmap
 import os
 import struct
 import tempfile
+import zlib
 from collections import OrderedDict
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.errors import Problem
 from logreel.model.source import Source
 
 Buffer = NDArray[np.uint8]
@@ -25,9 +27,10 @@ CACHE_BYTES = 64 << 20
 #: Unpacked chunks kept in a temporary file.
 SPOOL_BYTES = 16 << 30
 #: No chunk unpacks to more: writers close them at 768 KiB or so, the largest option in use is far below.
-MAX_CHUNK = 1 << 30
+MAX_CHUNK = 1 << 28
 #: LZ4 cannot shrink data by more than this factor.
 LZ4_RATIO = 255
+COMPRESSIONS = ("none", "bz2", "lz4", "zlib")
 _STEP = 1 << 20
 
 
@@ -42,45 +45,75 @@ class Chunk:
     size: int
 
 
-def unpack(source: Source, chunk: Chunk) -> tuple[Buffer, str]:
-    """The unpacked bytes, and what is wrong with them (empty: nothing).
+@dataclass(frozen=True, slots=True)
+class Unpacked:
+    """What a chunk holds.
+
+    data   its bytes; of a damaged chunk those that could be had
+    wrong  what is wrong with it, empty if nothing is
+    used   stored bytes that belong to it
+    """
+
+    data: Buffer
+    wrong: str
+    used: int
+
+
+def unpack(source: Source, chunk: Chunk) -> Unpacked:
+    """The unpacked bytes of *chunk*.
 
     Of a damaged or cut chunk this gives what unpacks: for LZ4 all blocks before the damage, for bz2 likewise.
     Never holds more than the chunk states or MAX_CHUNK, whatever the packed bytes would make.
     """
     packed = source.data[chunk.data : chunk.data + chunk.stored]
-    limit = min(chunk.size, MAX_CHUNK) if chunk.size else MAX_CHUNK
     if chunk.compression == "none":
-        return packed, ""
-    if chunk.compression == "bz2":
-        data, wrong = _bz2(packed, limit)
-    elif chunk.compression == "lz4":
-        data, wrong = _lz4(packed, limit)
-    else:
-        return packed[:0], f"unknown compression {chunk.compression[:20]!r}"
+        return Unpacked(packed, "", len(packed))
+    limit = min(chunk.size, MAX_CHUNK) if chunk.size else MAX_CHUNK
+    # One byte more shows that there is more, and lets the checksum at the end be read.
+    data, wrong, left = {"bz2": _bz2, "lz4": _lz4, "zlib": _zlib}[chunk.compression](packed, limit + 1)
     if not wrong and chunk.size and len(data) != chunk.size:
-        wrong = f"it unpacks to {len(data)} bytes where {chunk.size} are stated"
-    return data, wrong
+        many = "more" if len(data) > limit else len(data)
+        wrong = f"it unpacks to {many} bytes where {chunk.size} are stated"
+    elif len(data) > limit:
+        wrong = f"it unpacks to more than {limit} bytes"
+    return Unpacked(data[:limit], wrong, len(packed) - left)
 
 
-def _bz2(packed: Buffer, limit: int) -> tuple[Buffer, str]:
+def _bz2(packed: Buffer, limit: int) -> tuple[Buffer, str, int]:
+    """At most *limit* bytes, what is wrong, and how many packed bytes were left over."""
     decompressor = bz2.BZ2Decompressor()
-    out = bytearray()
-    feed = packed.tobytes()
+    out, wrong = bytearray(), ""
     try:
-        while not decompressor.eof and len(out) < limit:
-            out += decompressor.decompress(feed, min(_STEP, limit - len(out)))
-            feed = b""
-            if decompressor.needs_input:
-                return np.frombuffer(bytes(out), np.uint8), "its bz2 stream is cut"
+        for at in range(0, len(packed), _STEP):
+            feed = packed[at : at + _STEP].tobytes()
+            while len(out) < limit and not decompressor.eof:
+                out += decompressor.decompress(feed, min(_STEP, limit - len(out)))
+                feed = b""
+                if decompressor.needs_input:
+                    break
+            if decompressor.eof:
+                left = len(decompressor.unused_data) + max(0, len(packed) - at - _STEP)
+                return np.frombuffer(out, np.uint8), "", left
+        wrong = "its bz2 stream is cut" if len(out) < limit else ""
     except (OSError, EOFError, ValueError) as error:
-        return np.frombuffer(bytes(out), np.uint8), f"its bz2 stream is damaged: {error}"
-    return np.frombuffer(bytes(out), np.uint8), ""
+        wrong = f"its bz2 stream is damaged: {error}"
+    return np.frombuffer(out, np.uint8), wrong, 0
 
 
-def _lz4(packed: Buffer, limit: int) -> tuple[Buffer, str]:
-    if limit > LZ4_RATIO * len(packed) + 64:
-        limit = LZ4_RATIO * len(packed) + 64
+def _zlib(packed: Buffer, limit: int) -> tuple[Buffer, str, int]:
+    """As the development versions wrote for some days."""
+    decompressor = zlib.decompressobj()
+    try:
+        data = decompressor.decompress(packed.tobytes(), limit)
+    except zlib.error as error:
+        return packed[:0], f"its zlib stream is damaged: {error}", 0
+    wrong = "" if decompressor.eof or len(data) == limit else "its zlib stream is cut"
+    return np.frombuffer(data, np.uint8), wrong, len(decompressor.unused_data)
+
+
+def _lz4(packed: Buffer, limit: int) -> tuple[Buffer, str, int]:
+    """At most *limit* bytes, what is wrong, and how many packed bytes were left over."""
+    limit = min(limit, LZ4_RATIO * len(packed) + 64)
     import lz4.frame
 
     decompressor = lz4.frame.LZ4FrameDecompressor()
@@ -88,11 +121,11 @@ def _lz4(packed: Buffer, limit: int) -> tuple[Buffer, str]:
         data = decompressor.decompress(packed, max_length=limit)
     except RuntimeError as error:
         data, wrong = _lz4_blocks(packed, limit)
-        return data, wrong or f"its LZ4 frame is damaged: {error}"
-    if not decompressor.eof and decompressor.needs_input:
+        return data, wrong or f"its LZ4 frame is damaged: {error}", 0
+    if not decompressor.eof and len(data) < limit:
         data, wrong = _lz4_blocks(packed, limit)
-        return data, wrong or "its LZ4 frame is cut"
-    return np.frombuffer(data, np.uint8), ""
+        return data, wrong or "its LZ4 frame is cut", 0
+    return np.frombuffer(data, np.uint8), "", len(decompressor.unused_data or b"")
 
 
 def _lz4_blocks(packed: Buffer, limit: int) -> tuple[Buffer, str]:
@@ -123,15 +156,24 @@ def _lz4_blocks(packed: Buffer, limit: int) -> tuple[Buffer, str]:
     return np.frombuffer(bytes(out), np.uint8), "its LZ4 frame is cut"
 
 
+def problem_of(chunk: Chunk, unpacked: Unpacked) -> Problem | None:
+    """What to report of a chunk; None if it is sound."""
+    if not unpacked.wrong:
+        return None
+    text = f"a {chunk.compression} chunk: {unpacked.wrong}"
+    return Problem("chunk", chunk.pos, chunk.stored, True, text)
+
+
 class ChunkCache:
     """Unpacked chunks by number, each unpacked once however often it is asked for; safe to use from several threads.
 
     Small logs are kept in memory. The chunks of larger ones go to a temporary file, whose pages the system drops and
-    brings back as it needs memory; where there is no room for it, the latest used ones are kept.
+    brings back as it needs memory; where there is no room for it, the latest used ones are kept. What is wrong with a
+    chunk is added to *problems* when it is first unpacked.
     """
 
-    def __init__(self, source: Source, chunks: list[Chunk]) -> None:
-        self._source, self._chunks = source, chunks
+    def __init__(self, source: Source, chunks: list[Chunk], problems: list[Problem]) -> None:
+        self._source, self._chunks, self._problems = source, chunks, problems
         self._kept: OrderedDict[int, Buffer] = OrderedDict()
         self._locks = [Lock() for _ in range(64)]
         self._lock = Lock()
@@ -149,7 +191,10 @@ class ChunkCache:
                 if number in self._kept:
                     self._kept.move_to_end(number)
                     return self._kept[number]
-            data, _ = unpack(self._source, self._chunks[number])
+            unpacked = unpack(self._source, self._chunks[number])
+            data, problem = unpacked.data, problem_of(self._chunks[number], unpacked)
+            if problem and problem not in self._problems:
+                self._problems.append(problem)
             if self._spool is not None and len(data):
                 data = self._spooled(number, data)
             self._keep(number, data)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from threading import Lock
 
@@ -22,6 +23,7 @@ class Found:
     """The messages of one chunk (or stretch of a file without chunks), in file order.
 
     chunk  its number, FILE if it lies in the file as it is
+    pos    where it begins in the file, to report problems at
     base   what *entry* counts from
     end    where its data ends, in the file or in the unpacked chunk
     key    int64[n]    connection of each message
@@ -31,12 +33,23 @@ class Found:
     """
 
     chunk: int
+    pos: int
     base: int
     end: int
     key: NDArray[np.int64]
     time: I64
     entry: NDArray[np.uint32]
     size: NDArray[np.uint32] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """What the index of a chunk says: start and size of the data (to be filled in), connection and time in ns."""
+
+    entry: NDArray[np.uint32]
+    size: NDArray[np.uint32]
+    key: I64
+    time: I64
 
 
 class Collected:
@@ -75,13 +88,12 @@ class Collected:
         base = np.array([p.base for p in parts], np.int64)
         chunk = np.array([p.chunk for p in parts], np.int32)
         self._blocks = Blocks(base, chunk, start, entry[:used])
-        self._ends = [p.end for p in parts]
+        self._pos, self._ends = [p.pos for p in parts], [p.end for p in parts]
         self._pending = np.array([p.size is None for p in parts], bool)
 
     def _undeclared(self, part: Found, count: int) -> None:
         text = f"{count} messages of connections that nothing describes"
-        offset = part.base if part.chunk == FILE else 0
-        self._problems.append(Problem("undeclared", offset, 0, True, text))
+        self._problems.append(Problem("undeclared", part.pos, 0, True, text))
 
     def bounds(self) -> tuple[int | None, int | None]:
         """The earliest and the latest time, None for a bag without messages."""
@@ -104,17 +116,16 @@ class Collected:
         for row in rows[self._pending[rows]].tolist():
             self._pending[row] = False
             b = self._blocks
-            data = self._chunks[int(b.chunk[row])]
-            lo, hi = int(b.start[row, 0]), int(b.start[row, -1])
+            base, data = int(b.base[row]), self._chunks[int(b.chunk[row])]
             end = self._ends[row] if int(b.chunk[row]) == FILE else len(data)
-            while lo < hi:
-                # Messages of several connections may follow each other in one channel.
-                same = int(np.argmax(self._key[lo:hi] != self._key[lo])) or hi - lo
-                span = slice(lo, lo + same)
-                entry, time, size = b.entry[span], self._time[span], self._size[span]
-                good = tagged.locate(data, int(b.base[row]), end, int(self._key[lo]), entry, time, size)
-                if good < same:
-                    entry[good:], size[good:] = 0, 0
-                    text = f"the index names {same - good} messages that are not where it says"
-                    self._problems.append(Problem("index", int(b.base[row]), 0, True, text))
-                lo += same
+            cuts = b.start[row].tolist()
+            good = 0
+            for lo, hi in itertools.pairwise(cuts):
+                entry, time, size = b.entry[lo:hi], self._time[lo:hi], self._size[lo:hi]
+                good += tagged.locate(data, base, end, self._key[lo:hi], entry, time, size) if hi > lo else 0
+            if good < cuts[-1] - cuts[0]:
+                from logreel.formats.rosbag.repair import repair
+
+                span = slice(cuts[0], cuts[-1])
+                claims = Claims(b.entry[span], self._size[span], self._key[span], self._time[span])
+                self._problems.append(repair(claims, data, base, end, self._pos[row]))

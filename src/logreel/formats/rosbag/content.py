@@ -28,11 +28,13 @@ def scan(source: Source) -> Scan:
     if version in _OLD:
         bag = _OLD[version](source)
         return _scan(source, version, bag.parts(), bag.connections.values(), bag.problems, Chunks(source), {})
-    if version in ("1.2", "1.3"):
+    if version == "1.2":
         return _scan(source, version, *v1.read(source), Chunks(source), {})
-    if version.split(".")[0] == "2":
+    if version == "1.3" or version.split(".")[0] == "2":
         found = v2.read(source)
-        chunks = Chunks(source, ChunkCache(source, found.chunks), lambda n: found.chunks[n].size)
+        chunks = Chunks(
+            source, ChunkCache(source, found.chunks, found.problems), lambda n: found.chunks[n].size
+        )
         told = {
             "chunks": found.chunk_count,
             "compression": sorted(found.compressions),

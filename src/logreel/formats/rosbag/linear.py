@@ -6,17 +6,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from logreel.errors import Problem
 from logreel.formats.rosbag import records
 from logreel.formats.rosbag.collect import MAX_SPAN, Found
-from logreel.formats.rosbag.records import Record, read_record
+from logreel.formats.rosbag.records import BadRecord, Record, read_record
 from logreel.kernels import tagged
 from logreel.model.index import I64
 from logreel.model.source import Source
 
 END, CUT, BAD, FOREIGN, FULL = range(5)
+#: Topic, checksum and type together, or the topic alone.
+ALL_NAMES, TOPIC = 7, 1
 #: Messages of one call of the compiled walk.
 PIECE = 1 << 15
 
@@ -27,6 +28,8 @@ class Stretch:
 
     chunk    number of the chunk, FILE for the file
     foreign  ops that end the stretch, as a bit set
+    where    file position to report problems at, if the stretch is not in the file itself
+    named    what tells the connection of a message without a number, see kernels/tagged.py
     """
 
     source: Source
@@ -34,32 +37,34 @@ class Stretch:
     pos: int
     end: int
     foreign: int = 0
+    where: int | None = None
+    named: int = ALL_NAMES
 
 
 def read_stretch(
     stretch: Stretch,
     on_record: Callable[[Record, Source], None],
     problems: list[Problem],
-    where: int | None = None,
 ) -> tuple[list[Found], int]:
-    """All messages of a stretch, and where it ended. Other records go to *on_record*.
-
-    where  file position to report problems at, if the stretch is not in the file itself
-    """
+    """All messages of a stretch, and where it ended. Other records go to *on_record*, which may raise BadRecord."""
     source, pos, end = stretch.source, stretch.pos, stretch.end
     buffers = _Buffers(min(PIECE, (end - pos) // 8 + 2))
     found: list[Found] = []
     while pos < end:
-        why, stop, n, m = buffers.walk(source.data, pos, end, stretch.foreign)
+        why, stop, n, m = buffers.walk(stretch, pos)
         if n:
             found += buffers.parts(stretch, pos, n)
         for at, _ in buffers.note[:m].tolist():
-            on_record(read_record(source, at, end), source)
+            try:
+                on_record(read_record(source, at, end), source)
+            except BadRecord as error:
+                place = at if stretch.where is None else stretch.where
+                problems.append(Problem("garbage", place, 0, True, f"a record that cannot be used: {error}"))
         pos = stop
         if why == FOREIGN:
             break
         if why in (CUT, BAD):
-            pos = step_over(source, pos, end, problems, why == CUT, where)
+            pos = step_over(source, pos, end, problems, why == CUT, stretch.where)
     return found, pos
 
 
@@ -100,8 +105,9 @@ class _Buffers:
         self.data, self.size = np.empty(n, np.int64), np.empty(n, np.int64)
         self.note = np.empty((n, 2), np.int64)
 
-    def walk(self, data: NDArray[np.uint8], pos: int, end: int, foreign: int) -> tuple[int, int, int, int]:
-        return tagged.walk(data, pos, end, self.key, self.time, self.data, self.size, self.note, foreign)
+    def walk(self, s: Stretch, pos: int) -> tuple[int, int, int, int]:
+        arrays = (self.key, self.time, self.data, self.size, self.note)
+        return tagged.walk(s.source.data, pos, s.end, *arrays, s.foreign, s.named)
 
     def parts(self, stretch: Stretch, pos: int, n: int) -> list[Found]:
         """The first *n* messages as one Found, or several where they lie too far apart for one."""
@@ -122,4 +128,5 @@ class _Buffers:
 
 def _found(stretch: Stretch, base: int, key: I64, time: I64, data: I64, size: I64) -> Found:
     entry = (data - base).astype(np.uint32)
-    return Found(stretch.chunk, base, stretch.end, key, time, entry, size.astype(np.uint32))
+    pos = base if stretch.where is None else stretch.where
+    return Found(stretch.chunk, pos, base, stretch.end, key, time, entry, size.astype(np.uint32))

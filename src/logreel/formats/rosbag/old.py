@@ -77,7 +77,9 @@ class OldBag:
             at = slice(lo, int(np.searchsorted(data, base + MAX_SPAN)))
             entry = (data[at] - base).astype(np.uint32)
             found.append(
-                Found(FILE, base, self.source.size, key[at], time[at], entry, size[at].astype(np.uint32))
+                Found(
+                    FILE, base, base, self.source.size, key[at], time[at], entry, size[at].astype(np.uint32)
+                )
             )
             lo = at.stop
         return found
@@ -129,7 +131,8 @@ def header_of_version_0(source: Source) -> tuple[str, str, str, int] | None:
         first, pos = _line(source, after)
         second, pos = _line(source, pos)
         kind, md5 = _sorted_lines(first, second)
-        if _leads_on(source, pos):
+        # A real type and a real checksum are proof enough.
+        if "*" not in (kind, md5) or _leads_on(source, pos):
             return topic, kind, md5, pos
     except NoRecord:
         pass
@@ -185,16 +188,10 @@ def read_1_0(source: Source) -> OldBag:
     topics: dict[str, int] = {}
     _, pos = _line(source, 0) if not source.head.startswith(MULTILOG) else ("", len(MULTILOG))
     try:
-        quantity, pos = _line(source, pos)
-        announced = int(quantity)
-        while len(topics) < announced and pos < source.size:
-            # Topics added later stand between the messages; the first name met again is that of a message.
-            topic, after = _line(source, pos)
-            if topic in topics or not _TOPIC.match(topic):
-                break
-            pos = _declare_1_0(bag, topics, topic, after)
-    except ValueError as error:
-        _rest(bag, pos, error if isinstance(error, NoRecord) else NoRecord(str(error)))
+        # How many topics there are need not be known: a name met for the first time declares one.
+        _, pos = _line(source, pos)
+    except NoRecord as error:
+        _rest(bag, pos, error)
         return bag
     while pos < source.size:
         try:
@@ -261,13 +258,15 @@ def _leads_to(source: Source, pos: int) -> bool:
 def _step(bag: OldBag, pos: int, head: re.Pattern[bytes] | None, error: NoRecord) -> int:
     """Report what is no message at *pos*; gives where the next one begins, after text that fits *head*."""
     source, found = bag.source, bag.source.size
-    lo, step = pos + 1, 1 << 20
+    # The next one is near as a rule, and there may be thousands of damaged places.
+    lo, step = pos + 1, 1 << 12
     while head is not None and lo < source.size and found == source.size:
         for m in head.finditer(source.read(lo, step + 3 * MAX_LINE)):
             if m.start() < step and _leads_to(source, lo + m.end()):
                 found = lo + m.start()
                 break
         lo += step
+        step = min(4 * step, 1 << 20)
     if found == source.size:
         _rest(bag, pos, error)
     else:

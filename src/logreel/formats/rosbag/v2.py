@@ -1,4 +1,8 @@
-"""Bags of version 2.0: chunks with an index, found by the index where it is sound, else by reading everything."""
+"""Bags of version 2.0: chunks with an index, found by the index where it is sound, else by reading everything.
+
+The development versions of April 2010 (1.3, and 2.0 with topic_count) are read too: there messages name their topic,
+and definition records stand where connections are today. Their index is not used.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +13,21 @@ import numpy as np
 
 from logreel.errors import Problem, UnsupportedError
 from logreel.formats.rosbag import records
-from logreel.formats.rosbag.chunks import Chunk, unpack
+from logreel.formats.rosbag.chunks import COMPRESSIONS, Chunk, problem_of, unpack
 from logreel.formats.rosbag.collect import Found
 from logreel.formats.rosbag.connections import Connection
-from logreel.formats.rosbag.linear import Stretch, read_stretch, step_over
-from logreel.formats.rosbag.records import BadRecord, Record, parse_fields, read_record
+from logreel.formats.rosbag.linear import ALL_NAMES, TOPIC, Stretch, read_stretch, step_over
+from logreel.formats.rosbag.records import (
+    BadRecord,
+    Record,
+    find_record,
+    parse_fields,
+    read_record,
+    topic_key,
+)
 from logreel.model.chunks import FILE
 from logreel.model.source import Source
 
-#: Version line of 13 bytes.
-FIRST_RECORD = 13
 #: One entry of an index record: u32 seconds, u32 nanoseconds, u32 place in the unpacked chunk.
 ENTRY = np.dtype([("sec", "<u4"), ("nsec", "<u4"), ("offset", "<u4")])
 #: How much slower than reading a chunk unpacking it is, about.
@@ -32,7 +41,10 @@ OnRecord = Callable[[Record, Source], None]
 
 @dataclass(slots=True)
 class Bag:
-    """What was found: messages per chunk, connections by number, chunks."""
+    """What was found: messages per chunk, connections by number, chunks in file order.
+
+    is_early  True for the development versions
+    """
 
     parts: list[Found] = field(default_factory=list)
     connections: dict[int, Connection] = field(default_factory=dict)
@@ -42,12 +54,18 @@ class Bag:
     chunk_count: int = 0
     compressions: set[str] = field(default_factory=set)
     costly: int = 0
+    is_early: bool = False
 
     def count(self, chunk: Chunk) -> None:
         """Take note of a chunk for the summary."""
         self.chunk_count += 1
         self.compressions.add(chunk.compression)
         self.costly += chunk.size * _COST.get(chunk.compression, 1)
+
+    @property
+    def named(self) -> int:
+        """What tells the connection of a message that has no number."""
+        return TOPIC if self.is_early else ALL_NAMES
 
     @property
     def is_cheap(self) -> bool:
@@ -57,24 +75,37 @@ class Bag:
 
 def read(source: Source) -> Bag:
     """Everything in a bag of version 2.0. Raises UnsupportedError for an encrypted one."""
-    end = source.size
+    first, end = source.head.find(b"\n") + 1, source.size
     try:
-        head = read_record(source, FIRST_RECORD, end)
+        head = read_record(source, first, end)
     except BadRecord as error:
-        bag = Bag(
-            problems=[Problem("header", FIRST_RECORD, 0, False, f"the bag header cannot be read: {error}")]
-        )
-        _linear(source, records.find_record(source, FIRST_RECORD, end), end, bag)
-        return bag
+        text = f"the bag header cannot be read: {error}"
+        bag = Bag(problems=[Problem("header", min(first, end), 0, False, text)])
+        _linear(source, step_over(source, first, end, bag.problems, error.cut), end, bag)
+        return _flat(bag)
     encryptor = head.text(b"encryptor")
     if encryptor not in _PLAIN:
         raise UnsupportedError(f"an encrypted bag ({encryptor[:60]}); decrypt it first", path=source.name)
-    bag = Bag()
+    bag = Bag(is_early=b"topic_count" in head.fields)
     try:
         _indexed(source, head, bag)
     except BadRecord as error:
-        bag = Bag(problems=[Problem("index", head.pos, 0, False, f"the index is not used: {error}")])
-        _linear(source, min(head.end, end), end, bag)
+        told = Problem("index", head.pos, 0, False, f"the index is not used: {error}")
+        bag = Bag(problems=[told], is_early=bag.is_early)
+        begin = head.end
+        if begin > end:
+            # Cut, or its stated size is damaged: the records after it may be there.
+            begin = step_over(source, head.pos, end, bag.problems, True, why="the file ends inside the bag header")
+        _linear(source, begin, end, bag)
+    return _flat(bag)
+
+
+def _flat(bag: Bag) -> Bag:
+    """The same; where no chunk is packed all messages lie in the file as it is."""
+    if all(chunk.compression == "none" for chunk in bag.chunks):
+        for part in bag.parts:
+            at = bag.chunks[part.chunk].data
+            part.chunk, part.base, part.end = FILE, part.base + at, part.end + at
     return bag
 
 
@@ -83,12 +114,15 @@ def read(source: Source) -> Bag:
 
 def _indexed(source: Source, head: Record, bag: Bag) -> None:
     """Follow the index; raises BadRecord where it is missing or contradicts the file."""
+    if bag.is_early:
+        raise BadRecord("it is of a development version")
     at = head.u32(b"index_pos")
     if at == 0:
         raise BadRecord("the recorder did not write one")
     if not head.end <= at <= source.size:
         raise BadRecord(f"it is said to be at {at}")
     infos: list[tuple[int, dict[int, int]]] = []
+    start = at
     while at < source.size:
         record = read_record(source, at, source.size)
         if record.end > source.size:
@@ -108,8 +142,19 @@ def _indexed(source: Source, head: Record, bag: Bag) -> None:
     for pos, counts in sorted(infos, key=lambda info: info[0]):
         if pos < expected:
             raise BadRecord(f"chunks overlap at {pos}")
+        _between(source, expected, pos, bag)
         expected = _indexed_chunk(source, pos, counts, bag)
+    _between(source, expected, start, bag)
     bag.indexed = True
+
+
+def _between(source: Source, pos: int, end: int, bag: Bag) -> None:
+    """Look at what stands between two chunks, or between the last one and the summary."""
+    if pos >= end:
+        return
+    if find_record(source, pos - 1, end) < end:
+        raise BadRecord(f"it does not name what stands at {pos}")
+    step_over(source, pos, end, bag.problems, False)
 
 
 def _indexed_chunk(source: Source, pos: int, counts: dict[int, int], bag: Bag) -> int:
@@ -139,31 +184,28 @@ def _indexed_chunk(source: Source, pos: int, counts: dict[int, int], bag: Bag) -
         # Writers sort the entries by time; what comes first in the file is first for us.
         key, time, entry = (np.concatenate(p) for p in (keys, times, offsets))
         order = np.argsort(entry, kind="stable")
-        bag.parts.append(_part(bag, chunk, key[order], time[order], entry[order].astype(np.uint32), None))
+        key, time, entry = key[order], time[order], entry[order].astype(np.uint32)
+        if (entry[1:] == entry[:-1]).any():
+            raise BadRecord(f"the index of the chunk at {pos} names a message twice")
+        bag.count(chunk)
+        bag.parts.append(Found(len(bag.chunks), pos, 0, chunk.size, key, time, entry, None))
+        bag.chunks.append(chunk)
     return at
 
 
-def _part(
-    bag: Bag, chunk: Chunk, key: np.ndarray, time: np.ndarray, entry: np.ndarray, size: np.ndarray | None
-) -> Found:
-    """The messages of a chunk; one that is stored as it is counts as a stretch of the file."""
-    bag.count(chunk)
-    if chunk.compression == "none":
-        return Found(FILE, chunk.data, chunk.data + chunk.stored, key, time, entry, size)
-    bag.chunks.append(chunk)
-    return Found(len(bag.chunks) - 1, 0, chunk.size, key, time, entry, size)
-
-
 def _chunk(source: Source, record: Record) -> Chunk:
-    if record.op != records.OP_CHUNK:
-        raise BadRecord(f"there is no chunk at {record.pos}")
-    return Chunk(record.pos, record.data, record.size, record.text(b"compression"), record.u32(b"size"))
+    compression = record.text(b"compression")
+    if record.op != records.OP_CHUNK or compression not in COMPRESSIONS:
+        raise BadRecord(f"there is no chunk at {record.pos}, or one of compression {compression[:20]!r}")
+    return Chunk(record.pos, record.data, record.size, compression, record.u32(b"size"))
 
 
 def _connection(source: Source, record: Record, bag: Bag) -> None:
-    """Take in a connection record; one met before is not replaced."""
+    """Take in a connection record; one met before is not replaced. Raises BadRecord."""
     fields = parse_fields(source.read(record.data, record.size))
     number = record.u32(b"conn")
+    if b"topic" not in record.fields or b"type" not in fields or b"md5sum" not in fields:
+        raise BadRecord("a connection without topic, type or checksum")
 
     def text(name: bytes) -> str:
         return fields.get(name, b"").decode("utf-8", "replace")
@@ -182,6 +224,13 @@ def _connection(source: Source, record: Record, bag: Bag) -> None:
     )
 
 
+def _definition(record: Record, bag: Bag) -> None:
+    """Take in a definition record of a development version, which messages refer to by their topic."""
+    topic, md5 = record.text(b"topic"), record.text(b"md5") or record.text(b"md5sum")
+    key = topic_key(record.fields.get(b"topic", b""))
+    bag.connections.setdefault(key, Connection(key, topic, record.text(b"type"), md5, record.text(b"def")))
+
+
 # --------------------------------------------------------------------------------------------------- by reading
 
 _FOREIGN = sum(1 << op for op in (records.OP_FILE, records.OP_INDEX, records.OP_CHUNK, records.OP_CHUNK_INFO))
@@ -193,47 +242,78 @@ def _linear(source: Source, pos: int, end: int, bag: Bag) -> None:
     def on_record(record: Record, inside: Source) -> None:
         if record.op == records.OP_CONNECTION:
             _connection(inside, record, bag)
+        elif record.op == records.OP_DEFINITION and bag.is_early:
+            _definition(record, bag)
 
     while pos < end:
         try:
             record = read_record(source, pos, end)
             if record.op == records.OP_CHUNK:
                 pos = _linear_chunk(source, record, end, bag, on_record)
-            elif record.op == records.OP_INDEX:
-                # The stated size can be too large by a known fault; the count is right.
-                pos = record.data + record.u32(b"count") * ENTRY.itemsize
+            elif record.op == records.OP_INDEX and b"count" in record.fields:
+                pos = _after_index(source, record, end)
             elif record.op in (records.OP_MESSAGE, records.OP_CONNECTION):
-                # Of a chunk whose header was never completed, or the summary at the end.
-                found, pos = read_stretch(Stretch(source, FILE, pos, end, _FOREIGN), on_record, bag.problems)
-                bag.parts += found
+                pos = _loose(source, pos, end, bag, on_record)
             elif record.end > end:
                 raise BadRecord("its data is cut", cut=True)
             else:
+                on_record(record, source)
                 pos = record.end
         except BadRecord as error:
             pos = step_over(source, pos, end, bag.problems, error.cut, why=str(error))
 
 
+def _after_index(source: Source, record: Record, end: int) -> int:
+    """Where the record after an index record begins; raises BadRecord if the index record is cut."""
+    # The stated size can be too large by a known fault; the count is right, unless it is damaged.
+    by_count = record.data + record.u32(b"count") * ENTRY.itemsize
+    for after in (by_count, record.end):
+        if after == end or _begins(source, after, end):
+            return after
+    if by_count > end:
+        raise BadRecord("its data is cut", cut=True)
+    return by_count
+
+
+def _begins(source: Source, pos: int, end: int) -> bool:
+    """True if the header of a record stands at *pos*."""
+    try:
+        read_record(source, pos, end)
+    except BadRecord:
+        return False
+    return True
+
+
+def _loose(source: Source, pos: int, end: int, bag: Bag, on_record: OnRecord) -> int:
+    """Take in records that lie in the file as they are, in a chunk or not; gives where they end."""
+    found, stop = read_stretch(
+        Stretch(source, len(bag.chunks), pos, end, _FOREIGN, named=bag.named), on_record, bag.problems
+    )
+    for part in found:
+        part.base, part.end = part.base - pos, part.end - pos
+    bag.parts += found
+    bag.chunks.append(Chunk(pos, pos, stop - pos, "none", stop - pos))
+    return stop
+
+
 def _linear_chunk(source: Source, record: Record, end: int, bag: Bag, on_record: OnRecord) -> int:
     chunk = _chunk(source, record)
-    if chunk.stored == 0 and chunk.compression == "none":
-        # Never completed: its records follow as if they were the file's own.
+    if chunk.stored == 0:
         text = "a chunk that the recorder did not finish"
         bag.problems.append(Problem("unfinished", chunk.pos, 0, False, text))
+    bag.count(chunk)
+    if chunk.compression == "none":
+        # Its records follow as if they were the file's own, whatever size is stated.
         return chunk.data
     stored = min(chunk.stored or end, end - chunk.data)
     there = Chunk(chunk.pos, chunk.data, stored, chunk.compression, chunk.size)
-    bag.count(there)
-    if chunk.compression == "none":
-        stretch, where = Stretch(source, FILE, chunk.data, chunk.data + stored), None
-    else:
-        data, wrong = unpack(source, there)
-        if wrong:
-            bag.problems.append(
-                Problem("chunk", chunk.pos, stored, True, f"a {chunk.compression} chunk: {wrong}")
-            )
-        bag.chunks.append(there)
-        stretch, where = Stretch(Source(data, source.name), len(bag.chunks) - 1, 0, len(data)), chunk.pos
-    found, _ = read_stretch(stretch, on_record, bag.problems, where)
+    unpacked = unpack(source, there)
+    problem = problem_of(there, unpacked)
+    if problem is not None:
+        bag.problems.append(problem)
+    inside = Source(unpacked.data, source.name)
+    stretch = Stretch(inside, len(bag.chunks), 0, inside.size, where=chunk.pos, named=bag.named)
+    bag.chunks.append(there)
+    found, _ = read_stretch(stretch, on_record, bag.problems)
     bag.parts += found
-    return chunk.data + stored
+    return chunk.data + unpacked.used

@@ -1,0 +1,29 @@
+"""Messages of a bag as plain rows, to compare readers."""
+
+from __future__ import annotations
+
+import bag_oracle
+from logreel.model.log import Log
+
+Row = tuple[str, str, str, int, bytes]
+
+
+def fast_rows(log: Log) -> list[Row]:
+    """Topic, type, checksum, time, payload of every message in file order, as logreel has them."""
+    return [
+        (
+            m.channel.metadata["topic"]
+            if "topic" in m.channel.metadata
+            else m.channel.topic.partition("[")[0],
+            m.channel.schema.name,
+            m.channel.metadata["md5sum"],
+            m.time,
+            bytes(m.data),
+        )
+        for m in log.messages(order="file")
+    ]
+
+
+def plain_rows(bag: bag_oracle.Bag) -> list[Row]:
+    """The same as the plain reader has them."""
+    return [(m.topic, m.type, m.md5, m.time, m.payload) for m in bag.messages]

@@ -1,0 +1,142 @@
+"""ROS 1 bags cut at every byte and damaged in thousands of ways, against the plain reader."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+
+import pytest
+from mutations import mutate
+
+import bag_oracle
+import logreel
+from bag_rows import fast_rows, plain_rows
+from logreel.errors import LogError
+from logreel.formats.rosbag.sample import Builder, few, tiny, version_2_0
+from logreel.formats.rosbag.sample_old import version_1_2
+
+CASES = int(os.environ.get("LOGREEL_FUZZ", "400"))
+#: Nothing this small may take longer.
+SECONDS = 5.0
+BASES = {
+    **{version: tiny(version) for version in ("0", "1.0", "1.1", "1.2", "2.0")},
+    "1.2 indexed": version_1_2(few()),
+    "2.0 bz2": version_2_0(few(), Builder("bz2", chunk_bytes=400, padded=80)),
+    "2.0 lz4": version_2_0(few(), Builder("lz4", chunk_bytes=400, padded=80)),
+}
+#: Versions whose messages lie in the file as they are.
+PLAIN = ("0", "1.0", "1.1", "1.2", "1.2 indexed", "2.0")
+
+
+def _open(data: bytes) -> logreel.Log | None:
+    """The log; None where the reader says that it is none."""
+    try:
+        return logreel.open(data)
+    except LogError:
+        return None
+
+
+@pytest.mark.parametrize("base", PLAIN)
+def test_every_cut_keeps_all_whole_messages_and_invents_none(base: str) -> None:
+    data = BASES[base]
+    bag = bag_oracle.read(data)
+    whole = [(m.place + len(m.payload), row) for m, row in zip(bag.messages, plain_rows(bag), strict=True)]
+    first = data.index(b"\n") + 1
+    for cut in range(first, len(data)):
+        log = _open(data[:cut])
+        due = [row for end, row in whole if end <= cut]
+        if log is None:
+            # Without a mark at the beginning it takes whole lines to recognise a bag.
+            assert base == "0", cut
+            assert not due, cut
+            continue
+        assert fast_rows(log) == due, cut
+        # The second line of version 1.0 is no message either.
+        lost = [] if base == "1.0" and cut < first + 5 else bag_oracle.read(data[:cut]).lost
+        if lost:
+            assert sum(p.size for p in log.problems if p.lost) == sum(b - a for a, b in lost), cut
+
+
+@pytest.mark.parametrize("base", ["2.0 bz2", "2.0 lz4"])
+def test_every_cut_keeps_all_whole_packed_chunks(base: str) -> None:
+    data = BASES[base]
+    bag = bag_oracle.read(data)
+    chunks = sorted({m.chunk or 0 for m in bag.messages})
+    assert len(chunks) > 1
+    rows = plain_rows(bag)
+    for cut in range(13, len(data)):
+        judge = plain_rows(bag_oracle.read(data[:cut]))
+        log = _open(data[:cut])
+        assert log is not None
+        got = fast_rows(log)
+        assert got == rows[: len(got)], cut
+        assert len(got) >= len(judge), cut
+
+
+@pytest.mark.parametrize("cut", range(13))
+def test_a_bag_cut_in_its_first_line_is_one_clear_error(cut: int) -> None:
+    with pytest.raises(LogError):
+        logreel.open(tiny()[:cut])
+
+
+@pytest.mark.parametrize("base", BASES)
+def test_damage_never_raises_hangs_or_reads_outside(base: str) -> None:
+    data = BASES[base]
+    for seed in range(CASES):
+        broken = mutate(data, seed)
+        start = time.monotonic()
+        log = _open(broken)
+        if log is not None:
+            _check_places(log, broken, seed)
+            for ch in log.channels.values():
+                # Nor does decoding.
+                assert len(ch.to_arrow()) >= 0
+        assert time.monotonic() - start < SECONDS, seed
+
+
+def _check_places(log: logreel.Log, data: bytes, seed: int) -> None:
+    index = log.index
+    found = index.select(order="file")
+    for chunk, offset, size in zip(
+        found.chunk.tolist(), found.offset.tolist(), found.size.tolist(), strict=True
+    ):
+        assert 0 <= offset <= offset + size <= len(index.chunks[chunk]), seed
+    for problem in log.problems:
+        assert 0 <= problem.offset <= problem.offset + problem.size <= len(data), (seed, problem)
+
+
+@pytest.mark.parametrize("base", BASES)
+def test_what_the_plain_reader_finds_is_found(base: str) -> None:
+    """Of the messages that damage did not touch, at most those of one damaged place are missing, and that is told."""
+    data = BASES[base]
+    sound = Counter(plain_rows(bag_oracle.read(data)))
+    for seed in range(CASES):
+        broken = mutate(data, seed)
+        try:
+            judge = Counter(plain_rows(bag_oracle.read(broken)))
+        except (ValueError, KeyError):
+            continue
+        log = _open(broken)
+        if log is None:
+            assert base in ("0", "1.0") or not broken.startswith(data[:10]), seed
+            continue
+        missing = (judge & sound) - Counter(fast_rows(log))
+        if missing:
+            assert log.problems, (seed, missing)
+            assert missing.total() <= 1, (seed, missing)
+
+
+@pytest.mark.parametrize("base", ["1.2", "1.2 indexed", "2.0"])
+def test_what_is_read_is_there(base: str) -> None:
+    """A payload is bytes of the file, behind a record header that says so."""
+    data = BASES[base]
+    for seed in range(CASES):
+        broken = mutate(data, seed)
+        log = _open(broken)
+        if log is None:
+            continue
+        found = log.index.select(order="file")
+        for offset, size in zip(found.offset.tolist(), found.size.tolist(), strict=True):
+            if size:
+                assert int.from_bytes(broken[offset - 4 : offset], "little") == size, seed
