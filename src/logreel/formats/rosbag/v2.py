@@ -95,7 +95,9 @@ def read(source: Source) -> Bag:
         begin = head.end
         if begin > end:
             # Cut, or its stated size is damaged: the records after it may be there.
-            begin = step_over(source, head.pos, end, bag.problems, True, why="the file ends inside the bag header")
+            begin = step_over(
+                source, head.pos, end, bag.problems, True, why="the file ends inside the bag header"
+            )
         _linear(source, begin, end, bag)
     return _flat(bag)
 
