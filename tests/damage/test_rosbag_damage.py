@@ -122,7 +122,8 @@ def test_what_the_plain_reader_finds_is_found(base: str) -> None:
         missing = (judge & sound) - Counter(fast_rows(log))
         if missing:
             assert log.problems, (seed, missing)
-            assert missing.total() <= 1, (seed, missing)
+            # Damage to packed bytes can change many messages in one way.
+            assert missing.total() <= 1 or base not in PLAIN, (seed, missing)
 
 
 @pytest.mark.parametrize("base", ["1.2", "1.2 indexed", "2.0"])

@@ -55,10 +55,12 @@ def read(source: Source) -> Bag:
         _indexed(source, head, bag)
     except BadRecord as error:
         bag = Bag(problems=[Problem("index", head.pos, 0, False, f"the index is not used: {error}")])
-        if head.end > end:
-            text = "the file ends inside the bag header"
-            bag.problems.append(Problem("truncated", head.pos, end - head.pos, True, text))
-        _linear(source, min(head.end, end), end, bag)
+        padding = source.data[head.data : head.end]
+        first = head.end
+        if head.end > end or not ((padding == 0x20) | (padding == 0)).all():
+            why = "the bag header does not end where it says"
+            first = step_over(source, head.pos, end, bag.problems, head.end > end, why=why)
+        _linear(source, first, end, bag)
     return _flat(bag)
 
 
