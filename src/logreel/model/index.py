@@ -22,6 +22,8 @@ from logreel.model.chunks import FILE, MADE, Buffer, Chunks
 I64 = NDArray[np.int64]
 U32 = NDArray[np.uint32]
 
+#: Size of a message that the log's own index names, but that turned out not to be there; it is passed over.
+GONE = (1 << 32) - 1
 TIME_MIN, TIME_MAX = -(1 << 63), (1 << 63) - 1
 
 
@@ -288,7 +290,9 @@ class MessageIndex:
         if isinstance(rule, int):
             return np.full(int(self.counts[channel]), rule, np.int64)
         self.resolve(np.flatnonzero(np.diff(self.blocks.start[:, channel : channel + 2], axis=1)[:, 0]))
-        return self.take(channel, rule.values)
+        sizes = self.take(channel, rule.values)
+        sizes[sizes == GONE] = 0
+        return sizes
 
     def edges(self, channel: int) -> tuple[int | None, int | None]:
         """Time of the first and of the last message in file order; None for a channel without any."""

@@ -83,18 +83,20 @@ def step_over(
     at = pos if where is None else where
     inside = "" if where is None else " of an unpacked chunk"
     reason = f" ({why})" if why else ""
+    # Bytes of an unpacked chunk are none of the file.
+    here = size if where is None else 0
     if not source.data[pos:found].any():
         # Real bags have zeros between the last chunk and the index.
         problems.append(
-            Problem("zeros", at, size, found == end, f"{size} bytes of zeros between records{inside}")
+            Problem("zeros", at, here, found == end, f"{size} bytes of zeros between records{inside}")
         )
     elif found == end and cut:
         problems.append(
-            Problem("truncated", at, size, True, f"the last {size} bytes{inside} are a cut record{reason}")
+            Problem("truncated", at, here, True, f"the last {size} bytes{inside} are a cut record{reason}")
         )
     else:
         problems.append(
-            Problem("garbage", at, size, True, f"{size} bytes{inside} that are no record{reason}")
+            Problem("garbage", at, here, True, f"{size} bytes{inside} that are no record{reason}")
         )
     return found
 

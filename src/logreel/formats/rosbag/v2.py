@@ -34,6 +34,8 @@ ENTRY = np.dtype([("sec", "<u4"), ("nsec", "<u4"), ("offset", "<u4")])
 _COST = {"lz4": 4, "bz2": 100}
 #: Looking at this many plain bytes takes a fraction of a second.
 CHEAP_BYTES = 1 << 30
+#: Type and checksum where they cannot be read; recorders wrote it where they did not know.
+UNKNOWN = "*"
 _PLAIN = {"", "rosbag/NoEncryptor"}
 
 OnRecord = Callable[[Record, Source], None]
@@ -92,13 +94,12 @@ def read(source: Source) -> Bag:
     except BadRecord as error:
         told = Problem("index", head.pos, 0, False, f"the index is not used: {error}")
         bag = Bag(problems=[told], is_early=bag.is_early)
-        begin = head.end
-        if begin > end:
-            # Cut, or its stated size is damaged: the records after it may be there.
-            begin = step_over(
-                source, head.pos, end, bag.problems, True, why="the file ends inside the bag header"
-            )
-        _linear(source, begin, end, bag)
+        padding = source.data[head.data : head.end]
+        first = head.end
+        if head.end > end or not ((padding == 0x20) | (padding == 0)).all():
+            why = "the bag header does not end where it says"
+            first = step_over(source, head.pos, end, bag.problems, head.end > end, why=why)
+        _linear(source, first, end, bag)
     return _flat(bag)
 
 
@@ -152,6 +153,8 @@ def _indexed(source: Source, head: Record, bag: Bag) -> None:
 
 def _between(source: Source, pos: int, end: int, bag: Bag) -> None:
     """Look at what stands between two chunks, or between the last one and the summary."""
+    if end > source.size:
+        raise BadRecord(f"there is no chunk at {end}")
     if pos >= end:
         return
     if find_record(source, pos - 1, end) < end:
@@ -202,27 +205,36 @@ def _chunk(source: Source, record: Record) -> Chunk:
     return Chunk(record.pos, record.data, record.size, compression, record.u32(b"size"))
 
 
-def _connection(source: Source, record: Record, bag: Bag) -> None:
-    """Take in a connection record; one met before is not replaced. Raises BadRecord."""
-    fields = parse_fields(source.read(record.data, record.size))
-    number = record.u32(b"conn")
-    if b"topic" not in record.fields or b"type" not in fields or b"md5sum" not in fields:
+def _connection(source: Source, record: Record, bag: Bag, salvage: bool = False) -> None:
+    """Take in a connection record; a whole one met before is not replaced.
+
+    Raises BadRecord if it is not whole; with *salvage* only if it does not tell the topic.
+    """
+    try:
+        fields = parse_fields(source.read(record.data, record.size))
+    except BadRecord:
+        if not salvage:
+            raise
+        fields = {}
+    whole = b"type" in fields and b"md5sum" in fields
+    if b"topic" not in record.fields or not (whole or salvage):
         raise BadRecord("a connection without topic, type or checksum")
+    number = record.u32(b"conn")
+    known = bag.connections.get(number)
+    if known is not None and not (whole and known.type == UNKNOWN):
+        return
 
     def text(name: bytes) -> str:
         return fields.get(name, b"").decode("utf-8", "replace")
 
-    bag.connections.setdefault(
+    bag.connections[number] = Connection(
         number,
-        Connection(
-            number,
-            record.text(b"topic"),
-            text(b"type"),
-            text(b"md5sum"),
-            text(b"message_definition"),
-            text(b"callerid"),
-            text(b"latching") == "1",
-        ),
+        record.text(b"topic"),
+        text(b"type") if whole else UNKNOWN,
+        text(b"md5sum") if whole else UNKNOWN,
+        text(b"message_definition"),
+        text(b"callerid"),
+        text(b"latching") == "1",
     )
 
 
@@ -243,7 +255,7 @@ def _linear(source: Source, pos: int, end: int, bag: Bag) -> None:
 
     def on_record(record: Record, inside: Source) -> None:
         if record.op == records.OP_CONNECTION:
-            _connection(inside, record, bag)
+            _connection(inside, record, bag, salvage=True)
         elif record.op == records.OP_DEFINITION and bag.is_early:
             _definition(record, bag)
 
