@@ -21,7 +21,7 @@ ENTRY = np.dtype([("sec", "<u4"), ("nsec", "<u4"), ("offset", "<u4")])
 
 @dataclass(frozen=True)
 class Stream:
-    """*share* messages of one topic in each pattern: *payload*, with its *stamp* and its doubles (*numbers*) filled in."""
+    """*share* messages of one topic in each pattern: *payload*, its *stamp* and its doubles (*numbers*) filled in."""
 
     topic: Topic
     payload: bytes
