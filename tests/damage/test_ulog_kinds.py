@@ -175,7 +175,7 @@ def test_records_inside_a_lying_one_may_lie_before_its_block(monkeypatch: pytest
     """Once their places in the block were negative, and grouping them wrote out of bounds."""
     monkeypatch.setattr(collect, "BLOCK", 64)
     inner = ticks(Builder(), range(20, 30)).bytes()[16:]
-    for more in range(0, 200, 7):
+    for more in range(0, 6000, 400):
         out = ticks(started(), range(20)).text(6, S, "x" * more)
         begin = len(out)
         out.raw("I", b"\x09int32_t x" + inner).junk(b"\xff" * 9)
