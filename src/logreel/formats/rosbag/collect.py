@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
+from threading import Lock
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,7 +58,7 @@ class Collected:
     def __init__(
         self, parts: list[Found], number: dict[int, int], channels: int, problems: list[Problem]
     ) -> None:
-        self._problems = problems
+        self._problems, self._lock = problems, Lock()
         n = sum(len(p.key) for p in parts)
         self._time, self._size = np.empty(n, np.int64), np.zeros(n, np.uint32)
         self._key = np.empty(n, np.int64)
@@ -107,20 +108,25 @@ class Collected:
         return MessageIndex(chunks, self._blocks, tracks, resolve=self._resolve)
 
     def _resolve(self, rows: NDArray[np.int64]) -> None:
-        """Look up where the data of the messages of some blocks lies."""
-        for row in rows[self._pending[rows]].tolist():
-            self._pending[row] = False
-            b = self._blocks
-            base, data = int(b.base[row]), self._chunks[int(b.chunk[row])]
-            end = self._ends[row] if int(b.chunk[row]) == FILE else len(data)
-            cuts = b.start[row].tolist()
-            good = 0
-            for lo, hi in itertools.pairwise(cuts):
-                entry, time, size = b.entry[lo:hi], self._time[lo:hi], self._size[lo:hi]
-                good += tagged.locate(data, base, end, self._key[lo:hi], entry, time, size) if hi > lo else 0
-            if good < cuts[-1] - cuts[0]:
-                from logreel.formats.rosbag.repair import repair
+        """Look up where the data of the messages of some blocks lies; several threads may ask at once."""
+        with self._lock:
+            for row in rows[self._pending[rows]].tolist():
+                self._locate(row)
+                self._pending[row] = False
 
-                span = slice(cuts[0], cuts[-1])
-                claims = Claims(b.entry[span], self._size[span], self._key[span], self._time[span])
-                self._problems.append(repair(claims, data, base, end, self._pos[row]))
+    def _locate(self, row: int) -> None:
+        """Look up where the data of the messages of one block lies."""
+        b = self._blocks
+        base, data = int(b.base[row]), self._chunks[int(b.chunk[row])]
+        end = self._ends[row] if int(b.chunk[row]) == FILE else len(data)
+        cuts = b.start[row].tolist()
+        good = 0
+        for lo, hi in itertools.pairwise(cuts):
+            entry, time, size = b.entry[lo:hi], self._time[lo:hi], self._size[lo:hi]
+            good += tagged.locate(data, base, end, self._key[lo:hi], entry, time, size) if hi > lo else 0
+        if good < cuts[-1] - cuts[0]:
+            from logreel.formats.rosbag.repair import repair
+
+            span = slice(cuts[0], cuts[-1])
+            claims = Claims(b.entry[span], self._size[span], self._key[span], self._time[span])
+            self._problems.append(repair(claims, data, base, end, self._pos[row]))

@@ -75,6 +75,8 @@ def step_over(
     why: str = "",
 ) -> int:
     """Report the bytes at *pos* that are no record; gives where the next one begins, *end* if none does."""
+    if pos >= end:
+        return end
     found = records.find_record(source, pos, end)
     size = found - pos
     at = pos if where is None else where
