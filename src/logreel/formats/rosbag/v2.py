@@ -142,17 +142,17 @@ def _indexed_chunk(source: Source, pos: int, counts: dict[int, int], bag: Bag) -
         entries = np.frombuffer(source.read(record.data, n * ENTRY.itemsize), ENTRY)
         if len(entries) != n or (n and int(entries["offset"].max()) >= max(chunk.size, 1)):
             raise BadRecord(f"the index of the chunk at {pos} points outside of it")
+        # Writers sort the entries by time; what comes first in the file is first for us.
+        if (entries["offset"][1:] <= entries["offset"][:-1]).any():
+            entries = entries[np.argsort(entries["offset"], kind="stable")]
+            if (entries["offset"][1:] == entries["offset"][:-1]).any():
+                raise BadRecord(f"the index of the chunk at {pos} names a message twice")
         keys.append(np.full(n, conn, np.int64))
         times.append(entries["sec"].astype(np.int64) * 10**9 + entries["nsec"])
         offsets.append(entries["offset"])
         at = record.data + n * ENTRY.itemsize
     if keys:
-        # Writers sort the entries by time; what comes first in the file is first for us.
         key, time, entry = (np.concatenate(p) for p in (keys, times, offsets))
-        order = np.argsort(entry, kind="stable")
-        key, time, entry = key[order], time[order], entry[order].astype(np.uint32)
-        if (entry[1:] == entry[:-1]).any():
-            raise BadRecord(f"the index of the chunk at {pos} names a message twice")
         bag.parts.append(Found(len(bag.chunks), pos, 0, chunk.size, key, time, entry, None))
         bag.chunks.append(chunk)
     return at
