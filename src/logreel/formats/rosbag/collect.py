@@ -128,7 +128,7 @@ class Collected:
         """Look up where the data of the messages of one block lies."""
         b = self._blocks
         base, data = int(b.base[row]), self._chunks[int(b.chunk[row])]
-        end = self._ends[row] if int(b.chunk[row]) == FILE else len(data)
+        end = min(self._ends[row], len(data)) if int(b.chunk[row]) == FILE else len(data)
         cuts = b.start[row].tolist()
         good = 0
         for lo, hi in itertools.pairwise(cuts):

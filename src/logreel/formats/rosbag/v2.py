@@ -12,7 +12,7 @@ from logreel.formats.rosbag import records
 from logreel.formats.rosbag.chunks import COMPRESSIONS, Chunk, problem_of, unpack
 from logreel.formats.rosbag.collect import Found
 from logreel.formats.rosbag.connections import Connection
-from logreel.formats.rosbag.linear import Stretch, read_stretch, step_over
+from logreel.formats.rosbag.linear import Stretch, after_padding, read_stretch, step_over
 from logreel.formats.rosbag.records import BadRecord, Record, find_record, parse_fields, read_record
 from logreel.model.chunks import FILE
 from logreel.model.source import Source
@@ -57,12 +57,7 @@ def read(source: Source) -> Bag:
         _indexed(source, head, bag)
     except BadRecord as error:
         bag = Bag(problems=[Problem("index", head.pos, 0, False, f"the index is not used: {error}")])
-        padding = source.data[head.data : head.end]
-        first = head.end
-        if head.end > end or not ((padding == 0x20) | (padding == 0)).all():
-            why = "the bag header does not end where it says"
-            first = step_over(source, head.pos, end, bag.problems, head.end > end, why=why)
-        _linear(source, first, end, bag)
+        _linear(source, after_padding(source, head, bag.problems), end, bag)
     return _flat(bag)
 
 
@@ -102,6 +97,8 @@ def _indexed(source: Source, head: Record, bag: Bag) -> None:
         raise BadRecord(
             f"{said[0]} connections and {said[1]} chunks are stated, {len(infos)} chunks are described"
         )
+    if not all(conn in bag.connections for _, counts in infos for conn in counts):
+        raise BadRecord("it does not describe all connections")
     expected = head.end
     for pos, counts in sorted(infos, key=lambda info: info[0]):
         if pos < expected:
@@ -129,6 +126,8 @@ def _indexed_chunk(source: Source, pos: int, counts: dict[int, int], bag: Bag) -
     at = chunk.data + chunk.stored
     if at > source.size:
         raise BadRecord(f"the chunk at {pos} is cut")
+    if chunk.compression == "none" and chunk.size != chunk.stored:
+        raise BadRecord(f"the chunk at {pos} states two sizes")
     keys, times, offsets = [], [], []
     left = {conn: n for conn, n in counts.items() if n}
     while left:
