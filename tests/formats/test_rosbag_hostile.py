@@ -39,7 +39,7 @@ ROOM = 600 << 20
 
 
 def _limited(job: Callable[[], Any]) -> None:
-    """Run *job* in a child that can have ROOM more memory and ten seconds; fails if it does not come back well."""
+    """Run *job* in a child that can have ROOM more memory; fails if it fails or takes fifteen seconds of a processor."""
     child = os.fork()
     if not child:
         status = 1
@@ -47,9 +47,9 @@ def _limited(job: Callable[[], Any]) -> None:
             with open("/proc/self/statm") as f:
                 used = int(f.read().split()[0]) * resource.getpagesize()
             resource.setrlimit(resource.RLIMIT_AS, (used + ROOM, used + ROOM))
-            start = time.monotonic()
+            start = time.process_time()
             job()
-            status = 0 if time.monotonic() - start < 10 else 2
+            status = 0 if time.process_time() - start < 15 else 2
         except BaseException:
             traceback.print_exc()
         finally:
@@ -348,6 +348,18 @@ def test_wrong_sizes_of_a_chunk_hide_no_other_chunk(compression: str, stored: in
     assert len([row for row in want if row not in rows]) <= (here if compression != "none" else 0)
     if len(rows) < len(want):
         assert any(p.lost for p in log.problems)
+
+
+@pytest.mark.parametrize("size", [0, 100, 100_000, MANY])
+def test_a_plain_chunk_that_states_another_size_is_read_by_what_is_there(size: int) -> None:
+    out = _honest()
+    want = plain_rows(bag_oracle.read(out.bytes()))
+    out.chunks[-1].size = size
+    # An entry that only the wrong size allows for.
+    out.chunks[-1].entries.append((0, START, len(out.chunks[-1].content) + 5000))
+    log, rows = _read(out.bytes())
+    assert rows == want
+    assert any(p.code == "index" for p in log.problems)
 
 
 def test_records_without_a_connection_are_none() -> None:

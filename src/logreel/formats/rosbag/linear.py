@@ -68,6 +68,15 @@ def read_stretch(
     return found, pos
 
 
+def after_padding(source: Source, head: Record, problems: list[Problem]) -> int:
+    """Where the records after a file header begin: it is followed by blanks, unless its size is damaged."""
+    padding = source.data[head.data : head.end]
+    if head.end <= source.size and ((padding == 0x20) | (padding == 0)).all():
+        return head.end
+    why = "the file header does not end where it says"
+    return step_over(source, head.pos, source.size, problems, head.end > source.size, why=why)
+
+
 def step_over(
     source: Source,
     pos: int,
@@ -78,6 +87,8 @@ def step_over(
     why: str = "",
 ) -> int:
     """Report the bytes at *pos* that are no record; gives where the next one begins, *end* if none does."""
+    if pos >= end:
+        return end
     found = records.find_record(source, pos, end)
     size = found - pos
     at = pos if where is None else where

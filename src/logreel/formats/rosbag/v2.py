@@ -16,7 +16,7 @@ from logreel.formats.rosbag import records
 from logreel.formats.rosbag.chunks import COMPRESSIONS, Chunk, problem_of, unpack
 from logreel.formats.rosbag.collect import Found
 from logreel.formats.rosbag.connections import Connection
-from logreel.formats.rosbag.linear import ALL_NAMES, TOPIC, Stretch, read_stretch, step_over
+from logreel.formats.rosbag.linear import ALL_NAMES, TOPIC, Stretch, after_padding, read_stretch, step_over
 from logreel.formats.rosbag.records import (
     BadRecord,
     Record,
@@ -94,12 +94,7 @@ def read(source: Source) -> Bag:
     except BadRecord as error:
         told = Problem("index", head.pos, 0, False, f"the index is not used: {error}")
         bag = Bag(problems=[told], is_early=bag.is_early)
-        padding = source.data[head.data : head.end]
-        first = head.end
-        if head.end > end or not ((padding == 0x20) | (padding == 0)).all():
-            why = "the bag header does not end where it says"
-            first = step_over(source, head.pos, end, bag.problems, head.end > end, why=why)
-        _linear(source, first, end, bag)
+        _linear(source, after_padding(source, head, bag.problems), end, bag)
     return _flat(bag)
 
 
@@ -141,6 +136,8 @@ def _indexed(source: Source, head: Record, bag: Bag) -> None:
         raise BadRecord(
             f"{said[0]} connections and {said[1]} chunks are stated, {len(infos)} chunks are described"
         )
+    if not all(conn in bag.connections for _, counts in infos for conn in counts):
+        raise BadRecord("it does not describe all connections")
     expected = head.end
     for pos, counts in sorted(infos, key=lambda info: info[0]):
         if pos < expected:
@@ -168,6 +165,8 @@ def _indexed_chunk(source: Source, pos: int, counts: dict[int, int], bag: Bag) -
     at = chunk.data + chunk.stored
     if at > source.size:
         raise BadRecord(f"the chunk at {pos} is cut")
+    if chunk.compression == "none" and chunk.size != chunk.stored:
+        raise BadRecord(f"the chunk at {pos} states two sizes")
     keys, times, offsets = [], [], []
     left = {conn: n for conn, n in counts.items() if n}
     while left:
@@ -181,17 +180,17 @@ def _indexed_chunk(source: Source, pos: int, counts: dict[int, int], bag: Bag) -
         entries = np.frombuffer(source.read(record.data, n * ENTRY.itemsize), ENTRY)
         if len(entries) != n or (n and int(entries["offset"].max()) >= max(chunk.size, 1)):
             raise BadRecord(f"the index of the chunk at {pos} points outside of it")
+        # Writers sort the entries by time; what comes first in the file is first for us.
+        if (entries["offset"][1:] <= entries["offset"][:-1]).any():
+            entries = entries[np.argsort(entries["offset"], kind="stable")]
+            if (entries["offset"][1:] == entries["offset"][:-1]).any():
+                raise BadRecord(f"the index of the chunk at {pos} names a message twice")
         keys.append(np.full(n, conn, np.int64))
         times.append(entries["sec"].astype(np.int64) * 10**9 + entries["nsec"])
         offsets.append(entries["offset"])
         at = record.data + n * ENTRY.itemsize
     if keys:
-        # Writers sort the entries by time; what comes first in the file is first for us.
         key, time, entry = (np.concatenate(p) for p in (keys, times, offsets))
-        order = np.argsort(entry, kind="stable")
-        key, time, entry = key[order], time[order], entry[order].astype(np.uint32)
-        if (entry[1:] == entry[:-1]).any():
-            raise BadRecord(f"the index of the chunk at {pos} names a message twice")
         bag.count(chunk)
         bag.parts.append(Found(len(bag.chunks), pos, 0, chunk.size, key, time, entry, None))
         bag.chunks.append(chunk)
