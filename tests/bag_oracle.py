@@ -17,7 +17,7 @@ import lz4.frame
 from bag_lz4 import blocks
 
 MD5 = re.compile(rb"[0-9a-f]{32}|\*")
-TYPE = re.compile(rb"\w+/\w+|\*")
+TYPE = re.compile(rb"[A-Za-z]\w*/[A-Za-z]\w*|\*")
 RENAMED = {
     b"rostools/Time": b"roslib/Time",
     b"rostools/Log": b"roslib/Log",

@@ -10,6 +10,7 @@ import numpy as np
 import logreel
 from logreel.errors import LogError
 from logreel.model.layout import parse_path
+from logreel.model.lenses import Position, lenses
 from logreel.model.log import Log
 from logreel.model.source import Readable
 
@@ -62,6 +63,9 @@ def _channel(ch: logreel.Channel) -> None:
             parse_path(name)
             assert len(ch[name]) == n
         assert sum(b.num_rows for b in islice(ch.batches(1000), 2)) == min(n, 2000)
+        for lens in lenses(ch):
+            if isinstance(lens, Position):
+                assert all(len(column) == n for column in lens.track(ch))
 
 
 def log_offsets(ch: logreel.Channel) -> np.ndarray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import time
 from collections import Counter
 
@@ -53,7 +54,9 @@ def test_every_cut_keeps_all_whole_messages_and_invents_none(base: str) -> None:
             continue
         assert fast_rows(log) == due, cut
         # The second line of version 1.0 is no message either.
-        lost = [] if base == "1.0" and cut < first + 5 else bag_oracle.read(data[:cut]).lost
+        if cut % 7 or (base == "1.0" and cut < first + 5):
+            continue
+        lost = bag_oracle.read(data[:cut]).lost
         if lost:
             assert sum(p.size for p in log.problems if p.lost) == sum(b - a for a, b in lost), cut
 
@@ -110,21 +113,23 @@ def _check_places(log: logreel.Log, data: bytes, seed: int) -> None:
 def test_what_the_plain_reader_finds_is_found(base: str) -> None:
     """Of the messages that damage did not touch, at most those of one damaged place are missing, and that is told."""
     data = BASES[base]
-    sound = Counter(plain_rows(bag_oracle.read(data)))
+    # Names stand in two places, of which one counts; they are compared elsewhere.
+    sound = Counter(row[3:] for row in plain_rows(bag_oracle.read(data)))
     for seed in range(CASES):
         broken = mutate(data, seed)
         try:
-            judge = Counter(plain_rows(bag_oracle.read(broken)))
+            judge = Counter(row[3:] for row in plain_rows(bag_oracle.read(broken)))
         except (ValueError, KeyError):
             continue
         log = _open(broken)
         if log is None:
             assert base in ("0", "1.0") or not broken.startswith(data[:10]), seed
             continue
-        missing = (judge & sound) - Counter(fast_rows(log))
+        missing = (judge & sound) - Counter(row[3:] for row in fast_rows(log))
         if missing:
             assert log.problems, (seed, missing)
-            assert missing.total() <= 1, (seed, missing)
+            # Damage to packed bytes can change many messages in one way.
+            assert missing.total() <= 1 or base not in PLAIN, (seed, missing)
 
 
 @pytest.mark.parametrize("base", ["1.2", "1.2 indexed", "2.0"])
@@ -140,3 +145,29 @@ def test_what_is_read_is_there(base: str) -> None:
         for offset, size in zip(found.offset.tolist(), found.size.tolist(), strict=True):
             if size:
                 assert int.from_bytes(broken[offset - 4 : offset], "little") == size, seed
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"",
+        b"topic\n*\n*\n",
+        b"#ROSLOG V1.0\n0002\n",
+        b"#ROSRECORD V1.1\n",
+        b"#ROSRECORD V1.2\n",
+        b"#ROSBAG V2.0\n",
+    ],
+)
+def test_noise_is_no_message(line: bytes) -> None:
+    for seed in range(CASES // 4):
+        rng = random.Random(seed)
+        noise = rng.randbytes(rng.choice((0, 1, 3, 12, 100, 3000)))
+        if seed % 3 == 0:
+            noise = bytes(b & rng.choice((0x0F, 0xFF)) for b in noise)
+        try:
+            log = logreel.open(line + noise, format="rosbag")
+        except LogError:
+            continue
+        # Version 0 has no marks: there anything that fits is a message.
+        assert not fast_rows(log) or line == b"topic\n*\n*\n", seed
+        _check_places(log, line + noise, seed)

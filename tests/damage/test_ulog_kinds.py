@@ -13,6 +13,7 @@ from mutations import mutate
 import logreel
 from logreel.formats.ulog import sample
 from logreel.formats.ulog.sample import Builder
+from logreel.model import collect
 from logreel.model.log import Log
 
 TICK = "tick:uint64_t timestamp;uint32_t n;"
@@ -168,6 +169,22 @@ def test_a_lost_definition_costs_its_own_topic_only(destroyed: bytes, byte: int)
     else:
         assert sum(p.size for p in undeclared) == 100 * 17
     assert log.problems
+
+
+def test_records_inside_a_lying_one_may_lie_before_its_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once their places in the block were negative, and grouping them wrote out of bounds."""
+    monkeypatch.setattr(collect, "BLOCK", 64)
+    inner = ticks(Builder(), range(20, 30)).bytes()[16:]
+    for more in range(0, 6000, 400):
+        out = ticks(started(), range(20)).text(6, S, "x" * more)
+        begin = len(out)
+        out.raw("I", b"\x09int32_t x" + inner).junk(b"\xff" * 9)
+        log = opened(ticks(out, range(30, 40)).bytes())
+        assert numbers(log) == numbers(log, "tock") == list(range(40))
+        assert lost(log) == [
+            ("garbage", begin, begin + 13),
+            ("garbage", begin + 13 + len(inner), begin + 22 + len(inner)),
+        ]
 
 
 # ------------------------------------------------------------------ more than one log in a file

@@ -11,7 +11,7 @@ import cython
 if not cython.compiled:
     raise ImportError("logreel.kernels is not compiled: run `pip install -e .` (needs gcc)")
 
-from cython.cimports.libc.string import memcmp, memcpy
+from cython.cimports.libc.string import memchr, memcmp, memcpy
 from cython.cimports.logreel.kernels.prefetch import prefetch
 
 u8p = cython.typedef(cython.pointer[cython.const[cython.uchar]])
@@ -58,6 +58,7 @@ def _head(b: u8p, pos: cython.longlong, end: cython.longlong, r: cython.pointer[
     p: u8p
     e: u8p
     f: cython.longlong
+    fields: cython.int = 0
     sec: cython.longlong = -1
     nsec: cython.longlong = -1
     r.op = -1
@@ -77,7 +78,8 @@ def _head(b: u8p, pos: cython.longlong, end: cython.longlong, r: cython.pointer[
             return 2
         f = _u32(p)
         p += 4
-        if f > e - p:
+        fields += 1
+        if f > e - p or fields > 256:
             return 2
         if f == 4 and memcmp(p, cython.cast(cython.p_char, b"op="), 3) == 0:
             r.op = p[3]
@@ -98,6 +100,8 @@ def _head(b: u8p, pos: cython.longlong, end: cython.longlong, r: cython.pointer[
         elif f >= 5 and memcmp(p, cython.cast(cython.p_char, b"type="), 5) == 0:
             r.key = r.key ^ _hash(p + 5, f - 5, cython.cast(cython.ulonglong, 3202034522624059733))
             r.named = r.named | 4
+        elif memchr(p, 61, f) == cython.NULL:
+            return 2
         p += f
     if r.op < 0:
         return 2
@@ -109,6 +113,37 @@ def _head(b: u8p, pos: cython.longlong, end: cython.longlong, r: cython.pointer[
     r.size = _u32(b + pos)
     r.data = pos + 4
     return 1 if r.size > end - pos - 4 else 0
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _fits(r: cython.pointer[Head], named: cython.int) -> cython.bint:
+    """Whether a record has what its op needs, as far as it is known here."""
+    return r.op != 2 or (r.time >= 0 and (r.conn >= 0 or (r.named & named) == named))
+
+
+def find(
+    buf: cython.const[cython.uchar][::1], pos: cython.longlong, end: cython.longlong, longest: cython.longlong
+):
+    """The first position in [pos, end) where a whole record of an op from 1 to 7 begins; *end* if there is none.
+
+    longest  bytes that its header may have
+    """
+    if pos >= end:
+        return end
+    b: u8p = cython.address(buf[0])
+    r: Head
+    n: cython.longlong
+    with cython.nogil:
+        while end - pos >= 16:
+            n = _u32(b + pos)
+            if 8 <= n <= longest and _head(b, pos, end, cython.address(r)) == 0:
+                if 1 <= r.op <= 7 and _fits(cython.address(r), 7):
+                    break
+            pos += 1
+    return pos if end - pos >= 16 else end
 
 
 def walk(
@@ -151,9 +186,9 @@ def walk(
                 break
             prefetch(b + pos + 1024)
             why = _head(b, pos, end, cython.address(r))
-            if why != 2 and r.op == 2 and (r.time < 0 or (r.conn < 0 and (r.named & named) != named)):
+            if why != 2 and not _fits(cython.address(r), named):
                 why = 2
-            if why != 2 and r.op < 64 and (foreign >> cython.cast(cython.ulonglong, r.op)) & 1:
+            if why != 2 and 0 <= r.op < 64 and (foreign >> cython.cast(cython.ulonglong, r.op)) & 1:
                 why = 3
             if why != 0:
                 break

@@ -1,6 +1,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+def find(buf: NDArray[np.uint8], pos: int, end: int, longest: int) -> int: ...
 def walk(
     buf: NDArray[np.uint8],
     pos: int,

@@ -10,9 +10,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from logreel.model.chunks import MADE
-from logreel.model.index import I64, TIME_MAX, TIME_MIN, MessageIndex, Selection
+from logreel.model.index import GONE, I64, TIME_MAX, TIME_MIN, MessageIndex, Selection
 from logreel.model.pieces import Rows, places
 
 #: About so many messages make a piece; the first one is small, for those who want only a few.
@@ -52,7 +53,13 @@ class _Channel:
 
 def _select(index: MessageIndex, number: int, rows: Rows, times: I64) -> Selection:
     chunk, offset, size = places(index, number, rows)
-    return Selection(times, np.full(len(times), number, np.int32), chunk, offset, size)
+    found = Selection(times, np.full(len(times), number, np.int32), chunk, offset, size)
+    there = size != GONE
+    return found if there.all() else _rows(found, there)
+
+
+def _rows(found: Selection, keep: NDArray[np.bool_]) -> Selection:
+    return Selection(*(getattr(found, name)[keep] for name, _ in Selection.KINDS))
 
 
 def _merged(parts: list[Selection], by_time: bool, reverse: bool) -> Selection:
@@ -141,4 +148,4 @@ def _within(found: Selection, start: int | None, end: int | None) -> Selection:
     keep = (found.time >= (TIME_MIN if start is None else start)) & (
         found.time < (TIME_MAX if end is None else end)
     )
-    return Selection(*(getattr(found, name)[keep] for name, _ in Selection.KINDS))
+    return _rows(found, keep)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.model.chunks import FILE, MADE, Buffer
-from logreel.model.index import I64, Aligned, MessageIndex, Word, words
+from logreel.model.index import GONE, I64, Aligned, MessageIndex, Word, words
 
 Rows = slice | I64
 
@@ -58,7 +58,7 @@ def pieces(index: MessageIndex, channel: int, rows: Rows) -> Iterator[Piece]:
 
 
 def places(index: MessageIndex, channel: int, rows: Rows) -> tuple[NDArray[np.int32], I64, I64]:
-    """Chunk, payload start in it and payload size of the messages at *rows* of a channel (ascending)."""
+    """Chunk, payload start in it and payload size (or GONE) of the messages at *rows* of a channel (ascending)."""
     made = index.made(channel)
     if made is not None:
         offset = made.offset[rows]
@@ -117,6 +117,8 @@ def _piece(index: MessageIndex, channel: int, batch: list[tuple[int, I64]]) -> P
     offset = blocks.entry[entry] + np.repeat(bases, lengths)
     rule = index.tracks[channel].size
     size = words(data, offset, rule) if isinstance(rule, Word) else _sizes(rule, entry)
+    # Without bytes it cannot be decoded, which is noted there.
+    size[size == GONE] = 0
     return Piece(data, offset, size)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass
 from threading import Lock
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,13 +21,13 @@ MAX_SPAN = 1 << 31
 
 @dataclass(slots=True)
 class Found:
-    """The messages of one chunk (or stretch of a file without chunks), in file order.
+    """The messages of one chunk (or stretch of a file without chunks).
 
     chunk  its number, FILE if it lies in the file as it is
     pos    where it begins in the file, to report problems at
     base   what *entry* counts from
     end    where its data ends, in the file or in the unpacked chunk
-    key    int64[n]    connection of each message
+    key    int64[n]    connection of each message; those of one connection are in file order
     time   int64[n]    ns
     entry  uint32[n]   start of the message's data; with *size* None of its record, to be looked up when needed
     size   uint32[n]   bytes of it
@@ -52,6 +53,14 @@ class Claims:
     time: I64
 
 
+def _order(channel: NDArray[Any], entry: NDArray[np.uint32]) -> NDArray[np.int64] | None:
+    """Rows by channel, those of a channel by place; None where they are in this order."""
+    rising = entry[1:] > entry[:-1]
+    if ((channel[1:] > channel[:-1]) | ((channel[1:] == channel[:-1]) & rising)).all():
+        return None
+    return np.argsort(channel, kind="stable") if rising.all() else np.lexsort((entry, channel))
+
+
 class Collected:
     """All messages of a bag by block and channel; ``index`` makes the MessageIndex."""
 
@@ -72,14 +81,15 @@ class Collected:
             at[at == len(known)] = 0
             fits = known[at] == p.key if len(known) else np.zeros(len(p.key), bool)
             channel = np.where(fits, target[at] if len(known) else 0, channels)
-            order = np.argsort(channel.astype(np.uint16 if channels < 65535 else np.int64), kind="stable")
-            order = order[: int(fits.sum())]
-            if len(order) < len(p.key):
-                self._undeclared(p, len(p.key) - len(order))
+            here = int(fits.sum())
+            sorting = _order(channel.astype(np.uint16 if channels < 65535 else np.int64), p.entry)
+            order = slice(0, here) if sorting is None else sorting[:here]
             counts = np.bincount(channel[order], minlength=channels)
+            if here < len(p.key):
+                self._undeclared(p, len(p.key) - here)
             start[row, 0] = used
             start[row, 1:] = used + np.cumsum(counts)
-            span = slice(used, used + len(order))
+            span = slice(used, used + here)
             entry[span], self._time[span], self._key[span] = p.entry[order], p.time[order], p.key[order]
             if p.size is not None:
                 self._size[span] = p.size[order]
@@ -108,24 +118,25 @@ class Collected:
         return MessageIndex(chunks, self._blocks, tracks, None, self._resolve, cheap)
 
     def _resolve(self, rows: NDArray[np.int64]) -> None:
-        """Look up where the data of the messages of some blocks lies; from one thread at a time."""
+        """Look up where the data of the messages of some blocks lies; several threads may ask at once."""
         with self._lock:
-            self._look_up(rows)
+            for row in rows[self._pending[rows]].tolist():
+                self._locate(row)
+                self._pending[row] = False
 
-    def _look_up(self, rows: NDArray[np.int64]) -> None:
-        for row in rows[self._pending[rows]].tolist():
-            self._pending[row] = False
-            b = self._blocks
-            base, data = int(b.base[row]), self._chunks[int(b.chunk[row])]
-            end = self._ends[row] if int(b.chunk[row]) == FILE else len(data)
-            cuts = b.start[row].tolist()
-            good = 0
-            for lo, hi in itertools.pairwise(cuts):
-                entry, time, size = b.entry[lo:hi], self._time[lo:hi], self._size[lo:hi]
-                good += tagged.locate(data, base, end, self._key[lo:hi], entry, time, size) if hi > lo else 0
-            if good < cuts[-1] - cuts[0]:
-                from logreel.formats.rosbag.repair import repair
+    def _locate(self, row: int) -> None:
+        """Look up where the data of the messages of one block lies."""
+        b = self._blocks
+        base, data = int(b.base[row]), self._chunks[int(b.chunk[row])]
+        end = min(self._ends[row], len(data)) if int(b.chunk[row]) == FILE else len(data)
+        cuts = b.start[row].tolist()
+        good = 0
+        for lo, hi in itertools.pairwise(cuts):
+            entry, time, size = b.entry[lo:hi], self._time[lo:hi], self._size[lo:hi]
+            good += tagged.locate(data, base, end, self._key[lo:hi], entry, time, size) if hi > lo else 0
+        if good < cuts[-1] - cuts[0]:
+            from logreel.formats.rosbag.repair import repair
 
-                span = slice(cuts[0], cuts[-1])
-                claims = Claims(b.entry[span], self._size[span], self._key[span], self._time[span])
-                self._problems.append(repair(claims, data, base, end, self._pos[row]))
+            span = slice(cuts[0], cuts[-1])
+            claims = Claims(b.entry[span], self._size[span], self._key[span], self._time[span])
+            self._problems.append(repair(claims, data, base, end, self._pos[row]))

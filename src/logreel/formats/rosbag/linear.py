@@ -68,6 +68,15 @@ def read_stretch(
     return found, pos
 
 
+def after_padding(source: Source, head: Record, problems: list[Problem]) -> int:
+    """Where the records after a file header begin: it is followed by blanks, unless its size is damaged."""
+    padding = source.data[head.data : head.end]
+    if head.end <= source.size and ((padding == 0x20) | (padding == 0)).all():
+        return head.end
+    why = "the file header does not end where it says"
+    return step_over(source, head.pos, source.size, problems, head.end > source.size, why=why)
+
+
 def step_over(
     source: Source,
     pos: int,
@@ -78,23 +87,27 @@ def step_over(
     why: str = "",
 ) -> int:
     """Report the bytes at *pos* that are no record; gives where the next one begins, *end* if none does."""
+    if pos >= end:
+        return end
     found = records.find_record(source, pos, end)
     size = found - pos
     at = pos if where is None else where
     inside = "" if where is None else " of an unpacked chunk"
     reason = f" ({why})" if why else ""
+    # Bytes of an unpacked chunk are none of the file.
+    here = size if where is None else 0
     if not source.data[pos:found].any():
         # Real bags have zeros between the last chunk and the index.
         problems.append(
-            Problem("zeros", at, size, found == end, f"{size} bytes of zeros between records{inside}")
+            Problem("zeros", at, here, found == end, f"{size} bytes of zeros between records{inside}")
         )
     elif found == end and cut:
         problems.append(
-            Problem("truncated", at, size, True, f"the last {size} bytes{inside} are a cut record{reason}")
+            Problem("truncated", at, here, True, f"the last {size} bytes{inside} are a cut record{reason}")
         )
     else:
         problems.append(
-            Problem("garbage", at, size, True, f"{size} bytes{inside} that are no record{reason}")
+            Problem("garbage", at, here, True, f"{size} bytes{inside} that are no record{reason}")
         )
     return found
 

@@ -5,22 +5,19 @@ Facts from the bag format pages and from the programs that wrote the files; docs
 
 from __future__ import annotations
 
-import re
 import struct
 from dataclasses import dataclass
 
-import numpy as np
-
+from logreel.kernels import tagged
 from logreel.model.source import Source
 
 OP_DEFINITION, OP_MESSAGE, OP_FILE, OP_INDEX, OP_CHUNK, OP_CHUNK_INFO, OP_CONNECTION = range(1, 8)
 #: A header longer than this is damage: real ones hold a definition of some kilobytes at most.
 MAX_HEADER = 1 << 24
-#: How far before its ``op`` field a header may begin, when a record is looked for after damage.
-LOOK_BACK = 1024
+#: Of a record that is looked for after damage; only definitions need more than some hundred bytes.
+LONGEST_FOUND = 1 << 15
 
 _U32 = struct.Struct("<I")
-_OP = re.compile(rb"\x04\x00\x00\x00op=[\x01-\x07]", re.DOTALL)
 
 Fields = dict[bytes, bytes]
 
@@ -100,37 +97,7 @@ def read_record(source: Source, pos: int, end: int) -> Record:
 
 def find_record(source: Source, pos: int, end: int) -> int:
     """The first position after *pos* where a whole record begins, or *end*."""
-    # The next one is near as a rule, and there may be thousands of damaged places.
-    step, lo = 1 << 12, pos + 1
-    while lo < end:
-        piece = source.read(lo, min(step + LOOK_BACK, end - lo))
-        for m in _OP.finditer(piece):
-            if m.start() >= step:
-                break
-            found = _start_of(source, lo + m.start(), pos, end)
-            if found is not None:
-                return found
-        lo += step
-        step = min(4 * step, 1 << 20)
-    return end
-
-
-def _start_of(source: Source, op: int, after: int, end: int) -> int | None:
-    """Where the record begins whose ``op`` field begins at *op*."""
-    first = max(after + 1, op - LOOK_BACK)
-    window = source.data[first:op].astype(np.uint32)
-    if len(window) < 4:
-        return None
-    length = window[:-3] | window[1:-2] << 8 | window[2:-1] << 16 | window[3:] << 24
-    start = np.arange(first, first + len(length))
-    # The header must hold the op field and be no longer than we look back.
-    for at in start[(length + start + 4 >= op + 8) & (length <= LOOK_BACK)][::-1].tolist():
-        try:
-            if read_record(source, at, end).end <= end:
-                return int(at)
-        except BadRecord:
-            continue
-    return None
+    return tagged.find(source.data, pos + 1, end, LONGEST_FOUND)
 
 
 def topic_key(topic: bytes) -> int:

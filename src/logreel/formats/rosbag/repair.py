@@ -9,6 +9,7 @@ from logreel.formats.rosbag.collect import Claims
 from logreel.formats.rosbag.linear import Stretch, read_stretch
 from logreel.formats.rosbag.records import Record
 from logreel.model.chunks import FILE, Buffer
+from logreel.model.index import GONE
 from logreel.model.source import Source
 
 
@@ -18,16 +19,16 @@ def repair(claims: Claims, data: Buffer, base: int, end: int, pos: int) -> Probl
     data, base, end  the bytes that hold the chunk, and where it lies in them
     pos              where the chunk begins in the file
 
-    A claim is met by a message of its connection and time that met no other one. Claims that nothing meets are
-    left without bytes.
+    A claim is met by a message of its connection and time that met no other one. The others are GONE.
     """
     there: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
     found, _ = read_stretch(Stretch(Source(data, ""), FILE, base, end), _pass_over, [])
     total = 0
     for part in found:
+        if part.size is None:
+            continue
         total += len(part.key)
         starts = (part.entry.astype("i8") + (part.base - base)).tolist()
-        assert part.size is not None
         rows = zip(part.key.tolist(), part.time.tolist(), starts, part.size.tolist(), strict=True)
         for key, time, start, size in rows:
             there[key, time].append((start, size))
@@ -37,7 +38,7 @@ def repair(claims: Claims, data: Buffer, base: int, end: int, pos: int) -> Probl
     for i, claim in enumerate(zip(claims.key.tolist(), claims.time.tolist(), strict=True)):
         place = there[claim].pop() if there.get(claim) else None
         met += place is not None
-        claims.entry[i], claims.size[i] = place or (0, 0)
+        claims.entry[i], claims.size[i] = place or (0, GONE)
     missing, more = len(claims.key) - met, total - met
     text = "the index of a chunk does not fit its messages: they were read instead"
     text += f"; {missing} that it names are not there" if missing else ""

@@ -10,7 +10,7 @@ from logreel.errors import Problem
 from logreel.formats.rosbag import records
 from logreel.formats.rosbag.collect import Found
 from logreel.formats.rosbag.connections import Connection
-from logreel.formats.rosbag.linear import Stretch, read_stretch
+from logreel.formats.rosbag.linear import Stretch, after_padding, read_stretch
 from logreel.formats.rosbag.records import BadRecord, Record, read_record
 from logreel.model.chunks import FILE
 from logreel.model.source import Source
@@ -32,7 +32,7 @@ def read(source: Source) -> tuple[list[Found], list[Connection], list[Problem]]:
             if definition:
                 texts.setdefault((record.text(b"type"), record.text(b"md5")), definition)
 
-    stretch = Stretch(source, FILE, FIRST_RECORD, source.size)
+    stretch = Stretch(source, FILE, _after_header(source, problems), source.size)
     parts, _ = read_stretch(stretch, on_record, problems)
     connections = []
     for key, record in _first_of_each(source, parts).items():
@@ -42,6 +42,15 @@ def read(source: Source) -> tuple[list[Found], list[Connection], list[Problem]]:
         definition = texts.get((kind, md5)) or next((t for (k, m), t in texts.items() if md5 in (m, "*")), "")
         connections.append(Connection(key, topic, kind, md5, definition, caller, latching))
     return parts, connections, problems
+
+
+def _after_header(source: Source, problems: list[Problem]) -> int:
+    """Where the records begin, after the file header of indexed bags."""
+    try:
+        head = read_record(source, FIRST_RECORD, source.size)
+    except BadRecord:
+        return FIRST_RECORD
+    return after_padding(source, head, problems) if head.op == records.OP_FILE else FIRST_RECORD
 
 
 def _first_of_each(source: Source, parts: list[Found]) -> dict[int, Record]:

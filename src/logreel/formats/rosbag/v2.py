@@ -16,7 +16,7 @@ from logreel.formats.rosbag import records
 from logreel.formats.rosbag.chunks import COMPRESSIONS, Chunk, problem_of, unpack
 from logreel.formats.rosbag.collect import Found
 from logreel.formats.rosbag.connections import Connection
-from logreel.formats.rosbag.linear import ALL_NAMES, TOPIC, Stretch, read_stretch, step_over
+from logreel.formats.rosbag.linear import ALL_NAMES, TOPIC, Stretch, after_padding, read_stretch, step_over
 from logreel.formats.rosbag.records import (
     BadRecord,
     Record,
@@ -34,6 +34,8 @@ ENTRY = np.dtype([("sec", "<u4"), ("nsec", "<u4"), ("offset", "<u4")])
 _COST = {"lz4": 4, "bz2": 100}
 #: Looking at this many plain bytes takes a fraction of a second.
 CHEAP_BYTES = 1 << 30
+#: Type and checksum where they cannot be read; recorders wrote it where they did not know.
+UNKNOWN = "*"
 _PLAIN = {"", "rosbag/NoEncryptor"}
 
 OnRecord = Callable[[Record, Source], None]
@@ -92,13 +94,7 @@ def read(source: Source) -> Bag:
     except BadRecord as error:
         told = Problem("index", head.pos, 0, False, f"the index is not used: {error}")
         bag = Bag(problems=[told], is_early=bag.is_early)
-        begin = head.end
-        if begin > end:
-            # Cut, or its stated size is damaged: the records after it may be there.
-            begin = step_over(
-                source, head.pos, end, bag.problems, True, why="the file ends inside the bag header"
-            )
-        _linear(source, begin, end, bag)
+        _linear(source, after_padding(source, head, bag.problems), end, bag)
     return _flat(bag)
 
 
@@ -140,6 +136,8 @@ def _indexed(source: Source, head: Record, bag: Bag) -> None:
         raise BadRecord(
             f"{said[0]} connections and {said[1]} chunks are stated, {len(infos)} chunks are described"
         )
+    if not all(conn in bag.connections for _, counts in infos for conn in counts):
+        raise BadRecord("it does not describe all connections")
     expected = head.end
     for pos, counts in sorted(infos, key=lambda info: info[0]):
         if pos < expected:
@@ -152,6 +150,8 @@ def _indexed(source: Source, head: Record, bag: Bag) -> None:
 
 def _between(source: Source, pos: int, end: int, bag: Bag) -> None:
     """Look at what stands between two chunks, or between the last one and the summary."""
+    if end > source.size:
+        raise BadRecord(f"there is no chunk at {end}")
     if pos >= end:
         return
     if find_record(source, pos - 1, end) < end:
@@ -165,6 +165,8 @@ def _indexed_chunk(source: Source, pos: int, counts: dict[int, int], bag: Bag) -
     at = chunk.data + chunk.stored
     if at > source.size:
         raise BadRecord(f"the chunk at {pos} is cut")
+    if chunk.compression == "none" and chunk.size != chunk.stored:
+        raise BadRecord(f"the chunk at {pos} states two sizes")
     keys, times, offsets = [], [], []
     left = {conn: n for conn, n in counts.items() if n}
     while left:
@@ -178,17 +180,17 @@ def _indexed_chunk(source: Source, pos: int, counts: dict[int, int], bag: Bag) -
         entries = np.frombuffer(source.read(record.data, n * ENTRY.itemsize), ENTRY)
         if len(entries) != n or (n and int(entries["offset"].max()) >= max(chunk.size, 1)):
             raise BadRecord(f"the index of the chunk at {pos} points outside of it")
+        # Writers sort the entries by time; what comes first in the file is first for us.
+        if (entries["offset"][1:] <= entries["offset"][:-1]).any():
+            entries = entries[np.argsort(entries["offset"], kind="stable")]
+            if (entries["offset"][1:] == entries["offset"][:-1]).any():
+                raise BadRecord(f"the index of the chunk at {pos} names a message twice")
         keys.append(np.full(n, conn, np.int64))
         times.append(entries["sec"].astype(np.int64) * 10**9 + entries["nsec"])
         offsets.append(entries["offset"])
         at = record.data + n * ENTRY.itemsize
     if keys:
-        # Writers sort the entries by time; what comes first in the file is first for us.
         key, time, entry = (np.concatenate(p) for p in (keys, times, offsets))
-        order = np.argsort(entry, kind="stable")
-        key, time, entry = key[order], time[order], entry[order].astype(np.uint32)
-        if (entry[1:] == entry[:-1]).any():
-            raise BadRecord(f"the index of the chunk at {pos} names a message twice")
         bag.count(chunk)
         bag.parts.append(Found(len(bag.chunks), pos, 0, chunk.size, key, time, entry, None))
         bag.chunks.append(chunk)
@@ -202,27 +204,36 @@ def _chunk(source: Source, record: Record) -> Chunk:
     return Chunk(record.pos, record.data, record.size, compression, record.u32(b"size"))
 
 
-def _connection(source: Source, record: Record, bag: Bag) -> None:
-    """Take in a connection record; one met before is not replaced. Raises BadRecord."""
-    fields = parse_fields(source.read(record.data, record.size))
-    number = record.u32(b"conn")
-    if b"topic" not in record.fields or b"type" not in fields or b"md5sum" not in fields:
+def _connection(source: Source, record: Record, bag: Bag, salvage: bool = False) -> None:
+    """Take in a connection record; a whole one met before is not replaced.
+
+    Raises BadRecord if it is not whole; with *salvage* only if it does not tell the topic.
+    """
+    try:
+        fields = parse_fields(source.read(record.data, record.size))
+    except BadRecord:
+        if not salvage:
+            raise
+        fields = {}
+    whole = b"type" in fields and b"md5sum" in fields
+    if b"topic" not in record.fields or not (whole or salvage):
         raise BadRecord("a connection without topic, type or checksum")
+    number = record.u32(b"conn")
+    known = bag.connections.get(number)
+    if known is not None and not (whole and known.type == UNKNOWN):
+        return
 
     def text(name: bytes) -> str:
         return fields.get(name, b"").decode("utf-8", "replace")
 
-    bag.connections.setdefault(
+    bag.connections[number] = Connection(
         number,
-        Connection(
-            number,
-            record.text(b"topic"),
-            text(b"type"),
-            text(b"md5sum"),
-            text(b"message_definition"),
-            text(b"callerid"),
-            text(b"latching") == "1",
-        ),
+        record.text(b"topic"),
+        text(b"type") if whole else UNKNOWN,
+        text(b"md5sum") if whole else UNKNOWN,
+        text(b"message_definition"),
+        text(b"callerid"),
+        text(b"latching") == "1",
     )
 
 
@@ -243,7 +254,7 @@ def _linear(source: Source, pos: int, end: int, bag: Bag) -> None:
 
     def on_record(record: Record, inside: Source) -> None:
         if record.op == records.OP_CONNECTION:
-            _connection(inside, record, bag)
+            _connection(inside, record, bag, salvage=True)
         elif record.op == records.OP_DEFINITION and bag.is_early:
             _definition(record, bag)
 

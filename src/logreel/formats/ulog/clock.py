@@ -75,22 +75,18 @@ class Neighbours:
     def before(self, positions: I64) -> I64:
         """int64[n] ns: for each file position the largest data time before it, the start of the log if none."""
         out = np.full(len(positions), self._start, np.int64)
-        base = self._index.blocks.base
-        order = np.argsort(positions, kind="stable")
-        block = np.searchsorted(base, positions, side="right") - 1
-        cache: dict[int, tuple[I64, I64]] = {}
-        for i in order.tolist():
-            b = int(block[i])
-            for k in (b - 1, b):
-                if k < 0:
-                    continue
-                if k not in cache:
-                    cache = {j: v for j, v in cache.items() if j >= b - 1}
-                    cache[k] = self._running(k)
-                at, top = cache[k]
-                n = int(np.searchsorted(at, positions[i]))
-                if n:
-                    out[i] = max(out[i], top[n - 1])
+        block = np.searchsorted(self._index.blocks.base, positions, side="right") - 1
+        before: tuple[int, I64] = (-2, np.zeros(0, np.int64))
+        for b in np.unique(block).tolist():
+            if b < 0:
+                continue
+            here, (at, top) = block == b, self._running(b)
+            # Records at the start of a block look back into the one before it.
+            last = before[1] if before[0] == b - 1 else (self._running(b - 1)[1] if b else before[1])
+            n = np.searchsorted(at, positions[here])
+            times = np.concatenate([last[-1:] if len(last) else [self._start], top])
+            out[here] = np.maximum(out[here], np.maximum.accumulate(times)[n])
+            before = b, top
         return out
 
     def _running(self, block: int) -> tuple[I64, I64]:

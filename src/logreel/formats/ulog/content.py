@@ -15,7 +15,7 @@ from logreel.formats.ulog.records import DATA_HEAD, HEAD
 from logreel.formats.ulog.saved import save
 from logreel.formats.ulog.walk import Topic, Walk
 from logreel.model.chunks import Buffer, Chunks
-from logreel.model.index import TIME_MAX, Made, MessageIndex, Track, Word
+from logreel.model.index import I64, TIME_MAX, Made, MessageIndex, Track, Word
 from logreel.model.layout import Field, Layout, Rest, Scalar, String, Struct
 from logreel.model.scan import ChannelInfo, Scan, TextLine
 from logreel.model.schema import Schema
@@ -168,45 +168,44 @@ class Content:
 
     # ---------------------------------------------------------------------------------------- made channels
 
-    def _made_channels(self) -> list[tuple[str, Struct, list[int]]]:
+    def _made_channels(self) -> list[tuple[str, Struct, I64]]:
         """Name, root of the Layout and file positions of the records, for each made channel that has any."""
-        found: dict[str, tuple[Struct, list[int]]] = {}
+        found = []
         for name, root, positions in (
-            ("~text", _TEXT, self._texts.tolist()),
-            ("~parameter", _PARAMETER, self._keys.positions("P", "Q")),
-            ("~dropout", _DROPOUT, self._dropouts.tolist()),
+            ("~text", _TEXT, self._texts),
+            ("~parameter", _PARAMETER, np.array(self._keys.positions("P", "Q"), np.int64)),
+            ("~dropout", _DROPOUT, self._dropouts),
         ):
-            for at in positions:
-                found.setdefault(name + self.walk.suffix(at), (root, []))[1].append(at)
-        return [(name, root, offsets) for name, (root, offsets) in found.items()]
+            segment = np.searchsorted(self.walk.segments, positions, side="right")
+            for n in np.unique(segment).tolist():
+                found.append((name + (f"@{n}" if n > 1 else ""), root, positions[segment == n]))
+        return found
 
-    def _make(self, made: list[tuple[str, Struct, list[int]]]) -> tuple[Buffer, dict[int, Made]]:
+    def _make(self, made: list[tuple[str, Struct, I64]]) -> tuple[Buffer, dict[int, Made]]:
         """The MADE chunk: our own records of what ULog keeps in records of other kinds."""
         data, found = bytearray(), {}
         by_offset = {e.offset: e for e in self._keys.entries}
         for number, (name, _, offsets) in enumerate(made, len(self._channels)):
-            starts = []
-            for at in offsets:
-                starts.append(len(data))
+            where, times = np.empty(len(offsets) + 1, np.int64), np.empty(len(offsets), np.int64)
+            for i, at in enumerate(offsets.tolist()):
+                where[i] = len(data)
                 if name.startswith("~text"):
-                    level, tag, _, text = self._text_at(at)
+                    level, tag, times[i], text = self._text_at(at)
                     data += struct.pack("<BHH", level, tag, len(text)) + text
                 elif name.startswith("~parameter"):
                     data += self._keys.parameter_bytes(by_offset[at])
                 else:
                     data += self.source.read(at + HEAD, 2)
-            where = np.array([*starts, len(data)], np.int64)
-            if name.startswith("~text"):
-                times = np.array([self._text_at(at)[2] for at in offsets], np.int64)
-            else:
+            where[-1] = len(data)
+            if not name.startswith("~text"):
                 times = self._moments(offsets)
             found[number] = Made(where[:-1], np.diff(where), times)
-        return np.frombuffer(bytes(data), np.uint8), found
+        return np.frombuffer(data, np.uint8), found
 
-    def _moments(self, offsets: list[int]) -> np.ndarray:
+    def _moments(self, offsets: list[int] | I64) -> I64:
         """Times of records that carry none: definitions have the start of the log, others the latest data time."""
-        at = np.array(offsets, np.int64)
-        return np.where(at < self._keys.data_phase, self._start or 0, self._neighbours.before(at))
+        at = np.asarray(offsets, np.int64)
+        return np.where(at < self._keys.data_phase, np.int64(self._start or 0), self._neighbours.before(at))
 
     def _text_at(self, at: int) -> tuple[int, int, int, bytes]:
         """Level 0…7, tag (0: none), time in ns and text of a logged string."""
