@@ -8,7 +8,6 @@ import tempfile
 from pathlib import Path
 
 from harness import Job, compare, run
-
 from logreel.formats.bddf.sample import T0, Builder, data_block
 
 #: CPU seconds of the vendor's stream reader for a million blocks of 8 bytes on such a machine (2 cores, quiet).
