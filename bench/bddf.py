@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import struct
 import subprocess
 import tempfile
@@ -51,11 +52,20 @@ def make(path: Path, blocks: int, size: int) -> None:
         out.pods({"varname": "v"}, "float64") if size == 8 else out.messages("blob", "image/jpeg", "image")
     )
     payload = bytes(range(256)) * (size // 256 + 1)
+    sha = hashlib.sha1()
     with path.open("wb") as file:
-        file.write(out.killed())
+
+        def write(data: bytes) -> None:
+            sha.update(data)
+            file.write(data)
+
+        write(out.killed())
         for i in range(blocks):
             value = struct.pack("<d", i) if size == 8 else payload[:size]
-            file.write(data_block(series, T0 + i * 1_000_003, value))
+            write(data_block(series, T0 + i * 1_000_003, value))
+        # Closed without an index, so that opening means scanning.
+        write(struct.pack("<QQ", 2 << 56 | 24, 0))
+        file.write(sha.digest() + b"FDDB")
 
 
 def plain_walk(folder: Path) -> Job:

@@ -97,7 +97,9 @@ class Decoded:
     def times(self, times: I64) -> I64:
         """The time of every row, given int64[n] times of all messages."""
         kept = times if self.kept is None else times[self.kept]
-        return kept if self.records is None else np.repeat(kept, self.records)
+        if self.records is None or (self.records == 1).all():
+            return kept
+        return np.repeat(kept, self.records)
 
 
 def decode_variable(

@@ -90,7 +90,7 @@ class PodBody:
         from logreel.model.arrow import Decoded
         from logreel.model.assemble import build
 
-        count, rest = np.divmod(piece.size, self._width)
+        count, rest = _divided(piece.size, self._width)
         kept, bad = None, []
         if rest.any():
             why = f"its bytes are not whole samples of {self._width} bytes"
@@ -120,6 +120,14 @@ class PodBody:
             raise DamagedError(Problem("payload", 0, len(data), True, text))
         values = np.frombuffer(data, self._dtype).reshape(-1, *self._shape).tolist()
         return {"records": [{"sample": i, "value": value} for i, value in enumerate(values)]}
+
+
+def _divided(size: I64, width: int) -> tuple[I64, I64]:
+    """Whole samples in each block, and bytes left over; most files have blocks of one size, and division is slow."""
+    if len(size) and (size == size[0]).all():
+        count, rest = divmod(int(size[0]), width)
+        return np.full(len(size), count), np.full(len(size), rest)
+    return np.divmod(size, width)
 
 
 def gathered(piece: Piece) -> np.ndarray[Any, np.dtype[np.uint8]]:
