@@ -39,7 +39,7 @@ ROOM = 600 << 20
 
 
 def _limited(job: Callable[[], Any]) -> None:
-    """Run *job* in a child that can have ROOM more memory; fails if it fails or takes fifteen seconds of a processor."""
+    """Run *job* in a child that can have ROOM more memory; fails if it fails or takes 15 s of a processor."""
     child = os.fork()
     if not child:
         status = 1

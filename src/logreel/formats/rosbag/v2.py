@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -12,7 +11,14 @@ from logreel.formats.rosbag import records
 from logreel.formats.rosbag.chunks import COMPRESSIONS, Chunk, problem_of, unpack
 from logreel.formats.rosbag.collect import Found
 from logreel.formats.rosbag.connections import Connection
-from logreel.formats.rosbag.linear import Stretch, after_padding, read_stretch, step_over
+from logreel.formats.rosbag.linear import (
+    OnRecord,
+    Stretch,
+    after_padding,
+    read_stretch,
+    refuse_nested,
+    step_over,
+)
 from logreel.formats.rosbag.records import BadRecord, Record, find_record, parse_fields, read_record
 from logreel.model.chunks import FILE
 from logreel.model.source import Source
@@ -24,8 +30,6 @@ ENTRY = np.dtype([("sec", "<u4"), ("nsec", "<u4"), ("offset", "<u4")])
 #: Type and checksum where they cannot be read; recorders wrote it where they did not know.
 UNKNOWN = "*"
 _PLAIN = {"", "rosbag/NoEncryptor"}
-
-OnRecord = Callable[[Record, Source], None]
 
 
 @dataclass(slots=True)
@@ -199,7 +203,7 @@ def _connection(source: Source, record: Record, bag: Bag, salvage: bool = False)
 
 # --------------------------------------------------------------------------------------------------- by reading
 
-_FOREIGN = sum(1 << op for op in (records.OP_FILE, records.OP_INDEX, records.OP_CHUNK, records.OP_CHUNK_INFO))
+_FOREIGN = (1 << 64) - 1 - (1 << records.OP_MESSAGE) - (1 << records.OP_CONNECTION)
 
 
 def _linear(source: Source, pos: int, end: int, bag: Bag) -> None:
@@ -221,6 +225,7 @@ def _linear(source: Source, pos: int, end: int, bag: Bag) -> None:
             elif record.end > end:
                 raise BadRecord("its data is cut", cut=True)
             else:
+                refuse_nested(source, record)
                 pos = record.end
         except BadRecord as error:
             pos = step_over(source, pos, end, bag.problems, error.cut, why=str(error))
