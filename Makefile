@@ -2,6 +2,7 @@
 PYTHON      ?= python3
 PYTEST_ARGS ?= -n auto
 LOGREEL_FUZZ ?= 20000
+ASAN_FUZZ    ?= 2000
 
 VENV := .venv
 BIN  := $(VENV)/bin
@@ -13,7 +14,7 @@ BUILD_INPUTS := pyproject.toml setup.py $(wildcard src/logreel/kernels/*.py src/
 DROP_KERNELS = rm -rf build src/logreel/kernels/*.so
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench fuzz docs build clean
+.PHONY: help demo test lint bench fuzz asan docs build clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -36,6 +37,21 @@ bench: $(VENV)/.test ## every workload side by side with its peers
 
 fuzz: $(VENV)/.test ## long damage run; LOGREEL_FUZZ=N sets the number of cases
 	LOGREEL_FUZZ=$(LOGREEL_FUZZ) $(BIN)/python -m pytest $(PYTEST_ARGS) tests/damage
+
+# The sanitizers must be loaded before Python, and see single allocations only without Python's own allocator. The
+# kernels go to a folder of their own, so that the installed ones stay as they are.
+SANITIZE = -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+ASAN_LIBS = $(shell gcc -print-file-name=libasan.so) $(shell gcc -print-file-name=libubsan.so)
+
+asan: $(VENV)/.test ## kernel and damage tests under AddressSanitizer and UBSan (needs gcc's libasan)
+	rm -rf build/asan && mkdir -p build/asan && cp -r src setup.py pyproject.toml README.md LICENSE build/asan/
+	rm -f build/asan/src/logreel/kernels/*.so
+	LOGREEL_DEBUG=1 CFLAGS="$(SANITIZE)" LDFLAGS="$(SANITIZE)" $(BIN)/python -m pip install --quiet \
+	    --disable-pip-version-check --no-deps --no-cache-dir --target build/asan/site build/asan
+	LD_PRELOAD="$(ASAN_LIBS)" PYTHONMALLOC=malloc PYTHONPATH=build/asan/site LOGREEL_CACHE=off \
+	ASAN_OPTIONS=detect_leaks=0:abort_on_error=1:allocator_may_return_null=1 \
+	UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 LOGREEL_FUZZ=$(ASAN_FUZZ) \
+	    $(BIN)/python -m pytest $(PYTEST_ARGS) tests/kernels tests/damage tests/model/test_sidecar.py
 
 docs: $(VENV)/.test ## run every example of README.md and docs/
 	$(BIN)/python -m pytest $(PYTEST_ARGS) tests/test_docs.py

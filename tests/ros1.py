@@ -12,10 +12,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from logreel.model import layout as lo
+from logreel.model.channel import Channel
 from logreel.model.chunks import FILE, Chunks
 from logreel.model.index import Blocks, MessageIndex, Track, Word
 from logreel.model.log import Log
@@ -161,10 +163,39 @@ def random_payload(node: lo.Node, rng: random.Random) -> bytes:
     raise AssertionError(node)
 
 
+_PACK = {**_RANDOM, "bool": "<?", "float32": "<f", "float64": "<d"}
+
+
+def encoded(node: lo.Node, value: Any) -> bytes:
+    """Bytes of *value* as *node* lays it out; members that a dict leaves out are zero or empty."""
+    match node:
+        case lo.Scalar(type=t):
+            return struct.pack(_PACK[t], value or 0)
+        case lo.Time():
+            return struct.pack("<ii", *divmod(value or 0, 10**9))
+        case lo.String() | lo.Bytes():
+            raw = value.encode() if isinstance(value, str) else bytes(value or b"")
+            return struct.pack("<I", len(raw)) + raw
+        case lo.FixedArray(item=item, count=n):
+            return b"".join(encoded(item, v) for v in (value or [None] * n))
+        case lo.Sequence(item=item):
+            items = [] if value is None else list(value)
+            return struct.pack("<I", len(items)) + b"".join(encoded(item, v) for v in items)
+        case lo.Struct(fields=fields):
+            return b"".join(encoded(f.node, (value or {}).get(f.name)) for f in fields)
+    raise AssertionError(node)
+
+
 @cache
 def layout_of(name: str) -> lo.Layout:
     """The Layout of a standard message."""
     return layout(define(name))
+
+
+def channel(name: str, *messages: dict[str, Any]) -> Channel:
+    """A channel of a standard message, message i at i seconds."""
+    root = layout_of(name).root
+    return log_of(name, [encoded(root, message) for message in messages])["/x"]
 
 
 def log_of(name: str, payloads: list[bytes], epoch: str = "unix") -> Log:

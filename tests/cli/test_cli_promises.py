@@ -90,7 +90,9 @@ def test_a_traceback_on_request(logs: Path, monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.parametrize("where", ["formats.draw.table", "run.run"])
 def test_interrupting_ends_with_130(where: str) -> None:
     code = f"import time, logreel.cli.formats, logreel.cli.run, logreel.cli as c\nc.{where} = "
-    code += "lambda *a: (print('up', flush=True), time.sleep(60))\nraise SystemExit(c.main(['formats']))"
+    # Short sleeps: a signal that comes just before a long one would wait for its end.
+    code += "lambda *a: (print('up', flush=True), [time.sleep(0.05) for _ in range(900)])\n"
+    code += "raise SystemExit(c.main(['formats']))"
     child = subprocess.Popen(
         [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment()
     )
@@ -219,7 +221,7 @@ def test_imports_are_lazy(spawn: Spawn, logs: Path) -> None:
     assert not text & {"pyarrow", "rich"}
 
 
-def test_version_is_quick() -> None:
+def test_short_commands_are_quick(logs: Path) -> None:
     def cpu(*args: str) -> float:
         """Least CPU seconds of three runs."""
         found = []
@@ -232,6 +234,9 @@ def test_version_is_quick() -> None:
 
     bare = cpu("-c", "pass")
     assert cpu("-m", "logreel", "--version") < 4 * bare + 0.15
+    # Promised: 0.2 and 0.35 s, of which numpy takes a good part; here in units of what this machine needs for it.
+    numpy = cpu("-c", "import os; os.environ['OPENBLAS_NUM_THREADS'] = '1'; import numpy")
+    assert cpu("-m", "logreel", "info", str(logs / "flight.ulg")) < 3 * numpy + 0.15
 
 
 def test_tables_keep_their_columns(capsys: pytest.CaptureFixture[str]) -> None:

@@ -109,7 +109,7 @@ def test_schema(run: Run, logs: Path) -> None:
     assert "rate" not in done.out
     assert "~dropout" in run("schema", logs / "tiny.ulg").out
     (one,) = run("schema", logs / "tiny.ulg", "note", "--json").json["schemas"]
-    assert list(one) == ["topic", "name", "encoding", "text", "fields", "trouble"]
+    assert list(one) == ["topic", "name", "encoding", "text", "fields", "trouble", "metadata"]
     assert one["fields"][0] == {"path": "timestamp", "type": "uint64", "unit": ""}
     assert run("schema", logs / "tiny.ulg", "nothing").code == 2
 

@@ -133,7 +133,7 @@ def test_the_walk_is_the_plain_one(data: bytes, cap: int, foreign: int, draw: st
     key, time = np.zeros(cap, np.uint64), np.zeros(cap, np.int64)
     start, size, note = np.zeros(cap, np.int64), np.zeros(cap, np.int64), np.zeros((cap, 2), np.int64)
     # What lies after the end may not be looked at.
-    why, pos, n, m = tagged.walk(guarded(data[:end]), 0, end, key, time, start, size, note, foreign)
+    why, pos, n, m = tagged.walk(guarded(data[:end]), 0, end, key, time, start, size, note, foreign, 7)
     want_why, want_pos, rows, notes = plain_walk(data, end, cap, foreign)
     assert (why, pos, n, m) == (want_why, want_pos, len(rows), len(notes))
     assert note[:m].tolist() == [list(row) for row in notes]
@@ -209,6 +209,6 @@ def test_a_message_is_found_at_the_edge_of_memory() -> None:
     for cut in range(len(one) + 1):
         data = guarded(one[:cut])
         arrays = [np.zeros(2, kind) for kind in (np.uint64, np.int64, np.int64, np.int64)]
-        why, pos, n, _ = tagged.walk(data, 0, cut, *arrays, np.zeros((2, 2), np.int64), 0)
+        why, pos, n, _ = tagged.walk(data, 0, cut, *arrays, np.zeros((2, 2), np.int64), 0, 7)
         assert (why, pos, n) == ((END, cut, 1) if cut == len(one) else (END if not cut else CUT, 0, 0))
         assert tagged.find(data, 0, cut, 1 << 15) == (0 if cut == len(one) else cut)

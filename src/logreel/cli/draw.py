@@ -195,6 +195,7 @@ def finish(log: Log, skipped: Sequence[str] = ()) -> int:
         size = sum(problem.size for problem in lost)
         where = "one place" if len(lost) == 1 else f"{len(lost)} places"
         told.append(f"{size} bytes in {where} of the log could not be read, 'logreel info' tells more")
+    told += [p.text for p in log.problems if p.code == "definition" and not p.offset][:3]
     if told:
         say(f"{log.name}: {'; '.join(told)}")
-    return 3 if told else 0
+    return 3 if lost or skipped else 0

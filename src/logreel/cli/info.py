@@ -108,7 +108,7 @@ def _channels(one: Info) -> None:
             *([ch.type] if typed else []),
             str(ch.messages),
             draw.rate_text(ch.rate),
-            draw.size_text(ch.bytes),
+            "" if ch.bytes is None else draw.size_text(ch.bytes),
         )
         for ch in rows
     ]

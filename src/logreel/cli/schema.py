@@ -41,6 +41,8 @@ def schema(file: str, msgdef: tuple[str, ...], topic: str | None, as_json: bool)
 def show(one: SchemaInfo) -> None:
     """Print one definition for people."""
     draw.echo(f"{one.topic}  ({one.name}, {one.encoding})")
+    for name, value in one.metadata.items():
+        draw.echo(f"  {name}: {value}")
     for line in one.text.splitlines():
         draw.echo(f"  | {line}")
     if one.fields is None:

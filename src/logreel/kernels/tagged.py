@@ -119,9 +119,9 @@ def _head(b: u8p, pos: cython.longlong, end: cython.longlong, r: cython.pointer[
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
-def _fits(r: cython.pointer[Head]) -> cython.bint:
+def _fits(r: cython.pointer[Head], named: cython.int) -> cython.bint:
     """Whether a record has what its op needs, as far as it is known here."""
-    return r.op != 2 or (r.time >= 0 and (r.conn >= 0 or r.named == 7))
+    return r.op != 2 or (r.time >= 0 and (r.conn >= 0 or (r.named & named) == named))
 
 
 def find(
@@ -140,7 +140,7 @@ def find(
         while end - pos >= 16:
             n = _u32(b + pos)
             if 8 <= n <= longest and _head(b, pos, end, cython.address(r)) == 0:
-                if 1 <= r.op <= 7 and _fits(cython.address(r)):
+                if 1 <= r.op <= 7 and _fits(cython.address(r), 7):
                     break
             pos += 1
     return pos if end - pos >= 16 else end
@@ -156,10 +156,12 @@ def walk(
     size: cython.longlong[::1],
     note: cython.longlong[:, ::1],
     foreign: cython.ulonglong,
+    named: cython.int,
 ):
     """Follow the records from *pos*; collect the message records (op 2) and note the others.
 
     foreign  bit set of ops to stop at
+    named    what must tell the connection of a message that has no number: bit set of topic 1, md5 2, type 4
     key   uint64[c]    the connection number, or a hash of topic, md5 and type where there is none
     time  int64[c]     ns
     data  int64[c]     start of the message's data
@@ -184,10 +186,14 @@ def walk(
                 break
             prefetch(b + pos + 1024)
             why = _head(b, pos, end, cython.address(r))
-            if why != 2 and not _fits(cython.address(r)):
+            if why != 2 and not _fits(cython.address(r), named):
                 why = 2
             # Ops above 63 are unknown, and foreign where any unknown one is.
-            if why != 2 and (foreign >> cython.cast(cython.ulonglong, r.op if r.op < 63 else 63)) & 1:
+            if (
+                why != 2
+                and r.op >= 0
+                and (foreign >> cython.cast(cython.ulonglong, r.op if r.op < 63 else 63)) & 1
+            ):
                 why = 3
             if why != 0:
                 break

@@ -12,6 +12,7 @@ def walk(
     size: NDArray[np.int64],
     note: NDArray[np.int64],
     foreign: int,
+    named: int,
 ) -> tuple[int, int, int, int]: ...
 def locate(
     buf: NDArray[np.uint8],

@@ -68,13 +68,17 @@ def arrow_type(node: Node) -> pa.DataType:
             raise TypeError(f"{type(node).__name__} is never shown")
 
 
-def arrow_field(f: Field) -> pa.Field:
-    """The Arrow field of a visible member; its unit, if any, is in the metadata."""
-    return pa.field(f.name, arrow_type(f.node), metadata={"unit": f.unit} if f.unit else None)
+def arrow_field(f: Field, kind: pa.DataType | None = None) -> pa.Field:
+    """The Arrow field of a visible member, of type *kind* where that is known; its unit, if any, is in the metadata."""
+    kind = arrow_type(f.node) if kind is None else kind
+    return pa.field(f.name, kind, metadata={"unit": f.unit} if f.unit else None)
 
 
 def build(node: Node, buffers: Buffers, length: int) -> pa.Array:
-    """The next *length* values of *node*, of the type that ``arrow_type`` tells."""
+    """The next *length* values of *node*, of the type that ``arrow_type`` tells.
+
+    Types are made from those of the children: asking ``arrow_type`` at every level would make them again and again.
+    """
     match node:
         case Scalar(type="bool"):
             bits = np.packbits(next(buffers) != 0, bitorder="little")
@@ -88,17 +92,19 @@ def build(node: Node, buffers: Buffers, length: int) -> pa.Array:
             return text_array(*_cut(next(buffers).reshape(length, n)))
         case FixedArray(item=item, count=n):
             child = build(item, buffers, length * n)
-            return pa.Array.from_buffers(arrow_type(node), length, [None], 0, children=[child])
+            return pa.Array.from_buffers(pa.list_(child.type, n), length, [None], 0, children=[child])
         case Struct():
             children = build_fields(node, buffers, length)
-            return pa.Array.from_buffers(arrow_type(node), length, [None], 0, children=children)
+            members = zip(node.visible(), children, strict=True)
+            kind = pa.struct([arrow_field(f, child.type) for f, child in members])
+            return pa.Array.from_buffers(kind, length, [None], 0, children=children)
         case String() | Rest(text=True):
             return text_array(next(buffers), next(buffers))
         case Bytes() | Rest() | Sequence(item=Scalar(type="char" | "uint8")):
             return _blob_array(pa.binary(), next(buffers), next(buffers))
         case Sequence(item=item):
             offsets = next(buffers)
-            return list_array(offsets, build(item, buffers, int(offsets[-1])), arrow_type(node))
+            return list_array(offsets, build(item, buffers, int(offsets[-1])))
         case _:
             raise TypeError(f"{type(node).__name__} is never shown")
 
@@ -108,9 +114,9 @@ def build_fields(struct: Struct, buffers: Buffers, length: int) -> list[pa.Array
     return [build(f.node, buffers, length) for f in struct.visible()]
 
 
-def list_array(offsets: NDArray[np.int32], child: pa.Array, kind: pa.DataType | None = None) -> pa.Array:
+def list_array(offsets: NDArray[np.int32], child: pa.Array) -> pa.Array:
     """Lists of the values of *child*, cut at *offsets*."""
-    kind = pa.list_(child.type) if kind is None else kind
+    kind = pa.list_(child.type)
     return pa.Array.from_buffers(kind, len(offsets) - 1, [None, pa.py_buffer(offsets)], 0, children=[child])
 
 

@@ -67,9 +67,11 @@ class BlockBuilder:
     def walk(self, pos: int, end: int, tags: I64, keys: I64) -> tuple[int, int]:
         """Collect from *pos* until something needs a decision: (END, PARSE, BAD or CUT, position)."""
         state = self._state
+        # Whoever reads a record again, after proof against its size, may go back to before the block, where its
+        # places would be negative. A block that is full is closed only after the record that proves its last one.
+        if not 0 <= int(state[1]) <= pos:
+            self._close(pos)
         while True:
-            if state[1] < 0 or pos - int(state[1]) >= self._block:
-                self._close(pos)
             state[0] = pos
             why = frames.walk(
                 self._data,
@@ -125,16 +127,25 @@ class BlockBuilder:
             self._state[2] -= 1
             self._count[int(self._record[n - 1]) >> 32] -= 1
 
-    def last_payload(self, channel: int) -> int | None:
-        """File position of the latest payload of *channel* so far."""
+    def has_rows(self, channel: int) -> bool:
+        """True if *channel* has any record so far."""
+        rows = self._start[: len(self._base)]
+        return bool(self._count[channel]) or bool((rows[:, channel + 1] > rows[:, channel]).any())
+
+    def last_payloads(self, channel: int, wanted: int) -> list[int]:
+        """File positions of the latest *wanted* payloads of *channel* so far, the latest first; fewer at the start."""
         base, n = int(self._state[1]), int(self._state[2])
+        found: list[int] = []
         if self._count[channel]:
             here = np.flatnonzero(self._record[:n] >> np.uint64(32) == channel)
-            return base + (int(self._record[here[-1]]) & 0xFFFFFFFF)
+            found = [base + (int(r) & 0xFFFFFFFF) for r in self._record[here[: -wanted - 1 : -1]]]
         for row in range(len(self._base) - 1, -1, -1):
-            if self._start[row, channel + 1] > self._start[row, channel]:
-                return self._base[row] + int(self._entry[self._start[row, channel + 1] - 1])
-        return None
+            if len(found) == wanted:
+                break
+            lo, hi = self._start[row, channel : channel + 2].tolist()
+            latest = self._entry[max(lo, hi - wanted + len(found)) : hi].tolist()
+            found += [self._base[row] + e for e in reversed(latest)]
+        return found
 
     def finish(self, channels: int) -> tuple[Blocks, I64]:
         """The block table over *channels* channels, and int64 positions of all notes."""

@@ -8,148 +8,44 @@ columns can be filled block by block while the block is in the cache. Times and 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import UsageError
-from logreel.kernels import columns
-from logreel.model.chunks import FILE, MADE, Buffer, Chunks
+from logreel.model.blocks import (
+    GONE,
+    I64,
+    TIME_MAX,
+    TIME_MIN,
+    U32,
+    Aligned,
+    Blocks,
+    Made,
+    Selection,
+    Track,
+    Word,
+    words,
+)
+from logreel.model.chunks import MADE, Buffer, Chunks
 
-I64 = NDArray[np.int64]
-U32 = NDArray[np.uint32]
-
-#: Size of a message that the log's own index names, but that turned out not to be there; it is passed over.
-GONE = (1 << 32) - 1
-TIME_MIN, TIME_MAX = -(1 << 63), (1 << 63) - 1
-
-
-@dataclass(frozen=True, slots=True)
-class Blocks:
-    """The block table.
-
-    base   int64[b]       start of each block in its chunk
-    chunk  int32[b]       the chunk it lies in, FILE for the file itself
-    start  int64[b, c+1]  where each channel's run begins in *entry*
-    entry  uint32[n]      payload starts relative to their block
-    """
-
-    base: I64
-    chunk: NDArray[np.int32]
-    start: I64
-    entry: U32
-
-    @classmethod
-    def empty(cls, channels: int) -> Blocks:
-        """A table without any message."""
-        return cls(
-            np.zeros(0, np.int64),
-            np.zeros(0, np.int32),
-            np.zeros((0, channels + 1), np.int64),
-            np.zeros(0, np.uint32),
-        )
-
-    @classmethod
-    def of(cls, offset: I64, channel: NDArray[Any], channels: int, chunk: int = FILE) -> Blocks:
-        """A table of messages given one by one in file order: payload starts, and channel numbers below *channels*."""
-        order = np.argsort(channel, kind="stable")
-        # Relative positions have 32 bits.
-        block = (offset - (offset[0] if len(offset) else 0)) >> 31
-        order = order[np.argsort(block[order], kind="stable")]
-        numbers = np.unique(block)
-        base = np.array([offset[block == n][0] for n in numbers], np.int64)
-        counts = np.array([np.bincount(channel[block == n], minlength=channels) for n in numbers], np.int64)
-        counts = counts.reshape(len(numbers), channels)
-        start = np.zeros((len(numbers), channels + 1), np.int64)
-        start[:, 1:] = np.cumsum(counts, axis=1)
-        start += np.concatenate([[0], np.cumsum(counts.sum(axis=1))[:-1]]).astype(np.int64)[
-            : len(numbers), None
-        ]
-        entry = (offset - base[np.searchsorted(numbers, block)]).astype(np.uint32)[order]
-        return cls(base, np.full(len(base), chunk, np.int32), start, entry)
-
-    def reshaped(self, keep: list[int], more: int) -> Blocks:
-        """The same table with only the channels *keep*, of which the others are empty, and *more* empty ones."""
-        start = np.empty((len(self.base), len(keep) + more + 1), np.int64)
-        start[:, : len(keep)] = self.start[:, keep]
-        start[:, len(keep) :] = self.start[:, -1:]
-        return Blocks(self.base, self.chunk, start, self.entry)
-
-
-@dataclass(frozen=True, slots=True)
-class Word:
-    """An unsigned integer that lies at a fixed distance from the payload of every message: value × mul + add."""
-
-    offset: int
-    width: int
-    mul: int = 1
-    add: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Aligned:
-    """Numbers that the reader keeps, one for each entry of the block table, in its order."""
-
-    values: NDArray[Any]
-
-
-def words(data: Buffer, offset: I64, word: Word) -> I64:
-    """int64[n]: the value of *word* for payloads that start at *offset* in *data*; held at the maximum of int64."""
-    out = np.empty(len(offset), np.int64)
-    if len(offset):
-        field = np.array([[word.offset, word.width, out.ctypes.data, 8, word.mul]], np.int64)
-        columns.gather_at(data, np.ascontiguousarray(offset, np.int64), field)
-    if word.add:
-        out += word.add
-    return out
-
-
-@dataclass(frozen=True, slots=True)
-class Made:
-    """Messages of one channel that the reader made: their place in the MADE chunk and their times."""
-
-    offset: I64
-    size: I64
-    time: I64
-
-
-@dataclass(frozen=True, slots=True)
-class Track:
-    """How the index answers for one channel.
-
-    time  a Word of the payload in ns, Aligned ns, or a function giving int64[n] where that is not enough
-    size  a Word, Aligned bytes, or the size that all messages have
-    made  number of messages if the reader makes them, else None
-    """
-
-    time: Word | Aligned | Callable[[MessageIndex], I64]
-    size: Word | Aligned | int
-    made: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Selection:
-    """Messages picked from the index: five arrays of one length, in the order asked for."""
-
-    time: I64
-    channel: NDArray[np.int32]
-    chunk: NDArray[np.int32]
-    offset: I64
-    size: I64
-
-    KINDS: ClassVar = (
-        ("time", np.int64),
-        ("channel", np.int32),
-        ("chunk", np.int32),
-        ("offset", np.int64),
-        ("size", np.int64),
-    )
-
-    def __len__(self) -> int:
-        return len(self.time)
+__all__ = [
+    "GONE",
+    "I64",
+    "TIME_MAX",
+    "TIME_MIN",
+    "U32",
+    "Aligned",
+    "Blocks",
+    "Made",
+    "MessageIndex",
+    "Selection",
+    "Track",
+    "Word",
+    "words",
+]
 
 
 class MessageIndex:
@@ -157,6 +53,7 @@ class MessageIndex:
 
     make     called once, when a made channel is first touched: the MADE chunk and one Made per made channel
     resolve  called with block numbers before places or sizes in them are used, where the format puts that off
+    sizes_are_cheap  False where asking for sizes means reading or unpacking a large log
     """
 
     def __init__(
@@ -166,9 +63,11 @@ class MessageIndex:
         tracks: list[Track],
         make: Callable[[], tuple[Buffer, dict[int, Made]]] | None = None,
         resolve: Callable[[I64], None] | None = None,
+        sizes_are_cheap: bool = True,
     ) -> None:
         self.chunks, self.blocks, self.tracks = chunks, blocks, tracks
         self._make, self._resolve = make, resolve
+        self.sizes_are_cheap = sizes_are_cheap
         self._times: dict[int, I64] = {}
 
     @cached_property

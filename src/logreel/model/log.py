@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
     from logreel.model.index import MessageIndex, Selection
 
+#: So many messages are turned into Python's numbers at once.
+LIST_LENGTH = 8192
+
 
 @dataclass(frozen=True, slots=True)
 class Message:
@@ -156,7 +159,10 @@ class Log:
         views: dict[int, memoryview] = {}
         for picked in pieces:
             columns = (picked.time, picked.channel, picked.chunk, picked.offset, picked.size)
-            for time, number, chunk, offset, size in zip(*(c.tolist() for c in columns), strict=True):
+            # Many messages of one moment come in one piece; Python's numbers take far more room than theirs.
+            some = (slice(lo, lo + LIST_LENGTH) for lo in range(0, len(picked), LIST_LENGTH))
+            rows = (row for part in some for row in zip(*(c[part].tolist() for c in columns), strict=True))
+            for time, number, chunk, offset, size in rows:
                 if chunk not in views:
                     views = {chunk: self.index.chunks.view(chunk), **dict(list(views.items())[:3])}
                 yield Message(time, channels[number], views[chunk][offset : offset + size])

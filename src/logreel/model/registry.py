@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable, Iterator
+import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -63,10 +64,21 @@ def _foreign() -> dict[str, Format]:
 
     found = {}
     for point in metadata.entry_points(group=GROUP):
-        fmt = point.load()
-        if isinstance(fmt, Format) and fmt.name not in _own():
+        try:
+            fmt = point.load()
+        except Exception as error:
+            _warn(point.name, f"it cannot be loaded: {error!r}")
+            continue
+        if not isinstance(fmt, Format):
+            _warn(point.name, f"{point.value} is no Format")
+        elif fmt.name not in _own():
             found[fmt.name] = fmt
     return found
+
+
+def _warn(name: str, why: str) -> None:
+    # A broken plug-in must not keep logs of other formats from opening.
+    warnings.warn(f"log format plug-in {name!r} is left out: {why}", RuntimeWarning, stacklevel=2)
 
 
 def formats() -> dict[str, Format]:
@@ -74,9 +86,17 @@ def formats() -> dict[str, Format]:
     return {**_own(), **_foreign()}
 
 
-def _candidates() -> Iterator[Format]:
-    yield from _own().values()
-    yield from _foreign().values()
+def _sniffed(source: Source) -> Format | None:
+    for fmt in _own().values():
+        if fmt.sniff(source):
+            return fmt
+    for fmt in _foreign().values():
+        try:
+            if fmt.sniff(source):
+                return fmt
+        except Exception as error:
+            _warn(fmt.name, f"looking at {source.name} it failed with {error!r}")
+    return None
 
 
 def find_format(source: Source, name: str | None = None) -> Format:
@@ -91,8 +111,8 @@ def find_format(source: Source, name: str | None = None) -> Format:
         return fmt
     if source.size == 0:
         raise UnknownFormatError("the file is empty", path=source.name)
-    for fmt in _candidates():
-        if fmt.sniff(source):
-            return fmt
+    fmt = _sniffed(source)
+    if fmt is not None:
+        return fmt
     begins = source.head[:8].hex(" ")
     raise UnknownFormatError(f"not a log of a known format (it begins with {begins})", path=source.name)

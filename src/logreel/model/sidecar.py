@@ -2,11 +2,12 @@
 
 A sidecar holds what the format saved of its scan: plain data as JSON, then arrays. It is keyed by the size, the
 modification time and a digest of head and tail of the log; one that does not fit is ignored. It is input like any
-other: the format checks every position in it against the log before use.
+other: a checksum tells damage, and the format checks every position in it against the log before use.
 
     8   magic "LOGREELX"
     8   u64 length of the JSON text, which follows
     …   arrays, each at a multiple of 64 bytes after the JSON text
+    4   u32 CRC-32 of all bytes before it
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import contextlib
 import json
 import os
 import threading
+import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -33,7 +35,7 @@ SUFFIX = ".logreel-index"
 WORTH_BYTES = 64 << 20
 #: The cache folder is kept below this; the files unused longest go first.
 CACHE_BYTES = 2 << 30
-_ALIGN = 64
+_ALIGN, _CHECK = 64, 4
 
 
 def cache_folder() -> Path | None:
@@ -60,8 +62,9 @@ def load(source: Source, fmt: Format) -> Scan | None:
     """The scan that a valid sidecar of *source* restores, or None."""
     for place in _places(source):
         try:
-            saved = _read(Source.open(place), source, fmt)
-        except (OSError, ValueError, KeyError, TypeError):
+            # Opening a pipe of that name would wait for ever.
+            saved = _read(Source.open(place), source, fmt) if place.is_file() else None
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             continue
         scan = fmt.scan(source, saved) if saved is not None else None
         if scan is not None:
@@ -73,7 +76,8 @@ def _read(side: Source, source: Source, fmt: Format) -> Saved | None:
     if side.head[:8] != MAGIC:
         return None
     length = int.from_bytes(side.head[8:16], "little")
-    if length > side.size - 16:
+    end = side.size - _CHECK
+    if length > end - 16 or zlib.crc32(side.view[:end]) != int.from_bytes(side.read(end, _CHECK), "little"):
         return None
     head = json.loads(side.read(16, length))
     if (head["version"], head["format"], head["log"]) != (__version__, fmt.name, source.identity):
@@ -88,7 +92,7 @@ def _read(side: Source, source: Source, fmt: Format) -> Saved | None:
         count = 1
         for n in shape:
             count *= n
-        if count * dtype.itemsize > side.size - base - offset:
+        if count * dtype.itemsize > end - base - offset:
             return None
         arrays[name] = (
             np.frombuffer(side.data, dtype, count, base + offset).reshape(shape)
@@ -126,9 +130,12 @@ def _pieces(source: Source, fmt: Format, saved: Saved) -> Iterator[Any]:
 def _write(place: Path, source: Source, fmt: Format, saved: Saved) -> None:
     name = place.with_name(f".{place.name}.{os.getpid()}-{threading.get_ident()}")
     try:
+        check = 0
         with open(name, "xb") as out:
             for piece in _pieces(source, fmt, saved):
+                check = zlib.crc32(piece, check)
                 out.write(memoryview(piece))
+            out.write(check.to_bytes(_CHECK, "little"))
         name.replace(place)
     except BaseException:
         with contextlib.suppress(OSError):

@@ -35,9 +35,8 @@ class Source:
     definitions  files or folders with message definitions that the user gave, for logs that carry none
     """
 
-    def __init__(self, buffer: Any, name: str, path: Path | None = None, keep: Any = None) -> None:
+    def __init__(self, buffer: Any, name: str, path: Path | None = None) -> None:
         self.name, self.path = name, path
-        self._keep = keep
         self.definitions: tuple[Path, ...] = ()
         data = np.frombuffer(buffer, np.uint8) if len(buffer) else np.zeros(0, np.uint8)
         data.flags.writeable = False
@@ -53,7 +52,8 @@ class Source:
         if isinstance(what, Source):
             return what
         if isinstance(what, (bytes, bytearray, memoryview)):
-            return cls(bytes(what) if isinstance(what, bytearray) else what, "<bytes>")
+            plain = isinstance(what, bytes) or (isinstance(what, memoryview) and what.c_contiguous)
+            return cls(what if plain else bytes(what), "<bytes>")
         if isinstance(what, (str, os.PathLike)):
             text = os.fspath(what)
             if text == "-":
@@ -69,10 +69,11 @@ class Source:
     def _file(cls, text: str) -> Source:
         fd = os.open(text, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
         try:
-            mode = os.fstat(fd).st_mode
-            if stat.S_ISDIR(mode):
+            found = os.fstat(fd)
+            if stat.S_ISDIR(found.st_mode):
                 raise IsADirectoryError(errno.EISDIR, "is a directory, not a log", text)
-            if not stat.S_ISREG(mode):
+            # Files of the system that are made when read, as below /proc, state no size.
+            if not stat.S_ISREG(found.st_mode) or not found.st_size:
                 with os.fdopen(os.dup(fd), "rb") as stream:
                     return cls._stream(stream, text)
             return cls._mapped(fd, text, Path(text).absolute())
@@ -81,9 +82,7 @@ class Source:
 
     @classmethod
     def _mapped(cls, fd: int, name: str, path: Path | None) -> Source:
-        # An empty file cannot be mapped.
-        size = os.fstat(fd).st_size
-        return cls(mmap.mmap(fd, 0, access=mmap.ACCESS_READ) if size else b"", name, path)
+        return cls(mmap.mmap(fd, 0, access=mmap.ACCESS_READ), name, path)
 
     @classmethod
     def _stream(cls, stream: IO[bytes], name: str) -> Source:
@@ -95,14 +94,13 @@ class Source:
             if not piece:
                 return cls(bytes(head), name)
             head += piece
-        spool = tempfile.TemporaryFile(prefix="logreel-")  # noqa: SIM115 - lives as long as the mapping
-        spool.write(head)
-        while piece := stream.read(1 << 20):
-            spool.write(piece)
-        spool.flush()
-        source = cls._mapped(spool.fileno(), name, None)
-        source._keep = spool
-        return source
+        # The mapping keeps the file, which has no name, after it is closed.
+        with tempfile.TemporaryFile(prefix="logreel-") as spool:
+            spool.write(head)
+            while piece := stream.read(1 << 20):
+                spool.write(piece)
+            spool.flush()
+            return cls._mapped(spool.fileno(), name, None)
 
     @property
     def size(self) -> int:

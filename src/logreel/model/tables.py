@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,7 +12,7 @@ from numpy.typing import NDArray
 
 from logreel.errors import Problem, UsageError
 from logreel.model.gather import Gathered, Want, gather, gather_rows
-from logreel.model.index import I64, Word
+from logreel.model.index import I64, TIME_MAX, TIME_MIN, Word
 from logreel.model.pieces import pieces
 
 if TYPE_CHECKING:
@@ -130,7 +132,9 @@ def _with_time(
         offset = ch.log.utc_offset
         if offset is None:
             raise UsageError("the log does not tell how its clock relates to UTC", path=ch.log.name)
-        times, kind = times + offset, pa.timestamp("ns", tz="UTC")
+        # An absurd stamp stays at the end of time instead of wrapping around.
+        times = np.clip(times, TIME_MIN - min(offset, 0), TIME_MAX - max(offset, 0)) + offset
+        kind = pa.timestamp("ns", tz="UTC")
     first = pa.Array.from_buffers(kind, len(times), [None, pa.py_buffer(np.ascontiguousarray(times))])
     columns = schema_of(ch.layout, fields, explode)
     told = {"topic": ch.topic, "type": ch.schema.name, "epoch": ch.log.epoch, "source": ch.log.name}
@@ -150,14 +154,15 @@ def tables(channels: Sequence[Channel]) -> dict[str, pa.Table]:
         if wants
         else {}
     )
-    found = {}
-    for ch in channels:
-        one = got.pop(ch.topic, None)
-        if one is not None and one.time is not None:
-            found[ch.topic] = _fixed(ch, None, one, one.time)
-        else:
-            found[ch.topic] = _table(ch, None, slice(0, len(ch)))
-    return found
+
+    def one(ch: Channel) -> pa.Table:
+        filled = got.get(ch.topic)
+        if filled is not None and filled.time is not None:
+            return _fixed(ch, None, filled, filled.time)
+        return _table(ch, None, slice(0, len(ch)))
+
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        return dict(zip((ch.topic for ch in channels), pool.map(one, channels), strict=True))
 
 
 def batches(

@@ -16,13 +16,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ChannelInfo:
-    """One channel: what it is called, how much it holds, and when (ns; None if empty)."""
+    """One channel: what it is called, how much it holds, and when (ns; None if empty).
+
+    bytes  None where counting them means reading or unpacking a large log
+    """
 
     topic: str
     type: str
     encoding: str
     messages: int
-    bytes: int
+    bytes: int | None
     start_ns: int | None
     end_ns: int | None
 
@@ -91,7 +94,15 @@ def info(what: Readable | Log) -> Info:
     """
     with opened(what) as log:
         channels = tuple(
-            ChannelInfo(ch.topic, ch.schema.name, ch.schema.encoding, len(ch), ch.bytes, ch.start, ch.end)
+            ChannelInfo(
+                ch.topic,
+                ch.schema.name,
+                ch.schema.encoding,
+                len(ch),
+                ch.bytes if log.index.sizes_are_cheap else None,
+                ch.start,
+                ch.end,
+            )
             for ch in log.channels.values()
         )
         attachments = tuple(AttachmentInfo(a.name, a.media_type, a.size) for a in log.attachments.values())

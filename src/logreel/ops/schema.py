@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from logreel.errors import DefinitionError
+from logreel.ops.plain import plain
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,6 +30,7 @@ class SchemaInfo:
 
     text      verbatim, or empty where the log carries none
     fields    None where the definition cannot be used; *trouble* says why then
+    metadata  what else the log tells about the channel, fit for JSON
     """
 
     topic: str
@@ -37,6 +39,7 @@ class SchemaInfo:
     text: str
     fields: tuple[FieldInfo, ...] | None
     trouble: str = ""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
         """One entry of ``schema --json``."""
@@ -49,17 +52,17 @@ def schema(ch: Channel) -> SchemaInfo:
 
     one = ch.schema
     try:
-        fields = tuple(found for field in schema_of(ch.layout) for found in _fields(field, field.name))
+        fields = tuple(found for top in schema_of(ch.layout) for found in _fields(top, top.name))
     except DefinitionError as error:
-        return SchemaInfo(ch.topic, one.name, one.encoding, one.text, None, error.text)
-    return SchemaInfo(ch.topic, one.name, one.encoding, one.text, fields)
+        return SchemaInfo(ch.topic, one.name, one.encoding, one.text, None, error.text, plain(ch.metadata))
+    return SchemaInfo(ch.topic, one.name, one.encoding, one.text, fields, "", plain(ch.metadata))
 
 
-def _fields(field: pa.Field, path: str) -> Iterator[FieldInfo]:
-    """*field*, with the members of structs one by one; a struct within arrays shows as ``esc[8].rpm``."""
+def _fields(one: pa.Field, path: str) -> Iterator[FieldInfo]:
+    """*one*, with the members of structs one by one; a struct within arrays shows as ``esc[8].rpm``."""
     import pyarrow as pa
 
-    kind = field.type
+    kind = one.type
     while pa.types.is_nested(kind) and not pa.types.is_struct(kind):
         if not pa.types.is_struct(innermost(kind)):
             break
@@ -69,7 +72,7 @@ def _fields(field: pa.Field, path: str) -> Iterator[FieldInfo]:
         for i in range(kind.num_fields):
             yield from _fields(kind.field(i), f"{path}.{kind.field(i).name}")
     else:
-        unit = (field.metadata or {}).get(b"unit", b"").decode()
+        unit = (one.metadata or {}).get(b"unit", b"").decode()
         yield FieldInfo(path, type_text(kind), unit)
 
 

@@ -1,13 +1,18 @@
-"""The content of chunks: stored as it is, bz2 or LZ4; bounded, and as much as can be had of a cut one."""
+"""The content of chunks: as it is, bz2, LZ4 or (in 2010) zlib; bounded, and as much as can be had of a cut one."""
 
 from __future__ import annotations
 
 import bz2
+import mmap
+import os
 import struct
+import tempfile
+import zlib
 from collections import OrderedDict
+from contextlib import suppress
 from dataclasses import dataclass
 from threading import Lock
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,13 +22,15 @@ from logreel.model.source import Source
 
 Buffer = NDArray[np.uint8]
 
-#: Unpacked chunks kept at hand; enough for neighbours in time, bounded whatever the log.
+#: Unpacked chunks kept in memory, whatever the size of the log.
 CACHE_BYTES = 64 << 20
+#: Unpacked chunks kept in a temporary file.
+SPOOL_BYTES = 16 << 30
 #: No chunk unpacks to more: writers close them at 768 KiB or so, the largest option in use is far below.
 MAX_CHUNK = 1 << 28
 #: LZ4 cannot shrink data by more than this factor.
 LZ4_RATIO = 255
-COMPRESSIONS = ("none", "bz2", "lz4")
+COMPRESSIONS = ("none", "bz2", "lz4", "zlib")
 _STEP = 1 << 20
 
 
@@ -63,7 +70,7 @@ def unpack(source: Source, chunk: Chunk) -> Unpacked:
         return Unpacked(packed, "", len(packed))
     limit = min(chunk.size, MAX_CHUNK) if chunk.size else MAX_CHUNK
     # One byte more shows that there is more, and lets the checksum at the end be read.
-    data, wrong, left = (_bz2 if chunk.compression == "bz2" else _lz4)(packed, limit + 1)
+    data, wrong, left = {"bz2": _bz2, "lz4": _lz4, "zlib": _zlib}[chunk.compression](packed, limit + 1)
     if not wrong and chunk.size and len(data) != chunk.size:
         many = "more" if len(data) > limit else len(data)
         wrong = f"it unpacks to {many} bytes where {chunk.size} are stated"
@@ -91,6 +98,17 @@ def _bz2(packed: Buffer, limit: int) -> tuple[Buffer, str, int]:
     except (OSError, EOFError, ValueError) as error:
         wrong = f"its bz2 stream is damaged: {error}"
     return np.frombuffer(out, np.uint8), wrong, 0
+
+
+def _zlib(packed: Buffer, limit: int) -> tuple[Buffer, str, int]:
+    """As the development versions wrote for some days."""
+    decompressor = zlib.decompressobj()
+    try:
+        data = decompressor.decompress(packed.tobytes(), limit)
+    except zlib.error as error:
+        return packed[:0], f"its zlib stream is damaged: {error}", 0
+    wrong = "" if decompressor.eof or len(data) == limit else "its zlib stream is cut"
+    return np.frombuffer(data, np.uint8), wrong, len(decompressor.unused_data)
 
 
 def _lz4(packed: Buffer, limit: int) -> tuple[Buffer, str, int]:
@@ -147,33 +165,62 @@ def problem_of(chunk: Chunk, unpacked: Unpacked) -> Problem | None:
 
 
 class ChunkCache:
-    """Unpacked chunks by number, the latest used ones kept within CACHE_BYTES; safe to use from several threads.
+    """Unpacked chunks by number, each unpacked once however often it is asked for; safe to use from several threads.
 
-    What is wrong with one is added to *problems* when it is first unpacked.
+    Small logs are kept in memory. The chunks of larger ones go to a temporary file, whose pages the system drops and
+    brings back as it needs memory; where there is no room for it, the latest used ones are kept. What is wrong with a
+    chunk is added to *problems* when it is first unpacked.
     """
 
     def __init__(self, source: Source, chunks: list[Chunk], problems: list[Problem]) -> None:
         self._source, self._chunks, self._problems = source, chunks, problems
         self._kept: OrderedDict[int, Buffer] = OrderedDict()
-        self._bytes, self._lock = 0, Lock()
+        self._locks = [Lock() for _ in range(64)]
+        self._lock = Lock()
+        sizes = [min(c.size, MAX_CHUNK) for c in chunks]
+        self._place = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        self._spool: IO[bytes] | None = None
+        if CACHE_BYTES < self._place[-1] <= SPOOL_BYTES:
+            with suppress(OSError):
+                self._spool = tempfile.TemporaryFile(prefix="logreel-")  # noqa: SIM115 - lives as long as the log
 
     def __call__(self, number: int) -> Buffer:
         """The unpacked bytes of a chunk; of a damaged one what there is."""
-        with self._lock:
-            if number in self._kept:
-                self._kept.move_to_end(number)
-                return self._kept[number]
-        chunk = self._chunks[number]
-        unpacked = unpack(self._source, chunk)
-        data = unpacked.data
-        with self._lock:
-            problem = problem_of(chunk, unpacked)
+        with self._locks[number % len(self._locks)]:
+            with self._lock:
+                if number in self._kept:
+                    self._kept.move_to_end(number)
+                    return self._kept[number]
+            unpacked = unpack(self._source, self._chunks[number])
+            data, problem = unpacked.data, problem_of(self._chunks[number], unpacked)
             if problem and problem not in self._problems:
                 self._problems.append(problem)
-            if number not in self._kept:
-                self._kept[number] = data
-                self._bytes += len(data)
-            while self._bytes > CACHE_BYTES and len(self._kept) > 1:
-                _, old = self._kept.popitem(last=False)
-                self._bytes -= len(old)
-        return data
+            if self._spool is not None and len(data):
+                data = self._spooled(number, data)
+            self._keep(number, data)
+            return data
+
+    def _spooled(self, number: int, data: Buffer) -> Buffer:
+        """The same bytes as pages of the temporary file; *data* itself where they cannot be written."""
+        if self._spool is None or len(data) > self._place[number + 1] - self._place[number]:
+            return data
+        try:
+            handle, at = self._spool.fileno(), int(self._place[number])
+            view, done = memoryview(data), 0  # type: ignore[arg-type]
+            while done < len(view):
+                done += os.pwrite(handle, view[done:], at + done)
+            # A mapping begins at a page.
+            page = at // mmap.ALLOCATIONGRANULARITY * mmap.ALLOCATIONGRANULARITY
+            pages = mmap.mmap(handle, at - page + len(view), access=mmap.ACCESS_READ, offset=page)
+        except OSError:
+            self._spool = None
+            return data
+        return np.frombuffer(pages, np.uint8, len(data), at - page)
+
+    def _keep(self, number: int, data: Buffer) -> None:
+        with self._lock:
+            self._kept[number] = data
+            if self._spool is None:
+                # Mapped ones cost no memory of ours; they stay.
+                while sum(map(len, self._kept.values())) > CACHE_BYTES and len(self._kept) > 1:
+                    self._kept.popitem(last=False)

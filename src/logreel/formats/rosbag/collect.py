@@ -111,11 +111,11 @@ class Collected:
             return None, None
         return int(self._time.min()), int(self._time.max())
 
-    def index(self, chunks: Chunks) -> MessageIndex:
-        """The MessageIndex over *chunks*."""
+    def index(self, chunks: Chunks, cheap: bool) -> MessageIndex:
+        """The MessageIndex over *chunks*; *cheap*: unpacking all of them takes no time that people notice."""
         self._chunks = chunks
         tracks = [Track(Aligned(self._time), Aligned(self._size))] * (self._blocks.start.shape[1] - 1)
-        return MessageIndex(chunks, self._blocks, tracks, resolve=self._resolve)
+        return MessageIndex(chunks, self._blocks, tracks, None, self._resolve, cheap)
 
     def _resolve(self, rows: NDArray[np.int64]) -> None:
         """Look up where the data of the messages of some blocks lies; several threads may ask at once."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from logreel.errors import Problem, UnsupportedError
 from logreel.formats.rosbag import old, v1, v2
@@ -26,15 +27,29 @@ def scan(source: Source) -> Scan:
     version = version_of(source) or "2.0"
     if version in _OLD:
         bag = _OLD[version](source)
-        return _scan(source, version, bag.parts(), bag.connections.values(), bag.problems, Chunks(source))
-    if version in ("1.2", "1.3"):
-        return _scan(source, version, *v1.read(source), Chunks(source))
-    if version.split(".")[0] == "2":
+        return _scan(source, version, bag.parts(), bag.connections.values(), bag.problems, Chunks(source), {})
+    if version == "1.2":
+        return _scan(source, version, *v1.read(source), Chunks(source), {})
+    if version == "1.3" or version.split(".")[0] == "2":
         found = v2.read(source)
         chunks = Chunks(
             source, ChunkCache(source, found.chunks, found.problems), lambda n: found.chunks[n].size
         )
-        return _scan(source, version, found.parts, found.connections.values(), found.problems, chunks)
+        told = {
+            "chunks": found.chunk_count,
+            "compression": sorted(found.compressions),
+            "indexed": found.indexed,
+        }
+        return _scan(
+            source,
+            version,
+            found.parts,
+            found.connections.values(),
+            found.problems,
+            chunks,
+            told,
+            found.is_cheap,
+        )
     raise UnsupportedError(f"a bag of version {version}", path=source.name)
 
 
@@ -45,6 +60,8 @@ def _scan(
     connections: Iterable[Connection],
     problems: list[Problem],
     chunks: Chunks,
+    metadata: dict[str, Any],
+    cheap: bool = True,
 ) -> Scan:
     channels = Channels(Definitions(source, problems))
     for connection in connections:
@@ -58,7 +75,8 @@ def _scan(
         start=start,
         end=end,
         channels=channels.infos(),
-        index=collected.index(chunks),
+        index=collected.index(chunks, cheap),
         problems=problems,
+        metadata=lambda: metadata,
         utc_offset=lambda: None if relative else 0,
     )

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from logreel.errors import Problem
 from logreel.formats.rosbag import records
@@ -18,6 +17,8 @@ from logreel.model.source import Source
 
 END, CUT, BAD, FOREIGN, FULL = range(5)
 OnRecord = Callable[[Record, Source], None]
+#: Topic, checksum and type together, or the topic alone.
+ALL_NAMES, TOPIC = 7, 1
 #: Messages of one call of the compiled walk.
 PIECE = 1 << 15
 
@@ -29,6 +30,7 @@ class Stretch:
     chunk    number of the chunk, FILE for the file
     foreign  ops that end the stretch, as a bit set
     where    file position to report problems at, if the stretch is not in the file itself
+    named    what tells the connection of a message without a number, see kernels/tagged.py
     """
 
     source: Source
@@ -37,6 +39,7 @@ class Stretch:
     end: int
     foreign: int = 0
     where: int | None = None
+    named: int = ALL_NAMES
 
 
 def read_stretch(
@@ -49,7 +52,7 @@ def read_stretch(
     buffers = _Buffers(min(PIECE, (end - pos) // 8 + 2))
     found: list[Found] = []
     while pos < end:
-        why, stop, n, m = buffers.walk(source.data, pos, end, stretch.foreign)
+        why, stop, n, m = buffers.walk(stretch, pos)
         bad, error = _take_notes(source, buffers.note[:m, 0].tolist(), end, on_record)
         if error is not None:
             # Its size is not to be trusted either: what follows is read again.
@@ -137,8 +140,9 @@ class _Buffers:
         self.data, self.size = np.empty(n, np.int64), np.empty(n, np.int64)
         self.note = np.empty((n, 2), np.int64)
 
-    def walk(self, data: NDArray[np.uint8], pos: int, end: int, foreign: int) -> tuple[int, int, int, int]:
-        return tagged.walk(data, pos, end, self.key, self.time, self.data, self.size, self.note, foreign)
+    def walk(self, s: Stretch, pos: int) -> tuple[int, int, int, int]:
+        arrays = (self.key, self.time, self.data, self.size, self.note)
+        return tagged.walk(s.source.data, pos, s.end, *arrays, s.foreign, s.named)
 
     def parts(self, stretch: Stretch, pos: int, n: int) -> list[Found]:
         """The first *n* messages as one Found, or several where they lie too far apart for one."""

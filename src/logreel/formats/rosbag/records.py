@@ -98,3 +98,11 @@ def read_record(source: Source, pos: int, end: int) -> Record:
 def find_record(source: Source, pos: int, end: int) -> int:
     """The first position after *pos* where a whole record begins, or *end*."""
     return tagged.find(source.data, pos + 1, end, LONGEST_FOUND)
+
+
+def topic_key(topic: bytes) -> int:
+    """What the compiled walk gives as the key of messages that name their topic and nothing else."""
+    key = 14695981039346656037
+    for byte in topic:
+        key = (key ^ byte) * 1099511628211 & 0xFFFFFFFFFFFFFFFF
+    return key - (1 << 64) if key >> 63 else key

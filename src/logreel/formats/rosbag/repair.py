@@ -25,9 +25,10 @@ def repair(claims: Claims, data: Buffer, base: int, end: int, pos: int) -> Probl
     found, _ = read_stretch(Stretch(Source(data, ""), FILE, base, end), _pass_over, [])
     total = 0
     for part in found:
+        if part.size is None:
+            continue
         total += len(part.key)
         starts = (part.entry.astype("i8") + (part.base - base)).tolist()
-        assert part.size is not None
         rows = zip(part.key.tolist(), part.time.tolist(), starts, part.size.tolist(), strict=True)
         for key, time, start, size in rows:
             there[key, time].append((start, size))

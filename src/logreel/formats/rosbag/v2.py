@@ -1,4 +1,8 @@
-"""Bags of version 2.0: chunks with an index, found by the index where it is sound, else by reading everything."""
+"""Bags of version 2.0: chunks with an index, found by the index where it is sound, else by reading everything.
+
+The development versions of April 2010 (1.3, and 2.0 with topic_count) are read too: there messages name their topic,
+and definition records stand where connections are today. Their index is not used.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +16,8 @@ from logreel.formats.rosbag.chunks import COMPRESSIONS, Chunk, problem_of, unpac
 from logreel.formats.rosbag.collect import Found
 from logreel.formats.rosbag.connections import Connection
 from logreel.formats.rosbag.linear import (
+    ALL_NAMES,
+    TOPIC,
     OnRecord,
     Stretch,
     after_padding,
@@ -19,14 +25,23 @@ from logreel.formats.rosbag.linear import (
     refuse_nested,
     step_over,
 )
-from logreel.formats.rosbag.records import BadRecord, Record, find_record, parse_fields, read_record
+from logreel.formats.rosbag.records import (
+    BadRecord,
+    Record,
+    find_record,
+    parse_fields,
+    read_record,
+    topic_key,
+)
 from logreel.model.chunks import FILE
 from logreel.model.source import Source
 
-#: Version line of 13 bytes.
-FIRST_RECORD = 13
 #: One entry of an index record: u32 seconds, u32 nanoseconds, u32 place in the unpacked chunk.
 ENTRY = np.dtype([("sec", "<u4"), ("nsec", "<u4"), ("offset", "<u4")])
+#: How much slower than reading a chunk unpacking it is, about.
+_COST = {"lz4": 4, "bz2": 100}
+#: Looking at this many plain bytes takes a fraction of a second.
+CHEAP_BYTES = 1 << 30
 #: Type and checksum where they cannot be read; recorders wrote it where they did not know.
 UNKNOWN = "*"
 _PLAIN = {"", "rosbag/NoEncryptor"}
@@ -34,33 +49,57 @@ _PLAIN = {"", "rosbag/NoEncryptor"}
 
 @dataclass(slots=True)
 class Bag:
-    """What was found: messages per chunk, connections by number, chunks in file order."""
+    """What was found: messages per chunk, connections by number, chunks in file order.
+
+    is_early  True for the development versions
+    """
 
     parts: list[Found] = field(default_factory=list)
     connections: dict[int, Connection] = field(default_factory=dict)
     chunks: list[Chunk] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     indexed: bool = False
+    chunk_count: int = 0
+    compressions: set[str] = field(default_factory=set)
+    costly: int = 0
+    is_early: bool = False
+
+    def count(self, chunk: Chunk) -> None:
+        """Take note of a chunk for the summary."""
+        self.chunk_count += 1
+        self.compressions.add(chunk.compression)
+        self.costly += chunk.size * _COST.get(chunk.compression, 1)
+
+    @property
+    def named(self) -> int:
+        """What tells the connection of a message that has no number."""
+        return TOPIC if self.is_early else ALL_NAMES
+
+    @property
+    def is_cheap(self) -> bool:
+        """True if looking at every message takes no time that people notice."""
+        return self.costly < CHEAP_BYTES
 
 
 def read(source: Source) -> Bag:
     """Everything in a bag of version 2.0. Raises UnsupportedError for an encrypted one."""
-    end = source.size
+    first, end = source.head.find(b"\n") + 1, source.size
     try:
-        head = read_record(source, FIRST_RECORD, end)
+        head = read_record(source, first, end)
     except BadRecord as error:
         text = f"the bag header cannot be read: {error}"
-        bag = Bag(problems=[Problem("header", min(FIRST_RECORD, end), 0, False, text)])
-        _linear(source, step_over(source, FIRST_RECORD, end, bag.problems, error.cut), end, bag)
+        bag = Bag(problems=[Problem("header", min(first, end), 0, False, text)])
+        _linear(source, step_over(source, first, end, bag.problems, error.cut), end, bag)
         return _flat(bag)
     encryptor = head.text(b"encryptor")
     if encryptor not in _PLAIN:
         raise UnsupportedError(f"an encrypted bag ({encryptor[:60]}); decrypt it first", path=source.name)
-    bag = Bag()
+    bag = Bag(is_early=b"topic_count" in head.fields)
     try:
         _indexed(source, head, bag)
     except BadRecord as error:
-        bag = Bag(problems=[Problem("index", head.pos, 0, False, f"the index is not used: {error}")])
+        told = Problem("index", head.pos, 0, False, f"the index is not used: {error}")
+        bag = Bag(problems=[told], is_early=bag.is_early)
         _linear(source, after_padding(source, head, bag.problems), end, bag)
     return _flat(bag)
 
@@ -79,6 +118,8 @@ def _flat(bag: Bag) -> Bag:
 
 def _indexed(source: Source, head: Record, bag: Bag) -> None:
     """Follow the index; raises BadRecord where it is missing or contradicts the file."""
+    if bag.is_early:
+        raise BadRecord("it is of a development version")
     at = head.u32(b"index_pos")
     if at == 0:
         raise BadRecord("the recorder did not write one")
@@ -156,6 +197,7 @@ def _indexed_chunk(source: Source, pos: int, counts: dict[int, int], bag: Bag) -
         at = record.data + n * ENTRY.itemsize
     if keys:
         key, time, entry = (np.concatenate(p) for p in (keys, times, offsets))
+        bag.count(chunk)
         bag.parts.append(Found(len(bag.chunks), pos, 0, chunk.size, key, time, entry, None))
         bag.chunks.append(chunk)
     return at
@@ -201,6 +243,13 @@ def _connection(source: Source, record: Record, bag: Bag, salvage: bool = False)
     )
 
 
+def _definition(record: Record, bag: Bag) -> None:
+    """Take in a definition record of a development version, which messages refer to by their topic."""
+    topic, md5 = record.text(b"topic"), record.text(b"md5") or record.text(b"md5sum")
+    key = topic_key(record.fields.get(b"topic", b""))
+    bag.connections.setdefault(key, Connection(key, topic, record.text(b"type"), md5, record.text(b"def")))
+
+
 # --------------------------------------------------------------------------------------------------- by reading
 
 _FOREIGN = (1 << 64) - 1 - (1 << records.OP_MESSAGE) - (1 << records.OP_CONNECTION)
@@ -212,13 +261,15 @@ def _linear(source: Source, pos: int, end: int, bag: Bag) -> None:
     def on_record(record: Record, inside: Source) -> None:
         if record.op == records.OP_CONNECTION:
             _connection(inside, record, bag, salvage=True)
+        elif record.op == records.OP_DEFINITION and bag.is_early:
+            _definition(record, bag)
 
     while pos < end:
         try:
             record = read_record(source, pos, end)
             if record.op == records.OP_CHUNK:
                 pos = _linear_chunk(source, record, end, bag, on_record)
-            elif record.op == records.OP_INDEX:
+            elif record.op == records.OP_INDEX and b"count" in record.fields:
                 pos = _after_index(source, record, end)
             elif record.op in (records.OP_MESSAGE, records.OP_CONNECTION):
                 pos = _loose(source, pos, end, bag, on_record)
@@ -226,6 +277,7 @@ def _linear(source: Source, pos: int, end: int, bag: Bag) -> None:
                 raise BadRecord("its data is cut", cut=True)
             else:
                 refuse_nested(source, record)
+                on_record(record, source)
                 pos = record.end
         except BadRecord as error:
             pos = step_over(source, pos, end, bag.problems, error.cut, why=str(error))
@@ -254,7 +306,9 @@ def _begins(source: Source, pos: int, end: int) -> bool:
 
 def _loose(source: Source, pos: int, end: int, bag: Bag, on_record: OnRecord) -> int:
     """Take in records that lie in the file as they are, in a chunk or not; gives where they end."""
-    found, stop = read_stretch(Stretch(source, len(bag.chunks), pos, end, _FOREIGN), on_record, bag.problems)
+    found, stop = read_stretch(
+        Stretch(source, len(bag.chunks), pos, end, _FOREIGN, named=bag.named), on_record, bag.problems
+    )
     for part in found:
         part.base, part.end = part.base - pos, part.end - pos
     bag.parts += found
@@ -267,6 +321,7 @@ def _linear_chunk(source: Source, record: Record, end: int, bag: Bag, on_record:
     if chunk.stored == 0:
         text = "a chunk that the recorder did not finish"
         bag.problems.append(Problem("unfinished", chunk.pos, 0, False, text))
+    bag.count(chunk)
     if chunk.compression == "none":
         # Its records follow as if they were the file's own, whatever size is stated.
         return chunk.data
@@ -277,7 +332,7 @@ def _linear_chunk(source: Source, record: Record, end: int, bag: Bag, on_record:
     if problem is not None:
         bag.problems.append(problem)
     inside = Source(unpacked.data, source.name)
-    stretch = Stretch(inside, len(bag.chunks), 0, inside.size, where=chunk.pos)
+    stretch = Stretch(inside, len(bag.chunks), 0, inside.size, where=chunk.pos, named=bag.named)
     bag.chunks.append(there)
     found, _ = read_stretch(stretch, on_record, bag.problems)
     bag.parts += found

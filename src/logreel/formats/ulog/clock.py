@@ -14,6 +14,8 @@ NS_PER_US = 1000
 SUPPORT_NS = 60 * 10**9
 #: A header time at or after this is a wall clock: 2001-09-09 in microseconds since 1970.
 UNIX_US = 10**15
+#: Nor is a wall clock after 2096: such a number is damaged.
+LATEST_US = 4 * 10**15
 
 
 def word_of(stamp: Stamp) -> Word:
@@ -73,22 +75,18 @@ class Neighbours:
     def before(self, positions: I64) -> I64:
         """int64[n] ns: for each file position the largest data time before it, the start of the log if none."""
         out = np.full(len(positions), self._start, np.int64)
-        base = self._index.blocks.base
-        order = np.argsort(positions, kind="stable")
-        block = np.searchsorted(base, positions, side="right") - 1
-        cache: dict[int, tuple[I64, I64]] = {}
-        for i in order.tolist():
-            b = int(block[i])
-            for k in (b - 1, b):
-                if k < 0:
-                    continue
-                if k not in cache:
-                    cache = {j: v for j, v in cache.items() if j >= b - 1}
-                    cache[k] = self._running(k)
-                at, top = cache[k]
-                n = int(np.searchsorted(at, positions[i]))
-                if n:
-                    out[i] = max(out[i], top[n - 1])
+        block = np.searchsorted(self._index.blocks.base, positions, side="right") - 1
+        before: tuple[int, I64] = (-2, np.zeros(0, np.int64))
+        for b in np.unique(block).tolist():
+            if b < 0:
+                continue
+            here, (at, top) = block == b, self._running(b)
+            # Records at the start of a block look back into the one before it.
+            last = before[1] if before[0] == b - 1 else (self._running(b - 1)[1] if b else before[1])
+            n = np.searchsorted(at, positions[here])
+            times = np.concatenate([last[-1:] if len(last) else [self._start], top])
+            out[here] = np.maximum(out[here], np.maximum.accumulate(times)[n])
+            before = b, top
         return out
 
     def _running(self, block: int) -> tuple[I64, I64]:
@@ -113,7 +111,7 @@ class ShortClocks:
     Each message gets the first time with the stored residue that is not before its predecessor's, and as many whole
     periods more as bring it nearest to what the rest of the stream says: rows of other topics, logged text, dropouts.
 
-    marks  file position, and either a time in ns or (dropouts) the ns by which the clock moves on
+    marks  gives file positions, and either a time in ns or (dropouts) the ns by which the clock moves on
     """
 
     def __init__(
@@ -121,7 +119,7 @@ class ShortClocks:
         stamps: dict[int, Stamp],
         start: int,
         neighbours: Callable[[], Neighbours],
-        marks: list[tuple[int, int, bool]],
+        marks: Callable[[], list[tuple[int, int, bool]]],
     ) -> None:
         self._stamps, self._start, self._neighbours, self._marks = stamps, start, neighbours, marks
         self._times: dict[int, I64] = {}
@@ -137,6 +135,7 @@ class ShortClocks:
         return times
 
     def _work_out(self, index: MessageIndex) -> dict[int, I64]:
+        marks = self._marks()
         offsets = {c: index.offsets(c) for c in self._stamps}
         clocks = {c: self._neighbours().before(at).tolist() for c, at in offsets.items()}
         raws = {
@@ -144,13 +143,13 @@ class ShortClocks:
             for c, s in self._stamps.items()
         }
         steps = [(at, c, i) for c, o in offsets.items() for i, at in enumerate(o.tolist())]
-        steps += [(at, -1, k) for k, (at, _, _) in enumerate(self._marks)]
+        steps += [(at, -1, k) for k, (at, _, _) in enumerate(marks)]
         out = {c: np.empty(len(at), np.int64) for c, at in offsets.items()}
         last = dict.fromkeys(self._stamps, self._start)
         now = self._start
         for _, c, i in sorted(steps):
             if c < 0:
-                _, value, moves = self._marks[i]
+                _, value, moves = marks[i]
                 now = now + value if moves else max(now, value)
                 continue
             stamp = self._stamps[c]
@@ -159,6 +158,8 @@ class ShortClocks:
             time = last[c] + (raws[c][i] - last[c]) % period
             if now - time > period // 2:
                 time += (now - time + period // 2 - 1) // period * period
-            out[c][i] = last[c] = time
+            last[c] = time
+            # A damaged stamp of another record may have led beyond what 64 bits hold.
+            out[c][i] = min(time, TIME_MAX)
             now = max(now, time)
         return out

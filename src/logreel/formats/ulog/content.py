@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from functools import cache, cached_property, partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from logreel.formats.ulog.records import DATA_HEAD, HEAD
 from logreel.formats.ulog.saved import save
 from logreel.formats.ulog.walk import Topic, Walk
 from logreel.model.chunks import Buffer, Chunks
-from logreel.model.index import Made, MessageIndex, Track, Word
+from logreel.model.index import I64, TIME_MAX, Made, MessageIndex, Track, Word
 from logreel.model.layout import Field, Layout, Rest, Scalar, String, Struct
 from logreel.model.scan import ChannelInfo, Scan, TextLine
 from logreel.model.schema import Schema
@@ -46,13 +46,11 @@ class Content:
         self._texts = walk.notes[(kinds == ord("L")) | (kinds == ord("C"))]
         self._dropouts = walk.notes[kinds == ord("O")]
         self._keys = KeyedRecords(source, walk)
-        self._data_phase = self._keys.data_phase = min(
-            self._keys.positions("A")[:1] + walk.notes[:1].tolist(), default=source.size
-        )
         self._counts = np.diff(walk.blocks.start, axis=1).sum(axis=0)
         # Topics of later segments become channels only if they have messages.
         self._live = [bool(n) or t.segment == 1 for t, n in zip(walk.topics, self._counts, strict=True)]
         self._channels = [t for t, live in zip(walk.topics, self._live, strict=True) if live]
+        self._clocks: dict[int, clock.ShortClocks] = {}
 
     # -------------------------------------------------------------------------------------------- channels
 
@@ -68,7 +66,8 @@ class Content:
         blocks = walk.blocks
         if len(keep) < len(walk.topics) or made:
             blocks = blocks.reshaped(keep, len(made))
-        tracks = [Track(self._rule(t), size) for t, size in zip(self._channels, self._sizes(), strict=True)]
+        sizes = zip(self._channels, self._sizes(), strict=True)
+        tracks = [Track(self._rule(i, t), size) for i, (t, size) in enumerate(sizes)]
         tracks += [Track(Word(0, 8), 0, made=len(offsets)) for _, _, offsets in made]
         index = MessageIndex(Chunks(self.source), blocks, tracks, lambda: self._make(made))
         self._index = index
@@ -126,10 +125,9 @@ class Content:
             topic.channel_name, schema, lambda: defs.layout(topic.name), {"multi_id": topic.instance}
         )
 
-    def _rule(self, topic: Topic) -> Any:
+    def _rule(self, number: int, topic: Topic) -> Any:
         if topic.stamp is not None and topic.stamp.width == 8:
             return clock.word_of(topic.stamp)
-        number = self._channels.index(topic)
         if topic.stamp is None:
             return lambda index: self._neighbours.before(index.offsets(number))
         return self._short_clocks(topic.segment).of(number)
@@ -143,67 +141,71 @@ class Content:
     def _neighbours(self) -> clock.Neighbours:
         return clock.Neighbours(self._index, self._timed, self._start, self._end)
 
-    @cache  # noqa: B019 - lives as long as the log, whose closures hold it anyway
     def _short_clocks(self, segment: int) -> clock.ShortClocks:
-        short = {
-            i: t.stamp
-            for i, t in enumerate(self._channels)
-            if t.stamp is not None and t.stamp.width < 8 and t.segment == segment
-        }
-        marks = [
-            (at, self._text_at(at)[2], False)
-            for at in self._texts.tolist()
-            if self.walk.segment_of(at) == segment
-        ]
-        marks += [
+        if segment not in self._clocks:
+            short = {
+                i: t.stamp
+                for i, t in enumerate(self._channels)
+                if t.stamp is not None and t.stamp.width < 8 and t.segment == segment
+            }
+            start = self.walk.segment_us[segment - 1] * NS_PER_US
+            self._clocks[segment] = clock.ShortClocks(
+                short, start, lambda: self._neighbours, partial(self._marks, segment)
+            )
+        return self._clocks[segment]
+
+    def _marks(self, segment: int) -> list[tuple[int, int, bool]]:
+        """What texts and dropouts tell short clocks: file position, ns, and whether the clock moves on by them."""
+        # One damaged stamp of a text would carry all later times away.
+        latest = (self._end or 0) + clock.SUPPORT_NS if self._timed else TIME_MAX
+        texts = [(at, self._text_at(at)[2], False) for at in self._texts.tolist()]
+        dropouts = [
             (at, int.from_bytes(records.payload_at(self.source, at), "little") * 10**6, True)
             for at in self._dropouts.tolist()
-            if self.walk.segment_of(at) == segment
         ]
-        start = self.walk.segment_us[segment - 1] * NS_PER_US
-        return clock.ShortClocks(short, start, lambda: self._neighbours, marks)
+        ours = [mark for mark in texts if mark[1] <= latest] + dropouts
+        return [mark for mark in ours if self.walk.segment_of(mark[0]) == segment]
 
     # ---------------------------------------------------------------------------------------- made channels
 
-    def _made_channels(self) -> list[tuple[str, Struct, list[int]]]:
+    def _made_channels(self) -> list[tuple[str, Struct, I64]]:
         """Name, root of the Layout and file positions of the records, for each made channel that has any."""
-        found: dict[str, tuple[Struct, list[int]]] = {}
+        found = []
         for name, root, positions in (
-            ("~text", _TEXT, self._texts.tolist()),
-            ("~parameter", _PARAMETER, self._keys.positions("P", "Q")),
-            ("~dropout", _DROPOUT, self._dropouts.tolist()),
+            ("~text", _TEXT, self._texts),
+            ("~parameter", _PARAMETER, np.array(self._keys.positions("P", "Q"), np.int64)),
+            ("~dropout", _DROPOUT, self._dropouts),
         ):
-            for at in positions:
-                found.setdefault(name + self.walk.suffix(at), (root, []))[1].append(at)
-        return [(name, root, offsets) for name, (root, offsets) in found.items()]
+            segment = np.searchsorted(self.walk.segments, positions, side="right")
+            for n in np.unique(segment).tolist():
+                found.append((name + (f"@{n}" if n > 1 else ""), root, positions[segment == n]))
+        return found
 
-    def _make(self, made: list[tuple[str, Struct, list[int]]]) -> tuple[Buffer, dict[int, Made]]:
+    def _make(self, made: list[tuple[str, Struct, I64]]) -> tuple[Buffer, dict[int, Made]]:
         """The MADE chunk: our own records of what ULog keeps in records of other kinds."""
         data, found = bytearray(), {}
         by_offset = {e.offset: e for e in self._keys.entries}
         for number, (name, _, offsets) in enumerate(made, len(self._channels)):
-            starts = []
-            for at in offsets:
-                starts.append(len(data))
+            where, times = np.empty(len(offsets) + 1, np.int64), np.empty(len(offsets), np.int64)
+            for i, at in enumerate(offsets.tolist()):
+                where[i] = len(data)
                 if name.startswith("~text"):
-                    level, tag, _, text = self._text_at(at)
+                    level, tag, times[i], text = self._text_at(at)
                     data += struct.pack("<BHH", level, tag, len(text)) + text
                 elif name.startswith("~parameter"):
                     data += self._keys.parameter_bytes(by_offset[at])
                 else:
                     data += self.source.read(at + HEAD, 2)
-            where = np.array([*starts, len(data)], np.int64)
-            if name.startswith("~text"):
-                times = np.array([self._text_at(at)[2] for at in offsets], np.int64)
-            else:
+            where[-1] = len(data)
+            if not name.startswith("~text"):
                 times = self._moments(offsets)
             found[number] = Made(where[:-1], np.diff(where), times)
-        return np.frombuffer(bytes(data), np.uint8), found
+        return np.frombuffer(data, np.uint8), found
 
-    def _moments(self, offsets: list[int]) -> np.ndarray:
+    def _moments(self, offsets: list[int] | I64) -> I64:
         """Times of records that carry none: definitions have the start of the log, others the latest data time."""
-        at = np.array(offsets, np.int64)
-        return np.where(at < self._data_phase, self._start or 0, self._neighbours.before(at))
+        at = np.asarray(offsets, np.int64)
+        return np.where(at < self._keys.data_phase, np.int64(self._start or 0), self._neighbours.before(at))
 
     def _text_at(self, at: int) -> tuple[int, int, int, bytes]:
         """Level 0…7, tag (0: none), time in ns and text of a logged string."""
@@ -214,7 +216,7 @@ class Content:
         else:
             level, stamp = struct.unpack_from("<BQ", payload)
             tag, text = 0, payload[9:]
-        return level - 0x30, tag, min(stamp * NS_PER_US, (1 << 63) - 1), text
+        return level - 0x30, tag, min(stamp * NS_PER_US, TIME_MAX), text
 
     # ---------------------------------------------------------------------------------------- text and UTC
 
@@ -225,7 +227,9 @@ class Content:
             strings.append(events.Line(time, level, text.decode("utf-8", "replace")))
             if self._view[at + 2] == ord("C"):
                 tags[len(strings) - 1] = tag
-        rows = [row for t in self._channels if t.name == "event" for row in self._event_rows(t)]
+        rows = [
+            row for i, t in enumerate(self._channels) if t.name == "event" for row in self._event_rows(i, t)
+        ]
         merged = events.lines(strings, rows, self._event_definitions()) if rows else strings
         source = {id(strings[i]): f"tag {tag}" for i, tag in tags.items()}
         lines = [TextLine(line.time, line.level, line.text, source.get(id(line), "")) for line in merged]
@@ -239,8 +243,7 @@ class Content:
                 continue
         return None
 
-    def _event_rows(self, topic: Topic) -> list[events.Row]:
-        number = self._channels.index(topic)
+    def _event_rows(self, number: int, topic: Topic) -> list[events.Row]:
         layout = topic.definitions.layout(topic.name) if not topic.raw else _RAW
         if topic.raw or not {"id", "arguments", "log_levels"} <= {f.name for f in layout.record.visible()}:
             return []
@@ -256,7 +259,7 @@ class Content:
         boot = next(
             (e.value for e in self._keys.entries if e.kind == "I" and e.key.name == "boot_time_utc_us"), None
         )
-        if isinstance(boot, int) and boot > 0:
+        if isinstance(boot, int) and 0 < boot < clock.LATEST_US:
             return boot * NS_PER_US
         for number, topic in enumerate(self._channels):
             if topic.name in ("vehicle_gps_position", "sensor_gps") and not topic.raw and topic.segment == 1:
@@ -273,7 +276,7 @@ class Content:
         if leaf is None or leaf.width != 8 or not self._counts_of(number):
             return None
         utc = self._index.word(number, Word(leaf.runs[0], 8, NS_PER_US))
-        known = np.flatnonzero(utc > 0)
+        known = np.flatnonzero((utc > 0) & (utc < clock.LATEST_US * NS_PER_US))
         return int(utc[known[0]] - self._index.times(number)[known[0]]) if len(known) else None
 
     def _counts_of(self, number: int) -> int:

@@ -17,6 +17,8 @@ from logreel.model.source import Source
 CHAIN = 6
 #: At so many doubtful ids or kinds on one spot the spot is damage, not a lost subscription.
 MAX_DOUBTFUL = 8
+#: Lost bytes are looked through in pieces of this size.
+PIECE = 1 << 20
 
 _UNDECLARED, _TOLERATED = -1, -2
 
@@ -74,6 +76,15 @@ class Framing:
         """The first position from *pos* to *last* where a convincing chain of records starts, or -1."""
         return frames.resync(self.data, pos, end, CHAIN, SPEC, self.kinds, self.keys, last)
 
+    def find(self, what: bytes, pos: int, end: int) -> int:
+        """The first position from *pos* on where *what* lies, not reaching over *end*, or -1."""
+        # Piece by piece: a copy of all that was lost might not fit into memory.
+        for lo in range(pos, end, PIECE):
+            found = self.source.read(lo, min(PIECE + len(what) - 1, end - lo)).find(what)
+            if found >= 0:
+                return lo + found
+        return -1
+
     def tolerate(self, pos: int, end: int, has_rows: Callable[[int], bool]) -> bool:
         """Let records pass from now on that are well framed but not understood, if the ones between are sound.
 
@@ -82,20 +93,22 @@ class Framing:
         """
         if not self._is_doubtful(pos, end, has_rows):
             return False
-        before = self.keys.copy(), self.kinds.copy()
-        ids, kinds = False, []
+        # Only what is changed is kept: copies of the tables would cost more than the records.
+        before: list[tuple[int, I64]] = []
+        kinds: list[int] = []
         at = pos
         for _ in range(MAX_DOUBTFUL):
             size, kind = self.header(at)
             if kind == ord("D"):
-                ids = True
-                self._room(self.message_id(at))
-                self.keys[self.message_id(at)] = _TOLERATED, 0, 0, 0
+                number = self.message_id(at)
+                self._room(number)
+                before.append((number, self.keys[number].copy()))
+                self.declare(number, _TOLERATED, 0, 0)
             else:
                 kinds.append(kind)
                 records.allow_unknown(self.kinds, kind)
             if at + HEAD + size == end or self.chain(pos, end):
-                self._tolerates_ids |= ids
+                self._tolerates_ids |= bool(before)
                 for k in kinds:
                     self.problem(
                         "unknown", pos, 0, False, f"records of unknown kind {chr(k)!r}: skipped by size"
@@ -104,7 +117,9 @@ class Framing:
             at = self._next_refused(at + HEAD + size, end)
             if at < 0 or not self._is_doubtful(at, end, has_rows):
                 break
-        self.keys, self.kinds = before
+        for number, row in reversed(before):
+            self.keys[number] = row
+        self.kinds[kinds] = 0
         return False
 
     def _is_doubtful(self, pos: int, end: int, has_rows: Callable[[int], bool]) -> bool:
@@ -136,10 +151,11 @@ class Framing:
         at = notes[is_data]
         number = self.data[at + 3] | self.data[at + 4].astype(np.int64) << 8
         size = (self.data[at] | self.data[at + 1].astype(np.int64) << 8) + HEAD
-        for n in np.unique(number).tolist():
-            of_n = number == n
-            text = f"{of_n.sum()} messages with id {n}, which no usable subscription declares"
-            self.problem("undeclared", int(at[of_n][0]), int(size[of_n].sum()), True, text)
+        ids, first, counts = np.unique(number, return_index=True, return_counts=True)
+        sums = np.bincount(number, size)[ids].astype(np.int64)
+        for n, start, count, lost in zip(*(a.tolist() for a in (ids, at[first], counts, sums)), strict=True):
+            text = f"{count} messages with id {n}, which no usable subscription declares"
+            self.problem("undeclared", start, lost, True, text)
         others: I64 = notes[~is_data]
         return others
 
@@ -156,7 +172,8 @@ class Framing:
     def report_lost(self, pos: int, stop: int, reason: str) -> None:
         """Report the bytes from *pos* to *stop* as lost."""
         size = stop - pos
-        if not self.data[min(pos + HEAD, stop) : stop].any():
+        # Zeros often begin behind a header that was written before them.
+        if not self.data[pos + HEAD if size > HEAD else pos : stop].any():
             self.problem("zeros", pos, size, True, f"{size} bytes of zeros where records should be")
         else:
             why = f" ({reason})" if reason else ""

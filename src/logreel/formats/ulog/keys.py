@@ -48,21 +48,34 @@ class Entry:
 
 
 class KeyedRecords:
-    """The ``I``, ``M``, ``P`` and ``Q`` records of one log, parsed when first asked for.
-
-    data_phase  file position where the definitions end: parameters before it are initial values, later ones changes
-    """
+    """The ``I``, ``M``, ``P`` and ``Q`` records of one log, parsed when first asked for."""
 
     def __init__(self, source: Source, walk: Walk) -> None:
         self._source, self._walk = source, walk
         self._parsed = np.array(walk.parsed, np.int64)
         self._kinds = source.data[self._parsed + 2]
-        self.data_phase = source.size
 
     def positions(self, *letters: str) -> list[int]:
         """File positions of the parsed records of these kinds."""
         found: list[int] = self._parsed[np.isin(self._kinds, [ord(letter) for letter in letters])].tolist()
         return found
+
+    @cached_property
+    def _phases(self) -> list[int]:
+        """Where the definitions of each segment end; those of a segment without any where it begins."""
+        data = np.union1d(self.positions("A"), self._walk.notes)
+        own = zip(self._walk.segments, self._walk.own_definitions, strict=True)
+        ends = [*data.tolist(), self._source.size]
+        return [int(ends[int(np.searchsorted(data, at))]) if fresh else at for at, fresh in own]
+
+    @property
+    def data_phase(self) -> int:
+        """File position where the first definitions end."""
+        return self._phases[0]
+
+    def is_initial(self, offset: int) -> bool:
+        """True for a record among definitions: a parameter there is an initial value, a later one a change."""
+        return offset < self._phases[self._walk.segment_of(offset) - 1]
 
     @cached_property
     def entries(self) -> list[Entry]:
@@ -113,7 +126,7 @@ class KeyedRecords:
                 types.setdefault(e.name, e.key.type)
             if e.kind == "Q":
                 defaults.setdefault(e.name, {}).update(dict.fromkeys(e.default_kinds, e.value))
-            elif e.kind == "P" and e.offset < self.data_phase:
+            elif e.kind == "P" and self.is_initial(e.offset):
                 initial[e.name] = e.value
             elif e.kind == "P":
                 changes.setdefault(e.name, []).append(e)
@@ -132,7 +145,7 @@ class KeyedRecords:
 
     def parameter_bytes(self, entry: Entry) -> bytes:
         """A ``P`` or ``Q`` record in the layout of the channel ``~parameter``."""
-        kind = "initial" if entry.offset < self.data_phase else "change"
+        kind = "initial" if self.is_initial(entry.offset) else "change"
         if entry.kind == "Q":
             kind = "+".join(entry.default_kinds) + " default"
         texts = (t.encode() for t in (entry.key.name, kind, entry.key.type))

@@ -61,7 +61,8 @@ _KINDS = {
     "P": (_STOP, 4, 65535, 3, 255),
     "M": (_STOP, 5, 65535, 0, 1),
     "Q": (_STOP, 5, 65535, 1, 255),
-    "B": (_STOP, 40, 65535, 0, 255),
+    # One that is not the first record says nothing, and 0x42 is common in floats: of any size it would swallow data.
+    "B": (_STOP, 40, 40, 0, 255),
 }
 
 
@@ -73,13 +74,13 @@ def kinds_table() -> np.ndarray:
     return table
 
 
-_PARSED_LEAST = {ord(letter): _KINDS[letter][1] for letter in PARSED.decode()}
+_PARSED_SIZES = {ord(letter): _KINDS[letter][1:3] for letter in PARSED.decode()}
 
 
 def is_parsed(size: int, kind: int, left: int) -> bool:
     """True for a whole record, of *left* bytes at most, of a kind that is parsed and of a size it can have."""
-    least = _PARSED_LEAST.get(kind)
-    return least is not None and least <= size <= left
+    least, greatest = _PARSED_SIZES.get(kind, (1, 0))
+    return least <= size <= min(left, greatest)
 
 
 def is_unknown(kind: int) -> bool:

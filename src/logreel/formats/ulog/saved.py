@@ -58,14 +58,21 @@ def _restore(source: Source, plain: dict[str, Any], arrays: Any) -> Walk | None:
         a.ndim != 1 for a in (base, parsed, notes)
     ):
         return None
-    segments = [int(n) for n in plain["segments"]]
     if not (_sound(source, parsed, records.PARSED) and _sound(source, notes, records.NOTED)):
         return None
-    definitions = _definitions(source, parsed, segments, [bool(b) for b in plain["own_definitions"]])
+    segments, segment_us = ([int(n) for n in plain[key]] for key in ("segments", "segment_us"))
+    own = [bool(b) for b in plain["own_definitions"]]
+    if not (len(segments) == len(segment_us) == len(own)) or segments[0] != 0 or segments != sorted(segments):
+        return None
+    definitions = _definitions(source, parsed, segments, own)
     topics = [
         _topic(str(n), int(i), int(s), definitions[int(s) - 1], bool(r)) for n, i, s, r in plain["topics"]
     ]
+    if not all(0 <= t.instance < 256 and 1 <= t.segment <= len(segments) for t in topics):
+        return None
     least = [0 if t.raw else _least(t) for t in topics]
+    if (np.diff(base) < 0).any() or len({t.channel_name for t in topics}) < len(topics):
+        return None
     if not columns.verify(start, base, entry, np.array([*least, 0], np.int64), DATA_HEAD, source.size):
         return None
     blocks = Blocks(base, np.full(len(base), FILE, np.int32), start, entry)
@@ -81,8 +88,8 @@ def _restore(source: Source, plain: dict[str, Any], arrays: Any) -> Walk | None:
         parsed.tolist(),
         notes,
         segments,
-        [int(n) for n in plain["segment_us"]],
-        [bool(b) for b in plain["own_definitions"]],
+        segment_us,
+        own,
         [int(n) for n in plain["appended"]],
         problems,
     )
@@ -97,11 +104,16 @@ def _sound(source: Source, positions: I64, letters: bytes) -> bool:
     data, table = source.data, records.kinds_table()
     size = data[positions].astype(np.int64) | data[positions + 1].astype(np.int64) << 8
     kind = data[positions + 2]
-    wanted = np.isin(kind, np.frombuffer(letters, np.uint8)) | (table[kind, 0] == 0)
-    return bool(
-        (wanted & (size >= table[kind, 1]) & (positions + HEAD + size <= source.size)).all()
-        and (np.diff(positions) > 0).all()
+    if (positions + HEAD + size > source.size).any():
+        return False
+    _, least, _, low, high = table[kind].T
+    # Unknown kinds are noted too, and may be empty; their row of the table is zero.
+    known = table[kind, 0] != 0
+    first = data[np.minimum(positions + HEAD, source.size - 1)]
+    fits = (
+        (size >= least) & (first >= low) & (first <= high) & np.isin(kind, np.frombuffer(letters, np.uint8))
     )
+    return bool((fits | ~known).all() and (np.diff(positions) > 0).all())
 
 
 def _definitions(source: Source, parsed: I64, segments: list[int], own: list[bool]) -> list[Definitions]:

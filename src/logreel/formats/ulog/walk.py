@@ -11,8 +11,6 @@ import bisect
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from logreel.errors import DefinitionError, Problem, UnsupportedError
 from logreel.formats.ulog import records
 from logreel.formats.ulog.definitions import Definitions, Stamp, parse_format
@@ -168,7 +166,7 @@ class Walker:
     def _leads_on(self, pos: int) -> bool:
         """True if the records from *pos* on are sound, or cut."""
         size = self.source.size
-        return pos == size or pos + 2 * HEAD > size or self._framing.chain(pos, size)
+        return pos <= size and (pos + 2 * HEAD > size or self._framing.chain(pos, size))
 
     def _end_of_definitions(self, pos: int) -> int:
         while pos + HEAD <= self.source.size and self._view[pos + 2] in b"FIMPQ":
@@ -225,14 +223,15 @@ class Walker:
         key = records.match_key(payload, at, number)
         if key[2] is None or key[1] != b"char":
             return
-        # A text states its length twice. Where the two differ, what follows must prove the record's size.
-        after, there = pos + HEAD + len(payload), len(payload) - key.end()
-        if (
-            int(key[2]) != there
-            and after < self.source.size
-            and not self._framing.chain(after, self.source.size)
+        # A text states its length twice. Where the two differ, what follows must prove the record's size, and
+        # nothing the stated one.
+        stated, there = int(key[2]), len(payload) - key.end()
+        after, chain = pos + HEAD + len(payload), self._framing.chain
+        if stated != there and (
+            (stated < there and chain(after - there + stated, self.source.size))
+            or (after < self.source.size and not chain(after, self.source.size))
         ):
-            raise BadRecord(f"{there} bytes of text where {int(key[2])} are stated")
+            raise BadRecord(f"{there} bytes of text where {stated} are stated")
 
     def _subscription(self, pos: int, payload: bytes) -> None:
         instance, number, name = records.parse_subscription(payload)
@@ -241,7 +240,7 @@ class Walker:
             topic = self.topics[known]
             if (topic.name, topic.instance) == (name, instance):
                 return
-            if self._blocks.last_payload(known) is None:
+            if not self._blocks.has_rows(known):
                 text = f"message id {number} is given to {name} although {topic.name} has it; ignored"
                 self._problem("definition", pos, 0, False, text)
                 return
@@ -282,11 +281,14 @@ class Walker:
         framing = self._framing
         if why == BAD and not reason and framing.tolerate(pos, end, self._has_rows):
             return pos
-        # The damage may have begun in the size of the record before: sound records inside it convict it.
+        # The damage may have begun in the size of the record before: sound records inside it convict it. Formats and
+        # subscriptions are text from end to end, which proves their size.
         before = self._blocks.last if self._blocks.last >= self._part_start else pos
+        if before < pos and self._view[before + 2] in b"FAB":
+            before = pos
         found = framing.search(before + 1, pos - 1, end)
         if found >= 0:
-            self._blocks.drop_last()
+            self._drop(before)
             pos = before
         else:
             found = framing.search(pos + 1, end, end)
@@ -297,11 +299,11 @@ class Walker:
             and self._view[before + 2] == ord("D")
         ):
             # A message of nothing but zeros in front of zeros is part of the zero fill.
-            self._blocks.drop_last()
+            self._drop(before)
             pos = before
-        glued = self.source.read(pos, stop - pos).find(MAGIC)
-        if glued >= 0 and self._is_second_file(pos + glued + FILE_HEADER, end):
-            return self._second_file(pos, pos + glued)
+        glued = framing.find(MAGIC, pos, stop)
+        if glued >= 0 and self._is_second_file(glued + FILE_HEADER, end):
+            return self._second_file(pos, glued)
         if found < 0 and why == CUT and not reason:
             framing.report_cut(pos, end)
         else:
@@ -311,9 +313,16 @@ class Walker:
         self._blocks.last = self._part_start - 1
         return stop
 
+    def _drop(self, pos: int) -> None:
+        """Forget the last record, at *pos*: what followed proved that its size was wrong."""
+        if self.parsed and self.parsed[-1] == pos:
+            self.parsed.pop()
+        else:
+            self._blocks.drop_last()
+
     def _has_rows(self, number: int) -> bool:
         channel = self._ids.get(number)
-        return channel is not None and self._blocks.last_payload(channel) is not None
+        return channel is not None and self._blocks.has_rows(channel)
 
     def _goes_back(self, pos: int, end: int) -> bool:
         """True if the topics found from *pos* on continue with times well before those read so far."""
@@ -324,14 +333,16 @@ class Walker:
             size, kind = self._framing.header(pos)
             channel = self._ids.get(self._framing.message_id(pos))
             if kind == ord("D") and channel is not None and channel not in steps:
-                before = self._blocks.last_payload(channel)
+                # The last message before the damage may be torn, with a wild time: the one before it counts, too.
+                before = self._blocks.last_payloads(channel, 2)
                 stamp = self.topics[channel].stamp
-                if stamp is not None and stamp.width == 8 and before is not None:
-                    new, old = (self._stamp_at(at, stamp) for at in (pos + DATA_HEAD, before))
+                if stamp is not None and stamp.width == 8 and before:
+                    new = self._stamp_at(pos + DATA_HEAD, stamp)
                     if new:
-                        steps[channel] = new - old
+                        steps[channel] = new - min(self._stamp_at(at, stamp) for at in before)
             pos += HEAD + size
-        return bool(steps) and float(np.median(list(steps.values()))) < -BACKWARDS_US
+        # More than half of the topics must agree.
+        return bool(steps) and sorted(steps.values())[len(steps) // 2] < -BACKWARDS_US
 
     def _stamp_at(self, payload: int, stamp: Stamp) -> int:
         return int.from_bytes(self.source.read(payload + stamp.offset, stamp.width), "little")

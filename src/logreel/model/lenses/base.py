@@ -104,14 +104,26 @@ class Columns:
 
 
 def columns(ch: Channel, paths: Seq[str]) -> Columns:
-    """The fields at *paths* side by side; they must all have as many items."""
+    """The fields at *paths* side by side.
+
+    Those inside a counted array must all be inside the same; the others are repeated for each of its items.
+    """
     table = ch.to_arrow(list(dict.fromkeys(paths)))
-    time, rows = times_of(table), None
-    values = {}
-    for path in table.column_names[1:]:
-        flat, rows = flatten(table[path])
-        values[path] = flat
-    return Columns(time if rows is None else time[rows], values)
+    flat = {path: flatten(table[path]) for path in table.column_names[1:]}
+    deep = next((flat[path][1] for path in flat if _is_list(table.schema.field(path).type)), None)
+    if deep is None:
+        return Columns(times_of(table), {path: values for path, (values, _) in flat.items()})
+    values = {
+        path: values if _is_list(table.schema.field(path).type) else values[deep]
+        for path, (values, _) in flat.items()
+    }
+    return Columns(times_of(table)[deep], values)
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_list(kind) or pa.types.is_fixed_size_list(kind))
 
 
 def times_of(table: pa.Table | pa.RecordBatch) -> I64:
@@ -123,14 +135,13 @@ def times_of(table: pa.Table | pa.RecordBatch) -> I64:
 
 def flatten(column: pa.ChunkedArray) -> tuple[NDArray[Any], I64]:
     """The innermost items of a column of lists of lists, and the row of each."""
-    import pyarrow as pa
     import pyarrow.compute as pc
 
     parts, owners, first = [], [], 0
     for chunk in column.chunks:
         rows = np.arange(first, first + len(chunk), dtype=np.int64)
         first += len(chunk)
-        while pa.types.is_list(chunk.type) or pa.types.is_fixed_size_list(chunk.type):
+        while _is_list(chunk.type):
             rows = np.repeat(rows, np.asarray(pc.list_value_length(chunk), np.int64))
             chunk = chunk.flatten()
         parts.append(chunk.to_numpy(zero_copy_only=False))

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Track:
+class Places:
     """Places and turns in the order of the log, one row per item.
 
     time      int64[k]       ns
@@ -59,7 +59,7 @@ class Pose:
     child: str | None = None
     many: bool = False
 
-    def track(self, ch: Channel) -> Track:
+    def track(self, ch: Channel) -> Places:
         """The poses of all messages of *ch*."""
         return _track(ch, self.position, self.orientation, self.frame, self.child)
 
@@ -77,15 +77,15 @@ class Transform:
     child: str | None = None
     many: bool = False
 
-    def track(self, ch: Channel) -> Track:
+    def track(self, ch: Channel) -> Places:
         """The transforms of all messages of *ch*."""
         return _track(ch, self.translation, self.rotation, self.frame, self.child)
 
 
-def _track(ch: Channel, vector: str, quaternion: str, frame: str | None, child: str | None) -> Track:
+def _track(ch: Channel, vector: str, quaternion: str, frame: str | None, child: str | None) -> Places:
     place, turn = axes(vector), axes(quaternion, "xyzw")
     found = columns(ch, [*place, *turn, *(name for name in (frame, child) if name)])
-    return Track(
+    return Places(
         found.time,
         found.stack(place),
         found.stack(turn),
@@ -132,17 +132,21 @@ def _below(nodes: Nodes, paths: tuple[str, ...]) -> Iterator[tuple[str, Nodes, N
 
 def _frames(nodes: Nodes, around: Nodes, path: str, many: bool) -> tuple[str | None, str | None]:
     """Paths of the names of the frames: beside each item of many, else at the top."""
-    if many:
-        nodes, at = around, path.rpartition(".")[0]
-        # The frame of a whole list counts once per message, not per item: it has no row here.
-        if not at:
-            return None, None
-        at += "."
-    else:
-        at = ""
-    frame = "header.frame_id" if isinstance(nodes_of(nodes.get("header")).get("frame_id"), String) else None
-    child = "child_frame_id" if isinstance(nodes.get("child_frame_id"), String) else None
-    return at + frame if frame else None, at + child if child else None
+    found: list[str | None] = []
+    for name in ("header.frame_id", "child_frame_id"):
+        beside = f"{path.rpartition('.')[0]}.{name}" if many and "." in path else None
+        if beside and _is_string(around, name):
+            found.append(beside)
+        else:
+            found.append(name if _is_string(nodes, name) else None)
+    return found[0], found[1]
+
+
+def _is_string(nodes: Nodes, path: str) -> bool:
+    *groups, name = path.split(".")
+    for group in groups:
+        nodes = nodes_of(nodes.get(group))
+    return isinstance(nodes.get(name), String)
 
 
 @dataclass(frozen=True, slots=True)

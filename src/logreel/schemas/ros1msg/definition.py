@@ -69,8 +69,12 @@ class Definition:
 
 
 def _hash(text: str) -> str:
-    # Half characters, as a sloppy decoder leaves them, are hashed too.
-    return hashlib.md5(text.encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest()
+    try:
+        # Bytes that are no UTF-8 come back as they were where the reader kept them in this way.
+        raw = text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        raw = text.encode("utf-8", "surrogatepass")
+    return hashlib.md5(raw, usedforsecurity=False).hexdigest()
 
 
 def link(name: str, sections: Mapping[str, Message], find: Find, *, closed: bool = False) -> Definition:

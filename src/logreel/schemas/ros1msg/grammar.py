@@ -9,8 +9,8 @@ from logreel.errors import DefinitionError
 from logreel.model.layout import MAX_LEAVES
 from logreel.schemas.ros1msg.names import BUILTIN, is_name, is_type, package_of
 
-#: Characters of a definition; the largest real ones have some ten thousand.
-MAX_TEXT = 1 << 24
+#: Characters of a definition with all that it needs; the largest real ones have some ten thousand.
+MAX_TEXT = 1 << 22
 #: Digits of an array's count: ten thousand million items fit into no message.
 _MAX_DIGITS = 10
 
@@ -101,8 +101,8 @@ def parse_message(text: str, name: str) -> Message:
                 fields.append(_field(code))
         except DefinitionError as error:
             raise DefinitionError(f"{name[:80]}, line {number}: {error.text}") from None
-        if len(fields) > MAX_LEAVES:
-            raise DefinitionError(f"{name[:80]} has more than {MAX_LEAVES} fields")
+        if len(fields) + len(constants) > MAX_LEAVES:
+            raise DefinitionError(f"{name[:80]} has more than {MAX_LEAVES} fields and constants")
     _check_distinct([f.name for f in fields], name)
     return Message(name, text, tuple(fields), tuple(constants))
 

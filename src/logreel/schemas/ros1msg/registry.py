@@ -83,7 +83,8 @@ class Registry:
 
         md5  ``*`` or empty: any
 
-        Finds a type under the other names that it had: ``roslib/Log``, ``tf/tfMessage``, ``rostools/Header``.
+        Finds a type under the other names that it had: ``roslib/Log``, ``tf/tfMessage``, ``rostools/Header``; the
+        Definition then has the name that is known here.
         Raises DefinitionError for a definition that is of no use.
         """
         return next((d for d in self.versions(name) if not md5 or d.matches(md5)), None)
@@ -120,7 +121,7 @@ def _read(file: Path) -> list[Section]:
     if not is_type(name):
         raise DefinitionError(f"{name!r} cannot be the name of a type", path=str(file))
     if file.stat().st_size > MAX_TEXT:
-        raise DefinitionError("a definition of more than 16 MiB", path=str(file))
+        raise DefinitionError("a definition of more than 4 MiB", path=str(file))
     return split_text(file.read_text(encoding="utf-8", errors="replace"), name)
 
 

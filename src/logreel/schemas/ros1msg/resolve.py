@@ -5,7 +5,7 @@ from __future__ import annotations
 from logreel.errors import DefinitionError
 from logreel.schemas.ros1msg.definition import Definition, link
 from logreel.schemas.ros1msg.grammar import MAX_TEXT
-from logreel.schemas.ros1msg.names import plain
+from logreel.schemas.ros1msg.names import MAX_NAME, plain
 from logreel.schemas.ros1msg.registry import Bundle, Registry, standard
 from logreel.schemas.ros1msg.sections import split_text
 
@@ -22,6 +22,8 @@ def parse(text: str, name: str, registry: Registry | None = None) -> Definition:
     """
     if len(text) > MAX_TEXT:
         raise DefinitionError(f"{name[:80]}: a definition of {len(text)} characters")
+    if len(name) > MAX_NAME:
+        raise DefinitionError(f"{name[:80]}…: a type name of {len(name)} characters")
     find = (standard() if registry is None else registry).message
     return link(plain(name), Bundle(split_text(text, name)), find, closed=True)
 
@@ -42,7 +44,7 @@ def define(name: str, text: str = "", md5: str = "*", registry: Registry | None 
     found = known.find(name, md5)
     if found is not None:
         return found
-    versions = f", only others than that of md5 {md5}" if known.find(name) else ""
+    versions = f", only others than that of md5 {md5[:80]}" if known.find(name) else ""
     raise DefinitionError(f"the log carries no definition of {name[:80]}, and none is known{versions}")
 
 

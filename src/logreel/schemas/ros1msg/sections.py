@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from logreel.schemas.ros1msg.names import plain
+from logreel.schemas.ros1msg.names import MAX_NAME, plain
 
 #: What stands between two definitions.
 RULE = "=" * 80
@@ -29,7 +29,7 @@ def split_text(text: str, name: str) -> list[Section]:
     for head in _HEAD.finditer(text):
         # The line feed before a separator belongs to it.
         found.append(Section(name, text[pos : max(pos, head.start() - 1)]))
-        name, pos = plain(head[1].strip()), head.end()
+        name, pos = plain(head[1].strip())[:MAX_NAME], head.end()
     found.append(Section(name, text[pos:]))
     return found
 

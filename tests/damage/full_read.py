@@ -1,0 +1,85 @@
+"""Everything a user can ask of a log, asked once: what the damage tests run over each broken file."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from itertools import islice
+
+import numpy as np
+
+import logreel
+from logreel.errors import LogError
+from logreel.model.layout import parse_path
+from logreel.model.lenses import Position, lenses
+from logreel.model.log import Log
+from logreel.model.source import Readable
+
+#: So many fields of a channel are read one by one, and so many messages decoded; the rest comes as tables.
+FEW = 4
+
+
+def full_read(data: Readable) -> Log | None:
+    """The log after reading all of it; None where it cannot be opened.
+
+    Exceptions of logreel and of the system are the only ones that are caught: each is an answer.
+    """
+    try:
+        log = logreel.open(data)
+    except (LogError, OSError):
+        return None
+    _overview(log)
+    for ch in log.channels.values():
+        _channel(ch)
+    with suppress(LogError):
+        log.tables()
+    for message in islice(log.messages(list(log.channels)), 50):
+        _decode(message)
+    for message in islice(log.messages(order="file", reverse=True), 20):
+        _decode(message)
+    return log
+
+
+def _overview(log: Log) -> None:
+    assert log.size >= 16
+    assert log.start is None or log.end is None or log.start <= log.end
+    for part in (log.metadata, log.attachments, log.parameters, log.text, log.utc_offset, repr(log)):
+        assert part is not Ellipsis
+    for name, attachment in log.attachments.items():
+        assert len(attachment.read()) == attachment.size, name
+    for problem in log.problems:
+        assert problem.as_dict()["text"]
+        assert 0 <= problem.offset <= problem.offset + problem.size <= log.size, problem
+    assert len(log.index) == sum(map(len, log.channels.values()))
+
+
+def _channel(ch: logreel.Channel) -> None:
+    n = len(ch)
+    assert len(ch.times) == len(log_offsets(ch)) == n
+    assert (ch.start is None) == (n == 0)
+    with suppress(LogError):
+        fields = ch.fields
+        assert ch.to_arrow().num_rows == n
+        for name in fields[:FEW]:
+            parse_path(name)
+            assert len(ch[name]) == n
+        assert sum(b.num_rows for b in islice(ch.batches(1000), 2)) == min(n, 2000)
+        for lens in lenses(ch):
+            if isinstance(lens, Position):
+                assert all(len(column) == n for column in lens.track(ch))
+
+
+def log_offsets(ch: logreel.Channel) -> np.ndarray:
+    """int64[n]: payload positions, checked against the buffer they lie in."""
+    index = ch.log.index
+    offset, size = index.offsets(ch.number), index.sizes(ch.number)
+    if len(offset):
+        buffer = index.chunks[int(index.chunk_of(ch.number)[0])]
+        assert offset.min() >= 0
+        assert size.min() >= 0
+        assert (offset + size).max() <= len(buffer)
+    return offset
+
+
+def _decode(message: logreel.Message) -> None:
+    with suppress(LogError):
+        message.decode()

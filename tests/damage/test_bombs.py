@@ -1,0 +1,104 @@
+"""Small files that ask for much: each is read in full within seconds and bounded memory."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+from bombs import BOMBS, sparse_zeros
+
+import logreel
+from harness import SANITIZED, Worker
+
+#: Name, size, and what comes of it.
+CASES = [
+    ("nested_arrays", 1000, "problems"),
+    ("arrays_of_arrays", 1000, "problems"),
+    ("circle", 1, "problems"),
+    ("circle", 3000, "problems"),
+    ("deep", 60, "clean"),
+    ("deep", 3000, "problems"),
+    ("doubling", 12, "clean"),
+    ("doubling", 60, "problems"),
+    ("empty_doubling", 60, "problems"),
+    ("many_fields", 4, "clean"),
+    ("subscriptions", 65_536, "clean"),
+    ("xz_events", 100, "clean"),
+    ("huge_text", 999_999_999, "problems"),
+    ("huge_text", 65_000, "clean"),
+    ("glued_headers", 1000, "problems"),
+    ("random_bytes", 1, "problems"),
+    ("only_unknown", 1, "problems"),
+    ("sparse_zeros", 64, "problems"),
+]
+#: Name and size of what must take time in proportion to its size.
+LINEAR = [
+    ("subscribed_topics", 2000),
+    ("strange_clocks", 500),
+    ("changing_ids", 3000),
+    ("resyncs", 3000),
+    ("near_chains", 20_000),
+    ("lying_sizes", 3000),
+    ("tolerated_chains", 512),
+    ("undeclared_ids", 10_000),
+    ("only_sync", 2),
+    ("dropouts", 1),
+    ("short_clock", 40),
+    ("keys", 15),
+    ("random_bytes", 8),
+]
+
+
+@pytest.fixture(scope="module")
+def worker() -> Iterator[Worker]:
+    with Worker() as one:
+        yield one
+
+
+@pytest.mark.parametrize(("name", "size", "outcome"), CASES)
+def test_a_bomb_is_read_in_seconds_and_little_memory(
+    worker: Worker, name: str, size: int, outcome: str
+) -> None:
+    found = worker.run("bomb", name, size)
+    assert not found.bad
+    assert found.outcome == outcome
+
+
+@pytest.mark.skipif(SANITIZED, reason="times and memory of sanitized code say nothing")
+@pytest.mark.parametrize(("name", "size"), LINEAR)
+def test_time_goes_with_size(worker: Worker, name: str, size: int) -> None:
+    """Twice the file takes at most 3 times as long; the best of several runs counts, as the machine is shared."""
+    ratios = []
+    for _ in range(5):
+        one, two = (worker.run("bomb", name, n) for n in (size, 2 * size))
+        assert not one.bad
+        assert not two.bad
+        ratios.append((two.seconds + 0.01) / (one.seconds + 0.01))
+        if ratios[-1] < 3:
+            return
+    pytest.fail(f"twice the size takes {min(ratios):.1f} times as long")
+
+
+def test_every_bomb_is_used() -> None:
+    assert {name for name, *_ in CASES + LINEAR} == set(BOMBS)
+
+
+def test_a_tail_of_zeros_is_one_problem() -> None:
+    path = sparse_zeros(64)
+    try:
+        log = logreel.open(path)
+        assert len(log["tick"]) == 100
+        (problem,) = log.problems
+        assert (problem.code, problem.offset + problem.size, problem.lost) == ("zeros", 64 << 20, True)
+        assert problem.size > (64 << 20) - 3000
+    finally:
+        os.unlink(path)
+
+
+@pytest.mark.skipif(SANITIZED, reason="times and memory of sanitized code say nothing")
+def test_memory_for_lost_bytes_does_not_follow_their_number(worker: Worker) -> None:
+    """The mapped file itself counts as resident memory; copies of it would count twice."""
+    small, large = (worker.run("bomb", "sparse_zeros", n) for n in (1, 100))
+    assert not large.bad
+    assert large.grown - small.grown < (100 << 20) + (16 << 20)

@@ -1,0 +1,56 @@
+"""Thousands of broken logs, read in full by a process that may die: nothing but our own errors may come of it."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from conftest import SHARED
+from harness import SANITIZED, Worker
+
+#: Broken logs in all; ``make fuzz`` sets it.
+CASES = int(os.environ.get("LOGREEL_FUZZ", "600"))
+LANES = 4
+#: Real flights are large: one case in so many.
+REAL_SHARE = 20
+REAL = sorted(str(p) for p in (SHARED / "data" / "ulog").glob("*.ulg") if p.stat().st_size < 1 << 20)
+
+
+def failures(kind: str, name: str, seeds: range) -> list[str]:
+    """What went wrong, one line or traceback per case."""
+    with Worker() as worker:
+        outcomes = ((seed, worker.run(kind, name, seed)) for seed in seeds)
+        return [f"{kind} {name} {seed}: {outcome.bad}" for seed, outcome in outcomes if outcome.bad]
+
+
+@pytest.mark.parametrize("lane", range(LANES))
+@pytest.mark.parametrize(
+    ("kind", "name", "share"), [("mutation", "tiny", 2), ("blocks", "tiny", 4), ("mutation", "flight", 4)]
+)
+def test_broken_logs_give_answers(kind: str, name: str, share: int, lane: int) -> None:
+    """``blocks``: with blocks of a few records, so that their edges meet every kind of damage."""
+    bad = failures(kind, name, range(lane, CASES // share, LANES))
+    assert not bad, "\n".join(bad[:5])
+
+
+@pytest.mark.skipif(not REAL, reason="no samples of real logs beside the repository (LOGREEL_SHARED)")
+def test_broken_flights_give_answers() -> None:
+    bad = [
+        line
+        for number, name in enumerate(REAL)
+        for line in failures("mutation", name, range(number, CASES // REAL_SHARE, len(REAL)))
+    ]
+    assert not bad, "\n".join(bad[:5])
+
+
+@pytest.mark.skipif(SANITIZED, reason="sanitizers end the process where a fault is expected")
+def test_the_harness_notices() -> None:
+    """A worker that hangs or dies is reported as such, and the next case gets a new one."""
+    with Worker(seconds=0.2) as worker:
+        assert worker.run("fault", "hang", 1).outcome == "hang"
+        assert worker.run("fault", "die", 0).outcome == "crash"
+        assert worker.run("fault", "raise", 0).bad.startswith("KeyError")
+        assert worker.run("fault", "hoard", 100).bad.startswith("memory grew by")
+        assert worker.run("fault", "hoard", 2000).outcome == "MemoryError"
+        assert worker.run("mutation", "tiny", 0).bad == ""

@@ -1,0 +1,100 @@
+"""Reads broken logs in a process of its own, one after another, so that a crash or a hang costs one case.
+
+Speaks JSON lines: a case on standard input, its outcome on standard output. Run as ``python worker.py MIB``.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import faulthandler
+import json
+import resource
+import sys
+import time
+import traceback
+import warnings
+from functools import cache
+from pathlib import Path
+
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
+
+import pyarrow as pa  # noqa: E402
+from accounting import assert_accounted  # noqa: E402
+from bombs import BOMBS  # noqa: E402
+from full_read import full_read  # noqa: E402
+from mutations import mutate  # noqa: E402
+
+from logreel.formats.ulog import sample  # noqa: E402
+from logreel.model import collect  # noqa: E402
+
+BLOCK = collect.BLOCK
+
+
+@cache
+def base(name: str) -> bytes:
+    """A sound log by name: made by the package, or a file."""
+    made = {"tiny": sample.tiny, "flight": lambda: sample.flight(2)}
+    return made[name]() if name in made else Path(name).read_bytes()
+
+
+def _memory(key: str) -> int:
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(key + ":"):
+            return int(line.split()[1]) << 10
+    raise KeyError(key)
+
+
+def _case(kind: str, name: str, seed: int) -> dict[str, object]:
+    data = b"" if kind == "fault" else BOMBS[name](seed) if kind == "bomb" else mutate(base(name), seed)
+    size = len(data) if isinstance(data, bytes) else Path(data).stat().st_size
+    Path("/proc/self/clear_refs").write_text("5")  # the high-water mark begins anew
+    before, begin = _memory("VmRSS"), time.process_time()
+    log = None
+    try:
+        log = full_read(data) if kind != "fault" else _fault(name, seed)
+        outcome = "refused" if log is None else "problems" if log.problems else "clean"
+        text = "" if log is None else " ".join(p.code for p in log.problems[:20])
+    except BaseException as error:
+        outcome, text = type(error).__name__, traceback.format_exc(limit=-4)
+    # Processor time: the machine may be busy with something else.
+    used, grown = time.process_time() - begin, max(0, _memory("VmHWM") - before)
+    try:
+        if log is not None:
+            assert_accounted(log)
+    except AssertionError as error:
+        outcome, text = "unaccounted", str(error)
+    return {"outcome": outcome, "text": text, "seconds": round(used, 4), "size": size, "grown": grown}
+
+
+def _fault(name: str, amount: int) -> None:
+    """Misbehaves on purpose: what the harness must notice."""
+    match name:
+        case "hang":
+            end = time.process_time() + amount
+            while time.process_time() < end:
+                pass
+        case "die":
+            ctypes.string_at(0)
+        case "hoard":
+            assert len(b"\1" * (amount << 20))
+        case "raise":
+            raise KeyError(amount)
+
+
+def main() -> None:
+    """Answer cases until standard input ends."""
+    faulthandler.enable()
+    warnings.simplefilter("error")
+    # Threads would each reserve address space, which the limit below counts.
+    pa.set_cpu_count(1)
+    full_read(sample.tiny())
+    room = int(sys.argv[1]) << 20
+    if room:
+        resource.setrlimit(resource.RLIMIT_AS, (_memory("VmSize") + room,) * 2)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    for line in sys.stdin:
+        print(json.dumps(_case(*json.loads(line))), flush=True)  # noqa: T201 - the answer to the parent
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,81 @@
+"""What a channel means: recognised by names and types together, so that a name alone promises nothing."""
+
+from __future__ import annotations
+
+import struct
+
+import numpy as np
+import pytest
+
+import logreel
+from logreel.formats.ulog import sample
+from logreel.formats.ulog.sample import Builder
+from logreel.model.lenses import Image, Position, Text, lenses
+
+
+def channel(fields: str, payload: bytes = b"") -> logreel.Channel:
+    out = Builder(start_us=1).flags().format(f"t:uint64_t timestamp;{fields}").subscribe("t", 0)
+    if payload:
+        out.data(0, struct.pack("<Q", 5) + payload)
+    return logreel.open(out.bytes())["t"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "payload", "track"),
+    [
+        ("double lat;double lon;float alt;", struct.pack("<ddf", 47, 8, 400), (47, 8, 400)),
+        (
+            "int32_t lat;int32_t lon;int32_t alt;",
+            struct.pack("<3i", 470000000, 80000000, 400000),
+            (47, 8, 400),
+        ),
+        (
+            "double latitude_deg;double longitude_deg;double altitude_msl_m;",
+            struct.pack("<3d", 47, 8, 400),
+            (47, 8, 400),
+        ),
+        ("double lat;double lon;", struct.pack("<2d", 47, 8), (47, 8, np.nan)),
+        ("double lat;double lon;char[4] alt;", struct.pack("<2d4s", 47, 8, b"high"), (47, 8, np.nan)),
+    ],
+)
+def test_positions_come_in_degrees_and_metres(fields: str, payload: bytes, track: tuple[float, ...]) -> None:
+    ch = channel(fields, payload)
+    (lens,) = lenses(ch)
+    assert isinstance(lens, Position)
+    np.testing.assert_allclose(np.concatenate(lens.track(ch)), track)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        "double lat;",
+        "double[2] lat;double[2] lon;",
+        "char[8] lat;char[8] lon;",
+        "bool lat;bool lon;",
+        "char[20] text;",
+        "uint8_t[20] data;",
+        "uint8_t[20] data;uint8_t format;",
+        "float text;uint8_t level;",
+    ],
+)
+def test_names_alone_mean_nothing(fields: str) -> None:
+    assert not [lens for lens in lenses(channel(fields)) if isinstance(lens, Position | Text | Image)]
+
+
+def test_a_nested_type_of_that_name_is_no_number() -> None:
+    out = Builder().flags().format("t:uint64_t timestamp;deep lat;deep lon;").format("deep:double x;")
+    assert lenses(logreel.open(out.subscribe("t", 0).bytes())["t"]) == []
+
+
+def test_a_definition_that_cannot_be_used_has_no_meaning() -> None:
+    log = logreel.open(Builder().flags().subscribe("gone", 0).data(0, b"raw").bytes())
+    assert lenses(log["gone"]) == []
+
+
+def test_the_bundled_flight_is_understood() -> None:
+    log = logreel.open(sample.flight(2))
+    found = {ch.topic: lenses(ch) for ch in log.channels.values()}
+    assert {"sensor_gps", "vehicle_global_position"} <= {
+        topic for topic, kinds in found.items() if any(isinstance(k, Position) for k in kinds)
+    }
+    assert any(isinstance(lens, Text) for lens in found["~text"])

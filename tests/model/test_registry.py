@@ -1,0 +1,98 @@
+"""Formats of other packages: found by their entry point, and never in the way of our own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from importlib import metadata
+from typing import Any
+
+import pytest
+
+import logreel
+from logreel import known_formats
+from logreel.errors import UnknownFormatError, UnsupportedError
+from logreel.formats.ulog import FORMAT as ULOG
+from logreel.formats.ulog.sample import tiny
+from logreel.model import registry
+from logreel.model.chunks import Chunks
+from logreel.model.index import Blocks, MessageIndex
+from logreel.model.registry import Format
+from logreel.model.scan import Saved, Scan
+from logreel.model.source import Source
+
+
+def scan(source: Source, _: Saved | None) -> Scan:
+    return Scan("7", "start", None, None, [], MessageIndex(Chunks(source), Blocks.empty(0), []), [])
+
+
+OTHER = Format("other", "Another format", (".oth",), lambda source: source.head.startswith(b"OTHER"), scan)
+
+
+class Point:
+    """An entry point as importlib.metadata gives it."""
+
+    def __init__(self, load: Callable[[], Any], name: str = "other") -> None:
+        self.load, self.name, self.value = load, name, "other:FORMAT"
+
+
+def _fail(error: BaseException) -> Any:
+    raise error
+
+
+Install = Callable[..., None]
+
+
+@pytest.fixture
+def install(monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
+    """Makes entry points out of what is given."""
+
+    def entry_points(*loads: Callable[[], Any]) -> None:
+        registry._foreign.cache_clear()
+        monkeypatch.setattr(metadata, "entry_points", lambda group: [Point(load) for load in loads])
+
+    yield entry_points
+    registry._foreign.cache_clear()
+
+
+def test_a_format_of_another_package_opens(install: Install) -> None:
+    install(lambda: OTHER)
+    log = logreel.open(b"OTHER content")
+    assert (log.format, log.version, len(log.channels), log.start) == ("other", "7", 0, None)
+    assert logreel.open(tiny()).format == "ulog"
+    assert list(known_formats())[-1] == "other"
+    assert logreel.open(b"no such head", format="other").format == "other"
+
+
+def test_our_own_formats_cannot_be_replaced(install: Install) -> None:
+    install(lambda: Format("ulog", "fake", (), lambda _: True, scan))
+    assert known_formats()["ulog"] is ULOG
+    assert logreel.open(tiny()).message_count > 0
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        lambda: _fail(ImportError("no such module")),
+        lambda: _fail(AttributeError("no FORMAT")),
+        lambda: _fail(RuntimeError("bad at import")),
+        lambda: None,
+        lambda: "a string",
+        lambda: Format("sniffs", "raises", (), lambda _: _fail(KeyError("sniff")), scan),
+    ],
+    ids=["missing", "no attribute", "raises", "None", "text", "sniff raises"],
+)
+def test_a_broken_plug_in_is_not_in_the_way(install: Install, broken: Callable[[], Any]) -> None:
+    """With a word to whoever wonders why the plug-in does nothing."""
+    install(broken, lambda: OTHER)
+    assert logreel.open(tiny()).format == "ulog"
+    with pytest.warns(RuntimeWarning, match="left out"):
+        assert logreel.open(b"OTHER content").format == "other"
+
+
+def test_unknown_content_and_unknown_names() -> None:
+    with pytest.raises(UnknownFormatError, match="begins with 6e 6f"):
+        logreel.open(b"no log")
+    with pytest.raises(UnknownFormatError, match="empty"):
+        logreel.open(b"")
+    with pytest.raises(UnsupportedError, match=r"there are: .*ulog"):
+        logreel.open(tiny(), format="nosuch")

@@ -1,0 +1,304 @@
+"""The index kept beside a log: it gives exactly what reading the log gives, or it is not used."""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import zlib
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import logreel
+from damage.mutations import mutate
+from logreel.errors import LogError
+from logreel.formats.ulog import sample, walk
+from logreel.formats.ulog.sample import Builder
+from logreel.model import sidecar
+from logreel.model.log import Log
+
+
+def to_bytes(table: pa.Table) -> bytes:
+    """A table with its schema in a form that compares, NaN included."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as out:
+        out.write_table(table)
+    return bytes(sink.getvalue())
+
+
+def everything(log: Log) -> dict[str, Any]:
+    """All that a log says, in a form that compares."""
+    return {
+        "bounds": (log.version, log.epoch, log.start, log.end, log.utc_offset, log.size),
+        "channels": [(ch.topic, ch.schema, dict(ch.metadata), len(ch)) for ch in log.channels.values()],
+        "times": {ch.topic: ch.times.tolist() for ch in log.channels.values()},
+        "tables": {ch.topic: to_bytes(ch.to_arrow()) for ch in log.channels.values()},
+        "index": [getattr(log.index, k).tolist() for k in ("time", "channel", "offset", "size")],
+        "problems": log.problems,
+        "metadata": dict(log.metadata),
+        "parameters": dict(log.parameters),
+        "text": log.text,
+        "attachments": {name: a.read() for name, a in log.attachments.items()},
+    }
+
+
+def odd() -> bytes:
+    """A log with all that a sidecar must carry: damage, segments, raw and short-clocked topics, appended parts."""
+    out = Builder(start_us=1000).flags().info("sys_name", "PX4").parameter("P", 1).default_parameter("P", 2)
+    out.format("a:uint64_t timestamp;uint8_t x;").format("b:uint8_t timestamp;").subscribe("a", 0)
+    out.subscribe("b", 1).subscribe("nothing", 2).data(2, b"raw").data(9, b"undeclared").text(
+        6, 2000, "hello"
+    )
+    for i in range(20):
+        out.data(0, struct.pack("<QB", 10**7 + i, i)).data(1, bytes([i]))
+    out.junk(b"\0" * 30).raw("x", b"future").dropout(7).parameter("P", 3).append_part()
+    for i in range(20):
+        out.data(0, struct.pack("<QB", 10**6 + i, i)).sync()
+    return out.junk(sample.tiny()).bytes()
+
+
+@pytest.fixture(autouse=True)
+def _no_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOGREEL_CACHE", "off")
+
+
+@pytest.fixture(params=[sample.tiny, lambda: sample.flight(2), odd], ids=["tiny", "flight", "odd"])
+def log(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    path = tmp_path / "log.ulg"
+    path.write_bytes(request.param())
+    return path
+
+
+class Walked(Exception):
+    """The log was read anew."""
+
+
+@pytest.fixture
+def no_walk(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """From its call on, reading a log anew raises Walked."""
+
+    def explode(*_: object) -> None:
+        raise Walked
+
+    return lambda: monkeypatch.setattr(walk.Walker, "run", explode)
+
+
+def test_a_sidecar_gives_what_reading_gives(log: Path, no_walk: Callable[[], None]) -> None:
+    due = everything(logreel.open(log))
+    place = sidecar.write(str(log))
+    assert place == log.with_name("log.ulg" + sidecar.SUFFIX)
+    no_walk()
+    assert everything(logreel.open(log)) == due
+    with pytest.raises(Walked):
+        logreel.open(log.read_bytes())
+
+
+def test_the_cache_is_filled_and_used(log: Path, monkeypatch: pytest.MonkeyPatch, no_walk: Any) -> None:
+    folder = log.parent / "deep" / "cache"
+    monkeypatch.setenv("LOGREEL_CACHE", str(folder))
+    logreel.open(log)
+    assert not folder.exists()  # too small to be worth it
+    monkeypatch.setattr(sidecar, "WORTH_BYTES", 1)
+    due = everything(logreel.open(log))
+    assert len(list(folder.iterdir())) == 1
+    no_walk()
+    assert everything(logreel.open(log)) == due
+
+
+def test_a_changed_log_is_read_anew(log: Path, no_walk: Callable[[], None]) -> None:
+    sidecar.write(str(log))
+    whole, stat = log.read_bytes(), log.stat()
+    no_walk()
+    logreel.open(log)
+    changed = bytearray(whole)
+    changed[-1] ^= 1
+    for content, stamp in ((whole, 1), (bytes(changed), 0), (whole + b"\0", 0), (whole[:-1], 0)):
+        log.write_bytes(content)
+        os.utime(log, ns=(stat.st_atime_ns, stat.st_mtime_ns + stamp))
+        with pytest.raises(Walked):
+            logreel.open(log)
+    log.write_bytes(whole)
+    os.utime(log, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    logreel.open(log)
+
+
+def test_a_sidecar_of_another_log_or_version_is_not_used(
+    log: Path, monkeypatch: pytest.MonkeyPatch, no_walk: Callable[[], None]
+) -> None:
+    other = log.with_name("other.ulg")
+    other.write_bytes(sample.flight(1))
+    sidecar.write(str(other)).rename(log.with_name("log.ulg" + sidecar.SUFFIX))
+    with monkeypatch.context() as patch:
+        patch.setattr(sidecar, "__version__", "0")
+        sidecar.write(str(other))
+    no_walk()
+    for path in (log, other):
+        with pytest.raises(Walked):
+            logreel.open(path)
+
+
+@pytest.mark.parametrize("lane", range(2))
+def test_a_damaged_sidecar_is_not_used(lane: int, tmp_path: Path) -> None:
+    path = tmp_path / "log.ulg"
+    path.write_bytes(odd())
+    due = everything(logreel.open(path))
+    place = sidecar.write(str(path))
+    whole = place.read_bytes()
+    for seed in range(lane, 100, 2):
+        place.write_bytes(mutate(whole, seed))
+        assert everything(logreel.open(path)) == due, seed
+    for cut in range(lane, len(whole), 97):
+        place.write_bytes(whole[:cut])
+        assert logreel.open(path).index.counts.sum() == sum(n for *_, n in due["channels"])
+
+
+# ------------------------------------------------------------------ made to do harm: the checksum is right
+
+
+def forge(place: Path, change: Callable[[dict[str, Any], dict[str, np.ndarray]], None]) -> None:
+    """Write the sidecar again after *change* of its head and arrays, with a matching checksum."""
+    whole = place.read_bytes()
+    length = int.from_bytes(whole[8:16], "little")
+    head = json.loads(whole[16 : 16 + length])
+    base = sidecar._aligned(16 + length)
+    arrays = {}
+    for name, (kind, shape, offset) in head["arrays"].items():
+        count = int(np.prod(shape))
+        arrays[name] = np.frombuffer(whole, kind, count, base + offset if count else 0).reshape(shape).copy()
+    table = dict(head["arrays"])
+    change(head, arrays)
+    if head.get("arrays") == table:
+        head["arrays"], offset = {}, 0
+        for name, a in arrays.items():
+            head["arrays"][name] = (a.dtype.str, a.shape, offset)
+            offset += sidecar._aligned(a.nbytes)
+    text = json.dumps(head).encode()
+    out = sidecar.MAGIC + len(text).to_bytes(8, "little") + text
+    out += bytes(-len(out) % 64)
+    for a in arrays.values():
+        out += a.tobytes() + bytes(-a.nbytes % 64)
+    place.write_bytes(out + zlib.crc32(out).to_bytes(4, "little"))
+
+
+def use(path: Path) -> None:
+    """Ask for everything: what comes of it does not matter, but it must come from our own errors."""
+    with suppress(LogError):
+        everything(logreel.open(path))
+
+
+WRONG = (None, -1, 0, 2**62, 2**70, "x", [], {}, [[]], [None], [-1], [2**70], 1.5, True)
+
+
+@pytest.mark.parametrize("lane", range(2))
+def test_forged_heads_do_no_harm(lane: int, tmp_path: Path) -> None:
+    path = tmp_path / "log.ulg"
+    path.write_bytes(odd())
+    place = sidecar.write(str(path))
+    whole = place.read_bytes()
+    head = json.loads(whole[16 : 16 + int.from_bytes(whole[8:16], "little")])
+    spots = [("plain", key) for key in head["plain"]] + [("arrays", key) for key in head["arrays"]]
+    for group, key in [*spots, ("plain", None), ("arrays", None)][lane::2]:
+        for wrong in WRONG:
+
+            def change(
+                head: dict[str, Any], _: object, group: str = group, key: Any = key, wrong: Any = wrong
+            ):
+                if key is None:
+                    head[group] = wrong
+                else:
+                    head[group] = {**head[group], key: wrong}
+
+            place.write_bytes(whole)
+            forge(place, change)
+            use(path)
+
+
+@pytest.mark.parametrize("entry", [["<i8", [2**40], 0], ["<i8", [-1], 0], ["<i8", [2**33, 2**33], 0], ["<i8", [1], -8],
+    ["<i8", [1], 2**40], ["O", [1], 0], ["<f8", [4], 0], ["<i4,<i4", [1], 0], ["S9", [1], 0], ["<i8", [0, 2**62], 0],
+    ["i9", [1], 0], [[], [1], 0], ["<i8", 1, 0], ["<i8", [1.5], 0]])  # fmt: skip
+@pytest.mark.parametrize("name", ["base", "start", "entry", "notes"])
+def test_forged_shapes_are_not_used(tmp_path: Path, name: str, entry: list[Any], no_walk: Any) -> None:
+    path = tmp_path / "log.ulg"
+    path.write_bytes(sample.tiny())
+    place = sidecar.write(str(path))
+    forge(place, lambda head, _: head.update(arrays={**head["arrays"], name: entry}))
+    no_walk()
+    with pytest.raises(Walked):
+        logreel.open(path)
+
+
+@pytest.mark.parametrize("lane", range(4))
+def test_forged_places_do_no_harm(lane: int, tmp_path: Path) -> None:
+    """Whatever positions a sidecar names: nothing outside the log is read, and nothing but our own errors raised."""
+    path = tmp_path / "log.ulg"
+    path.write_bytes(odd())
+    place = sidecar.write(str(path))
+    whole, size = place.read_bytes(), path.stat().st_size
+    for seed in range(lane, 200, 4):
+        rng = Random(seed)
+
+        def change(head: dict[str, Any], arrays: dict[str, np.ndarray], rng: Random = rng) -> None:
+            for _ in range(rng.choice((1, 2, 5))):
+                a = arrays[rng.choice(sorted(arrays))].reshape(-1)
+                edge = (0, 1, 16, size - 5, size - 3, size - 1, size, 2**31, 2**32 - 1, 2**62)
+                value = rng.choice((*edge, rng.randrange(size)))
+                a[rng.randrange(len(a))] = value & 0xFFFFFFFF if a.dtype == np.uint32 else value
+            if rng.random() < 0.3:
+                topic = rng.choice(head["plain"]["topics"])
+                topic[rng.randrange(4)] = rng.choice(("a", "b", "nothing", 0, 1, 2, 3, True, False))
+
+        place.write_bytes(whole)
+        forge(place, change)
+        use(path)
+
+
+# ------------------------------------------------------------------ folders
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="nothing is read-only to root")
+def test_a_folder_that_cannot_be_written(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = log.parent / "cache"
+    folder.mkdir(mode=0o500)
+    monkeypatch.setenv("LOGREEL_CACHE", str(folder))
+    monkeypatch.setattr(sidecar, "WORTH_BYTES", 1)
+    assert len(logreel.open(log).channels)
+
+
+def test_no_folder_and_odd_ones(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sidecar, "WORTH_BYTES", 1)
+    blocked = log.parent / "file"
+    blocked.touch()
+    for chosen in ("off", "", "0", str(blocked), str(blocked / "below"), "/dev/null/x"):
+        monkeypatch.setenv("LOGREEL_CACHE", chosen)
+        assert len(logreel.open(log).channels), chosen
+    with pytest.raises((LogError, OSError)):
+        sidecar.write(str(log), beside=False)
+
+
+def test_a_pipe_beside_the_log_is_not_waited_for(log: Path) -> None:
+    os.mkfifo(log.with_name("log.ulg" + sidecar.SUFFIX))
+    assert len(logreel.open(log).channels)
+    folder = log.with_name("other.ulg")
+    folder.write_bytes(log.read_bytes())
+    folder.with_name("other.ulg" + sidecar.SUFFIX).mkdir()
+    assert len(logreel.open(folder).channels)
+
+
+def test_the_cache_keeps_below_its_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOGREEL_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(sidecar, "WORTH_BYTES", 1)
+    monkeypatch.setattr(sidecar, "CACHE_BYTES", 20_000)
+    for number in range(8):
+        path = tmp_path / f"{number}.ulg"
+        path.write_bytes(sample.tiny())
+        logreel.open(path)
+    kept = list((tmp_path / "cache").iterdir())
+    assert 0 < sum(p.stat().st_size for p in kept) <= 20_000
+    assert all(p.name.endswith(sidecar.SUFFIX) for p in kept)
