@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bz2
 import functools
+import gc
 import os
 import random
 import resource
@@ -39,7 +40,7 @@ ROOM = 600 << 20
 
 
 def _limited(job: Callable[[], Any]) -> None:
-    """Run *job* in a child that can have ROOM more memory; fails if it fails or takes fifteen seconds."""
+    """Run *job* in a child that can have ROOM more memory; fails if it fails or takes 15 s of a processor."""
     child = os.fork()
     if not child:
         status = 1
@@ -378,6 +379,21 @@ def test_fields_without_a_name_are_told() -> None:
     log, rows = _read(sound + bad + sound[16:])
     assert len(rows) == 20
     assert any(p.lost for p in log.problems)
+
+
+def test_the_temporary_file_of_unpacked_chunks_is_closed() -> None:
+    """Python warns of files that nobody closed, and the tests make errors of its warnings."""
+    out = Builder("lz4", chunk_bytes=100)
+    conn = out.connection(CHATTER)
+    for k in range(3):
+        out.message(conn, START + k, string("x" * 200))
+        # Stated sizes decide whether a temporary file is worth while.
+        out.chunks[-1].size = 100 << 20
+    data = out.bytes()
+    log, rows = _read(data)
+    assert len(rows) == 3
+    del log
+    gc.collect()
 
 
 def test_strict_raises_the_first_problem() -> None:

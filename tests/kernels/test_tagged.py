@@ -113,7 +113,7 @@ def plain_walk(
         known = b"op" in fields and why != BAD
         if known and not fits(fields):
             why = BAD
-        elif known and foreign >> fields[b"op"][0] & 1:
+        elif known and foreign >> min(fields[b"op"][0], 63) & 1:
             why = FOREIGN
         if why:
             return why, pos, rows, notes

@@ -188,7 +188,12 @@ def walk(
             why = _head(b, pos, end, cython.address(r))
             if why != 2 and not _fits(cython.address(r), named):
                 why = 2
-            if why != 2 and 0 <= r.op < 64 and (foreign >> cython.cast(cython.ulonglong, r.op)) & 1:
+            # Ops above 63 are unknown, and foreign where any unknown one is.
+            if (
+                why != 2
+                and r.op >= 0
+                and (foreign >> cython.cast(cython.ulonglong, r.op if r.op < 63 else 63)) & 1
+            ):
                 why = 3
             if why != 0:
                 break

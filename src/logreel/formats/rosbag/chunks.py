@@ -7,6 +7,7 @@ import mmap
 import os
 import struct
 import tempfile
+import weakref
 import zlib
 from collections import OrderedDict
 from contextlib import suppress
@@ -183,6 +184,7 @@ class ChunkCache:
         if CACHE_BYTES < self._place[-1] <= SPOOL_BYTES:
             with suppress(OSError):
                 self._spool = tempfile.TemporaryFile(prefix="logreel-")  # noqa: SIM115 - lives as long as the log
+                weakref.finalize(self, self._spool.close)
 
     def __call__(self, number: int) -> Buffer:
         """The unpacked bytes of a chunk; of a damaged one what there is."""

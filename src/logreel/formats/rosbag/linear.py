@@ -16,6 +16,7 @@ from logreel.model.index import I64
 from logreel.model.source import Source
 
 END, CUT, BAD, FOREIGN, FULL = range(5)
+OnRecord = Callable[[Record, Source], None]
 #: Topic, checksum and type together, or the topic alone.
 ALL_NAMES, TOPIC = 7, 1
 #: Messages of one call of the compiled walk.
@@ -43,7 +44,7 @@ class Stretch:
 
 def read_stretch(
     stretch: Stretch,
-    on_record: Callable[[Record, Source], None],
+    on_record: OnRecord,
     problems: list[Problem],
 ) -> tuple[list[Found], int]:
     """All messages of a stretch, and where it ended. Other records go to *on_record*, which may raise BadRecord."""
@@ -52,20 +53,41 @@ def read_stretch(
     found: list[Found] = []
     while pos < end:
         why, stop, n, m = buffers.walk(stretch, pos)
+        bad, error = _take_notes(source, buffers.note[:m, 0].tolist(), end, on_record)
+        if error is not None:
+            # Its size is not to be trusted either: what follows is read again.
+            n = int(np.searchsorted(buffers.data[:n], bad))
         if n:
             found += buffers.parts(stretch, pos, n)
-        for at, _ in buffers.note[:m].tolist():
-            try:
-                on_record(read_record(source, at, end), source)
-            except BadRecord as error:
-                place = at if stretch.where is None else stretch.where
-                problems.append(Problem("garbage", place, 0, True, f"a record that cannot be used: {error}"))
+        if error is not None:
+            pos = step_over(source, bad, end, problems, False, stretch.where, str(error))
+            continue
         pos = stop
         if why == FOREIGN:
             break
         if why in (CUT, BAD):
             pos = step_over(source, pos, end, problems, why == CUT, stretch.where)
     return found, pos
+
+
+def _take_notes(
+    source: Source, places: list[int], end: int, on_record: OnRecord
+) -> tuple[int, BadRecord | None]:
+    """Hand on records other than messages; gives the place of the first that cannot be used, and why."""
+    for at in places:
+        try:
+            record = read_record(source, at, end)
+            refuse_nested(source, record)
+            on_record(record, source)
+        except BadRecord as error:
+            return at, error
+    return end, None
+
+
+def refuse_nested(source: Source, record: Record) -> None:
+    """Raise BadRecord if there are records in the data of *record*: then its size or kind is damaged."""
+    if records.find_record(source, record.data - 1, record.end) < record.end:
+        raise BadRecord("it holds other records")
 
 
 def after_padding(source: Source, head: Record, problems: list[Problem]) -> int:

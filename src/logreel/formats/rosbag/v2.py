@@ -6,7 +6,6 @@ and definition records stand where connections are today. Their index is not use
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,7 +15,16 @@ from logreel.formats.rosbag import records
 from logreel.formats.rosbag.chunks import COMPRESSIONS, Chunk, problem_of, unpack
 from logreel.formats.rosbag.collect import Found
 from logreel.formats.rosbag.connections import Connection
-from logreel.formats.rosbag.linear import ALL_NAMES, TOPIC, Stretch, after_padding, read_stretch, step_over
+from logreel.formats.rosbag.linear import (
+    ALL_NAMES,
+    TOPIC,
+    OnRecord,
+    Stretch,
+    after_padding,
+    read_stretch,
+    refuse_nested,
+    step_over,
+)
 from logreel.formats.rosbag.records import (
     BadRecord,
     Record,
@@ -37,8 +45,6 @@ CHEAP_BYTES = 1 << 30
 #: Type and checksum where they cannot be read; recorders wrote it where they did not know.
 UNKNOWN = "*"
 _PLAIN = {"", "rosbag/NoEncryptor"}
-
-OnRecord = Callable[[Record, Source], None]
 
 
 @dataclass(slots=True)
@@ -246,7 +252,7 @@ def _definition(record: Record, bag: Bag) -> None:
 
 # --------------------------------------------------------------------------------------------------- by reading
 
-_FOREIGN = sum(1 << op for op in (records.OP_FILE, records.OP_INDEX, records.OP_CHUNK, records.OP_CHUNK_INFO))
+_FOREIGN = (1 << 64) - 1 - (1 << records.OP_MESSAGE) - (1 << records.OP_CONNECTION)
 
 
 def _linear(source: Source, pos: int, end: int, bag: Bag) -> None:
@@ -270,6 +276,7 @@ def _linear(source: Source, pos: int, end: int, bag: Bag) -> None:
             elif record.end > end:
                 raise BadRecord("its data is cut", cut=True)
             else:
+                refuse_nested(source, record)
                 on_record(record, source)
                 pos = record.end
         except BadRecord as error:

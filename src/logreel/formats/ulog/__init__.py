@@ -20,9 +20,10 @@ def _sniff(source: Source) -> bool:
 
 def _scan(source: Source, saved: Saved | None) -> Scan | None:
     from logreel.formats.ulog.content import Content
+    from logreel.formats.ulog.jumps import first_jump
     from logreel.formats.ulog.records import FILE_HEADER
     from logreel.formats.ulog.saved import restore
-    from logreel.formats.ulog.walk import Walker
+    from logreel.formats.ulog.walk import MAX_SEGMENTS, Walker
 
     if source.head.startswith(_ENCRYPTED):
         raise UnsupportedError(
@@ -32,8 +33,17 @@ def _scan(source: Source, saved: Saved | None) -> Scan | None:
         raise UnsupportedError(
             f"the file ends inside its header: {source.size} of 16 bytes", path=source.name
         )
-    walk = restore(source, saved) if saved is not None else Walker(source).run()
-    return None if walk is None else Content(source, walk).scan()
+    if saved is not None:
+        walk = restore(source, saved)
+        return None if walk is None else Content(source, walk).scan()
+    splits: list[int] = []
+    walk = Walker(source).run()
+    while (
+        len(splits) < MAX_SEGMENTS and (jump := first_jump(source, walk)) is not None and jump not in splits
+    ):
+        splits.append(jump)
+        walk = Walker(source, tuple(splits)).run()
+    return Content(source, walk).scan()
 
 
 def _sample() -> bytes:

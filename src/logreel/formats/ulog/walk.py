@@ -83,9 +83,13 @@ class Walk:
 
 
 class Walker:
-    """Walks one file; ``run`` gives the Walk."""
+    """Walks one file; ``run`` gives the Walk.
 
-    def __init__(self, source: Source) -> None:
+    splits  file positions of records at which another log is known to begin
+    """
+
+    def __init__(self, source: Source, splits: tuple[int, ...] = ()) -> None:
+        self._splits = splits
         self.source = source
         self.topics: list[Topic] = []
         self.parsed: list[int] = []
@@ -114,8 +118,10 @@ class Walker:
         """Read the whole file. Raises UnsupportedError for incompatible flags that we do not know."""
         begin, appended = self._flags()
         pos = begin
-        for end in [*appended, self.source.size]:
+        for end in sorted({*appended, *self._splits, self.source.size}):
             self._part(pos, end)
+            if end in self._splits:
+                self._new_segment(end, "the times of its topics go back")
             pos = end
         blocks, notes = self._blocks.finish(len(self.topics))
         return Walk(

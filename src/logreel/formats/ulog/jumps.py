@@ -1,0 +1,102 @@
+"""Where a file goes on with an older log although no byte is out of place.
+
+A card that is not erased can hold, behind the end of a log, the rest of an older one that happens to begin at a record.
+Framing does not notice; the times of the topics do: nearly all of them go back.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from logreel.formats.ulog import clock
+from logreel.formats.ulog.records import DATA_HEAD
+from logreel.formats.ulog.walk import BACKWARDS_US, Walk
+from logreel.model.blocks import I64, Word, words
+from logreel.model.source import Source
+
+_BACK = BACKWARDS_US * clock.NS_PER_US
+#: Fewer topics than this could all have absurd stamps.
+LEAST_TOPICS = 3
+#: More topics than this would tell nothing more.
+TOPICS = 12
+#: Of so many messages in a row nearly all must be from before.
+RUN = 8
+_NEVER = np.iinfo(np.int64).min
+
+
+def first_jump(source: Source, walk: Walk) -> int | None:
+    """File position of the first record of an older log, or None.
+
+    Looks at the first and last stamp in each block of the topics with most messages; only where most of them lie
+    before what came earlier is a block looked at message by message. Zero stamps count as none.
+    """
+    counts = (walk.blocks.start[:, 1:] - walk.blocks.start[:, :-1]).sum(axis=0)
+    for segment in range(1, len(walk.segments) + 1):
+        topics = enumerate(walk.topics)
+        timed = [c for c, t in topics if t.segment == segment and t.stamp is not None and t.stamp.width == 8]
+        timed = sorted(timed, key=lambda c: -int(counts[c]))[:TOPICS]
+        found = _first_jump(source, walk, timed) if len(timed) >= LEAST_TOPICS else None
+        if found is not None:
+            return found
+    return None
+
+
+def _first_jump(source: Source, walk: Walk, timed: list[int]) -> int | None:
+    if not len(walk.blocks.base):
+        return None
+    first, last = (_edges(source, walk, timed, which) for which in (0, -1))
+    before = np.full_like(last, _NEVER)
+    before[1:] = np.maximum.accumulate(np.maximum(first, last), axis=0)[:-1]
+    earlier = np.maximum(before, first)
+    both = (last != _NEVER) & (earlier != _NEVER)
+    back = both & (last < earlier - _BACK)
+    suspects = np.flatnonzero((both.sum(axis=1) >= LEAST_TOPICS) & (2 * back.sum(axis=1) > both.sum(axis=1)))
+    if not len(suspects):
+        return None
+    block = int(suspects[0])
+    # The jump may lie in the block before, behind the last stamp of most of its topics.
+    for b in range(max(block - 1, 0), block + 1):
+        found = _in_block(source, walk, timed, b, before[b])
+        if found is not None:
+            return found
+    return None
+
+
+def _edges(source: Source, walk: Walk, timed: list[int], which: int) -> I64:
+    """int64[blocks, topics]: first (0) or last (-1) stamp of each topic in each block; _NEVER where there is none."""
+    start, blocks = walk.blocks.start, walk.blocks
+    begin, end = start[:, timed], start[:, np.array(timed) + 1]
+    stamps = np.array([s.offset for c in timed if (s := walk.topics[c].stamp) is not None], np.int64)
+    row, k = np.nonzero(end > begin)
+    entry = begin[row, k] if which == 0 else end[row, k] - 1
+    found = np.full(begin.shape, _NEVER, np.int64)
+    # All of them are 64 bits of microseconds; only their places differ.
+    at = blocks.base[row] + blocks.entry[entry] + stamps[k]
+    found[row, k] = words(source.data, at, Word(0, 8, clock.NS_PER_US))
+    found[found == 0] = _NEVER
+    return found
+
+
+def _in_block(source: Source, walk: Walk, timed: list[int], block: int, before: I64) -> int | None:
+    """Position of the record in *block* from which on nearly all messages are from before their topic's latest."""
+    start, base = walk.blocks.start, int(walk.blocks.base[block])
+    parts = []
+    for k, c in enumerate(timed):
+        entry = walk.blocks.entry[start[block, c] : start[block, c + 1]]
+        stamp = walk.topics[c].stamp
+        if len(entry) and stamp is not None:
+            at = entry.astype(np.int64) + base
+            time = words(source.data, at, clock.word_of(stamp))
+            top = np.maximum.accumulate(np.concatenate([before[k : k + 1], time]))[:-1]
+            known = (top != _NEVER) & (time != 0)
+            parts.append((at[known], (time < top - _BACK)[known]))
+    if not parts:
+        return None
+    at = np.concatenate([p[0] for p in parts])
+    order = np.argsort(at)
+    back: NDArray[np.int64] = np.concatenate([p[1] for p in parts])[order].astype(np.int64)
+    total = np.concatenate([[0], np.cumsum(back)])
+    run = min(RUN, len(back))
+    enough = back[: len(back) - run + 1].astype(bool) & (total[run:] - total[:-run] >= run - 1)
+    return int(at[order][np.argmax(enough)]) - DATA_HEAD if enough.any() else None

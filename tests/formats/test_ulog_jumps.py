@@ -1,0 +1,65 @@
+"""The rest of an older log behind the end of a log, beginning exactly at a record: nothing but the times tells."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import pytest
+
+import logreel
+from logreel.formats.ulog.sample import Builder, flight
+
+NAMES = ("a", "b", "c", "d")
+
+
+def log(*spans: range) -> bytes:
+    """Four topics with a message each at every time of each span, in µs."""
+    out = Builder(spans[0].start)
+    for name in NAMES:
+        out.format(f"{name}:uint64_t timestamp;uint32_t n;")
+    for number, name in enumerate(NAMES):
+        out.subscribe(name, number)
+    for span in spans:
+        for time in span:
+            for number in range(len(NAMES)):
+                out.data(number, struct.pack("<QI", time, 7))
+    return out.bytes()
+
+
+@pytest.mark.parametrize("count", [50, 5000])
+def test_an_older_tail_at_a_record_is_kept_apart(count: int) -> None:
+    new = range(100_000_000, 100_000_000 + 10_000 * count, 10_000)
+    old = range(20_000_000, 20_000_000 + 10_000 * count, 10_000)
+    found = logreel.open(log(new, old))
+    for name in NAMES:
+        assert (found[name].times // 1000).tolist() == list(new)
+        assert (found[f"{name}@2"].times // 1000).tolist() == list(old)
+    (problem,) = found.problems
+    assert problem.code == "segment"
+    assert problem.offset == len(log(new))
+    assert found.end == new[-1] * 1000
+
+
+def test_three_logs_are_kept_apart() -> None:
+    spans = [range(t, t + 3_000_000, 10_000) for t in (90_000_000, 50_000_000, 10_000_000)]
+    found = logreel.open(log(*spans))
+    assert [len(found[name]) for name in ("a", "a@2", "a@3")] == [300, 300, 300]
+
+
+def test_a_step_back_that_real_logs_have_is_none() -> None:
+    first, second = range(10_000_000, 12_000_000, 10_000), range(11_000_000, 14_000_000, 10_000)
+    assert [p.code for p in logreel.open(log(first, second)).problems] == []
+
+
+def test_one_absurd_stamp_splits_nothing() -> None:
+    one = log(range(10_000_000, 11_000_000, 10_000))
+    at = one.rindex(struct.pack("<QI", 10_500_000, 7))
+    data = one[:at] + struct.pack("<QI", 10**15, 7) + one[at + 12 :]
+    assert logreel.open(data).problems == ()
+
+
+def test_sound_flights_have_no_jump(shared: Path) -> None:
+    assert logreel.open(flight(20)).problems == ()
+    for path in sorted((shared / "data" / "ulog").glob("*.ulg")):
+        assert not [p for p in logreel.open(path).problems if p.code == "segment"], path.name
