@@ -320,7 +320,7 @@ def test_messages_that_cannot_be_decoded_are_told_of(monkeypatch: pytest.MonkeyP
     log = logreel.open(tiny())
     problem = logreel.Problem("truncated", 0, 1, True, "too short")
 
-    def broken(self: logreel.Channel, data: memoryview) -> Any:
+    def broken(self: logreel.Channel, *_: object) -> Any:
         raise logreel.DamagedError(problem)
 
     monkeypatch.setattr(logreel.Channel, "decode", broken)
