@@ -11,6 +11,8 @@ from harness import Job, compare, run
 IMPORTS = """
 import logreel, logreel.model.log, logreel.model.tables, logreel.formats.ulog.content, logreel.formats.ulog.walk
 import pyarrow, logreel.model.arrow, logreel.model.gather
+from logreel.formats.ulog.sample import tiny
+logreel.open(tiny()).tables()  # whatever is imported at first use
 """
 COPY = Job("np.array(np.memmap(path)), a fresh copy", "kept = np.array(np.memmap(path, mode='r'))")
 OPEN = Job("logreel.open", "kept = logreel.open(path)", IMPORTS, bound="<= 0.9")

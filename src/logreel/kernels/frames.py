@@ -289,6 +289,17 @@ def resync(
     return found
 
 
+def touch(buf: cython.const[cython.uchar][::1], start: cython.longlong, end: cython.longlong):
+    """Read one byte of each page of buf[start:end], so that a thread of its own can have them mapped."""
+    b: u8p = cython.address(buf[0])
+    total: cython.ulonglong = 0
+    with cython.nogil:
+        while start < end:
+            total += b[start]
+            start += 4096
+    return total
+
+
 def group(
     record: cython.const[cython.ulonglong][::1],
     n: cython.longlong,

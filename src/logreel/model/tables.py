@@ -203,20 +203,18 @@ def tables(channels: Sequence[Channel]) -> dict[str, pa.Table]:
     """Whole channels as tables by topic; those of fixed size are filled in one pass over the log."""
     together = [ch for ch in channels if ch.is_uniform and _word(ch) is not None]
     wants = [Want(ch.number, ch.layout.leaves, _word(ch)) for ch in together]
-    got = (
-        dict(zip((ch.topic for ch in together), gather(channels[0].log.index, wants), strict=True))
-        if wants
-        else {}
-    )
-
-    def one(ch: Channel) -> pa.Table:
-        filled = got.get(ch.topic)
-        if filled is not None and filled.time is not None:
-            return _fixed(ch, None, filled, filled.time)
-        return _table(ch, None, slice(0, len(ch)))
-
+    got = gather(channels[0].log.index, wants) if wants else []
+    found = {
+        ch.topic: _fixed(ch, None, one, one.time)
+        for ch, one in zip(together, got, strict=True)
+        if one.time is not None
+    }
+    others = [ch for ch in channels if ch.topic not in found]
+    # The walk of each of these leaves Python alone; presenting gathered columns does not, and gains nothing by threads.
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        return dict(zip((ch.topic for ch in channels), pool.map(one, channels), strict=True))
+        walked = pool.map(lambda ch: _table(ch, None, slice(0, len(ch))), others)
+        found.update(zip((ch.topic for ch in others), walked, strict=True))
+    return {ch.topic: found[ch.topic] for ch in channels}
 
 
 def batches(

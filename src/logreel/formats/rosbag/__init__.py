@@ -12,6 +12,10 @@ if TYPE_CHECKING:
 
 
 def _sniff(source: Source) -> bool:
+    # Every version begins with a line of text. This is asked of files of all formats: nothing is loaded for others.
+    line, newline, _ = source.head[:257].partition(b"\n")
+    if not newline or not line.isascii() or not line.decode("latin-1").rstrip("\r").isprintable():
+        return False
     from logreel.formats.rosbag.version import version_of
 
     return version_of(source) is not None

@@ -117,6 +117,7 @@ class Walker:
     def run(self) -> Walk:
         """Read the whole file. Raises UnsupportedError for incompatible flags that we do not know."""
         begin, appended = self._flags()
+        self.source.map_ahead()
         pos = begin
         for end in sorted({*appended, *self._splits, self.source.size}):
             self._part(pos, end)
