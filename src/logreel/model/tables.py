@@ -73,8 +73,31 @@ def field_values(ch: Channel, path: str) -> NDArray[Any]:
     while hasattr(column.type, "list_size"):
         shape.append(column.type.list_size)
         column = (column.combine_chunks() if hasattr(column, "combine_chunks") else column).flatten()
-    values: NDArray[Any] = column.to_numpy(zero_copy_only=False) if shape else column.to_numpy()
+    chunks = column.chunks if hasattr(column, "chunks") else [column]
+    parts = [_as_numpy(chunk) for chunk in chunks]
+    values = parts[0] if len(parts) == 1 else np.concatenate(parts) if parts else np.zeros(0)
     return values.reshape(-1, *shape) if shape else values
+
+
+def _as_numpy(array: pa.Array) -> NDArray[Any]:
+    """The values of *array*: numbers, and times as int64 ns, are views of its memory.
+
+    pyarrow's own way imports pandas wherever that is installed, which takes longer than most fields.
+    """
+    import pyarrow as pa
+
+    kind = array.type
+    if array.null_count == 0 and (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+        number = np.dtype(kind.to_pandas_dtype())
+    elif array.null_count == 0 and pa.types.is_temporal(kind):
+        number = np.dtype(np.int64)
+    else:
+        other: NDArray[Any] = array.to_numpy(zero_copy_only=False)
+        return other
+    data = array.buffers()[1]
+    if data is None:
+        return np.zeros(0, number)
+    return np.frombuffer(data, number, len(array), array.offset * number.itemsize)
 
 
 def table(
