@@ -92,7 +92,7 @@ def gather(index: MessageIndex, wants: Sequence[Want], threads: int | None = Non
     blocks = index.blocks
     per_block = blocks.start[:, channels + 1] - blocks.start[:, channels]
     first_row = np.concatenate([np.zeros((1, len(live)), np.int64), np.cumsum(per_block, axis=0)])
-    wanted = sum(counts[i] * index_width(wants[i]) for i in live)
+    wanted = sum(counts[i] * _row_bytes(wants[i]) for i in live)
     warm = wanted * 2 > (int(blocks.base[-1]) if len(blocks.base) else 0)
 
     def part(lo: int, hi: int) -> None:
@@ -126,7 +126,7 @@ def gather(index: MessageIndex, wants: Sequence[Want], threads: int | None = Non
     return out
 
 
-def index_width(want: Want) -> int:
+def _row_bytes(want: Want) -> int:
     """Bytes of each message that a Want touches."""
     return sum(len(leaf.runs) * leaf.width for leaf in want.leaves) + (want.time.width if want.time else 0)
 

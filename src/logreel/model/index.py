@@ -105,22 +105,18 @@ class MessageIndex:
         )
         return values[at].astype(np.int64)
 
-    def runs(self, channel: int) -> Iterator[tuple[int, int, U32]]:
-        """Block by block: chunk, start of the block, payload starts relative to it."""
-        b = self.blocks
-        rows = np.flatnonzero(b.start[:, channel + 1] > b.start[:, channel])
-        self.resolve(rows)
-        for i in rows:
-            yield int(b.chunk[i]), int(b.base[i]), b.entry[b.start[i, channel] : b.start[i, channel + 1]]
-
     def offsets(self, channel: int) -> I64:
         """int64[n]: payload start of each message inside its chunk."""
         if (made := self.made(channel)) is not None:
             return made.offset
+        b = self.blocks
+        rows = np.flatnonzero(b.start[:, channel + 1] > b.start[:, channel])
+        self.resolve(rows)
         out = np.empty(int(self.counts[channel]), np.int64)
         n = 0
-        for _, base, entry in self.runs(channel):
-            np.add(entry, base, out=out[n : n + len(entry)], dtype=np.int64, casting="unsafe")
+        for i in rows:
+            entry = b.entry[b.start[i, channel] : b.start[i, channel + 1]]
+            np.add(entry, b.base[i], out=out[n : n + len(entry)], dtype=np.int64, casting="unsafe")
             n += len(entry)
         return out
 

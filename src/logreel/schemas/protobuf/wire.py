@@ -6,7 +6,6 @@ of maps, and costs no import.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -110,27 +109,3 @@ def entry(data: bytes) -> tuple[str, Item]:
         elif item.number == 2:
             value = item
     return key, value
-
-
-# ---------------------------------------------------------------------------------------------------- writing
-
-
-def put_varint(value: int) -> bytes:
-    """The bytes of a number; negative ones as int64."""
-    value &= (1 << 64) - 1
-    out = bytearray()
-    while value > 127:
-        out.append(value & 127 | 128)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
-
-
-def put(number: int, value: int | float | str | bytes) -> bytes:
-    """One field: an int as varint, a float as 64 bits, text and bytes with their length."""
-    if isinstance(value, float):
-        return put_varint(number << 3 | FIXED64) + struct.pack("<d", value)
-    if isinstance(value, int):
-        return put_varint(number << 3 | VARINT) + put_varint(value)
-    raw = value.encode() if isinstance(value, str) else value
-    return put_varint(number << 3 | BYTES) + put_varint(len(raw)) + raw
