@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import Problem
+from logreel.formats.rosbag.encryption import Cipher
 from logreel.model.source import Source
 
 Buffer = NDArray[np.uint8]
@@ -37,13 +38,22 @@ _STEP = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Where a chunk lies in the file, how it is packed, and how many bytes it says it unpacks to."""
+    """Where a chunk lies in the file, how it is packed, and how many bytes it says it unpacks to.
+
+    cipher  what decrypts its stored bytes, None if they are in the clear
+    """
 
     pos: int
     data: int
     stored: int
     compression: str
     size: int
+    cipher: Cipher | None = None
+
+    @property
+    def is_plain(self) -> bool:
+        """True if its records lie in the file as they are."""
+        return self.compression == "none" and self.cipher is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +77,14 @@ def unpack(source: Source, chunk: Chunk) -> Unpacked:
     Never holds more than the chunk states or MAX_CHUNK, whatever the packed bytes would make.
     """
     packed = source.data[chunk.data : chunk.data + chunk.stored]
-    if chunk.compression == "none":
+    if chunk.is_plain:
         return Unpacked(packed, "", len(packed))
+    if chunk.cipher is not None:
+        clear, wrong = chunk.cipher.decrypt(packed)
+        found = unpack(Source(clear, ""), Chunk(chunk.pos, 0, len(clear), chunk.compression, chunk.size))
+        if chunk.compression == "none" and len(clear) != chunk.size:
+            wrong = wrong or f"it decrypts to {len(clear)} bytes where {chunk.size} are stated"
+        return Unpacked(found.data, wrong or found.wrong, len(packed))
     limit = min(chunk.size, MAX_CHUNK) if chunk.size else MAX_CHUNK
     # One byte more shows that there is more, and lets the checksum at the end be read.
     data, wrong, left = {"bz2": _bz2, "lz4": _lz4, "zlib": _zlib}[chunk.compression](packed, limit + 1)
@@ -181,7 +197,9 @@ class ChunkCache:
         sizes = [min(c.size, MAX_CHUNK) for c in chunks]
         self._place = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         self._spool: IO[bytes] | None = None
-        if CACHE_BYTES < self._place[-1] <= SPOOL_BYTES:
+        # What somebody encrypted is not for the disk.
+        secret = any(c.cipher for c in chunks)
+        if CACHE_BYTES < self._place[-1] <= SPOOL_BYTES and not secret:
             with suppress(OSError):
                 self._spool = tempfile.TemporaryFile(prefix="logreel-")  # noqa: SIM115 - lives as long as the log
                 weakref.finalize(self, self._spool.close)

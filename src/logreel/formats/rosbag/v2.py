@@ -6,15 +6,16 @@ and definition records stand where connections are today. Their index is not use
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from logreel.errors import Problem, UnsupportedError
+from logreel.errors import Problem
 from logreel.formats.rosbag import records
 from logreel.formats.rosbag.chunks import COMPRESSIONS, Chunk, problem_of, unpack
 from logreel.formats.rosbag.collect import Found
 from logreel.formats.rosbag.connections import Connection
+from logreel.formats.rosbag.encryption import Cipher, cipher_of, in_the_clear
 from logreel.formats.rosbag.linear import (
     ALL_NAMES,
     TOPIC,
@@ -44,7 +45,6 @@ _COST = {"lz4": 4, "bz2": 100}
 CHEAP_BYTES = 1 << 30
 #: Type and checksum where they cannot be read; recorders wrote it where they did not know.
 UNKNOWN = "*"
-_PLAIN = {"", "rosbag/NoEncryptor"}
 
 
 @dataclass(slots=True)
@@ -52,6 +52,7 @@ class Bag:
     """What was found: messages per chunk, connections by number, chunks in file order.
 
     is_early  True for the development versions
+    cipher    what decrypts it, None if it is not encrypted
     """
 
     parts: list[Found] = field(default_factory=list)
@@ -63,6 +64,7 @@ class Bag:
     compressions: set[str] = field(default_factory=set)
     costly: int = 0
     is_early: bool = False
+    cipher: Cipher | None = None
 
     def count(self, chunk: Chunk) -> None:
         """Take note of a chunk for the summary."""
@@ -82,7 +84,7 @@ class Bag:
 
 
 def read(source: Source) -> Bag:
-    """Everything in a bag of version 2.0. Raises UnsupportedError for an encrypted one."""
+    """Everything in a bag of version 2.0. Raises UnsupportedError for one that cannot be decrypted."""
     first, end = source.head.find(b"\n") + 1, source.size
     try:
         head = read_record(source, first, end)
@@ -91,22 +93,19 @@ def read(source: Source) -> Bag:
         bag = Bag(problems=[Problem("header", min(first, end), 0, False, text)])
         _linear(source, step_over(source, first, end, bag.problems, error.cut), end, bag)
         return _flat(bag)
-    encryptor = head.text(b"encryptor")
-    if encryptor not in _PLAIN:
-        raise UnsupportedError(f"an encrypted bag ({encryptor[:60]}); decrypt it first", path=source.name)
-    bag = Bag(is_early=b"topic_count" in head.fields)
+    bag = Bag(is_early=b"topic_count" in head.fields, cipher=cipher_of(source, head))
     try:
         _indexed(source, head, bag)
     except BadRecord as error:
         told = Problem("index", head.pos, 0, False, f"the index is not used: {error}")
-        bag = Bag(problems=[told], is_early=bag.is_early)
+        bag = Bag(problems=[told], is_early=bag.is_early, cipher=bag.cipher)
         _linear(source, after_padding(source, head, bag.problems), end, bag)
     return _flat(bag)
 
 
 def _flat(bag: Bag) -> Bag:
     """The same; where no chunk is packed all messages lie in the file as it is."""
-    if all(chunk.compression == "none" for chunk in bag.chunks):
+    if all(chunk.is_plain for chunk in bag.chunks):
         for part in bag.parts:
             at = bag.chunks[part.chunk].data
             part.chunk, part.base, part.end = FILE, part.base + at, part.end + at
@@ -128,15 +127,15 @@ def _indexed(source: Source, head: Record, bag: Bag) -> None:
     infos: list[tuple[int, dict[int, int]]] = []
     start = at
     while at < source.size:
-        record = read_record(source, at, source.size)
-        if record.end > source.size:
+        record, inside, after = _summary_record(source, at, bag)
+        if after > source.size:
             raise BadRecord("it is cut")
         if record.op == records.OP_CONNECTION:
-            _connection(source, record, bag)
+            _connection(inside, record, bag)
         elif record.op == records.OP_CHUNK_INFO:
             pairs = np.frombuffer(source.read(record.data, record.size // 8 * 8), "<u4").reshape(-1, 2)
             infos.append((record.u32(b"chunk_pos"), dict(pairs.tolist())))
-        at = record.end
+        at = after
     said = head.u32(b"conn_count"), head.u32(b"chunk_count")
     if (len(bag.connections), len(infos)) != said:
         raise BadRecord(
@@ -154,6 +153,18 @@ def _indexed(source: Source, head: Record, bag: Bag) -> None:
     bag.indexed = True
 
 
+def _summary_record(source: Source, pos: int, bag: Bag) -> tuple[Record, Source, int]:
+    """The record at *pos* of the summary, the bytes that it lies in, and where the next one begins."""
+    try:
+        record = read_record(source, pos, source.size)
+    except BadRecord:
+        if bag.cipher is None:
+            raise
+        inside, after = in_the_clear(source, pos, bag.cipher)
+        return read_record(inside, 0, inside.size), inside, after
+    return record, source, record.end
+
+
 def _between(source: Source, pos: int, end: int, bag: Bag) -> None:
     """Look at what stands between two chunks, or between the last one and the summary."""
     if end > source.size:
@@ -167,11 +178,11 @@ def _between(source: Source, pos: int, end: int, bag: Bag) -> None:
 
 def _indexed_chunk(source: Source, pos: int, counts: dict[int, int], bag: Bag) -> int:
     """Take in the index records that follow the chunk at *pos*; gives where they end."""
-    chunk = _chunk(source, read_record(source, pos, source.size))
+    chunk = _chunk(read_record(source, pos, source.size), bag)
     at = chunk.data + chunk.stored
     if at > source.size:
         raise BadRecord(f"the chunk at {pos} is cut")
-    if chunk.compression == "none" and chunk.size != chunk.stored:
+    if chunk.is_plain and chunk.size != chunk.stored:
         raise BadRecord(f"the chunk at {pos} states two sizes")
     keys, times, offsets = [], [], []
     left = {conn: n for conn, n in counts.items() if n}
@@ -203,11 +214,13 @@ def _indexed_chunk(source: Source, pos: int, counts: dict[int, int], bag: Bag) -
     return at
 
 
-def _chunk(source: Source, record: Record) -> Chunk:
+def _chunk(record: Record, bag: Bag) -> Chunk:
     compression = record.text(b"compression")
     if record.op != records.OP_CHUNK or compression not in COMPRESSIONS:
         raise BadRecord(f"there is no chunk at {record.pos}, or one of compression {compression[:20]!r}")
-    return Chunk(record.pos, record.data, record.size, compression, record.u32(b"size"))
+    # Chunks are encrypted when they are finished.
+    cipher = bag.cipher if record.size else None
+    return Chunk(record.pos, record.data, record.size, compression, record.u32(b"size"), cipher)
 
 
 def _connection(source: Source, record: Record, bag: Bag, salvage: bool = False) -> None:
@@ -280,7 +293,20 @@ def _linear(source: Source, pos: int, end: int, bag: Bag) -> None:
                 on_record(record, source)
                 pos = record.end
         except BadRecord as error:
-            pos = step_over(source, pos, end, bag.problems, error.cut, why=str(error))
+            after = _encrypted_connection(source, pos, bag)
+            pos = after or step_over(source, pos, end, bag.problems, error.cut, why=str(error))
+
+
+def _encrypted_connection(source: Source, pos: int, bag: Bag) -> int:
+    """Take in the encrypted connection at *pos*, if there is one; gives where the next record begins, else 0."""
+    if bag.cipher is None:
+        return 0
+    try:
+        inside, after = in_the_clear(source, pos, bag.cipher)
+        _connection(inside, read_record(inside, 0, inside.size), bag)
+    except BadRecord:
+        return 0
+    return after
 
 
 def _after_index(source: Source, record: Record, end: int) -> int:
@@ -317,16 +343,16 @@ def _loose(source: Source, pos: int, end: int, bag: Bag, on_record: OnRecord) ->
 
 
 def _linear_chunk(source: Source, record: Record, end: int, bag: Bag, on_record: OnRecord) -> int:
-    chunk = _chunk(source, record)
+    chunk = _chunk(record, bag)
     if chunk.stored == 0:
         text = "a chunk that the recorder did not finish"
         bag.problems.append(Problem("unfinished", chunk.pos, 0, False, text))
     bag.count(chunk)
-    if chunk.compression == "none":
+    if chunk.is_plain:
         # Its records follow as if they were the file's own, whatever size is stated.
         return chunk.data
     stored = min(chunk.stored or end, end - chunk.data)
-    there = Chunk(chunk.pos, chunk.data, stored, chunk.compression, chunk.size)
+    there = replace(chunk, stored=stored)
     unpacked = unpack(source, there)
     problem = problem_of(there, unpacked)
     if problem is not None:
