@@ -19,6 +19,7 @@ from logreel.formats.rosbag import encryption
 from logreel.formats.rosbag.sample import CHATTER, START, Builder, version_2_0
 
 _SYSTEM = "/usr/bin/python3"
+_PROGRAM = "/usr/lib/rosbag/encrypt"
 _WRITE = """
 import pickle, shutil, sys
 import rosbag
@@ -101,6 +102,24 @@ def test_bags_that_genuine_rosbag_encrypted(at_home: str, compression: str, tmp_
     assert {row[3:] for row in fast_rows(died)} <= {row[3:] for row in rows}
     assert "unfinished" in {p.code for p in died.problems}
     assert any(p.lost for p in died.problems)
+
+
+@pytest.mark.parametrize("option", ["--quiet", "--bz2", "--lz4"])
+def test_bags_that_the_genuine_program_encrypted(at_home: str, option: str, tmp_path: Path) -> None:
+    """Its key is binary, that of the library in Python is text."""
+    _require("cryptography")
+    if not Path(_PROGRAM).exists():
+        pytest.skip("the program encrypt of ROS is not installed (Debian: python3-rosbag)")
+    path, out = tmp_path / "plain.bag", tmp_path / "secret.bag"
+    path.write_bytes(version_2_0(many(), Builder(chunk_bytes=4000)))
+    command = [_PROGRAM, "--quiet", "--param", USER, "--outbag", str(out), str(path), option]
+    subprocess.run(
+        command if option != "--quiet" else command[:-1], check=True, capture_output=True, timeout=60
+    )
+    log = logreel.open(out)
+    assert sorted(fast_rows(log)) == sorted(fast_rows(logreel.open(path)))
+    assert log.problems == ()
+    assert log.metadata["encryptor"] == "rosbag/AesCbcEncryptor"
 
 
 # ------------------------------------------------------------------------------------------------ keys
