@@ -134,9 +134,14 @@ class Collected:
         for lo, hi in itertools.pairwise(cuts):
             entry, time, size = b.entry[lo:hi], self._time[lo:hi], self._size[lo:hi]
             good += tagged.locate(data, base, end, self._key[lo:hi], entry, time, size) if hi > lo else 0
-        if good < cuts[-1] - cuts[0]:
+        span = slice(cuts[0], cuts[-1])
+        if good == cuts[-1] - cuts[0]:
+            from logreel.formats.rosbag.omitted import omitted
+
+            problem = omitted(self._size[span], data, base, end, self._pos[row])
+            self._problems += [problem] if problem else []
+        else:
             from logreel.formats.rosbag.repair import repair
 
-            span = slice(cuts[0], cuts[-1])
             claims = Claims(b.entry[span], self._size[span], self._key[span], self._time[span])
             self._problems.append(repair(claims, data, base, end, self._pos[row]))

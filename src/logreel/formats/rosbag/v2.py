@@ -26,6 +26,7 @@ from logreel.formats.rosbag.linear import (
     refuse_nested,
     step_over,
 )
+from logreel.formats.rosbag.omitted import probe
 from logreel.formats.rosbag.records import (
     BadRecord,
     Record,
@@ -150,6 +151,7 @@ def _indexed(source: Source, head: Record, bag: Bag) -> None:
         _between(source, expected, pos, bag)
         expected = _indexed_chunk(source, pos, counts, bag)
     _between(source, expected, start, bag)
+    probe(source, bag.parts, bag.chunks)
     bag.indexed = True
 
 
@@ -180,6 +182,8 @@ def _indexed_chunk(source: Source, pos: int, counts: dict[int, int], bag: Bag) -
     """Take in the index records that follow the chunk at *pos*; gives where they end."""
     chunk = _chunk(read_record(source, pos, source.size), bag)
     at = chunk.data + chunk.stored
+    if chunk.stored and not any(counts.values()):
+        raise BadRecord(f"it names no message of the chunk at {pos}")
     if at > source.size:
         raise BadRecord(f"the chunk at {pos} is cut")
     if chunk.is_plain and chunk.size != chunk.stored:
