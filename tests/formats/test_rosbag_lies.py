@@ -77,6 +77,17 @@ def test_an_index_that_lies_is_told_and_believed_nowhere(lie: str, compression: 
     limited(job)
 
 
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("order", ["time", "file"])
+def test_of_an_index_that_invents_everything_nothing_is_shown(order: str, reverse: bool) -> None:
+    out = _honest()
+    for chunk in out.chunks:
+        chunk.entries = [(conn, at + 1, place) for conn, at, place in chunk.entries]
+    log = logreel.open(out.bytes())
+    assert list(log.messages(order=order, reverse=reverse)) == []
+    assert {(p.code, p.lost) for p in log.problems} == {("index", True)}
+
+
 def test_an_index_may_point_at_the_connection_before_its_message() -> None:
     out = _honest()
     first = out.chunks[0]
