@@ -6,9 +6,7 @@ pages, which costs a fraction of the page faults that separate columns would.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +16,7 @@ from logreel.kernels import columns
 from logreel.model.index import I64, MessageIndex, Word
 from logreel.model.layout import Leaf
 from logreel.model.pieces import pieces
+from logreel.model.threads import run, shares
 
 Bytes1 = NDArray[np.uint8]
 
@@ -95,7 +94,8 @@ def gather(index: MessageIndex, wants: Sequence[Want], threads: int | None = Non
     wanted = sum(counts[i] * _row_bytes(wants[i]) for i in live)
     warm = wanted * 2 > (int(blocks.base[-1]) if len(blocks.base) else 0)
 
-    def part(lo: int, hi: int) -> None:
+    def part(_: int, share: slice) -> None:
+        lo, hi = share.start, share.stop
         edges = np.flatnonzero(np.diff(blocks.chunk[lo:hi])) + lo + 1
         for a, b in zip([lo, *edges], [*edges, hi], strict=True):
             buf = index.chunks[int(blocks.chunk[a])]
@@ -115,14 +115,7 @@ def gather(index: MessageIndex, wants: Sequence[Want], threads: int | None = Non
                 warm,
             )
 
-    n = len(blocks.base)
-    workers = max(1, min(threads or os.cpu_count() or 1, n // BLOCKS_PER_THREAD))
-    if workers == 1:
-        part(0, n)
-    else:
-        cuts = [n * i // workers for i in range(workers + 1)]
-        with ThreadPoolExecutor(workers) as pool:
-            list(pool.map(part, cuts[:-1], cuts[1:]))
+    run(part, shares(len(blocks.base), BLOCKS_PER_THREAD, threads))
     return out
 
 

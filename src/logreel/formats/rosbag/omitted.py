@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from logreel.errors import Problem
 from logreel.formats.rosbag.chunks import Buffer, Chunk, unpack
-from logreel.formats.rosbag.collect import Found
 from logreel.formats.rosbag.linear import Stretch, pass_over, read_stretch
 from logreel.formats.rosbag.records import BadRecord
 from logreel.model.chunks import FILE
+from logreel.model.index import I64
 from logreel.model.source import Source
 
 #: Bytes of a message record besides its data: two lengths and the fields conn, op and time.
@@ -23,14 +23,20 @@ SMALLEST = 46
 PROBED_BYTES = 4 << 20
 
 
-def probe(source: Source, parts: list[Found], chunks: list[Chunk]) -> None:
-    """Look into the first and the last chunk; raises BadRecord if there are more messages than the index names."""
-    for part in parts[:1] + parts[1:][-1:]:
-        chunk = chunks[part.chunk]
+def probe(source: Source, chunks: list[Chunk], named: I64) -> None:
+    """Look into the first and the last chunk; raises BadRecord if there are more messages than the index names.
+
+    named  int64[k]  messages of each chunk in the index
+    """
+    for k in np.flatnonzero(named == 0).tolist():
+        if chunks[k].stored:
+            raise BadRecord(f"it names no message of the chunk at {chunks[k].pos}")
+    for k in {0, len(chunks) - 1} if chunks else ():
+        chunk = chunks[k]
         if max(chunk.size, chunk.stored) > PROBED_BYTES or chunk.compression == "bz2":
             continue
         data = unpack(source, chunk).data
-        more = _count(data, 0, len(data)) - len(part.key)
+        more = _count(data, 0, len(data)) - int(named[k])
         if more > 0:
             raise BadRecord(f"it leaves out {more} messages of the chunk at {chunk.pos}")
 
