@@ -82,3 +82,16 @@ def test_leftover_and_missing_bytes_are_told_with_topic_and_row() -> None:
     assert "number 2" in told["payload/count"].text
     assert told["payload/count"].lost
     assert not told["leftover/count"].lost
+
+
+@pytest.mark.parametrize("compression", ["none", "bz2", "lz4"])
+@pytest.mark.parametrize("finished", [True, False])
+def test_one_field_of_many_chunks(compression: str, finished: bool) -> None:
+    out = Builder(compression, chunk_bytes=300, finished=finished)
+    count = out.connection(COUNT)
+    for k in range(40):
+        out.message(count, START + k, struct.pack("<i", k))
+    log = logreel.open(out.bytes())
+    assert len(out.chunks) > 5
+    assert log["/count"]["data"].tolist() == list(range(40))
+    assert log["/count"].to_arrow()["data"].to_pylist() == list(range(40))

@@ -136,8 +136,9 @@ def _entries(source: Source, bag: Bag, pos: I64, chunk: I64, runs: I64) -> Index
     count = runs[:, 2]
     n = int(count.sum())
     time, entry = np.empty(n, np.int64), np.empty(n, np.uint32)
-    size = chunk[runs[:, 0], 3]
-    outside = tagindex.entries(source.data, np.column_stack([count, runs[:, 3], size]), time, entry)
+    outside = tagindex.entries(
+        source.data, np.column_stack([count, runs[:, 3], chunk[runs[:, 0], 3]]), time, entry
+    )
     if outside < len(runs):
         raise BadRecord(f"the index of the chunk at {pos[runs[outside, 0]]} points outside of it")
     start = concatenated(count)
@@ -149,4 +150,6 @@ def _entries(source: Source, bag: Bag, pos: I64, chunk: I64, runs: I64) -> Index
         if (entry[span][1:] == entry[span][:-1]).any():
             raise BadRecord(f"the index of the chunk at {pos[runs[k, 0]]} names a message twice")
     plain = all(one.is_plain for one in bag.chunks)
-    return Indexed(pos, chunk[:, 0], chunk[:, 3], plain, runs[:, :3], time, entry)
+    # Kernels want arrays without gaps.
+    data, size = chunk[:, 0].copy(), chunk[:, 3].copy()
+    return Indexed(pos, data, size, plain, runs[:, :3], time, entry)
