@@ -15,7 +15,18 @@ from logreel.cli import main
 from logreel.formats.rosbag.sample import CHATTER, COUNT, START, Builder, tiny
 
 VERSIONS = ["0", "1.0", "1.1", "1.2", "2.0"]
-NAMES = [*VERSIONS, *(n for n in MADE if n.startswith("2.0 ") or n in ("1.2 indexed", "1.1 star", "0 bare"))]
+OTHERS = [
+    "0 bare",
+    "1.0 late",
+    "1.1 star",
+    "1.2 indexed",
+    "2.0 bz2",
+    "2.0 lz4",
+    "2.0 connections",
+    "2.0 empty",
+    "2.0 star",
+]
+NAMES = [*VERSIONS, *OTHERS]
 
 
 @pytest.fixture(params=NAMES)
