@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from logreel.errors import UnsupportedError
 from logreel.ops.times import shift_of
-from logreel.outputs.files import synced
+from logreel.outputs.files import sync_all
 from logreel.outputs.job import Job, LeftOut
 from logreel.outputs.registry import Output, readers
 
@@ -48,16 +48,17 @@ def write_items(folder: Path, job: Job, ch: Channel, output: Output) -> None:
             bad.add(error.text)
         else:
             folder.mkdir(exist_ok=True)
-            with synced(folder / (name(one.time + shift) + item.suffix)) as out:
+            with open(folder / (name(one.time + shift) + item.suffix), "xb") as out:
                 out.writelines(item.parts)
             job.rows[ch.topic] = job.rows.get(ch.topic, 0) + 1
             if item.lacks:
                 short.add(item.lacks)
         job.went(1)
+    sync_all()
     # A lens may make one cloud of several messages.
     job.went(max(0, len(ch) - done))
-    job.skipped += bad.told(f"{output.item}s of {ch.topic!r} were left out")
-    job.skipped += short.told(f"{output.item}s of {ch.topic!r} are not whole")
+    job.skipped += bad.told(output.item, f"of {ch.topic!r} left out")
+    job.skipped += short.told(output.item, f"of {ch.topic!r} not whole")
 
 
 def namer() -> Callable[[int], str]:
