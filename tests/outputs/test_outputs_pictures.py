@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import random
 import struct
 import zlib
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -143,6 +145,17 @@ def test_every_cut_of_an_encoded_picture_is_noticed(data: bytes, suffix: str) ->
     for size in range(len(data)):
         with pytest.raises(UnsupportedError):
             write(Picture(0, memoryview(data[:size])))
+
+
+@pytest.mark.parametrize("data", [GREY, DOT])
+def test_no_bytes_do_harm(data: bytes) -> None:
+    rng = random.Random(5)
+    for _ in range(500):
+        broken = bytearray(data)
+        for _ in range(rng.randrange(1, 4)):
+            broken[rng.randrange(3, len(broken))] = rng.choice((0, 1, 0xD8, 0xDA, 0xFF, rng.randrange(256)))
+        with suppress(UnsupportedError):
+            assert write(Picture(0, memoryview(broken))).parts == [bytes(broken)]
 
 
 def test_bytes_after_the_end_and_the_right_size_do_no_harm() -> None:

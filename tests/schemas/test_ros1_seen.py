@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from logreel.errors import UnsupportedError
-from logreel.model.lenses import lenses
+from logreel.model import tables
+from logreel.model.lenses import base, lenses
 from ros1 import channel
 from ros1_messages import XYZI, cloud, header, points, xyz
 
@@ -120,6 +121,25 @@ def test_scans():
     assert np.allclose(first.fields["angle"], [-np.pi / 2, 0], atol=1e-6)
     assert first.frame == "laser"
     assert "intensity" not in second.fields
+
+
+@pytest.mark.parametrize(("room", "batches"), [(1, [1] * 6), (2500, [1, 2, 2, 1]), (10**6, [1, 5])])
+def test_large_messages_are_decoded_a_few_at_a_time(room, batches, monkeypatch):
+    made = [{"format": "jpeg", "data": bytes([i] * 1000)} for i in range(6)]
+    ch = channel("sensor_msgs/CompressedImage", *made)
+    (lens,) = lenses(ch)
+    sizes = []
+
+    def counted(ch, fields, rows, *rest):
+        sizes.append(rows.stop - rows.start)
+        return table(ch, fields, rows, *rest)
+
+    table = tables._table
+    monkeypatch.setattr(tables, "_table", counted)
+    monkeypatch.setattr(base, "FEW_BYTES", room)
+    assert [bytes(one.data) for one in lens.pictures(ch)] == [one["data"] for one in made]
+    assert sizes == batches
+    assert [one.time for one in lens.pictures(ch, 2 * S, 4 * S)] == [2 * S, 3 * S]
 
 
 def test_encoded_pictures():

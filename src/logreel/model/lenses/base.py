@@ -32,10 +32,6 @@ class Scaled:
     path: str
     factor: float = 1.0
 
-    def of(self, ch: Channel) -> F64:
-        """float64[n] in the unit of the lens."""
-        return np.asarray(ch[self.path], np.float64) * self.factor
-
 
 def is_integer(node: Node | None) -> bool:
     """Whether *node* is a whole number."""

@@ -83,8 +83,8 @@ class Position:
 
     def track(self, ch: Channel) -> tuple[F64, F64, F64]:
         """float64[n] each: degrees, degrees, metres (NaN where the channel has no altitude)."""
-        lat, lon = self.latitude.of(ch), self.longitude.of(ch)
-        return lat, lon, self.altitude.of(ch) if self.altitude else np.full(len(lat), np.nan)
+        found = self.fixes(ch)
+        return found.latitude, found.longitude, found.altitude
 
 
 def _scaled(found: Columns, field: Scaled) -> F64:
