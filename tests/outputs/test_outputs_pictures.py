@@ -17,14 +17,14 @@ import logreel
 from cli_runner import Run
 from logreel.errors import LogError, UnsupportedError, UsageError
 from logreel.formats.rosbag.sample import drive
-from logreel.formats.rosbag.sample_jpeg import jpeg
 from logreel.model.lenses import Picture
 from logreel.outputs.jpg import write
 from logreel.outputs.png import png
 from ros1 import channel, encoded, layout_of, log_of
 from sample_logs import tiny
 
-GREY = jpeg(np.arange(64 * 48).reshape(48, 64).astype(np.uint8))
+#: Of 128 × 96 pixels.
+GREY: bytes = next(logreel.open(drive(1)).messages("/camera/compressed")).decode()["data"]
 DOT = png(np.zeros((2, 3), np.uint8))
 
 
@@ -126,12 +126,15 @@ def test_png_is_without_loss(shape: tuple[int, ...], kind: Any) -> None:
         (Picture(0, memoryview(b"\xff\xd8" + b"\xff\xe0\0\2" * 5000), "jpeg"), "JPEG is broken"),
         (Picture(0, memoryview(b"\xff\xd8\xff\xda\0\2\xff\xd9"), "jpeg"), "JPEG is broken"),
         (Picture(0, memoryview(b"\xff\xd8\xff\xe0\0\0"), "jpeg"), "JPEG is broken"),
-        (Picture(0, memoryview(GREY), width=64, height=49), "said to have 64 × 49 pixels, but has 64 × 48"),
+        (
+            Picture(0, memoryview(GREY), width=128, height=97),
+            "said to have 128 × 97 pixels, but has 128 × 96",
+        ),
         (Picture(0, memoryview(DOT[:-1]), "png"), "PNG is broken or cut off"),
         (Picture(0, memoryview(DOT[:20] + b"\1" + DOT[21:]), "png"), "PNG is broken"),
         (Picture(0, memoryview(DOT[:8] + DOT[33:]), "png"), "PNG is broken"),
         (Picture(0, memoryview(DOT), width=2, height=3), "has 3 × 2"),
-        (Picture(0, memoryview(GREY.replace(b"\0\x30\0\x40", b"\0\0\0\x40")), "jpeg"), "no pixels"),
+        (Picture(0, memoryview(GREY.replace(b"\0\x60\0\x80", b"\0\0\0\x80")), "jpeg"), "no pixels"),
     ],
 )
 def test_pictures_that_cannot_be(picture: Picture, why: str) -> None:
@@ -160,7 +163,7 @@ def test_no_bytes_do_harm(data: bytes) -> None:
 
 def test_bytes_after_the_end_and_the_right_size_do_no_harm() -> None:
     for data in (GREY + bytes(9), GREY):
-        assert write(Picture(0, memoryview(data), width=64, height=48)).parts == [data]
+        assert write(Picture(0, memoryview(data), width=128, height=96)).parts == [data]
 
 
 def test_pictures_are_written_byte_for_byte(tmp_path: Path) -> None:
