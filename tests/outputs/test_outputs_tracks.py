@@ -270,6 +270,16 @@ def test_hostile_names_stay_text(tmp_path: Path, suffix: str) -> None:
     assert list(found) == [name if suffix == ".geojson" else name.replace("\x01", "\ufffd")]
 
 
+def test_a_nan_that_complains_is_left_out(tmp_path: Path) -> None:
+    out = Builder(1).flags().format("g:uint64_t timestamp;float lat;float lon;double alt;").subscribe("g", 0)
+    odd = bytes.fromhex("0100a07f"), bytes.fromhex("010000000000f47f")
+    out.data(0, struct.pack("<Q4s4s8s", 5, odd[0], odd[0], odd[1]))
+    out.data(0, struct.pack("<Qff8s", 6, 1, 2, odd[1]))
+    found, done = written(out.bytes(), tmp_path, ".gpx")
+    assert found == {"g": [[(2, 1, None, None)]]}
+    assert done.notes[0] == "1 position of 'g' left out: not a number"
+
+
 def test_text_and_numbers() -> None:
     assert (
         xml_text('a<b>&"\x00\x1b\ud800\uffff\n\U0001f600')

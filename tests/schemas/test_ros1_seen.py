@@ -10,7 +10,7 @@ import pytest
 from logreel.errors import UnsupportedError
 from logreel.model import tables
 from logreel.model.lenses import base, lenses
-from ros1 import channel
+from ros1 import channel, encoded, layout_of, log_of
 from ros1_messages import XYZI, cloud, header, points, xyz
 
 S = 10**9
@@ -121,6 +121,18 @@ def test_scans():
     assert np.allclose(first.fields["angle"], [-np.pi / 2, 0], atol=1e-6)
     assert first.frame == "laser"
     assert "intensity" not in second.fields
+
+
+def test_scans_of_odd_numbers():
+    made = {"angle_increment": float("inf"), "range_max": float("inf"), "ranges": [1.0, float("inf"), 0.0]}
+    payload = encoded(layout_of("sensor_msgs/LaserScan").root, made)
+    at = payload.index(struct.pack("<I3f", 3, *made["ranges"]))
+    # This NaN makes arithmetic complain.
+    payload = payload[: at + 4] + b"\1\0\xa0\x7f" + payload[at + 8 :]
+    ch = log_of("sensor_msgs/LaserScan", [payload])["/x"]
+    (found,) = lenses(ch)[0].clouds(ch)
+    assert np.isnan(found.fields["x"]).all()
+    assert found.fields["range"].tolist() == [float("inf"), 0]
 
 
 @pytest.mark.parametrize(("room", "batches"), [(1, [1] * 6), (2500, [1, 2, 2, 1]), (10**6, [1, 5])])

@@ -88,7 +88,9 @@ class Position:
 
 
 def _scaled(found: Columns, field: Scaled) -> F64:
-    return np.asarray(found.values[field.path], np.float64) * field.factor
+    # A NaN may be of a kind that warns when it is touched.
+    with np.errstate(invalid="ignore"):
+        return found.values[field.path].astype(np.float64) * field.factor
 
 
 #: Names that formats give to the same thing, most telling first.
