@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from logreel.errors import UnsupportedError
 from logreel.ops.times import shift_of
-from logreel.outputs.files import sync_all
 from logreel.outputs.job import Job, LeftOut
 from logreel.outputs.registry import Output, readers
 
@@ -35,7 +34,7 @@ class Item:
 def write_items(folder: Path, job: Job, ch: Channel, output: Output) -> None:
     """Fill *folder*, which is made if there is anything, with what the lens of *ch* gives one by one.
 
-    What cannot be written is left out; *job* is told.
+    What cannot be written is left out; *job* is told. The files need not be on disk yet.
     """
     encode = output.writer()
     name, shift = namer(), shift_of(job.log, job.utc) or 0
@@ -54,7 +53,6 @@ def write_items(folder: Path, job: Job, ch: Channel, output: Output) -> None:
             if item.lacks:
                 short.add(item.lacks)
         job.went(1)
-    sync_all()
     # A lens may make one cloud of several messages.
     job.went(max(0, len(ch) - done))
     job.skipped += bad.told(output.item, f"of {ch.topic!r} left out")
@@ -62,7 +60,7 @@ def write_items(folder: Path, job: Job, ch: Channel, output: Output) -> None:
 
 
 def namer() -> Callable[[int], str]:
-    """A function that gives each time a name, different ones for equal times; names sort like times from 1970 on."""
+    """A function that gives each time a name, different ones for equal times; names sort like times from 0 on."""
     seen: dict[int, int] = {}
 
     def name(time: int) -> str:
