@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 F64 = NDArray[np.float64]
 Nodes = dict[str, Node]
 
-#: Messages decoded at a time where each may be large.
-FEW = 16
+#: Messages, and bytes of them, decoded at a time where each may be large.
+FEW, FEW_BYTES = 64, 8 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +31,6 @@ class Scaled:
 
     path: str
     factor: float = 1.0
-
-    def of(self, ch: Channel) -> F64:
-        """float64[n] in the unit of the lens."""
-        return np.asarray(ch[self.path], np.float64) * self.factor
 
 
 def is_integer(node: Node | None) -> bool:
@@ -103,12 +99,12 @@ class Columns:
         return np.stack([np.asarray(self.values[path], np.float64) for path in paths], axis=-1)
 
 
-def columns(ch: Channel, paths: Seq[str]) -> Columns:
-    """The fields at *paths* side by side.
+def columns(ch: Channel, paths: Seq[str], start: int | None = None, end: int | None = None) -> Columns:
+    """The fields at *paths* side by side, of messages with start <= time < end (ns).
 
     Those inside a counted array must all be inside the same; the others are repeated for each of its items.
     """
-    table = ch.to_arrow(list(dict.fromkeys(paths)))
+    table = ch.to_arrow(list(dict.fromkeys(paths)), start, end)
     flat = {path: flatten(table[path]) for path in table.column_names[1:]}
     deep = next((flat[path][1] for path in flat if _is_list(table.schema.field(path).type)), None)
     if deep is None:
@@ -151,9 +147,16 @@ def flatten(column: pa.ChunkedArray) -> tuple[NDArray[Any], I64]:
     return np.concatenate(parts), np.concatenate(owners)
 
 
-def rows(ch: Channel, paths: Seq[str]) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Time in ns, and the fields at *paths* as Arrow scalars, message by message, a few decoded at a time."""
-    for batch in ch.batches(FEW, list(dict.fromkeys(paths))):
+def rows(
+    ch: Channel, paths: Seq[str], start: int | None = None, end: int | None = None
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Time in ns, and the fields at *paths* as Arrow scalars, of messages with start <= time < end (ns).
+
+    Message by message in file order, a few decoded at a time.
+    """
+    from logreel.model.tables import PLAIN, batches
+
+    for batch in batches(ch, FEW, list(dict.fromkeys(paths)), start, end, PLAIN, FEW_BYTES):
         names = batch.schema.names[1:]
         found = [batch.column(name) for name in names]
         for i, time in enumerate(times_of(batch).tolist()):
