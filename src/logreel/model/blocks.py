@@ -67,6 +67,25 @@ class Blocks:
         entry = (offset - base[np.searchsorted(numbers, block)]).astype(np.uint32)[order]
         return cls(base, np.full(len(base), chunk, np.int32), start, entry)
 
+    def entries(self, channel: int) -> U32:
+        """uint32[n]: the entries of a channel, block by block."""
+        runs = self.start[:, channel : channel + 2]
+        return np.concatenate([np.zeros(0, np.uint32), *(self.entry[lo:hi] for lo, hi in runs.tolist() if hi > lo)])
+
+    def split(self, channel: int, part: I64, parts: int) -> Blocks:
+        """The same table with *parts* channels in the place of one, whose messages, in order, go to part[i]."""
+        count = self.start[:, channel + 1] - self.start[:, channel]
+        row = np.repeat(np.arange(len(count), dtype=np.int64), count)
+        at = np.arange(len(row), dtype=np.int64) - np.repeat(np.cumsum(count) - count, count)
+        at += np.repeat(self.start[:, channel], count)
+        entry = self.entry.copy()
+        # Of one block, and there of one part, in the order of the file.
+        entry[at] = self.entry[at[np.lexsort((part, row))]]
+        counts = np.bincount(row * parts + part, minlength=len(count) * parts).reshape(len(count), parts)
+        ends = self.start[:, channel : channel + 1] + np.cumsum(counts, axis=1)
+        start = np.concatenate([self.start[:, : channel + 1], ends, self.start[:, channel + 2 :]], axis=1)
+        return Blocks(self.base, self.chunk, start, entry)
+
     def reshaped(self, keep: list[int], more: int) -> Blocks:
         """The same table with only the channels *keep*, of which the others are empty, and *more* empty ones."""
         start = np.empty((len(self.base), len(keep) + more + 1), np.int64)

@@ -64,6 +64,10 @@ class BlockBuilder:
         # Keeps the table below a 128th of the data however many channels there are.
         self._block = max(BLOCK, 1024 * wide)
 
+    def follow(self, spec: I64) -> None:
+        """Read headers by another *spec*, of the same framing with other keys, from now on."""
+        self._spec = spec
+
     def walk(self, pos: int, end: int, tags: I64, keys: I64) -> tuple[int, int]:
         """Collect from *pos* until something needs a decision: (END, PARSE, BAD or CUT, position)."""
         state = self._state

@@ -1,0 +1,204 @@
+"""From bytes to the block table: follow the messages, judge what is none, go on behind damage.
+
+The compiled walker collects messages of declared types. What it cannot accept comes back here, where the evidence
+decides. Messages whose content does not end where their size says are found after the walk, and refused in another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from logreel.errors import Problem
+from logreel.formats.koblenz.framing import Framing, Kind
+from logreel.formats.koblenz.records import HEAD, VALID_MARK, Head, is_end, read_head
+from logreel.formats.koblenz.start import Start
+from logreel.kernels import layout as kernel
+from logreel.model.collect import CUT, END, BlockBuilder
+from logreel.model.index import I64, Blocks
+from logreel.model.program import compile_layout
+from logreel.model.source import Source
+
+#: Times that a file is walked again because contents and sizes did not agree.
+ROUNDS = 4
+
+
+@dataclass(slots=True)
+class Walk:
+    """What the walk found.
+
+    kinds   by channel number of *blocks*
+    end     where the end mark stands, or None
+    """
+
+    framing: Framing
+    kinds: list[Kind]
+    blocks: Blocks
+    end: int | None
+    problems: list[Problem]
+
+    def offsets(self, number: int) -> I64:
+        """int64[n]: where the payloads of a kind begin."""
+        b = self.blocks
+        count = b.start[:, number + 1] - b.start[:, number]
+        return b.entries(number).astype(np.int64) + np.repeat(b.base, count)
+
+    def sizes(self, offsets: I64) -> I64:
+        """int64[n]: what their headers say of the sizes of payloads."""
+        data, out = self.framing.source.data, np.zeros(len(offsets), np.int64)
+        for i in range(4):
+            out |= data[offsets - HEAD + i].astype(np.int64) << (8 * i)
+        return out - self.framing.reading.base
+
+
+def walk(source: Source, start: Start) -> Walk:
+    """Everything in a file."""
+    source.map_ahead()
+    refused: set[int] = set()
+    for _ in range(ROUNDS):
+        found = _Walker(source, start, refused).run()
+        wrong = set(_disagreeing(found)) - refused
+        if not wrong:
+            break
+        refused |= wrong
+    return found
+
+
+def _disagreeing(found: Walk) -> Iterator[int]:
+    """Where messages begin whose content ends elsewhere than their size says, and proves it."""
+    framing, data = found.framing, found.framing.source.data
+    for number, kind in enumerate(found.kinds):
+        offset = found.offsets(number)
+        exact = kind.layout.size is not None and not kind.longer
+        if exact or not kind.is_described or not len(offset):
+            continue
+        program, status = compile_layout(kind.layout), np.zeros(len(offset), np.uint8)
+        counts = np.zeros(len(program.columns), np.int64)
+        kernel.count(data, offset, offset + found.sizes(offset), program.ops, counts, status)
+        for payload in offset[status != kernel.OK].tolist():
+            head = read_head(framing.source, payload - HEAD)
+            end = framing.content_end(head) if head is not None else -1
+            if head is not None and end != head.end(framing.reading):
+                if end < 0 or framing.leads_on(end):
+                    yield head.pos
+
+
+class _Walker:
+    def __init__(self, source: Source, start: Start, refused: set[int]) -> None:
+        self._source, self._framing, self._first = source, start.framing, start.first
+        self._refused = sorted(refused)
+        self._reading = start.framing.reading
+        self._blocks = BlockBuilder(source.data, start.framing.spec, (HEAD, HEAD))
+        self._blocks.declare(len(start.framing.kinds))
+        self._end: int | None = None
+        self._problems = list(start.problems)
+
+    def run(self) -> Walk:
+        """Read the whole file."""
+        pos, size = self._first, self._source.size
+        for limit in (*self._refused, size):
+            pos = self._part(pos, limit)
+            if pos == limit < size:
+                pos = self._recover(pos)
+        kinds = self._framing.kinds
+        blocks, _ = self._blocks.finish(len(kinds))
+        return Walk(self._framing, kinds, blocks, self._end, self._problems)
+
+    def _part(self, pos: int, limit: int) -> int:
+        """Walk from *pos* to *limit*; gives where it ended, which may be behind *limit*."""
+        while pos < limit:
+            why, pos = self._blocks.walk(pos, limit, self._framing.tags, self._framing.keys)
+            if why == CUT and limit < self._source.size:
+                break  # a message reaches over the limit: whatever was wrong there is a part of it now
+            if why != END:
+                pos = self._decide(pos)
+        return pos
+
+    def _problem(self, code: str, pos: int, stop: int, lost: bool, text: str) -> None:
+        self._problems.append(Problem(code, pos, stop - pos, lost, text))
+
+    # ------------------------------------------------------------------------------------------- decisions
+
+    def _decide(self, pos: int) -> int:
+        """What to do about the message at *pos* that the walker does not accept: where to go on."""
+        source, framing = self._source, self._framing
+        if is_end(source, pos):
+            return self._ending(pos)
+        head = read_head(source, pos)
+        if head is None or not head.is_plausible(self._reading):
+            return self._recover(pos)
+        after, kind = head.end(self._reading), framing.kind_of(head)
+        if not framing.leads_on(after):
+            return self._recover(pos)
+        if head.mark != VALID_MARK:
+            return self._invalid(head, kind, after)
+        if kind is None and framing.declare(head):
+            self._blocks.declare(len(framing.kinds))
+            self._blocks.follow(framing.spec)
+            return pos
+        content = framing.content_end(head)
+        if kind is not None and pos + HEAD < content < after and not framing.leads_on(content):
+            framing.allow_longer(kind)
+            self._blocks.follow(framing.spec)
+            return pos
+        return self._recover(pos)
+
+    def _ending(self, pos: int) -> int:
+        """The end by the rules of the format."""
+        size = self._source.size
+        if size - pos < 4:
+            self._problem("truncated", pos, size, True, f"the file ends inside a message, {size - pos} bytes of it")
+        else:
+            self._end = pos
+            rest = self._framing.search(pos + 4, size)
+            if rest >= 0:
+                text = f"messages lie behind the end mark, the first at byte {rest}; they are not read"
+                self._problem("after end", pos + 4, size, False, text)
+        return size
+
+    def _invalid(self, head: Head, kind: Kind | None, after: int) -> int:
+        """Step over a message that is marked as none, if it looks like one otherwise."""
+        if kind is None or self._framing.content_end(head) < 0:
+            return self._recover(head.pos)
+        text = f"{kind.name}: a message that is not marked as valid (0x{head.mark:02X})"
+        self._problem("invalid", head.pos, after, True, text)
+        return after
+
+    # ---------------------------------------------------------------------------------------------- damage
+
+    def _recover(self, pos: int) -> int:
+        """Report the bytes from *pos* on that are no messages; gives where the next one begins."""
+        framing, size = self._framing, self._source.size
+        before = read_head(self._source, self._blocks.last) if self._blocks.last >= 0 else None
+        found = -1
+        if before is not None and before.end(self._reading) == pos and not framing.is_exact(before):
+            # The damage may be in the size of the message before: sound messages inside of it convict it.
+            found = framing.search(before.pos + 1, pos - 1)
+            if found >= 0:
+                self._blocks.drop_last()
+                pos = before.pos
+        if found < 0:
+            found = framing.search(pos + 1, size)
+        self._blocks.last = -1
+        stop = found if found >= 0 else size
+        self._lost(pos, stop)
+        return stop
+
+    def _lost(self, pos: int, stop: int) -> None:
+        head, size = read_head(self._source, pos), stop - pos
+        if not self._source.data[pos:stop].any():
+            self._problem("zeros", pos, stop, True, f"{size} bytes of zeros where messages should be")
+        elif stop < self._source.size:
+            self._problem("garbage", pos, stop, True, f"{size} bytes that are no sound message")
+        elif head is None:
+            self._problem("truncated", pos, stop, True, f"the file ends inside the header of a message, {size} bytes")
+        elif head.mark == VALID_MARK and head.is_plausible(self._reading) and head.end(self._reading) > stop:
+            kind = self._framing.kind_of(head)
+            what = kind.name if kind else f"0x{head.type:08X}"
+            need = head.end(self._reading) - pos
+            text = f"the file ends inside a message: {what} needs {need} bytes, {size} are there"
+            self._problem("truncated", pos, stop, True, text)
+        else:
+            self._problem("garbage", pos, stop, True, f"{size} bytes at the end that are no sound message")
