@@ -28,15 +28,19 @@ def convert(
     force: bool,
     as_json: bool,
 ) -> int:
-    """Write a log as Parquet, CSV, Arrow or NDJSON.
+    """Write a log as tables, JSON, pictures, point clouds or tracks.
 
     The suffix of OUT says as which.
 
     x.parquet/ x.csv/ x.arrow/ are folders with a file per channel and a manifest.json; without the slash one
     file with one channel (-t). x.ndjson is one file with all messages.
+
+    x.jpg/ x.ply/ are folders with a file per picture or point cloud. x.kml x.gpx x.geojson are one file with the
+    tracks of all positions.
     """
     from logreel.model.log import open_log
     from logreel.outputs.convert import convert as write
+    from logreel.outputs.registry import find_output
 
     with open_log(file, definitions=msgdef) as log:
         with draw.progress(out) as progress:
@@ -47,5 +51,10 @@ def convert(
         if as_json:
             draw.echo_answer(log, **done.as_dict())
         else:
-            draw.say(f"wrote {done.rows} rows of {files} channel{'s' * (files != 1)} to {out}")
+            item = find_output(out).item
+            draw.say(
+                f"wrote {done.rows} {item}{'s' * (done.rows != 1)} of {files} channel{'s' * (files != 1)} to {out}"
+            )
+            for note in done.notes:
+                draw.say(note)
         return draw.finish(log, done.skipped)

@@ -12,19 +12,20 @@ from logreel.cli import common, draw
 def formats(as_json: bool) -> int:
     """Show what can be read and written."""
     from logreel.model.registry import formats as known
-    from logreel.outputs.registry import OUTPUTS
+    from logreel.outputs.registry import OUTPUTS, Shape
 
     inputs = [
         {"name": f.name, "title": f.title, "versions": f.versions, "suffixes": list(f.suffixes)}
         for f in known().values()
     ]
-    outputs = [{"suffix": o.suffix, "title": o.title, "folder": o.columns} for o in OUTPUTS.values()]
+    outputs = [
+        {"suffix": o.suffix, "title": o.title, "folder": o.shape is not Shape.WHOLE} for o in OUTPUTS.values()
+    ]
     if as_json:
         draw.echo_json({"formats": inputs, "outputs": outputs})
         return 0
     rows = [(f.name, f.title, f.versions, " ".join(f.suffixes)) for f in known().values()]
     draw.table(("reads", "title", "versions", "suffixes"), rows)
     draw.echo()
-    names = [(f"{o.suffix}/ or {o.suffix}" if o.columns else o.suffix, o.title) for o in OUTPUTS.values()]
-    draw.table(("converts to", "title"), names)
+    draw.table(("converts to", "title"), [(" or ".join(o.names), o.title) for o in OUTPUTS.values()])
     return 0

@@ -155,13 +155,19 @@ def seconds_text(ns: int, digits: int = 6) -> str:
     return f"{sign}{size // SECOND}.{size % SECOND:09d}"[: len(sign) + len(str(size // SECOND)) + 1 + digits]
 
 
+def utc_shift(log: Log) -> int | None:
+    """ns to add to a time of *log* to have UTC since 1970; None where the log does not tell."""
+    return log.utc_offset or 0 if log.epoch == "unix" else log.utc_offset
+
+
 def shift_of(log: Log, utc: bool) -> int | None:
     """ns to add to show UTC: None unless *utc*; raises UsageError where the log does not tell."""
     if not utc:
         return None
-    if log.epoch != "unix" and log.utc_offset is None:
+    shift = utc_shift(log)
+    if shift is None:
         raise UsageError("the log does not tell how its clock relates to UTC: leave out --utc", path=log.name)
-    return log.utc_offset or 0
+    return shift
 
 
 def time_text(ns: int, shift: int | None = None) -> str:

@@ -15,9 +15,10 @@ from logreel.model.log import Log
 from logreel.ops.plain import opened, plain
 from logreel.ops.times import interval, shift_of
 from logreel.outputs.files import MANIFEST, MANIFEST_KEY, new_file, new_folder, synced
+from logreel.outputs.items import write_items
 from logreel.outputs.job import Job, Progress
 from logreel.outputs.names import file_names
-from logreel.outputs.registry import Output, find_output
+from logreel.outputs.registry import Output, Shape, find_output, readers
 
 if TYPE_CHECKING:
     from logreel.model.channel import Channel
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """One channel: how many rows went to which file (None: a channel without any has none)."""
+    """One channel: how many rows went to which file or folder (None: a channel without any has none)."""
 
     topic: str
     file: str | None
@@ -38,11 +39,13 @@ class Converted:
     """What a conversion wrote.
 
     skipped  one sentence for each thing that could not be written
+    notes    one sentence for each thing worth knowing that is no loss
     """
 
     path: str
     channels: tuple[Written, ...]
     skipped: tuple[str, ...]
+    notes: tuple[str, ...] = ()
 
     @property
     def rows(self) -> int:
@@ -55,6 +58,7 @@ class Converted:
             "output": self.path,
             "channels": [asdict(one) for one in self.channels],
             "skipped": list(self.skipped),
+            "notes": list(self.notes),
         }
 
 
@@ -74,8 +78,9 @@ def convert(
     src       an open Log, or anything that ``logreel.open`` takes
     dst       ``x.parquet/``, ``x.csv/``, ``x.arrow/``: a folder with a file per channel and a manifest.json;
               without the slash: one file with the one channel that *topics* names. ``x.ndjson``: one file
-              with all messages
-    topics    names or shell patterns; None: all, the reserved ones with messages included
+              with all messages. ``x.jpg/``, ``x.ply/``: a folder with a folder per channel that has pictures or
+              clouds, and a file for each of them. ``x.kml``, ``x.gpx``, ``x.geojson``: one file with the tracks
+    topics    names or shell patterns; None: all that fit, the reserved ones with messages included
     start, end  ns, or times as people write them; half-open
     utc       wall-clock times
     force     replace *dst*: a file, or a folder that logreel wrote
@@ -83,21 +88,19 @@ def convert(
 
     Nothing but the whole result ever has the name *dst*. Channels that cannot be decoded are left out and
     told of. Raises UsageError for an unknown suffix, several channels for one file, or unreadable times;
-    LogError where *dst* exists or none of the channels can be decoded.
+    LogError where *dst* exists, or none of the channels can be decoded or holds what *dst* is made of.
     """
     name = os.fspath(dst)
     output = find_output(name)
     with opened(src) as log:
         first, last = interval(log, start, end)
         shift_of(log, utc)
-        job = Job(log, _channels(log, topics), first, last, utc, progress)
         source = Path(log.name)
         if source.exists() and os.path.realpath(source) == os.path.realpath(name):
             raise UsageError("input and output are the same file", path=name)
-        folder = name.endswith(("/", os.sep)) or (output.columns and os.path.isdir(name))
-        if not output.columns:
-            if folder:
-                raise UsageError(f"{output.suffix} is one file: leave out the slash at the end of {name!r}")
+        folder = _is_folder(output, name)
+        job = Job(log, _channels(log, topics, output), first, last, utc, progress)
+        if output.shape is Shape.WHOLE:
             return _one_for_all(job, output, name, force)
         if folder:
             return _folder(job, output, name, force)
@@ -109,10 +112,28 @@ def convert(
         return _one_channel(job, output, name, force)
 
 
-def _channels(log: Log, topics: str | Iterable[str] | None) -> list[Channel]:
-    if topics is not None:
-        return log.match(topics)
-    return [ch for ch in log.channels.values() if not ch.reserved or len(ch)]
+def _is_folder(output: Output, name: str) -> bool:
+    """Whether *name* means a folder; raises UsageError where *output* is none, or nothing else."""
+    slash = name.endswith(("/", os.sep))
+    if output.shape is Shape.WHOLE and slash:
+        raise UsageError(f"{output.suffix} is one file: leave out the slash at the end of {name!r}")
+    if output.shape is Shape.ITEMS and not slash:
+        raise UsageError(f"{output.suffix} is a folder with a file per {output.item}: write {name}/")
+    return slash or (output.shape is Shape.TABLES and os.path.isdir(name))
+
+
+def _channels(log: Log, topics: str | Iterable[str] | None, output: Output) -> list[Channel]:
+    every = list(log.channels.values())
+    chosen = [ch for ch in every if not ch.reserved or len(ch)] if topics is None else log.match(topics)
+    if not output.reads:
+        return chosen
+    found = [ch for ch in chosen if readers(ch, output.reads)]
+    if not found:
+        fit = [repr(ch.topic) for ch in every if readers(ch, output.reads)]
+        hint = f"; these do: {', '.join(fit[:5])}{' …' * (len(fit) > 5)}" if fit else ""
+        which = "the log has no channel that holds" if topics is None else "none of the channels chosen holds"
+        raise LogError(f"{which} {output.needs}{hint}", path=log.name)
+    return found
 
 
 def _one_for_all(job: Job, output: Output, name: str, force: bool) -> Converted:
@@ -122,7 +143,7 @@ def _one_for_all(job: Job, output: Output, name: str, force: bool) -> Converted:
     file = os.path.basename(name)
     rows = [(ch.topic, job.rows.get(ch.topic, 0)) for ch in job.channels]
     channels = tuple(Written(topic, file if count else None, count) for topic, count in rows)
-    return Converted(name, channels, tuple(job.skipped))
+    return Converted(name, channels, tuple(job.skipped), tuple(job.notes))
 
 
 def _one_channel(job: Job, output: Output, name: str, force: bool) -> Converted:
@@ -149,17 +170,25 @@ def _reason(error: Exception) -> str:
 
 
 def _folder(job: Job, output: Output, name: str, force: bool) -> Converted:
-    files = file_names((ch.topic for ch in job.channels), output.suffix)
+    items = output.shape is Shape.ITEMS
+    files = file_names((ch.topic for ch in job.channels), "" if items else output.suffix)
     written = []
     with new_folder(name, force, Path(job.log.name)) as folder:
         for ch in job.channels:
-            made = _file_of(job, ch, output, folder / files[ch.topic])
+            make = _items_of if items else _file_of
+            made = make(job, ch, output, folder / files[ch.topic])
             written.append(Written(ch.topic, files[ch.topic] if made else None, job.rows.get(ch.topic, 0)))
         if job.skipped and not any(one.file for one in written):
             raise LogError(f"nothing could be written: {job.skipped[0]}", path=job.log.name)
         with synced(folder / MANIFEST) as out:
             _manifest(out, job, written)
-    return Converted(name, tuple(written), tuple(job.skipped))
+    return Converted(name, tuple(written), tuple(job.skipped), tuple(job.notes))
+
+
+def _items_of(job: Job, ch: Channel, output: Output, path: Path) -> bool:
+    """Write the folder of one channel; False where there is nothing to write."""
+    write_items(path, job, ch, output)
+    return ch.topic in job.rows
 
 
 def _file_of(job: Job, ch: Channel, output: Output, path: Path) -> bool:

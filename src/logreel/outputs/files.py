@@ -123,6 +123,8 @@ def new_folder(path: str | os.PathLike[str], force: bool = False, keep: Path | N
     temporary.mkdir()
     try:
         yield temporary
+        for inner in filter(Path.is_dir, temporary.iterdir()):
+            _sync_folder(inner)
         _sync_folder(temporary)
         _install(temporary, target, path, force)
         _sync_folder(target.parent)

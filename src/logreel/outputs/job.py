@@ -21,12 +21,30 @@ Progress = Callable[[int, int], None]
 
 
 @dataclass
+class LeftOut:
+    """How many things were left out, and why the first of them was."""
+
+    count: int = 0
+    reason: str = ""
+
+    def add(self, reason: str) -> None:
+        """Count one more."""
+        self.reason = self.reason or reason
+        self.count += 1
+
+    def told(self, what: str) -> list[str]:
+        """The sentence ``3 <what>: <reason>``, or none where nothing was left out."""
+        return [f"{self.count} {what}: {self.reason[:200]}"] if self.count else []
+
+
+@dataclass
 class Job:
     """Channels of a log to write, with start <= time < end (ns).
 
     utc      True: wall-clock times
-    rows     rows or messages written so far, by topic
+    rows     rows, messages, pictures … written so far, by topic
     skipped  one sentence for each thing that could not be written
+    notes    one sentence for each thing worth knowing that is no loss
     """
 
     log: Log
@@ -37,6 +55,7 @@ class Job:
     progress: Progress | None = None
     rows: dict[str, int] = field(default_factory=dict)
     skipped: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
     _done: int = 0
     _next: int = 0
 
@@ -46,9 +65,13 @@ class Job:
         return sum(len(ch) for ch in self.channels)
 
     def wrote(self, topic: str, rows: int) -> None:
-        """Count *rows* as written; tells *progress* at every half percent, and at the end."""
+        """Count *rows*, each of which is a message, as written."""
         self.rows[topic] = self.rows.get(topic, 0) + rows
-        self._done += rows
+        self.went(rows)
+
+    def went(self, messages: int) -> None:
+        """Tell *progress* that so many *messages* are done: at every half percent, and at the end."""
+        self._done += messages
         if self.progress is not None and self._done >= self._next:
             self._next = min(self._done + self.total // 200, self.total)
             self.progress(self._done, max(self._done, self.total))

@@ -6,9 +6,9 @@ import hashlib
 import re
 from collections.abc import Iterable
 
-#: Names that Windows gives to devices, with any suffix.
-_DEVICES = frozenset(
-    ["con", "prn", "aux", "nul", *(f"com{i}" for i in range(10)), *(f"lpt{i}" for i in range(10))]
+#: Names that Windows gives to devices, with any suffix, and that of the file which tells what is in a folder.
+_TAKEN = frozenset(
+    ["con", "prn", "aux", "nul", *(f"com{i}" for i in range(10)), *(f"lpt{i}" for i in range(10)), "manifest"]
 )
 #: Bytes of a file name at most, so that every file system and archive takes it.
 MAX_BYTES = 200
@@ -28,7 +28,7 @@ def _clean(name: str) -> tuple[str, bool]:
     # A leading dot hides a file, a leading dash is an option; a dot before the suffix is nothing but
     # confusing.
     safe = re.sub(r"^[.-]+|\.+$", "_", clean) or "_"
-    if safe.partition(".")[0].lower() in _DEVICES:
+    if safe.partition(".")[0].lower() in _TAKEN:
         safe = f"_{safe}"
     return safe, lost or safe not in (clean, f"_{clean}")
 

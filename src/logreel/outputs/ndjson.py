@@ -10,10 +10,10 @@ from logreel.errors import DamagedError, DefinitionError
 from logreel.model.log import Log, Message
 from logreel.ops.plain import plain
 from logreel.ops.times import shift_of, utc_text
+from logreel.outputs.job import Job, LeftOut
 
 if TYPE_CHECKING:
     from logreel.model.channel import Channel
-    from logreel.outputs.job import Job
 
 _ENCODER = json.JSONEncoder(allow_nan=False, default=plain)
 
@@ -54,15 +54,13 @@ def decoded(
             skipped.append(f"channel {ch.topic!r} was left out: {error.text}")
         else:
             usable.append(ch.topic)
-    bad: dict[str, tuple[int, str]] = {}
+    bad: dict[str, LeftOut] = {}
     for message in log.messages(usable, start, end):
         try:
             data = message.decode()
         except (DamagedError, DefinitionError) as error:
-            count, first = bad.get(message.channel.topic, (0, error.text))
-            bad[message.channel.topic] = (count + 1, first)
+            bad.setdefault(message.channel.topic, LeftOut()).add(error.text)
             continue
         yield message, data
-    skipped += [
-        f"{count} messages of {topic!r} were left out: {first}" for topic, (count, first) in bad.items()
-    ]
+    for topic, left in bad.items():
+        skipped += left.told(f"messages of {topic!r} were left out")

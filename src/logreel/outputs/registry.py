@@ -5,43 +5,86 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from enum import Enum
+from typing import TYPE_CHECKING, Any
 
 from logreel.errors import UsageError
+from logreel.model.lenses import lenses
+
+if TYPE_CHECKING:
+    from logreel.model.channel import Channel
+
+
+class Shape(Enum):
+    """What an output consists of.
+
+    TABLES  one file per channel, ``write(out, schema, batches)``, so several channels need a folder
+    WHOLE   one file for all, ``write(out, job)``
+    ITEMS   a folder per channel with a file per thing that its lens reads, ``write(thing)`` gives an Item
+    """
+
+    TABLES = "tables"
+    WHOLE = "whole"
+    ITEMS = "items"
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
     """One kind of output.
 
-    suffix   ends the name to write, and chooses this output
-    title    what people call it
-    module   has ``write``; loaded when first used
-    columns  True: one file per channel, ``write(out, schema, batches)``, so several channels need a folder.
-             False: one file for all, ``write(out, job)``
+    suffix  ends the name to write, and chooses this output
+    title   what people call it
+    module  has ``write``; loaded when first used
+    shape   what it consists of
+    item    what is counted
+    reads   method of the lenses that give what is written; empty: every channel can be written
+    needs   what a channel must hold for that
     """
 
     suffix: str
     title: str
     module: str
-    columns: bool
+    shape: Shape
+    item: str = "row"
+    reads: str = ""
+    needs: str = ""
 
     def writer(self) -> Callable[..., Any]:
         """The function that writes."""
         found: Callable[..., Any] = importlib.import_module(self.module).write
         return found
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Its suffix as people write it, with a slash where that makes a folder; the usual one first."""
+        folder = () if self.shape is Shape.WHOLE else (f"{self.suffix}/",)
+        return folder if self.shape is Shape.ITEMS else (*folder, self.suffix)
+
+
+_TRACKS = ("position", "fixes", "latitude and longitude")
 
 #: A new output is a module and a line here.
 OUTPUTS: dict[str, Output] = {
     output.suffix: output
     for output in (
-        Output(".parquet", "Apache Parquet", "logreel.outputs.parquet", columns=True),
-        Output(".csv", "Comma-separated values", "logreel.outputs.csv", columns=True),
-        Output(".arrow", "Apache Arrow IPC", "logreel.outputs.arrow_ipc", columns=True),
-        Output(".ndjson", "JSON, a line per message", "logreel.outputs.ndjson", columns=False),
+        Output(".parquet", "Apache Parquet", "logreel.outputs.parquet", Shape.TABLES),
+        Output(".csv", "Comma-separated values", "logreel.outputs.csv", Shape.TABLES),
+        Output(".arrow", "Apache Arrow IPC", "logreel.outputs.arrow_ipc", Shape.TABLES),
+        Output(".ndjson", "JSON, a line per message", "logreel.outputs.ndjson", Shape.WHOLE),
+        Output(".jpg", "Pictures", "logreel.outputs.jpg", Shape.ITEMS, "picture", "pictures", "pictures"),
+        Output(
+            ".ply", "Point clouds", "logreel.outputs.ply", Shape.ITEMS, "cloud", "clouds", "points or scans"
+        ),
+        Output(".kml", "Tracks in KML", "logreel.outputs.kml", Shape.WHOLE, *_TRACKS),
+        Output(".gpx", "Tracks in GPX", "logreel.outputs.gpx", Shape.WHOLE, *_TRACKS),
+        Output(".geojson", "Tracks in GeoJSON", "logreel.outputs.geojson", Shape.WHOLE, *_TRACKS),
     )
 }
+
+
+def readers(ch: Channel, reads: str) -> list[Callable[..., Any]]:
+    """The methods named *reads* of the lenses of *ch*, to be called with it, start and end; often none."""
+    return [getattr(lens, reads) for lens in lenses(ch) if hasattr(lens, reads)]
 
 
 def find_output(name: str) -> Output:
@@ -50,5 +93,5 @@ def find_output(name: str) -> Output:
     for suffix, output in OUTPUTS.items():
         if plain.endswith(suffix):
             return output
-    known = ", ".join(f"{o.suffix}/" if o.columns else o.suffix for o in OUTPUTS.values())
+    known = ", ".join(output.names[0] for output in OUTPUTS.values())
     raise UsageError(f"the suffix of {name!r} names no output; known: {known}")

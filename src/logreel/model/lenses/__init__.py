@@ -25,7 +25,7 @@ from logreel.model.lenses.motion import (
     find_pose,
     find_transform,
 )
-from logreel.model.lenses.position import Position, find_position
+from logreel.model.lenses.position import Fixes, Known, Position, find_position
 from logreel.model.lenses.text import Text, find_text
 from logreel.model.scan import TextLine
 
@@ -35,10 +35,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "F64",
+    "Fixes",
     "Image",
     "Imu",
     "Joint",
     "Joints",
+    "Known",
     "LaserScan",
     "Lens",
     "PackedCloud",

@@ -103,12 +103,12 @@ class Columns:
         return np.stack([np.asarray(self.values[path], np.float64) for path in paths], axis=-1)
 
 
-def columns(ch: Channel, paths: Seq[str]) -> Columns:
-    """The fields at *paths* side by side.
+def columns(ch: Channel, paths: Seq[str], start: int | None = None, end: int | None = None) -> Columns:
+    """The fields at *paths* side by side, of messages with start <= time < end (ns).
 
     Those inside a counted array must all be inside the same; the others are repeated for each of its items.
     """
-    table = ch.to_arrow(list(dict.fromkeys(paths)))
+    table = ch.to_arrow(list(dict.fromkeys(paths)), start, end)
     flat = {path: flatten(table[path]) for path in table.column_names[1:]}
     deep = next((flat[path][1] for path in flat if _is_list(table.schema.field(path).type)), None)
     if deep is None:
@@ -151,9 +151,14 @@ def flatten(column: pa.ChunkedArray) -> tuple[NDArray[Any], I64]:
     return np.concatenate(parts), np.concatenate(owners)
 
 
-def rows(ch: Channel, paths: Seq[str]) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Time in ns, and the fields at *paths* as Arrow scalars, message by message, a few decoded at a time."""
-    for batch in ch.batches(FEW, list(dict.fromkeys(paths))):
+def rows(
+    ch: Channel, paths: Seq[str], start: int | None = None, end: int | None = None
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Time in ns, and the fields at *paths* as Arrow scalars, of messages with start <= time < end (ns).
+
+    Message by message in file order, a few decoded at a time.
+    """
+    for batch in ch.batches(FEW, list(dict.fromkeys(paths)), start, end):
         names = batch.schema.names[1:]
         found = [batch.column(name) for name in names]
         for i, time in enumerate(times_of(batch).tolist()):

@@ -25,8 +25,10 @@ if TYPE_CHECKING:
 
 #: NumPy types by the number that a packed cloud gives to them.
 _TYPES = {1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 8: "f8"}
-#: Values of one name in a point; more make no sense and would make a huge dtype.
-_MAX_COUNT = 65536
+#: Fields of a point, and values of one name in it; more make no sense and would make a huge dtype.
+_MAX_FIELDS, _MAX_COUNT = 1024, 65536
+#: Fields may share bytes, as a colour has two names; more often than this they only multiply a message.
+_MAX_SHARED = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +38,13 @@ class Points:
     time    ns
     frame   name of the frame that they lie in, empty where the log does not tell
     fields  by name, an array of k points: ``x``, ``y``, ``z`` in metres, and what else was measured
+    lost    points that the message speaks of, but does not hold
     """
 
     time: int
     frame: str
     fields: dict[str, NDArray[Any]]
+    lost: int = 0
 
     @property
     def xyz(self) -> NDArray[np.float64]:
@@ -59,17 +63,19 @@ class PackedCloud:
 
     frame: str | None = None
 
-    def clouds(self, ch: Channel) -> Iterator[Points]:
-        """The points of every message in file order, a few messages decoded at a time.
+    def clouds(self, ch: Channel, start: int | None = None, end: int | None = None) -> Iterator[Points]:
+        """The points of every message with start <= time < end (ns) in file order, a few messages decoded at a time.
 
         Fields that do not fit into a point, and points that do not fit into the bytes, are left out.
         """
         paths = ["height", "width", "fields", "is_bigendian", "point_step", "row_step", "data"]
-        for time, found in rows(ch, [*paths, *([self.frame] if self.frame else [])]):
-            data = _buffer(found.pop("data"))
+        for time, found in rows(ch, [*paths, *([self.frame] if self.frame else [])], start, end):
+            data, fields = _buffer(found.pop("data")), found.pop("fields").values[:_MAX_FIELDS].to_pylist()
             value = {name: field.as_py() for name, field in found.items()}
-            frame = value[self.frame] if self.frame else ""
-            yield Points(time, frame, _unpack(data, value))
+            points = _points(data, value)
+            lost = value["width"] * value["height"] - len(points)
+            order = ">" if value["is_bigendian"] else "<"
+            yield Points(time, value[self.frame] if self.frame else "", _unpack(points, fields, order), lost)
 
 
 def _buffer(field: Any) -> NDArray[np.uint8]:
@@ -78,10 +84,9 @@ def _buffer(field: Any) -> NDArray[np.uint8]:
     return np.asarray(field.values, np.uint8)
 
 
-def _unpack(data: NDArray[np.uint8], value: dict[str, Any]) -> dict[str, NDArray[Any]]:
+def _points(data: NDArray[np.uint8], value: dict[str, Any]) -> NDArray[np.uint8]:
+    """uint8[k, bytes of a point]: the points that *data* holds, at most as many as it is said to hold."""
     step, row_step, width, height = (value[k] for k in ("point_step", "row_step", "width", "height"))
-    order = ">" if value["is_bigendian"] else "<"
-    found: dict[str, NDArray[Any]] = {}
     if height > 1 and row_step > width * step:
         # Rows with padding at their ends.
         lines = min(height, len(data) // row_step)
@@ -89,15 +94,21 @@ def _unpack(data: NDArray[np.uint8], value: dict[str, Any]) -> dict[str, NDArray
             data[: lines * row_step].reshape(lines, row_step)[:, : width * step]
         ).ravel()
     count = min(width * height, len(data) // step) if step else 0
-    points = data[: count * step].reshape(count, step)
-    for f in value["fields"]:
+    return data[: count * step].reshape(count, step)
+
+
+def _unpack(points: NDArray[np.uint8], fields: list[dict[str, Any]], order: str) -> dict[str, NDArray[Any]]:
+    found: dict[str, NDArray[Any]] = {}
+    room = _MAX_SHARED * points.shape[1]
+    for f in fields:
         kind, items = _TYPES.get(f["datatype"]), max(1, f["count"])
         if kind is None or items > _MAX_COUNT or f["name"] in found:
             continue
         dtype = np.dtype(order + kind)
-        end = f["offset"] + items * dtype.itemsize
-        if end <= step:
-            column = np.ascontiguousarray(points[:, f["offset"] : end]).view(dtype)
+        size = items * dtype.itemsize
+        if f["offset"] + size <= points.shape[1] and size <= room:
+            room -= size
+            column = np.ascontiguousarray(points[:, f["offset"] : f["offset"] + size]).view(dtype)
             found[f["name"]] = column[:, 0] if items == 1 else column
     return found
 
@@ -109,10 +120,10 @@ class PlainCloud:
     frame: str | None = None
     channels: bool = True
 
-    def clouds(self, ch: Channel) -> Iterator[Points]:
-        """The points of every message in file order, a few messages decoded at a time."""
+    def clouds(self, ch: Channel, start: int | None = None, end: int | None = None) -> Iterator[Points]:
+        """The points of every message with start <= time < end (ns) in file order, a few messages decoded at a time."""
         paths = ["points", *(["channels"] if self.channels else []), *([self.frame] if self.frame else [])]
-        for time, found in rows(ch, paths):
+        for time, found in rows(ch, paths, start, end):
             points = found["points"].values
             fields = {name: np.asarray(points.field(name)) for name in "xyz"}
             for extra in found["channels"].as_py() if self.channels else ():
@@ -128,20 +139,24 @@ class LaserScan:
     frame: str | None = None
     intensities: bool = True
 
-    def clouds(self, ch: Channel) -> Iterator[Points]:
+    def clouds(self, ch: Channel, start: int | None = None, end: int | None = None) -> Iterator[Points]:
         """The echoes of every scan as points with z = 0, also with ``range``, ``angle`` and, if told, ``intensity``.
 
         Distances outside what the scanner can measure are left out.
         """
         paths = ["angle_min", "angle_increment", "range_min", "range_max", "ranges"]
         more = [*(["intensities"] if self.intensities else []), *([self.frame] if self.frame else [])]
-        for time, found in rows(ch, [*paths, *more]):
+        for time, found in rows(ch, [*paths, *more], start, end):
             first, step, low, high = (found[name].as_py() for name in paths[:4])
             distance = np.asarray(found["ranges"].values, np.float64)
             seen = (distance >= low) & (distance <= high)
             angle = (first + step * np.arange(len(distance)))[seen]
-            fields = {"x": distance[seen] * np.cos(angle), "y": distance[seen] * np.sin(angle)}
-            fields |= {"z": np.zeros(len(angle)), "range": distance[seen], "angle": angle}
+            axes = {"x": distance[seen] * np.cos(angle), "y": distance[seen] * np.sin(angle)}
+            axes |= {"z": np.zeros(len(angle)), "range": distance[seen], "angle": angle}
+            # No scanner measures distances to more digits than these have.
+            fields: dict[str, NDArray[Any]] = {
+                name: values.astype(np.float32) for name, values in axes.items()
+            }
             if self.intensities and len(strength := np.asarray(found["intensities"].values)) == len(distance):
                 fields["intensity"] = strength[seen]
             yield Points(time, found[self.frame].as_py() if self.frame else "", fields)

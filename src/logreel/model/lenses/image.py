@@ -85,10 +85,10 @@ class Image:
     height: str | None = None
     big_endian: str | None = None
 
-    def pictures(self, ch: Channel) -> Iterator[Picture]:
-        """The pictures of *ch* in file order, a few decoded at a time."""
+    def pictures(self, ch: Channel, start: int | None = None, end: int | None = None) -> Iterator[Picture]:
+        """The pictures of *ch* with start <= time < end (ns) in file order, a few decoded at a time."""
         names = (self.data, self.format, self.encoding, self.width, self.height, self.big_endian)
-        for time, found in rows(ch, [name for name in names if name]):
+        for time, found in rows(ch, [name for name in names if name], start, end):
             value = {name: field.as_py() for name, field in found.items() if name != self.data}
             yield Picture(
                 time,

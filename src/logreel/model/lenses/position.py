@@ -6,20 +6,80 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
-from logreel.model.lenses.base import F64, Nodes, Scaled, is_integer, is_number
+from logreel.model.index import I64
+from logreel.model.layout import Scalar
+from logreel.model.lenses.base import F64, Columns, Nodes, Scaled, columns, is_integer, is_number, nodes_of
 
 if TYPE_CHECKING:
     from logreel.model.channel import Channel
 
 
 @dataclass(frozen=True, slots=True)
+class Fixes:
+    """Where something was, one row per message, in the order of the log.
+
+    time       int64[k]    ns
+    latitude   float64[k]  degrees
+    longitude  float64[k]  degrees
+    altitude   float64[k]  metres, NaN where the channel has none
+    fixed      bool[k]     False where the message says that the position is not known
+    """
+
+    time: I64
+    latitude: F64
+    longitude: F64
+    altitude: F64
+    fixed: NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.time)
+
+    def take(self, rows: NDArray[np.bool_] | I64 | slice) -> Fixes:
+        """Only these rows."""
+        return Fixes(
+            self.time[rows],
+            self.latitude[rows],
+            self.longitude[rows],
+            self.altitude[rows],
+            self.fixed[rows],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A field that is *least* or more where the position is known."""
+
+    path: str
+    least: int
+
+
+@dataclass(frozen=True, slots=True)
 class Position:
-    """Where on Earth something was: latitude and longitude in degrees, altitude in metres where there is one."""
+    """Where on Earth something was: latitude and longitude in degrees, altitude in metres where there is one.
+
+    known  tells whether the position is known, where the messages say so
+    """
 
     latitude: Scaled
     longitude: Scaled
     altitude: Scaled | None
+    known: Known | None = None
+
+    def fixes(self, ch: Channel, start: int | None = None, end: int | None = None) -> Fixes:
+        """The positions of *ch* with start <= time < end (ns)."""
+        scaled = [field for field in (self.latitude, self.longitude, self.altitude) if field]
+        known = [self.known.path] if self.known else []
+        found = columns(ch, [field.path for field in scaled] + known, start, end)
+        size = len(found.time)
+        return Fixes(
+            found.time,
+            _scaled(found, self.latitude),
+            _scaled(found, self.longitude),
+            _scaled(found, self.altitude) if self.altitude else np.full(size, np.nan),
+            found.values[self.known.path] >= self.known.least if self.known else np.ones(size, np.bool_),
+        )
 
     def track(self, ch: Channel) -> tuple[F64, F64, F64]:
         """float64[n] each: degrees, degrees, metres (NaN where the channel has no altitude)."""
@@ -27,11 +87,24 @@ class Position:
         return lat, lon, self.altitude.of(ch) if self.altitude else np.full(len(lat), np.nan)
 
 
+def _scaled(found: Columns, field: Scaled) -> F64:
+    return np.asarray(found.values[field.path], np.float64) * field.factor
+
+
 #: Names that formats give to the same thing, most telling first.
 _LATITUDE = (("latitude_deg", "longitude_deg"), ("lat", "lon"), ("latitude", "longitude"))
 _ALTITUDE = ("altitude_msl_m", "alt", "altitude")
 #: Whole numbers count ten-millionths of a degree and millimetres, as GPS receivers send them.
 _DEGREE, _METRE = 1e-7, 1e-3
+#: What tells whether a position is known: the status of a receiver (-1: none), the kind of fix (2: in the plane,
+#: 3: in space), the quality of NMEA (0: none), or a plain yes.
+_KNOWN = (
+    Known("status.status", 0),
+    Known("fix_type", 2),
+    Known("quality", 1),
+    Known("lat_lon_valid", 1),
+    Known("valid_hpos", 1),
+)
 
 
 def find_position(nodes: Nodes) -> Position | None:
@@ -41,5 +114,14 @@ def find_position(nodes: Nodes) -> Position | None:
             name = next((a for a in _ALTITUDE if is_number(nodes.get(a))), None)
             altitude = Scaled(name, _METRE if is_integer(nodes[name]) else 1.0) if name else None
             factor = _DEGREE if is_integer(nodes[lat]) else 1.0
-            return Position(Scaled(lat, factor), Scaled(lon, factor), altitude)
+            return Position(Scaled(lat, factor), Scaled(lon, factor), altitude, _known(nodes))
+    return None
+
+
+def _known(nodes: Nodes) -> Known | None:
+    for known in _KNOWN:
+        group, _, name = known.path.rpartition(".")
+        node = (nodes_of(nodes.get(group)) if group else nodes).get(name)
+        if is_integer(node) or node == Scalar("bool"):
+            return known
     return None

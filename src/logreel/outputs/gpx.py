@@ -1,0 +1,41 @@
+"""Tracks as GPX 1.1."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import IO
+
+from logreel._version import __version__
+from logreel.outputs.job import Job
+from logreel.outputs.tracks import Point, Track, degrees, metres, tracks, xml_text
+
+
+def write(out: IO[bytes], job: Job) -> None:
+    """Write a track per channel with positions, a segment per part without a gap, times where UTC is known."""
+    head = (
+        '<?xml version="1.0" encoding="UTF-8"?>\n'
+        f'<gpx version="1.1" creator="logreel {__version__}" xmlns="http://www.topografix.com/GPX/1/1">\n'
+        f"<metadata><name>{xml_text(os.path.basename(job.log.name))}</name></metadata>\n"
+    )
+    out.write(head.encode())
+    for track in tracks(job):
+        out.writelines(line.encode() + b"\n" for line in _track(track))
+    out.write(b"</gpx>\n")
+
+
+def _track(track: Track) -> Iterator[str]:
+    yield f"<trk><name>{xml_text(track.topic)}</name><type>{xml_text(track.type)}</type>"
+    for segment in track.segments:
+        yield "<trkseg>"
+        yield from map(_point, track.points(segment))
+        yield "</trkseg>"
+    yield "</trk>"
+
+
+def _point(point: Point) -> str:
+    # GPX calls the meridian of 180 degrees -180.
+    longitude = -180.0 if point.longitude == 180 else point.longitude
+    inner = "" if point.altitude is None else f"<ele>{metres(point.altitude)}</ele>"
+    inner += "" if point.time is None else f"<time>{point.time}</time>"
+    return f'<trkpt lat="{degrees(point.latitude)}" lon="{degrees(longitude)}">{inner}</trkpt>'

@@ -1,0 +1,71 @@
+"""Tracks as KML 2.2, with times as Google's extension has them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import IO
+
+import numpy as np
+
+from logreel.model.lenses import Fixes
+from logreel.outputs.job import Job
+from logreel.outputs.tracks import Point, Track, degrees, metres, tracks, xml_text
+
+_STYLE = '<Style id="track"><LineStyle><color>ff0000ff</color><width>3</width></LineStyle></Style>\n'
+
+
+def write(out: IO[bytes], job: Job) -> None:
+    """Write a placemark per channel with positions: a gx:Track where UTC is known, else a LineString.
+
+    Altitudes count from sea level; parts of a track in which a position has none lie on the ground.
+    """
+    head = (
+        '<?xml version="1.0" encoding="UTF-8"?>\n'
+        '<kml xmlns="http://www.opengis.net/kml/2.2" xmlns:gx="http://www.google.com/kml/ext/2.2">\n'
+        f"<Document><name>{xml_text(os.path.basename(job.log.name))}</name>\n{_STYLE}"
+    )
+    out.write(head.encode())
+    for track in tracks(job):
+        out.writelines(line.encode() + b"\n" for line in _placemark(track))
+    out.write(b"</Document></kml>\n")
+
+
+def _placemark(track: Track) -> Iterator[str]:
+    around, part = ("MultiGeometry", _line) if track.shift is None else ("gx:MultiTrack", _timed)
+    many = len(track.segments) > 1
+    yield f"<Placemark><name>{xml_text(track.topic)}</name><description>{xml_text(track.type)}</description>"
+    yield "<styleUrl>#track</styleUrl>"
+    if many:
+        yield f"<{around}>"
+    for segment in track.segments:
+        high = bool(np.isfinite(segment.altitude).all())
+        mode = f"<altitudeMode>{'absolute' if high else 'clampToGround'}</altitudeMode>"
+        yield from part(track, segment, mode, high)
+    if many:
+        yield f"</{around}>"
+    yield "</Placemark>"
+
+
+def _timed(track: Track, segment: Fixes, mode: str, high: bool) -> Iterator[str]:
+    yield f"<gx:Track>{mode}"
+    for point in track.points(segment):
+        yield f"<when>{point.time}</when>"
+    for point in track.points(segment):
+        yield f"<gx:coord>{' '.join(_numbers(point, high))}</gx:coord>"
+    yield "</gx:Track>"
+
+
+def _line(track: Track, segment: Fixes, mode: str, high: bool) -> Iterator[str]:
+    yield f"<LineString>{mode}<coordinates>"
+    for point in track.points(segment):
+        yield ",".join(_numbers(point, high))
+    if len(segment) == 1:
+        # A line has two ends.
+        yield ",".join(_numbers(point, high))
+    yield "</coordinates></LineString>"
+
+
+def _numbers(point: Point, high: bool) -> tuple[str, str, str]:
+    altitude = metres(point.altitude) if high and point.altitude is not None else "0"
+    return degrees(point.longitude), degrees(point.latitude), altitude
