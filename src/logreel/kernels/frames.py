@@ -215,11 +215,7 @@ def walk(
                 word = _u64(b + pos + to_key) & key_mask
                 row = word * multiplier >> shift
                 nx = pos + size + size_add
-                if (
-                    not is_data[b[pos + to_kind]]
-                    or row >= cython.cast(cython.ulonglong, nkeys)
-                    or nx > end
-                ):
+                if not is_data[b[pos + to_kind]] or row >= cython.cast(cython.ulonglong, nkeys) or nx > end:
                     break
                 k = pk + 4 * row
                 if k[0] < 0 or size < k[1] or size > k[2]:

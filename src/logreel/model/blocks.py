@@ -70,7 +70,9 @@ class Blocks:
     def entries(self, channel: int) -> U32:
         """uint32[n]: the entries of a channel, block by block."""
         runs = self.start[:, channel : channel + 2]
-        return np.concatenate([np.zeros(0, np.uint32), *(self.entry[lo:hi] for lo, hi in runs.tolist() if hi > lo)])
+        return np.concatenate(
+            [np.zeros(0, np.uint32), *(self.entry[lo:hi] for lo, hi in runs.tolist() if hi > lo)]
+        )
 
     def split(self, channel: int, part: I64, parts: int) -> Blocks:
         """The same table with *parts* channels in the place of one, whose messages, in order, go to part[i]."""

@@ -95,7 +95,11 @@ def utc_offset(index: MessageIndex, channel: int) -> int | None:
     found = [
         utc - int(times[i])
         for i in np.flatnonzero(valid).tolist()
-        if (utc := _utc(*(int(rows[name][i]) for name in ("year", "month", "day", "hour", "minute", "second"))))
+        if (
+            utc := _utc(
+                *(int(rows[name][i]) for name in ("year", "month", "day", "hour", "minute", "second"))
+            )
+        )
     ]
     return median_low(found) if found else None
 

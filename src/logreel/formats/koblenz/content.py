@@ -13,7 +13,7 @@ from logreel.errors import Problem
 from logreel.formats.koblenz import clock
 from logreel.formats.koblenz.framing import Kind
 from logreel.formats.koblenz.records import HEAD, VALID_MARK, read_head
-from logreel.formats.koblenz.sensors import sensors
+from logreel.formats.koblenz.sensors import pose_guesses, sensors
 from logreel.formats.koblenz.start import Start, find_start
 from logreel.formats.koblenz.walk import Walk, walk
 from logreel.model.chunks import Chunks
@@ -89,7 +89,10 @@ class _Content:
         for number in live:
             kind = found.kinds[number]
             if not (kind.is_described and kind.known and kind.known.instance):
-                parts.append(_Part(kind, kind.name, kind.layout))
+                told = {}
+                if kind.is_described and kind.name == "RobotPoseM":
+                    told = pose_guesses(self._source.read(int(found.offsets(number)[0]), 28))
+                parts.append(_Part(kind, kind.name, kind.layout, told))
                 continue
             each, part = sensors(kind, self._source.data, found.offsets(number))
             blocks = blocks.split(len(parts), part, len(each))
@@ -111,7 +114,11 @@ class _Content:
         first = read_head(self._source, self._start.first)
         for second, entry in enumerate(entries):
             head = read_head(self._source, entry) if entry >= 0 else None
-            good = head is not None and head.mark == VALID_MARK and head.is_plausible(self._found.framing.reading)
+            good = (
+                head is not None
+                and head.mark == VALID_MARK
+                and head.is_plausible(self._found.framing.reading)
+            )
             if not good or (head and first and head.ms < first.ms + 1000 * second - SLACK_MS):
                 wrong.append(second)
         if wrong:

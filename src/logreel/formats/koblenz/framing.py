@@ -17,7 +17,14 @@ from logreel.formats.koblenz.records import (
     is_end,
     read_head,
 )
-from logreel.formats.koblenz.types import RAW, UNCOMPRESSED, USUAL_VERSION, VERSIONS, MessageType, registered_types
+from logreel.formats.koblenz.types import (
+    RAW,
+    UNCOMPRESSED,
+    USUAL_VERSION,
+    VERSIONS,
+    MessageType,
+    registered_types,
+)
 from logreel.kernels import frames
 from logreel.model.index import I64
 from logreel.model.layout import Layout
@@ -89,6 +96,7 @@ class Framing:
         for kind in self.types.values():
             for version in range(kind.version, kind.version + VERSIONS):
                 self._add(Kind(kind.id, version, kind))
+        self._believed = frozenset(self.numbers)
         self._table()
 
     # ---------------------------------------------------------------------------------------------- tables
@@ -157,15 +165,20 @@ class Framing:
         described = kind is not None and kind.is_described
         return described and stop <= self.source.size and self.content_end(head) == stop
 
+    def is_believed(self, head: Head) -> bool:
+        """True for a type that is known, in a version that is or may come: evidence whatever was read before."""
+        return (head.type, head.version) in self._believed
+
     def is_sound(self, head: Head) -> bool:
         """True for a whole message with a valid header and of a known type, whose size agrees with its content."""
-        kind = self.kind_of(head)
-        if kind is None or kind.known is None or not head.is_plausible(self.reading):
+        if not self.is_believed(head) or not head.is_plausible(self.reading) or head.mark != VALID_MARK:
             return False
         stop = head.end(self.reading)
-        if head.mark != VALID_MARK or stop > self.source.size:
-            return False
-        return self.content_end(head) == stop
+        return stop <= self.source.size and self.content_end(head) == stop
+
+    def is_longer(self, content: int, after: int) -> bool:
+        """True for a message that ends later than its content, with proof that no other one begins in it there."""
+        return 0 <= content < after and self.leads_on(after) and not self.leads_on(content)
 
     def leads_on(self, pos: int, far: int = FAR) -> bool:
         """True if what begins at *pos* is the end, or a message, or the beginning of one that the file cuts."""
@@ -176,8 +189,8 @@ class Framing:
             return pos < self.source.size
         if not far or not head.is_plausible(self.reading):
             return False
-        kind, stop = self.kind_of(head), head.end(self.reading)
-        if kind is not None and kind.known is not None:
+        stop = head.end(self.reading)
+        if self.is_believed(head):
             return self.content_end(head) >= 0 if stop <= self.source.size else head.mark == VALID_MARK
         return head.mark == VALID_MARK and stop <= self.source.size and self.leads_on(stop, far - 1)
 

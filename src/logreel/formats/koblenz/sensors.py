@@ -42,16 +42,24 @@ def sensors(kind: Kind, data: Buffer, offset: I64) -> tuple[list[Sensor], I64]:
     return made(kind, keys), part
 
 
+def pose_guesses(payload: bytes) -> dict[str, str]:
+    """What the first pose of a log lets one assume of the order of its quaternion and the unit of its acceleration."""
+    numbers = np.frombuffer(payload, "<f4", 7).astype(np.float64)
+    force = float(np.linalg.norm(numbers[4:]))
+    unit = next((name for name, one in (("m/s2", 9.81), ("g", 1.0)) if abs(force / one - 1) < 0.2), "unknown")
+    return {
+        "quaternion_order": "w x y z" if abs(numbers[0]) >= abs(numbers[3]) else "x y z w",
+        "acceleration_unit": unit,
+    }
+
+
 def _instance(kind: Kind) -> tuple[str, ...]:
     return kind.known.instance if kind.known is not None else ()
 
 
 def _keys(kind: Kind, data: Buffer, offset: I64) -> tuple[list[bytes], I64]:
     """The distinct leading bytes by first appearance, and the number of each message's."""
-    if "source_id" in _instance(kind):
-        groups = [(8, np.arange(len(offset)))]
-    else:
-        groups = _text_pairs(data, offset)
+    groups = _numbers(offset) if "source_id" in _instance(kind) else _text_pairs(data, offset)
     first: dict[bytes, int] = {}
     part = np.zeros(len(offset), np.int64)
     codes: dict[bytes, int] = {}
@@ -69,6 +77,11 @@ def _keys(kind: Kind, data: Buffer, offset: I64) -> tuple[list[bytes], I64]:
     return order, rank[part]
 
 
+def _numbers(offset: I64) -> list[tuple[int, I64]]:
+    """All rows: two numbers at the beginning take eight bytes."""
+    return [(8, np.arange(len(offset), dtype=np.int64))]
+
+
 def _text_pairs(data: Buffer, offset: I64) -> list[tuple[int, I64]]:
     """Rows by the bytes that two texts at the beginning take together; the scan has checked their lengths."""
     one = _gather(data, offset, 4).view("<u4")[:, 0].astype(np.int64)
@@ -80,7 +93,9 @@ def _text_pairs(data: Buffer, offset: I64) -> list[tuple[int, I64]]:
 def _gather(data: Buffer, offset: I64, width: int) -> Any:
     out = np.empty((len(offset), width), np.uint8)
     if len(offset):
-        columns.gather_at(data, np.ascontiguousarray(offset), np.array([[0, width, out.ctypes.data, width, 0]]))
+        columns.gather_at(
+            data, np.ascontiguousarray(offset), np.array([[0, width, out.ctypes.data, width, 0]])
+        )
     return out
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from logreel.errors import Problem, UnsupportedError
 from logreel.formats.koblenz.framing import Framing
-from logreel.formats.koblenz.records import FILE_HEADER, READINGS, VALID_MARK, is_end, read_head
+from logreel.formats.koblenz.records import FILE_HEADER, READINGS, VALID_MARK, Reading, is_end, read_head
 from logreel.model.index import I64
 from logreel.model.source import Source
 
@@ -30,7 +30,7 @@ class Start:
     """
 
     version: str
-    framing: Framing
+    reading: Reading
     first: int
     entries: I64
     problems: list[Problem]
@@ -57,26 +57,26 @@ def find_start(source: Source) -> Start:
         count = 0
     begin = FILE_HEADER + 8 * count
     entries = np.frombuffer(source.data, "<i8", count, FILE_HEADER).astype(np.int64)
-    framing, first = _decide(source, begin, entries)
+    reading, first = _decide(source, begin, entries)
     problems += _before(source, begin, first)
-    return Start(version, framing, first, entries, problems)
+    return Start(version, reading, first, entries, problems)
 
 
-def _decide(source: Source, begin: int, entries: I64) -> tuple[Framing, int]:
+def _decide(source: Source, begin: int, entries: I64) -> tuple[Reading, int]:
     """The reading under which messages follow each other, and where the first of them is."""
     tables = [Framing(source, reading) for reading in READINGS]
     inside = entries[(entries >= FILE_HEADER) & (entries < source.size)]
     for first in (begin, *np.unique(inside)[:TRIED].tolist()):
         for framing in tables:
             if _reads(framing, first):
-                return framing, first
+                return framing.reading, first
     end = min(source.size, begin + SEARCHED)
     found = [(framing.search(begin, end), i) for i, framing in enumerate(tables)]
     found = [(pos, i) for pos, i in found if pos >= 0]
     if found:
         first, i = min(found)
-        return tables[i], first
-    return tables[0], begin
+        return READINGS[i], first
+    return READINGS[0], begin
 
 
 def _reads(framing: Framing, pos: int) -> bool:

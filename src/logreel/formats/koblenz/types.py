@@ -149,8 +149,9 @@ _POSE = MessageType(
         Field("quaternion", FixedArray(_F32, 4)),
         Field("acceleration", FixedArray(_F32, 3)),
     ),
-    notes="The order of the quaternion is open, w x y z or x y z w: the component near 1 at the start is w. The unit of "
-    "acceleration is open: a norm near 9.8 is m/s2, near 1 is g. There is no position, whatever the name says.",
+    notes="The order of the quaternion is open: the component near 1 at the start is w, see quaternion_order. The "
+    "unit of acceleration is open: a norm near 9.8 is m/s2, near 1 is g, see acceleration_unit. There is no position, "
+    "whatever the name says.",
 )
 _VELODYNE = MessageType(
     "VelodyneRawDataM",

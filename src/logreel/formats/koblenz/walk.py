@@ -80,18 +80,19 @@ def _disagreeing(found: Walk) -> Iterator[int]:
         for payload in offset[status != kernel.OK].tolist():
             head = read_head(framing.source, payload - HEAD)
             end = framing.content_end(head) if head is not None else -1
-            if head is not None and end != head.end(framing.reading):
-                if end < 0 or framing.leads_on(end):
-                    yield head.pos
+            after = head.end(framing.reading) if head is not None else -1
+            if head is not None and end != after and not framing.is_longer(end, after):
+                yield head.pos
 
 
 class _Walker:
     def __init__(self, source: Source, start: Start, refused: set[int]) -> None:
-        self._source, self._framing, self._first = source, start.framing, start.first
+        self._source, self._first = source, start.first
+        self._framing = Framing(source, start.reading)
         self._refused = sorted(refused)
-        self._reading = start.framing.reading
-        self._blocks = BlockBuilder(source.data, start.framing.spec, (HEAD, HEAD))
-        self._blocks.declare(len(start.framing.kinds))
+        self._reading = start.reading
+        self._blocks = BlockBuilder(source.data, self._framing.spec, (HEAD, HEAD))
+        self._blocks.declare(len(self._framing.kinds))
         self._end: int | None = None
         self._problems = list(start.problems)
 
@@ -133,13 +134,16 @@ class _Walker:
         if not framing.leads_on(after):
             return self._recover(pos)
         if head.mark != VALID_MARK:
-            return self._invalid(head, kind, after)
+            return self._invalid(head, after)
         if kind is None and framing.declare(head):
             self._blocks.declare(len(framing.kinds))
             self._blocks.follow(framing.spec)
             return pos
-        content = framing.content_end(head)
-        if kind is not None and pos + HEAD < content < after and not framing.leads_on(content):
+        if kind is not None and framing.is_longer(framing.content_end(head), after):
+            text = (
+                f"{kind.name}: messages are longer than version {kind.version} is; the first fields are read"
+            )
+            self._problem("longer", pos, after, False, text)
             framing.allow_longer(kind)
             self._blocks.follow(framing.spec)
             return pos
@@ -149,7 +153,9 @@ class _Walker:
         """The end by the rules of the format."""
         size = self._source.size
         if size - pos < 4:
-            self._problem("truncated", pos, size, True, f"the file ends inside a message, {size - pos} bytes of it")
+            self._problem(
+                "truncated", pos, size, True, f"the file ends inside a message, {size - pos} bytes of it"
+            )
         else:
             self._end = pos
             rest = self._framing.search(pos + 4, size)
@@ -158,9 +164,10 @@ class _Walker:
                 self._problem("after end", pos + 4, size, False, text)
         return size
 
-    def _invalid(self, head: Head, kind: Kind | None, after: int) -> int:
+    def _invalid(self, head: Head, after: int) -> int:
         """Step over a message that is marked as none, if it looks like one otherwise."""
-        if kind is None or self._framing.content_end(head) < 0:
+        kind = self._framing.kind_of(head)
+        if kind is None or not self._framing.is_believed(head) or self._framing.content_end(head) < 0:
             return self._recover(head.pos)
         text = f"{kind.name}: a message that is not marked as valid (0x{head.mark:02X})"
         self._problem("invalid", head.pos, after, True, text)
@@ -193,7 +200,9 @@ class _Walker:
         elif stop < self._source.size:
             self._problem("garbage", pos, stop, True, f"{size} bytes that are no sound message")
         elif head is None:
-            self._problem("truncated", pos, stop, True, f"the file ends inside the header of a message, {size} bytes")
+            self._problem(
+                "truncated", pos, stop, True, f"the file ends inside the header of a message, {size} bytes"
+            )
         elif head.mark == VALID_MARK and head.is_plausible(self._reading) and head.end(self._reading) > stop:
             kind = self._framing.kind_of(head)
             what = kind.name if kind else f"0x{head.type:08X}"
