@@ -67,6 +67,11 @@ class Blocks:
         entry = (offset - base[np.searchsorted(numbers, block)]).astype(np.uint32)[order]
         return cls(base, np.full(len(base), chunk, np.int32), start, entry)
 
+    def live(self) -> list[int]:
+        """The channels that have messages."""
+        found: list[int] = np.flatnonzero((self.start[:, 1:] > self.start[:, :-1]).any(axis=0)).tolist()
+        return found
+
     def entries(self, channel: int) -> U32:
         """uint32[n]: the entries of a channel, block by block."""
         runs = self.start[:, channel : channel + 2]

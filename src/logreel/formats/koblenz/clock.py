@@ -42,7 +42,8 @@ def to_ns(ms: NDArray[np.float64]) -> I64:
         at = np.maximum.accumulate(np.where(bad, 0, np.arange(len(ms))))
         ms = ms[at]
         ms[np.isnan(ms)] = 0
-    ns = np.rint(ms * NS_PER_MS)
+    # Beyond the limit, but not beyond what floats hold.
+    ns = np.rint(np.clip(ms, -1e13, 1e13) * NS_PER_MS)
     # The greatest float below the limit is 1024 smaller.
     far = np.abs(ns) >= float(TIME_MAX)
     out = np.where(far, 0, ns).astype(np.int64)

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any
 
-import numpy as np
-
 from logreel.errors import Problem
 from logreel.formats.koblenz import clock
 from logreel.formats.koblenz.framing import Kind
@@ -84,7 +82,7 @@ class _Content:
     def _parts(self) -> tuple[Blocks, list[_Part]]:
         """The block table by channel, and the channels: kinds that have messages, split by sensor."""
         found, blocks = self._found, self._found.blocks
-        live = np.flatnonzero((blocks.start[:, 1:] > blocks.start[:, :-1]).any(axis=0)).tolist()
+        live = blocks.live()
         blocks, parts, taken = blocks.reshaped(live, 0), [], set[str]()
         for number in live:
             kind = found.kinds[number]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -36,6 +37,7 @@ MAX_UNKNOWN = 256
 FAR = 8
 
 _UNDECLARED = -1
+_WORD = (1 << 64) - 1
 
 
 @dataclass(slots=True)
@@ -107,20 +109,14 @@ class Framing:
 
     def _table(self) -> None:
         """Keys are eight bytes, type and version: a digest without collisions makes them rows of a small table."""
-        words = np.array([t | v << 32 for t, v in self.numbers], np.uint64)
-        rng, bits = random.Random(0), max(6, (len(words) ** 2 // 2).bit_length())
-        while True:
-            multiplier = rng.getrandbits(64) | 1
-            rows = words * np.uint64(multiplier) >> np.uint64(64 - bits)
-            if len(np.unique(rows)) == len(rows):
-                break
+        words = tuple(t | v << 32 for t, v in self.numbers)
+        multiplier, bits = _digest(words)
         self.spec: I64 = np.array(
             [HEAD, 0, 0xFFFFFFFF, self.reading.add, 4, 5, -1, HEAD, _signed(multiplier), 64 - bits], np.int64
         )
         self.keys = np.full((1 << bits, 4), _UNDECLARED, np.int64)
-        for number, (kind, row, word) in enumerate(
-            zip(self.kinds, rows.tolist(), words.tolist(), strict=True)
-        ):
+        for number, (kind, word) in enumerate(zip(self.kinds, words, strict=True)):
+            row = (word * multiplier & _WORD) >> 64 - bits
             self.keys[row] = number, *self._sizes(kind), word
 
     def _sizes(self, kind: Kind) -> tuple[int, int]:
@@ -211,6 +207,17 @@ class Framing:
     def is_blank(self, pos: int) -> bool:
         """True if zeros are where a message should begin."""
         return not self.source.data[pos : pos + HEAD].any()
+
+
+@lru_cache(64)
+def _digest(words: tuple[int, ...]) -> tuple[int, int]:
+    """A multiplier whose products with *words* differ in their highest bits, and how many bits those are."""
+    rng, bits = random.Random(0), max(6, (len(words) ** 2 // 2).bit_length())
+    known = np.array(words, np.uint64)
+    while True:
+        multiplier = rng.getrandbits(64) | 1
+        if len(np.unique(known * np.uint64(multiplier) >> np.uint64(64 - bits))) == len(words):
+            return multiplier, bits
 
 
 def _signed(word: int) -> int:

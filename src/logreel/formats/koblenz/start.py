@@ -64,14 +64,18 @@ def find_start(source: Source) -> Start:
 
 def _decide(source: Source, begin: int, entries: I64) -> tuple[Reading, int]:
     """The reading under which messages follow each other, and where the first of them is."""
-    tables = [Framing(source, reading) for reading in READINGS]
+    tables: dict[Reading, Framing] = {}
     inside = entries[(entries >= FILE_HEADER) & (entries < source.size)]
     for first in (begin, *np.unique(inside)[:TRIED].tolist()):
-        for framing in tables:
-            if _reads(framing, first):
-                return framing.reading, first
+        for reading in READINGS:
+            if reading not in tables:
+                tables[reading] = Framing(source, reading)
+            if _reads(tables[reading], first):
+                # Messages before the one that the index points to may be sound, too.
+                sound = tables[reading].search(begin, first - 1)
+                return reading, sound if sound >= 0 else first
     end = min(source.size, begin + SEARCHED)
-    found = [(framing.search(begin, end), i) for i, framing in enumerate(tables)]
+    found = [(framing.search(begin, end), i) for i, framing in enumerate(tables.values())]
     found = [(pos, i) for pos, i in found if pos >= 0]
     if found:
         first, i = min(found)

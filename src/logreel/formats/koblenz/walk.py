@@ -69,11 +69,12 @@ def walk(source: Source, start: Start) -> Walk:
 def _disagreeing(found: Walk) -> Iterator[int]:
     """Where messages begin whose content ends elsewhere than their size says, and proves it."""
     framing, data = found.framing, found.framing.source.data
-    for number, kind in enumerate(found.kinds):
-        offset = found.offsets(number)
+    for number in found.blocks.live():
+        kind = found.kinds[number]
         exact = kind.layout.size is not None and not kind.longer
-        if exact or not kind.is_described or not len(offset):
+        if exact or not kind.is_described:
             continue
+        offset = found.offsets(number)
         program, status = compile_layout(kind.layout), np.zeros(len(offset), np.uint8)
         counts = np.zeros(len(program.columns), np.int64)
         kernel.count(data, offset, offset + found.sizes(offset), program.ops, counts, status)

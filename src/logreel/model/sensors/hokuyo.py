@@ -34,7 +34,8 @@ class Scanner:
     def angles(self, count: int) -> F64:
         """float64[count]: rad from straight ahead, counter-clockwise; centred where the number is not a usual one."""
         first = self.first.get(count, self.front - count // 2)
-        return (np.arange(count) + first - self.front) * (2 * np.pi / self.slits)
+        steps: F64 = np.arange(count, dtype=np.float64) + (first - self.front)
+        return steps * (2 * np.pi / self.slits)
 
     def masked(self, ranges: NDArray[np.uint32]) -> F64:
         """float64[n]: metres, NaN where there is an error code."""
