@@ -122,11 +122,18 @@ class Oracle:
             hits = [p - 4 for s in starts if (p := self.data.find(s, at + 4)) >= 0]
             at = min(hits, default=last + 1)
             row = self.head(at) if at <= last else None
-            if row is not None and self.sound(row):
-                if self.leads_on(row.end) or not any(self.data[row.end : row.end + HEAD]):
-                    return at
+            if row is not None and self.sound(row) and (self.leads_on(row.end) or self.blank(row.end)):
+                return at
             at += 1
         return -1
+
+    def blank(self, at: int) -> bool:
+        return not any(self.data[at : at + HEAD])
+
+    def invalid(self, row: Row) -> bool:
+        """True for a message that only its mark makes none."""
+        good = self.believed(row) and self.plausible(row) and row.mark != 0x49
+        return good and self.leads_on(row.end) and self.content(row) >= 0
 
     def longer(self, row: Row) -> bool:
         content = self.content(row)
@@ -148,11 +155,10 @@ class Oracle:
                 else:
                     found.end = at
                 break
-            if row and row.mark != 0x49 and self.plausible(row) and self.leads_on(row.end):
-                if self.believed(row) and self.content(row) >= 0:
-                    found.lost.append((at, row.end))
-                    at = row.end
-                    continue
+            if row is not None and self.invalid(row):
+                found.lost.append((at, row.end))
+                at = row.end
+                continue
             nxt = -1
             if (
                 last is not None

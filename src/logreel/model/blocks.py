@@ -72,26 +72,36 @@ class Blocks:
         found: list[int] = np.flatnonzero((self.start[:, 1:] > self.start[:, :-1]).any(axis=0)).tolist()
         return found
 
-    def entries(self, channel: int) -> U32:
-        """uint32[n]: the entries of a channel, block by block."""
-        runs = self.start[:, channel : channel + 2]
-        return np.concatenate(
-            [np.zeros(0, np.uint32), *(self.entry[lo:hi] for lo, hi in runs.tolist() if hi > lo)]
-        )
+    def rows(self, channel: int) -> tuple[I64, I64]:
+        """int64[n] each, message by message of a channel: the block that it is in, and its place in *entry*."""
+        first, count = self.start[:, channel], self.start[:, channel + 1] - self.start[:, channel]
+        block = np.repeat(np.arange(len(count), dtype=np.int64), count)
+        number = np.arange(len(block), dtype=np.int64) - np.repeat(np.cumsum(count) - count, count)
+        return block, first[block] + number
+
+    def offsets(self, channel: int) -> I64:
+        """int64[n]: where the payloads of a channel begin."""
+        block, at = self.rows(channel)
+        found: I64 = self.base[block] + self.entry[at]
+        return found
 
     def split(self, channel: int, part: I64, parts: int) -> Blocks:
         """The same table with *parts* channels in the place of one, whose messages, in order, go to part[i]."""
-        count = self.start[:, channel + 1] - self.start[:, channel]
-        row = np.repeat(np.arange(len(count), dtype=np.int64), count)
-        at = np.arange(len(row), dtype=np.int64) - np.repeat(np.cumsum(count) - count, count)
-        at += np.repeat(self.start[:, channel], count)
+        block, at = self.rows(channel)
         entry = self.entry.copy()
         # Of one block, and there of one part, in the order of the file.
-        entry[at] = self.entry[at[np.lexsort((part, row))]]
-        counts = np.bincount(row * parts + part, minlength=len(count) * parts).reshape(len(count), parts)
-        ends = self.start[:, channel : channel + 1] + np.cumsum(counts, axis=1)
+        entry[at] = self.entry[at[np.lexsort((part, block))]]
+        counts = np.bincount(block * parts + part, minlength=len(self.base) * parts)
+        ends = self.start[:, channel : channel + 1] + np.cumsum(counts.reshape(-1, parts), axis=1)
         start = np.concatenate([self.start[:, : channel + 1], ends, self.start[:, channel + 2 :]], axis=1)
         return Blocks(self.base, self.chunk, start, entry)
+
+    def without(self, gone: I64) -> Blocks:
+        """The same table without the messages at these places in *entry*."""
+        keep = np.ones(len(self.entry), np.bool_)
+        keep[gone] = False
+        before = np.concatenate([[0], np.cumsum(~keep)])
+        return Blocks(self.base, self.chunk, self.start - before[self.start], self.entry[keep])
 
     def reshaped(self, keep: list[int], more: int) -> Blocks:
         """The same table with only the channels *keep*, of which the others are empty, and *more* empty ones."""

@@ -89,10 +89,10 @@ class _Content:
             if not (kind.is_described and kind.known and kind.known.instance):
                 told = {}
                 if kind.is_described and kind.name == "RobotPoseM":
-                    told = pose_guesses(self._source.read(int(found.offsets(number)[0]), 28))
+                    told = pose_guesses(self._source.read(int(found.blocks.offsets(number)[0]), 28))
                 parts.append(_Part(kind, kind.name, kind.layout, told))
                 continue
-            each, part = sensors(kind, self._source.data, found.offsets(number))
+            each, part = sensors(kind, self._source.data, found.blocks.offsets(number))
             blocks = blocks.split(len(parts), part, len(each))
             for sensor in each:
                 topic = _distinct(f"{kind.name}/{sensor.name}", taken)

@@ -172,6 +172,11 @@ class Framing:
         stop = head.end(self.reading)
         return stop <= self.source.size and self.content_end(head) == stop
 
+    def agrees(self, head: Head) -> bool:
+        """True for a message that ends where its content does, or later without another one in it."""
+        content, after = self.content_end(head), head.end(self.reading)
+        return content == after or self.is_longer(content, after)
+
     def is_longer(self, content: int, after: int) -> bool:
         """True for a message that ends later than its content, with proof that no other one begins in it there."""
         return 0 <= content < after and self.leads_on(after) and not self.leads_on(content)

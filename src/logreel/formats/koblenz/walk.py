@@ -6,6 +6,7 @@ decides. Messages whose content does not end where their size says are found aft
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -22,7 +23,7 @@ from logreel.model.program import compile_layout
 from logreel.model.source import Source
 
 #: Times that a file is walked again because contents and sizes did not agree.
-ROUNDS = 4
+ROUNDS = 16
 
 
 @dataclass(slots=True)
@@ -39,12 +40,6 @@ class Walk:
     end: int | None
     problems: list[Problem]
 
-    def offsets(self, number: int) -> I64:
-        """int64[n]: where the payloads of a kind begin."""
-        b = self.blocks
-        count = b.start[:, number + 1] - b.start[:, number]
-        return b.entries(number).astype(np.int64) + np.repeat(b.base, count)
-
     def sizes(self, offsets: I64) -> I64:
         """int64[n]: what their headers say of the sizes of payloads."""
         data, out = self.framing.source.data, np.zeros(len(offsets), np.int64)
@@ -59,38 +54,52 @@ def walk(source: Source, start: Start) -> Walk:
     refused: set[int] = set()
     for _ in range(ROUNDS):
         found = _Walker(source, start, refused).run()
-        wrong = set(_disagreeing(found)) - refused
+        wrong = [head.pos for head, _ in _disagreeing(found)]
         if not wrong:
-            break
-        refused |= wrong
-    return found
+            return found
+        refused.update(wrong)
+    return _dropped(found)
 
 
-def _disagreeing(found: Walk) -> Iterator[int]:
-    """Where messages begin whose content ends elsewhere than their size says, and proves it."""
-    framing, data = found.framing, found.framing.source.data
+def _disagreeing(found: Walk) -> Iterator[tuple[Head, int]]:
+    """Messages, and their place in the block table, whose content ends elsewhere than their size says."""
+    framing = found.framing
     for number in found.blocks.live():
         kind = found.kinds[number]
         exact = kind.layout.size is not None and not kind.longer
         if exact or not kind.is_described:
             continue
-        offset = found.offsets(number)
+        offset = found.blocks.offsets(number)
         program, status = compile_layout(kind.layout), np.zeros(len(offset), np.uint8)
         counts = np.zeros(len(program.columns), np.int64)
-        kernel.count(data, offset, offset + found.sizes(offset), program.ops, counts, status)
-        for payload in offset[status != kernel.OK].tolist():
-            head = read_head(framing.source, payload - HEAD)
-            end = framing.content_end(head) if head is not None else -1
-            after = head.end(framing.reading) if head is not None else -1
-            if head is not None and end != after and not framing.is_longer(end, after):
-                yield head.pos
+        data, ends = framing.source.data, offset + found.sizes(offset)
+        kernel.count(data, offset, ends, program.ops, counts, status)
+        doubtful = np.flatnonzero(status != kernel.OK)
+        if len(doubtful):
+            _, places = found.blocks.rows(number)
+            for row in doubtful.tolist():
+                head = read_head(framing.source, int(offset[row]) - HEAD)
+                if head is not None and not framing.agrees(head):
+                    yield head, int(places[row])
+
+
+def _dropped(found: Walk) -> Walk:
+    """The same without messages that contradict themselves even now: each is a loss of its own."""
+    gone = []
+    for head, place in _disagreeing(found):
+        after = head.end(found.framing.reading)
+        text = f"{after - head.pos} bytes of a message whose content does not fit its size"
+        found.problems.append(Problem("garbage", head.pos, after - head.pos, True, text))
+        gone.append(place)
+    found.blocks = found.blocks.without(np.array(gone, np.int64))
+    return found
 
 
 class _Walker:
     def __init__(self, source: Source, start: Start, refused: set[int]) -> None:
         self._source, self._first = source, start.first
         self._framing = Framing(source, start.reading)
-        self._refused = sorted(refused)
+        self._refused, self._places = refused, sorted(refused)
         self._reading = start.reading
         self._blocks = BlockBuilder(source.data, self._framing.spec, (HEAD, HEAD))
         self._blocks.declare(len(self._framing.kinds))
@@ -100,23 +109,24 @@ class _Walker:
     def run(self) -> Walk:
         """Read the whole file."""
         pos, size = self._first, self._source.size
-        for limit in (*self._refused, size):
-            pos = self._part(pos, limit)
-            if pos == limit < size:
-                pos = self._recover(pos)
+        while pos < size:
+            pos = self._recover(pos) if pos in self._refused else self._follow(pos)
         kinds = self._framing.kinds
         blocks, _ = self._blocks.finish(len(kinds))
         return Walk(self._framing, kinds, blocks, self._end, self._problems)
 
-    def _part(self, pos: int, limit: int) -> int:
-        """Walk from *pos* to *limit*; gives where it ended, which may be behind *limit*."""
-        while pos < limit:
-            why, pos = self._blocks.walk(pos, limit, self._framing.tags, self._framing.keys)
-            if why == CUT and limit < self._source.size:
-                break  # a message reaches over the limit: whatever was wrong there is a part of it now
-            if why != END:
-                pos = self._decide(pos)
-        return pos
+    def _follow(self, pos: int) -> int:
+        """Collect messages from *pos* on, and decide about the first that the walker does not accept."""
+        source, framing = self._source, self._framing
+        places, size = self._places, source.size
+        next_one = bisect_right(places, pos)
+        limit = places[next_one] if next_one < len(places) else size
+        why, pos = self._blocks.walk(pos, limit, framing.tags, framing.keys)
+        head = read_head(source, pos)
+        if why == CUT and head is not None and limit < head.end(self._reading) <= size:
+            # It reaches over a refused place, which is a part of it now.
+            why, pos = self._blocks.walk(pos, head.end(self._reading), framing.tags, framing.keys)
+        return pos if why == END else self._decide(pos)
 
     def _problem(self, code: str, pos: int, stop: int, lost: bool, text: str) -> None:
         self._problems.append(Problem(code, pos, stop - pos, lost, text))
