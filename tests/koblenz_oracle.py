@@ -184,12 +184,14 @@ class Oracle:
             if self.described(row) and content != row.end:
                 return self.longer(row) and (row.type not in FIXED or self.plausible(row))
             return content >= 0
+        if self.content(row) < 0:
+            return False
         key = (row.type, row.version)
         if key not in unknown:
             if not self.plausible(row) or not self.leads_on(row.end) or len(unknown) == 256:
                 return False
             unknown.add(key)
-        return self.content(row) >= 0
+        return True
 
 
 def begins(o: Oracle, at: int) -> bool:

@@ -64,6 +64,8 @@ def test_the_size_of_a_jpeg() -> None:
     assert set(cuts) == {None, (64, 48)}
 
 
-@pytest.mark.parametrize("data", [b"", b"\xff\xd8", b"\x89PNG", b"\xff\xd8\xff" + b"\x00" * 40, b"\xff\xd8" * 900])
+@pytest.mark.parametrize(
+    "data", [b"", b"\xff\xd8", b"\x89PNG", b"\xff\xd8\xff" + b"\x00" * 40, b"\xff\xd8" * 900]
+)
 def test_what_is_no_jpeg_has_no_size(data: bytes) -> None:
     assert jpeg_size(data) is None

@@ -51,11 +51,18 @@ def random_calibration(rng: np.random.Generator) -> Calibration:
         return rng.uniform(lo, hi, 64)
 
     return Calibration(
-        between(-25, 3), between(-10, 10), between(0, 1.6), between(0.1, 0.22), between(-0.026, 0.026), "random"
+        between(-25, 3),
+        between(-10, 10),
+        between(0, 1.6),
+        between(0.1, 0.22),
+        between(-0.026, 0.026),
+        "random",
     )
 
 
-def assert_same(cloud: Cloud, count: np.ndarray, raw: list[bytes], stamps: list[int], calibration: Calibration) -> None:
+def assert_same(
+    cloud: Cloud, count: np.ndarray, raw: list[bytes], stamps: list[int], calibration: Calibration
+) -> None:
     lasers = lasers_of(calibration)
     wanted = [oracle.decode(one, lasers) for one in raw]
     points = [p for some in wanted for p in some]
@@ -70,7 +77,9 @@ def assert_same(cloud: Cloud, count: np.ndarray, raw: list[bytes], stamps: list[
     assert np.minimum(turned, 360 - turned).max(initial=0) < 1e-4
     assert not len(points) or 0 <= cloud.azimuth.min() <= cloud.azimuth.max() < 360
     stamp = np.repeat(np.array(stamps), count)
-    assert cloud.time.tolist() == [s + round(p.us * 1000) for s, p in zip(stamp.tolist(), points, strict=True)]
+    assert cloud.time.tolist() == [
+        s + round(p.us * 1000) for s, p in zip(stamp.tolist(), points, strict=True)
+    ]
 
 
 @pytest.mark.parametrize("sound", [True, False])
@@ -145,7 +154,9 @@ def test_times_follow_the_firings() -> None:
 
 
 def test_two_returns_of_one_firing_share_its_time() -> None:
-    blocks = [struct.pack("<HH", 0xEEFF, 100 * (k // 2)) + struct.pack("<HB", 500 + k, 1) * 32 for k in range(12)]
+    blocks = [
+        struct.pack("<HH", 0xEEFF, 100 * (k // 2)) + struct.pack("<HB", 500 + k, 1) * 32 for k in range(12)
+    ]
     raw = b"".join(blocks) + struct.pack("<IBB", 0, 0x39, 0x21)
     cloud, _ = velodyne.decode(packets([raw]), HDL32E)
     rows = cloud.time.reshape(12, 32)

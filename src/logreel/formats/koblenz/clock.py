@@ -13,6 +13,8 @@ from logreel.model.chunks import FILE
 from logreel.model.index import I64, TIME_MAX, MessageIndex
 
 NS_PER_MS = 1e6
+#: Intervals of time end before their last moment, which is no time therefore.
+LATEST = TIME_MAX - 1
 #: From the payload back to the time in the header.
 STAMP = -8
 #: A stamp counts for the bounds of a log if another one is this near.
@@ -45,9 +47,9 @@ def to_ns(ms: NDArray[np.float64]) -> I64:
     # Beyond the limit, but not beyond what floats hold.
     ns = np.rint(np.clip(ms, -1e13, 1e13) * NS_PER_MS)
     # The greatest float below the limit is 1024 smaller.
-    far = np.abs(ns) >= float(TIME_MAX)
+    far = np.abs(ns) >= float(LATEST)
     out = np.where(far, 0, ns).astype(np.int64)
-    out[far] = np.where(ns[far] > 0, TIME_MAX, -TIME_MAX)
+    out[far] = np.where(ns[far] > 0, LATEST, -LATEST)
     return out
 
 

@@ -16,6 +16,7 @@ from logreel.errors import Problem
 from logreel.formats.koblenz.framing import Framing, Kind
 from logreel.formats.koblenz.records import HEAD, VALID_MARK, Head, is_end, read_head
 from logreel.formats.koblenz.start import Start
+from logreel.formats.koblenz.types import RAW
 from logreel.kernels import layout as kernel
 from logreel.model.collect import CUT, END, BlockBuilder
 from logreel.model.index import I64, Blocks
@@ -67,7 +68,7 @@ def _disagreeing(found: Walk) -> Iterator[tuple[Head, int]]:
     for number in found.blocks.live():
         kind = found.kinds[number]
         exact = kind.layout.size is not None and not kind.longer
-        if exact or not kind.is_described:
+        if exact or kind.layout is RAW:
             continue
         offset = found.blocks.offsets(number)
         program, status = compile_layout(kind.layout), np.zeros(len(offset), np.uint8)
