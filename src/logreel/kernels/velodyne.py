@@ -79,7 +79,7 @@ def points(
     s: cython.float
     c: cython.float
     degrees: cython.float
-    turned: cython.float
+    most: cython.float = 0
     f: f32p
     far: cython.float[32]
     x: cython.float[32]
@@ -98,6 +98,12 @@ def points(
     pt: cython.pointer[cython.longlong] = cython.address(time[0])
     b: u8p = cython.address(buf[0])
     with cython.nogil:
+        for j in range(64):
+            # The farthest that a correction turns an azimuth.
+            if laser[7, j] > most:
+                most = laser[7, j]
+            if -laser[7, j] > most:
+                most = -laser[7, j]
         for i in range(n):
             before = used
             dual = 1 if b[offset[i] + 1204] == 0x39 and not two_banks else 0
@@ -124,9 +130,12 @@ def points(
                     flat = flat * f[j] - f[320 + j] * f[64 + j]
                     x[j] = flat * cosine + f[384 + j] * sine
                     y[j] = f[384 + j] * cosine - flat * sine
-                    turned = degrees - f[448 + j]
-                    turned = turned + 360 if turned < 0 else turned
-                    a[j] = turned - 360 if turned >= 360 else turned
+                    a[j] = degrees - f[448 + j]
+                # Apart, because it branches: the loop above becomes one of vectors.
+                if degrees < most or degrees + most >= 360:
+                    for j in range(32):
+                        a[j] = a[j] + 360 if a[j] < 0 else a[j]
+                        a[j] = a[j] - 360 if a[j] >= 360 else a[j]
                 for j in range(32):
                     raw = _u16(p + 3 * j)
                     # Written always, kept if there was a return: no branch to guess.

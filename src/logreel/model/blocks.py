@@ -72,6 +72,11 @@ class Blocks:
         found: list[int] = np.flatnonzero((self.start[:, 1:] > self.start[:, :-1]).any(axis=0)).tolist()
         return found
 
+    def first(self, channel: int) -> int:
+        """Where the first payload begins of a channel that has any."""
+        row = int(np.argmax(self.start[:, channel + 1] > self.start[:, channel]))
+        return int(self.base[row]) + int(self.entry[self.start[row, channel]])
+
     def rows(self, channel: int) -> tuple[I64, I64]:
         """int64[n] each, message by message of a channel: the block that it is in, and its place in *entry*."""
         first, count = self.start[:, channel], self.start[:, channel + 1] - self.start[:, channel]

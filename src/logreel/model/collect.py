@@ -11,6 +11,8 @@ from logreel.model.index import I64, Blocks
 
 #: Bytes of a block: small enough that a block stays in the second-level cache while columns are filled from it.
 BLOCK = 512 << 10
+#: Blocks with fewer records than this grow: where records are large, there is little to keep in a cache.
+SPARSE, MAX_BLOCK = 256, 16 << 20
 
 END, PARSE, BAD, CUT, _FULL = range(5)
 
@@ -108,6 +110,8 @@ class BlockBuilder:
         if m:
             self._notes.append(self._note[:m].copy())
         self._state[1:4] = pos, 0, 0
+        if 0 < n < SPARSE and self._block < MAX_BLOCK:
+            self._block *= 2
         if self._scratch_block != self._block:
             self._scratch()
 

@@ -10,12 +10,12 @@ from typing import Any
 from logreel.errors import Problem
 from logreel.formats.koblenz import clock
 from logreel.formats.koblenz.framing import Kind
-from logreel.formats.koblenz.records import HEAD, VALID_MARK, read_head
+from logreel.formats.koblenz.records import VALID_MARK, read_head
 from logreel.formats.koblenz.sensors import pose_guesses, sensors
 from logreel.formats.koblenz.start import Start, find_start
 from logreel.formats.koblenz.walk import Walk, walk
 from logreel.model.chunks import Chunks
-from logreel.model.index import Blocks, MessageIndex, Track, Word
+from logreel.model.index import Blocks, MessageIndex, Track
 from logreel.model.layout import Layout
 from logreel.model.scan import ChannelInfo, Scan
 from logreel.model.schema import Schema
@@ -53,12 +53,10 @@ class _Content:
     def scan(self) -> Scan:
         """The Scan."""
         blocks, parts = self._parts()
-        base = self._found.framing.reading.base
-        size = Word(-HEAD, 4, 1, -base)
         tracks = []
         for i, part in enumerate(parts):
             exact = part.layout.size if not part.kind.longer and part.layout is part.kind.layout else None
-            tracks.append(Track(partial(_times, i), size if exact is None else exact))
+            tracks.append(Track(partial(_times, i), self._found.size if exact is None else exact))
         self._index = MessageIndex(Chunks(self._source), blocks, tracks)
         start, end = clock.bounds(self._index)
         self._check_index()
@@ -89,7 +87,7 @@ class _Content:
             if not (kind.is_described and kind.known and kind.known.instance):
                 told = {}
                 if kind.is_described and kind.name == "RobotPoseM":
-                    told = pose_guesses(self._source.read(int(found.blocks.offsets(number)[0]), 28))
+                    told = pose_guesses(self._source.read(found.blocks.first(number), 28))
                 parts.append(_Part(kind, kind.name, kind.layout, told))
                 continue
             each, part = sensors(kind, self._source.data, found.blocks.offsets(number))

@@ -19,7 +19,8 @@ from logreel.formats.koblenz.start import Start
 from logreel.formats.koblenz.types import RAW
 from logreel.kernels import layout as kernel
 from logreel.model.collect import CUT, END, BlockBuilder
-from logreel.model.index import I64, Blocks
+from logreel.model.index import I64, Blocks, Word, words
+from logreel.model.layout import Field, Layout, Skip, Struct
 from logreel.model.program import compile_layout
 from logreel.model.source import Source
 
@@ -43,15 +44,16 @@ class Walk:
 
     def sizes(self, offsets: I64) -> I64:
         """int64[n]: what their headers say of the sizes of payloads."""
-        data, out = self.framing.source.data, np.zeros(len(offsets), np.int64)
-        for i in range(4):
-            out |= data[offsets - HEAD + i].astype(np.int64) << (8 * i)
-        return out - self.framing.reading.base
+        return words(self.framing.source.data, offsets, self.size)
+
+    @property
+    def size(self) -> Word:
+        """Where a message tells the bytes of its payload."""
+        return Word(-HEAD, 4, 1, -self.framing.reading.base)
 
 
 def walk(source: Source, start: Start) -> Walk:
     """Everything in a file."""
-    source.map_ahead()
     refused: set[int] = set()
     for _ in range(ROUNDS):
         found = _Walker(source, start, refused).run()
@@ -71,7 +73,9 @@ def _disagreeing(found: Walk) -> Iterator[tuple[Head, int]]:
         if exact or kind.layout is RAW:
             continue
         offset = found.blocks.offsets(number)
-        program, status = compile_layout(kind.layout), np.zeros(len(offset), np.uint8)
+        # Walked over, nothing copied: only where it ends counts.
+        program = compile_layout(Layout(Struct((Field("", Skip(kind.layout.root)),))))
+        status = np.zeros(len(offset), np.uint8)
         counts = np.zeros(len(program.columns), np.int64)
         data, ends = framing.source.data, offset + found.sizes(offset)
         kernel.count(data, offset, ends, program.ops, counts, status)
