@@ -210,7 +210,7 @@ def test_convert(run: Run, logs: Path, tmp_path: Path) -> None:
     assert (tmp_path / "x.parquet" / "sensor_accel-1.parquet").exists()
     assert run("convert", logs / "flight.ulg", out).code == 1
     found = run("convert", logs / "flight.ulg", out, "--force", "--json").json
-    assert list(found) == ["path", "output", "channels", "skipped", "problems"]
+    assert list(found) == ["path", "output", "channels", "skipped", "notes", "problems"]
     one = tmp_path / "one.parquet"
     assert run("convert", logs / "tiny.ulg", one, "-t", "pair", "-S", "+20ms", "-E", "+40ms").code == 0
     assert pq.ParquetFile(one).metadata.num_rows == 2

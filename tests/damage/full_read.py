@@ -8,11 +8,12 @@ from itertools import islice
 import numpy as np
 
 import logreel
-from logreel.errors import LogError
+from logreel.errors import LogError, UnsupportedError
 from logreel.model.layout import parse_path
 from logreel.model.lenses import Position, lenses
 from logreel.model.log import Log
 from logreel.model.source import Readable
+from logreel.outputs import jpg, ply
 
 #: So many fields of a channel are read one by one, and so many messages decoded; the rest comes as tables.
 FEW = 4
@@ -66,6 +67,10 @@ def _channel(ch: logreel.Channel) -> None:
         for lens in lenses(ch):
             if isinstance(lens, Position):
                 assert all(len(column) == n for column in lens.track(ch))
+            for name, write in (("pictures", jpg.write), ("clouds", ply.write)):
+                for one in islice(getattr(lens, name)(ch), FEW) if hasattr(lens, name) else ():
+                    with suppress(UnsupportedError):
+                        assert write(one).suffix
 
 
 def log_offsets(ch: logreel.Channel) -> np.ndarray:

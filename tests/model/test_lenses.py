@@ -46,6 +46,28 @@ def test_positions_come_in_degrees_and_metres(fields: str, payload: bytes, track
 
 
 @pytest.mark.parametrize(
+    ("field", "value", "fixed"),
+    [
+        ("uint8_t fix_type", b"\1", False),
+        ("uint8_t fix_type", b"\2", True),
+        ("bool lat_lon_valid", b"\0", False),
+        ("bool lat_lon_valid", b"\1", True),
+        ("int32_t quality", bytes(4), False),
+        ("char[4] quality", b"good", True),
+        ("float quality", bytes(4), True),
+        ("uint8_t other", b"\0", True),
+    ],
+)
+def test_positions_that_are_not_known_are_marked(field: str, value: bytes, fixed: bool) -> None:
+    ch = channel(f"double lat;double lon;{field};", struct.pack("<2d", 47, 8) + value)
+    (lens,) = lenses(ch)
+    assert isinstance(lens, Position)
+    found = lens.fixes(ch)
+    assert (found.latitude.tolist(), found.fixed.tolist()) == ([47], [fixed])
+    assert np.isnan(found.altitude).all()
+
+
+@pytest.mark.parametrize(
     "fields",
     [
         "double lat;",

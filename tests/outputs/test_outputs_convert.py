@@ -236,7 +236,12 @@ def test_progress_counts_messages(log: logreel.Log, tmp_path: Path) -> None:
 
 def test_wrong_wishes_are_refused(log: logreel.Log, tmp_path: Path) -> None:
     for name, topics, kind, why in (
-        ("x.doc", None, UsageError, r"known: \.parquet/, \.csv/, \.arrow/, \.ndjson"),
+        (
+            "x.doc",
+            None,
+            UsageError,
+            r"known: \.parquet/, \.csv/, \.arrow/, \.ndjson, \.jpg/, \.ply/, \.kml, \.gpx, \.geojson",
+        ),
         ("x", None, UsageError, "names no output"),
         ("x.parquet", None, UsageError, r"channels do not fit into one file: write the folder .*x.parquet/"),
         ("x.ndjson/", None, UsageError, "leave out the slash"),
@@ -326,7 +331,7 @@ def test_messages_that_cannot_be_decoded_are_told_of(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(logreel.Channel, "decode", broken)
     skipped: list[str] = []
     assert list(decoded(log, log.match("rate*"), None, None, skipped)) == []
-    assert skipped[0].startswith("8 messages of 'rate' were left out: too short")
+    assert skipped[0].startswith("8 messages of 'rate' left out: too short")
 
 
 def test_a_damaged_log_is_converted_as_far_as_it_goes(tmp_path: Path) -> None:

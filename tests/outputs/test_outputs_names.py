@@ -14,7 +14,7 @@ HOSTILE = [
     "con", "CON", "nul.txt", "aux", "com1", "x" * 300, "x" * 301, "X" * 300, "é", "e\u0301", "a\x00b",
     "a\nb", "\x1b[2J", "-rf", "~", "~root", "~text", "_text", "sensor[1]", "sensor-1", "sensor[01]", "a b",
     "a_b", "a:b", "a*b", "a?b", "trail.", "trail", " lead", "%s", "$HOME", "`id`", "\ud800", "\u202egnp",
-    ".hidden", "日本", "日本語", "manifest", "a\u212a", "ak",
+    ".hidden", "日本", "日本語", "manifest", "manifest.json", "a\u212a", "ak",
 ]
 # fmt: on
 
@@ -41,7 +41,7 @@ def test_hostile_topics_stay_safe_and_distinct(suffix: str) -> None:
     assert all(is_safe(name) and name.endswith(suffix) for name in names.values())
     assert len({name.casefold() for name in names.values()}) == len(HOSTILE)
     stems = {name.split(".")[0].lower() for name in names.values()}
-    assert not stems & {"con", "nul", "aux", "com1"}
+    assert not stems & {"con", "nul", "aux", "com1", "manifest"}
 
 
 def test_names_that_look_like_made_ones_stay_distinct() -> None:

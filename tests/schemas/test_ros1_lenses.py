@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import struct
-
 import numpy as np
 import pytest
 
-from logreel.errors import UnsupportedError
 from logreel.model.lenses import (
     Image,
     Imu,
     Joints,
+    Known,
     LaserScan,
     PackedCloud,
     PlainCloud,
@@ -25,27 +23,13 @@ from logreel.model.lenses import (
 )
 from logreel.schemas.ros1msg import standard
 from ros1 import channel, encoded, layout_of, log_of
+from ros1_messages import header, pose, xyz, xyzw
 
 S = 10**9
 
 
-def header(frame: str = "map", stamp: int = 0) -> dict:
-    return {"seq": 1, "stamp": stamp, "frame_id": frame}
-
-
-def xyz(x: float, y: float = 0, z: float = 0) -> dict:
-    return {"x": x, "y": y, "z": z}
-
-
-def xyzw(w: float) -> dict:
-    return {"x": 0, "y": 0, "z": 0, "w": w}
-
-
-def pose(x: float) -> dict:
-    return {"position": xyz(x, 2, 3), "orientation": xyzw(x)}
-
-
 FRAME = "header.frame_id"
+FIX = Known("status.status", 0)
 
 
 @pytest.mark.parametrize(
@@ -90,7 +74,7 @@ FRAME = "header.frame_id"
         ("sensor_msgs/Imu", [Imu("angular_velocity", "linear_acceleration", "orientation")]),
         ("sensor_msgs/JointState", [Joints("name", "position", "velocity", "effort")]),
         *(
-            (name, [Position(Scaled("latitude"), Scaled("longitude"), Scaled("altitude"))])
+            (name, [Position(Scaled("latitude"), Scaled("longitude"), Scaled("altitude"), FIX)])
             for name in ("sensor_msgs/NavSatFix", "gps_common/GPSFix")
         ),
         ("sensor_msgs/CompressedImage", [Image("data", format="format")]),
@@ -182,121 +166,6 @@ def test_transforms():
     assert track.child.tolist() == ["c0", "c1", "c2"]
 
 
-def cloud(fields, data, *, width, height=1, step, row_step=None, big=0):
-    names = ("name", "offset", "datatype", "count")
-    return {
-        "header": header("lidar"),
-        "height": height,
-        "width": width,
-        "fields": [dict(zip(names, f, strict=True)) for f in fields],
-        "is_bigendian": big,
-        "point_step": step,
-        "row_step": step * width if row_step is None else row_step,
-        "data": data,
-    }
-
-
-XYZI = [("x", 0, 7, 1), ("y", 4, 7, 1), ("z", 8, 7, 1), ("i", 12, 4, 1)]
-
-
-def points(*rows, order="<"):
-    return b"".join(struct.pack(order + "fffHxx", *row) for row in rows)
-
-
-def test_packed_clouds():
-    rows = [(1, 2, 3, 4), (5, 6, 7, 8)]
-    ch = channel(
-        "sensor_msgs/PointCloud2",
-        cloud(XYZI, points(*rows), width=2, step=16),
-        cloud(XYZI, points(*rows, order=">"), width=2, step=16, big=1),
-        cloud(
-            XYZI,
-            points(rows[0]) + b"padd" + points(rows[1]) + b"ing.",
-            width=1,
-            height=2,
-            step=16,
-            row_step=20,
-        ),
-        cloud(XYZI, b"", width=0, step=16),
-    )
-    clouds = list(lenses(ch)[0].clouds(ch))
-    assert [c.time for c in clouds] == [0, S, 2 * S, 3 * S]
-    assert {c.frame for c in clouds} == {"lidar"}
-    for found in clouds[:3]:
-        assert found.xyz.tolist() == [[1, 2, 3], [5, 6, 7]]
-        assert found.fields["i"].tolist() == [4, 8]
-        assert found.fields["x"].dtype.itemsize == 4
-    assert clouds[3].xyz.shape == (0, 3)
-
-
-@pytest.mark.parametrize(
-    "made",
-    [
-        cloud(
-            [("x", 14, 7, 1), ("y", 2**32 - 1, 8, 2**32 - 1), ("z", 0, 99, 1)], bytes(64), width=4, step=16
-        ),
-        cloud(XYZI, b"", width=2**32 - 1, height=2**32 - 1, step=16, row_step=0),
-        cloud(XYZI, bytes(5), width=4, height=4, step=0),
-        cloud(XYZI, bytes(5), width=4, height=4, step=16, row_step=2**32 - 1),
-        cloud([("x", 0, 7, 65536)], bytes(64), width=1, step=2**32 - 1),
-        cloud([], bytes(64), width=4, step=16),
-    ],
-)
-def test_a_cloud_that_fits_nothing_has_no_points(made):
-    ch = channel("sensor_msgs/PointCloud2", made)
-    (found,) = lenses(ch)[0].clouds(ch)
-    assert found.xyz.shape == (0, 3)
-
-
-def test_a_cloud_cut_short_has_the_points_that_are_there():
-    ch = channel("sensor_msgs/PointCloud2", cloud(XYZI, points((1, 2, 3, 4)) + b"rest", width=9, step=16))
-    (found,) = lenses(ch)[0].clouds(ch)
-    assert found.xyz.tolist() == [[1, 2, 3]]
-
-
-def test_fields_of_several_values():
-    ch = channel("sensor_msgs/PointCloud2", cloud([("d", 0, 2, 3)], bytes(range(8)), width=2, step=4))
-    (found,) = lenses(ch)[0].clouds(ch)
-    assert found.fields["d"].tolist() == [[0, 1, 2], [4, 5, 6]]
-
-
-def test_plain_clouds():
-    ch = channel(
-        "sensor_msgs/PointCloud",
-        {
-            "header": header("laser"),
-            "points": [xyz(1, 2, 3), xyz(4, 5, 6)],
-            "channels": [{"name": "rgb", "values": [0.5, 1]}, {"name": "short", "values": [1]}],
-        },
-        {"points": [xyz(7)]},
-    )
-    first, second = lenses(ch)[0].clouds(ch)
-    assert (first.frame, second.frame) == ("laser", "")
-    assert first.xyz.tolist() == [[1, 2, 3], [4, 5, 6]]
-    assert first.fields["rgb"].tolist() == [0.5, 1]
-    assert list(first.fields) == ["x", "y", "z", "rgb"]
-    assert second.xyz.tolist() == [[7, 0, 0]]
-
-
-def test_scans():
-    made = {
-        "header": header("laser"),
-        "angle_min": -np.pi / 2,
-        "angle_increment": np.pi / 2,
-        "range_min": 0.5,
-        "range_max": 9,
-        "ranges": [1, 2, float("inf"), float("nan"), 0.1],
-        "intensities": [10, 20, 30, 40, 50],
-    }
-    ch = channel("sensor_msgs/LaserScan", made, {**made, "intensities": []})
-    first, second = lenses(ch)[0].clouds(ch)
-    assert np.allclose(first.xyz, [[0, -1, 0], [2, 0, 0]], atol=1e-6)
-    assert first.fields["intensity"].tolist() == [10, 20]
-    assert np.allclose(first.fields["angle"], [-np.pi / 2, 0], atol=1e-6)
-    assert first.frame == "laser"
-    assert "intensity" not in second.fields
-
-
 def test_inertial_units():
     ch = channel(
         "sensor_msgs/Imu",
@@ -332,49 +201,18 @@ def test_positions(name):
     assert [a.tolist() for a in lenses(ch)[0].track(ch)] == [[50.5], [7.5], [60]]
 
 
-def test_encoded_pictures():
-    ch = channel("sensor_msgs/CompressedImage", {"format": "jpeg", "data": b"\xff\xd8"}, {"format": "png"})
-    first, second = lenses(ch)[0].pictures(ch)
-    assert (first.time, bytes(first.data), first.format) == (0, b"\xff\xd8", "jpeg")
-    assert (second.time, bytes(second.data), second.format) == (S, b"", "png")
-    with pytest.raises(UnsupportedError, match="jpeg"):
-        first.array()
-
-
-@pytest.mark.parametrize(
-    ("encoding", "width", "data", "big", "expected"),
-    [
-        ("mono8", 2, bytes([1, 2, 3, 4]), 0, [[1, 2], [3, 4]]),
-        ("8UC1", 1, bytes([1, 9, 3, 9]), 0, [[1], [3]]),
-        ("rgb8", 1, bytes(range(6)), 0, [[[0, 1, 2]], [[3, 4, 5]]]),
-        ("bgra8", 1, bytes(range(8)), 0, [[[0, 1, 2, 3]], [[4, 5, 6, 7]]]),
-        ("mono16", 1, b"\1\0\2\0", 0, [[1], [2]]),
-        ("16UC1", 1, b"\0\1\0\2", 1, [[1], [2]]),
-        ("bayer_rggb8", 2, bytes([1, 2, 3, 4]), 0, [[1, 2], [3, 4]]),
-        ("32FC1", 1, struct.pack("<ff", 0.5, 2), 0, [[0.5], [2]]),
-        ("yuv422", 1, bytes([1, 2, 3, 4]), 0, [[[1, 2]], [[3, 4]]]),
-    ],
-)
-def test_raw_pictures(encoding, width, data, big, expected):
-    ch = channel(
-        "sensor_msgs/Image",
-        {"height": 2, "width": width, "encoding": encoding, "is_bigendian": big, "step": 0, "data": data},
-    )
-    (one,) = lenses(ch)[0].pictures(ch)
-    assert one.array().tolist() == expected
-
-
-@pytest.mark.parametrize(
-    ("encoding", "width", "height"),
-    [("mono8", 5, 1), ("rgb8", 2, 1), ("h264", 1, 1), ("8FC1", 1, 1), ("mono8", 1, 0)],
-)
-def test_pixels_that_cannot_be(encoding, width, height):
-    ch = channel(
-        "sensor_msgs/Image", {"height": height, "width": width, "encoding": encoding, "data": bytes(4)}
-    )
-    (one,) = lenses(ch)[0].pictures(ch)
-    with pytest.raises(UnsupportedError):
-        one.array()
+def test_positions_with_their_times_and_whether_they_are_known():
+    made = [
+        {"latitude": i, "longitude": -i, "status": {"status": status}} for i, status in enumerate((-1, 0, 2))
+    ]
+    ch = channel("sensor_msgs/NavSatFix", *made)
+    found = lenses(ch)[0].fixes(ch)
+    assert found.time.tolist() == [0, S, 2 * S]
+    assert found.latitude.tolist() == [0, 1, 2]
+    assert found.longitude.tolist() == [0, -1, -2]
+    assert found.fixed.tolist() == [False, True, True]
+    assert lenses(ch)[0].fixes(ch, S, 2 * S).latitude.tolist() == [1]
+    assert len(found.take(found.fixed)) == 2
 
 
 def test_log_lines_have_syslog_levels():

@@ -241,12 +241,26 @@ def tables(channels: Sequence[Channel]) -> dict[str, pa.Table]:
 
 
 def batches(
-    ch: Channel, rows: int, fields: list[str] | None, start: int | None, end: int | None, shape: Shape
+    ch: Channel,
+    rows: int,
+    fields: list[str] | None,
+    start: int | None,
+    end: int | None,
+    shape: Shape,
+    size: int | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """The table of *ch* in pieces of at most *rows* messages, see ``Channel.batches``."""
+    """The table of *ch* in pieces of at most *rows* messages, see ``Channel.batches``.
+
+    size  bytes of a piece, which begin with one message and grow or shrink as the one before tells; None: any
+    """
     picked = ch.log.index.rows_between(ch.number, start, end)
-    first = picked.start if isinstance(picked, slice) else 0
-    for lo in range(first, first + _length(picked, len(ch)), rows):
+    lo = picked.start if isinstance(picked, slice) else 0
+    stop, count = lo + _length(picked, len(ch)), rows if size is None else 1
+    while lo < stop:
         # Row numbers end by themselves, a slice of the channel would run on.
-        part = slice(lo, min(lo + rows, picked.stop)) if isinstance(picked, slice) else picked[lo : lo + rows]
-        yield from _table(ch, fields, part, shape).combine_chunks().to_batches()
+        hi = min(lo + count, picked.stop) if isinstance(picked, slice) else lo + count
+        found = _table(ch, fields, slice(lo, hi) if isinstance(picked, slice) else picked[lo:hi], shape)
+        if size is not None:
+            count = max(1, min(rows, count * size // max(1, found.nbytes)))
+        yield from found.combine_chunks().to_batches()
+        lo = hi

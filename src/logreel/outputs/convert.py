@@ -14,7 +14,7 @@ from logreel.errors import DefinitionError, LogError, UsageError
 from logreel.model.log import Log
 from logreel.ops.plain import opened, plain
 from logreel.ops.times import interval, shift_of
-from logreel.outputs.files import MANIFEST, MANIFEST_KEY, new_file, new_folder, synced
+from logreel.outputs.files import MANIFEST, MANIFEST_KEY, new_file, new_folder, sync_all, synced
 from logreel.outputs.items import write_items
 from logreel.outputs.job import Job, Progress
 from logreel.outputs.names import file_names
@@ -180,6 +180,8 @@ def _folder(job: Job, output: Output, name: str, force: bool) -> Converted:
             written.append(Written(ch.topic, files[ch.topic] if made else None, job.rows.get(ch.topic, 0)))
         if job.skipped and not any(one.file for one in written):
             raise LogError(f"nothing could be written: {job.skipped[0]}", path=job.log.name)
+        if items:
+            sync_all()
         with synced(folder / MANIFEST) as out:
             _manifest(out, job, written)
     return Converted(name, tuple(written), tuple(job.skipped), tuple(job.notes))

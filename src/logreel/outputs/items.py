@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from logreel.errors import UnsupportedError
 from logreel.ops.times import shift_of
-from logreel.outputs.files import synced
 from logreel.outputs.job import Job, LeftOut
 from logreel.outputs.registry import Output, readers
 
@@ -35,7 +34,7 @@ class Item:
 def write_items(folder: Path, job: Job, ch: Channel, output: Output) -> None:
     """Fill *folder*, which is made if there is anything, with what the lens of *ch* gives one by one.
 
-    What cannot be written is left out; *job* is told.
+    What cannot be written is left out; *job* is told. The files need not be on disk yet.
     """
     encode = output.writer()
     name, shift = namer(), shift_of(job.log, job.utc) or 0
@@ -48,7 +47,7 @@ def write_items(folder: Path, job: Job, ch: Channel, output: Output) -> None:
             bad.add(error.text)
         else:
             folder.mkdir(exist_ok=True)
-            with synced(folder / (name(one.time + shift) + item.suffix)) as out:
+            with open(folder / (name(one.time + shift) + item.suffix), "xb") as out:
                 out.writelines(item.parts)
             job.rows[ch.topic] = job.rows.get(ch.topic, 0) + 1
             if item.lacks:
@@ -56,12 +55,12 @@ def write_items(folder: Path, job: Job, ch: Channel, output: Output) -> None:
         job.went(1)
     # A lens may make one cloud of several messages.
     job.went(max(0, len(ch) - done))
-    job.skipped += bad.told(f"{output.item}s of {ch.topic!r} were left out")
-    job.skipped += short.told(f"{output.item}s of {ch.topic!r} are not whole")
+    job.skipped += bad.told(output.item, f"of {ch.topic!r} left out")
+    job.skipped += short.told(output.item, f"of {ch.topic!r} not whole")
 
 
 def namer() -> Callable[[int], str]:
-    """A function that gives each time a name, different ones for equal times; names sort like times from 1970 on."""
+    """A function that gives each time a name, different ones for equal times; names sort like times from 0 on."""
     seen: dict[int, int] = {}
 
     def name(time: int) -> str:

@@ -32,9 +32,10 @@ class LeftOut:
         self.reason = self.reason or reason
         self.count += 1
 
-    def told(self, what: str) -> list[str]:
-        """The sentence ``3 <what>: <reason>``, or none where nothing was left out."""
-        return [f"{self.count} {what}: {self.reason[:200]}"] if self.count else []
+    def told(self, item: str, what: str) -> list[str]:
+        """The sentence ``3 <item>s <what>: <reason>``, or none where nothing was left out."""
+        some = f"{self.count} {item}{'s' * (self.count != 1)}"
+        return [f"{some} {what}: {self.reason[:200]}"] if self.count else []
 
 
 @dataclass

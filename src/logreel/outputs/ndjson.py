@@ -63,4 +63,4 @@ def decoded(
             continue
         yield message, data
     for topic, left in bad.items():
-        skipped += left.told(f"messages of {topic!r} were left out")
+        skipped += left.told("message", f"of {topic!r} left out")

@@ -9,7 +9,9 @@ from logreel.errors import UnsupportedError
 
 #: Segments before the pixels of a JPEG; a colour profile takes 255 at most.
 _MAX_SEGMENTS = 4096
-_START, _END, _SCAN = 0xD8, 0xD9, 0xDA
+_SCAN = 0xDA
+#: Markers of segments that may come before the pixels.
+_SEGMENTS = frozenset(range(0xC0, 0xFF)) - frozenset(range(0xD0, _SCAN))
 #: Markers of a frame header: all of C0 to CF but the tables among them.
 _FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 PNG_MAGIC = b"\x89PNG\r\n\x1a\n"
@@ -39,7 +41,7 @@ def _jpeg_size(data: bytes) -> tuple[int, int]:
         if len(data) - at < 4 or data[at] != 0xFF:
             break
         marker, length = data[at + 1], int.from_bytes(data[at + 2 : at + 4], "big")
-        if length < 2 or length > len(data) - at - 2:
+        if marker not in _SEGMENTS or length < 2 or length > len(data) - at - 2:
             break
         if marker in _FRAMES and length >= 8:
             height, width = struct.unpack_from(">HH", data, at + 5)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from logreel.errors import LogError
 from logreel.model.lenses import Fixes
 from logreel.ops.times import SECOND, utc_shift, utc_text
-from logreel.outputs.job import Job
+from logreel.outputs.job import Job, LeftOut
 from logreel.outputs.registry import readers
 
 #: A track is cut where nothing came for longer than both: so many ns, so many usual periods.
@@ -65,20 +65,20 @@ def tracks(job: Job) -> Iterator[Track]:
     for ch in job.channels:
         for read in readers(ch, "fixes"):
             good, why = _valid(read(ch, job.start, job.end))
-            left = f"positions of {ch.topic!r} were left out"
-            job.notes += [f"{count} {left}: {reason}" for reason, count in why.items()]
+            for left in why:
+                job.notes += left.told("position", f"of {ch.topic!r} left out")
             if len(good):
                 yield Track(ch.topic, ch.schema.name, list(_segments(good)), shift)
                 job.rows[ch.topic] = len(good)
         job.went(len(ch))
     if job.notes and not job.rows:
-        raise LogError(f"no position is valid: {job.notes[0]}", path=job.log.name)
+        raise LogError(f"no position is valid: {'; '.join(job.notes[:3])}", path=job.log.name)
     if shift is None:
         job.notes.append("the tracks have no times, as the log does not tell how its clock relates to UTC")
 
 
-def _valid(fixes: Fixes) -> tuple[Fixes, dict[str, int]]:
-    """The rows that are positions, by time, and how many are not, by reason."""
+def _valid(fixes: Fixes) -> tuple[Fixes, list[LeftOut]]:
+    """The rows that are positions, by time, and how many are not, for each reason."""
     lat, lon = fixes.latitude, fixes.longitude
     wrong: dict[str, NDArray[np.bool_]] = {
         "no fix": ~fixes.fixed,
@@ -86,10 +86,9 @@ def _valid(fixes: Fixes) -> tuple[Fixes, dict[str, int]]:
         "latitude and longitude are both 0": (lat == 0) & (lon == 0),
         "beyond 90° or 180°": (np.abs(lat) > 90) | (np.abs(lon) > 180),
     }
-    good, why = np.ones(len(fixes), np.bool_), {}
-    for text, rows in wrong.items():
-        if count := np.count_nonzero(rows & good):
-            why[text] = int(count)
+    good, why = np.ones(len(fixes), np.bool_), []
+    for reason, rows in wrong.items():
+        why.append(LeftOut(int(np.count_nonzero(rows & good)), reason))
         good &= ~rows
     found = fixes.take(good)
     return found.take(np.argsort(found.time, kind="stable")), why

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 F64 = NDArray[np.float64]
 Nodes = dict[str, Node]
 
-#: Messages decoded at a time where each may be large.
-FEW = 16
+#: Messages, and bytes of them, decoded at a time where each may be large.
+FEW, FEW_BYTES = 64, 8 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +31,6 @@ class Scaled:
 
     path: str
     factor: float = 1.0
-
-    def of(self, ch: Channel) -> F64:
-        """float64[n] in the unit of the lens."""
-        return np.asarray(ch[self.path], np.float64) * self.factor
 
 
 def is_integer(node: Node | None) -> bool:
@@ -158,7 +154,9 @@ def rows(
 
     Message by message in file order, a few decoded at a time.
     """
-    for batch in ch.batches(FEW, list(dict.fromkeys(paths)), start, end):
+    from logreel.model.tables import PLAIN, batches
+
+    for batch in batches(ch, FEW, list(dict.fromkeys(paths)), start, end, PLAIN, FEW_BYTES):
         names = batch.schema.names[1:]
         found = [batch.column(name) for name in names]
         for i, time in enumerate(times_of(batch).tolist()):

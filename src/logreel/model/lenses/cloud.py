@@ -147,19 +147,26 @@ class LaserScan:
         paths = ["angle_min", "angle_increment", "range_min", "range_max", "ranges"]
         more = [*(["intensities"] if self.intensities else []), *([self.frame] if self.frame else [])]
         for time, found in rows(ch, [*paths, *more], start, end):
-            first, step, low, high = (found[name].as_py() for name in paths[:4])
-            distance = np.asarray(found["ranges"].values, np.float64)
-            seen = (distance >= low) & (distance <= high)
-            angle = (first + step * np.arange(len(distance)))[seen]
-            axes = {"x": distance[seen] * np.cos(angle), "y": distance[seen] * np.sin(angle)}
-            axes |= {"z": np.zeros(len(angle)), "range": distance[seen], "angle": angle}
-            # No scanner measures distances to more digits than these have.
-            fields: dict[str, NDArray[Any]] = {
-                name: values.astype(np.float32) for name, values in axes.items()
-            }
-            if self.intensities and len(strength := np.asarray(found["intensities"].values)) == len(distance):
+            sector = (found[name].as_py() for name in paths[:4])
+            fields, seen = _echoes(np.asarray(found["ranges"].values), *sector)
+            if self.intensities and len(strength := np.asarray(found["intensities"].values)) == len(seen):
                 fields["intensity"] = strength[seen]
             yield Points(time, found[self.frame].as_py() if self.frame else "", fields)
+
+
+def _echoes(
+    ranges: NDArray[Any], first: float, step: float, low: float, high: float
+) -> tuple[dict[str, NDArray[Any]], NDArray[np.bool_]]:
+    """Fields of the echoes at angles from *first* on, and which of *ranges* those are."""
+    # No range is too odd: what no scanner can measure is left out.
+    with np.errstate(all="ignore"):
+        distance = ranges.astype(np.float64)
+        seen = (distance >= low) & (distance <= high)
+        angle, distance = (first + step * np.arange(len(distance)))[seen], distance[seen]
+        columns = {"x": distance * np.cos(angle), "y": distance * np.sin(angle), "z": np.zeros(len(angle))}
+        columns |= {"range": distance, "angle": angle}
+        # No scanner measures distances to more digits than these have.
+        return {name: values.astype(np.float32) for name, values in columns.items()}, seen
 
 
 def _frame(nodes: Nodes) -> str | None:

@@ -101,7 +101,9 @@ def _degrees(lat: F64, lon: F64, fixed: NDArray[np.bool_]) -> tuple[F64, F64]:
 
 
 def _scaled(found: Columns, field: Scaled) -> F64:
-    return np.asarray(found.values[field.path], np.float64) * field.factor
+    # A NaN may be of a kind that warns when it is touched.
+    with np.errstate(invalid="ignore"):
+        return found.values[field.path].astype(np.float64) * field.factor
 
 
 #: Names that formats give to the same thing, most telling first.
