@@ -2,17 +2,19 @@
 
 One loop serves every format framed this way: where the numbers lie and what they mean is a table.
 
-spec   int64[8]      see SPEC below
+spec   int64[8]      see SPEC below; int64[10] where keys are too wide for a table
 tags   int64[256, 5] per kind: action, least size, greatest size, least and greatest first payload byte
                      (0 refuse, 1 data, 2 note, 3 stop, 4 tolerate: noted, but no evidence of anything)
-keys   int64[k, 4]   per key of a data record: channel, least size, greatest size, unused. Channel -1: not declared;
-                     -2: known to be undeclared, tolerated
+keys   int64[k, 4]   per key of a data record: channel, least size, greatest size, and the whole key where the row
+                     number is only a digest of it, else 0. Channel -1: not declared; -2: known to be undeclared,
+                     tolerated
 
 SPEC   0 bytes of a header   1 place of the size in it   2 mask of the size   3 what the size does not count
        4 place of the kind   5 place of the key in data records   6 mask of the key   7 payload offset in data records
+       8 multiplier and 9 shift that make a row number of a masked key: (key * multiplier mod 2**64) >> shift
 
-"size" is the number in the header; the next record begins at position + size + SPEC[3]. Sizes and keys are read as
-u32 and masked, so that a header of two bytes costs the same as one of four.
+"size" is the number in the header; the next record begins at position + size + SPEC[3]. Sizes are read as u32, keys as
+u64, and masked, so that a header of two bytes costs the same as one of four.
 """
 
 import cython
@@ -41,6 +43,28 @@ def _u32(p: u8p) -> cython.uint:
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
+def _u64(p: u8p) -> cython.ulonglong:
+    v: cython.ulonglong
+    memcpy(cython.address(v), p, 8)
+    return v
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _u64_at_end(p: u8p, left: cython.longlong) -> cython.ulonglong:
+    """As _u64 where only *left* bytes are there; the missing ones read as zero."""
+    v: cython.ulonglong = 0
+    if left > 0:
+        memcpy(cython.address(v), p, 8 if left >= 8 else left)
+    return v
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
 def _u32_at_end(p: u8p, left: cython.longlong) -> cython.uint:
     """As _u32 where only *left* bytes are there; the missing ones read as zero."""
     v: cython.uint = 0
@@ -57,6 +81,7 @@ def _judge(
     pos: cython.longlong,
     end: cython.longlong,
     spec: i64p,
+    nspec: cython.longlong,
     tags: i64p,
     keys: i64p,
     nkeys: cython.longlong,
@@ -74,7 +99,8 @@ def _judge(
     size: cython.longlong
     t: i64p
     k: i64p
-    key: cython.longlong
+    word: cython.ulonglong
+    key: cython.ulonglong
     first: cython.longlong
     action: cython.longlong
     if left < spec[0]:
@@ -88,10 +114,17 @@ def _judge(
     if action == 1:
         if left < spec[7]:
             return -2
-        key = _u32_at_end(b + pos + spec[5], left - spec[5]) & spec[6]
+        word = _u64_at_end(b + pos + spec[5], left - spec[5]) & cython.cast(cython.ulonglong, spec[6])
+        key = word if nspec < 10 else word * cython.cast(cython.ulonglong, spec[8]) >> spec[9]
+        if key >= cython.cast(cython.ulonglong, nkeys):
+            key = nkeys
         k = keys + 4 * key
         key_out[0] = key
-        if key >= nkeys or k[0] == -1:
+        if (
+            key == cython.cast(cython.ulonglong, nkeys)
+            or k[0] == -1
+            or (k[3] != 0 and cython.cast(cython.ulonglong, k[3]) != word)
+        ):
             if not undeclared:
                 return -1
         elif k[0] < 0:
@@ -153,13 +186,18 @@ def walk(
     to_kind: cython.longlong = spec[4]
     to_key: cython.longlong = spec[5]
     size_mask: cython.uint = cython.cast(cython.uint, spec[2])
-    key_mask: cython.uint = cython.cast(cython.uint, spec[6])
+    nspec: cython.longlong = spec.shape[0]
+    key_mask: cython.ulonglong = cython.cast(cython.ulonglong, spec[6])
+    multiplier: cython.ulonglong = 1 if nspec < 10 else cython.cast(cython.ulonglong, spec[8])
+    shift: cython.longlong = 0 if nspec < 10 else spec[9]
     size_add: cython.longlong = spec[3]
     # The fast lane serves well-formed data records; reading a header there never passes the end of the part.
     fast: cython.longlong = end - spec[0] - 8
     is_data: cython.uchar[256]
     i: cython.int
     nx: cython.longlong = 0
+    word: cython.ulonglong
+    row: cython.ulonglong
     key: cython.longlong = 0
     size: cython.longlong
     verdict: cython.longlong
@@ -174,12 +212,15 @@ def walk(
             while pos < fast and n < cap:
                 prefetch(b + pos + 2048)
                 size = _u32(b + pos + to_size) & size_mask
-                key = _u32(b + pos + to_key) & key_mask
+                word = _u64(b + pos + to_key) & key_mask
+                row = word * multiplier >> shift
                 nx = pos + size + size_add
-                if not is_data[b[pos + to_kind]] or key >= nkeys or nx > end:
+                if not is_data[b[pos + to_kind]] or row >= cython.cast(cython.ulonglong, nkeys) or nx > end:
                     break
-                k = pk + 4 * key
+                k = pk + 4 * row
                 if k[0] < 0 or size < k[1] or size > k[2]:
+                    break
+                if k[3] != 0 and cython.cast(cython.ulonglong, k[3]) != word:
                     break
                 pr[n] = cython.cast(cython.ulonglong, k[0]) << 32 | cython.cast(
                     cython.ulonglong, pos + skip - base
@@ -190,7 +231,9 @@ def walk(
                 pos = nx
             if pos >= end:
                 break
-            verdict = _judge(b, pos, end, ps, pt, pk, nkeys, False, cython.address(nx), cython.address(key))
+            verdict = _judge(
+                b, pos, end, ps, nspec, pt, pk, nkeys, False, cython.address(nx), cython.address(key)
+            )
             if verdict < 0 or verdict == 3:
                 why = 1 if verdict == 3 else (3 if verdict == -2 else 2)
                 break
@@ -226,6 +269,7 @@ def _chain(
     end: cython.longlong,
     need: cython.longlong,
     spec: i64p,
+    nspec: cython.longlong,
     tags: i64p,
     keys: i64p,
     nkeys: cython.longlong,
@@ -242,7 +286,7 @@ def _chain(
         if pos == end:
             return k > 0
         verdict = _judge(
-            b, pos, end, spec, tags, keys, nkeys, declares, cython.address(nx), cython.address(key)
+            b, pos, end, spec, nspec, tags, keys, nkeys, declares, cython.address(nx), cython.address(key)
         )
         if verdict == -2:
             return k >= 2
@@ -282,7 +326,7 @@ def resync(
     found: cython.longlong = -1
     with cython.nogil:
         while pos < end and pos <= last:
-            if _chain(b, pos, end, need, ps, pt, pk, nkeys):
+            if _chain(b, pos, end, need, ps, spec.shape[0], pt, pk, nkeys):
                 found = pos
                 break
             pos += 1

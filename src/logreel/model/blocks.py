@@ -67,6 +67,47 @@ class Blocks:
         entry = (offset - base[np.searchsorted(numbers, block)]).astype(np.uint32)[order]
         return cls(base, np.full(len(base), chunk, np.int32), start, entry)
 
+    def live(self) -> list[int]:
+        """The channels that have messages."""
+        found: list[int] = np.flatnonzero((self.start[:, 1:] > self.start[:, :-1]).any(axis=0)).tolist()
+        return found
+
+    def first(self, channel: int) -> int:
+        """Where the first payload begins of a channel that has any."""
+        row = int(np.argmax(self.start[:, channel + 1] > self.start[:, channel]))
+        return int(self.base[row]) + int(self.entry[self.start[row, channel]])
+
+    def rows(self, channel: int) -> tuple[I64, I64]:
+        """int64[n] each, message by message of a channel: the block that it is in, and its place in *entry*."""
+        first, count = self.start[:, channel], self.start[:, channel + 1] - self.start[:, channel]
+        block = np.repeat(np.arange(len(count), dtype=np.int64), count)
+        number = np.arange(len(block), dtype=np.int64) - np.repeat(np.cumsum(count) - count, count)
+        return block, first[block] + number
+
+    def offsets(self, channel: int) -> I64:
+        """int64[n]: where the payloads of a channel begin."""
+        block, at = self.rows(channel)
+        found: I64 = self.base[block] + self.entry[at]
+        return found
+
+    def split(self, channel: int, part: I64, parts: int) -> Blocks:
+        """The same table with *parts* channels in the place of one, whose messages, in order, go to part[i]."""
+        block, at = self.rows(channel)
+        entry = self.entry.copy()
+        # Of one block, and there of one part, in the order of the file.
+        entry[at] = self.entry[at[np.lexsort((part, block))]]
+        counts = np.bincount(block * parts + part, minlength=len(self.base) * parts)
+        ends = self.start[:, channel : channel + 1] + np.cumsum(counts.reshape(-1, parts), axis=1)
+        start = np.concatenate([self.start[:, : channel + 1], ends, self.start[:, channel + 2 :]], axis=1)
+        return Blocks(self.base, self.chunk, start, entry)
+
+    def without(self, gone: I64) -> Blocks:
+        """The same table without the messages at these places in *entry*."""
+        keep = np.ones(len(self.entry), np.bool_)
+        keep[gone] = False
+        before = np.concatenate([[0], np.cumsum(~keep)])
+        return Blocks(self.base, self.chunk, self.start - before[self.start], self.entry[keep])
+
     def reshaped(self, keep: list[int], more: int) -> Blocks:
         """The same table with only the channels *keep*, of which the others are empty, and *more* empty ones."""
         start = np.empty((len(self.base), len(keep) + more + 1), np.int64)

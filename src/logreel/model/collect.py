@@ -11,6 +11,8 @@ from logreel.model.index import I64, Blocks
 
 #: Bytes of a block: small enough that a block stays in the second-level cache while columns are filled from it.
 BLOCK = 512 << 10
+#: Blocks with fewer records than this grow: where records are large, there is little to keep in a cache.
+SPARSE, MAX_BLOCK = 256, 16 << 20
 
 END, PARSE, BAD, CUT, _FULL = range(5)
 
@@ -64,6 +66,10 @@ class BlockBuilder:
         # Keeps the table below a 128th of the data however many channels there are.
         self._block = max(BLOCK, 1024 * wide)
 
+    def follow(self, spec: I64) -> None:
+        """Read headers by another *spec*, of the same framing with other keys, from now on."""
+        self._spec = spec
+
     def walk(self, pos: int, end: int, tags: I64, keys: I64) -> tuple[int, int]:
         """Collect from *pos* until something needs a decision: (END, PARSE, BAD or CUT, position)."""
         state = self._state
@@ -104,6 +110,8 @@ class BlockBuilder:
         if m:
             self._notes.append(self._note[:m].copy())
         self._state[1:4] = pos, 0, 0
+        if 0 < n < SPARSE and self._block < MAX_BLOCK:
+            self._block *= 2
         if self._scratch_block != self._block:
             self._scratch()
 

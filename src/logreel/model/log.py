@@ -60,12 +60,14 @@ class Log:
     start, end       ns of the first and the last moment, robust against single absurd stamps; None if empty
     metadata         information that the log carries, by name
     index            the MessageIndex
+    definitions      files and folders with definitions that the user gave
     """
 
     def __init__(self, source: Source, fmt: Format, scan: Scan) -> None:
         self._source, self._format, self._scan = source, fmt, scan
         self.name, self.size = source.name, source.size
         self.format, self.version = fmt.name, scan.version
+        self.definitions = source.definitions
         self.epoch, self.start, self.end = scan.epoch, scan.start, scan.end
         self.index: MessageIndex = scan.index
 

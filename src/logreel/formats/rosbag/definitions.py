@@ -28,7 +28,9 @@ class Definitions:
             return ros1msg.standard()
         registry = ros1msg.Registry()
         for path in self._source.definitions:
-            registry.add_path(path)
+            # A calibration is of a sensor, not of a message.
+            if path.suffix.lower() != ".xml":
+                registry.add_path(path)
         return registry
 
     def layout(self, topic: str, kind: str, md5: str, text: str) -> Layout:

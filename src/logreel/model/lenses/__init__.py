@@ -25,7 +25,9 @@ from logreel.model.lenses.motion import (
     find_pose,
     find_transform,
 )
+from logreel.model.lenses.packets import PacketCloud, find_packets
 from logreel.model.lenses.position import Fixes, Known, Position, find_position
+from logreel.model.lenses.scanner import RangeScan, Scan, find_ranges
 from logreel.model.lenses.text import Text, find_text
 from logreel.model.scan import TextLine
 
@@ -44,20 +46,36 @@ __all__ = [
     "LaserScan",
     "Lens",
     "PackedCloud",
+    "PacketCloud",
     "Picture",
     "Places",
     "PlainCloud",
     "Points",
     "Pose",
     "Position",
+    "RangeScan",
     "Scaled",
+    "Scan",
     "Text",
     "Transform",
     "lenses",
     "text_lines",
 ]
 
-Lens = Position | Text | Image | Pose | Transform | PackedCloud | PlainCloud | LaserScan | Imu | Joints
+Lens = (
+    Position
+    | Text
+    | Image
+    | Pose
+    | Transform
+    | PackedCloud
+    | PlainCloud
+    | PacketCloud
+    | LaserScan
+    | RangeScan
+    | Imu
+    | Joints
+)
 
 _FINDERS = (
     find_position,
@@ -66,7 +84,9 @@ _FINDERS = (
     find_pose,
     find_transform,
     find_cloud,
+    find_packets,
     find_scan,
+    find_ranges,
     find_imu,
     find_joints,
 )

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.errors import UnsupportedError
+from logreel.errors import Problem, UnsupportedError
 from logreel.model.lenses.base import Nodes, is_blob, is_number, is_text, rows
+from logreel.model.sensors.jpeg import jpeg_size
 
 if TYPE_CHECKING:
     from logreel.model.channel import Channel
@@ -76,7 +77,10 @@ def _pixels(encoding: str) -> tuple[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """Pictures: encoded bytes (``format`` names the codec) or raw pixels (``encoding``, ``width``, ``height``)."""
+    """Pictures: encoded bytes (``format`` names the codec) or raw pixels (``encoding``, ``width``, ``height``).
+
+    With neither, they are JPEG of a stated width and height.
+    """
 
     data: str
     format: str | None = None
@@ -86,11 +90,14 @@ class Image:
     big_endian: str | None = None
 
     def pictures(self, ch: Channel, start: int | None = None, end: int | None = None) -> Iterator[Picture]:
-        """The pictures of *ch* with start <= time < end (ns) in file order, a few decoded at a time."""
+        """The pictures of *ch* with start <= time < end (ns) in file order, a few decoded at a time.
+
+        A JPEG of another size than stated is noted as a Problem with code ``picture``.
+        """
         names = (self.data, self.format, self.encoding, self.width, self.height, self.big_endian)
         for time, found in rows(ch, [name for name in names if name], start, end):
             value = {name: field.as_py() for name, field in found.items() if name != self.data}
-            yield Picture(
+            picture = Picture(
                 time,
                 _bytes(found[self.data]),
                 value[self.format] if self.format else None,
@@ -99,6 +106,17 @@ class Image:
                 value[self.height] if self.height else 0,
                 bool(value[self.big_endian]) if self.big_endian else False,
             )
+            yield picture if self.format or self.encoding else _checked(ch, picture)
+
+
+def _checked(ch: Channel, picture: Picture) -> Picture:
+    """A picture that is told to be compressed, but not how: a JPEG of the stated size, else there is a Problem."""
+    size = jpeg_size(picture.data)
+    if size is None or size != (picture.width, picture.height):
+        have = "no whole JPEG" if size is None else f"{size[0]} × {size[1]} pixels"
+        text = f"{ch.topic}: a picture that should have {picture.width} × {picture.height} pixels has {have}"
+        ch.log.note(Problem("picture", 0, 0, False, text))
+    return picture if size is None else replace(picture, format="jpeg")
 
 
 def _bytes(field: Any) -> memoryview:
@@ -112,9 +130,12 @@ def find_image(nodes: Nodes) -> Image | None:
     """The Image that *nodes* describe, if they do."""
     if not is_blob(nodes.get("data")):
         return None
+    sized = is_number(nodes.get("width")) and is_number(nodes.get("height"))
+    if sized and is_number(nodes.get("compressed")):
+        return Image("data", width="width", height="height")
     if is_text(nodes.get("format")):
         return Image("data", format="format")
-    if is_text(nodes.get("encoding")) and is_number(nodes.get("width")) and is_number(nodes.get("height")):
+    if is_text(nodes.get("encoding")) and sized:
         big = "is_bigendian" if is_number(nodes.get("is_bigendian")) else None
         return Image("data", encoding="encoding", width="width", height="height", big_endian=big)
     return None

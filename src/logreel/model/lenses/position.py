@@ -59,32 +59,45 @@ class Known:
 class Position:
     """Where on Earth something was: latitude and longitude in degrees, altitude in metres where there is one.
 
-    known  tells whether the position is known, where the messages say so
+    known    tells whether the position is known, where the messages say so
+    warning  a field that is 0 where it is: of sentences of NMEA, whose degrees may be followed by minutes
     """
 
     latitude: Scaled
     longitude: Scaled
     altitude: Scaled | None
     known: Known | None = None
+    warning: str | None = None
 
     def fixes(self, ch: Channel, start: int | None = None, end: int | None = None) -> Fixes:
         """The positions of *ch* with start <= time < end (ns)."""
         scaled = [field for field in (self.latitude, self.longitude, self.altitude) if field]
         known = [self.known.path] if self.known else []
+        known += [self.warning] if self.warning else []
         found = columns(ch, [field.path for field in scaled] + known, start, end)
         size = len(found.time)
-        return Fixes(
-            found.time,
-            _scaled(found, self.latitude),
-            _scaled(found, self.longitude),
-            _scaled(found, self.altitude) if self.altitude else np.full(size, np.nan),
-            found.values[self.known.path] >= self.known.least if self.known else np.ones(size, np.bool_),
-        )
+        lat, lon = _scaled(found, self.latitude), _scaled(found, self.longitude)
+        altitude = _scaled(found, self.altitude) if self.altitude else np.full(size, np.nan)
+        fixed = found.values[self.known.path] >= self.known.least if self.known else np.ones(size, np.bool_)
+        if self.warning:
+            fixed &= found.values[self.warning] == 0
+            lat, lon = _degrees(lat, lon, fixed)
+        return Fixes(found.time, lat, lon, altitude, fixed)
 
     def track(self, ch: Channel) -> tuple[F64, F64, F64]:
         """float64[n] each: degrees, degrees, metres (NaN where the channel has no altitude)."""
         found = self.fixes(ch)
         return found.latitude, found.longitude, found.altitude
+
+
+def _degrees(lat: F64, lon: F64, fixed: NDArray[np.bool_]) -> tuple[F64, F64]:
+    """Degrees of latitudes and longitudes that may be ddmm.mmmm: most of them are beyond the globe then."""
+    there = fixed & np.isfinite(lat) & np.isfinite(lon)
+    beyond = (np.abs(lat) > 90) | (np.abs(lon) > 180)
+    if not np.count_nonzero(beyond[there]) * 2 > np.count_nonzero(there):
+        return lat, lon
+    whole = [np.trunc(angle / 100) for angle in (lat, lon)]
+    return whole[0] + (lat - 100 * whole[0]) / 60, whole[1] + (lon - 100 * whole[1]) / 60
 
 
 def _scaled(found: Columns, field: Scaled) -> F64:
@@ -95,7 +108,7 @@ def _scaled(found: Columns, field: Scaled) -> F64:
 
 #: Names that formats give to the same thing, most telling first.
 _LATITUDE = (("latitude_deg", "longitude_deg"), ("lat", "lon"), ("latitude", "longitude"))
-_ALTITUDE = ("altitude_msl_m", "alt", "altitude")
+_ALTITUDE = ("altitude_msl_m", "alt", "altitude", "height")
 #: Whole numbers count ten-millionths of a degree and millimetres, as GPS receivers send them.
 _DEGREE, _METRE = 1e-7, 1e-3
 #: What tells whether a position is known: the status of a receiver (-1: none), the kind of fix (2: in the plane,
@@ -116,7 +129,11 @@ def find_position(nodes: Nodes) -> Position | None:
             name = next((a for a in _ALTITUDE if is_number(nodes.get(a))), None)
             altitude = Scaled(name, _METRE if is_integer(nodes[name]) else 1.0) if name else None
             factor = _DEGREE if is_integer(nodes[lat]) else 1.0
-            return Position(Scaled(lat, factor), Scaled(lon, factor), altitude, _known(nodes))
+            known = _known(nodes)
+            nmea = known is not None and known.path == "quality" and is_integer(nodes.get("warning"))
+            return Position(
+                Scaled(lat, factor), Scaled(lon, factor), altitude, known, "warning" if nmea else None
+            )
     return None
 
 

@@ -1,0 +1,144 @@
+"""From the walk of a file to a Scan."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import Any
+
+from logreel.errors import Problem
+from logreel.formats.koblenz import clock
+from logreel.formats.koblenz.framing import Kind
+from logreel.formats.koblenz.records import VALID_MARK, read_head
+from logreel.formats.koblenz.sensors import pose_guesses, sensors
+from logreel.formats.koblenz.start import Start, find_start
+from logreel.formats.koblenz.walk import Walk, walk
+from logreel.model.chunks import Chunks
+from logreel.model.index import Blocks, MessageIndex, Track
+from logreel.model.layout import Layout
+from logreel.model.scan import ChannelInfo, Scan
+from logreel.model.schema import Schema
+from logreel.model.source import Source
+
+#: An index entry may point this much before its second, in ms.
+SLACK_MS = 1.0
+#: Entries of an index that are looked at.
+MAX_ENTRIES = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """One channel."""
+
+    kind: Kind
+    topic: str
+    layout: Layout
+    metadata: dict[str, Any] = field(default_factory=dict)
+
+
+def scan(source: Source) -> Scan:
+    """The Scan of a file. Raises UnsupportedError for a version from the future."""
+    start = find_start(source)
+    return _Content(source, start, walk(source, start)).scan()
+
+
+class _Content:
+    """Channels, index and metadata of what was found."""
+
+    def __init__(self, source: Source, start: Start, found: Walk) -> None:
+        self._source, self._start, self._found = source, start, found
+        self._problems = list(found.problems)
+
+    def scan(self) -> Scan:
+        """The Scan."""
+        blocks, parts = self._parts()
+        tracks = []
+        for i, part in enumerate(parts):
+            exact = part.layout.size if not part.kind.longer and part.layout is part.kind.layout else None
+            tracks.append(Track(partial(_times, i), self._found.size if exact is None else exact))
+        self._index = MessageIndex(Chunks(self._source), blocks, tracks)
+        start, end = clock.bounds(self._index)
+        self._check_index()
+        self._gps = next((i for i, part in enumerate(parts) if part.topic == "GPSDataM"), None)
+        return Scan(
+            version=self._start.version,
+            epoch="start",
+            start=start,
+            end=end,
+            channels=[_info(part) for part in parts],
+            index=self._index,
+            problems=self._problems,
+            metadata=self._metadata,
+            utc_offset=lambda: self._utc_offset,
+        )
+
+    @cached_property
+    def _utc_offset(self) -> int | None:
+        return None if self._gps is None else clock.utc_offset(self._index, self._gps)
+
+    def _parts(self) -> tuple[Blocks, list[_Part]]:
+        """The block table by channel, and the channels: kinds that have messages, split by sensor."""
+        found, blocks = self._found, self._found.blocks
+        live = blocks.live()
+        blocks, parts, taken = blocks.reshaped(live, 0), [], set[str]()
+        for number in live:
+            kind = found.kinds[number]
+            if not (kind.is_described and kind.known and kind.known.instance):
+                told = {}
+                if kind.is_described and kind.name == "RobotPoseM":
+                    told = pose_guesses(self._source.read(found.blocks.first(number), 28))
+                parts.append(_Part(kind, kind.name, kind.layout, told))
+                continue
+            each, part = sensors(kind, self._source.data, found.blocks.offsets(number))
+            blocks = blocks.split(len(parts), part, len(each))
+            for sensor in each:
+                topic = _distinct(f"{kind.name}/{sensor.name}", taken)
+                parts.append(_Part(kind, topic, sensor.layout, sensor.metadata))
+        return blocks, parts
+
+    def _metadata(self) -> Mapping[str, Any]:
+        reading = self._found.framing.reading
+        told: dict[str, Any] = {"index_entries": len(self._start.entries), "size_reading": reading.name}
+        if self._found.end is not None:
+            told["end_mark"] = self._found.end
+        return told
+
+    def _check_index(self) -> None:
+        """Note entries of the file's index that do not point to a message of their second."""
+        entries, wrong = self._start.entries[:MAX_ENTRIES].tolist(), []
+        first = read_head(self._source, self._start.first)
+        for second, entry in enumerate(entries):
+            head = read_head(self._source, entry) if entry >= 0 else None
+            good = (
+                head is not None
+                and head.mark == VALID_MARK
+                and head.is_plausible(self._found.framing.reading)
+            )
+            if not good or (head and first and head.ms < first.ms + 1000 * second - SLACK_MS):
+                wrong.append(second)
+        if wrong:
+            at = 12 + 8 * wrong[0]
+            text = f"{len(wrong)} of {len(entries)} index entries do not point to the message of their second"
+            self._problems.append(Problem("index", at, 8, False, text))
+
+
+def _times(channel: int, index: MessageIndex) -> Any:
+    return clock.stamps(index, index.offsets(channel))
+
+
+def _info(part: _Part) -> ChannelInfo:
+    kind = part.kind
+    notes = {"notes": kind.known.notes} if kind.known and kind.known.notes else {}
+    told = {**part.metadata, "type_id": f"0x{kind.type:08X}", "version": kind.version, **notes}
+    name = kind.known.name if kind.known else f"0x{kind.type:08X}"
+    return ChannelInfo(part.topic, Schema(name, "koblenz"), lambda: part.layout, told)
+
+
+def _distinct(topic: str, taken: set[str]) -> str:
+    number, found = 0, topic
+    while found in taken:
+        number += 1
+        found = f"{topic}[{number}]"
+    taken.add(found)
+    return found

@@ -1,0 +1,129 @@
+"""The header of a file and of a message, and what a message's size counts.
+
+Facts from the public description of the format; docs/formats/koblenz.md tells which are open.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from dataclasses import dataclass
+
+from logreel.model.nodes import Bytes, FixedArray, Node, Rest, Sequence, String, Struct, size_of
+from logreel.model.source import Source
+
+MAGIC = b"\xa4VEL"
+#: Magic, version and number of index entries.
+FILE_HEADER = 12
+HEAD = 21
+VALID_MARK = 0x49
+END_MARK = 0xFFFFFFFF
+#: No message is larger.
+MAX_SIZE = 64 << 20
+MAX_ID, MAX_VERSION = 1 << 24, 1 << 16
+#: A greater time, in ms, is damage: it is 30 000 years.
+MAX_MS = 1e15
+
+_HEAD = struct.Struct("<IBiid")
+_U32 = struct.Struct("<I")
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What the size field counts: *base* is the size of a message without payload, *add* what it leaves out."""
+
+    name: str
+    base: int
+    add: int
+
+
+#: In the order in which they are tried. The first is the only one that agrees with all of the description.
+READINGS = (Reading("A", 17, 4), Reading("B", 21, 0), Reading("C", 0, 21))
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The header of the message at *pos*."""
+
+    pos: int
+    size: int
+    mark: int
+    type: int
+    version: int
+    ms: float
+
+    @property
+    def payload(self) -> int:
+        """Where the payload begins."""
+        return self.pos + HEAD
+
+    def end(self, reading: Reading) -> int:
+        """Where the message ends."""
+        return self.pos + self.size + reading.add
+
+    def is_plausible(self, reading: Reading) -> bool:
+        """True if every number in it is one that a header can have; the mark is not looked at."""
+        return (
+            reading.base <= self.size <= MAX_SIZE
+            and 0 < self.type < MAX_ID
+            and 0 <= self.version < MAX_VERSION
+            and math.isfinite(self.ms)
+            and abs(self.ms) < MAX_MS
+        )
+
+
+def read_head(source: Source, pos: int) -> Head | None:
+    """The header at *pos*; None where the file ends inside of it."""
+    if not 0 <= pos <= source.size - HEAD:
+        return None
+    return Head(pos, *_HEAD.unpack_from(source.view, pos))
+
+
+def is_end(source: Source, pos: int) -> bool:
+    """True where nothing follows by the rules of the format: the file ends, or the end mark stands there."""
+    if pos > source.size:
+        return False
+    return source.size - pos < 4 or _U32.unpack_from(source.view, pos)[0] == END_MARK
+
+
+def extent(node: Node, source: Source, pos: int, stop: int) -> int:
+    """Where the bytes of *node* end that begin at *pos*; -1 if that is after *stop*."""
+    size = size_of(node)
+    if size is not None:
+        return pos + size if size <= stop - pos else -1
+    match node:
+        case Struct(fields=fields):
+            for f in fields:
+                pos = extent(f.node, source, pos, stop)
+                if pos < 0:
+                    return -1
+            return pos
+        case Rest():
+            return stop
+        case FixedArray(item=item, count=count):
+            return _repeated(item, count, source, pos, stop)
+        case String(width=width) | Bytes(width=width):
+            return _counted(1, width, source, pos, stop)
+        case Sequence(item=item, width=width) if (fixed := size_of(item)) is not None:
+            return _counted(fixed, width, source, pos, stop)
+        case Sequence(item=item, width=width) if width <= stop - pos:
+            count = int.from_bytes(source.read(pos, width), "little")
+            return _repeated(item, count, source, pos + width, stop)
+    return -1
+
+
+def _counted(item: int, width: int, source: Source, pos: int, stop: int) -> int:
+    if width > stop - pos:
+        return -1
+    size = int.from_bytes(source.read(pos, width), "little") * item
+    pos += width
+    return pos + size if size <= stop - pos else -1
+
+
+def _repeated(item: Node, count: int, source: Source, pos: int, stop: int) -> int:
+    # Items take some bytes, so a count that is too large ends the loop.
+    for _ in range(count):
+        pos = extent(item, source, pos, stop)
+        if pos < 0:
+            return -1
+    return pos

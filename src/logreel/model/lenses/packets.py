@@ -1,0 +1,167 @@
+"""Packets of a rotating laser scanner, as the sensor sends them: a cloud for every turn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from logreel.model.layout import Field, FixedArray, Scalar, Sequence, String, Struct, Time, size_of
+from logreel.model.lenses.base import Nodes, nodes_of, times_of
+from logreel.model.lenses.cloud import Points
+from logreel.model.pieces import pieces
+from logreel.model.sensors import velodyne
+from logreel.model.sensors.velodyne import PACKET, Calibration, Cloud, Packets
+
+if TYPE_CHECKING:
+    from logreel.model.channel import Channel
+
+#: Packets decoded at a time.
+_MANY = 2048
+#: Packets in a row that surely hold a whole calibration, if the unit sends it.
+_CALIBRATED = 2 * 4160
+#: Bytes of a count before many records.
+_COUNT = 4
+
+
+@dataclass(frozen=True, slots=True)
+class PacketCloud:
+    """Velodyne packets of a HDL-64E or HDL-32E.
+
+    data   path of their bytes; None where the message is a count and packets one after another
+    stamp  path of a time of each
+    frame  path of the name of the frame that the points lie in
+    """
+
+    data: str | None = None
+    stamp: str | None = None
+    frame: str | None = None
+
+    def clouds(
+        self,
+        ch: Channel,
+        start: int | None = None,
+        end: int | None = None,
+        calibration: Calibration | None = None,
+    ) -> Iterator[Points]:
+        """The points of every turn of the sensor in messages with start <= time < end (ns).
+
+        Fields are ``x`` ``y`` ``z`` (float32 m; forward at azimuth 0, left, up), ``intensity`` and ``ring`` (uint8; 0
+        is the lowest laser), ``azimuth`` (float32 degrees, clockwise) and ``time`` (int64 ns). What hit nothing is
+        left out.
+
+        calibration  of a HDL-64E; None: from a ``db.xml`` among the definitions that the log was opened with, else the
+                     unit's own where the packets carry it, else that of some unit, which gives a rough picture
+
+        Raises DefinitionError for a ``db.xml`` that cannot be used.
+        """
+        if calibration is None:
+            calibration = self.calibration(ch)
+        frame = self._frame(ch) if self.frame else ""
+        for time, cloud in velodyne.sweeps(self.packets(ch, start, end), calibration):
+            yield Points(time, frame, _fields(cloud))
+
+    def calibration(self, ch: Channel) -> Calibration:
+        """What ``clouds`` takes where it is given none; ``origin`` says where it comes from."""
+        several = self.packets(ch)
+        first = next(several, None)
+        if first is None or not first.has_lower_bank():
+            return velodyne.HDL32E
+        from logreel.model.sensors.calibration import from_status, read_xml
+
+        given = [path for path in ch.log.definitions if path.suffix.lower() == ".xml"]
+        if given:
+            return read_xml(given[0])
+        status = [first.status]
+        for packets in islice(several, _CALIBRATED // _MANY):
+            status.append(packets.status)
+        return from_status(np.concatenate(status)) or velodyne.HDL64E
+
+    def packets(self, ch: Channel, start: int | None = None, end: int | None = None) -> Iterator[Packets]:
+        """The packets of messages with start <= time < end (ns), some thousand at a time."""
+        return self._inside(ch, start, end) if self.data else _records(ch, start, end)
+
+    def _inside(self, ch: Channel, start: int | None, end: int | None) -> Iterator[Packets]:
+        """Packets in a field of items of a counted array."""
+        paths = [str(self.data), *([self.stamp] if self.stamp else [])]
+        for batch in ch.batches(_per_batch(ch), paths, start, end):
+            column = batch.column(1)
+            counts = np.asarray(column.value_lengths(), np.int64)
+            flat = column.flatten().flatten()
+            data = flat.to_numpy(zero_copy_only=False)
+            time = np.repeat(times_of(batch), counts)
+            if self.stamp:
+                own = np.asarray(batch.column(2).flatten().cast("int64"), np.int64)
+                time = np.where(own != 0, own, time)
+            if len(time):
+                yield Packets(data, np.arange(len(time), dtype=np.int64) * PACKET, time)
+
+    def _frame(self, ch: Channel) -> str:
+        batch = next(ch.batches(1, [str(self.frame)]), None)
+        return str(batch.column(1)[0].as_py()) if batch is not None and len(batch) else ""
+
+
+def _records(ch: Channel, start: int | None, end: int | None) -> Iterator[Packets]:
+    """Packets one after another behind their count, where they lie."""
+    index, step = ch.log.index, _per_batch(ch)
+    picked = index.rows_between(ch.number, start, end)
+    rows = np.arange(*picked.indices(len(ch)), dtype=np.int64) if isinstance(picked, slice) else picked
+    times = ch.times
+    for lo in range(0, len(rows), step):
+        some, done = rows[lo : lo + step], 0
+        for piece in pieces(index, ch.number, some):
+            numbers = some[done : done + len(piece.offset)]
+            done += len(numbers)
+            whole = piece.size >= _COUNT
+            offset, size, numbers = piece.offset[whole], piece.size[whole], numbers[whole]
+            count = np.zeros(len(offset), np.int64)
+            for i in range(_COUNT):
+                count |= piece.data[offset + i].astype(np.int64) << (8 * i)
+            count = np.minimum(count, (size - _COUNT) // PACKET)
+            message = np.repeat(np.arange(len(offset), dtype=np.int64), count)
+            place = np.arange(len(message), dtype=np.int64) - np.repeat(np.cumsum(count) - count, count)
+            at = offset[message] + _COUNT + place * PACKET
+            if len(at):
+                yield velodyne.spread(Packets(piece.data, at, times[numbers][message]), message)
+
+
+def _per_batch(ch: Channel) -> int:
+    """Messages that hold some thousand packets together."""
+    return max(1, _MANY * PACKET * len(ch) // max(1, ch.bytes))
+
+
+def _fields(cloud: Cloud) -> dict[str, Any]:
+    return {
+        **dict(zip("xyz", cloud.xyz, strict=True)),
+        "intensity": cloud.intensity,
+        "ring": cloud.ring,
+        "azimuth": cloud.azimuth,
+        "time": cloud.time,
+    }
+
+
+def find_packets(nodes: Nodes) -> PacketCloud | None:
+    """The PacketCloud that *nodes* describe, if they do."""
+    if _is_packet(nodes):
+        return PacketCloud()
+    for name, node in nodes.items():
+        inner = nodes_of(node) if isinstance(node, Sequence) else {}
+        for part, held in inner.items():
+            if held == FixedArray(Scalar("uint8"), PACKET):
+                stamp = next((f"{name}.{n}" for n, kind in inner.items() if isinstance(kind, Time)), None)
+                framed = isinstance(nodes_of(nodes.get("header")).get("frame_id"), String)
+                return PacketCloud(f"{name}.{part}", stamp, "header.frame_id" if framed else None)
+    return None
+
+
+def _is_packet(nodes: Nodes) -> bool:
+    """True for the parts of a packet, a record of its own."""
+    blocks = nodes.get("blocks")
+    if not (isinstance(blocks, FixedArray) and blocks.count == velodyne.BLOCKS):
+        return False
+    names = list(nodes_of(Sequence(blocks.item)))
+    whole = Struct(tuple(Field(name, node) for name, node in nodes.items()))
+    return names == ["flag", "azimuth", "returns"] and size_of(whole) == PACKET

@@ -1,0 +1,81 @@
+"""Ranges of a laser scanner as it sends them: angles follow from the model, some numbers are error codes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from logreel.errors import Problem
+from logreel.model.layout import Scalar, Sequence, String
+from logreel.model.lenses.base import F64, Nodes, rows
+from logreel.model.lenses.cloud import Points
+from logreel.model.sensors.hokuyo import SCANNERS
+
+if TYPE_CHECKING:
+    from logreel.model.channel import Channel
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """One scan.
+
+    time     ns
+    angles   float64[n]  rad from straight ahead, counter-clockwise seen from above
+    ranges   float64[n]  metres, NaN where the scanner gave an error code
+    codes    uint32[n]   the error code, 0 where there is a range
+    """
+
+    time: int
+    angles: F64
+    ranges: F64
+    codes: NDArray[np.uint32]
+
+
+@dataclass(frozen=True, slots=True)
+class RangeScan:
+    """Ranges in millimetres, with error codes among them, of a scanner whose model every message names."""
+
+    model: str
+    ranges: str
+
+    def scans(self, ch: Channel, start: int | None = None, end: int | None = None) -> Iterator[Scan]:
+        """The scans of *ch* with start <= time < end (ns) in file order.
+
+        Scans of a model that is not known are left out. Where the number of ranges is not a usual one the scan is
+        taken to be centred. Both are noted as Problems with code ``scan``.
+        """
+        for time, found in rows(ch, [self.model, self.ranges], start, end):
+            model, ranges = found[self.model].as_py(), np.asarray(found[self.ranges].values, np.uint32)
+            scanner = SCANNERS.get(model)
+            if scanner is None:
+                _note(ch, f"scanner {model[:60]!r} is not known: its angles cannot be told")
+                continue
+            if len(ranges) not in scanner.first:
+                _note(ch, f"a scan of {len(ranges)} ranges is taken to be centred straight ahead")
+            masked = scanner.masked(ranges)
+            codes = np.where(np.isnan(masked), ranges, 0).astype(np.uint32)
+            yield Scan(time, scanner.angles(len(ranges)), masked, codes)
+
+    def clouds(self, ch: Channel, start: int | None = None, end: int | None = None) -> Iterator[Points]:
+        """The echoes of every scan as points with z = 0, also with ``range`` and ``angle``."""
+        for scan in self.scans(ch, start, end):
+            seen = ~np.isnan(scan.ranges)
+            far, angle = scan.ranges[seen], scan.angles[seen]
+            fields = {"x": far * np.cos(angle), "y": far * np.sin(angle), "z": np.zeros(len(far))}
+            fields |= {"range": far, "angle": angle}
+            yield Points(scan.time, "", {name: v.astype(np.float32) for name, v in fields.items()})
+
+
+def _note(ch: Channel, text: str) -> None:
+    ch.log.note(Problem("scan", 0, 0, False, f"{ch.topic}: {text}"))
+
+
+def find_ranges(nodes: Nodes) -> RangeScan | None:
+    """The RangeScan that *nodes* describe, if they do."""
+    if isinstance(nodes.get("sensor_type"), String) and nodes.get("ranges") == Sequence(Scalar("uint32")):
+        return RangeScan("sensor_type", "ranges")
+    return None

@@ -1,0 +1,1 @@
+"""What sensors send, decoded: below the formats, for every log that carries it."""

@@ -1,0 +1,257 @@
+"""Velodyne packets of a HDL-64E or HDL-32E to points, and points to sweeps.
+
+Facts from the vendor's manuals; docs/howto/sensors.md tells what is assumed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from logreel.kernels import velodyne as kernel
+from logreel.model.chunks import Buffer
+from logreel.model.index import I64
+
+F32 = NDArray[np.float32]
+F64 = NDArray[np.float64]
+
+PACKET, BLOCKS, LASERS = kernel.PACKET, kernel.BLOCKS, kernel.LASERS
+PER_PACKET = BLOCKS * LASERS
+#: A sweep has fewer packets; where azimuths never fall, points still come out now and then.
+MAX_SWEEP = 4096
+#: ns of one firing of all lasers of a HDL-32E, and of one laser to the next.
+FIRING, SHOT = 46_080, 1_152
+#: Packets in which a lower bank is looked for: a HDL-64E sends one in four blocks.
+LOOKED_AT = 256
+_AZIMUTHS = 36_000
+_LOWER = kernel.LOWER.to_bytes(2, "little")
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Where each laser looks: float64 arrays of one value per laser, 32 or 64, the upper bank first.
+
+    elevation   degrees above the horizon
+    rotation    degrees to take from the azimuth
+    distance    metres to add to the distance
+    vertical    metres by which the laser is above the axis
+    horizontal  metres by which it is beside the axis
+    origin      where these numbers come from
+    """
+
+    elevation: F64
+    rotation: F64
+    distance: F64
+    vertical: F64
+    horizontal: F64
+    origin: str
+
+    @classmethod
+    def plain(cls, elevation: Iterable[float], origin: str) -> Calibration:
+        """Elevations and no other corrections."""
+        angles = np.array(list(elevation), np.float64)
+        zero = np.zeros(len(angles))
+        return cls(angles, zero, zero, zero, zero, origin)
+
+    @cached_property
+    def table(self) -> F32:
+        """float32[8, 64]: what the kernel wants, see there."""
+        out = np.zeros((8, 2 * LASERS))
+        tilt, turn = np.deg2rad(self.elevation), np.deg2rad(self.rotation)
+        rows = (np.cos(tilt), np.sin(tilt), np.cos(turn), np.sin(turn))
+        for row, values in zip(
+            out, (*rows, self.distance, self.vertical, self.horizontal, self.rotation), strict=True
+        ):
+            row[: len(values)] = values
+        return out.astype(np.float32)
+
+    @cached_property
+    def rings(self) -> NDArray[np.uint8]:
+        """uint8[64]: the place of each laser from below, 0 the lowest."""
+        out = np.zeros(2 * LASERS, np.uint8)
+        out[np.argsort(self.elevation, kind="stable")] = np.arange(len(self.elevation))
+        return out
+
+
+def _hdl32e() -> Iterator[float]:
+    for j in range(LASERS):
+        yield (-9.33 if j % 2 else -30.67) + 4 / 3 * (j // 2)
+
+
+#: Of one unit of the first series: good for a rough picture, no more.
+_UPPER_64E = (
+    -7.16, -6.82, 0.32, 0.66, -6.48, -6.14, -8.52, -8.18, -5.80, -5.46, -7.84, -7.50, -3.08, -2.74, -5.12, -4.78,
+    -2.40, -2.06, -4.44, -4.10, -1.72, -1.38, -3.76, -3.42, 1.00, 1.34, -1.04, -0.70, 1.68, 2.02, -0.36, -0.02,
+)  # fmt: skip
+_LOWER_64E = (
+    -22.74, -22.23, -11.51, -11.00, -21.71, -21.20, -24.71, -24.28, -20.69, -20.18, -23.76, -23.25, -16.62, -16.11,
+    -19.67, -19.16, -15.60, -15.09, -18.56, -18.14, -14.58, -14.07, -17.63, -17.12, -10.49, -9.98, -13.56, -13.05,
+    -9.46, -8.95, -12.54, -12.03,
+)  # fmt: skip
+
+HDL32E = Calibration.plain(_hdl32e(), "HDL-32E")
+HDL64E = Calibration.plain((*_UPPER_64E, *_LOWER_64E), "HDL-64E without calibration: a rough picture")
+
+
+@dataclass(frozen=True, slots=True)
+class Packets:
+    """Packets in the order in which they came.
+
+    data    uint8[b]  the bytes that they lie in
+    offset  int64[n]  where each begins; all end inside of *data*
+    time    int64[n]  ns of each
+    """
+
+    data: Buffer
+    offset: I64
+    time: I64
+
+    def __len__(self) -> int:
+        return len(self.offset)
+
+    @property
+    def azimuth(self) -> I64:
+        """int64[n]: azimuth of the first block, in hundredths of a degree."""
+        return self.data[self.offset + 2].astype(np.int64) | self.data[self.offset + 3].astype(np.int64) << 8
+
+    @property
+    def status(self) -> NDArray[np.uint8]:
+        """uint8[n, 2]: type and value of the status of a HDL-64E."""
+        return np.stack([self.data[self.offset + 1204], self.data[self.offset + 1205]], axis=1)
+
+    def has_lower_bank(self) -> bool:
+        """True if any of the first packets is of a HDL-64E, whose lower bank of lasers has a flag of its own."""
+        at = self.offset[:LOOKED_AT, None] + 100 * np.arange(BLOCKS)
+        return bool(((self.data[at] == _LOWER[0]) & (self.data[at + 1] == _LOWER[1])).any())
+
+
+@dataclass(frozen=True, slots=True)
+class Cloud:
+    """Points, one value per point in every array.
+
+    xyz        float32[3, k]  metres: forward (azimuth 0), left, up
+    intensity  uint8[k]
+    ring       uint8[k]       place of the laser from below
+    azimuth    float32[k]     degrees, clockwise seen from above, 0 up to 360
+    time       int64[k]       ns
+    """
+
+    xyz: F32
+    intensity: NDArray[np.uint8]
+    ring: NDArray[np.uint8]
+    azimuth: F32
+    time: I64
+
+    def __len__(self) -> int:
+        return len(self.ring)
+
+    def part(self, lo: int, hi: int) -> Cloud:
+        """Points *lo* … *hi*-1, without a copy."""
+        at = slice(lo, hi)
+        return Cloud(self.xyz[:, at], self.intensity[at], self.ring[at], self.azimuth[at], self.time[at])
+
+    @classmethod
+    def join(cls, parts: list[Cloud]) -> Cloud:
+        """Several clouds as one."""
+        if len(parts) == 1:
+            return parts[0]
+        return cls(
+            np.concatenate([p.xyz for p in parts], axis=1),
+            np.concatenate([p.intensity for p in parts]),
+            np.concatenate([p.ring for p in parts]),
+            np.concatenate([p.azimuth for p in parts]),
+            np.concatenate([p.time for p in parts]),
+        )
+
+
+@cache
+def _turns() -> F32:
+    angle = np.deg2rad(np.arange(_AZIMUTHS) / 100)
+    return np.stack([np.sin(angle), np.cos(angle)]).astype(np.float32)
+
+
+@cache
+def _delays(two_banks: bool) -> I64:
+    """int64[2, 12, 32] ns: of a HDL-32E; within a packet of a HDL-64E times are not told."""
+    firing = np.stack([np.arange(BLOCKS), np.arange(BLOCKS) // 2])[:, :, None]
+    delay = firing * FIRING + np.arange(LASERS) * SHOT
+    return np.zeros_like(delay) if two_banks else delay
+
+
+def decode(packets: Packets, calibration: Calibration) -> tuple[Cloud, I64]:
+    """The points of *packets*, and int64[n] how many each has; what hit nothing is left out.
+
+    With a calibration of 64 lasers the flag of a block tells its bank, with one of 32 all blocks are of one. Blocks of
+    other flags, and of azimuths beyond the circle, are left out.
+    """
+    n, two_banks = len(packets), len(calibration.elevation) > LASERS
+    room = max(1, n * PER_PACKET)
+    cloud = Cloud(
+        np.empty((3, room), np.float32),
+        np.empty(room, np.uint8),
+        np.empty(room, np.uint8),
+        np.empty(room, np.float32),
+        np.empty(room, np.int64),
+    )
+    count = np.zeros(n, np.int64)
+    if n:
+        kernel.points(
+            packets.data, np.ascontiguousarray(packets.offset), np.ascontiguousarray(packets.time),
+            _turns(), calibration.table, _delays(two_banks), calibration.rings, two_banks,
+            cloud.xyz, cloud.intensity, cloud.ring, cloud.azimuth, cloud.time, count,
+        )  # fmt: skip
+    return cloud.part(0, int(count.sum())), count
+
+
+def spread(packets: Packets, message: I64) -> Packets:
+    """The same with times by the packets' own clocks, where one message holds many that share its time.
+
+    message  int64[n]: number of the message that each packet is in, ascending; its time is that of its first packet
+
+    A clock that does not go on by less than a second within the message is none: then all share the time.
+    """
+    if not len(packets):
+        return packets
+    clock = np.zeros(len(packets), np.int64)
+    for i in range(4):
+        clock |= packets.data[packets.offset + 1200 + i].astype(np.int64) << (8 * i)
+    first = np.searchsorted(message, message)
+    # A full hour sets it to zero.
+    gone = (clock - clock[first]) % HOUR_US
+    last = np.append(np.flatnonzero(np.diff(message)), len(message) - 1)
+    steady = np.ones(len(packets), np.bool_)
+    steady[1:] = (gone[1:] >= gone[:-1]) | (first[1:] != first[:-1])
+    broken = np.unique(message[~steady | (clock >= HOUR_US)])
+    sane = (gone[last] < SECOND_US) & ~np.isin(message[last], broken)
+    good = sane[np.searchsorted(last, np.arange(len(packets)))]
+    return replace(packets, time=packets.time + np.where(good, gone, 0) * 1000)
+
+
+HOUR_US, SECOND_US = 3_600_000_000, 1_000_000
+
+
+def sweeps(pieces: Iterable[Packets], calibration: Calibration) -> Iterator[tuple[int, Cloud]]:
+    """Time in ns and points of every turn: a new one begins with the packet whose azimuth falls."""
+    waiting: list[Cloud] = []
+    begin, before, held = 0, -1, 0
+    for packets in pieces:
+        cloud, count = decode(packets, calibration)
+        ends = np.concatenate([[0], np.cumsum(count)]).tolist()
+        azimuth = packets.azimuth
+        falls = azimuth < np.concatenate([[before], azimuth[:-1]])
+        cuts = sorted({0, *np.flatnonzero(falls).tolist(), *range(0, len(packets), MAX_SWEEP)})
+        for lo, hi in zip(cuts, [*cuts[1:], len(packets)], strict=True):
+            if waiting and (falls[lo] or held + hi - lo > MAX_SWEEP):
+                yield begin, Cloud.join(waiting)
+                waiting, held = [], 0
+            if not waiting:
+                begin = int(packets.time[lo])
+            waiting.append(cloud.part(ends[lo], ends[hi]))
+            held += hi - lo
+        before = int(azimuth[-1]) if len(azimuth) else before
+    if waiting:
+        yield begin, Cloud.join(waiting)

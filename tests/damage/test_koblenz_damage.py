@@ -1,0 +1,172 @@
+"""Koblenz logs cut at every byte, damaged in thousands of ways, and made to hurt, against the plain reader."""
+
+from __future__ import annotations
+
+import os
+import struct
+import time
+from itertools import islice, pairwise
+
+import pytest
+from mutations import mutate
+
+import koblenz_oracle as oracle
+import logreel
+from conftest import SHARED
+from logreel.errors import LogError
+from logreel.formats.koblenz.sample import END, Builder
+from logreel.model.lenses import lenses
+
+CASES = int(os.environ.get("LOGREEL_FUZZ", "400"))
+SAMPLES = SHARED / "data/koblenz"
+#: Nothing this small may take longer.
+SECONDS = 5.0
+URG = "Hokuyo_URG-04LX"
+#: The smallest JPEG header that states a size.
+PICTURE = b"\xff\xd8\xff\xc0\x00\x0b\x08\x00\x08\x00\x10\x01\x01\x11\x00\xff\xd9"
+
+Range = tuple[int, int]
+
+
+def packet(first: int, flags: tuple[int, ...] = (0xEEFF,)) -> bytes:
+    blocks = b"".join(
+        struct.pack("<HH", flags[i % len(flags)], (first + 20 * i) % 36000)
+        + struct.pack("<HB", 900 + i, 7) * 32
+        for i in range(12)
+    )
+    return blocks + struct.pack("<IBB", first, 0, 0)
+
+
+def small(counted: int = 17) -> Builder:
+    """Every type, an unknown one, a later version, two scanners and two cameras."""
+    out = Builder(counted)
+    for i in range(4):
+        ms = 1.5 + 400 * i
+        out.obd(ms, 30 + i, 1500, 12.5).gps(ms + 1, (12, 0, i)).pose(ms + 2, (1, 0, 0, 0))
+        out.image(ms + 3, i % 2, 16, 8, PICTURE).laser(ms + 4, URG, "left", [1000 + i] * 5)
+        out.laser(ms + 4, URG, "right", [2000 + i] * 6)
+        if i == 1:
+            out.add("MyDataM", ms + 5, b"seventeen bytes..").add("OBDDataM", ms + 6, bytes(34), 102)
+        if i == 2:
+            out.velodyne(ms + 7, [packet(100 * i)])
+    return out
+
+
+#: Sound files: under each reading, with an end mark before a preallocated rest, with room for a longer index.
+BASES = {
+    "A": small().bytes(),
+    "B": small(21).bytes(),
+    "C": small(0).bytes(),
+    "end": small().bytes(tail=END + bytes(50)),
+    "room": small().bytes(room=64),
+}
+
+
+def places(log: logreel.Log) -> list[Range]:
+    """Begin and end of every message, in file order."""
+    index = log.index
+    return sorted(
+        (at - 21, at + size)
+        for ch in log.channels.values()
+        for at, size in zip(index.offsets(ch.number).tolist(), index.sizes(ch.number).tolist(), strict=True)
+    )
+
+
+def lost(log: logreel.Log) -> list[Range]:
+    return [(p.offset, p.offset + p.size) for p in log.problems if p.lost and p.size]
+
+
+def agrees(data: bytes, case: object = "") -> logreel.Log:
+    """The log, after comparing it with what the plain reader finds, and every byte accounted for."""
+    log, want = logreel.open(data), oracle.walk(data)
+    assert log.metadata["size_reading"] == want.reading, case
+    assert places(log) == [(row.at, row.end) for row in want.rows], case
+    assert sorted(lost(log)) == sorted(want.lost), case
+    tiles = sorted([*places(log), *lost(log)])
+    for (_, b), (c, _) in pairwise(tiles):
+        assert b == c, case
+    if tiles:
+        assert tiles[-1][1] == (len(data) if want.end is None else want.end), case
+    return log
+
+
+def test_every_cut_keeps_all_whole_messages_and_invents_none() -> None:
+    data = small().bytes()
+    rows = [(row.at, row.end) for row in oracle.walk(data).rows]
+    assert len(rows) == 27
+    for cut in range(12 + 8 * 2, len(data)):
+        log = agrees(data[:cut], cut)
+        assert places(log) == [row for row in rows if row[1] <= cut], cut
+        assert log.metadata["size_reading"] == "A"
+        assert (sum(b - a for a, b in lost(log)) == 0) == (cut in {28, *(end for _, end in rows)}), cut
+
+
+@pytest.mark.parametrize("counted", [21, 0])
+def test_cuts_under_the_other_readings(counted: int) -> None:
+    data = small(counted).bytes()
+    ends = [row.end for row in oracle.walk(data).rows]
+    assert len(ends) == 27
+    for cut in range(ends[2], len(data), 7):
+        assert len(places(agrees(data[:cut], cut))) == sum(end <= cut for end in ends)
+
+
+def test_every_cut_inside_the_header_and_the_index() -> None:
+    data = small().bytes()
+    for cut in range(28):
+        try:
+            log = logreel.open(data[:cut])
+        except LogError:
+            assert cut < 12
+        else:
+            assert not len(log.index)
+
+
+def read_all(data: bytes, case: object) -> logreel.Log | None:
+    """Ask a log everything; None where it cannot be opened. Anything raised but our own errors is a failure."""
+    try:
+        log = logreel.open(data)
+    except LogError:
+        return None
+    assert log.metadata
+    assert log.utc_offset is None or isinstance(log.utc_offset, int)
+    for problem in log.problems:
+        assert 0 <= problem.offset <= problem.offset + problem.size <= len(data), case
+    for ch in log.channels.values():
+        assert len(ch.times) == len(ch) > 0, case
+        for table in (ch.to_arrow(), ch.to_arrow(explode=False)):
+            table.validate(full=True)
+        for lens in lenses(ch):
+            for reads in ("clouds", "pictures", "scans"):
+                if hasattr(lens, reads):
+                    for one in islice(getattr(lens, reads)(ch), 50):
+                        assert isinstance(one.time, int), case
+            if hasattr(lens, "fixes"):
+                assert len(lens.fixes(ch)) == len(ch), case
+    for message in islice(log.messages(), 40):
+        try:
+            message.decode()
+        except LogError:
+            continue
+    return log
+
+
+@pytest.mark.parametrize("base", BASES)
+def test_mutations_agree_with_the_plain_reader(base: str) -> None:
+    for seed in range(CASES // len(BASES)):
+        data = mutate(BASES[base], seed)
+        begin = time.process_time()
+        log = read_all(data, seed)
+        assert time.process_time() - begin < SECONDS, seed
+        if log is not None and len(data) >= 12:
+            agrees(data, seed)
+
+
+def test_mutations_of_a_sample() -> None:
+    path = SAMPLES / "k07_size_counts_itself.log"
+    if not path.exists():
+        pytest.skip("no samples of Koblenz logs beside the repository (LOGREEL_SHARED)")
+    base = path.read_bytes()
+    for seed in range(CASES // 20):
+        data = mutate(base, seed)
+        if read_all(data, seed) is not None and len(data) >= 12:
+            agrees(data, seed)

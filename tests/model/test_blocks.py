@@ -1,0 +1,72 @@
+"""The block table: rows, parts of channels, and what is left without some messages."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from logreel.model.index import Blocks
+
+Rows = list[list[int]]
+
+
+def random_table(seed: int) -> tuple[Blocks, Rows]:
+    """A table of three channels over some blocks, and where the payloads of each begin."""
+    rng = np.random.default_rng(seed)
+    base, start, entry, at = [], [], [], 1000
+    rows: Rows = [[], [], []]
+    for _ in range(int(rng.integers(1, 6))):
+        base.append(at)
+        line = [len(entry)]
+        for channel in range(3):
+            some = np.sort(
+                rng.choice(500, int(rng.integers(0, 5)) * (channel != 1 or seed % 2), replace=False)
+            )
+            entry += some.tolist()
+            rows[channel] += (at + some).tolist()
+            line.append(len(entry))
+        start.append(line)
+        at += 500
+    table = Blocks(
+        np.array(base, np.int64),
+        np.full(len(base), -1, np.int32),
+        np.array(start, np.int64),
+        np.array(entry, np.uint32),
+    )
+    return table, rows
+
+
+def rows_of(table: Blocks) -> Rows:
+    return [table.offsets(channel).tolist() for channel in range(table.start.shape[1] - 1)]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_where_messages_lie(seed: int) -> None:
+    table, rows = random_table(seed)
+    assert rows_of(table) == rows
+    assert table.live() == [i for i, some in enumerate(rows) if some]
+    assert [table.first(i) for i in table.live()] == [rows[i][0] for i in table.live()]
+    block, place = table.rows(0)
+    assert (table.base[block] + table.entry[place]).tolist() == rows[0]
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("channel", [0, 2])
+def test_a_channel_in_parts(seed: int, channel: int) -> None:
+    table, rows = random_table(seed)
+    part = np.random.default_rng(seed).integers(0, 3, len(rows[channel]))
+    parts = [[at for at, p in zip(rows[channel], part.tolist(), strict=True) if p == k] for k in range(3)]
+    assert rows_of(table.split(channel, part, 3)) == [*rows[:channel], *parts, *rows[channel + 1 :]]
+    assert rows_of(table) == rows
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_without_some_messages(seed: int) -> None:
+    table, rows = random_table(seed)
+    gone, kept = [], []
+    rng = np.random.default_rng(seed)
+    for channel, some in enumerate(rows):
+        drop = rng.random(len(some)) < 0.4
+        gone.append(table.rows(channel)[1][drop])
+        kept.append([at for at, out in zip(some, drop.tolist(), strict=True) if not out])
+    assert rows_of(table.without(np.concatenate(gone))) == kept

@@ -1,0 +1,71 @@
+"""Hokuyo scanners: what their angles span, and which ranges are none; sizes that JPEGs state."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from logreel.formats.koblenz.sample_drive import picture
+from logreel.model.sensors.hokuyo import SCANNERS
+from logreel.model.sensors.jpeg import jpeg_size
+
+URG, UTM = SCANNERS["Hokuyo_URG-04LX"], SCANNERS["Hokuyo_UTM-30LX"]
+
+
+@pytest.mark.parametrize(
+    ("scanner", "count", "first", "last"),
+    [
+        (URG, 682, -119.53, 119.88),
+        (URG, 726, -135.0, 119.88),
+        (URG, 725, -135.0, 119.53),
+        (URG, 769, -135.0, 135.0),
+        (URG, 768, -135.0, 134.65),
+        (UTM, 1081, -135.0, 135.0),
+        (UTM, 1080, -135.0, 134.75),
+    ],
+)
+def test_a_scan_spans_the_stated_angles(scanner: object, count: int, first: float, last: float) -> None:
+    angles = np.degrees(scanner.angles(count))  # type: ignore[attr-defined]
+    assert len(angles) == count
+    assert abs(angles[0] - first) < 0.005
+    assert abs(angles[-1] - last) < 0.005
+
+
+def test_steps_are_even_and_the_front_is_ahead() -> None:
+    assert np.allclose(np.diff(np.degrees(URG.angles(682))), 0.3515625)
+    assert np.allclose(np.diff(np.degrees(UTM.angles(1081))), 0.25)
+    assert URG.angles(682)[384 - 44] == 0
+    assert UTM.angles(1081)[540] == 0
+
+
+def test_another_number_of_ranges_is_centred() -> None:
+    for scanner in (URG, UTM):
+        assert scanner.angles(101)[50] == 0
+        assert scanner.angles(100)[50] == 0
+        assert len(scanner.angles(0)) == 0
+
+
+def test_error_codes_are_no_ranges() -> None:
+    ranges = np.array([0, 1, 5, 6, 19, 20, 5600], np.uint32)
+    assert np.isnan(URG.masked(ranges)).tolist() == [True] * 5 + [False] * 2
+    assert np.isnan(UTM.masked(ranges)).tolist() == [True] * 3 + [False] * 4
+    assert URG.masked(ranges)[-1] == 5.6
+    assert set(URG.codes) <= set(range(20))
+    assert set(UTM.codes) == {1, 2, 3, 4, 5}
+
+
+def test_the_size_of_a_jpeg() -> None:
+    data = picture(0, 0)
+    assert jpeg_size(data) == (64, 48)
+    assert jpeg_size(memoryview(data)) == (64, 48)
+    assert jpeg_size(data[:2] + b"\xff\xff\xff" + data[2:]) == (64, 48)  # fill bytes
+    cuts = [jpeg_size(data[:n]) for n in range(len(data))]
+    assert cuts == sorted(cuts, key=bool)
+    assert set(cuts) == {None, (64, 48)}
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"\xff\xd8", b"\x89PNG", b"\xff\xd8\xff" + b"\x00" * 40, b"\xff\xd8" * 900]
+)
+def test_what_is_no_jpeg_has_no_size(data: bytes) -> None:
+    assert jpeg_size(data) is None
