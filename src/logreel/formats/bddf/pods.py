@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from logreel.errors import DamagedError, DefinitionError, Problem
-from logreel.formats.bddf.messages import PodType, Series
+from logreel.formats.bddf.messages import MAX_DIMENSIONS, PodType, Series
 from logreel.kernels import columns as kernel
 from logreel.model.index import I64, MessageIndex
 from logreel.model.layout import (
@@ -32,7 +32,7 @@ RAW = Layout(Struct((Field("data", Rest()),)), "raw")
 
 def node_of(pod: PodType) -> Node | None:
     """One sample as a node; None where its type or its dimensions are none that bytes could have."""
-    if not pod.type or 0 in pod.dimension:
+    if not pod.type or 0 in pod.dimension or len(pod.dimension) > MAX_DIMENSIONS:
         return None
     node: Node = Scalar(pod.type)
     for count in reversed(pod.dimension):
