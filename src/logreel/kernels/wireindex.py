@@ -92,24 +92,23 @@ def entries(
     return n, numbers[1], numbers[2], numbers[4]
 
 
-def locate(
+def verify(
     buf: cython.const[cython.uchar][::1],
     end: cython.longlong,
     key: cython.ulonglong,
     place: cython.const[cython.longlong][::1],
     time: cython.const[cython.longlong][::1],
-    payload: cython.longlong[::1],
-    size: cython.longlong[::1],
-    head: cython.uint[::1],
 ):
-    """Find payload start, payload size and descriptor size of the data blocks at *place*.
+    """How many data blocks at *place*, from the first, are whole, have this key and these times.
 
-    Returns how many there are in a row, from the first, that are whole, have this key and these times.
+    Returns their number, the bytes of their payloads and those of the blocks.
     """
     b: u8p = cython.address(buf[0])
     n: cython.Py_ssize_t = place.shape[0]
     i: cython.Py_ssize_t
     good: cython.Py_ssize_t = 0
+    payloads: cython.longlong = 0
+    total: cython.longlong = 0
     r: Block
     with cython.nogil:
         for i in range(n):
@@ -119,11 +118,40 @@ def locate(
                 break
             if r.kind != 0 or r.key != key or r.time != time[i]:
                 break
-            payload[i] = r.payload
-            size[i] = r.size
-            head[i] = cython.cast(cython.uint, r.payload - r.descriptor)
+            payloads += r.size
+            total += r.next - place[i]
             good += 1
-    return good
+    return good, payloads, total
+
+
+def look(
+    buf: cython.const[cython.uchar][::1],
+    place: cython.const[cython.longlong][::1],
+    what: cython.int,
+    out: cython.longlong[::1],
+):
+    """Fill *out*, int64[n], with one number of each data block at *place*: its payload's start 0, size 1, or its time 2.
+
+    Zero where no data block is.
+    """
+    b: u8p = cython.address(buf[0])
+    end: cython.longlong = buf.shape[0]
+    n: cython.Py_ssize_t = place.shape[0]
+    i: cython.Py_ssize_t
+    r: Block
+    with cython.nogil:
+        for i in range(n):
+            if i + 32 < n and place[i + 32] >= 0 and place[i + 32] < end:
+                prefetch(b + place[i + 32])
+            if (
+                place[i] < 0
+                or place[i] >= end
+                or block(b, place[i], end, cython.address(r)) != 0
+                or r.kind != 0
+            ):
+                out[i] = 0
+            else:
+                out[i] = r.payload if what == 0 else r.size if what == 1 else r.time
 
 
 @cython.cfunc
@@ -164,25 +192,33 @@ def _numbers(p: u8p, e: u8p, out: i64p, cap: cython.longlong) -> cython.longlong
 
 def numbers(
     buf: cython.const[cython.uchar][::1],
-    payload: cython.const[cython.longlong][::1],
-    head: cython.const[cython.uint][::1],
+    place: cython.const[cython.longlong][::1],
     out: cython.longlong[:, ::1],
 ):
-    """Gather the further numbers of data blocks, whose descriptors of *head* bytes end at *payload*.
+    """Gather the further numbers of the data blocks at *place*.
 
-    out  int64[n, k]  filled; zero where a block has fewer
+    out  int64[n, k]  zeros, filled as far as a block has them
 
     Returns how many blocks have not exactly k of them.
     """
     b: u8p = cython.address(buf[0])
-    n: cython.Py_ssize_t = payload.shape[0]
+    end: cython.longlong = buf.shape[0]
+    n: cython.Py_ssize_t = place.shape[0]
     k: cython.Py_ssize_t = out.shape[1]
     i: cython.Py_ssize_t
     odd: cython.Py_ssize_t = 0
+    r: Block
     with cython.nogil:
         for i in range(n):
-            if i + 8 < n:
-                prefetch(b + payload[i + 8] - head[i + 8])
-            if _numbers(b + payload[i] - head[i], b + payload[i], cython.address(out[i, 0]), k) != k:
+            if i + 8 < n and place[i + 8] >= 0 and place[i + 8] < end:
+                prefetch(b + place[i + 8])
+            if (
+                place[i] < 0
+                or place[i] >= end
+                or block(b, place[i], end, cython.address(r)) != 0
+                or r.kind != 0
+            ):
+                odd += 1
+            elif _numbers(b + r.descriptor, b + r.payload, cython.address(out[i, 0]), k) != k:
                 odd += 1
     return odd

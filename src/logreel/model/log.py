@@ -55,7 +55,6 @@ class Log:
     format, version  what the file is
     size             bytes
     epoch            what time 0 means: ``unix``, ``boot`` or ``start``
-    start, end       ns of the first and the last moment, robust against single absurd stamps; None if empty
     metadata         information that the log carries, by name
     index            the MessageIndex
     """
@@ -64,8 +63,23 @@ class Log:
         self._source, self._format, self._scan = source, fmt, scan
         self.name, self.size = source.name, source.size
         self.format, self.version = fmt.name, scan.version
-        self.epoch, self.start, self.end = scan.epoch, scan.start, scan.end
+        self.epoch = scan.epoch
         self.index: MessageIndex = scan.index
+
+    @cached_property
+    def _bounds(self) -> tuple[int | None, int | None]:
+        bounds = self._scan.bounds
+        return (self._scan.start, self._scan.end) if bounds is None else bounds()
+
+    @property
+    def start(self) -> int | None:
+        """ns of the first moment, robust against single absurd stamps; None if empty."""
+        return self._bounds[0]
+
+    @property
+    def end(self) -> int | None:
+        """ns of the last moment, robust against single absurd stamps; None if empty."""
+        return self._bounds[1]
 
     @property
     def problems(self) -> tuple[Problem, ...]:
@@ -219,6 +233,9 @@ def open_log(
     fmt = find_format(source, format)
     scan = sidecar.load(source, fmt) or sidecar.keep(source, fmt, _fresh(source, fmt))
     log = Log(source, fmt, scan)
+    if strict:
+        # Of a large log parts of the index may only be read when asked for.
+        _ = log.index.table.counts
     if strict and log.problems:
         raise DamagedError(log.problems[0], path=source.name)
     return log

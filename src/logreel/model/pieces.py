@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.model.chunks import FILE, MADE, Buffer
-from logreel.model.index import GONE, I64, Aligned, MessageIndex, Word, words
+from logreel.model.index import GONE, I64, Aligned, Derived, MessageIndex, Word, words
 
 Rows = slice | I64
 
@@ -46,8 +46,8 @@ def pieces(index: MessageIndex, channel: int, rows: Rows) -> Iterator[Piece]:
     batch: list[tuple[int, I64]] = []
     total = 0
     for row, entries in _by_block(index, channel, rows):
-        chunk = int(index.blocks.chunk[row])
-        before = int(index.blocks.chunk[batch[0][0]]) if batch else chunk
+        chunk = int(index.table.chunk[row])
+        before = int(index.table.chunk[batch[0][0]]) if batch else chunk
         if batch and ((before == FILE) != (chunk == FILE) or total >= PIECE_BYTES):
             yield _piece(index, channel, batch)
             batch, total = [], 0
@@ -70,53 +70,58 @@ def places(index: MessageIndex, channel: int, rows: Rows) -> tuple[NDArray[np.in
     index.resolve(numbers)
     entry = np.concatenate([e for _, e in found])
     lengths = [len(e) for _, e in found]
-    chunk = np.repeat(index.blocks.chunk[numbers], lengths)
-    offset = index.blocks.entry[entry] + np.repeat(index.blocks.base[numbers], lengths)
-    rule = index.tracks[channel].size
-    if isinstance(rule, Word):
-        # Only formats without chunks keep the size beside the message.
-        return chunk, offset, words(index.chunks[FILE], offset, rule)
-    return chunk, offset, _sizes(rule, entry)
+    chunk = np.repeat(index.table.chunk[numbers], lengths)
+    start = index.table.entries(channel)[entry] + np.repeat(index.table.base[numbers], lengths)
+    # Only formats without chunks leave anything beside the message or to be worked out.
+    return chunk, *_measured(index, channel, index.chunks[FILE], start, entry)
 
 
-def _sizes(rule: Aligned | int, entry: I64) -> I64:
-    if isinstance(rule, Aligned):
-        return rule.values[entry].astype(np.int64)
-    return np.full(len(entry), rule, np.int64)
+def _measured(index: MessageIndex, channel: int, data: Buffer, start: I64, entry: I64) -> tuple[I64, I64]:
+    """Payload start and size (or GONE) of messages that begin at *start* in *data*."""
+    track = index.tracks[channel]
+    offset = start if track.payload is None else track.payload.get(data, start)
+    match track.size:
+        case Word() as word:
+            return offset, words(data, offset, word)
+        case Derived(get):
+            return offset, get(data, start)
+        case Aligned(values):
+            return offset, values[entry].astype(np.int64)
+        case size:
+            return offset, np.full(len(entry), size, np.int64)
 
 
 def _by_block(index: MessageIndex, channel: int, rows: Rows) -> Iterator[tuple[int, I64]]:
     """Block by block: its number, and the numbers of the entries wanted."""
-    start = index.blocks.start
-    count = start[:, channel + 1] - start[:, channel]
+    start, last = index.table.run(channel)
+    count = last - start
     ends = np.cumsum(count)
     if isinstance(rows, slice):
         lo, hi, _ = rows.indices(int(ends[-1]) if len(ends) else 0)
-        first, last = ends.searchsorted(lo, side="right"), ends.searchsorted(hi, side="left")
-        for i in range(int(first), min(int(last) + 1, len(ends))):
+        from_, to = ends.searchsorted(lo, side="right"), ends.searchsorted(hi, side="left")
+        for i in range(int(from_), min(int(to) + 1, len(ends))):
             before = int(ends[i] - count[i])
             a, b = max(lo - before, 0), min(hi - before, int(count[i]))
             if b > a:
-                yield i, np.arange(int(start[i, channel]) + a, int(start[i, channel]) + b)
+                yield i, np.arange(int(start[i]) + a, int(start[i]) + b)
         return
     block = ends.searchsorted(rows, side="right")
     for i in np.unique(block).tolist():
-        yield i, rows[block == i] - (ends[i] - count[i]) + start[i, channel]
+        yield i, rows[block == i] - (ends[i] - count[i]) + start[i]
 
 
 def _piece(index: MessageIndex, channel: int, batch: list[tuple[int, I64]]) -> Piece:
-    blocks = index.blocks
+    table = index.table
     numbers = [row for row, _ in batch]
-    if int(blocks.chunk[numbers[0]]) == FILE:
-        data, bases = index.chunks[FILE], blocks.base[numbers]
+    if int(table.chunk[numbers[0]]) == FILE:
+        data, bases = index.chunks[FILE], table.base[numbers]
     else:
         data, bases = _together(index, numbers)
     index.resolve(np.array(numbers, np.int64))
     entry = np.concatenate([e for _, e in batch])
     lengths = [len(e) for _, e in batch]
-    offset = blocks.entry[entry] + np.repeat(bases, lengths)
-    rule = index.tracks[channel].size
-    size = words(data, offset, rule) if isinstance(rule, Word) else _sizes(rule, entry)
+    start = table.entries(channel)[entry] + np.repeat(bases, lengths)
+    offset, size = _measured(index, channel, data, start, entry)
     # Without bytes it cannot be decoded, which is noted there.
     size[size == GONE] = 0
     return Piece(data, offset, size)
@@ -124,12 +129,12 @@ def _piece(index: MessageIndex, channel: int, batch: list[tuple[int, I64]]) -> P
 
 def _together(index: MessageIndex, numbers: list[int]) -> tuple[Buffer, I64]:
     """The unpacked chunks of some blocks put together, and where each block begins in them."""
-    chunks = [int(index.blocks.chunk[i]) for i in numbers]
+    chunks = [int(index.table.chunk[i]) for i in numbers]
     distinct = list(dict.fromkeys(chunks))
     if len(distinct) == 1:
-        return index.chunks[distinct[0]], index.blocks.base[numbers]
+        return index.chunks[distinct[0]], index.table.base[numbers]
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         parts = list(pool.map(index.chunks.__getitem__, distinct))
     starts = np.concatenate([[0], np.cumsum([len(p) for p in parts])]).astype(np.int64)
     place = dict(zip(distinct, starts.tolist(), strict=False))
-    return np.concatenate(parts), index.blocks.base[numbers] + np.array([place[c] for c in chunks], np.int64)
+    return np.concatenate(parts), index.table.base[numbers] + np.array([place[c] for c in chunks], np.int64)

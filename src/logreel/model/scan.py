@@ -87,6 +87,7 @@ class Scan:
 
     epoch       what time 0 means: ``unix``, ``boot`` or ``start``
     start, end  ns of the first and the last moment of the log, robust against single absurd stamps; None if empty
+    bounds      gives the two in their place, evaluated when asked
     utc_offset  ns to add to a time to get UTC since 1970, or None where the log does not tell; evaluated when asked
     metadata, attachments, parameters, text  evaluated when asked
     saved       named arrays and plain data from which the format can restore this scan without reading the log again
@@ -105,6 +106,7 @@ class Scan:
     text: Callable[[], list[TextLine]] | None = None
     utc_offset: Callable[[], int | None] = lambda: None
     saved: Saved | None = None
+    bounds: Callable[[], tuple[int | None, int | None]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
