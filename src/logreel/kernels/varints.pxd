@@ -98,11 +98,11 @@ cdef inline unsigned long long folded(unsigned long long w) noexcept nogil:
 
 
 # A descriptor as writers put it: a key below 128 or none, then the time, seconds of five bytes, and nothing else.
-# False where it is another one, sound or not. 24 bytes must be readable at p.
-cdef inline bint usual(u8p p, unsigned int d, Block* r) noexcept nogil:
+# False where it is another one, sound or not. 24 bytes must be readable at p. In last are the bytes of the seconds that
+# came before, which seldom change, and their nanoseconds; zeros at first.
+cdef inline bint usual(u8p p, unsigned int d, Block* r, unsigned long long* last) noexcept nogil:
     cdef unsigned long long w = 0
     cdef unsigned long long v = 0
-    cdef unsigned long long seconds
     cdef unsigned long long nanos
     cdef unsigned int bits
     memcpy(&w, p, 8)
@@ -118,16 +118,20 @@ cdef inline bint usual(u8p p, unsigned int d, Block* r) noexcept nogil:
     w >>= 24
     memcpy(&v, p + 8, 8)
     bits = 8 * (d - 9)
-    if w & 0x8080808080ULL != 0x0080808080ULL or v & 255 != 16:
+    if v & 255 != 16:
         return False
+    if w != last[0]:
+        if w & 0x8080808080ULL != 0x0080808080ULL or folded(w) > 9223372035ULL:
+            return False
+        last[0] = w
+        last[1] = folded(w) * 1000000000
     v = (v >> 8) & ((1ULL << bits) - 1)
     if v & 0x8080808080ULL != (0x80808080ULL & ((1ULL << (bits - 8)) - 1)):
         return False
-    seconds = folded(w)
     nanos = folded(v)
-    if seconds > 9223372035ULL or nanos >= 1000000000:
+    if nanos >= 1000000000:
         return False
-    r.time = <long long>(seconds * 1000000000 + nanos)
+    r.time = <long long>(last[1] + nanos)
     return True
 
 
@@ -162,6 +166,7 @@ cdef inline int block(u8p b, long long pos, long long end, Block* r) noexcept no
     cdef unsigned long long word = 0
     cdef unsigned int d = 0
     cdef long long size
+    cdef unsigned long long[2] last
     cdef u8p p
     if end - pos < 8:
         return 3
@@ -182,7 +187,8 @@ cdef inline int block(u8p b, long long pos, long long end, Block* r) noexcept no
         return 3
     r.descriptor = pos + 12
     p = b + pos + 12
-    if not (end - pos >= 36 and usual(p, d, r)) and not descriptor(p, p + d, r):
+    last[0] = 0
+    if not (end - pos >= 36 and usual(p, d, r, last)) and not descriptor(p, p + d, r):
         return 2
     if size > end - pos - 12:
         return 3

@@ -30,7 +30,7 @@ def walk(
 ):
     """Follow the blocks from state[0] and collect those of data.
 
-    state   int64[7]   position, blocks collected, what starts count from (-1: nothing collected yet), least and greatest
+    state   int64[7]   position, blocks collected, what starts count from (-1: *position*), least and greatest
                        time in ns, and number and bytes of data blocks passed over; updated in place
     known   int32[k]   by key: channel, -1 not declared, -2 pass over
     record  uint64[r]  channel << 32 | start of each block collected
@@ -55,18 +55,26 @@ def walk(
     channel: cython.longlong
     word: cython.ulonglong = 0
     d: cython.uint = 0
+    last: cython.ulonglong[2]
+    fast: cython.longlong
     r: Block
     why: cython.int = 0
     with cython.nogil:
+        last[0] = 0
+        if base < 0:
+            base = pos
+        fast = end - 64
+        if (fast - base) >> 32 > 0:
+            fast = base + (cython.cast(cython.longlong, 1) << 32)
         while pos < end:
             # The fast lane is for data blocks as writers put them; what it does not take is judged with care.
-            while end - pos >= 64 and n < cap and base >= 0 and (pos - base) >> 32 == 0:
+            while pos < fast and n < cap:
                 prefetch(b + pos + 2048)
                 memcpy(cython.address(word), b + pos, 8)
                 memcpy(cython.address(d), b + pos + 8, 4)
                 if word > cython.cast(cython.ulonglong, end - pos - 12) or d > word:
                     break
-                if not usual(b + pos + 12, d, cython.address(r)) or r.key >= nkeys or pk[r.key] < 0:
+                if not usual(b + pos + 12, d, cython.address(r), cython.address(last[0])) or r.key >= nkeys or pk[r.key] < 0:
                     break
                 channel = pk[r.key]
                 pr[n] = cython.cast(cython.ulonglong, channel) << 32 | cython.cast(
@@ -93,8 +101,6 @@ def walk(
                 passed_bytes += r.next - pos
                 pos = r.next
                 continue
-            if base < 0:
-                base = pos
             if n >= cap or (pos - base) >> 32 != 0:
                 why = 4
                 break
