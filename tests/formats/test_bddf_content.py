@@ -11,7 +11,7 @@ from logreel.model.source import Source
 
 def test_the_sample_is_sound_by_index_and_by_scan() -> None:
     data = walk(3)
-    assert verify(Source.open(data)) is None
+    assert verify(Source.open(data)) == []
     indexed, scanned = logreel.open(data), logreel.open(data[:-40])
     assert (indexed.metadata["indexed"], scanned.metadata["indexed"]) == (True, False)
     assert not indexed.problems
@@ -25,9 +25,9 @@ def test_a_flipped_bit_is_seen_by_the_checksum_alone() -> None:
     data = bytearray(walk(1))
     data[data.index(b"start of the patrol")] ^= 1
     assert not logreel.open(bytes(data)).problems
-    problem = verify(Source.open(bytes(data)))
-    assert problem is not None
-    assert (problem.code, problem.lost) == ("checksum", True)
+    (finding,) = logreel.open(bytes(data)).verify()
+    assert (finding.code, finding.severity) == ("checksum", "error")
+    assert logreel.check(bytes(data)).findings == (finding,)
 
 
 def test_additional_indexes_are_columns_under_names_that_fit() -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import logreel
+from cli_runner import Run
 from logreel.errors import DamagedError
 from logreel.formats.bddf.sample import PODS, T0, Builder, hash_of
 
@@ -126,3 +129,24 @@ def test_structs_nest_and_hold_messages_and_never_themselves() -> None:
     assert [row["x"] for row in rows["inner"]] == [[0, 0], [1, -1], [2, -2]]
     assert rows["note"] == [b"", b"n", b"nn"]
     assert log["loop"].fields == ["sample", "x"]
+
+
+def test_times_are_spread_on_the_command_line_too(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    out = Builder()
+    series = out.pods({"varname": "v"}, "float32")
+    for ns in (T0, T0 + 100):
+        out.values(series, ns, "float32", [1, 2])
+    Path("x.bddf").write_bytes(out.bytes())
+    shown = run("cat", "x.bddf", "--format", "csv", "--interpolate").out.splitlines()
+    assert shown == ["time_ns,sample,value", *(f"{T0 + 50 * i},{i % 2},{i % 2 + 1}" for i in range(4))]
+    assert run("convert", "x.bddf", "x.arrow/", "--interpolate").code == 0
+    table = pa.ipc.open_file(next(Path("x.arrow").glob("v*.arrow"))).read_all()
+    assert [t - T0 for t in table["time"].cast("int64").to_pylist()] == [0, 50, 100, 150]
+    assert b"spread evenly" in table.schema.field("time").metadata[b"meaning"]
+    assert json.loads(Path("x.arrow/manifest.json").read_text())["interpolate"] is True
+    for wrong in (["cat", "x.bddf", "--interpolate"], ["convert", "x.bddf", "x.ndjson", "--interpolate"]):
+        done = run(*wrong)
+        assert (done.code, "--interpolate" in done.err) == (2, True)

@@ -32,15 +32,13 @@ class Walk:
         keys = (record[: self.n] >> np.uint64(32)).tolist()
         assert count.tolist() == [keys.count(k) for k in range(known)]
         self.start = (record[: self.n] & np.uint64(0xFFFFFFFF)).astype(np.int64) + base
-        payload, size, time = (self._look(what) for what in range(3))
+        payload, size, time = (np.empty(self.n, np.int64) for _ in range(3))
+        wireindex.spans(self.buffer, self.start, payload, size)
+        wireindex.times(self.buffer, self.start, time)
         if self.n:
-            assert self.state[3:5].tolist() == [min(time), max(time)]
-        self.rows = list(zip(keys, time, payload, size, strict=True))
-
-    def _look(self, what: int) -> list[int]:
-        out = np.empty(self.n, np.int64)
-        wireindex.look(self.buffer, self.start, what, out)
-        return out.tolist()
+            assert self.state[3:5].tolist() == [time.min(), time.max()]
+        columns = (time.tolist(), payload.tolist(), size.tolist())
+        self.rows = list(zip(keys, *columns, strict=True))
 
 
 def plain(data: bytes, known: int = 4) -> tuple[list[tuple[int, int, int, int]], int]:
@@ -184,6 +182,11 @@ def test_places_are_verified() -> None:
 def test_where_no_block_is_nothing_is_told() -> None:
     data = data_block(0, 5, b"x") + b"\xff" * 30
     place = np.array([0, len(data) - 1, len(data), -1, 1 << 62, 8], np.int64)
-    out = np.empty(len(place), np.int64)
-    wireindex.look(guarded(data), place, 1, out)
-    assert out.tolist() == [1, 0, 0, 0, 0, 0]
+    payload, size, time = (np.empty(len(place), np.int64) for _ in range(3))
+    wireindex.spans(guarded(data), place, payload, size)
+    wireindex.times(guarded(data), place, time)
+    whole = len(data) - 30
+    assert (
+        list(zip(payload.tolist(), size.tolist(), time.tolist(), strict=True))
+        == [(whole - 1, 1, 5)] + [(0, 0, 0)] * 5
+    )

@@ -18,6 +18,11 @@ topics = click.option(
 start = click.option("-S", "--start", metavar="TIME", help=f"First moment: {TIMES}")
 end = click.option("-E", "--end", metavar="TIME", help="End, itself not included; written like --start.")
 utc = click.option("--utc", is_flag=True, help="Wall-clock times, where the log tells them.")
+interpolate = click.option(
+    "--interpolate",
+    is_flag=True,
+    help="In tables, spread the times of records that share one evenly to the next message.",
+)
 msgdef = click.option(
     "--msgdef",
     "--descriptors",

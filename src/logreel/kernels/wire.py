@@ -74,7 +74,11 @@ def walk(
                 memcpy(cython.address(d), b + pos + 8, 4)
                 if word > cython.cast(cython.ulonglong, end - pos - 12) or d > word:
                     break
-                if not usual(b + pos + 12, d, cython.address(r), cython.address(last[0])) or r.key >= nkeys or pk[r.key] < 0:
+                if (
+                    not usual(b + pos + 12, d, cython.address(r), cython.address(last[0]))
+                    or r.key >= nkeys
+                    or pk[r.key] < 0
+                ):
                     break
                 channel = pk[r.key]
                 pr[n] = cython.cast(cython.ulonglong, channel) << 32 | cython.cast(

@@ -8,6 +8,7 @@ import cython
 if not cython.compiled:
     raise ImportError("logreel.kernels is not compiled: run `pip install -e .` (needs gcc)")
 
+from cython.cimports.libc.string import memcpy
 from cython.cimports.logreel.kernels.prefetch import prefetch
 from cython.cimports.logreel.kernels.varints import Block, block, nanoseconds, skip, span, stamp, u8p, varint
 
@@ -124,16 +125,10 @@ def verify(
     return good, payloads, total
 
 
-def look(
-    buf: cython.const[cython.uchar][::1],
-    place: cython.const[cython.longlong][::1],
-    what: cython.int,
-    out: cython.longlong[::1],
+def times(
+    buf: cython.const[cython.uchar][::1], place: cython.const[cython.longlong][::1], out: cython.longlong[::1]
 ):
-    """Fill *out*, int64[n], with one number of each data block at *place*: its payload's start 0, size 1, or its time 2.
-
-    Zero where no data block is.
-    """
+    """Fill *out*, int64[n], with the times in ns of the data blocks at *place*; zero where none is."""
     b: u8p = cython.address(buf[0])
     end: cython.longlong = buf.shape[0]
     n: cython.Py_ssize_t = place.shape[0]
@@ -151,7 +146,35 @@ def look(
             ):
                 out[i] = 0
             else:
-                out[i] = r.payload if what == 0 else r.size if what == 1 else r.time
+                out[i] = r.time
+
+
+def spans(
+    buf: cython.const[cython.uchar][::1],
+    place: cython.const[cython.longlong][::1],
+    payload: cython.longlong[::1],
+    size: cython.longlong[::1],
+):
+    """Fill where the payloads of the data blocks at *place* begin, and their bytes; both zero where none is."""
+    b: u8p = cython.address(buf[0])
+    end: cython.longlong = buf.shape[0]
+    n: cython.Py_ssize_t = place.shape[0]
+    i: cython.Py_ssize_t
+    word: cython.ulonglong = 0
+    d: cython.uint = 0
+    with cython.nogil:
+        for i in range(n):
+            if i + 32 < n and place[i + 32] >= 0 and place[i + 32] < end:
+                prefetch(b + place[i + 32])
+            payload[i] = 0
+            size[i] = 0
+            if place[i] < 0 or place[i] > end - 12:
+                continue
+            memcpy(cython.address(word), b + place[i], 8)
+            memcpy(cython.address(d), b + place[i] + 8, 4)
+            if word <= cython.cast(cython.ulonglong, end - place[i] - 12) and d <= word:
+                payload[i] = place[i] + 12 + d
+                size[i] = cython.cast(cython.longlong, word) - d
 
 
 @cython.cfunc

@@ -191,13 +191,14 @@ class Track:
     time     a Word of the payload in ns, Aligned or Derived ns, or a function giving int64[n] where that is not enough
     size     a Word, Aligned or Derived bytes, or the size that all messages have
     made     number of messages if the reader makes them, or a function giving it; else None
-    payload  where payloads begin, if the block table tells where something before them does
+    payload  gives int64[n] payload starts and sizes for messages that begin at int64[n] in data, where the block table
+             tells the place of something before the payload
     """
 
     time: Word | Aligned | Derived | Callable[[MessageIndex], I64]
     size: Word | Aligned | Derived | int
     made: int | Callable[[], int] | None = None
-    payload: Derived | None = None
+    payload: Callable[[Buffer, I64], tuple[I64, I64]] | None = None
 
 
 @dataclass(frozen=True, slots=True)

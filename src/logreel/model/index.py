@@ -137,8 +137,10 @@ class MessageIndex:
         """int64[n]: payload start of each message inside its chunk."""
         if (made := self.made(channel)) is not None:
             return made.offset
-        rule = self.tracks[channel].payload
-        return self.starts(channel) if rule is None else self._derived(channel, rule)
+        payload = self.tracks[channel].payload
+        if payload is None:
+            return self.starts(channel)
+        return self._derived(channel, Derived(lambda data, start: payload(data, start)[0]))
 
     def chunk_of(self, channel: int) -> NDArray[np.int32]:
         """int32[n]: the chunk that each message lies in."""
@@ -178,6 +180,10 @@ class MessageIndex:
     def _by_chunk(self, channel: int, places: I64) -> Iterator[tuple[int, I64]]:
         """Stretches of consecutive messages in one chunk: its number, and their *places*."""
         if not len(places):
+            return
+        every = self.table.chunk
+        if every[0] == every[-1] and (every == every[0]).all():
+            yield int(every[0]), places
             return
         chunk = self.chunk_of(channel)
         cuts = (np.flatnonzero(np.diff(chunk)) + 1).tolist()

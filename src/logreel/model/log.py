@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from logreel.errors import DamagedError, Problem, TopicError
+from logreel.errors import DamagedError, Finding, Problem, TopicError
 from logreel.model import sidecar
 from logreel.model.channel import Channel
 from logreel.model.match import match_topics
@@ -200,6 +200,10 @@ class Log:
         from logreel.model.tables import tables
 
         return tables([ch for ch in self.match(topics) if len(ch)])
+
+    def verify(self) -> tuple[Finding, ...]:
+        """What reading the whole file tells and opening it does not, such as a wrong checksum."""
+        return tuple(self._scan.verify())
 
     def close(self) -> None:
         """Let go of the file. Tables and arrays already made stay valid."""

@@ -43,7 +43,7 @@ def pieces(index: MessageIndex, channel: int, rows: Rows) -> Iterator[Piece]:
     if made is not None:
         yield Piece(index.chunks[MADE], made.offset[rows], made.size[rows])
         return
-    batch: list[tuple[int, I64]] = []
+    batch: list[tuple[int, Rows]] = []
     total = 0
     for row, entries in _by_block(index, channel, rows):
         chunk = int(index.table.chunk[row])
@@ -63,36 +63,50 @@ def places(index: MessageIndex, channel: int, rows: Rows) -> tuple[NDArray[np.in
     if made is not None:
         offset = made.offset[rows]
         return np.full(len(offset), MADE, np.int32), offset, made.size[rows]
-    found = [(row, entries) for row, entries in _by_block(index, channel, rows)]
+    found = list(_by_block(index, channel, rows))
     if not found:
         return np.zeros(0, np.int32), np.zeros(0, np.int64), np.zeros(0, np.int64)
     numbers = np.array([row for row, _ in found], np.int64)
     index.resolve(numbers)
-    entry = np.concatenate([e for _, e in found])
-    lengths = [len(e) for _, e in found]
+    start, lengths = _starts(index, channel, found, index.table.base[numbers])
     chunk = np.repeat(index.table.chunk[numbers], lengths)
-    start = index.table.entries(channel)[entry] + np.repeat(index.table.base[numbers], lengths)
     # Only formats without chunks leave anything beside the message or to be worked out.
-    return chunk, *_measured(index, channel, index.chunks[FILE], start, entry)
+    return chunk, *_measured(index, channel, index.chunks[FILE], start, found)
 
 
-def _measured(index: MessageIndex, channel: int, data: Buffer, start: I64, entry: I64) -> tuple[I64, I64]:
+def _starts(
+    index: MessageIndex, channel: int, found: list[tuple[int, Rows]], bases: I64
+) -> tuple[I64, list[int]]:
+    """Where messages begin, of blocks that begin at *bases*, and how many there are in each block."""
+    entries = [index.table.entries(channel)[entry] for _, entry in found]
+    lengths = [len(e) for e in entries]
+    start, n = np.empty(sum(lengths), np.int64), 0
+    for some, base in zip(entries, bases.tolist(), strict=True):
+        np.add(some, base, out=start[n : n + len(some)], dtype=np.int64, casting="unsafe")
+        n += len(some)
+    return start, lengths
+
+
+def _measured(
+    index: MessageIndex, channel: int, data: Buffer, start: I64, found: list[tuple[int, Rows]]
+) -> tuple[I64, I64]:
     """Payload start and size (or GONE) of messages that begin at *start* in *data*."""
     track = index.tracks[channel]
-    offset = start if track.payload is None else track.payload.get(data, start)
+    if track.payload is not None:
+        return track.payload(data, start)
     match track.size:
         case Word() as word:
-            return offset, words(data, offset, word)
+            return start, words(data, start, word)
         case Derived(get):
-            return offset, get(data, start)
+            return start, get(data, start)
         case Aligned(values):
-            return offset, values[entry].astype(np.int64)
+            return start, np.concatenate([values[entry] for _, entry in found]).astype(np.int64)
         case size:
-            return offset, np.full(len(entry), size, np.int64)
+            return start, np.full(len(start), size, np.int64)
 
 
-def _by_block(index: MessageIndex, channel: int, rows: Rows) -> Iterator[tuple[int, I64]]:
-    """Block by block: its number, and the numbers of the entries wanted."""
+def _by_block(index: MessageIndex, channel: int, rows: Rows) -> Iterator[tuple[int, Rows]]:
+    """Block by block: its number, and the entries wanted."""
     start, last = index.table.run(channel)
     count = last - start
     ends = np.cumsum(count)
@@ -103,25 +117,22 @@ def _by_block(index: MessageIndex, channel: int, rows: Rows) -> Iterator[tuple[i
             before = int(ends[i] - count[i])
             a, b = max(lo - before, 0), min(hi - before, int(count[i]))
             if b > a:
-                yield i, np.arange(int(start[i]) + a, int(start[i]) + b)
+                yield i, slice(int(start[i]) + a, int(start[i]) + b)
         return
     block = ends.searchsorted(rows, side="right")
     for i in np.unique(block).tolist():
         yield i, rows[block == i] - (ends[i] - count[i]) + start[i]
 
 
-def _piece(index: MessageIndex, channel: int, batch: list[tuple[int, I64]]) -> Piece:
-    table = index.table
+def _piece(index: MessageIndex, channel: int, batch: list[tuple[int, Rows]]) -> Piece:
     numbers = [row for row, _ in batch]
-    if int(table.chunk[numbers[0]]) == FILE:
-        data, bases = index.chunks[FILE], table.base[numbers]
+    if int(index.table.chunk[numbers[0]]) == FILE:
+        data, bases = index.chunks[FILE], index.table.base[numbers]
     else:
         data, bases = _together(index, numbers)
     index.resolve(np.array(numbers, np.int64))
-    entry = np.concatenate([e for _, e in batch])
-    lengths = [len(e) for _, e in batch]
-    start = table.entries(channel)[entry] + np.repeat(bases, lengths)
-    offset, size = _measured(index, channel, data, start, entry)
+    start, _ = _starts(index, channel, batch, bases)
+    offset, size = _measured(index, channel, data, start, batch)
     # Without bytes it cannot be decoded, which is noted there.
     size[size == GONE] = 0
     return Piece(data, offset, size)

@@ -6,7 +6,7 @@ import numpy as np
 
 from logreel.kernels import frames, wire, wireindex
 from logreel.model.chunks import FILE, Buffer
-from logreel.model.index import I64, TIME_MAX, TIME_MIN, Blocks, Derived
+from logreel.model.index import I64, TIME_MAX, TIME_MIN, Blocks, Derived, Track
 
 END, OTHER, BAD, CUT, FULL = range(5)
 #: Data blocks of one piece: what is collected of them stays in the second-level cache.
@@ -17,17 +17,20 @@ MAX_SERIES = 1 << 16
 UNDECLARED, PASSED = -1, -2
 
 
-def _rule(what: int) -> Derived:
-    def get(data: Buffer, start: I64) -> I64:
-        out = np.empty(len(start), np.int64)
-        wireindex.look(data, np.ascontiguousarray(start), what, out)
-        return out
-
-    return Derived(get)
+def _times(data: Buffer, start: I64) -> I64:
+    out = np.empty(len(start), np.int64)
+    wireindex.times(data, np.ascontiguousarray(start), out)
+    return out
 
 
-#: What a data block tells, by where it begins.
-PAYLOAD, SIZE, TIME = map(_rule, range(3))
+def _spans(data: Buffer, start: I64) -> tuple[I64, I64]:
+    payload, size = np.empty(len(start), np.int64), np.empty(len(start), np.int64)
+    wireindex.spans(data, np.ascontiguousarray(start), payload, size)
+    return payload, size
+
+
+#: How the index answers for a series: everything is read from its blocks, of which the places are known.
+IN_BLOCKS = Track(Derived(_times), Derived(lambda data, start: _spans(data, start)[1]), payload=_spans)
 
 
 class Collector:

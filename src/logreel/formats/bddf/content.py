@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import cache, cached_property, partial
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from logreel.errors import UnsupportedError
 from logreel.formats.bddf import indexed, text
-from logreel.formats.bddf.collect import PAYLOAD, SIZE, TIME
+from logreel.formats.bddf.collect import IN_BLOCKS
 from logreel.formats.bddf.indexed import BadIndex, Index
 from logreel.formats.bddf.messages import (
     CHECKSUM_NONE,
@@ -26,8 +27,9 @@ from logreel.formats.bddf.readings import Body, NumberedReading, PlainBody, dist
 from logreel.formats.bddf.scan import Found, Scanner
 from logreel.formats.bddf.signals import SCHEMA, TICK, SignalBody, Signals, distinct_sizes
 from logreel.formats.bddf.structs import Join
+from logreel.formats.bddf.verify import verify
 from logreel.model.chunks import Buffer, Chunks
-from logreel.model.index import Made, MessageIndex, Track
+from logreel.model.index import Made, MessageIndex
 from logreel.model.layout import Field, Layout, Rest, Struct
 from logreel.model.reading import Reading
 from logreel.model.scan import ChannelInfo, Scan, TextLine
@@ -86,6 +88,7 @@ class Content:
             start=None,
             end=None,
             bounds=found.times,
+            verify=partial(verify, self.source),
             channels=infos,
             index=self.index,
             problems=found.problems,
@@ -99,14 +102,13 @@ class Content:
         """Of all channels; those of struct series are made when first touched."""
         tracks = list(self._plain.tracks)
         for number, join in self._joins.items():
-            tracks[number] = Track(TIME, SIZE, partial(getattr, join, "count"))
+            tracks[number] = replace(IN_BLOCKS, made=partial(getattr, join, "count"))
         return MessageIndex(self._plain.chunks, self._plain.table, tracks, self._make)
 
     @cached_property
     def _plain(self) -> MessageIndex:
         """Of the blocks in the file."""
-        track = Track(TIME, SIZE, payload=PAYLOAD)
-        return MessageIndex(Chunks(self.source), self.found.table, [track] * len(self.found.series))
+        return MessageIndex(Chunks(self.source), self.found.table, [IN_BLOCKS] * len(self.found.series))
 
     @cached_property
     def _joins(self) -> dict[int, Join]:

@@ -21,12 +21,12 @@ from logreel.formats.bddf.blocks import (
     read_ending,
     read_header,
 )
-from logreel.formats.bddf.collect import MAX_SERIES, SIZE, TIME
+from logreel.formats.bddf.collect import IN_BLOCKS, MAX_SERIES
 from logreel.formats.bddf.messages import BadWire, FileDescriptor, FileIndex, Series
 from logreel.formats.bddf.scan import Found, Scanner
 from logreel.kernels import wireindex
 from logreel.model.chunks import Chunks
-from logreel.model.index import I64, MessageIndex, Separate, Track
+from logreel.model.index import I64, MessageIndex, Separate
 from logreel.model.source import Source
 from logreel.schemas.protobuf.wire import varint
 
@@ -230,7 +230,7 @@ class Later:
         found = self._scanned
         if series not in found.series:
             return np.zeros(0, np.int64)
-        everything = MessageIndex(Chunks(self._source), found.table, [Track(TIME, SIZE)] * len(found.series))
+        everything = MessageIndex(Chunks(self._source), found.table, [IN_BLOCKS] * len(found.series))
         return everything.starts(found.series.index(series))
 
     def times(self) -> tuple[int | None, int | None]:
