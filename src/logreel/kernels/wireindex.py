@@ -10,7 +10,17 @@ if not cython.compiled:
 
 from cython.cimports.libc.string import memcpy
 from cython.cimports.logreel.kernels.prefetch import prefetch
-from cython.cimports.logreel.kernels.varints import Block, block, nanoseconds, skip, span, stamp, u8p, varint
+from cython.cimports.logreel.kernels.varints import (
+    Block,
+    block,
+    nanoseconds,
+    skip,
+    span,
+    stamp,
+    u8p,
+    usual,
+    varint,
+)
 
 i64p = cython.typedef(cython.pointer[cython.longlong])
 
@@ -133,11 +143,22 @@ def times(
     end: cython.longlong = buf.shape[0]
     n: cython.Py_ssize_t = place.shape[0]
     i: cython.Py_ssize_t
+    d: cython.uint = 0
+    last: cython.ulonglong[2]
     r: Block
     with cython.nogil:
+        last[0] = 0
         for i in range(n):
             if i + 32 < n and place[i + 32] >= 0 and place[i + 32] < end:
                 prefetch(b + place[i + 32])
+            if place[i] >= 0 and place[i] <= end - 64:
+                memcpy(cython.address(d), b + place[i] + 8, 4)
+                # Sizes matter for no time; they have been compared with what is there when the block was found.
+                if b[place[i] + 7] == 0 and usual(
+                    b + place[i] + 12, d, cython.address(r), cython.address(last[0])
+                ):
+                    out[i] = r.time
+                    continue
             if (
                 place[i] < 0
                 or place[i] >= end

@@ -118,20 +118,28 @@ class MessageIndex:
         )
         return values[at].astype(np.int64)
 
-    def starts(self, channel: int) -> I64:
-        """int64[n]: where each message in the file or in an unpacked chunk begins, as the block table has it."""
+    def _runs(self, channel: int) -> Iterator[tuple[int, I64]]:
+        """Block by block: the chunk it lies in, and where each message begins there, as the block table has it."""
         b = self.table
         first, last = b.run(channel)
         rows = np.flatnonzero(last > first)
         self.resolve(rows)
         entry = b.entries(channel)
-        out = np.empty(self.count(channel), np.int64)
-        n = 0
-        for i in rows:
-            run = entry[first[i] : last[i]]
-            np.add(run, b.base[i], out=out[n : n + len(run)], dtype=np.int64, casting="unsafe")
-            n += len(run)
+        for i in rows.tolist():
+            yield int(b.chunk[i]), np.add(entry[first[i] : last[i]], b.base[i], dtype=np.int64)
+
+    def _gathered(self, channel: int, get: Callable[[int, I64], I64]) -> I64:
+        """int64[n]: what *get* gives for the messages of each block, of which it is told the chunk and the starts."""
+        # Block by block, so that what is only needed on the way stays in the cache.
+        out, n = np.empty(self.count(channel), np.int64), 0
+        for chunk, start in self._runs(channel):
+            out[n : n + len(start)] = get(chunk, start)
+            n += len(start)
         return out
+
+    def starts(self, channel: int) -> I64:
+        """int64[n]: where each message in the file or in an unpacked chunk begins, as the block table has it."""
+        return self._gathered(channel, lambda _, start: start)
 
     def offsets(self, channel: int) -> I64:
         """int64[n]: payload start of each message inside its chunk."""
@@ -140,7 +148,7 @@ class MessageIndex:
         payload = self.tracks[channel].payload
         if payload is None:
             return self.starts(channel)
-        return self._derived(channel, Derived(lambda data, start: payload(data, start)[0]))
+        return self._gathered(channel, lambda chunk, start: payload(self.chunks[chunk], start)[0])
 
     def chunk_of(self, channel: int) -> NDArray[np.int32]:
         """int32[n]: the chunk that each message lies in."""
@@ -151,12 +159,13 @@ class MessageIndex:
 
     def word(self, channel: int, word: Word) -> I64:
         """int64[n]: the value of *word* for each message; values beyond int64 are held at its maximum."""
-        parts = self._by_chunk(channel, self.offsets(channel))
-        return _joined([words(self.chunks[chunk], part, word) for chunk, part in parts])
+        parts = [words(self.chunks[chunk], at, word) for chunk, at in self._by_chunk(channel)]
+        if len(parts) == 1:
+            return parts[0]
+        return np.concatenate(parts) if parts else np.zeros(0, np.int64)
 
     def _derived(self, channel: int, rule: Derived) -> I64:
-        parts = self._by_chunk(channel, self.starts(channel))
-        return _joined([rule.get(self.chunks[chunk], part) for chunk, part in parts])
+        return self._gathered(channel, lambda chunk, start: rule.get(self.chunks[chunk], start))
 
     def place(self, channel: int, row: int) -> tuple[int, int]:
         """Chunk of one message of a channel in the file, and where it begins there."""
@@ -177,18 +186,14 @@ class MessageIndex:
             found.append(int(time[0]))
         return found
 
-    def _by_chunk(self, channel: int, places: I64) -> Iterator[tuple[int, I64]]:
-        """Stretches of consecutive messages in one chunk: its number, and their *places*."""
-        if not len(places):
+    def _by_chunk(self, channel: int) -> Iterator[tuple[int, I64]]:
+        """Stretches of consecutive messages in one chunk: its number, int64 payload starts."""
+        if not self.count(channel):
             return
-        every = self.table.chunk
-        if every[0] == every[-1] and (every == every[0]).all():
-            yield int(every[0]), places
-            return
-        chunk = self.chunk_of(channel)
+        offset, chunk = self.offsets(channel), self.chunk_of(channel)
         cuts = (np.flatnonzero(np.diff(chunk)) + 1).tolist()
-        for lo, hi in zip([0, *cuts], [*cuts, len(places)], strict=True):
-            yield int(chunk[lo]), places[lo:hi]
+        for lo, hi in zip([0, *cuts], [*cuts, len(offset)], strict=True):
+            yield int(chunk[lo]), offset[lo:hi]
 
     def times(self, channel: int) -> I64:
         """int64[n]: time of each message in ns, in file order; gathered when first asked, then kept."""
@@ -326,9 +331,3 @@ class MessageIndex:
 
     def __len__(self) -> int:
         return int(self.counts.sum())
-
-
-def _joined(parts: list[I64]) -> I64:
-    if len(parts) == 1:
-        return parts[0]
-    return np.concatenate(parts) if parts else np.zeros(0, np.int64)
