@@ -150,3 +150,24 @@ def test_times_are_spread_on_the_command_line_too(
     for wrong in (["cat", "x.bddf", "--interpolate"], ["convert", "x.bddf", "x.ndjson", "--interpolate"]):
         done = run(*wrong)
         assert (done.code, "--interpolate" in done.err) == (2, True)
+
+
+def test_members_have_names_that_a_path_can_hold() -> None:
+    out = Builder()
+    series = [out.pods({"varname": str(i)}, "int8") for i in range(4)]
+    out.struct(
+        {"schema": "s"}, dict(zip(["", "arm.joint[0]", "arm_joint_0_", "sample"], series, strict=True))
+    )
+    for one in series:
+        out.values(one, T0, "int8", [one])
+    ch = logreel.open(out.bytes())["s"]
+    assert ch.fields == ["sample", "index_0", "arm_joint_0_", "arm_joint_0__2", "sample_2"]
+    assert [ch[name].tolist() for name in ch.fields] == [[0], [0], [1], [2], [3]]
+
+
+def test_blocks_of_a_struct_series_are_shown_as_they_are() -> None:
+    out = Builder()
+    member = out.pods({"varname": "x"}, "int8")
+    struct = out.struct({"schema": "s"}, {"x": member})
+    out.values(member, T0, "int8", [1]).data(struct, T0, b"mine")
+    assert logreel.open(out.bytes())["s"].to_arrow()["data"].to_pylist() == [b"mine"]

@@ -149,6 +149,51 @@ def test_the_command_line_takes_descriptors(run: Run, descriptors: Path, tmp_pat
     assert 'colour="BLUE"' in done.out
 
 
+def test_classes_of_a_module_that_is_named_are_used(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As with the classes of an installed package; each test needs names of its own, since the library keeps them."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path / "lib"))
+    out = descriptor_pb2.FileDescriptorProto(name="installed.proto", package="installed", syntax="proto3")
+    out.message_type.add(name="Pair").field.add(name="left", number=1, type=KIND.TYPE_INT32, label=1)
+    package = Path("lib/installed")
+    package.mkdir(parents=True)
+    (package / "__init__.py").touch()
+    (package / "pair_pb2.py").write_text(
+        "from google.protobuf import descriptor_pool\n"
+        f"descriptor_pool.Default().AddSerializedFile({out.SerializeToString()!r})\n"
+    )
+    Path("p.bddf").write_bytes(file_of(num(1, 7), name="installed.Pair"))
+    assert "number=1" in run("cat", "p.bddf").out
+    done = run("cat", "p.bddf", "--descriptors", "installed")
+    assert (done.code, done.out.split()[2:]) == (0, ["left=7"])
+    assert [f["path"] for f in run("schema", "p.bddf", "--json").json["schemas"][0]["fields"]] == ["left"]
+    absent = run("cat", "p.bddf", "--descriptors", "absent.classes")
+    assert "absent.classes: neither a file nor a module" in absent.err
+
+
+def test_every_verb_takes_a_log_of_this_format(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("w.bddf").write_bytes(walk(1))
+    for verb in (
+        ["info"],
+        ["schema"],
+        ["text"],
+        ["stats", "--fields"],
+        ["cat"],
+        ["cat", "--format", "ndjson"],
+        ["cat", "-t", "patrol/*/speed", "--format", "csv"],
+        ["check"],
+    ):
+        done = run(verb[0], "w.bddf", *verb[1:])
+        assert (done.code, bool(done.out)) == (0, True), (verb, done.err)
+    for out in ("w.parquet/", "w.csv/", "w.arrow/", "w.ndjson"):
+        assert run("convert", "w.bddf", out).code == 0, out
+
+
 def test_plain_opening_needs_no_protobuf_library() -> None:
     code = (
         "import sys; sys.modules['google.protobuf'] = None\n"

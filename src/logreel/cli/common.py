@@ -29,7 +29,7 @@ msgdef = click.option(
     "msgdef",
     multiple=True,
     metavar="PATH",
-    help="File or folder with message definitions, for logs that carry none.",
+    help="File, folder or Python module with message definitions, for logs that carry none.",
 )
 force = click.option("--force", is_flag=True, help="Replace what is there.")
 as_json = click.option("--json", "as_json", is_flag=True, help="One JSON object; times in ns.")

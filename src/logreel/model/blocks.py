@@ -102,7 +102,7 @@ class Separate:
     size      bytes of the file
     """
 
-    #: Bytes of a block; a channel costs sixteen bytes for each of them.
+    #: Bytes of a block; a channel that is touched costs eight bytes for each of them.
     BLOCK = 4 << 20
 
     def __init__(self, load: Callable[[int], I64], channels: int, size: int) -> None:

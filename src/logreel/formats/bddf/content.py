@@ -23,7 +23,14 @@ from logreel.formats.bddf.messages import (
 )
 from logreel.formats.bddf.payloads import PROTOBUF, Payloads
 from logreel.formats.bddf.pods import RAW, PodBody, describe, layout_of, type_text
-from logreel.formats.bddf.readings import Body, NumberedReading, PlainBody, distinct_names, with_numbers
+from logreel.formats.bddf.readings import (
+    Body,
+    NumberedReading,
+    PlainBody,
+    distinct_names,
+    names_of,
+    with_numbers,
+)
 from logreel.formats.bddf.scan import Found, Scanner
 from logreel.formats.bddf.signals import SCHEMA, TICK, SignalBody, Signals, distinct_sizes
 from logreel.formats.bddf.structs import Join
@@ -113,10 +120,11 @@ class Content:
     @cached_property
     def _joins(self) -> dict[int, Join]:
         series = self.found.series
+        # Blocks of a struct mean that its declaration is damaged, and are shown as they are.
         return {
             i: Join(one, series, self._plain, self.found.problems)
             for i, one in enumerate(series)
-            if isinstance(one.type, StructType)
+            if isinstance(one.type, StructType) and not self._plain.count(i)
         }
 
     def _make(self) -> tuple[Buffer, dict[int, Made]]:
@@ -221,14 +229,14 @@ class Content:
         layout = self._body_layout(number, series)
         if not series.names or number in self._joins:
             return layout
-        return with_numbers(layout, distinct_names(series.names, layout))
+        return with_numbers(layout, distinct_names(series.names, names_of(layout)))
 
     def _reading(self, number: int, series: Series) -> Reading | None:
         body = self._body(number, series)
         if not series.names or number in self._joins:
             return body
         layout = self._body_layout(number, series)
-        names = distinct_names(series.names, layout)
+        names = distinct_names(series.names, names_of(layout))
         return NumberedReading(number, names, body or PlainBody(layout))
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -16,6 +17,8 @@ from logreel.model.pieces import Piece
 
 if TYPE_CHECKING:
     from logreel.model.arrow import Decoded
+
+_DIVIDES = re.compile(r"[.\[\]]")
 
 
 class Body(Protocol):
@@ -49,19 +52,24 @@ def with_numbers(layout: Layout, names: Sequence[str]) -> Layout:
     return Layout(Records(record) if isinstance(layout.root, Records) else record, layout.name)
 
 
-def distinct_names(names: Sequence[str], layout: Layout) -> list[str]:
-    """*names* as members can have them: none empty, none twice, none that the payload has too."""
-    taken = {f.name for f in layout.record.visible()} | {"time"}
+def distinct_names(names: Iterable[str], taken: Iterable[str] = ()) -> list[str]:
+    """*names* as members can have them: none empty, none twice, none of *taken*, and none that a path would divide."""
+    used = set(taken)
     found = []
     for i, name in enumerate(names):
-        name = label = name or f"index_{i}"
+        name = label = _DIVIDES.sub("_", name) or f"index_{i}"
         n = 1
-        while label in taken:
+        while label in used:
             n += 1
             label = f"{name}_{n}"
-        taken.add(label)
+        used.add(label)
         found.append(label)
     return found
+
+
+def names_of(layout: Layout) -> set[str]:
+    """What the columns of a table of *layout* are called."""
+    return {f.name for f in layout.record.visible()} | {"time"}
 
 
 class NumberedReading:
