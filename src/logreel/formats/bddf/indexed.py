@@ -218,8 +218,9 @@ class Later:
             self.problems.append(unused(self._source, f"{error}"))
             return self._scan(self._parts.series[number])
         if self._parts.unnamed:
-            text = f"{self._parts.unnamed} bytes of the file are not what its index tells of: blocks may be missing"
-            self.problems.append(Problem("index", self._source.size - INDEX_AT, 0, True, text))
+            size = self._parts.unnamed
+            text = f"{size} bytes of the file are not what its index tells of: blocks are missing from it"
+            self.problems.append(Problem("index", len(MAGIC), max(size, 0), True, text))
         return place
 
     def _scan(self, series: Series) -> I64:
