@@ -7,7 +7,7 @@ put together. Only the blocks that the wanted rows lie in are touched.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -37,24 +37,76 @@ class Piece:
     size: I64
 
 
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """Blocks whose bytes are at hand.
+
+    numbers  their numbers, ascending
+    data     uint8[b]  the bytes that they lie in
+    bases    int64[k]  where each begins in them
+    """
+
+    numbers: list[int]
+    data: Buffer
+    bases: I64
+
+    def piece(self, index: MessageIndex, channel: int, entries: list[Rows] | None = None) -> Piece:
+        """Messages of a channel in these blocks.
+
+        entries  for each block the entries wanted; None: all
+        """
+        if entries is None:
+            first, last = index.table.run(channel)
+            entries = [slice(int(first[i]), int(last[i])) for i in self.numbers]
+        start, _ = _starts(index, channel, entries, self.bases)
+        offset, size = _measured(index, channel, self.data, start, entries)
+        # Without bytes it cannot be decoded, which is noted there.
+        size[size == GONE] = 0
+        return Piece(self.data, offset, size)
+
+
+def load(index: MessageIndex, numbers: list[int], threads: int | None = None) -> Loaded:
+    """The bytes of some blocks, unpacked by so many threads (None: as many as there are processors)."""
+    chunks = [int(index.table.chunk[i]) for i in numbers]
+    bases = index.table.base[numbers]
+    distinct = list(dict.fromkeys(chunks))
+    if len(distinct) == 1:
+        data = index.chunks[distinct[0]]
+    else:
+        with ThreadPoolExecutor(threads or os.cpu_count() or 1) as pool:
+            parts = list(pool.map(index.chunks.__getitem__, distinct))
+        starts = np.concatenate([[0], np.cumsum([len(p) for p in parts])]).astype(np.int64)
+        place = dict(zip(distinct, starts.tolist(), strict=False))
+        data, bases = np.concatenate(parts), bases + np.array([place[c] for c in chunks], np.int64)
+    index.resolve(np.array(numbers, np.int64))
+    return Loaded(numbers, data, bases)
+
+
+def batches(index: MessageIndex, numbers: Iterable[int]) -> Iterator[list[int]]:
+    """Blocks *numbers* put together as they are to be loaded: as much of the file as there is, or some megabytes."""
+    batch: list[int] = []
+    total = 0
+    for number in numbers:
+        chunk = int(index.table.chunk[number])
+        before = int(index.table.chunk[batch[0]]) if batch else chunk
+        if batch and ((before == FILE) != (chunk == FILE) or total >= PIECE_BYTES):
+            yield batch
+            batch, total = [], 0
+        batch.append(number)
+        total += 0 if chunk == FILE else index.chunks.size_of(chunk)
+    if batch:
+        yield batch
+
+
 def pieces(index: MessageIndex, channel: int, rows: Rows) -> Iterator[Piece]:
     """The messages at *rows* of a channel (a slice, or ascending row numbers), in order."""
     made = index.made(channel)
     if made is not None:
         yield Piece(index.chunks[MADE], made.offset[rows], made.size[rows])
         return
-    batch: list[tuple[int, Rows]] = []
-    total = 0
-    for row, entries in _by_block(index, channel, rows):
-        chunk = int(index.table.chunk[row])
-        before = int(index.table.chunk[batch[0][0]]) if batch else chunk
-        if batch and ((before == FILE) != (chunk == FILE) or total >= PIECE_BYTES):
-            yield _piece(index, channel, batch)
-            batch, total = [], 0
-        batch.append((row, entries))
-        total += 0 if chunk == FILE else index.chunks.size_of(chunk)
-    if batch:
-        yield _piece(index, channel, batch)
+    wanted = dict(_by_block(index, channel, rows))
+    for batch in batches(index, wanted):
+        yield load(index, batch).piece(index, channel, [wanted[number] for number in batch])
 
 
 def places(index: MessageIndex, channel: int, rows: Rows) -> tuple[NDArray[np.int32], I64, I64]:
@@ -63,32 +115,30 @@ def places(index: MessageIndex, channel: int, rows: Rows) -> tuple[NDArray[np.in
     if made is not None:
         offset = made.offset[rows]
         return np.full(len(offset), MADE, np.int32), offset, made.size[rows]
-    found = list(_by_block(index, channel, rows))
+    found = dict(_by_block(index, channel, rows))
     if not found:
         return np.zeros(0, np.int32), np.zeros(0, np.int64), np.zeros(0, np.int64)
-    numbers = np.array([row for row, _ in found], np.int64)
+    numbers, entries = np.array(list(found), np.int64), list(found.values())
     index.resolve(numbers)
-    start, lengths = _starts(index, channel, found, index.table.base[numbers])
+    start, lengths = _starts(index, channel, entries, index.table.base[numbers])
     chunk = np.repeat(index.table.chunk[numbers], lengths)
     # Only formats without chunks leave anything beside the message or to be worked out.
-    return chunk, *_measured(index, channel, index.chunks[FILE], start, found)
+    return chunk, *_measured(index, channel, index.chunks[FILE], start, entries)
 
 
-def _starts(
-    index: MessageIndex, channel: int, found: list[tuple[int, Rows]], bases: I64
-) -> tuple[I64, list[int]]:
+def _starts(index: MessageIndex, channel: int, entries: list[Rows], bases: I64) -> tuple[I64, list[int]]:
     """Where messages begin, of blocks that begin at *bases*, and how many there are in each block."""
-    entries = [index.table.entries(channel)[entry] for _, entry in found]
-    lengths = [len(e) for e in entries]
+    found = [index.table.entries(channel)[entry] for entry in entries]
+    lengths = [len(some) for some in found]
     start, n = np.empty(sum(lengths), np.int64), 0
-    for some, base in zip(entries, bases.tolist(), strict=True):
+    for some, base in zip(found, bases.tolist(), strict=True):
         np.add(some, base, out=start[n : n + len(some)], dtype=np.int64, casting="unsafe")
         n += len(some)
     return start, lengths
 
 
 def _measured(
-    index: MessageIndex, channel: int, data: Buffer, start: I64, found: list[tuple[int, Rows]]
+    index: MessageIndex, channel: int, data: Buffer, start: I64, entries: list[Rows]
 ) -> tuple[I64, I64]:
     """Payload start and size (or GONE) of messages that begin at *start* in *data*."""
     track = index.tracks[channel]
@@ -100,7 +150,7 @@ def _measured(
         case Derived(get):
             return start, get(data, start)
         case Aligned(values):
-            return start, np.concatenate([values[entry] for _, entry in found]).astype(np.int64)
+            return start, np.concatenate([values[entry] for entry in entries]).astype(np.int64)
         case size:
             return start, np.full(len(start), size, np.int64)
 
@@ -122,30 +172,3 @@ def _by_block(index: MessageIndex, channel: int, rows: Rows) -> Iterator[tuple[i
     block = ends.searchsorted(rows, side="right")
     for i in np.unique(block).tolist():
         yield i, rows[block == i] - (ends[i] - count[i]) + start[i]
-
-
-def _piece(index: MessageIndex, channel: int, batch: list[tuple[int, Rows]]) -> Piece:
-    numbers = [row for row, _ in batch]
-    if int(index.table.chunk[numbers[0]]) == FILE:
-        data, bases = index.chunks[FILE], index.table.base[numbers]
-    else:
-        data, bases = _together(index, numbers)
-    index.resolve(np.array(numbers, np.int64))
-    start, _ = _starts(index, channel, batch, bases)
-    offset, size = _measured(index, channel, data, start, batch)
-    # Without bytes it cannot be decoded, which is noted there.
-    size[size == GONE] = 0
-    return Piece(data, offset, size)
-
-
-def _together(index: MessageIndex, numbers: list[int]) -> tuple[Buffer, I64]:
-    """The unpacked chunks of some blocks put together, and where each block begins in them."""
-    chunks = [int(index.table.chunk[i]) for i in numbers]
-    distinct = list(dict.fromkeys(chunks))
-    if len(distinct) == 1:
-        return index.chunks[distinct[0]], index.table.base[numbers]
-    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        parts = list(pool.map(index.chunks.__getitem__, distinct))
-    starts = np.concatenate([[0], np.cumsum([len(p) for p in parts])]).astype(np.int64)
-    place = dict(zip(distinct, starts.tolist(), strict=False))
-    return np.concatenate(parts), index.table.base[numbers] + np.array([place[c] for c in chunks], np.int64)

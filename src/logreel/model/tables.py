@@ -12,10 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import Problem, UsageError
-from logreel.model.gather import Gathered, Want, gather, gather_rows
+from logreel.model.gather import Gathered, Want, gather, gather_piece, gather_rows
 from logreel.model.index import I64, TIME_MAX, TIME_MIN, Word
 from logreel.model.nodes import Sequence as Records
-from logreel.model.pieces import Piece, pieces
+from logreel.model.pieces import Piece, load, pieces
+from logreel.model.pieces import batches as together
 from logreel.model.reading import spread
 
 if TYPE_CHECKING:
@@ -139,23 +140,27 @@ def _fixed(
 def _variable(ch: Channel, fields: list[str] | None, rows: Rows, shape: Shape) -> pa.Table:
     import pyarrow as pa
 
-    times, done, parts = ch.log.index.times(ch.number)[rows], 0, []
+    done, parts = 0, []
     for piece in pieces(ch.log.index, ch.number, rows):
         numbers = _row_numbers(rows, len(ch), done, len(piece.offset))
-        got = _decode(ch, piece, numbers, fields, shape.explode)
-        _report(ch, got, numbers)
-        if shape.interpolate and got.records is not None:
-            kept = numbers if got.kept is None else numbers[got.kept]
-            here = spread(ch.log.index.times(ch.number), kept, got.records)
-        else:
-            here = got.times(times[done : done + len(piece.offset)])
-        parts.append(_with_time(ch, here, got.arrays, fields, shape))
+        parts.append(_decoded(ch, fields, piece, numbers, shape))
         done += len(piece.offset)
     if not parts:
         none = np.zeros(0, np.int64)
-        got = _decode(ch, Piece(np.zeros(0, np.uint8), none, none), none, fields, shape.explode)
-        parts.append(_with_time(ch, none, got.arrays, fields, shape))
+        parts.append(_decoded(ch, fields, Piece(np.zeros(0, np.uint8), none, none), none, shape))
     return pa.concat_tables(parts)
+
+
+def _decoded(ch: Channel, fields: list[str] | None, piece: Piece, numbers: I64, shape: Shape) -> pa.Table:
+    """The messages of a piece, whose numbers in their channel are *numbers*, by the walk of their Layout."""
+    times = ch.log.index.times(ch.number)
+    got = _decode(ch, piece, numbers, fields, shape.explode)
+    _report(ch, got, numbers)
+    if shape.interpolate and got.records is not None:
+        here = spread(times, numbers if got.kept is None else numbers[got.kept], got.records)
+    else:
+        here = got.times(times[numbers])
+    return _with_time(ch, here, got.arrays, fields, shape)
 
 
 def _decode(ch: Channel, piece: Piece, numbers: I64, fields: list[str] | None, explode: bool) -> Decoded:
@@ -233,11 +238,56 @@ def tables(channels: Sequence[Channel]) -> dict[str, pa.Table]:
         if one.time is not None
     }
     others = [ch for ch in channels if ch.topic not in found]
+    packed = [ch for ch in others if _is_packed(ch)]
+    if packed:
+        found.update(_swept(packed))
+    others = [ch for ch in others if ch.topic not in found]
     # The walk of each of these leaves Python alone; presenting gathered columns does not, and gains nothing by threads.
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         walked = pool.map(lambda ch: _table(ch, None, slice(0, len(ch))), others)
         found.update(zip((ch.topic for ch in others), walked, strict=True))
     return {ch.topic: found[ch.topic] for ch in channels}
+
+
+def _is_packed(ch: Channel) -> bool:
+    index = ch.log.index
+    return index.tracks[ch.number].made is None and bool((index.table.chunk >= 0).any())
+
+
+def _swept(channels: Sequence[Channel]) -> dict[str, pa.Table]:
+    """Whole channels of a log of packed chunks: each chunk is unpacked once, and threads share the chunks."""
+    import pyarrow as pa
+
+    index = channels[0].log.index
+    counts = np.diff(index.blocks.start, axis=1)
+    before = np.concatenate([np.zeros_like(counts[:1]), np.cumsum(counts, axis=0)])
+
+    def part(numbers: list[int]) -> list[pa.Table]:
+        loaded = load(index, numbers, threads=1)
+        first, end = before[numbers[0]], before[numbers[-1] + 1]
+        return [
+            _of_piece(ch, loaded.piece(index, ch.number), np.arange(first[ch.number], end[ch.number]))
+            for ch in channels
+        ]
+
+    for ch in channels:
+        index.times(ch.number)
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        parts = list(pool.map(part, together(index, range(len(index.blocks.base)))))
+    return {
+        ch.topic: pa.concat_tables(each) for ch, each in zip(channels, zip(*parts, strict=True), strict=True)
+    }
+
+
+def _of_piece(ch: Channel, piece: Piece, numbers: I64) -> pa.Table:
+    if not ch.is_uniform:
+        return _decoded(ch, None, piece, numbers, PLAIN)
+    return _fixed(
+        ch,
+        None,
+        gather_piece(Want(ch.number, ch.layout.leaves), piece),
+        ch.log.index.times(ch.number)[numbers],
+    )
 
 
 def batches(

@@ -168,8 +168,8 @@ def problem_of(chunk: Chunk, unpacked: Unpacked) -> Problem | None:
 class ChunkCache:
     """Unpacked chunks by number, each unpacked once however often it is asked for; safe to use from several threads.
 
-    Small logs are kept in memory. The chunks of larger ones go to a temporary file, whose pages the system drops and
-    brings back as it needs memory; where there is no room for it, the latest used ones are kept. What is wrong with a
+    Small logs are kept in memory. The chunks of larger ones, where unpacking is slow, go to a temporary file, whose
+    pages the system drops and brings back as it needs memory; else the latest used ones are kept. What is wrong with a
     chunk is added to *problems* when it is first unpacked.
     """
 
@@ -181,7 +181,9 @@ class ChunkCache:
         sizes = [min(c.size, MAX_CHUNK) for c in chunks]
         self._place = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         self._spool: IO[bytes] | None = None
-        if CACHE_BYTES < self._place[-1] <= SPOOL_BYTES:
+        # LZ4 unpacks about as fast as a temporary file is read.
+        slow = any(c.compression in ("bz2", "zlib") for c in chunks)
+        if slow and CACHE_BYTES < self._place[-1] <= SPOOL_BYTES:
             with suppress(OSError):
                 self._spool = tempfile.TemporaryFile(prefix="logreel-")  # noqa: SIM115 - lives as long as the log
                 weakref.finalize(self, self._spool.close)

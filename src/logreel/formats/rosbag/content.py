@@ -8,7 +8,7 @@ from typing import Any
 from logreel.errors import Problem, UnsupportedError
 from logreel.formats.rosbag import old, v1, v2
 from logreel.formats.rosbag.chunks import ChunkCache
-from logreel.formats.rosbag.collect import Collected, Found
+from logreel.formats.rosbag.collect import Found, Indexed, collect
 from logreel.formats.rosbag.connections import Channels, Connection
 from logreel.formats.rosbag.definitions import Definitions
 from logreel.formats.rosbag.version import version_of
@@ -38,12 +38,12 @@ def scan(source: Source) -> Scan:
         told = {
             "chunks": found.chunk_count,
             "compression": sorted(found.compressions),
-            "indexed": found.indexed,
+            "indexed": found.index is not None,
         }
         return _scan(
             source,
             version,
-            found.parts,
+            found.parts if found.index is None else found.index,
             found.connections.values(),
             found.problems,
             chunks,
@@ -56,7 +56,7 @@ def scan(source: Source) -> Scan:
 def _scan(
     source: Source,
     version: str,
-    parts: list[Found],
+    messages: list[Found] | Indexed,
     connections: Iterable[Connection],
     problems: list[Problem],
     chunks: Chunks,
@@ -66,7 +66,7 @@ def _scan(
     channels = Channels(Definitions(source, problems))
     for connection in connections:
         channels.add(connection)
-    collected = Collected(parts, channels.number, len(channels), problems)
+    collected = collect(messages, channels.number, len(channels), problems)
     start, end = collected.bounds()
     relative = end is not None and end < RELATIVE_NS
     return Scan(

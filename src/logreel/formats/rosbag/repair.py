@@ -25,8 +25,6 @@ def repair(claims: Claims, data: Buffer, base: int, end: int, pos: int) -> Probl
     found, _ = read_stretch(Stretch(Source(data, ""), FILE, base, end), _pass_over, [])
     total = 0
     for part in found:
-        if part.size is None:
-            continue
         total += len(part.key)
         starts = (part.entry.astype("i8") + (part.base - base)).tolist()
         rows = zip(part.key.tolist(), part.time.tolist(), starts, part.size.tolist(), strict=True)
@@ -35,11 +33,11 @@ def repair(claims: Claims, data: Buffer, base: int, end: int, pos: int) -> Probl
     for waiting in there.values():
         waiting.reverse()
     met = 0
-    for i, claim in enumerate(zip(claims.key.tolist(), claims.time.tolist(), strict=True)):
+    for i, claim in enumerate(zip(claims.conn.tolist(), claims.time.tolist(), strict=True)):
         place = there[claim].pop() if there.get(claim) else None
         met += place is not None
         claims.entry[i], claims.size[i] = place or (0, GONE)
-    missing, more = len(claims.key) - met, total - met
+    missing, more = len(claims.conn) - met, total - met
     text = "the index of a chunk does not fit its messages: they were read instead"
     text += f"; {missing} that it names are not there" if missing else ""
     text += f"; {more} that it does not name are left out" if more else ""
