@@ -5,6 +5,7 @@ One abi3 build per platform serves every CPython from 3.11 on. LOGREEL_DEBUG=1 b
 
 import os
 import sys
+from pathlib import Path
 
 from Cython.Build import cythonize
 from setuptools import Extension, setup
@@ -21,17 +22,7 @@ kernels = [
         define_macros=[("Py_LIMITED_API", "0x030B0000"), ("CYTHON_LIMITED_API", "1")],
         py_limited_api=True,
     )
-    for name in (
-        "frames",
-        "columns",
-        "layout",
-        "tagged",
-        "tagindex",
-        "velodyne",
-        "wire",
-        "wireindex",
-    )
-    if os.path.exists(f"src/logreel/kernels/{name}.py")
+    for name in sorted(path.stem for path in Path("src/logreel/kernels").glob("[a-z]*.py"))
 ]
 
 setup(

@@ -59,20 +59,22 @@ def run(job: Job, path: str, memory: bool = False) -> tuple[float, float, float]
     return wall, cpu, peak
 
 
-def compare(title: str, path: str, yardstick: Job, jobs: list[Job], rounds: int = 7) -> dict[str, float]:
-    """Print and return each job's median ratio to *yardstick*, both taken in the same round."""
+def compare(
+    title: str, path: str, yardstick: Job, jobs: list[Job], rounds: int = 7, unit: str = "copy"
+) -> dict[str, float]:
+    """Print and return each job's median ratio to *yardstick*, called *unit*, both taken in the same round."""
     times: dict[str, list[float]] = {}
     ratios: dict[str, list[float]] = {}
     for k in range(rounds):
-        unit = run(yardstick, path)[0]
-        times.setdefault(yardstick.name, []).append(unit)
+        one = run(yardstick, path)[0]
+        times.setdefault(yardstick.name, []).append(one)
         for job in jobs:
             if job.rounds is None or k < job.rounds:
                 wall = run(job, path)[0]
                 times.setdefault(job.name, []).append(wall)
-                ratios.setdefault(job.name, []).append(wall / unit)
+                ratios.setdefault(job.name, []).append(wall / one)
     print(f"\n{title} ({os.path.getsize(path) / 1e6:.0f} MB, median of {rounds} rounds)")
-    print(f"  {'':44} {'ms':>9} {'x copy':>8}   {'range':<14} bound")
+    print(f"  {'':44} {'ms':>9} {'x ' + unit:>8}   {'range':<14} bound")
     print(f"  {yardstick.name:44} {statistics.median(times[yardstick.name]) * 1e3:9.1f} {1:8.2f}")
     for job in jobs:
         r = ratios[job.name]

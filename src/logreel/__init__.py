@@ -16,6 +16,7 @@ from logreel._version import __version__
 from logreel.errors import (
     DamagedError,
     DefinitionError,
+    Finding,
     LogError,
     MissingDependencyError,
     Problem,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from logreel.model.registry import Format
     from logreel.model.registry import formats as known_formats
     from logreel.model.schema import Schema
+    from logreel.ops.check import check
     from logreel.ops.info import info
     from logreel.ops.stats import stats
     from logreel.outputs.convert import convert
@@ -48,6 +50,7 @@ _LAZY = {
     "Layout": ("logreel.model.layout", "Layout"),
     "Format": ("logreel.model.registry", "Format"),
     "known_formats": ("logreel.model.registry", "formats"),
+    "check": ("logreel.ops.check", "check"),
     "info": ("logreel.ops.info", "info"),
     "stats": ("logreel.ops.stats", "stats"),
     "convert": ("logreel.outputs.convert", "convert"),
@@ -57,6 +60,7 @@ __all__ = [
     "Channel",
     "DamagedError",
     "DefinitionError",
+    "Finding",
     "Format",
     "Layout",
     "Log",
@@ -71,6 +75,7 @@ __all__ = [
     "UnsupportedError",
     "UsageError",
     "__version__",
+    "check",
     "convert",
     "info",
     "known_formats",

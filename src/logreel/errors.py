@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal
+
+#: How bad a finding is, the worst first.
+SEVERITIES = ("error", "warn", "note")
+Severity = Literal["error", "warn", "note"]
 
 
 class LogError(Exception):
@@ -87,4 +91,39 @@ class Problem:
 
     def as_dict(self) -> dict[str, Any]:
         """The problem as a plain dict with the stable keys of ``info --json``."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that a check found.
+
+    code      short stable name
+    severity  ``error``: content is lost or wrong; ``warn``: something is not as it should be; ``note``: good to know
+    offset    byte offset in the file where it begins, or None where it has no place
+    size      bytes concerned
+    text      one sentence for people
+    topic     the channel concerned, or None
+    """
+
+    code: str
+    severity: Severity
+    offset: int | None
+    size: int
+    text: str
+    topic: str | None = None
+
+    @classmethod
+    def of(cls, problem: Problem) -> Finding:
+        """A Problem as a finding: an error where something was lost, else a warning."""
+        return cls(
+            problem.code, "error" if problem.lost else "warn", problem.offset, problem.size, problem.text
+        )
+
+    def at_least(self, severity: Severity) -> bool:
+        """True if it is as bad as *severity* or worse."""
+        return SEVERITIES.index(self.severity) <= SEVERITIES.index(severity)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The finding as a plain dict with the stable keys of ``check --json``."""
         return asdict(self)

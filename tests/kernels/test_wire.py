@@ -13,6 +13,7 @@ from guard import guarded
 from logreel.formats.bddf.sample import data_block, num, number, raw, stamp
 from logreel.kernels import wire, wireindex
 
+LAST = (1 << 63) - 1
 END, OTHER, BAD, CUT, FULL = range(5)
 TIMES = st.integers(-(1 << 62), (1 << 63) - 1)
 INT64 = st.integers(-(1 << 63), (1 << 63) - 1)
@@ -23,25 +24,21 @@ class Walk:
 
     def __init__(self, data: bytes, known: int = 4, capacity: int = 1 << 12) -> None:
         self.buffer = guarded(data)
-        self.state = np.array([0, 0, -1, 0, 0], np.int64)
-        self.key, self.entry, self.head = (np.empty(capacity, np.uint32) for _ in range(3))
-        self.size, self.time = np.empty(capacity, np.int64), np.empty(capacity, np.int64)
-        self.why = wire.walk(
-            self.buffer,
-            self.state,
-            len(data),
-            np.ones(known, np.uint8),
-            self.key,
-            self.entry,
-            self.size,
-            self.time,
-            self.head,
-        )
+        self.state = np.array([0, 0, -1, LAST, -LAST - 1, 0, 0], np.int64)
+        record, count = np.empty(capacity, np.uint64), np.zeros(known, np.int64)
+        channel = np.arange(known, dtype=np.int32)
+        self.why = wire.walk(self.buffer, self.state, len(data), channel, record, count)
         self.pos, self.n, base = self.state[:3].tolist()
-        self.rows = [
-            (int(self.key[i]), int(self.time[i]), base + int(self.entry[i]), int(self.size[i]))
-            for i in range(self.n)
-        ]
+        keys = (record[: self.n] >> np.uint64(32)).tolist()
+        assert count.tolist() == [keys.count(k) for k in range(known)]
+        self.start = (record[: self.n] & np.uint64(0xFFFFFFFF)).astype(np.int64) + base
+        payload, size, time = (np.empty(self.n, np.int64) for _ in range(3))
+        wireindex.spans(self.buffer, self.start, payload, size)
+        wireindex.times(self.buffer, self.start, time)
+        if self.n:
+            assert self.state[3:5].tolist() == [time.min(), time.max()]
+        columns = (time.tolist(), payload.tolist(), size.tolist())
+        self.rows = list(zip(keys, *columns, strict=True))
 
 
 def plain(data: bytes, known: int = 4) -> tuple[list[tuple[int, int, int, int]], int]:
@@ -120,7 +117,7 @@ def test_a_full_array_is_told() -> None:
 
 def test_a_search_finds_chains_only() -> None:
     chain = b"".join(data_block(1, i, b"payload") for i in range(4))
-    known = np.array([0, 1], np.uint8)
+    known = np.array([-1, 0], np.int32)
     for junk in (b"", b"\x00" * 50, bytes(range(1, 200)), data_block(0, 5, b"undeclared")):
         data = junk + chain
         assert wire.resync(guarded(data), 0, len(data), known, 3, len(data), 40) == len(junk)
@@ -159,7 +156,7 @@ def test_further_numbers_are_gathered(rows: list[tuple[list[int], bytes]]) -> No
     data = b"".join(data_block(0, 1, payload, numbers) for numbers, payload in rows)
     got = Walk(data)
     out = np.zeros((got.n, 2), np.int64)
-    odd = wireindex.numbers(got.buffer, np.array([r[2] for r in got.rows], np.int64), got.head[: got.n], out)
+    odd = wireindex.numbers(got.buffer, got.start, out)
     assert odd == sum(len(numbers) != 2 for numbers, _ in rows)
     assert out.tolist() == [[*numbers[:2], 0, 0][:2] for numbers, _ in rows]
 
@@ -171,11 +168,25 @@ def test_places_are_verified() -> None:
     time = np.arange(100, 105)
 
     def good(key: int, place: np.ndarray, time: np.ndarray) -> int:
-        found = [np.empty(5, np.int64), np.empty(5, np.int64), np.empty(5, np.uint32)]
-        return wireindex.locate(guarded(data), len(data), key, place, time, *found)
+        n, payloads, total = wireindex.verify(guarded(data), len(data), key, place, time)
+        assert (payloads, total) == (sum(range(n)), sum(map(len, parts[:n])))
+        return n
 
     assert good(1, place, time) == 5
     assert good(2, place, time) == 0
     assert good(1, place, time + (place == place[2])) == 2
     for wrong in (-1, len(data), len(data) - 3, 1 << 62, 5):
         assert good(1, np.where(np.arange(5) == 3, wrong, place), time) == 3
+
+
+def test_where_no_block_is_nothing_is_told() -> None:
+    data = data_block(0, 5, b"x") + b"\xff" * 30
+    place = np.array([0, len(data) - 1, len(data), -1, 1 << 62, 8], np.int64)
+    payload, size, time = (np.empty(len(place), np.int64) for _ in range(3))
+    wireindex.spans(guarded(data), place, payload, size)
+    wireindex.times(guarded(data), place, time)
+    whole = len(data) - 30
+    assert (
+        list(zip(payload.tolist(), size.tolist(), time.tolist(), strict=True))
+        == [(whole - 1, 1, 5)] + [(0, 0, 0)] * 5
+    )

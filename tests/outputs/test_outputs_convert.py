@@ -219,8 +219,8 @@ def test_the_manifest_tells_all(log: logreel.Log, tmp_path: Path) -> None:
     logreel.convert(log, f"{tmp_path}/x.parquet/", start="+1s")
     found = manifest(tmp_path / "x.parquet")
     assert list(found) == [
-        *("logreel_manifest", "made_by", "source", "interval", "utc", "channels", "skipped"),
-        *("metadata", "problems"),
+        *("logreel_manifest", "made_by", "source", "interval", "utc", "interpolate"),
+        *("channels", "skipped", "metadata", "problems"),
     ]
     assert found["source"]["format"] == log.format
     assert found["interval"] == {"start_ns": (log.start or 0) + 10**9, "end_ns": None}

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     help="How to show them.",
 )
 @common.utc
+@common.interpolate
 @common.msgdef
 @common.as_json
 def cat(
@@ -42,15 +43,19 @@ def cat(
     count: int | None,
     style: str,
     utc: bool,
+    interpolate: bool,
     as_json: bool,
 ) -> int:
     """Show decoded messages.
 
     They come in time order; csv shows one channel, in file order.
     """
+    from logreel.errors import UsageError
     from logreel.model.log import open_log
     from logreel.ops.times import interval, shift_of
 
+    if interpolate and (as_json or style != "csv"):
+        raise UsageError("--interpolate spreads the times of rows: it needs --format csv")
     with open_log(file, definitions=msgdef) as log:
         span = interval(log, start, end)
         shift = shift_of(log, utc)
@@ -59,7 +64,7 @@ def cat(
         if as_json or style != "csv":
             _messages(log, channels, span, count, "json" if as_json else style, shift, skipped)
         else:
-            _csv(channels, span, count, utc)
+            _csv(channels, span, count, utc, interpolate)
         return draw.finish(log, skipped)
 
 
@@ -93,12 +98,18 @@ def _messages(
         out.write(f'], "skipped": {json.dumps(skipped)}, "problems": {problems}}}\n')
 
 
-def _csv(channels: list[Channel], span: tuple[int | None, int | None], count: int | None, utc: bool) -> None:
+def _csv(
+    channels: list[Channel],
+    span: tuple[int | None, int | None],
+    count: int | None,
+    utc: bool,
+    interpolate: bool,
+) -> None:
     from logreel.errors import UsageError
     from logreel.outputs.csv import limited, write
 
     if len(channels) != 1:
         raise UsageError(f"csv shows one channel, not {len(channels)}: choose it with -t")
-    schema, batches = limited(channels[0], *span, utc, count)
+    schema, batches = limited(channels[0], *span, utc, count, interpolate)
     sys.stdout.flush()
     write(draw.SafeLines() if sys.stdout.isatty() else sys.stdout.buffer, schema, batches)

@@ -18,13 +18,18 @@ topics = click.option(
 start = click.option("-S", "--start", metavar="TIME", help=f"First moment: {TIMES}")
 end = click.option("-E", "--end", metavar="TIME", help="End, itself not included; written like --start.")
 utc = click.option("--utc", is_flag=True, help="Wall-clock times, where the log tells them.")
+interpolate = click.option(
+    "--interpolate",
+    is_flag=True,
+    help="In tables, spread the times of records that share one evenly to the next message.",
+)
 msgdef = click.option(
     "--msgdef",
     "--descriptors",
     "msgdef",
     multiple=True,
     metavar="PATH",
-    help="File or folder with message definitions, for logs that carry none.",
+    help="File, folder or Python module with message definitions, for logs that carry none.",
 )
 force = click.option("--force", is_flag=True, help="Replace what is there.")
 as_json = click.option("--json", "as_json", is_flag=True, help="One JSON object; times in ns.")

@@ -14,6 +14,7 @@ from logreel.cli import common, draw
 @common.start
 @common.end
 @common.utc
+@common.interpolate
 @common.force
 @common.msgdef
 @common.as_json
@@ -25,6 +26,7 @@ def convert(
     start: str | None,
     end: str | None,
     utc: bool,
+    interpolate: bool,
     force: bool,
     as_json: bool,
 ) -> int:
@@ -45,7 +47,15 @@ def convert(
     with open_log(file, definitions=msgdef) as log:
         with draw.progress(out) as progress:
             done = write(
-                log, out, topics=topics or None, start=start, end=end, utc=utc, force=force, progress=progress
+                log,
+                out,
+                topics=topics or None,
+                start=start,
+                end=end,
+                utc=utc,
+                interpolate=interpolate,
+                force=force,
+                progress=progress,
             )
         files = sum(one.file is not None for one in done.channels)
         if as_json:

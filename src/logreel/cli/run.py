@@ -11,7 +11,7 @@ import click
 from logreel.cli.draw import say
 from logreel.errors import LogError, TopicError, UnknownFormatError, UsageError
 
-FAILED, USAGE, LOST, UNKNOWN_FORMAT, INTERRUPTED = 1, 2, 3, 5, 130
+FAILED, USAGE, LOST, FOUND, UNKNOWN_FORMAT, INTERRUPTED = 1, 2, 3, 4, 5, 130
 #: Set by the scripts of ``logreel completion`` when the shell asks.
 COMPLETE = "_LOGREEL_COMPLETE"
 

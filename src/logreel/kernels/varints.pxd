@@ -91,65 +91,47 @@ cdef inline bint stamp(u8p p, u8p e, long long* seconds, long long* nanos) noexc
     return True
 
 
-cdef extern from *:
-    """
-    #if defined(__GNUC__) || defined(__clang__)
-    #define LOGREEL_BYTES(m) (__builtin_ctzll(m) / 8 + 1)
-    #else
-    static int LOGREEL_BYTES(unsigned long long m) { int n = 1; while (!(m & 0x80)) { m >>= 8; n++; } return n; }
-    #endif
-    """
-    int bytes_to "LOGREEL_BYTES"(unsigned long long m) nogil
+# The number of a varint of five bytes or fewer, the others zero.
+cdef inline unsigned long long folded(unsigned long long w) noexcept nogil:
+    w = (w & 0x007F007F007FULL) | ((w & 0x7F007F00ULL) >> 1)
+    return (w & 0x3FFFULL) | ((w >> 2) & 0xFFFC000ULL) | ((w >> 4) & 0x7F0000000ULL)
 
 
-# As varint, for at most eight bytes, all at once; eight readable bytes must lie before e. NULL: more, or cut.
-cdef inline u8p varint8(u8p p, u8p e, unsigned long long* out) noexcept nogil:
+# A descriptor as writers put it: a key below 128 or none, then the time, seconds of five bytes, and nothing else.
+# False where it is another one, sound or not. 24 bytes must be readable at p. In last are the bytes of the seconds that
+# came before, which seldom change, and their nanoseconds; zeros at first.
+cdef inline bint usual(u8p p, unsigned int d, Block* r, unsigned long long* last) noexcept nogil:
     cdef unsigned long long w = 0
-    cdef unsigned long long stops
-    cdef int n
-    if p >= e:
-        return NULL
-    if e - p >= 8:
-        memcpy(&w, p, 8)
-    else:
-        memcpy(&w, e - 8, 8)
-        w >>= 8 * (8 - (e - p))
-    stops = ~w & 0x8080808080808080ULL
-    if stops == 0:
-        return NULL
-    n = bytes_to(stops)
-    if n > e - p:
-        return NULL
-    if n < 8:
-        w &= (1ULL << (8 * n)) - 1
-    w = (w & 0x007F007F007F007FULL) | ((w & 0x7F007F007F007F00ULL) >> 1)
-    w = (w & 0x00003FFF00003FFFULL) | ((w & 0x3FFF00003FFF0000ULL) >> 2)
-    out[0] = (w & 0x000000000FFFFFFFULL) | ((w & 0x0FFFFFFF00000000ULL) >> 4)
-    return p + n
-
-
-# A descriptor in the order in which writers put it, the time last. False where it is another one, sound or not.
-cdef inline bint usual(u8p p, u8p e, Block* r) noexcept nogil:
-    cdef unsigned long long seconds = 0
-    cdef unsigned long long nanos = 0
+    cdef unsigned long long v = 0
+    cdef unsigned long long nanos
+    cdef unsigned int bits
+    memcpy(&w, p, 8)
     r.key = 0
-    if e - p >= 2 and p[0] == 8 and p[1] < 128:
-        r.key = p[1]
+    if w & 0x80FF == 8:
+        r.key = (w >> 8) & 127
         p += 2
-    if e - p < 4 or p[0] != 18 or p[1] > 127 or p[1] != e - p - 2 or p[2] != 8:
+        d -= 2
+        memcpy(&w, p, 8)
+    # What is left of d: 18, length, 8, five bytes, 16, one to five bytes.
+    if d < 10 or d > 14 or w & 0xFFFFFF != (0x080012 | (d - 2) << 8):
         return False
-    p = varint8(p + 3, e, &seconds)
-    if p == NULL:
+    w >>= 24
+    memcpy(&v, p + 8, 8)
+    bits = 8 * (d - 9)
+    if v & 255 != 16:
         return False
-    if p < e:
-        if p[0] != 16:
+    if w != last[0]:
+        if w & 0x8080808080ULL != 0x0080808080ULL or folded(w) > 9223372035ULL:
             return False
-        p = varint8(p + 1, e, &nanos)
-        if p != e or nanos >= 1000000000:
-            return False
-    if seconds > 9223372035ULL:
+        last[0] = w
+        last[1] = folded(w) * 1000000000
+    v = (v >> 8) & ((1ULL << bits) - 1)
+    if v & 0x8080808080ULL != (0x80808080ULL & ((1ULL << (bits - 8)) - 1)):
         return False
-    r.time = <long long>(seconds * 1000000000 + nanos)
+    nanos = folded(v)
+    if nanos >= 1000000000:
+        return False
+    r.time = <long long>(last[1] + nanos)
     return True
 
 
@@ -184,6 +166,7 @@ cdef inline int block(u8p b, long long pos, long long end, Block* r) noexcept no
     cdef unsigned long long word = 0
     cdef unsigned int d = 0
     cdef long long size
+    cdef unsigned long long[2] last
     cdef u8p p
     if end - pos < 8:
         return 3
@@ -204,7 +187,8 @@ cdef inline int block(u8p b, long long pos, long long end, Block* r) noexcept no
         return 3
     r.descriptor = pos + 12
     p = b + pos + 12
-    if not usual(p, p + d, r) and not descriptor(p, p + d, r):
+    last[0] = 0
+    if not (end - pos >= 36 and usual(p, d, r, last)) and not descriptor(p, p + d, r):
         return 2
     if size > end - pos - 12:
         return 3

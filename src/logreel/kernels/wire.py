@@ -15,7 +15,7 @@ if not cython.compiled:
 
 from cython.cimports.libc.string import memcpy
 from cython.cimports.logreel.kernels.prefetch import prefetch
-from cython.cimports.logreel.kernels.varints import Block, block, span, u8p
+from cython.cimports.logreel.kernels.varints import Block, block, span, u8p, usual
 
 i64p = cython.typedef(cython.pointer[cython.longlong])
 
@@ -24,79 +24,105 @@ def walk(
     buf: cython.const[cython.uchar][::1],
     state: cython.longlong[::1],
     end: cython.longlong,
-    known: cython.const[cython.uchar][::1],
-    key: cython.uint[::1],
-    entry: cython.uint[::1],
-    size: cython.longlong[::1],
-    time: cython.longlong[::1],
-    head: cython.uint[::1],
+    known: cython.const[cython.int][::1],
+    record: cython.ulonglong[::1],
+    count: cython.longlong[::1],
 ):
     """Follow the blocks from state[0] and collect those of data.
 
-    state  int64[5]   position, blocks collected, what *entry* counts from (-1: nothing collected yet), and number and
-                      bytes of data blocks passed over; updated in place
-    known  uint8[k]   by key: 0 not declared, 1 collect, 2 pass over
-    key    uint32[c]  of each block collected
-    entry  uint32[c]  its payload start
-    size   int64[c]   bytes of its payload
-    time   int64[c]   ns
-    head   uint32[c]  bytes of its descriptor, which ends where the payload begins
+    state   int64[7]   position, blocks collected, what starts count from (-1: *position*), least and greatest
+                       time in ns, and number and bytes of data blocks passed over; updated in place
+    known   int32[k]   by key: channel, -1 not declared, -2 pass over
+    record  uint64[r]  channel << 32 | start of each block collected
+    count   int64[c]   blocks of each channel; counted up
 
     Returns why it stopped: 0 *end* reached, 1 a block of another kind, 2 the next block is not acceptable, 3 its bytes
-    end after *end*, 4 an array is full or the payload too far from the first one.
+    end after *end*, 4 *record* is full or the block too far from the first one.
     """
     b: u8p = cython.address(buf[0])
-    pn: cython.pointer[cython.const[cython.uchar]] = cython.address(known[0])
+    pk: cython.pointer[cython.const[cython.int]] = cython.address(known[0])
     nkeys: cython.ulonglong = known.shape[0]
-    pk: cython.pointer[cython.uint] = cython.address(key[0])
-    pe: cython.pointer[cython.uint] = cython.address(entry[0])
-    psz: i64p = cython.address(size[0])
-    pt: i64p = cython.address(time[0])
-    ph: cython.pointer[cython.uint] = cython.address(head[0])
-    cap: cython.longlong = key.shape[0]
+    pr: cython.pointer[cython.ulonglong] = cython.address(record[0])
+    pc: i64p = cython.address(count[0])
+    cap: cython.longlong = record.shape[0]
     pos: cython.longlong = state[0]
     n: cython.longlong = state[1]
     base: cython.longlong = state[2]
+    least: cython.longlong = state[3]
+    greatest: cython.longlong = state[4]
     passed: cython.longlong = 0
     passed_bytes: cython.longlong = 0
+    channel: cython.longlong
+    word: cython.ulonglong = 0
+    d: cython.uint = 0
+    last: cython.ulonglong[2]
+    fast: cython.longlong
     r: Block
     why: cython.int = 0
     with cython.nogil:
+        last[0] = 0
+        if base < 0:
+            base = pos
+        fast = end - 64
+        if (fast - base) >> 32 > 0:
+            fast = base + (cython.cast(cython.longlong, 1) << 32)
         while pos < end:
-            prefetch(b + pos + 1024)
+            # The fast lane is for data blocks as writers put them; what it does not take is judged with care.
+            while pos < fast and n < cap:
+                prefetch(b + pos + 2048)
+                memcpy(cython.address(word), b + pos, 8)
+                memcpy(cython.address(d), b + pos + 8, 4)
+                if word > cython.cast(cython.ulonglong, end - pos - 12) or d > word:
+                    break
+                if (
+                    not usual(b + pos + 12, d, cython.address(r), cython.address(last[0]))
+                    or r.key >= nkeys
+                    or pk[r.key] < 0
+                ):
+                    break
+                channel = pk[r.key]
+                pr[n] = cython.cast(cython.ulonglong, channel) << 32 | cython.cast(
+                    cython.ulonglong, pos - base
+                )
+                pc[channel] += 1
+                n += 1
+                least = r.time if r.time < least else least
+                greatest = r.time if r.time > greatest else greatest
+                pos += 12 + cython.cast(cython.longlong, word)
+            if pos >= end:
+                break
             why = block(b, pos, end, cython.address(r))
             if why == 0 and r.kind != 0:
                 why = 1
             if why != 0:
                 break
-            if r.key >= nkeys or pn[r.key] == 0:
-                why = 2
-                break
-            if pn[r.key] == 2:
+            channel = pk[r.key] if r.key < nkeys else -1
+            if channel < 0:
+                if channel == -1:
+                    why = 2
+                    break
                 passed += 1
                 passed_bytes += r.next - pos
                 pos = r.next
                 continue
-            if n >= cap:
+            if n >= cap or (pos - base) >> 32 != 0:
                 why = 4
                 break
-            if base < 0:
-                base = r.payload
-            if (r.payload - base) >> 32 != 0:
-                why = 4
-                break
-            pk[n] = cython.cast(cython.uint, r.key)
-            pe[n] = cython.cast(cython.uint, r.payload - base)
-            psz[n] = r.size
-            pt[n] = r.time
-            ph[n] = cython.cast(cython.uint, r.payload - r.descriptor)
+            pr[n] = cython.cast(cython.ulonglong, channel) << 32 | cython.cast(cython.ulonglong, pos - base)
+            pc[channel] += 1
             n += 1
+            if r.time < least:
+                least = r.time
+            if r.time > greatest:
+                greatest = r.time
             pos = r.next
     state[0] = pos
     state[1] = n
     state[2] = base
-    state[3] += passed
-    state[4] += passed_bytes
+    state[3] = least
+    state[4] = greatest
+    state[5] += passed
+    state[6] += passed_bytes
     return why
 
 
@@ -123,7 +149,7 @@ def _chain(
     pos: cython.longlong,
     end: cython.longlong,
     need: cython.int,
-    known: u8p,
+    known: cython.pointer[cython.const[cython.int]],
     nkeys: cython.ulonglong,
     tail: cython.longlong,
 ) -> cython.bint:
@@ -153,7 +179,7 @@ def _chain(
             declares = True
         elif r.kind != 0:
             return False
-        elif not declares and (r.key >= nkeys or known[r.key] == 0):
+        elif not declares and (r.key >= nkeys or known[r.key] == -1):
             return False
         pos = r.next
     return True
@@ -163,7 +189,7 @@ def resync(
     buf: cython.const[cython.uchar][::1],
     pos: cython.longlong,
     end: cython.longlong,
-    known: cython.const[cython.uchar][::1],
+    known: cython.const[cython.int][::1],
     need: cython.int,
     last: cython.longlong,
     tail: cython.longlong,
@@ -174,7 +200,7 @@ def resync(
     a block of kind 2, of which *tail* bytes are there, or two where *end* cuts the third.
     """
     b: u8p = cython.address(buf[0])
-    pk: u8p = cython.address(known[0])
+    pk: cython.pointer[cython.const[cython.int]] = cython.address(known[0])
     nkeys: cython.ulonglong = known.shape[0]
     found: cython.longlong = -1
     with cython.nogil:
@@ -185,59 +211,3 @@ def resync(
                 break
             pos += 1
     return found
-
-
-def group(
-    n: cython.longlong,
-    channel: cython.const[cython.int][::1],
-    key: cython.const[cython.uint][::1],
-    entry: cython.const[cython.uint][::1],
-    size: cython.const[cython.longlong][::1],
-    time: cython.const[cython.longlong][::1],
-    head: cython.const[cython.uint][::1],
-    start: cython.longlong[::1],
-    to_entry: cython.uint[::1],
-    to_size: cython.longlong[::1],
-    to_time: cython.longlong[::1],
-    to_head: cython.uint[::1],
-    used: cython.longlong,
-):
-    """Append *n* collected blocks to the arrays ``to_…``, grouped by channel, file order kept inside a channel.
-
-    channel  int32[k]      by key
-    start    int64[c + 1]  filled: where each channel's run begins
-
-    Returns the new number of entries used.
-    """
-    pc: cython.pointer[cython.const[cython.int]] = cython.address(channel[0])
-    channels: cython.Py_ssize_t = start.shape[0] - 1
-    ps: i64p = cython.address(start[0])
-    c: cython.Py_ssize_t
-    i: cython.longlong
-    at: cython.longlong
-    total: cython.longlong = used
-    count: cython.longlong
-    with cython.nogil:
-        for c in range(channels + 1):
-            ps[c] = 0
-        for i in range(n):
-            ps[pc[key[i]]] += 1
-        for c in range(channels):
-            count = ps[c]
-            ps[c] = total
-            total += count
-        ps[channels] = total
-        for i in range(n):
-            c = pc[key[i]]
-            at = ps[c]
-            ps[c] = at + 1
-            to_entry[at] = entry[i]
-            to_size[at] = size[i]
-            to_time[at] = time[i]
-            to_head[at] = head[i]
-        # Each start has moved to the end of its run, which is where the next one began.
-        for c in range(channels, 0, -1):
-            ps[c] = ps[c - 1]
-        ps[0] = used
-        ps[channels] = total
-    return total

@@ -8,8 +8,19 @@ import cython
 if not cython.compiled:
     raise ImportError("logreel.kernels is not compiled: run `pip install -e .` (needs gcc)")
 
+from cython.cimports.libc.string import memcpy
 from cython.cimports.logreel.kernels.prefetch import prefetch
-from cython.cimports.logreel.kernels.varints import Block, block, nanoseconds, skip, span, stamp, u8p, varint
+from cython.cimports.logreel.kernels.varints import (
+    Block,
+    block,
+    nanoseconds,
+    skip,
+    span,
+    stamp,
+    u8p,
+    usual,
+    varint,
+)
 
 i64p = cython.typedef(cython.pointer[cython.longlong])
 
@@ -92,24 +103,23 @@ def entries(
     return n, numbers[1], numbers[2], numbers[4]
 
 
-def locate(
+def verify(
     buf: cython.const[cython.uchar][::1],
     end: cython.longlong,
     key: cython.ulonglong,
     place: cython.const[cython.longlong][::1],
     time: cython.const[cython.longlong][::1],
-    payload: cython.longlong[::1],
-    size: cython.longlong[::1],
-    head: cython.uint[::1],
 ):
-    """Find payload start, payload size and descriptor size of the data blocks at *place*.
+    """How many data blocks at *place*, from the first, are whole, have this key and these times.
 
-    Returns how many there are in a row, from the first, that are whole, have this key and these times.
+    Returns their number, the bytes of their payloads and those of the blocks.
     """
     b: u8p = cython.address(buf[0])
     n: cython.Py_ssize_t = place.shape[0]
     i: cython.Py_ssize_t
     good: cython.Py_ssize_t = 0
+    payloads: cython.longlong = 0
+    total: cython.longlong = 0
     r: Block
     with cython.nogil:
         for i in range(n):
@@ -119,11 +129,73 @@ def locate(
                 break
             if r.kind != 0 or r.key != key or r.time != time[i]:
                 break
-            payload[i] = r.payload
-            size[i] = r.size
-            head[i] = cython.cast(cython.uint, r.payload - r.descriptor)
+            payloads += r.size
+            total += r.next - place[i]
             good += 1
-    return good
+    return good, payloads, total
+
+
+def times(
+    buf: cython.const[cython.uchar][::1], place: cython.const[cython.longlong][::1], out: cython.longlong[::1]
+):
+    """Fill *out*, int64[n], with the times in ns of the data blocks at *place*; zero where none is."""
+    b: u8p = cython.address(buf[0])
+    end: cython.longlong = buf.shape[0]
+    n: cython.Py_ssize_t = place.shape[0]
+    i: cython.Py_ssize_t
+    d: cython.uint = 0
+    last: cython.ulonglong[2]
+    r: Block
+    with cython.nogil:
+        last[0] = 0
+        for i in range(n):
+            if i + 32 < n and place[i + 32] >= 0 and place[i + 32] < end:
+                prefetch(b + place[i + 32])
+            if place[i] >= 0 and place[i] <= end - 64:
+                memcpy(cython.address(d), b + place[i] + 8, 4)
+                # Sizes matter for no time; they have been compared with what is there when the block was found.
+                if b[place[i] + 7] == 0 and usual(
+                    b + place[i] + 12, d, cython.address(r), cython.address(last[0])
+                ):
+                    out[i] = r.time
+                    continue
+            if (
+                place[i] < 0
+                or place[i] >= end
+                or block(b, place[i], end, cython.address(r)) != 0
+                or r.kind != 0
+            ):
+                out[i] = 0
+            else:
+                out[i] = r.time
+
+
+def spans(
+    buf: cython.const[cython.uchar][::1],
+    place: cython.const[cython.longlong][::1],
+    payload: cython.longlong[::1],
+    size: cython.longlong[::1],
+):
+    """Fill where the payloads of the data blocks at *place* begin, and their bytes; both zero where none is."""
+    b: u8p = cython.address(buf[0])
+    end: cython.longlong = buf.shape[0]
+    n: cython.Py_ssize_t = place.shape[0]
+    i: cython.Py_ssize_t
+    word: cython.ulonglong = 0
+    d: cython.uint = 0
+    with cython.nogil:
+        for i in range(n):
+            if i + 32 < n and place[i + 32] >= 0 and place[i + 32] < end:
+                prefetch(b + place[i + 32])
+            payload[i] = 0
+            size[i] = 0
+            if place[i] < 0 or place[i] > end - 12:
+                continue
+            memcpy(cython.address(word), b + place[i], 8)
+            memcpy(cython.address(d), b + place[i] + 8, 4)
+            if word <= cython.cast(cython.ulonglong, end - place[i] - 12) and d <= word:
+                payload[i] = place[i] + 12 + d
+                size[i] = cython.cast(cython.longlong, word) - d
 
 
 @cython.cfunc
@@ -164,25 +236,33 @@ def _numbers(p: u8p, e: u8p, out: i64p, cap: cython.longlong) -> cython.longlong
 
 def numbers(
     buf: cython.const[cython.uchar][::1],
-    payload: cython.const[cython.longlong][::1],
-    head: cython.const[cython.uint][::1],
+    place: cython.const[cython.longlong][::1],
     out: cython.longlong[:, ::1],
 ):
-    """Gather the further numbers of data blocks, whose descriptors of *head* bytes end at *payload*.
+    """Gather the further numbers of the data blocks at *place*.
 
-    out  int64[n, k]  filled; zero where a block has fewer
+    out  int64[n, k]  zeros, filled as far as a block has them
 
     Returns how many blocks have not exactly k of them.
     """
     b: u8p = cython.address(buf[0])
-    n: cython.Py_ssize_t = payload.shape[0]
+    end: cython.longlong = buf.shape[0]
+    n: cython.Py_ssize_t = place.shape[0]
     k: cython.Py_ssize_t = out.shape[1]
     i: cython.Py_ssize_t
     odd: cython.Py_ssize_t = 0
+    r: Block
     with cython.nogil:
         for i in range(n):
-            if i + 8 < n:
-                prefetch(b + payload[i + 8] - head[i + 8])
-            if _numbers(b + payload[i] - head[i], b + payload[i], cython.address(out[i, 0]), k) != k:
+            if i + 8 < n and place[i + 8] >= 0 and place[i + 8] < end:
+                prefetch(b + place[i + 8])
+            if (
+                place[i] < 0
+                or place[i] >= end
+                or block(b, place[i], end, cython.address(r)) != 0
+                or r.kind != 0
+            ):
+                odd += 1
+            elif _numbers(b + r.descriptor, b + r.payload, cython.address(out[i, 0]), k) != k:
                 odd += 1
     return odd

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -23,7 +24,7 @@ GONE = (1 << 32) - 1
 TIME_MIN, TIME_MAX = -(1 << 63), (1 << 63) - 1
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Blocks:
     """The block table.
 
@@ -108,12 +109,73 @@ class Blocks:
         before = np.concatenate([[0], np.cumsum(~keep)])
         return Blocks(self.base, self.chunk, self.start - before[self.start], self.entry[keep])
 
+    @cached_property
+    def counts(self) -> I64:
+        """int64[c]: messages of each channel."""
+        counts: I64 = (self.start[:, 1:] - self.start[:, :-1]).sum(axis=0, dtype=np.int64)
+        return counts
+
+    def count(self, channel: int) -> int:
+        """Messages of a channel."""
+        return int(self.counts[channel])
+
+    def run(self, channel: int) -> tuple[I64, I64]:
+        """int64[b], int64[b]: for each block, where the channel's run begins and ends in ``entries``."""
+        return self.start[:, channel], self.start[:, channel + 1]
+
+    def entries(self, channel: int) -> U32:
+        """The array that the runs of a channel point into."""
+        return self.entry
+
     def reshaped(self, keep: list[int], more: int) -> Blocks:
         """The same table with only the channels *keep*, of which the others are empty, and *more* empty ones."""
         start = np.empty((len(self.base), len(keep) + more + 1), np.int64)
         start[:, : len(keep)] = self.start[:, keep]
         start[:, len(keep) :] = self.start[:, -1:]
         return Blocks(self.base, self.chunk, start, self.entry)
+
+
+class Separate:
+    """A block table of messages in the file itself whose channels are read one by one, when first touched.
+
+    load      gives int64[n], ascending: where the messages of a channel begin
+    channels  how many there are
+    size      bytes of the file
+    """
+
+    #: Bytes of a block; a channel that is touched costs eight bytes for each of them.
+    BLOCK = 4 << 20
+
+    def __init__(self, load: Callable[[int], I64], channels: int, size: int) -> None:
+        self._load, self._channels = load, channels
+        self.base: I64 = np.arange(0, max(size, 1), self.BLOCK, dtype=np.int64)
+        self.chunk = np.full(len(self.base), FILE, np.int32)
+        self._runs: dict[int, tuple[I64, U32]] = {}
+
+    def _channel(self, channel: int) -> tuple[I64, U32]:
+        if channel not in self._runs:
+            start = self._load(channel)
+            cuts = np.append(start.searchsorted(self.base), len(start)).astype(np.int64)
+            self._runs[channel] = cuts, (start % self.BLOCK).astype(np.uint32)
+        return self._runs[channel]
+
+    def count(self, channel: int) -> int:
+        """Messages of a channel."""
+        return len(self._channel(channel)[1])
+
+    @property
+    def counts(self) -> I64:
+        """int64[c]: messages of each channel; reads all of them."""
+        return np.array([self.count(c) for c in range(self._channels)], np.int64)
+
+    def run(self, channel: int) -> tuple[I64, I64]:
+        """See ``Blocks.run``."""
+        cuts = self._channel(channel)[0]
+        return cuts[:-1], cuts[1:]
+
+    def entries(self, channel: int) -> U32:
+        """See ``Blocks.entries``."""
+        return self._channel(channel)[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +193,16 @@ class Aligned:
     """Numbers that the reader keeps, one for each entry of the block table, in its order."""
 
     values: NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """Numbers that the reader works out when asked: *get* gives int64[n] for messages that begin at int64[n] in data.
+
+    Where messages begin is what the block table says: their payloads, unless the Track tells where those lie.
+    """
+
+    get: Callable[[Buffer, I64], I64]
 
 
 def words(data: Buffer, offset: I64, word: Word) -> I64:
@@ -157,14 +229,17 @@ class Made:
 class Track:
     """How the index answers for one channel.
 
-    time  a Word of the payload in ns, Aligned ns, or a function giving int64[n] where that is not enough
-    size  a Word, Aligned bytes, or the size that all messages have
-    made  number of messages if the reader makes them, else None
+    time     a Word of the payload in ns, Aligned or Derived ns, or a function giving int64[n] where that is not enough
+    size     a Word, Aligned or Derived bytes, or the size that all messages have
+    made     number of messages if the reader makes them, or a function giving it; else None
+    payload  gives int64[n] payload starts and sizes for messages that begin at int64[n] in data, where the block table
+             tells the place of something before the payload
     """
 
-    time: Word | Aligned | Callable[[MessageIndex], I64]
-    size: Word | Aligned | int
-    made: int | None = None
+    time: Word | Aligned | Derived | Callable[[MessageIndex], I64]
+    size: Word | Aligned | Derived | int
+    made: int | Callable[[], int] | None = None
+    payload: Callable[[Buffer, I64], tuple[I64, I64]] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from logreel.errors import MissingDependencyError
 from logreel.model.chunks import FILE
-from logreel.model.index import I64, Aligned
+from logreel.model.index import I64, Aligned, Derived
 from logreel.model.layout import Layout
 from logreel.model.reading import Reading
 from logreel.model.scan import ChannelInfo
@@ -40,7 +40,7 @@ class Channel:
 
     def __len__(self) -> int:
         """Messages, not records."""
-        return int(self.log.index.counts[self.number])
+        return self.log.index.count(self.number)
 
     def __bool__(self) -> bool:
         return True
@@ -67,8 +67,11 @@ class Channel:
         if self.reading is not None:
             return False
         index, size = self.log.index, self.layout.size
-        if size is None or not isinstance(index.tracks[self.number].size, Aligned):
-            return size is not None
+        rule = index.tracks[self.number].size
+        if size is None or isinstance(rule, Derived):
+            return False
+        if not isinstance(rule, Aligned):
+            return True
         return bool((index.chunk_of(self.number) == FILE).all() and (index.sizes(self.number) == size).all())
 
     @property

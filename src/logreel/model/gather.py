@@ -80,7 +80,7 @@ def gather(index: MessageIndex, wants: Sequence[Want], threads: int | None = Non
 
     threads  None: as many as there are processors, for data large enough to share
     """
-    counts = [int(index.counts[want.channel]) for want in wants]
+    counts = [index.count(want.channel) for want in wants]
     out = _place(wants, counts)
     live = [i for i, n in enumerate(counts) if n and (wants[i].leaves or wants[i].time)]
     if not live:
@@ -131,7 +131,7 @@ def gather_rows(index: MessageIndex, want: Want, rows: slice | I64) -> Gathered:
 
     rows  a slice or int64[k] row numbers of the channel in file order
     """
-    n = int(index.counts[want.channel])
+    n = index.count(want.channel)
     (out,) = _place([want], [len(range(*rows.indices(n))) if isinstance(rows, slice) else len(rows)])
     fields = _fields(want, out)
     done = 0

@@ -23,8 +23,10 @@ from logreel.model.blocks import (
     U32,
     Aligned,
     Blocks,
+    Derived,
     Made,
     Selection,
+    Separate,
     Track,
     Word,
     words,
@@ -39,9 +41,11 @@ __all__ = [
     "U32",
     "Aligned",
     "Blocks",
+    "Derived",
     "Made",
     "MessageIndex",
     "Selection",
+    "Separate",
     "Track",
     "Word",
     "words",
@@ -59,26 +63,35 @@ class MessageIndex:
     def __init__(
         self,
         chunks: Chunks,
-        blocks: Blocks,
+        table: Blocks | Separate,
         tracks: list[Track],
         make: Callable[[], tuple[Buffer, dict[int, Made]]] | None = None,
         resolve: Callable[[I64], None] | None = None,
         sizes_are_cheap: bool = True,
     ) -> None:
-        self.chunks, self.blocks, self.tracks = chunks, blocks, tracks
+        self.chunks, self.table, self.tracks = chunks, table, tracks
         self._make, self._resolve = make, resolve
         self.sizes_are_cheap = sizes_are_cheap
         self._times: dict[int, I64] = {}
 
+    @property
+    def blocks(self) -> Blocks:
+        """The block table of a log that is indexed as a whole."""
+        if not isinstance(self.table, Blocks):
+            raise TypeError("the channels of this log are indexed one by one")
+        return self.table
+
+    def count(self, channel: int) -> int:
+        """Messages of one channel."""
+        made = self.tracks[channel].made
+        if made is not None:
+            return made() if callable(made) else made
+        return self.table.count(channel)
+
     @cached_property
     def counts(self) -> I64:
         """int64[c]: messages of each channel."""
-        start = self.blocks.start
-        counts: I64 = (start[:, 1:] - start[:, :-1]).sum(axis=0, dtype=np.int64)
-        for c, track in enumerate(self.tracks):
-            if track.made is not None:
-                counts[c] = track.made
-        return counts
+        return np.array([self.count(c) for c in range(len(self.tracks))], np.int64)
 
     @cached_property
     def _made(self) -> dict[int, Made]:
@@ -98,58 +111,84 @@ class MessageIndex:
 
     def take(self, channel: int, values: NDArray[Any]) -> I64:
         """int64[n]: what *values*, which has one value per entry of the block table, holds for a channel."""
-        start = self.blocks.start
-        first, count = start[:, channel], start[:, channel + 1] - start[:, channel]
+        first, last = self.table.run(channel)
+        count = last - first
         at = np.repeat(first - np.concatenate([[0], np.cumsum(count)[:-1]]), count) + np.arange(
             int(count.sum())
         )
         return values[at].astype(np.int64)
 
+    def _runs(self, channel: int) -> Iterator[tuple[int, I64]]:
+        """Block by block: the chunk it lies in, and where each message begins there, as the block table has it."""
+        b = self.table
+        first, last = b.run(channel)
+        rows = np.flatnonzero(last > first)
+        self.resolve(rows)
+        entry = b.entries(channel)
+        for i in rows.tolist():
+            yield int(b.chunk[i]), np.add(entry[first[i] : last[i]], b.base[i], dtype=np.int64)
+
+    def _gathered(self, channel: int, get: Callable[[int, I64], I64]) -> I64:
+        """int64[n]: what *get* gives for the messages of each block, of which it is told the chunk and the starts."""
+        # Block by block, so that what is only needed on the way stays in the cache.
+        out, n = np.empty(self.count(channel), np.int64), 0
+        for chunk, start in self._runs(channel):
+            out[n : n + len(start)] = get(chunk, start)
+            n += len(start)
+        return out
+
+    def starts(self, channel: int) -> I64:
+        """int64[n]: where each message in the file or in an unpacked chunk begins, as the block table has it."""
+        return self._gathered(channel, lambda _, start: start)
+
     def offsets(self, channel: int) -> I64:
         """int64[n]: payload start of each message inside its chunk."""
         if (made := self.made(channel)) is not None:
             return made.offset
-        b = self.blocks
-        rows = np.flatnonzero(b.start[:, channel + 1] > b.start[:, channel])
-        self.resolve(rows)
-        out = np.empty(int(self.counts[channel]), np.int64)
-        n = 0
-        for i in rows:
-            entry = b.entry[b.start[i, channel] : b.start[i, channel + 1]]
-            np.add(entry, b.base[i], out=out[n : n + len(entry)], dtype=np.int64, casting="unsafe")
-            n += len(entry)
-        return out
+        payload = self.tracks[channel].payload
+        if payload is None:
+            return self.starts(channel)
+        return self._gathered(channel, lambda chunk, start: payload(self.chunks[chunk], start)[0])
 
     def chunk_of(self, channel: int) -> NDArray[np.int32]:
         """int32[n]: the chunk that each message lies in."""
         if self.tracks[channel].made is not None:
-            return np.full(int(self.counts[channel]), MADE, np.int32)
-        b = self.blocks
-        return np.repeat(b.chunk, b.start[:, channel + 1] - b.start[:, channel])
+            return np.full(self.count(channel), MADE, np.int32)
+        first, last = self.table.run(channel)
+        return np.repeat(self.table.chunk, last - first)
 
     def word(self, channel: int, word: Word) -> I64:
         """int64[n]: the value of *word* for each message; values beyond int64 are held at its maximum."""
-        parts = [words(self.chunks[chunk], rows, word) for chunk, rows in self.by_chunk(channel)]
+        parts = [words(self.chunks[chunk], at, word) for chunk, at in self._by_chunk(channel)]
         if len(parts) == 1:
             return parts[0]
         return np.concatenate(parts) if parts else np.zeros(0, np.int64)
 
-    def stamps_at(self, channel: int, word: Word, rows: Iterable[int]) -> list[int]:
-        """The value of *word* for a few rows of a channel in the file, without gathering the others."""
-        b = self.blocks
-        ends = np.cumsum(b.start[:, channel + 1] - b.start[:, channel])
+    def _derived(self, channel: int, rule: Derived) -> I64:
+        return self._gathered(channel, lambda chunk, start: rule.get(self.chunks[chunk], start))
+
+    def place(self, channel: int, row: int) -> tuple[int, int]:
+        """Chunk of one message of a channel in the file, and where it begins there."""
+        b = self.table
+        first, last = b.run(channel)
+        ends = np.cumsum(last - first)
+        i = int(ends.searchsorted(row, side="right"))
+        at = int(first[i]) + row - (int(ends[i - 1]) if i else 0)
+        return int(b.chunk[i]), int(b.base[i]) + int(b.entries(channel)[at])
+
+    def stamps_at(self, channel: int, rule: Word | Derived, rows: Iterable[int]) -> list[int]:
+        """Times of a few messages of a channel in the file, without those of the others."""
         found = []
         for row in rows:
-            i = int(ends.searchsorted(row, side="right"))
-            first = int(b.start[i, channel]) - (int(ends[i - 1]) if i else 0)
-            at = int(b.base[i]) + int(b.entry[first + row]) + word.offset
-            value = int.from_bytes(self.chunks[int(b.chunk[i])][at : at + word.width].tobytes(), "little")
-            found.append(min(value * word.mul, TIME_MAX) + word.add)
+            chunk, at = self.place(channel, row)
+            data, start = self.chunks[chunk], np.array([at], np.int64)
+            time = words(data, start, rule) if isinstance(rule, Word) else rule.get(data, start)
+            found.append(int(time[0]))
         return found
 
-    def by_chunk(self, channel: int) -> Iterator[tuple[int, I64]]:
-        """Stretches of consecutive messages in one chunk: chunk, int64 payload starts."""
-        if not self.counts[channel]:
+    def _by_chunk(self, channel: int) -> Iterator[tuple[int, I64]]:
+        """Stretches of consecutive messages in one chunk: its number, int64 payload starts."""
+        if not self.count(channel):
             return
         offset, chunk = self.offsets(channel), self.chunk_of(channel)
         cuts = (np.flatnonzero(np.diff(chunk)) + 1).tolist()
@@ -166,6 +205,8 @@ class MessageIndex:
                 times = self.word(channel, rule)
             elif isinstance(rule, Aligned):
                 times = self.take(channel, rule.values)
+            elif isinstance(rule, Derived):
+                times = self._derived(channel, rule)
             else:
                 times = rule(self)
             times.flags.writeable = False
@@ -180,19 +221,26 @@ class MessageIndex:
         if isinstance(rule, Word):
             return self.word(channel, rule)
         if isinstance(rule, int):
-            return np.full(int(self.counts[channel]), rule, np.int64)
-        self.resolve(np.flatnonzero(np.diff(self.blocks.start[:, channel : channel + 2], axis=1)[:, 0]))
+            return np.full(self.count(channel), rule, np.int64)
+        if isinstance(rule, Derived):
+            return self._derived(channel, rule)
+        first, last = self.table.run(channel)
+        self.resolve(np.flatnonzero(last > first))
         sizes = self.take(channel, rule.values)
         sizes[sizes == GONE] = 0
         return sizes
 
     def edges(self, channel: int) -> tuple[int | None, int | None]:
         """Time of the first and of the last message in file order; None for a channel without any."""
-        n = int(self.counts[channel])
+        n = self.count(channel)
         if not n:
             return None, None
         rule = self.tracks[channel].time
-        if isinstance(rule, Word) and self.tracks[channel].made is None and channel not in self._times:
+        if (
+            isinstance(rule, Word | Derived)
+            and self.tracks[channel].made is None
+            and channel not in self._times
+        ):
             first, last = self.stamps_at(channel, rule, (0, n - 1))
             return first, last
         times = self.times(channel)
@@ -200,12 +248,12 @@ class MessageIndex:
 
     def bytes_of(self, channel: int) -> int:
         """Payload bytes of all messages of a channel."""
-        rule, n = self.tracks[channel].size, int(self.counts[channel])
+        rule, n = self.tracks[channel].size, self.count(channel)
         return rule * n if isinstance(rule, int) and rule else int(self.sizes(channel).sum())
 
     def rows_between(self, channel: int, start: int | None, end: int | None) -> slice | I64:
         """Rows of *channel* with start <= time < end: a slice where they are consecutive, else row numbers."""
-        n = int(self.counts[channel])
+        n = self.count(channel)
         if start is None and end is None:
             return slice(0, n)
         t = self.times(channel)

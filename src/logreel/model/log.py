@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.errors import DamagedError, Problem, TopicError
+from logreel.errors import DamagedError, Finding, Problem, TopicError
 from logreel.model import sidecar
 from logreel.model.channel import Channel
 from logreel.model.match import match_topics
@@ -57,7 +57,6 @@ class Log:
     format, version  what the file is
     size             bytes
     epoch            what time 0 means: ``unix``, ``boot`` or ``start``
-    start, end       ns of the first and the last moment, robust against single absurd stamps; None if empty
     metadata         information that the log carries, by name
     index            the MessageIndex
     definitions      files and folders with definitions that the user gave
@@ -68,8 +67,23 @@ class Log:
         self.name, self.size = source.name, source.size
         self.format, self.version = fmt.name, scan.version
         self.definitions = source.definitions
-        self.epoch, self.start, self.end = scan.epoch, scan.start, scan.end
+        self.epoch = scan.epoch
         self.index: MessageIndex = scan.index
+
+    @cached_property
+    def _bounds(self) -> tuple[int | None, int | None]:
+        bounds = self._scan.bounds
+        return (self._scan.start, self._scan.end) if bounds is None else bounds()
+
+    @property
+    def start(self) -> int | None:
+        """ns of the first moment, robust against single absurd stamps; None if empty."""
+        return self._bounds[0]
+
+    @property
+    def end(self) -> int | None:
+        """ns of the last moment, robust against single absurd stamps; None if empty."""
+        return self._bounds[1]
 
     @property
     def problems(self) -> tuple[Problem, ...]:
@@ -199,6 +213,10 @@ class Log:
 
         return tables([ch for ch in self.match(topics) if len(ch)])
 
+    def verify(self) -> tuple[Finding, ...]:
+        """What reading the whole file tells and opening it does not, such as a wrong checksum."""
+        return tuple(self._scan.verify())
+
     def close(self) -> None:
         """Let go of the file. Tables and arrays already made stay valid."""
         self.__dict__.pop("channels", None)
@@ -238,6 +256,9 @@ def open_log(
     fmt = find_format(source, format)
     scan = sidecar.load(source, fmt) or sidecar.keep(source, fmt, _fresh(source, fmt))
     log = Log(source, fmt, scan)
+    if strict:
+        # Of a large log parts of the index may only be read when asked for.
+        _ = log.index.table.counts
     if strict and log.problems:
         raise DamagedError(log.problems[0], path=source.name)
     return log

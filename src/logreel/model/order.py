@@ -125,7 +125,10 @@ def by_file(
     chosen = sorted(set(numbers))
     made = [n for n in chosen if index.tracks[n].made is not None]
     inside = [n for n in chosen if index.tracks[n].made is None]
-    counts = index.blocks.start[:, [n + 1 for n in inside]] - index.blocks.start[:, inside]
+    runs = [index.table.run(n) for n in inside]
+    counts = np.zeros((len(index.table.base), len(inside)), np.int64)
+    for i, (first, last) in enumerate(runs):
+        counts[:, i] = last - first
     ends = np.concatenate([np.zeros((1, len(inside)), np.int64), np.cumsum(counts, axis=0)])
     total = ends.sum(axis=1)
     cuts = [0]
@@ -135,7 +138,7 @@ def by_file(
         [(n, slice(int(a), int(b))) for n, a, b in zip(inside, ends[lo], ends[hi], strict=True) if b > a]
         for lo, hi in itertools.pairwise(cuts)
     ]
-    stretches.insert(0, [(n, slice(0, int(index.counts[n]))) for n in made])
+    stretches.insert(0, [(n, slice(0, index.count(n))) for n in made])
     for stretch in reversed(stretches) if reverse else stretches:
         if stretch:
             parts = [_select(index, n, rows, index.times(n)[rows]) for n, rows in stretch]

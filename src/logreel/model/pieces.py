@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.model.chunks import FILE, MADE, Buffer
-from logreel.model.index import GONE, I64, Aligned, MessageIndex, Word, words
+from logreel.model.index import GONE, I64, Aligned, Derived, MessageIndex, Word, words
 
 Rows = slice | I64
 
@@ -50,18 +50,16 @@ class Loaded:
     data: Buffer
     bases: I64
 
-    def piece(self, index: MessageIndex, channel: int, entries: list[I64] | None = None) -> Piece:
+    def piece(self, index: MessageIndex, channel: int, entries: list[Rows] | None = None) -> Piece:
         """Messages of a channel in these blocks.
 
-        entries  for each block the numbers of the entries wanted; None: all
+        entries  for each block the entries wanted; None: all
         """
         if entries is None:
-            spans = index.blocks.start[self.numbers, channel : channel + 2].tolist()
-            entries = [np.arange(lo, hi) for lo, hi in spans]
-        entry, lengths = np.concatenate(entries), [len(e) for e in entries]
-        offset = np.repeat(self.bases, lengths) + index.blocks.entry[entry]
-        rule = index.tracks[channel].size
-        size = words(self.data, offset, rule) if isinstance(rule, Word) else _sizes(rule, entry)
+            first, last = index.table.run(channel)
+            entries = [slice(int(first[i]), int(last[i])) for i in self.numbers]
+        start, _ = _starts(index, channel, entries, self.bases)
+        offset, size = _measured(index, channel, self.data, start, entries)
         # Without bytes it cannot be decoded, which is noted there.
         size[size == GONE] = 0
         return Piece(self.data, offset, size)
@@ -69,8 +67,8 @@ class Loaded:
 
 def load(index: MessageIndex, numbers: list[int], threads: int | None = None) -> Loaded:
     """The bytes of some blocks, unpacked by so many threads (None: as many as there are processors)."""
-    chunks = [int(index.blocks.chunk[i]) for i in numbers]
-    bases = index.blocks.base[numbers]
+    chunks = [int(index.table.chunk[i]) for i in numbers]
+    bases = index.table.base[numbers]
     distinct = list(dict.fromkeys(chunks))
     if len(distinct) == 1:
         data = index.chunks[distinct[0]]
@@ -89,8 +87,8 @@ def batches(index: MessageIndex, numbers: Iterable[int]) -> Iterator[list[int]]:
     batch: list[int] = []
     total = 0
     for number in numbers:
-        chunk = int(index.blocks.chunk[number])
-        before = int(index.blocks.chunk[batch[0]]) if batch else chunk
+        chunk = int(index.table.chunk[number])
+        before = int(index.table.chunk[batch[0]]) if batch else chunk
         if batch and ((before == FILE) != (chunk == FILE) or total >= PIECE_BYTES):
             yield batch
             batch, total = [], 0
@@ -117,42 +115,60 @@ def places(index: MessageIndex, channel: int, rows: Rows) -> tuple[NDArray[np.in
     if made is not None:
         offset = made.offset[rows]
         return np.full(len(offset), MADE, np.int32), offset, made.size[rows]
-    found = [(row, entries) for row, entries in _by_block(index, channel, rows)]
+    found = dict(_by_block(index, channel, rows))
     if not found:
         return np.zeros(0, np.int32), np.zeros(0, np.int64), np.zeros(0, np.int64)
-    numbers = np.array([row for row, _ in found], np.int64)
+    numbers, entries = np.array(list(found), np.int64), list(found.values())
     index.resolve(numbers)
-    entry = np.concatenate([e for _, e in found])
-    lengths = [len(e) for _, e in found]
-    chunk = np.repeat(index.blocks.chunk[numbers], lengths)
-    offset = index.blocks.entry[entry] + np.repeat(index.blocks.base[numbers], lengths)
-    rule = index.tracks[channel].size
-    if isinstance(rule, Word):
-        # Only formats without chunks keep the size beside the message.
-        return chunk, offset, words(index.chunks[FILE], offset, rule)
-    return chunk, offset, _sizes(rule, entry)
+    start, lengths = _starts(index, channel, entries, index.table.base[numbers])
+    chunk = np.repeat(index.table.chunk[numbers], lengths)
+    # Only formats without chunks leave anything beside the message or to be worked out.
+    return chunk, *_measured(index, channel, index.chunks[FILE], start, entries)
 
 
-def _sizes(rule: Aligned | int, entry: I64) -> I64:
-    if isinstance(rule, Aligned):
-        return rule.values[entry].astype(np.int64)
-    return np.full(len(entry), rule, np.int64)
+def _starts(index: MessageIndex, channel: int, entries: list[Rows], bases: I64) -> tuple[I64, list[int]]:
+    """Where messages begin, of blocks that begin at *bases*, and how many there are in each block."""
+    found = [index.table.entries(channel)[entry] for entry in entries]
+    lengths = [len(some) for some in found]
+    start, n = np.empty(sum(lengths), np.int64), 0
+    for some, base in zip(found, bases.tolist(), strict=True):
+        np.add(some, base, out=start[n : n + len(some)], dtype=np.int64, casting="unsafe")
+        n += len(some)
+    return start, lengths
 
 
-def _by_block(index: MessageIndex, channel: int, rows: Rows) -> Iterator[tuple[int, I64]]:
-    """Block by block: its number, and the numbers of the entries wanted."""
-    start = index.blocks.start
-    count = start[:, channel + 1] - start[:, channel]
+def _measured(
+    index: MessageIndex, channel: int, data: Buffer, start: I64, entries: list[Rows]
+) -> tuple[I64, I64]:
+    """Payload start and size (or GONE) of messages that begin at *start* in *data*."""
+    track = index.tracks[channel]
+    if track.payload is not None:
+        return track.payload(data, start)
+    match track.size:
+        case Word() as word:
+            return start, words(data, start, word)
+        case Derived(get):
+            return start, get(data, start)
+        case Aligned(values):
+            return start, np.concatenate([values[entry] for entry in entries]).astype(np.int64)
+        case size:
+            return start, np.full(len(start), size, np.int64)
+
+
+def _by_block(index: MessageIndex, channel: int, rows: Rows) -> Iterator[tuple[int, Rows]]:
+    """Block by block: its number, and the entries wanted."""
+    start, last = index.table.run(channel)
+    count = last - start
     ends = np.cumsum(count)
     if isinstance(rows, slice):
         lo, hi, _ = rows.indices(int(ends[-1]) if len(ends) else 0)
-        first, last = ends.searchsorted(lo, side="right"), ends.searchsorted(hi, side="left")
-        for i in range(int(first), min(int(last) + 1, len(ends))):
+        from_, to = ends.searchsorted(lo, side="right"), ends.searchsorted(hi, side="left")
+        for i in range(int(from_), min(int(to) + 1, len(ends))):
             before = int(ends[i] - count[i])
             a, b = max(lo - before, 0), min(hi - before, int(count[i]))
             if b > a:
-                yield i, np.arange(int(start[i, channel]) + a, int(start[i, channel]) + b)
+                yield i, slice(int(start[i]) + a, int(start[i]) + b)
         return
     block = ends.searchsorted(rows, side="right")
     for i in np.unique(block).tolist():
-        yield i, rows[block == i] - (ends[i] - count[i]) + start[i, channel]
+        yield i, rows[block == i] - (ends[i] - count[i]) + start[i]

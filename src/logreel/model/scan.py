@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from logreel.errors import Problem
+from logreel.errors import Finding, Problem
 from logreel.model.index import MessageIndex
 from logreel.model.layout import Layout
 from logreel.model.reading import Reading
@@ -87,6 +87,8 @@ class Scan:
 
     epoch       what time 0 means: ``unix``, ``boot`` or ``start``
     start, end  ns of the first and the last moment of the log, robust against single absurd stamps; None if empty
+    verify      tells what reading the whole file does and opening it does not, checksums above all
+    bounds      gives the two in their place, evaluated when asked
     utc_offset  ns to add to a time to get UTC since 1970, or None where the log does not tell; evaluated when asked
     metadata, attachments, parameters, text  evaluated when asked
     saved       named arrays and plain data from which the format can restore this scan without reading the log again
@@ -105,6 +107,8 @@ class Scan:
     text: Callable[[], list[TextLine]] | None = None
     utc_offset: Callable[[], int | None] = lambda: None
     saved: Saved | None = None
+    bounds: Callable[[], tuple[int | None, int | None]] | None = None
+    verify: Callable[[], Iterable[Finding]] = tuple
 
 
 @dataclass(frozen=True, slots=True)

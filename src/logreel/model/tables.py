@@ -251,7 +251,7 @@ def tables(channels: Sequence[Channel]) -> dict[str, pa.Table]:
 
 def _is_packed(ch: Channel) -> bool:
     index = ch.log.index
-    return index.tracks[ch.number].made is None and bool((index.blocks.chunk >= 0).any())
+    return index.tracks[ch.number].made is None and bool((index.table.chunk >= 0).any())
 
 
 def _swept(channels: Sequence[Channel]) -> dict[str, pa.Table]:

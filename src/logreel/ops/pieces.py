@@ -25,13 +25,17 @@ def rows_per_piece(ch: Channel) -> int:
 
 
 def pieces(
-    ch: Channel, start: int | None = None, end: int | None = None, utc: bool = False
+    ch: Channel,
+    start: int | None = None,
+    end: int | None = None,
+    utc: bool = False,
+    interpolate: bool = False,
 ) -> Iterator[pa.RecordBatch]:
     """The table of *ch* in batches of bounded size: messages with start <= time < end (ns), in file order.
 
-    utc  as for ``Channel.to_arrow``
+    utc, interpolate  as for ``Channel.to_arrow``
     """
-    yield from ch.batches(rows_per_piece(ch), start=start, end=end, utc=utc)
+    yield from ch.batches(rows_per_piece(ch), start=start, end=end, utc=utc, interpolate=interpolate)
 
 
 def distinct(names: list[str]) -> list[str]:

@@ -70,6 +70,7 @@ def convert(
     start: str | int | None = None,
     end: str | int | None = None,
     utc: bool = False,
+    interpolate: bool = False,
     force: bool = False,
     progress: Progress | None = None,
 ) -> Converted:
@@ -83,6 +84,8 @@ def convert(
     topics    names or shell patterns; None: all that fit, the reserved ones with messages included
     start, end  ns, or times as people write them; half-open
     utc       wall-clock times
+    interpolate  where a message holds many records of one time, spread their times evenly to the next message;
+              only for tables: ``x.ndjson`` has a line per message
     force     replace *dst*: a file, or a folder that logreel wrote
     progress  called with the messages done and the messages in all
 
@@ -92,6 +95,8 @@ def convert(
     """
     name = os.fspath(dst)
     output = find_output(name)
+    if interpolate and output.shape is not Shape.TABLES:
+        raise UsageError(f"{output.suffix} has no rows whose times could be spread: leave out --interpolate")
     with opened(src) as log:
         first, last = interval(log, start, end)
         shift_of(log, utc)
@@ -99,7 +104,7 @@ def convert(
         if source.exists() and os.path.realpath(source) == os.path.realpath(name):
             raise UsageError("input and output are the same file", path=name)
         folder = _is_folder(output, name)
-        job = Job(log, _channels(log, topics, output), first, last, utc, progress)
+        job = Job(log, _channels(log, topics, output), first, last, utc, progress, interpolate=interpolate)
         if output.shape is Shape.WHOLE:
             return _one_for_all(job, output, name, force)
         if folder:
@@ -226,6 +231,7 @@ def _manifest(out: IO[bytes], job: Job, written: list[Written]) -> None:
         },
         "interval": {"start_ns": job.start, "end_ns": job.end},
         "utc": job.utc,
+        "interpolate": job.interpolate,
         "channels": [
             {**asdict(one), "type": ch.schema.name, "encoding": ch.schema.encoding}
             for one, ch in zip(written, job.channels, strict=True)

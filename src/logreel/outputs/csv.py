@@ -57,10 +57,15 @@ def flat(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def limited(
-    ch: Channel, start: int | None, end: int | None, utc: bool, count: int | None
+    ch: Channel,
+    start: int | None,
+    end: int | None,
+    utc: bool,
+    count: int | None,
+    interpolate: bool = False,
 ) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     """Schema and batches of the first *count* rows of *ch* with start <= time < end (ns)."""
-    schema, batches, _ = Job(ch.log, [ch], start, end, utc).table(ch)
+    schema, batches, _ = Job(ch.log, [ch], start, end, utc, interpolate=interpolate).table(ch)
 
     def first() -> Iterator[pa.RecordBatch]:
         left = count

@@ -43,6 +43,7 @@ class Job:
     """Channels of a log to write, with start <= time < end (ns).
 
     utc      True: wall-clock times
+    interpolate  True: the times of records that share one are spread to the next message, in tables
     rows     rows, messages, pictures … written so far, by topic
     skipped  one sentence for each thing that could not be written
     notes    one sentence for each thing worth knowing that is no loss
@@ -57,6 +58,7 @@ class Job:
     rows: dict[str, int] = field(default_factory=dict)
     skipped: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    interpolate: bool = False
     _done: int = 0
     _next: int = 0
 
@@ -82,10 +84,14 @@ class Job:
 
         Raises DefinitionError if the definition of *ch* cannot be used.
         """
-        batches = pieces(ch, self.start, self.end, self.utc)
+        batches = pieces(ch, self.start, self.end, self.utc, self.interpolate)
         head = next(batches, None)
         if head is None:
-            return ch.to_arrow(start=0, end=0, utc=self.utc).schema, iter(()), False
+            return (
+                ch.to_arrow(start=0, end=0, utc=self.utc, interpolate=self.interpolate).schema,
+                iter(()),
+                False,
+            )
         return head.schema, self._counted(ch.topic, itertools.chain([head], batches)), True
 
     def _counted(self, topic: str, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -13,6 +13,8 @@ MAGIC, END_MAGIC = b"BDDF", b"FDDB"
 DATA, DESCRIPTOR, END = 0, 1, 2
 #: Bytes of the last block, whatever its size field says: header, place of the index, SHA-1, end magic.
 END_BYTES = 40
+#: From the end of the file: the place of the index.
+INDEX_AT = 32
 #: From the end of the file: what the checksum covers ends here.
 DIGEST_AT = 24
 #: A descriptor longer than this is damage, or an index of its own kind.

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import cache, cached_property, partial
 from typing import Any
 
 import numpy as np
 
-from logreel.errors import Problem, UnsupportedError
+from logreel.errors import UnsupportedError
 from logreel.formats.bddf import indexed, text
+from logreel.formats.bddf.collect import IN_BLOCKS
 from logreel.formats.bddf.indexed import BadIndex, Index
 from logreel.formats.bddf.messages import (
     CHECKSUM_NONE,
@@ -21,12 +23,20 @@ from logreel.formats.bddf.messages import (
 )
 from logreel.formats.bddf.payloads import PROTOBUF, Payloads
 from logreel.formats.bddf.pods import RAW, PodBody, describe, layout_of, type_text
-from logreel.formats.bddf.readings import Body, NumberedReading, PlainBody, distinct_names, with_numbers
+from logreel.formats.bddf.readings import (
+    Body,
+    NumberedReading,
+    PlainBody,
+    distinct_names,
+    names_of,
+    with_numbers,
+)
 from logreel.formats.bddf.scan import Found, Scanner
 from logreel.formats.bddf.signals import SCHEMA, TICK, SignalBody, Signals, distinct_sizes
 from logreel.formats.bddf.structs import Join
+from logreel.formats.bddf.verify import verify
 from logreel.model.chunks import Buffer, Chunks
-from logreel.model.index import Aligned, Made, MessageIndex, Track, Word
+from logreel.model.index import Made, MessageIndex
 from logreel.model.layout import Field, Layout, Rest, Struct
 from logreel.model.reading import Reading
 from logreel.model.scan import ChannelInfo, Scan, TextLine
@@ -53,9 +63,7 @@ def _scanned(source: Source, scanner: Scanner, why: str | None) -> Found:
     found = scanner.run()
     # Where files are glued together, the index is that of the last one and counts from its beginning.
     if why is not None and not any(p.code == "segment" for p in found.problems):
-        found.problems.insert(
-            0, Problem("index", source.size - 32, 0, False, f"the index is not used: {why}")
-        )
+        found.problems.insert(0, indexed.unused(source, why))
     return found
 
 
@@ -77,17 +85,17 @@ class Content:
     def scan(self) -> Scan:
         """The Scan."""
         found = self.found
-        collected = found.collected
         infos = [
             self._info(number, topic, series)
             for number, (topic, series) in enumerate(zip(self._topics, found.series, strict=True))
         ]
-        time = collected.time
         return Scan(
             version=".".join(map(str, found.file.version)),
             epoch="unix",
-            start=int(time.min()) if len(time) else None,
-            end=int(time.max()) if len(time) else None,
+            start=None,
+            end=None,
+            bounds=found.times,
+            verify=partial(verify, self.source),
             channels=infos,
             index=self.index,
             problems=found.problems,
@@ -101,28 +109,22 @@ class Content:
         """Of all channels; those of struct series are made when first touched."""
         tracks = list(self._plain.tracks)
         for number, join in self._joins.items():
-            tracks[number] = Track(Word(0, 8), 0, made=join.count)
-        return MessageIndex(self._plain.chunks, self._plain.blocks, tracks, self._make)
+            tracks[number] = replace(IN_BLOCKS, made=partial(getattr, join, "count"))
+        return MessageIndex(self._plain.chunks, self._plain.table, tracks, self._make)
 
     @cached_property
     def _plain(self) -> MessageIndex:
         """Of the blocks in the file."""
-        collected, n = self.found.collected, len(self.found.series)
-        blocks = collected.blocks
-        have = blocks.start.shape[1] - 1
-        if have < n:
-            blocks = blocks.reshaped(list(range(have)), n - have)
-        return MessageIndex(
-            Chunks(self.source), blocks, [Track(Aligned(collected.time), Aligned(collected.size))] * n
-        )
+        return MessageIndex(Chunks(self.source), self.found.table, [IN_BLOCKS] * len(self.found.series))
 
     @cached_property
     def _joins(self) -> dict[int, Join]:
         series = self.found.series
+        # Blocks of a struct mean that its declaration is damaged, and are shown as they are.
         return {
             i: Join(one, series, self._plain, self.found.problems)
             for i, one in enumerate(series)
-            if isinstance(one.type, StructType)
+            if isinstance(one.type, StructType) and not self._plain.count(i)
         }
 
     def _make(self) -> tuple[Buffer, dict[int, Made]]:
@@ -227,15 +229,15 @@ class Content:
         layout = self._body_layout(number, series)
         if not series.names or number in self._joins:
             return layout
-        return with_numbers(layout, distinct_names(series.names, layout))
+        return with_numbers(layout, distinct_names(series.names, names_of(layout)))
 
     def _reading(self, number: int, series: Series) -> Reading | None:
         body = self._body(number, series)
         if not series.names or number in self._joins:
             return body
         layout = self._body_layout(number, series)
-        names = distinct_names(series.names, layout)
-        return NumberedReading(number, names, self.found.collected.head, body or PlainBody(layout))
+        names = distinct_names(series.names, names_of(layout))
+        return NumberedReading(number, names, body or PlainBody(layout))
 
 
 def topic_of(series: Series) -> str:

@@ -1,25 +1,37 @@
 """Open a file by its own index, as far as the blocks that it names agree with it.
 
-The index is believed only where it accounts for every byte of the file: then it names all blocks, each once, and what
-it gives is what reading the whole file would give.
+Every block that is used has been looked at: it is whole, of the series that the index says, and of that time. Files up
+to EAGER_BYTES are looked at as a whole when they are opened, and the index is used only where it accounts for every
+byte: then it names all blocks, each once, and gives what reading the whole file would give. Of larger files the part of
+a series is read when the series is touched.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
-from numpy.typing import NDArray
 
+from logreel.errors import Problem
 from logreel.formats.bddf import messages
-from logreel.formats.bddf.blocks import END_BYTES, MAGIC, Ending, read_descriptor, read_ending, read_header
-from logreel.formats.bddf.collect import MAX_SERIES, Collector
+from logreel.formats.bddf.blocks import (
+    END_BYTES,
+    INDEX_AT,
+    MAGIC,
+    Ending,
+    read_descriptor,
+    read_ending,
+    read_header,
+)
+from logreel.formats.bddf.collect import IN_BLOCKS, MAX_SERIES
 from logreel.formats.bddf.messages import BadWire, FileDescriptor, FileIndex, Series
-from logreel.formats.bddf.scan import Found
+from logreel.formats.bddf.scan import Found, Scanner
 from logreel.kernels import wireindex
-from logreel.model.index import I64
+from logreel.model.chunks import Chunks
+from logreel.model.index import I64, MessageIndex, Separate
 from logreel.model.source import Source
 from logreel.schemas.protobuf.wire import varint
+
+#: Larger files are not looked at as a whole when they are opened.
+EAGER_BYTES = 64 << 20
 
 
 class BadIndex(ValueError):
@@ -28,21 +40,6 @@ class BadIndex(ValueError):
     def __init__(self, text: str, missing: bool = False) -> None:
         super().__init__(text)
         self.missing = missing
-
-
-@dataclass(frozen=True, slots=True)
-class SeriesIndex:
-    """What the index says of one series: its declaration, its blocks in file order, bytes of all payloads.
-
-    time   int64[n]  ns
-    place  int64[n]  where each block begins
-    """
-
-    series: Series
-    time: I64
-    place: I64
-    total: int
-    bytes: int
 
 
 class Index:
@@ -77,27 +74,39 @@ class Index:
         except BadWire as error:
             raise BadIndex(f"the block at {pos}: {error}") from None
 
-    def series(self, number: int) -> SeriesIndex:
-        """What the index says of one series; its blocks are not looked at. Raises BadIndex."""
+    def declaration(self, number: int) -> tuple[Series, int]:
+        """What declares a series, and the bytes of that block and of its index; no block is read. Raises BadIndex."""
         pos = self.file.offsets[number]
         body, end = self._series_index(pos)
+        start, at = self.source.read(body, min(end - body, 32)), 0
+        told = {1: 0, 2: 0}
+        while at < len(start):
+            tag, at = varint(start, at)
+            if tag not in (8, 16):
+                break
+            told[tag >> 3], at = varint(start, at)
+        if told[1] != number:
+            raise BadIndex(f"the index of series {number} is that of series {told[1]}")
+        kind, content, after = self._descriptor(told[2])
+        if kind != messages.SERIES:
+            raise BadIndex(f"series {number} is not declared at {told[2]}")
+        series = Series.parse(content)
+        if (series.index, series.identifier) != (number, self.file.identifiers[number]):
+            raise BadIndex(f"another series than {number} is declared at {told[2]}")
+        return series, end - pos + after - told[2]
+
+    def blocks(self, number: int) -> tuple[I64, I64, int]:
+        """Where the blocks of a series are said to begin, their times, and bytes of all payloads. Raises BadIndex."""
+        body, end = self._series_index(self.file.offsets[number])
         none = np.empty(0, np.int64)
         n, _, _, _ = wireindex.entries(self.source.data, body, end, none, none)
         if n < 0:
             raise BadIndex(f"the index of series {number} cannot be read")
         time, place = np.empty(n, np.int64), np.empty(n, np.int64)
-        _, key, declared, total = wireindex.entries(self.source.data, body, end, time, place)
-        if key != number:
-            raise BadIndex(f"the index of series {number} is that of series {key}")
-        kind, content, after = self._descriptor(declared)
-        if kind != messages.SERIES:
-            raise BadIndex(f"series {number} is not declared at {declared}")
-        series = Series.parse(content)
-        if (series.index, series.identifier) != (number, self.file.identifiers[number]):
-            raise BadIndex(f"another series than {number} is declared at {declared}")
-        if n and (place[0] < len(MAGIC) or not (np.diff(place) > 0).all()):
+        _, _, _, total = wireindex.entries(self.source.data, body, end, time, place)
+        if n and (place[0] < len(MAGIC) or not (place[1:] > place[:-1]).all()):
             raise BadIndex(f"the blocks of series {number} do not follow each other")
-        return SeriesIndex(series, time, place, total, end - pos + after - declared)
+        return place, time, total
 
     def _series_index(self, pos: int) -> tuple[int, int]:
         """Where the content of the descriptor block at *pos* begins and ends, which can be too large to copy."""
@@ -119,52 +128,120 @@ class Index:
         found = []
         for number in range(len(self.file.offsets)):
             try:
-                found.append(self.series(number).place)
+                found.append(self.blocks(number)[0])
             except (BadIndex, BadWire):
                 continue
         places: I64 = np.unique(np.concatenate(found)) if found else np.zeros(0, np.int64)
         return places[(places >= len(MAGIC)) & (places < self.source.size)]
 
 
+class OnDemand:
+    """The blocks of each series, read from the index when first asked for and compared with the file."""
+
+    def __init__(self, source: Source, index: Index) -> None:
+        kind, content, self._used = index._descriptor(len(MAGIC))
+        if kind != messages.FILE:
+            raise BadIndex("the file does not begin with its descriptor")
+        self._source, self._index = source, index
+        self.file = FileDescriptor.parse(content)
+        self.series: list[Series] = []
+        for number in range(len(index.file.offsets)):
+            series, size = index.declaration(number)
+            self.series.append(series)
+            self._used += size
+        self._times: dict[int, tuple[int, int]] = {}
+        self._left = len(self.series)
+
+    def load(self, number: int) -> I64:
+        """Where the blocks of a series begin. Raises BadIndex where the file has others there."""
+        place, time, told = self._index.blocks(number)
+        good, payloads, total = wireindex.verify(
+            self._source.data, self._index.ending.index, number, place, time
+        )
+        if good < len(place):
+            raise BadIndex(f"block {good} of series {number} is not at {place[good]} as it says")
+        if payloads != told:
+            raise BadIndex(f"series {number} has {payloads} bytes, not {told}")
+        if len(time):
+            self._times[number] = int(time.min()), int(time.max())
+        self._used += total
+        self._left -= 1
+        return place
+
+    @property
+    def unnamed(self) -> int:
+        """Bytes before the index that nothing in it accounts for, once all series are read; else 0."""
+        return 0 if self._left else self._index.ending.index - self._used
+
+    def times(self) -> tuple[int | None, int | None]:
+        """The least and the greatest time of the blocks of all series read so far, ns."""
+        edges = self._times.values()
+        return min((a for a, _ in edges), default=None), max((b for _, b in edges), default=None)
+
+
 def read(source: Source, index: Index) -> Found:
-    """Everything in a file by its index. Raises BadIndex where the two disagree."""
+    """What is in a file, by its index. Raises BadIndex where the two disagree."""
     try:
-        return _read(source, index)
+        parts = OnDemand(source, index)
+        if source.size > EAGER_BYTES:
+            later = Later(source, index, parts)
+            return Found(
+                parts.file, parts.series, later.table, later.times, later.problems, index.ending, indexed=True
+            )
+        table = Separate(parts.load, len(parts.series), source.size)
+        table.counts  # noqa: B018 - reads all of them
     except BadWire as error:
         raise BadIndex(str(error)) from None
+    if parts.unnamed:
+        # Blocks that the index does not name would be lost in silence.
+        raise BadIndex(f"{parts.unnamed} bytes of the file are not what it tells of")
+    return Found(parts.file, parts.series, table, parts.times, [], index.ending, indexed=True)
 
 
-def _read(source: Source, index: Index) -> Found:
-    kind, content, used = index._descriptor(len(MAGIC))
-    if kind != messages.FILE:
-        raise BadIndex("the file does not begin with its descriptor")
-    file = FileDescriptor.parse(content)
-    collector = Collector(source.data)
-    series, parts = [], []
-    for number in range(len(index.file.offsets)):
-        one = index.series(number)
-        collector.declare(number, number)
-        series.append(one.series)
-        payload, size, head = _look(source, number, one, index.ending.index)
-        used += one.bytes + int(size.sum()) + int(head.sum(dtype=np.int64)) + 12 * len(size)
-        parts.append((np.full(len(size), number, np.uint32), payload, size, one.time, head))
-    # Blocks that the index does not name would be lost in silence.
-    if used != index.ending.index:
-        raise BadIndex(f"it tells of {used} bytes where {index.ending.index} are")
-    if parts:
-        key, payload, size, time, head = (np.concatenate(column) for column in zip(*parts, strict=True))
-        order = np.argsort(payload, kind="stable")
-        collector.add(key[order], payload[order], size[order], time[order], head[order])
-    return Found(file, series, collector.finish(), [], index.ending, indexed=True)
+class Later:
+    """The same with nothing looked at so far.
+
+    A series whose part of the index is wrong is found by reading the file; that, and blocks that the index does not
+    name, become problems when they show.
+    """
+
+    def __init__(self, source: Source, index: Index, parts: OnDemand) -> None:
+        self._source, self._index, self._parts = source, index, parts
+        self.problems: list[Problem] = []
+        self.table = Separate(self._load, len(parts.series), source.size)
+        self._scanned: Found | None = None
+
+    def _load(self, number: int) -> I64:
+        try:
+            place = self._parts.load(number)
+        except (BadIndex, BadWire) as error:
+            self.problems.append(unused(self._source, f"{error}"))
+            return self._scan(self._parts.series[number])
+        if self._parts.unnamed:
+            size = self._parts.unnamed
+            text = f"{size} bytes of the file are not what its index tells of: blocks are missing from it"
+            self.problems.append(Problem("index", len(MAGIC), max(size, 0), True, text))
+        return place
+
+    def _scan(self, series: Series) -> I64:
+        """Where the blocks of a series begin, by reading the file."""
+        if self._scanned is None:
+            self._scanned = Scanner(self._source, self._index.places()).run()
+            self.problems += self._scanned.problems
+        found = self._scanned
+        if series not in found.series:
+            return np.zeros(0, np.int64)
+        everything = MessageIndex(Chunks(self._source), found.table, [IN_BLOCKS] * len(found.series))
+        return everything.starts(found.series.index(series))
+
+    def times(self) -> tuple[int | None, int | None]:
+        """The least and the greatest time of all blocks, ns; reads the whole index."""
+        _ = self.table.counts
+        some = [self._parts.times(), *([self._scanned.times()] if self._scanned else [])]
+        first = min((a for a, _ in some if a is not None), default=None)
+        return first, max((b for _, b in some if b is not None), default=None)
 
 
-def _look(source: Source, number: int, one: SeriesIndex, end: int) -> tuple[I64, I64, NDArray[np.uint32]]:
-    """Payload starts, payload sizes and descriptor sizes of the blocks that the index names, all verified."""
-    n = len(one.place)
-    payload, size, head = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.uint32)
-    good = wireindex.locate(source.data, end, number, one.place, one.time, payload, size, head)
-    if good < n:
-        raise BadIndex(f"block {good} of series {number} is not at {one.place[good]} as it says")
-    if int(size.sum()) != one.total:
-        raise BadIndex(f"series {number} has {int(size.sum())} bytes, not {one.total}")
-    return payload, size, head
+def unused(source: Source, why: str) -> Problem:
+    """Tells why the index is not used."""
+    return Problem("index", source.size - INDEX_AT, 0, False, f"the index is not used: {why}")

@@ -9,11 +9,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 
 from logreel.schemas.protobuf.wire import BadWire, entry, items, packed
 
 FILE, SERIES, SERIES_INDEX, FILE_INDEX = 1, 2, 3, 4
 CHECKSUM_NONE, CHECKSUM_SHA1 = 1, 2
+#: A sample of more dimensions is damage, and shown as bytes; the ones beyond are not read.
+MAX_DIMENSIONS = 32
 #: Numbers of the types of plain values; 0 is none of them.
 POD_TYPES = (
     "",
@@ -70,7 +73,10 @@ class MessageType:
 
 @dataclass(frozen=True, slots=True)
 class PodType:
-    """A series of plain values: the type's name (empty: unknown) and the dimensions of one sample."""
+    """A series of plain values: the type's name (empty: unknown) and the dimensions of one sample.
+
+    At most one dimension more than MAX_DIMENSIONS is kept, which tells that there are too many.
+    """
 
     type: str = ""
     dimension: tuple[int, ...] = ()
@@ -145,12 +151,14 @@ def _message_type(data: bytes) -> MessageType:
 
 
 def _pod_type(data: bytes) -> PodType:
-    kind, dimension = 0, []
+    kind = 0
+    dimension: list[int] = []
     for item in items(data):
         if item.number == 1:
             kind = item.integer
         elif item.number == 2:
-            dimension += [n & 0xFFFFFFFF for n in packed(item)]
+            more = islice(packed(item), MAX_DIMENSIONS + 1 - len(dimension))
+            dimension += [n & 0xFFFFFFFF for n in more]
     return PodType(POD_TYPES[kind] if kind < len(POD_TYPES) else "", tuple(dimension))
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from logreel.errors import DamagedError, DefinitionError, Problem
-from logreel.formats.bddf.messages import PodType, Series
+from logreel.formats.bddf.messages import MAX_DIMENSIONS, PodType, Series
 from logreel.kernels import columns as kernel
 from logreel.model.index import I64, MessageIndex
 from logreel.model.layout import (
@@ -32,7 +33,7 @@ RAW = Layout(Struct((Field("data", Rest()),)), "raw")
 
 def node_of(pod: PodType) -> Node | None:
     """One sample as a node; None where its type or its dimensions are none that bytes could have."""
-    if not pod.type or 0 in pod.dimension:
+    if not pod.type or 0 in pod.dimension or len(pod.dimension) > MAX_DIMENSIONS:
         return None
     node: Node = Scalar(pod.type)
     for count in reversed(pod.dimension):
@@ -90,12 +91,12 @@ class PodBody:
         from logreel.model.arrow import Decoded
         from logreel.model.assemble import build
 
-        count, rest = _divided(piece.size, self._width)
         kept, bad = None, []
-        if rest.any():
+        count, partly = self._whole(piece.size)
+        if partly is not None:
             why = f"its bytes are not whole samples of {self._width} bytes"
-            bad = [(row, why) for row in np.flatnonzero(rest).tolist()]
-            kept = np.flatnonzero(rest == 0)
+            bad = [(row, why) for row in np.flatnonzero(partly).tolist()]
+            kept = np.flatnonzero(~partly)
             piece = Piece(piece.data, piece.offset[kept], piece.size[kept])
             count = count[kept]
         total = int(count.sum())
@@ -106,6 +107,14 @@ class PodBody:
             else:
                 arrays.append(build(f.node, iter([gathered(piece)]), total))
         return Decoded(arrays, kept, bad, np.zeros(0, np.int64), count)
+
+    def _whole(self, size: I64) -> tuple[I64, NDArray[np.bool_] | None]:
+        """Whole samples in each block, and which blocks have a part of one more; None: no block has."""
+        # Most files have blocks of one size, and division is slow.
+        if len(size) and int(size[0]) % self._width == 0 and (size == size[0]).all():
+            return np.full(len(size), int(size[0]) // self._width), None
+        count, rest = np.divmod(size, self._width)
+        return count, rest != 0 if rest.any() else None
 
     def _numbers(self, count: I64, total: int) -> np.ndarray[Any, np.dtype[np.uint32]]:
         if total == len(count) and (count == 1).all():
@@ -120,14 +129,6 @@ class PodBody:
             raise DamagedError(Problem("payload", 0, len(data), True, text))
         values = np.frombuffer(data, self._dtype).reshape(-1, *self._shape).tolist()
         return {"records": [{"sample": i, "value": value} for i, value in enumerate(values)]}
-
-
-def _divided(size: I64, width: int) -> tuple[I64, I64]:
-    """Whole samples in each block, and bytes left over; most files have blocks of one size, and division is slow."""
-    if len(size) and (size == size[0]).all():
-        count, rest = divmod(int(size[0]), width)
-        return np.full(len(size), count), np.full(len(size), rest)
-    return np.divmod(size, width)
 
 
 def gathered(piece: Piece) -> np.ndarray[Any, np.dtype[np.uint8]]:

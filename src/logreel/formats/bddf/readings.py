@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from logreel.formats.bddf.collect import U32
 from logreel.kernels import wireindex
-from logreel.model.chunks import FILE
+from logreel.model.chunks import Buffer
 from logreel.model.index import I64, MessageIndex
 from logreel.model.layout import Field, Layout, Scalar, Struct
 from logreel.model.layout import Sequence as Records
@@ -17,6 +17,8 @@ from logreel.model.pieces import Piece
 
 if TYPE_CHECKING:
     from logreel.model.arrow import Decoded
+
+_DIVIDES = re.compile(r"[.\[\]]")
 
 
 class Body(Protocol):
@@ -50,29 +52,31 @@ def with_numbers(layout: Layout, names: Sequence[str]) -> Layout:
     return Layout(Records(record) if isinstance(layout.root, Records) else record, layout.name)
 
 
-def distinct_names(names: Sequence[str], layout: Layout) -> list[str]:
-    """*names* as members can have them: none empty, none twice, none that the payload has too."""
-    taken = {f.name for f in layout.record.visible()} | {"time"}
+def distinct_names(names: Iterable[str], taken: Iterable[str] = ()) -> list[str]:
+    """*names* as members can have them: none empty, none twice, none of *taken*, and none that a path would divide."""
+    used = set(taken)
     found = []
     for i, name in enumerate(names):
-        name = label = name or f"index_{i}"
+        name = label = _DIVIDES.sub("_", name) or f"index_{i}"
         n = 1
-        while label in taken:
+        while label in used:
             n += 1
             label = f"{name}_{n}"
-        taken.add(label)
+        used.add(label)
         found.append(label)
     return found
 
 
+def names_of(layout: Layout) -> set[str]:
+    """What the columns of a table of *layout* are called."""
+    return {f.name for f in layout.record.visible()} | {"time"}
+
+
 class NumberedReading:
-    """Additional indexes as columns, and after them what *body* finds in the payload.
+    """Additional indexes as columns, and after them what *body* finds in the payload."""
 
-    head  uint32[n], per entry of the index: bytes of the descriptor
-    """
-
-    def __init__(self, channel: int, names: Sequence[str], head: U32, body: Body) -> None:
-        self._channel, self._names, self._head, self._body = channel, names, head, body
+    def __init__(self, channel: int, names: Sequence[str], body: Body) -> None:
+        self._channel, self._names, self._body = channel, names, body
 
     def columns(self, index: MessageIndex, layout: Layout, piece: Piece, rows: I64) -> Decoded:
         """See Reading."""
@@ -92,7 +96,7 @@ class NumberedReading:
         wanted = [i for i, f in enumerate(fields[:k]) if f.name]
         if not wanted:
             return got
-        numbers = self._numbers(index, piece.data, piece.offset, rows)
+        numbers = self._numbers(piece.data, index.starts(self._channel)[rows])
         if got.kept is not None:
             numbers = numbers[got.kept]
         if got.records is not None:
@@ -100,12 +104,11 @@ class NumberedReading:
         arrays = [pa.array(np.ascontiguousarray(numbers[:, i])) for i in wanted]
         return Decoded([*arrays, *got.arrays], got.kept, got.bad, got.leftover, got.records)
 
-    def _numbers(self, index: MessageIndex, data: np.ndarray[Any, Any], offset: I64, rows: I64) -> I64:
-        """int64[n, k]: the additional indexes of some blocks."""
-        out = np.zeros((len(rows), len(self._names)), np.int64)
-        if len(rows):
-            head = index.take(self._channel, self._head)[rows].astype(np.uint32)
-            wireindex.numbers(data, np.ascontiguousarray(offset), head, out)
+    def _numbers(self, data: Buffer, start: I64) -> I64:
+        """int64[n, k]: the additional indexes of the blocks that begin at *start*."""
+        out = np.zeros((len(start), len(self._names)), np.int64)
+        if len(start):
+            wireindex.numbers(data, start, out)
         return out
 
     def one(self, index: MessageIndex, data: memoryview, row: int | None) -> dict[str, Any]:
@@ -113,7 +116,6 @@ class NumberedReading:
         found = self._body.one(index, data, row)
         if row is None:
             return found
-        rows = np.array([row], np.int64)
-        offset = index.offsets(self._channel)[rows]
-        numbers = self._numbers(index, index.chunks[FILE], offset, rows)[0].tolist()
+        chunk, start = index.place(self._channel, row)
+        numbers = self._numbers(index.chunks[chunk], np.array([start], np.int64))[0].tolist()
         return dict(zip(self._names, numbers, strict=True)) | found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -10,9 +11,10 @@ from numpy.typing import NDArray
 from logreel.errors import Problem
 from logreel.formats.bddf import blocks, messages
 from logreel.formats.bddf.blocks import DESCRIPTOR, END_BYTES, MAGIC, Ending, read_descriptor, read_header
-from logreel.formats.bddf.collect import BAD, CUT, END, MAX_SERIES, OTHER, Collected, Collector
+from logreel.formats.bddf.collect import BAD, CUT, END, MAX_SERIES, OTHER, PASSED, UNDECLARED, Collector
 from logreel.formats.bddf.messages import BadWire, FileDescriptor, Series
 from logreel.kernels import wire
+from logreel.model.index import Blocks, Separate
 from logreel.model.source import Source
 
 #: So many sound blocks in a row are evidence enough to go on reading after damage.
@@ -23,15 +25,17 @@ CHAIN = 3
 class Found:
     """What a file holds.
 
-    series     of each channel
-    collected  where the data blocks lie, by channel
-    ending     the last block of the file, or None
-    indexed    True where the file's own index was used
+    series   of each channel
+    table    where the data blocks begin, by channel
+    times    gives the least and the greatest time of them, ns
+    ending   the last block of the file, or None
+    indexed  True where the file's own index was used
     """
 
     file: FileDescriptor
     series: list[Series]
-    collected: Collected
+    table: Blocks | Separate
+    times: Callable[[], tuple[int | None, int | None]]
     problems: list[Problem] = field(default_factory=list)
     ending: Ending | None = None
     indexed: bool = False
@@ -67,17 +71,18 @@ class Scanner:
                 pos = self._bad(pos)
             elif why == CUT:
                 pos = self._cut(pos)
-        collected = self._collector.finish()
+        table = self._collector.finish()
         self._report()
+        times = self._collector.times
         file = self._file or FileDescriptor()
-        return Found(file, self._series, collected, self._problems, self._ending)
+        return Found(file, self._series, table, lambda: times, self._problems, self._ending)
 
     def _problem(self, code: str, offset: int, size: int, lost: bool, text: str) -> None:
         self._problems.append(Problem(code, offset, size, lost, text))
 
     def _report(self) -> None:
         """Tell of what is only known at the end."""
-        passed, size = self._collector.state[3:].tolist()
+        passed, size = self._collector.passed
         if passed:
             text = f"{passed} blocks of series that nothing declares"
             self._problem("undeclared", self._undeclared, size, True, text)
@@ -182,7 +187,7 @@ class Scanner:
 
     # -------------------------------------------------------------------------------------------------- damage
 
-    def _chain(self, pos: int, need: int, known: NDArray[np.uint8] | None = None) -> bool:
+    def _chain(self, pos: int, need: int, known: NDArray[np.int32] | None = None) -> bool:
         """True if sound blocks follow each other from *pos*, or it is the end."""
         known = self._collector.known if known is None else known
         if pos == self._end:
@@ -198,9 +203,10 @@ class Scanner:
         if found is not None and found[0] < MAX_SERIES:
             series, after = found
             known = self._collector.known
-            if series >= len(known) or known[series] == 0:
-                tolerant = np.concatenate([known, np.zeros(max(0, series + 1 - len(known)), np.uint8)])
-                tolerant[series] = 2
+            if series >= len(known) or known[series] == UNDECLARED:
+                more = max(0, series + 1 - len(known))
+                tolerant = np.concatenate([known, np.full(more, UNDECLARED, np.int32)])
+                tolerant[series] = PASSED
                 if self._chain(after, CHAIN, tolerant):
                     self._undeclared = pos if self._undeclared < 0 else self._undeclared
                     self._collector.pass_over(series)

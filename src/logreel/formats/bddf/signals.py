@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from logreel.formats.bddf.messages import POD_TYPES
+from logreel.formats.bddf.readings import distinct_names, names_of
 from logreel.model.index import I64, MessageIndex
 from logreel.model.layout import SCALARS, Field, Layout, Padding, Scalar, Skip, Struct
 from logreel.model.pieces import Piece
@@ -53,8 +54,9 @@ class Signals:
                     found.append((variable, POD_TYPES[kind], is_time))
         except BadWire:
             return None
-        names = [variable for variable, _, _ in found]
-        return cls(name or "signals", tuple(found)) if found and len(set(names)) == len(names) else None
+        names = distinct_names(variable for variable, _, _ in found)
+        renamed = tuple((name, kind, is_time) for name, (_, kind, is_time) in zip(names, found, strict=True))
+        return cls(name or "signals", renamed) if found else None
 
     @property
     def size(self) -> int:
@@ -88,14 +90,8 @@ class SignalBody:
 
     def __init__(self, base: MessageBody | WireBody, schemas: Sequence[Signals]) -> None:
         self._base = base
-        taken = {f.name for f in base.layout.record.visible()}
-        self._schemas = {}
-        for schema in schemas:
-            name = schema.name
-            while name in taken:
-                name += "_"
-            taken.add(name)
-            self._schemas[name] = schema
+        names = distinct_names((schema.name for schema in schemas), names_of(base.layout))
+        self._schemas = dict(zip(names, schemas, strict=True))
         fields = [Field(name, schema.node) for name, schema in self._schemas.items()]
         self.layout = Layout(Struct((*base.layout.record.fields, *fields)), base.layout.name)
 

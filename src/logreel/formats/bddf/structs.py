@@ -12,6 +12,7 @@ import numpy as np
 from logreel.errors import Problem
 from logreel.formats.bddf.messages import MessageType, PodType, Series, StructType
 from logreel.formats.bddf.pods import node_of, width_of
+from logreel.formats.bddf.readings import distinct_names
 from logreel.kernels import columns as kernel
 from logreel.model.chunks import FILE
 from logreel.model.index import I64, Made, MessageIndex
@@ -45,7 +46,10 @@ class Join:
     ) -> None:
         self._series, self._everyone, self._index, self._problems = series, everyone, index, problems
         self._leaves: list[tuple[int, int | None]] = []
-        members = self._members(series, (series.hash,))
+        self._by_hash: dict[int, list[int]] = {}
+        for i, other in enumerate(everyone):
+            self._by_hash.setdefault(other.hash, []).append(i)
+        members = self._members(series, (series.hash,), ("time", "sample"))
         record = Struct((Field("sample", Scalar("uint32")), *members))
         self.layout = Layout(Records(record), "struct")
 
@@ -54,11 +58,11 @@ class Join:
         if problem not in self._problems:
             self._problems.append(problem)
 
-    def _members(self, series: Series, above: tuple[int, ...]) -> list[Field]:
+    def _members(self, series: Series, above: tuple[int, ...], taken: Sequence[str] = ()) -> list[Field]:
         found = []
-        kind = series.type
-        for name, hash_ in kind.members.items() if isinstance(kind, StructType) else ():
-            fits = [i for i, other in enumerate(self._everyone) if other.hash == hash_]
+        members = series.type.members if isinstance(series.type, StructType) else {}
+        for name, hash_ in zip(distinct_names(members, taken), members.values(), strict=True):
+            fits = self._by_hash.get(hash_, [])
             if not fits or hash_ in above or len(above) > MAX_DEPTH:
                 self._note(f"member {name!r} names no series that could be it")
                 continue

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
-from logreel.errors import Problem
+from logreel.errors import Finding
 from logreel.formats.bddf import messages
 from logreel.formats.bddf.blocks import DIGEST_AT, END_BYTES, MAGIC, read_descriptor, read_ending
 from logreel.formats.bddf.messages import BadWire, FileDescriptor
@@ -14,15 +14,14 @@ from logreel.model.source import Source
 STEP = 8 << 20
 
 
-def verify(source: Source) -> Problem | None:
-    """None where the checksum is right; otherwise a Problem with code ``checksum``.
+def verify(source: Source) -> list[Finding]:
+    """A finding ``checksum``: an error where it is wrong, a note where there is nothing to compare with; else none.
 
-    ``lost`` is False where there is nothing to compare with: no end block, or a file written without a checksum. Reads
-    the whole file.
+    Reads the whole file.
     """
     ending = read_ending(source, source.size - END_BYTES)
     if ending is None:
-        return Problem("checksum", source.size, 0, False, "no checksum: the file has no end block")
+        return [Finding("checksum", "note", source.size, 0, "no checksum: the file has no end block")]
     at = source.size - DIGEST_AT
     try:
         kind, content = read_descriptor(source, len(MAGIC), source.size)
@@ -30,12 +29,12 @@ def verify(source: Source) -> Problem | None:
     except BadWire:
         file = FileDescriptor()
     if file.checksum == messages.CHECKSUM_NONE:
-        return Problem("checksum", at, 0, False, "no checksum: the file was written without one")
+        return [Finding("checksum", "note", at, 0, "no checksum: the file was written without one")]
     found = digest(source, at)
     if found == ending.digest:
-        return None
+        return []
     text = f"the checksum is wrong: {found.hex()}, and the file says {ending.digest.hex()}"
-    return Problem("checksum", at, len(ending.digest), True, text)
+    return [Finding("checksum", "error", at, len(ending.digest), text)]
 
 
 def digest(source: Source, end: int) -> bytes:

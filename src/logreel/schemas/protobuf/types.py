@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -10,20 +13,26 @@ from logreel.errors import DefinitionError
 from logreel.schemas.protobuf import known
 
 SUFFIXES = (".binpb", ".desc", ".pb", ".protoset")
+_MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 
 
 class Types:
     """Message types by full name: those of the user's descriptors, then classes that the program imported, then ours.
 
-    paths  files with a FileDescriptorSet, or folders of such; others are passed over
+    paths  files with a FileDescriptorSet, folders of such, or names of modules with message classes, which are
+           imported; other files are passed over
 
-    Raises DefinitionError for a file that is none.
+    Raises DefinitionError for a file that is none, and a module that cannot be imported.
     """
 
     def __init__(self, paths: Iterable[Path] = ()) -> None:
         from google.protobuf import descriptor_pool, timestamp_pb2
 
+        paths = list(paths)
         self._pools = [self._pool(path) for path in _files(paths)]
+        for path in paths:
+            if _MODULE.fullmatch(str(path)) and not path.exists() and path.suffix not in SUFFIXES:
+                _import_classes(str(path))
         self._pools.append(descriptor_pool.Default())
         ours = descriptor_pool.DescriptorPool()
         ours.AddSerializedFile(timestamp_pb2.DESCRIPTOR.serialized_pb)
@@ -80,9 +89,18 @@ def _files(paths: Iterable[Path]) -> Iterable[Path]:
             yield path
 
 
+def _import_classes(name: str) -> None:
+    """Import a module with message classes, or all those of a package, which makes them known to the library."""
+    try:
+        module = importlib.import_module(name)
+        for one in pkgutil.iter_modules(getattr(module, "__path__", ())):
+            if one.name.endswith("_pb2"):
+                importlib.import_module(f"{name}.{one.name}")
+    except Exception as error:
+        raise DefinitionError(f"{name}: neither a file nor a module that can be imported: {error}") from error
+
+
 def _import_well_known() -> None:
     """Make the files that come with the library known to it, for sets that leave them out."""
-    import importlib
-
     for name in ("any", "duration", "empty", "field_mask", "struct", "timestamp", "wrappers"):
         importlib.import_module(f"google.protobuf.{name}_pb2")
