@@ -57,7 +57,7 @@ DOORS = (*WHEELS, "VehicleDoor")
 BONES = ("BoundingBox", "PlatformTime", "WalkerBones")
 WHEELS_FIRST = {"AnimVehicleWheels": 21, "AnimBiker": 22}
 DOOR_FIRST = {"VehicleDoor": 21, "AnimVehicleWheels": 22, "AnimBiker": 23}
-DOOR_LAST = {**WHEELS_FIRST, "VehicleDoor": 23, "Weather": 24}
+DOOR_LAST = {**WHEELS_FIRST, "VehicleDoor": 23}
 
 RELEASES = {
     "0.9.4": Release(sensor=0, sign=0, always=EVENTS, additional=()),
@@ -69,7 +69,7 @@ RELEASES = {
     "2023": Release(ids=DOOR_FIRST, always=DOORS, additional=BONES),
     "2024": Release(attribute=1, ids=DOOR_FIRST, always=DOORS, additional=BONES),
     "0.9.16": Release(2, 1, ids=DOOR_LAST, always=DOORS, additional=BONES),
-    "2026": Release(2, 1, ids=DOOR_LAST, always=DOORS, additional=BONES),
+    "2026": Release(2, 1, ids={**DOOR_LAST, "Weather": 24}, always=DOORS, additional=BONES),
     "0.10.0": Release(wide=True, ids=DOOR_FIRST, always=DOORS, additional=BONES),
     "dreyevr-0.9.13": Release(ids={"Weather": 18}, always=LIGHTS),
     "dreyevr-0.9.14": Release(ids={"Weather": 21}, always=VISUAL, additional=BONES),
