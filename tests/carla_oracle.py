@@ -98,25 +98,31 @@ class Cursor:
 
 
 Reader = Callable[[Cursor, "Recording"], Record]
+XYZ, TURN = ("x", "y", "z"), ("roll", "pitch", "yaw")
 
 
-def vector(c: Cursor, r: Recording) -> tuple[float, ...]:
-    return c.take("3d" if r.wide else "3f")
+def named(names: tuple[str, ...], values: tuple[float, ...]) -> dict[str, float]:
+    return dict(zip(names, values, strict=True))
+
+
+def vector(c: Cursor, r: Recording, names: tuple[str, ...] = XYZ) -> dict[str, float]:
+    return named(names, c.take("3d" if r.wide else "3f"))
 
 
 def event_add(c: Cursor, r: Recording) -> Record:
-    actor, kind = c.one("I"), c.one("B")
-    place, turn = vector(c, r), vector(c, r)
-    uid, description = c.one("I"), c.text()
-    attributes = [(c.one("B"), c.text(), c.text()) for _ in range(c.one("H"))]
-    return {
-        "id": actor, "type": kind, "location": place, "rotation": turn, "uid": uid, "description": description,
-        "attributes": attributes,
-    }  # fmt: skip
+    out: Record = {"id": c.one("I"), "type": c.one("B")}
+    out |= {
+        "location": vector(c, r),
+        "rotation": vector(c, r, TURN),
+        "uid": c.one("I"),
+        "description": c.text(),
+    }
+    out["attributes"] = [{"type": c.one("B"), "name": c.text(), "value": c.text()} for _ in range(c.one("H"))]
+    return out
 
 
-def pair(first: str, second: str) -> Reader:
-    return lambda c, r: {"id": c.one("I"), first: vector(c, r), second: vector(c, r)}
+def pair(first: str, second: str, names: tuple[str, ...] = XYZ) -> Reader:
+    return lambda c, r: {"id": c.one("I"), first: vector(c, r), second: vector(c, r, names)}
 
 
 def plain(**forms: str) -> Reader:
@@ -124,52 +130,79 @@ def plain(**forms: str) -> Reader:
         out: Record = {}
         for name, form in forms.items():
             values = c.take(form.replace("?", "B"))
-            value = values if len(values) > 1 else values[0]
-            out[name] = bool(value) if form == "?" else value
+            out[name] = bool(values[0]) if form == "?" else values[0]
         return out
 
     return read
 
 
+def listed(c: Cursor, names: tuple[str, ...], form: str = "f") -> list[dict[str, float]]:
+    """Rows of numbers behind their count in 32 bits."""
+    count, row = c.one("I"), form * len(names) if len(form) == 1 else form
+    if count * struct.calcsize("<" + row) > c.end - c.at:
+        raise Bad("too many")
+    return [named(names, c.take(row)) for _ in range(count)]
+
+
+WHEEL = (
+    "tire_friction",
+    "damping_rate",
+    "max_steer_angle",
+    "radius",
+    "max_brake_torque",
+    "max_handbrake_torque",
+)
+STIFFNESS = ("lat_stiff_max_load", "lat_stiff_value", "long_stiff_value")
+
+
 def physics(c: Cursor, r: Recording) -> Record:
     out = plain(
-        id="I", max_rpm="f", moi="f", damping_full_throttle="f", damping_clutch_engaged="f",
-        damping_clutch_disengaged="f", autobox="?", clutch_strength="f", final_ratio="f", mass="f", drag="f",
-        center_of_mass="3f",
+        id="I", max_rpm="f", moi="f", damping_rate_full_throttle="f",
+        damping_rate_zero_throttle_clutch_engaged="f", damping_rate_zero_throttle_clutch_disengaged="f",
+        use_gear_autobox="?", clutch_strength="f", final_ratio="f", mass="f", drag_coefficient="f",
     )(c, r)  # fmt: skip
-    for name, width in (("torque_curve", 2), ("gears", 3), ("steering_curve", 2), ("wheels", r.wheel_floats)):
-        out[name] = [c.take(f"{width}f") for _ in range(limited(c, c.one("I"), 4 * width))]
+    out["center_of_mass"] = named(XYZ, c.take("3f"))
+    out["torque_curve"] = listed(c, ("x", "y"))
+    out["gears"] = listed(c, ("ratio", "down_ratio", "up_ratio"))
+    out["steering_curve"] = listed(c, ("x", "y"))
+    names = WHEEL + STIFFNESS * (r.wheel_floats == 12)
+    flat = listed(c, (*names, *XYZ))
+    out["wheels"] = [{**{n: w[n] for n in names}, "position": {n: w[n] for n in XYZ}} for w in flat]
     return out
-
-
-def limited(c: Cursor, count: int, width: int) -> int:
-    if count * width > c.end - c.at:
-        raise Bad("too many")
-    return count
 
 
 def bones(c: Cursor, r: Recording) -> Record:
     actor, count = c.take("IH")
-    rows = [{"name": c.text(), "location": vector(c, r), "rotation": vector(c, r)} for _ in range(count)]
+    rows = [
+        {"name": c.text(), "location": vector(c, r), "rotation": vector(c, r, TURN)} for _ in range(count)
+    ]
     return {"id": actor, "bones": rows}
 
 
 def wheels(c: Cursor, r: Recording) -> Record:
-    actor, count = c.take("II")
-    return {"id": actor, "wheels": [c.take("Bff") for _ in range(limited(c, count, 9))]}
+    return {"id": c.one("I"), "wheels": listed(c, ("location", "steering", "rotation"), "Bff")}
+
+
+def scene_light(c: Cursor, r: Recording) -> Record:
+    out: Record = {
+        "id": c.one("i"),
+        "intensity": c.one("f"),
+        "color": named(("r", "g", "b", "a"), c.take("4f")),
+    }
+    return {**out, "on": c.boolean(), "group": c.one("B")}
 
 
 READERS: dict[str, Reader] = {
     "EventAdd": event_add,
     "EventDel": plain(id="I"),
-    "EventParent": plain(id="I", parent="I"),
-    "Collision": plain(id="I", actor1="I", actor2="I", hero1="?", hero2="?"),
-    "Position": pair("location", "rotation"),
+    "EventParent": plain(child="I", parent="I"),
+    "Collision": plain(collision_id="I", actor1="I", actor2="I", actor1_is_hero="?", actor2_is_hero="?"),
+    "Position": pair("location", "rotation", TURN),
     "State": plain(id="I", frozen="?", elapsed="f", state="B"),
     "AnimVehicle": plain(id="I", steer="f", throttle="f", brake="f", handbrake="?", gear="i"),
     "AnimWalker": plain(id="I", speed="f"),
     "VehicleLight": plain(id="I", flags="I"),
-    "SceneLight": plain(id="i", intensity="f", color="4f", on="?", group="B"),
+    "SceneLight": scene_light,
     "Kinematics": pair("linear", "angular"),
     "BoundingBox": pair("origin", "extent"),
     "TriggerVolume": pair("origin", "extent"),
@@ -177,11 +210,39 @@ READERS: dict[str, Reader] = {
     "PhysicsControl": physics,
     "WalkerBones": bones,
     "AnimVehicleWheels": wheels,
-    "AnimBiker": plain(id="I", speed="f", engine="f"),
+    "AnimBiker": plain(id="I", speed="f", engine_rotation="f"),
     "VehicleDoor": plain(id="I", door="B", open="?"),
     "Weather": plain(**dict.fromkeys(WEATHER, "f")),
 }
-SINGLE = {"PlatformTime": plain(time="d"), "VisualTime": plain(time="d")}
+SINGLE = {
+    "PlatformTime": plain(seconds="d"),
+    "VisualTime": plain(seconds="d"),
+    "FrameCounter": plain(counter="Q"),
+}
+#: Names of channels by packet.
+TOPICS = {
+    "EventAdd": "actors", "EventDel": "actor_removals", "EventParent": "actor_parents", "Collision": "collisions",
+    "Position": "position", "State": "traffic_lights", "AnimVehicle": "vehicle_control", "AnimWalker": "walker",
+    "VehicleLight": "vehicle_lights", "SceneLight": "scene_lights", "Kinematics": "velocity",
+    "BoundingBox": "bounding_boxes", "PlatformTime": "platform_time", "PhysicsControl": "physics",
+    "TrafficLightTime": "traffic_light_times", "TriggerVolume": "trigger_volumes", "FrameCounter": "frame_counter",
+    "WalkerBones": "bones", "VisualTime": "visual_time", "AnimVehicleWheels": "wheels", "AnimBiker": "bikers",
+    "VehicleDoor": "doors", "Weather": "weather",
+}  # fmt: skip
+
+
+def channels(r: Recording) -> dict[str, list[Record]]:
+    """The rows of every channel, as dicts of the fields that a table of it has, time in ns first."""
+    out: dict[str, list[Record]] = {}
+    for f in r.frames:
+        head = {"time": round(f.elapsed * 1e9), "frame": f.number}
+        out.setdefault("frames", []).append({**head, "duration": f.duration, "elapsed": f.elapsed})
+        for p in f.packets:
+            rows = out.setdefault(TOPICS.get(p.name, f"packet_{p.number}"), [])
+            if p.name == "raw":
+                rows.append({**head, "data": p.payload})
+            rows += [{**head, **record} for record in p.records]
+    return out
 
 
 def parse(name: str, c: Cursor, r: Recording) -> list[Record]:
