@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from logreel.formats.carla.columns import I64, Array, Columns
-from logreel.formats.carla.printing import closing, number, opening, padded
 from logreel.formats.carla.known import Known, head
+from logreel.formats.carla.printing import closing, number, opening, padded
 from logreel.model.commands import Answer
 
 if TYPE_CHECKING:

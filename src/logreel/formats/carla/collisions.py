@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from logreel.errors import UsageError
 from logreel.formats.carla.columns import I64, Columns
-from logreel.formats.carla.printing import closing, number, opening, padded
 from logreel.formats.carla.known import Known, head, type_name
+from logreel.formats.carla.printing import closing, number, opening, padded
 from logreel.model.commands import Answer
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class _Side:
         """Which of the actors are of a kind."""
         if kind == "a":
             return np.ones(len(self.ids), bool)
-        same = self._table[np.minimum(self.types, len(self._table) - 1)] == kind
+        same: NDArray[np.bool_] = self._table[np.minimum(self.types, len(self._table) - 1)] == kind
         if kind == "h":
             return self.hero if correct else self.hero | same
         return same

@@ -72,7 +72,8 @@ class Columns:
     def times(self, place: I64) -> I64:
         """int64[n]: ns of the frames with these numbers."""
         seconds = np.clip(np.nan_to_num(self.elapsed[place]), -MOST, MOST)
-        return np.rint(seconds * 1e9).astype(np.int64)
+        found: I64 = np.rint(seconds * 1e9).astype(np.int64)
+        return found
 
     def place(self, topic: str) -> I64:
         """int64[n]: number of the frame of each record, counted from 0."""

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from logreel.formats.carla.releases import Generation
 from logreel.formats.carla.printing import filled, number
+from logreel.formats.carla.releases import Generation
 from logreel.model.pieces import pieces
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def _each(show: Callable[..., str]) -> Printer:
 
 def _printer(topic: str, shape: Generation) -> tuple[str, Printer]:
     """What is printed before the records, with # for their number, and how they are."""
-    two = "Location{} (%g, %g, %g) Rotation{} (%g, %g, %g)\n".format(shape.place, shape.turn)
+    two = f"Location{shape.place} (%g, %g, %g) Rotation{shape.turn} (%g, %g, %g)\n"
     box = "  Id: %d origin: (%g, %g, %g) extension: (%g, %g, %g)\n"
     kinematics = "  Id: %d linear_velocity: (%g, %g, %g) angular_velocity: (%g, %g, %g)\n"
     times = "  Id: %d green_time: %g yellow_time: %g red_time: %g\n"
@@ -120,7 +120,7 @@ def _printer(topic: str, shape: Generation) -> tuple[str, Printer]:
         "position": (" Positions: #\n", _rows("  Id: %d " + two)),
         "traffic_lights": (
             " State traffic lights: #\n",
-            lambda c: filled(state, zip(c[1], c[4], c[2], c[3])),
+            lambda c: filled(state, zip(c[1], c[4], c[2], c[3], strict=True)),
         ),
         "vehicle_control": (" Vehicle animations: #\n", _rows(control)),
         "walker": (" Walker animations: #\n", _rows(walker)),
