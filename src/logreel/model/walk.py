@@ -44,3 +44,8 @@ def walk(
     out = program.allocate(good, counts)
     kernel.fill(source, start, stop, program.ops, program.copies, out.data, out.offsets)
     return out.buffers, good
+
+
+def extent(program: Program, source: NDArray[np.uint8], start: int, stop: int) -> int:
+    """Where the message that begins at source[start] ends by its content, or -1 if that is after *stop*."""
+    return kernel.extent(source, start, stop, program.ops, np.zeros(len(program.columns), np.int64))
