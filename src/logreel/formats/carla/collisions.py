@@ -22,18 +22,18 @@ if TYPE_CHECKING:
 PRINTED, DISTINCT = "ovwtha", "ovwtsn"
 
 
-def collisions(log: Log, first: str = "a", second: str = "a", correct: bool = False) -> Answer:
+def collisions(log: Log, type1: str = "a", type2: str = "a", correct: bool = False) -> Answer:
     """Collisions that begin, as the simulator's client would list them.
 
-    first, second  kinds of the two actors: ``a`` any, ``h`` hero, ``o`` other, ``v`` vehicle, ``w`` walker, ``t``
-                   traffic light; with *correct* also ``s`` sign and ``n`` sensor
-    correct        without the simulator's faults: signs and sensors have letters of their own, heroes are heroes
-                   only, actors keep their descriptions, times are not rounded
+    type1, type2  kinds of the two actors: ``a`` any, ``h`` hero, ``o`` other, ``v`` vehicle, ``w`` walker, ``t``
+                  traffic light; with *correct* also ``s`` sign and ``n`` sensor
+    correct       without the simulator's faults: signs and sensors have letters of their own, heroes are heroes
+                  only, actors keep their descriptions, times are not rounded
 
     Raises UsageError for another letter.
     """
     letters = DISTINCT if correct else PRINTED
-    for kind in (first, second):
+    for kind in (type1, type2):
         if len(kind) != 1 or kind not in letters + "ah":
             raise UsageError(
                 f"kinds of actors are the letters {' '.join(sorted({*letters, *'ah'}))}, not {kind!r}"
@@ -42,7 +42,7 @@ def collisions(log: Log, first: str = "a", second: str = "a", correct: bool = Fa
     known = Known(columns, correct)
     place = columns.place("collisions")
     sides = [_Side(columns, known, place, n, letters) for n in (1, 2)]
-    fits = sides[0].fits(first, correct) & sides[1].fits(second, correct)
+    fits = sides[0].fits(type1, correct) & sides[1].fits(type2, correct)
     rows = np.flatnonzero(fits)
     rows = rows[_begins(place[rows], sides[0].ids[rows], sides[1].ids[rows])]
     about = head(columns)
