@@ -20,6 +20,7 @@ from logreel.model.source import Readable, Source
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from logreel.model.actor import Actor
     from logreel.model.index import MessageIndex, Selection
 
 #: So many messages are turned into Python's numbers at once.
@@ -126,6 +127,18 @@ class Log:
         from logreel.model.lenses import text_lines
 
         return tuple(text_lines(self))
+
+    @cached_property
+    def actors(self) -> Mapping[int, Actor]:
+        """Who takes part, by id: vehicles, walkers, lights … of a simulator; empty where the format has no actors."""
+        return {} if self._scan.actors is None else self._scan.actors(self)
+
+    def actor(self, id: int) -> Actor:
+        """The actor with this id; raises TopicError, a KeyError, where there is none."""
+        try:
+            return self.actors[id]
+        except KeyError:
+            raise TopicError("actor", str(id), map(str, self.actors), path=self.name) from None
 
     @property
     def message_count(self) -> int:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from logreel.errors import Problem
 from logreel.model.index import MessageIndex
 from logreel.model.layout import Layout
 from logreel.model.reading import Reading
 from logreel.model.schema import Schema
+
+if TYPE_CHECKING:
+    from logreel.model.actor import Actor
+    from logreel.model.log import Log
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +93,7 @@ class Scan:
     start, end  ns of the first and the last moment of the log, robust against single absurd stamps; None if empty
     utc_offset  ns to add to a time to get UTC since 1970, or None where the log does not tell; evaluated when asked
     metadata, attachments, parameters, text  evaluated when asked
+    actors      who takes part, worked out from the open Log when asked; None where the format has no actors
     saved       named arrays and plain data from which the format can restore this scan without reading the log again
     """
 
@@ -104,6 +109,7 @@ class Scan:
     parameters: Callable[[], list[Parameter]] = list
     text: Callable[[], list[TextLine]] | None = None
     utc_offset: Callable[[], int | None] = lambda: None
+    actors: Callable[[Log], Mapping[int, Actor]] | None = None
     saved: Saved | None = None
 
 

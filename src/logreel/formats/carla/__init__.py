@@ -23,6 +23,12 @@ def _scan(source: Source, saved: Saved | None) -> Scan | None:
     return scan(source)
 
 
+def _sample() -> bytes:
+    from logreel.formats.carla.sample_drive import drive
+
+    return drive().bytes()
+
+
 FORMAT = Format(
     name="carla",
     title="CARLA recording",
@@ -30,4 +36,7 @@ FORMAT = Format(
     versions="0.9.4 to 0.9.16, 0.10",
     sniff=_sniff,
     scan=_scan,
+    sample=_sample,
+    api="logreel.formats.carla.api",
+    commands="logreel.formats.carla.commands:COMMANDS",
 )

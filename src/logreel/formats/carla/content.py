@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from logreel.errors import Problem, UnsupportedError
+from logreel.formats.carla.actors import actors
 from logreel.formats.carla.clock import Frames
 from logreel.formats.carla.generation import Evidence
 from logreel.formats.carla.layouts import RAW, layout
@@ -74,6 +75,7 @@ class Content:
             problems=found.problems,
             metadata=self._metadata,
             utc_offset=self._utc_offset,
+            actors=actors,
         )
 
     def _judge_ends(self) -> None:
