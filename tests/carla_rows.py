@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import accumulate, pairwise
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -38,12 +38,14 @@ def assert_equal(log: Log, judge: oracle.Recording) -> None:
 
 def packets(found: Found, data: bytes) -> list[tuple[int, int, int]]:
     """Place, kind and end of every packet collected, FrameEnds included, in file order."""
-    blocks, got = found.blocks, [(at, 1, at + HEAD) for at in found.ends.tolist()]
-    for row, base in enumerate(blocks.base.tolist()):
-        for kind, (lo, hi) in enumerate(pairwise(blocks.start[row].tolist())):
-            for at in (base + blocks.entry[lo:hi].astype(np.int64)).tolist():
-                size = found.resized.get(at, int.from_bytes(data[at - 4 : at], "little"))
-                got.append((at - HEAD, kind, at + size))
+    blocks = found.blocks
+    count = np.diff(blocks.start, axis=1)
+    kinds = np.concatenate([np.repeat(np.arange(count.shape[1]), row) for row in count] or [[]])
+    places = blocks.entry + np.repeat(blocks.base, count.sum(axis=1))
+    got = [(at, 1, at + HEAD) for at in found.ends.tolist()]
+    for at, kind in zip(places.tolist(), kinds.tolist(), strict=True):
+        size = found.resized.get(at, int.from_bytes(data[at - 4 : at], "little"))
+        got.append((at - HEAD, kind, at + size))
     return sorted(got)
 
 

@@ -179,27 +179,25 @@ class Walker:
         packet = read_packet(self._source, pos)
         if packet is None:
             return self._lost(pos, self._end)
-        if self._settle(packet):
-            return pos
-        for repair in (self._as_frame, self._last_by_content, self._by_content, self._passed_over):
-            after = repair(packet)
+        for judge in (self._as_frame, self._settle, self._last_by_content, self._by_content, self._passed_over):
+            after = judge(packet)
             if after is not None:
                 return after
         return self._resync(pos)
 
-    def _settle(self, packet: Packet) -> bool:
-        """Whether the packet is the first of its kind that tells what this kind is."""
+    def _settle(self, packet: Packet) -> int | None:
+        """The packet itself, if it is the first of its kind that tells what this kind is."""
         kind = packet.kind
         if packet.next > self._end or kind in self._topics:
-            return False
+            return None
         if kind in SHIFTING:
             topic = kind_by_content(self._source, packet, self._wide)
         else:
             topic = "raw" if kind > LAST_KIND and self._framing.is_sound(packet.next) else None
         if topic is None:
-            return False
+            return None
         self._learn(kind, topic)
-        return True
+        return packet.at
 
     def _learn(self, kind: int, topic: str) -> None:
         self._topics[kind] = topic
@@ -251,6 +249,9 @@ class Walker:
         ends = content_ends(self._source, topic, self._wide, packet.payload)
         if packet.next in ends:
             return None
+        if packet.size:
+            # A cut packet may look like a whole one of an older release.
+            ends = [end for end in ends if end < self._end]
         return next(filter(self._framing.is_sound, ends), None)
 
     def _passed_over(self, packet: Packet) -> int | None:
