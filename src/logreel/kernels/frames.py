@@ -4,10 +4,11 @@ One loop serves every format framed this way: where the numbers lie and what the
 
 spec   int64[8]      see SPEC below
 tags   int64[256, 5] per kind: action, least size, greatest size, least and greatest first payload byte
-                     (0 refuse, 1 data, 2 note, 3 stop, 4 tolerate: noted, but no evidence of anything)
-keys   int64[k, 4]   per key of a data record: channel, least size, greatest size, width. Channel -1: not declared;
-                     -2: known to be undeclared, tolerated. Width, if not 0: the payload is a u16 count and so many
-                     items of that many bytes, and its size must agree
+                     (0 refuse, 1 data, 2 note, 3 stop, 4 tolerate: noted, but no evidence of anything). Of data not
+                     the bytes but a width: if not 0, the payload is a u16 count and so many items of that many bytes,
+                     and its size must agree
+keys   int64[k, 4]   per key of a data record: channel, least size, greatest size, unused. Channel -1: not declared;
+                     -2: known to be undeclared, tolerated
 
 SPEC   0 bytes of a header   1 place of the size in it   2 mask of the size   3 what the size does not count
        4 place of the kind   5 place of the key in data records   6 mask of the key   7 payload offset in data records
@@ -110,7 +111,7 @@ def _judge(
             action = 4
         elif size < k[1] or size > k[2]:
             return -1
-        elif k[3] and left >= spec[7] + 2 and size != _counted(b + pos + spec[7], k[3]):
+        elif t[3] and left >= spec[7] + 2 and size != _counted(b + pos + spec[7], t[3]):
             return -1
     elif left > spec[0] and size > 0:
         first = b[pos + spec[0]]
@@ -176,6 +177,7 @@ def walk(
     nx: cython.longlong = 0
     key: cython.longlong = 0
     size: cython.longlong
+    width: cython.longlong
     verdict: cython.longlong
     k: i64p
     why: cython.int = 0
@@ -195,7 +197,8 @@ def walk(
                 k = pk + 4 * key
                 if k[0] < 0 or size < k[1] or size > k[2]:
                     break
-                if k[3] and size != _counted(b + pos + skip, k[3]):
+                width = pt[5 * b[pos + to_kind] + 3]
+                if width and size != _counted(b + pos + skip, width):
                     break
                 pr[n] = cython.cast(cython.ulonglong, k[0]) << 32 | cython.cast(
                     cython.ulonglong, pos + skip - base

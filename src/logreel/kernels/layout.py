@@ -23,6 +23,7 @@ if not cython.compiled:
     raise ImportError("logreel.kernels is not compiled: run `pip install -e .` (needs gcc)")
 
 from cython.cimports.libc.string import memcpy
+from cython.cimports.logreel.kernels.prefetch import prefetch
 
 u8p = cython.typedef(cython.pointer[cython.const[cython.uchar]])
 mu8p = cython.typedef(cython.pointer[cython.uchar])
@@ -31,6 +32,8 @@ mi64p = cython.typedef(cython.pointer[cython.longlong])
 i32p = cython.typedef(cython.pointer[cython.int])
 
 OK, SHORT, LEFTOVER = 0, 1, 2
+#: Messages ahead whose first bytes are asked for: they lie anywhere, so that nothing else would fetch them.
+AHEAD = cython.declare(cython.Py_ssize_t, 8)
 
 
 @cython.cfunc
@@ -338,6 +341,8 @@ def count(
     c = cython.address(counts[0]) if counts.shape[0] else cython.NULL
     with cython.nogil:
         for i in range(rows):
+            if i + AHEAD < rows:
+                prefetch(b + start[i + AHEAD])
             if start[i] < 0 or stop[i] < start[i] or stop[i] > size:
                 status[i] = 1
                 continue
@@ -411,4 +416,6 @@ def fill(
     po = cython.cast(cython.pointer[i32p], cython.address(offsets[0])) if offsets.shape[0] else cython.NULL
     with cython.nogil:
         for i in range(rows):
+            if i + AHEAD < rows:
+                prefetch(b + start[i + AHEAD])
             _fill(first, first + 6 * ops.shape[0], cp, b + start[i], b + stop[i], b + source.shape[0], pd, po)

@@ -67,6 +67,8 @@ class BesideReading:
         import numpy as np
         import pyarrow as pa
 
+        from logreel.model.assemble import arrow_type
+
         fields = layout.record.fields
         k = len(self._names)
         inner = Struct(fields[k:])
@@ -79,7 +81,9 @@ class BesideReading:
         arrays = []
         for i in wanted:
             numbers = values[i] if got.records is None else np.repeat(values[i], got.records)
-            arrays.append(pa.array(np.ascontiguousarray(numbers)))
+            # pyarrow's own way from NumPy imports pandas wherever that is installed.
+            buffer = pa.py_buffer(np.ascontiguousarray(numbers))
+            arrays.append(pa.Array.from_buffers(arrow_type(fields[i].node), len(numbers), [None, buffer], 0))
         return replace(got, arrays=[*arrays, *got.arrays])
 
     def one(self, index: MessageIndex, data: memoryview, row: int | None) -> dict[str, Any]:

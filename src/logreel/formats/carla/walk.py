@@ -76,14 +76,14 @@ class Found:
 class Framing:
     """Which packets are acceptable, as tables for the kernel.
 
-    keys      what the walk accepts
-    tolerant  the same, and kinds that are not known yet pass as no evidence of anything
+    tags, keys  what the walk accepts, see kernels/frames.py
+    tolerant    the keys, but kinds that are not known yet pass as no evidence of anything
     """
 
     def __init__(self, source: Source, wide: bool) -> None:
         self._source, self._wide = source, wide
-        self._tags = np.tile(np.array([_DATA, 0, 0xFFFFFFFF, 0, 255], np.int64), (KINDS, 1))
-        self._tags[FRAME_END] = _NOTE, 0, 0, 0, 255
+        self.tags = np.tile(np.array([_DATA, 0, 0xFFFFFFFF, 0, 0], np.int64), (KINDS, 1))
+        self.tags[FRAME_END] = _NOTE, 0, 0, 0, 255
         self.keys = np.full((KINDS, 4), _UNDECLARED, np.int64)
         self.tolerant = np.full((KINDS, 4), _TOLERATED, np.int64)
         for kind, topic in TOPICS.items():
@@ -92,16 +92,12 @@ class Framing:
             # Until content tells what they are, only empty ones pass.
             self.keys[kind] = kind, 2, 2, 0
 
-    @property
-    def tags(self) -> I64:
-        """int64[256, 5]: see kernels/frames.py."""
-        return self._tags
-
     def declare(self, kind: int, topic: str) -> None:
         """Accept packets of *kind* as those of *topic*."""
         least = layouts.layout(topic, self._wide).measure
         greatest = _MOST if least.size is None else least.size
-        self.keys[kind] = kind, least.least, greatest, layouts.width(topic, self._wide)
+        self.keys[kind] = kind, least.least, greatest, 0
+        self.tags[kind, 3] = layouts.width(topic, self._wide)
         self.tolerant[kind] = self.keys[kind]
 
     def accepts(self, packet: Packet, end: int) -> bool:
