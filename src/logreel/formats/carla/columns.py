@@ -45,8 +45,11 @@ class Columns:
             order = np.argsort(ids, kind="stable")
             self._order[topic, field] = ids[order], order
         ids, order = self._order[topic, field]
-        lo, hi = np.searchsorted(ids, [actor, actor + 1]).tolist()
-        return order[lo:hi]
+        if not len(ids) or not ids[0] <= actor <= ids[-1]:
+            return order[:0]
+        # Of the same type: else all ids would be copied into another one at each call.
+        wanted = ids.dtype.type(actor)
+        return order[ids.searchsorted(wanted) : ids.searchsorted(wanted, side="right")]
 
     @cached_property
     def _frames(self) -> tuple[Array, I64]:
