@@ -179,7 +179,13 @@ class Walker:
         packet = read_packet(self._source, pos)
         if packet is None:
             return self._lost(pos, self._end)
-        for judge in (self._as_frame, self._settle, self._last_by_content, self._by_content, self._passed_over):
+        for judge in (
+            self._as_frame,
+            self._settle,
+            self._last_by_content,
+            self._by_content,
+            self._passed_over,
+        ):
             after = judge(packet)
             if after is not None:
                 return after
