@@ -63,7 +63,6 @@ def test_messages_turn_like_tables() -> None:
     for topic in ("position", "bones", "physics", "walker", "actors", "velocity", "vehicle_control"):
         message = next(log.messages([topic]))
         row = log.table(topic).drop_columns("time").to_pylist()[0]
-        assert message.decode()["records"][0] == pytest.approx(row, rel=1e-6) if topic == "walker" else True
         first = {k: v for k, v in row.items() if k != "frame"}
         assert json.dumps(_rounded(message.decode()["records"][0])) == json.dumps(_rounded(first)), topic
 

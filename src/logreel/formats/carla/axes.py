@@ -31,6 +31,8 @@ _VECTORS: dict[str, Divisors] = {
     "angular": (-1.0, 1.0, -1.0),
     "center_of_mass": (1.0, -1.0, 1.0),
 }
+#: Numbers that stand alone and are lengths, or lengths in a second.
+_LENGTHS = ("radius", "speed")
 _UNITS = {"cm": "m", "cm/s": "m/s"}
 
 
@@ -94,7 +96,7 @@ def _value(f: Field, value: Any) -> Any:
         return _values(f.node, value)
     if isinstance(f.node, Sequence) and isinstance(f.node.item, Struct):
         return [_values(f.node.item, one) for one in value]
-    return value / 100.0 if f.unit in _UNITS else value
+    return value / 100.0 if f.name in _LENGTHS else value
 
 
 def _divided(value: float, by: float) -> float:
@@ -129,7 +131,7 @@ def _array(f: Field, array: pa.Array) -> pa.Array:
     if isinstance(f.node, Sequence) and isinstance(f.node.item, Struct):
         items = _array(Field("item", f.node.item), array.values)
         return pa.ListArray.from_arrays(array.offsets, items)
-    return _quotient(array, 100.0) if f.unit in _UNITS else array
+    return _quotient(array, 100.0) if f.name in _LENGTHS else array
 
 
 def _quotient(array: pa.Array, by: float) -> pa.Array:

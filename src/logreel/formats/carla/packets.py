@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from logreel.formats.carla.layouts import RAW, layout, physics
-from logreel.model.program import Program, compile_layout
+from logreel.model.program import Program
 from logreel.model.source import Source
-from logreel.model.walk import extent
+from logreel.model.walk import extent, measuring
 
 #: Bytes before a payload: its kind, u8, and its size, u32.
 HEAD = 5
@@ -129,9 +129,9 @@ def find(source: Source, pattern: bytes, pos: int) -> Iterator[int]:
 @lru_cache(64)
 def _programs(topic: str, wide: bool) -> list[Program]:
     if topic == "physics":
-        return [] if wide else [compile_layout(physics(stiffness)) for stiffness in (True, False)]
+        return [] if wide else [measuring(physics(stiffness)) for stiffness in (True, False)]
     known = layout(topic, wide)
-    return [] if known is RAW else [compile_layout(known)]
+    return [] if known is RAW else [measuring(known)]
 
 
 def content_ends(source: Source, topic: str, wide: bool, payload: int) -> list[int]:
