@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from logreel.formats.carla.columns import TURN, XYZ, Array, Columns
+from logreel.formats.carla.columns import TURN, XYZ, Array, Columns, metres
 from logreel.formats.carla.known import type_name
 from logreel.model.actor import Actor
 
@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from logreel.model.log import Log
-
-#: Centimetres of positions in metres of velocities.
-METRE = 100.0
 
 
 def actors(log: Log) -> dict[int, Actor]:
@@ -81,12 +78,13 @@ class Track:
         at = columns.place("velocity")[moves]
         self.recorded = np.isin(self.place, at)
         seconds = columns.elapsed[self.place]
-        self.velocity = rate(self.location.astype(np.float64) / METRE, seconds)
+        self.velocity = rate(metres(self.location), seconds)
         self.angular = np.full((len(rows), 3), np.nan)
         if self.recorded.any():
             picked = moves[np.searchsorted(at, self.place[self.recorded])]
-            self.velocity[self.recorded] = columns.vector("velocity", "linear", picked)
-            self.angular[self.recorded] = columns.vector("velocity", "angular", picked)
+            with np.errstate(invalid="ignore"):
+                self.velocity[self.recorded] = columns.vector("velocity", "linear", picked)
+                self.angular[self.recorded] = columns.vector("velocity", "angular", picked)
         self.acceleration = rate(self.velocity, seconds)
 
     @property
