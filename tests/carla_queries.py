@@ -132,3 +132,47 @@ def scene(seed: int, release: str = "0.9.14", frames: int = 24) -> Builder:
                 if one != other and rng.random() < 0.15:
                     frame.collision(i, one, other, (rng.random() < 0.5, rng.random() < 0.5))
     return out
+
+
+Pose = tuple[float, ...]
+
+
+def replay(
+    r: Recording, delta: float, factor: float = 1.0, start: float = 0.0
+) -> list[tuple[float, int, dict[int, Pose]]]:
+    """Time, frame and poses of each step of the simulator, which loads frames as it comes to them."""
+    total = r.frames[-1].elapsed
+    shown: dict[int, Pose] = {}
+    loaded: dict[int, Pose] = {}
+    before: dict[int, Pose] = {}
+    at, steps, out = -1, 0, []
+    while start + steps * delta * factor < total:
+        now = start + steps * delta * factor
+        steps += 1
+        while at + 1 < len(r.frames) - 1 and r.frames[at + 1].elapsed <= now:
+            at += 1
+            frame = r.frames[at]
+            for one in frame.records("EventAdd"):
+                shown[one["id"]] = (*one["location"].values(), *one["rotation"].values())
+            for one in frame.records("EventDel"):
+                shown.pop(one["id"], None)
+            if now < frame.elapsed + frame.duration:
+                before = loaded
+                positions = frame.records("Position")
+                loaded = {p["id"]: (*p["location"].values(), *p["rotation"].values()) for p in positions}
+        frame = r.frames[at]
+        part = (now - frame.elapsed) / frame.duration
+        for actor, pose in loaded.items():
+            if actor in shown:
+                shown[actor] = pose if actor not in before else way(before[actor], pose, part, factor)
+        out.append((now, frame.number, dict(shown)))
+    return out
+
+
+def way(one: Pose, other: Pose, part: float, factor: float) -> Pose:
+    """Between two poses; angles by the shorter way."""
+    if part == 0 or factor >= 2:
+        return one
+    turns = [(b - a + 180.0) % 360.0 - 180.0 for a, b in zip(one[3:], other[3:], strict=True)]
+    places = [a + (b - a) * part for a, b in zip(one[:3], other[:3], strict=True)]
+    return (*places, *(a + turn * part for a, turn in zip(one[3:], turns, strict=True)))

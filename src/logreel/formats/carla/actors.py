@@ -36,18 +36,19 @@ def actors(log: Log) -> dict[int, Actor]:
         columns.times(columns.place("actors")).tolist(),
         strict=True,
     )
-    found = {}
+    found: dict[int, Actor] = {}
     for actor, kind, description, attributes, start in rows:
-        found[actor] = Actor(
-            actor,
-            type_name(kind),
-            description,
-            {one["name"]: one["value"] for one in attributes},
-            start,
-            ends.get(actor),
-            parents.get(actor),
-            partial(trajectory, columns, actor),
-        )
+        if actor not in found:
+            found[actor] = Actor(
+                actor,
+                type_name(kind),
+                description,
+                {one["name"]: one["value"] for one in attributes},
+                start,
+                ends.get(actor),
+                parents.get(actor),
+                partial(trajectory, columns, actor),
+            )
     return found
 
 
@@ -101,7 +102,11 @@ def rate(values: Array, seconds: Array) -> Array:
     if len(values) < 2:
         return np.full(values.shape, np.nan)
     with np.errstate(all="ignore"):
-        found: Array = np.gradient(values, seconds, axis=0)
+        step = np.diff(seconds)[:, None]
+        slope = np.diff(values, axis=0) / step
+        # Of both slopes the one over the shorter step counts more: exact for steady change, and 0 where nothing moves.
+        inner = (slope[:-1] * step[1:] + slope[1:] * step[:-1]) / (step[1:] + step[:-1])
+    found: Array = np.concatenate([slope[:1], inner, slope[-1:]])
     return found
 
 

@@ -68,7 +68,7 @@ class MetricsLog(Motion, States):
         ids = self._columns.frame_ids
         born = self._columns.place("actors")[self._columns.rows("actors", actor_id)]
         gone = self._columns.place("actor_removals")[self._columns.rows("actor_removals", actor_id)]
-        last = int(gone[0]) - 1 if len(gone) else len(ids) - 1
+        last = int(gone[-1]) - 1 if len(gone) else len(ids) - 1
         return int(ids[born[0]]), int(ids[max(last, int(born[0]))])
 
     def get_actor_bounding_box(self, actor_id: int) -> Box | None:
