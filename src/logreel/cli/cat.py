@@ -31,10 +31,12 @@ if TYPE_CHECKING:
     help="How to show them.",
 )
 @common.utc
+@common.ros_axes
 @common.msgdef
 @common.as_json
 def cat(
     file: str,
+    ros_axes: bool,
     msgdef: tuple[str, ...],
     topics: tuple[str, ...],
     start: str | None,
@@ -51,7 +53,7 @@ def cat(
     from logreel.model.log import open_log
     from logreel.ops.times import interval, shift_of
 
-    with open_log(file, definitions=msgdef) as log:
+    with open_log(file, definitions=msgdef, ros_axes=ros_axes) as log:
         span = interval(log, start, end)
         shift = shift_of(log, utc)
         channels = log.match(topics or None)

@@ -15,10 +15,12 @@ from logreel.cli import common, draw
 @common.end
 @common.utc
 @common.force
+@common.ros_axes
 @common.msgdef
 @common.as_json
 def convert(
     file: str,
+    ros_axes: bool,
     msgdef: tuple[str, ...],
     out: str,
     topics: tuple[str, ...],
@@ -38,7 +40,7 @@ def convert(
     from logreel.model.log import open_log
     from logreel.outputs.convert import convert as write
 
-    with open_log(file, definitions=msgdef) as log:
+    with open_log(file, definitions=msgdef, ros_axes=ros_axes) as log:
         with draw.progress(out) as progress:
             done = write(
                 log, out, topics=topics or None, start=start, end=end, utc=utc, force=force, progress=progress

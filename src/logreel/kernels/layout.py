@@ -357,35 +357,6 @@ def count(
     return good
 
 
-def extent(
-    source: cython.const[cython.uchar][::1],
-    start: cython.longlong,
-    stop: cython.longlong,
-    ops: cython.const[cython.longlong][:, ::1],
-    counts: cython.longlong[::1],
-):
-    """Where the message that begins at source[start] ends by its content, or -1 if that is after *stop*.
-
-    counts  int64[c]  scratch
-    """
-    b: u8p
-    q: u8p
-    if not 0 <= start <= stop <= source.shape[0] or ops.shape[1] != 6:
-        raise ValueError("start and stop are not inside the source, or the program is not a table of ops")
-    if ops.shape[0] == 0:
-        return start
-    b = cython.address(source[0]) if source.shape[0] else cython.cast(u8p, b"")
-    q = _count(
-        cython.address(ops[0, 0]),
-        cython.address(ops[0, 0]) + 6 * ops.shape[0],
-        b + start,
-        b + stop,
-        cython.address(counts[0]) if counts.shape[0] else cython.NULL,
-        1,
-    )
-    return -1 if q == cython.NULL else q - b
-
-
 def fill(
     source: cython.const[cython.uchar][::1],
     start: cython.const[cython.longlong][::1],

@@ -13,13 +13,6 @@ def count(
     counts: NDArray[np.int64],
     status: NDArray[np.uint8],
 ) -> int: ...
-def extent(
-    source: NDArray[np.uint8],
-    start: int,
-    stop: int,
-    ops: NDArray[np.int64],
-    counts: NDArray[np.int64],
-) -> int: ...
 def fill(
     source: NDArray[np.uint8],
     start: NDArray[np.int64],

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from logreel.errors import DamagedError, Problem, TopicError
+from logreel.errors import DamagedError, Problem, TopicError, UsageError
 from logreel.model import sidecar
 from logreel.model.channel import Channel
 from logreel.model.match import match_topics
@@ -141,6 +141,24 @@ class Log:
             raise TopicError("actor", str(id), map(str, self.actors), path=self.name) from None
 
     @property
+    def has_other_axes(self) -> bool:
+        """Whether lengths are not in metres or axes not right-handed, and ``ros_axes`` can bring them there."""
+        return self._scan.ros_axes is not None
+
+    def ros_axes(self) -> Log:
+        """The same log in metres and right-handed axes (x forward, y left, z up), as ROS has them.
+
+        Fields keep their names and say their units; actors and their trajectories stay as recorded. Raises UsageError
+        where the log has no other axes.
+        """
+        if self._scan.ros_axes is None:
+            raise UsageError("the log has no other axes than its own", path=self.name)
+        scan = replace(
+            self._scan, channels=self._scan.ros_axes(), actors=lambda _: self.actors, ros_axes=None
+        )
+        return Log(self._source, self._format, scan)
+
+    @property
     def message_count(self) -> int:
         """Messages of all channels but the reserved ones."""
         counts = self.index.counts
@@ -217,6 +235,7 @@ def open_log(
     format: str | None = None,
     strict: bool = False,
     definitions: Iterable[str | os.PathLike[str]] = (),
+    ros_axes: bool = False,
 ) -> Log:
     """An open Log of any known format.
 
@@ -224,6 +243,7 @@ def open_log(
     format  name of the format, where the content is not to be asked
     strict  True: the first Problem raises DamagedError instead of being recorded
     definitions  files or folders with message definitions (.msg …), for logs that do not carry their own
+    ros_axes  True: in metres and right-handed axes; see ``Log.ros_axes``
 
     Raises UnknownFormatError, UnsupportedError, or OSError as the system gives it.
     """
@@ -234,7 +254,7 @@ def open_log(
     log = Log(source, fmt, scan)
     if strict and log.problems:
         raise DamagedError(log.problems[0], path=source.name)
-    return log
+    return log.ros_axes() if ros_axes else log
 
 
 def _fresh(source: Source, fmt: Format) -> Scan:

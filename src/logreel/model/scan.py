@@ -93,6 +93,7 @@ class Scan:
     start, end  ns of the first and the last moment of the log, robust against single absurd stamps; None if empty
     utc_offset  ns to add to a time to get UTC since 1970, or None where the log does not tell; evaluated when asked
     metadata, attachments, parameters, text  evaluated when asked
+    ros_axes    the same channels in metres and right-handed axes, when asked; None where the format has no other axes
     actors      who takes part, worked out from the open Log when asked; None where the format has no actors
     saved       named arrays and plain data from which the format can restore this scan without reading the log again
     """
@@ -110,6 +111,7 @@ class Scan:
     text: Callable[[], list[TextLine]] | None = None
     utc_offset: Callable[[], int | None] = lambda: None
     actors: Callable[[Log], Mapping[int, Actor]] | None = None
+    ros_axes: Callable[[], list[ChannelInfo]] | None = None
     saved: Saved | None = None
 
 

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
-from logreel.errors import Problem, UnsupportedError
+from logreel.errors import DamagedError, Problem, UnsupportedError
 from logreel.formats.carla.actors import actors
+from logreel.formats.carla.axes import TurnedBody, turned
 from logreel.formats.carla.clock import Frames
 from logreel.formats.carla.generation import Evidence
 from logreel.formats.carla.layouts import RAW, layout
 from logreel.formats.carla.packets import FRAME_START, HEAD
+from logreel.formats.carla.text import lines
 from logreel.formats.carla.textmode import is_text, undone
 from logreel.formats.carla.walk import Found, Walker
 from logreel.model.beside import BesideReading, PlainBody, with_members
 from logreel.model.chunks import Chunks
 from logreel.model.index import I64, Aligned, Blocks, MessageIndex, Track, Word, words
 from logreel.model.layout import Field, Layout, Scalar
+from logreel.model.pieces import places
 from logreel.model.reading import Reading
 from logreel.model.scan import ChannelInfo, Scan
 from logreel.model.schema import Schema
@@ -29,6 +33,8 @@ from logreel.model.source import Source
 #: The size of a packet, in its head.
 _SIZE = Word(-4, 4)
 _FRAME = Field("frame", Scalar("uint64"))
+LEFT = "x forward, y right, z up (left-handed)"
+RIGHT = "x forward, y left, z up (right-handed)"
 
 
 def scan(source: Source) -> Scan:
@@ -70,11 +76,13 @@ class Content:
             epoch="start",
             start=start,
             end=end,
-            channels=[self._info(kind) for kind in self._kinds],
+            channels=self._infos(),
             index=self.index,
             problems=found.problems,
             metadata=self._metadata,
+            text=lambda: lines(self._events),
             utc_offset=self._utc_offset,
+            ros_axes=partial(self._infos, ros=True),
             actors=actors,
         )
 
@@ -129,17 +137,23 @@ class Content:
 
     # ---------------------------------------------------------------------------------------------- channels
 
-    def _info(self, kind: int) -> ChannelInfo:
+    def _infos(self, ros: bool = False) -> list[ChannelInfo]:
+        """The channels; *ros*: in metres and right-handed axes."""
+        return [self._info(kind, ros) for kind in self._kinds]
+
+    def _info(self, kind: int, ros: bool) -> ChannelInfo:
         topic = self.found.topics[kind]
-        metadata = {"packet": kind}
+        metadata: dict[str, Any] = {"packet": kind, "axes": RIGHT if ros else LEFT}
+        if topic == "trigger_volumes":
+            metadata["frame"] = "world"
         if kind == FRAME_START:
             return ChannelInfo(topic, Schema(topic, "carla"), lambda: layout(topic, False), metadata)
         return ChannelInfo(
             topic,
             Schema(topic, "carla"),
-            lambda: with_members(self._layout(topic), [_FRAME]),
+            lambda: with_members(turned(self._layout(topic)) if ros else self._layout(topic), [_FRAME]),
             metadata,
-            partial(self._reading, self._channels[kind], topic),
+            partial(self._reading, self._channels[kind], topic, TurnedBody if ros else PlainBody),
         )
 
     def _layout(self, topic: str) -> Layout:
@@ -147,10 +161,27 @@ class Content:
             return self._evidence.physics or RAW
         return layout(topic, self.found.wide)
 
-    def _reading(self, channel: int, topic: str) -> Reading:
+    def _reading(self, channel: int, topic: str, body: type[PlainBody]) -> Reading:
         return BesideReading(
-            [_FRAME.name], lambda _, rows: self._frames.numbers(channel, rows), PlainBody(self._layout(topic))
+            [_FRAME.name], lambda _, rows: self._frames.numbers(channel, rows), body(self._layout(topic))
         )
+
+    def _events(self, topic: str) -> Iterator[tuple[int, int, dict[str, Any]]]:
+        """Time in ns, number of the frame, and the records one by one of a topic of which most packets have none."""
+        for kind in self._kinds:
+            if self.found.topics[kind] == topic:
+                yield from self._records(kind, topic)
+
+    def _records(self, kind: int, topic: str) -> Iterator[tuple[int, int, dict[str, Any]]]:
+        channel, decode = self._channels[kind], self._layout(topic).decoder()
+        rows = np.flatnonzero(self.index.sizes(channel) > 2)
+        _, at, size = places(self.index, channel, rows)
+        times = self.index.times(channel)[rows].tolist()
+        (frames,) = self._frames.numbers(channel, rows)
+        for time, frame, a, n in zip(times, frames.tolist(), at.tolist(), size.tolist(), strict=True):
+            with suppress(DamagedError):
+                for record in decode(self.source.view[a : a + n])["records"]:
+                    yield time, frame, record
 
     # ---------------------------------------------------------------------------------------------- metadata
 

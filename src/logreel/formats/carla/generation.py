@@ -11,9 +11,8 @@ from logreel.formats.carla.layouts import layout, physics
 from logreel.formats.carla.packets import EVENT_ADD, PHYSICS, POSITION
 from logreel.model.index import MessageIndex
 from logreel.model.layout import Layout
-from logreel.model.program import compile_layout
 from logreel.model.source import Source
-from logreel.model.walk import extent
+from logreel.model.walk import extent, measuring
 
 _OTHER, _SENSOR = 0, 5
 #: Packets looked at for one with content, and bytes of one that are decoded.
@@ -72,7 +71,7 @@ class Evidence:
         for at, size in self._packets(PHYSICS) if not self.wide else ():
             for stiffness in (True, False):
                 how = physics(stiffness)
-                if extent(compile_layout(how), self.source.data, at, at + size) == at + size:
+                if extent(measuring(how), self.source.data, at, at + size) == at + size:
                     return how
         return None
 

@@ -7,6 +7,7 @@ docs/formats/carla.md says so.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 
 from logreel.model.layout import (
     Field,
@@ -161,6 +162,7 @@ def _many(topic: str, fields: Fields) -> Layout:
     return Layout(Sequence(Struct(fields), 2), topic)
 
 
+@cache
 def layout(topic: str, wide: bool) -> Layout:
     """How the packets of a topic are laid out; *wide*: vectors of float64. Unknown topics are raw."""
     if topic in _SINGLE:
@@ -168,6 +170,7 @@ def layout(topic: str, wide: bool) -> Layout:
     return _many(topic, _RECORDS[topic](wide)) if topic in _RECORDS else RAW
 
 
+@cache
 def width(topic: str, wide: bool) -> int:
     """Bytes of a record where all have one size and their number comes first, else 0."""
     if topic not in _RECORDS:

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from logreel.formats.carla.layouts import layout
-from logreel.model.program import Program, compile_layout
+from logreel.formats.carla.layouts import RAW, layout, physics
+from logreel.model.program import Program
 from logreel.model.source import Source
-from logreel.model.walk import extent
+from logreel.model.walk import extent, measuring
 
 #: Bytes before a payload: its kind, u8, and its size, u32.
 HEAD = 5
@@ -127,17 +127,20 @@ def find(source: Source, pattern: bytes, pos: int) -> Iterator[int]:
 
 
 @lru_cache(64)
-def _program(topic: str, wide: bool) -> Program:
-    return compile_layout(layout(topic, wide))
+def _programs(topic: str, wide: bool) -> list[Program]:
+    if topic == "physics":
+        return [] if wide else [measuring(physics(stiffness)) for stiffness in (True, False)]
+    known = layout(topic, wide)
+    return [] if known is RAW else [measuring(known)]
 
 
-def content_end(source: Source, topic: str, wide: bool, payload: int) -> int | None:
-    """Where a packet ends by its content, or None where that cannot be: it is cut, or is no such packet."""
+def content_ends(source: Source, topic: str, wide: bool, payload: int) -> list[int]:
+    """Where a packet may end by its content: nowhere where it is cut, is no such packet, or has no known content."""
     stop = min(source.size, payload + CONTENT_BYTES)
     if payload > stop:
-        return None
-    end = extent(_program(topic, wide), source.data, payload, stop)
-    return end if end >= 0 else None
+        return []
+    ends = [extent(program, source.data, payload, stop) for program in _programs(topic, wide)]
+    return [end for end in ends if end >= 0]
 
 
 def kind_by_content(source: Source, packet: Packet, wide: bool) -> str | None:
@@ -148,7 +151,7 @@ def kind_by_content(source: Source, packet: Packet, wide: bool) -> str | None:
     for width, topic in TOLD_BY_WIDTH.items():
         if records and packet.size - 2 == width * records:
             return topic
-    return "wheels" if content_end(source, "wheels", wide, packet.payload) == packet.next else None
+    return "wheels" if packet.next in content_ends(source, "wheels", wide, packet.payload) else None
 
 
 def vectors_are_wide(source: Source, pos: int) -> bool:
@@ -164,7 +167,7 @@ def vectors_are_wide(source: Source, pos: int) -> bool:
                 return each == 52
         elif packet.kind == EVENT_ADD and records:
             fits = [
-                content_end(source, "actors", wide, packet.payload) == packet.next for wide in (False, True)
+                packet.next in content_ends(source, "actors", wide, packet.payload) for wide in (False, True)
             ]
             if sum(fits) == 1:
                 return fits[1]

@@ -39,9 +39,9 @@ class _Undone(io.RawIOBase):
             piece = self._source.data[self._at : self._at + size + 1]
             keep = np.append((piece[:-1] != _CR) | (piece[1:] != _LF), True)[:size]
             self._at += len(keep)
-            kept = piece[: len(keep)][keep]
-            if len(kept):
-                return kept.tobytes()
+            kept: bytes = piece[: len(keep)][keep].tobytes()
+            if kept:
+                return kept
         return b""
 
 

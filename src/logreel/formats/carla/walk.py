@@ -26,7 +26,7 @@ from logreel.formats.carla.packets import (
     TOPICS,
     Header,
     Packet,
-    content_end,
+    content_ends,
     find,
     kind_by_content,
     read_frame,
@@ -179,28 +179,35 @@ class Walker:
         packet = read_packet(self._source, pos)
         if packet is None:
             return self._lost(pos, self._end)
-        if self._settle(packet):
-            return pos
-        for repair in (self._as_frame, self._last_by_content, self._by_content, self._passed_over):
-            after = repair(packet)
+        for judge in (
+            self._as_frame,
+            self._settle,
+            self._last_by_content,
+            self._by_content,
+            self._passed_over,
+        ):
+            after = judge(packet)
             if after is not None:
                 return after
         return self._resync(pos)
 
-    def _settle(self, packet: Packet) -> bool:
-        """Whether the packet is the first of its kind that tells what this kind is."""
+    def _settle(self, packet: Packet) -> int | None:
+        """The packet itself, if it is the first of its kind that tells what this kind is."""
         kind = packet.kind
-        if packet.next > self._end or kind in self._topics or not self._framing.is_sound(packet.next):
-            return False
+        if packet.next > self._end or kind in self._topics:
+            return None
         if kind in SHIFTING:
             topic = kind_by_content(self._source, packet, self._wide)
         else:
-            topic = "raw" if kind > LAST_KIND else None
+            topic = "raw" if kind > LAST_KIND and self._framing.is_sound(packet.next) else None
         if topic is None:
-            return False
+            return None
+        self._learn(kind, topic)
+        return packet.at
+
+    def _learn(self, kind: int, topic: str) -> None:
         self._topics[kind] = topic
         self._framing.declare(kind, topic)
-        return True
 
     def _take(self, packet: Packet, kind: int, after: int) -> int:
         """Collect a packet whose head is wrong, but whose content ends where sound packets follow."""
@@ -223,26 +230,35 @@ class Walker:
 
     def _by_content(self, packet: Packet) -> int | None:
         """A packet whose size is wrong, or was never filled in: its content tells where it ends."""
-        topic = self._topics.get(packet.kind, "raw")
-        if topic == "raw":
+        # Of the kinds that moved, only wheels are first written without their size.
+        topic = self._topics.get(packet.kind, "wheels" if packet.kind in SHIFTING else "raw")
+        after = self._content_end(packet, topic)
+        if after is None:
             return None
-        after = content_end(self._source, topic, self._wide, packet.payload)
-        if after is None or after == packet.next or not self._framing.is_sound(after):
-            return None
+        if packet.kind not in self._topics:
+            self._learn(packet.kind, topic)
         return self._take(packet, packet.kind, after)
 
     def _last_by_content(self, packet: Packet) -> int | None:
         """The same for the packet before, whose size led here."""
         last = read_packet(self._source, self._blocks.last) if self._blocks.last >= 0 else None
-        if last is None or last.next != packet.at or self._topics.get(last.kind) in (None, "raw"):
+        if last is None or last.next != packet.at or last.payload in self._resized:
             return None
-        if last.payload in self._resized:
-            return None
-        after = content_end(self._source, self._topics[last.kind], self._wide, last.payload)
-        if after is None or after == packet.at or not self._framing.is_sound(after):
+        after = self._content_end(last, self._topics.get(last.kind, "raw"))
+        if after is None:
             return None
         self._blocks.drop_last()
         return self._take(last, last.kind, after)
+
+    def _content_end(self, packet: Packet, topic: str) -> int | None:
+        """Where a packet ends by its content, if that is not where it says and sound packets follow there."""
+        ends = content_ends(self._source, topic, self._wide, packet.payload)
+        if packet.next in ends:
+            return None
+        if packet.size:
+            # A cut packet may look like a whole one of an older release.
+            ends = [end for end in ends if end < self._end]
+        return next(filter(self._framing.is_sound, ends), None)
 
     def _passed_over(self, packet: Packet) -> int | None:
         """A packet of a known kind whose records cannot be right, while its size is."""
