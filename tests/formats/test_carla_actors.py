@@ -8,7 +8,7 @@ import pytest
 
 import logreel
 from conftest import SHARED
-from logreel.errors import TopicError
+from logreel.errors import TopicError, UsageError
 from logreel.formats.carla.sample import Builder, eventful
 from logreel.formats.carla.sample_drive import BIKE, CAMERA, HERO, HERO_SPEED, VAN, drive, motion
 from sample_logs import tiny
@@ -118,6 +118,28 @@ def test_wide_vectors_stay_wide() -> None:
     table = logreel.open(eventful("0.10.0").bytes()).actor(10).trajectory()
     assert table.schema.field("location").type.field("x").type == pa.float64()
     assert table["location"][0].as_py() == {"x": 1000.0, "y": 2000.0, "z": 30.25}
+
+
+def test_ways_in_the_axes_of_ros(log: logreel.Log) -> None:
+    here, there = (one.actor(HERO).trajectory().slice(350) for one in (log, log.ros_axes()))
+    signs = {
+        "location": (0.01, -0.01, 0.01),
+        "rotation": (1, -1, -1),
+        "velocity": (1, -1, 1),
+        "angular_velocity": (-1, 1, -1),
+        "acceleration": (1, -1, 1),
+    }
+    for name, sign in signs.items():
+        assert np.allclose(vectors(there, name), vectors(here, name) * sign, atol=1e-5), name
+    assert sources(there)["location"] == ("m", "recorded")
+    assert np.abs(vectors(there, "angular_velocity")).max() > 10
+    derived = [one.actor(BIKE).trajectory() for one in (log, log.ros_axes())]
+    assert np.allclose(
+        vectors(derived[1], "velocity"), vectors(derived[0], "velocity") * (1, -1, 1), atol=1e-5
+    )
+    for ask in (logreel.carla.info, logreel.carla.MetricsLog, logreel.carla.Replay):
+        with pytest.raises(UsageError, match="as recorded"):
+            ask(log.ros_axes())
 
 
 def test_the_van_stands(log: logreel.Log) -> None:

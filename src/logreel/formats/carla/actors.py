@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 
 def actors(log: Log) -> dict[int, Actor]:
-    """The actors of *log* by id, in the order in which they were added."""
-    columns = Columns(log)
+    """The actors of *log* by id, in the order in which they were added; their ways in the axes of the log."""
+    columns = Columns(log, any_axes=True)
     ends = _moments(columns, "actor_removals")
     parents = dict(
         zip(
@@ -61,7 +61,7 @@ class Track:
     """Where one actor was and how it moved, a row for each of its positions.
 
     place          int64[n]       number of the frame, counted from 0
-    location       float[n, 3]    cm
+    location       float[n, 3]    cm, or m where the log is in the axes of ROS
     rotation       float[n, 3]    degrees: roll, pitch, yaw
     velocity       float64[n, 3]  m/s: recorded where *recorded* is True, else from locations
     angular        float64[n, 3]  degrees/s, NaN where it was not recorded
@@ -79,7 +79,8 @@ class Track:
         at = columns.place("velocity")[moves]
         self.recorded = np.isin(self.place, at)
         seconds = columns.elapsed[self.place]
-        self.velocity = rate(metres(self.location), seconds)
+        self.unit = "cm" if columns.log.has_other_axes else "m"
+        self.velocity = rate(metres(self.location) if self.unit == "cm" else self.location, seconds)
         self.angular = np.full((len(rows), 3), np.nan)
         if self.recorded.any():
             picked = moves[np.searchsorted(at, self.place[self.recorded])]
@@ -120,7 +121,7 @@ def trajectory(columns: Columns, actor: int) -> pa.Table:
     fields = [
         pa.field("time", pa.duration("ns")),
         pa.field("frame", pa.uint64()),
-        _field("location", track.location, XYZ, "cm", "recorded"),
+        _field("location", track.location, XYZ, track.unit, "recorded"),
         _field("rotation", track.rotation, TURN, "deg", "recorded"),
         _field("velocity", track.velocity, XYZ, "m/s", track.source),
         _field("angular_velocity", track.angular, XYZ, "deg/s", "recorded"),

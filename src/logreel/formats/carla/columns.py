@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.errors import UsageError
 from logreel.model.tables import as_numpy
 
 if TYPE_CHECKING:
@@ -59,9 +60,14 @@ def _as_numpy(column: pa.ChunkedArray) -> Array:
 
 
 class Columns:
-    """Fields of the channels of *log*, one row per record; empty where the recording has no such channel."""
+    """Fields of the channels of *log*, one row per record; empty where the recording has no such channel.
 
-    def __init__(self, log: Log) -> None:
+    any_axes  False: raises UsageError for a log that was brought to other axes and units than recorded
+    """
+
+    def __init__(self, log: Log, any_axes: bool = False) -> None:
+        if not (any_axes or log.has_other_axes):
+            raise UsageError("this needs the log as recorded, not in the axes of ROS", path=log.name)
         self.log = log
         self._topics: dict[str, dict[str, Any]] = {}
         self._kept: dict[tuple[str, str], Array] = {}
