@@ -79,5 +79,5 @@ def test_the_drive_is_sound_and_the_same_every_time() -> None:
     log = logreel.open(data)
     assert (log.problems, log.metadata["map"], log.end) == ((), "Town03", 29975000447)
     collisions = carla_oracle.read(data).rows("Collision")
-    assert [frame.number for frame, _ in collisions] == [513, 513, 514, 514, 515, 515]
+    assert [frame.number for frame, _ in collisions] == [515, 515, 516, 516, 517, 517]
     assert logreel.known_formats()["carla"].sample is not None

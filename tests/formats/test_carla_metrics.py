@@ -66,7 +66,7 @@ def test_boxes_and_collisions(metrics: Any) -> None:
     assert box.extent == pytest.approx((2.35, 0.92, 0.72))
     assert metrics.get_traffic_light_trigger_volume(LIGHTS[0]).extent == pytest.approx((2.5, 1.2, 1.5))
     assert metrics.get_actor_bounding_box(LIGHTS[0]) is None
-    assert metrics.get_actor_collisions(HERO) == {513: [LEAD], 514: [LEAD], 515: [LEAD]}
+    assert metrics.get_actor_collisions(HERO) == {515: [LEAD], 516: [LEAD], 517: [LEAD]}
     assert metrics.get_actor_collisions(WALKER) == {}
 
 
@@ -106,7 +106,7 @@ def test_distances(metrics: Any) -> None:
     assert apart.shape == (595,)
     assert apart[0] == pytest.approx(14.0)
     # They touch where the recording has their collision.
-    assert (np.flatnonzero(apart < 4.7) + 1)[0] == 513
+    assert (np.flatnonzero(apart < 4.7) + 1)[0] == 515
     assert np.isnan(metrics.get_distances(HERO, BIKE)[480:]).all()
 
 
