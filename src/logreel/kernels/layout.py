@@ -373,6 +373,7 @@ def fill(
     """
     rows: cython.Py_ssize_t = start.shape[0]
     i: cython.Py_ssize_t
+    k: cython.longlong
     b: u8p
     first: i64p
     cp: i64p
@@ -387,6 +388,10 @@ def fill(
     po = cython.cast(cython.pointer[i32p], cython.address(offsets[0])) if offsets.shape[0] else cython.NULL
     with cython.nogil:
         for i in range(rows):
-            if i + AHEAD < rows:
-                prefetch(b + start[i + AHEAD])
+            if i + 1 < rows:
+                # The processor does not look ahead from page to page by itself.
+                k = start[i + 1]
+                while k < stop[i + 1] and k < start[i + 1] + 8192:
+                    prefetch(b + k)
+                    k += 64
             _fill(first, first + 6 * ops.shape[0], cp, b + start[i], b + stop[i], b + source.shape[0], pd, po)

@@ -6,14 +6,16 @@ import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import Problem, UsageError
+from logreel.model.chunks import FILE
 from logreel.model.gather import Gathered, Want, gather, gather_rows
-from logreel.model.index import I64, TIME_MAX, TIME_MIN, Word
+from logreel.model.index import I64, TIME_MAX, TIME_MIN, MessageIndex, Word
 from logreel.model.nodes import Sequence as Records
 from logreel.model.pieces import Piece, pieces
 from logreel.model.reading import spread
@@ -25,6 +27,9 @@ if TYPE_CHECKING:
     from logreel.model.channel import Channel
 
 Rows = slice | I64
+
+#: Bytes of a file that are walked together for all channels, and more channels than this are walked one by one.
+STRETCH, MANY = 48 << 20, 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,11 +238,43 @@ def tables(channels: Sequence[Channel]) -> dict[str, pa.Table]:
         if one.time is not None
     }
     others = [ch for ch in channels if ch.topic not in found]
-    # The walk of each of these leaves Python alone; presenting gathered columns does not, and gains nothing by threads.
-    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        walked = pool.map(lambda ch: _table(ch, None, slice(0, len(ch))), others)
-        found.update(zip((ch.topic for ch in others), walked, strict=True))
+    found.update(_walked(others))
     return {ch.topic: found[ch.topic] for ch in channels}
+
+
+def _walked(channels: Sequence[Channel]) -> dict[str, pa.Table]:
+    """Whole channels by topic, which the walker decodes: the walk of each part leaves Python alone."""
+    import pyarrow as pa
+
+    if not channels:
+        return {}
+    index = channels[0].log.index
+    # What lies side by side is read side by side, the little first: a stretch stays in the cache until all have it.
+    order = sorted(channels, key=len)
+    stretches = _stretches(index, order)
+    work = [[(ch, rows) for ch, rows in zip(order, part, strict=True)] for part in stretches]
+    if len(work) == 1:
+        work = [[one] for one in work[0]]
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        done = pool.map(lambda part: [(ch, _table(ch, None, rows)) for ch, rows in part], work)
+        parts: dict[str, list[pa.Table]] = {}
+        for ch, table in (one for part in done for one in part):
+            parts.setdefault(ch.topic, []).append(table)
+    return {topic: pa.concat_tables(some) for topic, some in parts.items()}
+
+
+def _stretches(index: MessageIndex, channels: Sequence[Channel]) -> list[list[slice]]:
+    """Rows of each channel in stretches of a large file; one stretch of all rows where chunks must be unpacked."""
+    blocks, numbers = index.blocks, [ch.number for ch in channels]
+    made = any(index.tracks[number].made is not None for number in numbers)
+    plain = len(blocks.base) > 1 and not made and bool((blocks.chunk == FILE).all())
+    n = int(blocks.base[-1] - blocks.base[0]) // STRETCH if plain and len(channels) <= MANY else 0
+    counts = np.diff(blocks.start, axis=1)[:, numbers]
+    cuts = [len(counts) * i // max(n, 1) for i in range(max(n, 1) + 1)]
+    ends = np.concatenate([np.zeros((1, len(numbers)), np.int64), np.cumsum(counts, axis=0)])[cuts].tolist()
+    if n < 2:
+        return [[slice(0, len(ch)) for ch in channels]]
+    return [[slice(*pair) for pair in zip(a, b, strict=True)] for a, b in pairwise(ends)]
 
 
 def batches(
