@@ -21,9 +21,16 @@ LIGHTS = (
     *enumerate(("Position", "LowBeam", "HighBeam", "Brake", "RightBlinker", "LeftBlinker", "Reverse")),
     *((8, "Interior"), (7, "Fog"), (9, "Special1"), (10, "Special2")),
 )
-WHEEL = ["tire_friction", "damping_rate", "max_steer_angle", "radius", "max_brake_torque", "max_handbrake_torque"]
+WHEEL = (
+    *("tire_friction", "damping_rate", "max_steer_angle"),
+    *("radius", "max_brake_torque", "max_handbrake_torque"),
+)
 DOORS = ("Front Left", "Front Right", "Rear Left", "Rear Right", "Hood", "Trunk", "All")
-WEATHER = ["Cloudiness", "Precipitation", "PrecipitationDeposits", "WindIntensity", "SunAzimuth", "SunAltitude", "FogDensity", "FogDistance", "FogFalloff", "Wetness", "ScatteringIntensity", "MieScatteringScale", "RayleighScatteringScale", "DustStorm"]
+WEATHER = (
+    *("Cloudiness", "Precipitation", "PrecipitationDeposits", "WindIntensity", "SunAzimuth", "SunAltitude"),
+    *("FogDensity", "FogDistance", "FogFalloff", "Wetness", "ScatteringIntensity", "MieScatteringScale"),
+    *("RayleighScatteringScale", "DustStorm"),
+)
 
 #: Turns the records of a piece, one list per field, into a text for each.
 Printer = Callable[[list[list[Any]]], list[str]]
