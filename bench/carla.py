@@ -26,6 +26,11 @@ COPY = Job("np.array(np.memmap(path)), a fresh copy", "kept = np.array(np.memmap
 OPEN = Job("open", "kept = logreel.open(path)", IMPORTS, bound="<= 1.7")
 ALL = Job("open and all packets to columns", "kept = logreel.open(path).tables()", IMPORTS, bound="<= 4")
 ONE = Job("open and one field", "kept = logreel.open(path)['position']['location.x']", IMPORTS)
+HITS = Job(
+    "open and list collisions, at most 1 s",
+    "kept = logreel.carla.collisions(logreel.open(path)).text()",
+    IMPORTS + "import logreel.formats.carla.api",
+)
 PEER = Job(
     f"plain Python reader, a part of 1/{PART}", "kept = carla.plain_reader(path)", "import carla", rounds=1
 )
@@ -157,7 +162,7 @@ def main() -> None:
         whole, part = Path(name) / "whole.log", Path(name) / "part.log"
         repeat(data, whole, BYTES)
         repeat(data, part, BYTES // PART)
-        compare("A recording repeated", str(whole), COPY, [OPEN, ALL, ONE])
+        compare("A recording repeated", str(whole), COPY, [OPEN, ALL, ONE, HITS])
         os.environ["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parent), *sys.path])
         ours = min(run(ALL, str(whole))[0] for _ in range(3))
         theirs = run(PEER, str(part))[0] * whole.stat().st_size / part.stat().st_size

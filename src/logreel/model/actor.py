@@ -28,7 +28,7 @@ class Actor:
     start: int
     end: int | None
     parent: int | None
-    read: Callable[[], pa.Table] = field(repr=False, compare=False)
+    _trajectory: Callable[[], pa.Table] = field(repr=False, compare=False)
 
     def trajectory(self) -> pa.Table:
         """A ``pyarrow.Table`` with a row for each recorded position.
@@ -36,4 +36,4 @@ class Actor:
         Columns: time, frame, location, rotation, velocity, angular_velocity, acceleration. The metadata of each field
         tells its ``unit``, and under ``source`` whether it was recorded or worked out.
         """
-        return self.read()
+        return self._trajectory()

@@ -148,14 +148,11 @@ class Log:
     def ros_axes(self) -> Log:
         """The same log in metres and right-handed axes (x forward, y left, z up), as ROS has them.
 
-        Fields keep their names and say their units; actors and their trajectories stay as recorded. Raises UsageError
-        where the log has no other axes.
+        Fields keep their names and say their units. Raises UsageError where the log has no other axes.
         """
         if self._scan.ros_axes is None:
             raise UsageError("the log has no other axes than its own", path=self.name)
-        scan = replace(
-            self._scan, channels=self._scan.ros_axes(), actors=lambda _: self.actors, ros_axes=None
-        )
+        scan = replace(self._scan, channels=self._scan.ros_axes(), ros_axes=None)
         return Log(self._source, self._format, scan)
 
     @property

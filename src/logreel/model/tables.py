@@ -79,12 +79,12 @@ def field_values(ch: Channel, path: str) -> NDArray[Any]:
         shape.append(column.type.list_size)
         column = (column.combine_chunks() if hasattr(column, "combine_chunks") else column).flatten()
     chunks = column.chunks if hasattr(column, "chunks") else [column]
-    parts = [_as_numpy(chunk) for chunk in chunks]
+    parts = [as_numpy(chunk) for chunk in chunks]
     values = parts[0] if len(parts) == 1 else np.concatenate(parts) if parts else np.zeros(0)
     return values.reshape(-1, *shape) if shape else values
 
 
-def _as_numpy(array: pa.Array) -> NDArray[Any]:
+def as_numpy(array: pa.Array) -> NDArray[Any]:
     """The values of *array*: numbers, and times as int64 ns, are views of its memory.
 
     pyarrow's own way imports pandas wherever that is installed, which takes longer than most fields.

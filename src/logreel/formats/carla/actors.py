@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from logreel.formats.carla.columns import TURN, XYZ, Array, Columns
+from logreel.formats.carla.columns import TURN, XYZ, Array, Columns, metres
 from logreel.formats.carla.known import type_name
 from logreel.model.actor import Actor
 
@@ -16,13 +16,10 @@ if TYPE_CHECKING:
 
     from logreel.model.log import Log
 
-#: Centimetres of positions in metres of velocities.
-METRE = 100.0
-
 
 def actors(log: Log) -> dict[int, Actor]:
-    """The actors of *log* by id, in the order in which they were added."""
-    columns = Columns(log)
+    """The actors of *log* by id, in the order in which they were added; their ways in the axes of the log."""
+    columns = Columns(log, any_axes=True)
     ends = _moments(columns, "actor_removals")
     parents = dict(
         zip(
@@ -39,18 +36,19 @@ def actors(log: Log) -> dict[int, Actor]:
         columns.times(columns.place("actors")).tolist(),
         strict=True,
     )
-    found = {}
+    found: dict[int, Actor] = {}
     for actor, kind, description, attributes, start in rows:
-        found[actor] = Actor(
-            actor,
-            type_name(kind),
-            description,
-            {one["name"]: one["value"] for one in attributes},
-            start,
-            ends.get(actor),
-            parents.get(actor),
-            partial(trajectory, columns, actor),
-        )
+        if actor not in found:
+            found[actor] = Actor(
+                actor,
+                type_name(kind),
+                description,
+                {one["name"]: one["value"] for one in attributes},
+                start,
+                ends.get(actor),
+                parents.get(actor),
+                partial(trajectory, columns, actor),
+            )
     return found
 
 
@@ -63,7 +61,7 @@ class Track:
     """Where one actor was and how it moved, a row for each of its positions.
 
     place          int64[n]       number of the frame, counted from 0
-    location       float[n, 3]    cm
+    location       float[n, 3]    cm, or m where the log is in the axes of ROS
     rotation       float[n, 3]    degrees: roll, pitch, yaw
     velocity       float64[n, 3]  m/s: recorded where *recorded* is True, else from locations
     angular        float64[n, 3]  degrees/s, NaN where it was not recorded
@@ -81,12 +79,14 @@ class Track:
         at = columns.place("velocity")[moves]
         self.recorded = np.isin(self.place, at)
         seconds = columns.elapsed[self.place]
-        self.velocity = rate(self.location.astype(np.float64) / METRE, seconds)
+        self.unit = "cm" if columns.log.has_other_axes else "m"
+        self.velocity = rate(metres(self.location) if self.unit == "cm" else self.location, seconds)
         self.angular = np.full((len(rows), 3), np.nan)
         if self.recorded.any():
             picked = moves[np.searchsorted(at, self.place[self.recorded])]
-            self.velocity[self.recorded] = columns.vector("velocity", "linear", picked)
-            self.angular[self.recorded] = columns.vector("velocity", "angular", picked)
+            with np.errstate(invalid="ignore"):
+                self.velocity[self.recorded] = columns.vector("velocity", "linear", picked)
+                self.angular[self.recorded] = columns.vector("velocity", "angular", picked)
         self.acceleration = rate(self.velocity, seconds)
 
     @property
@@ -103,7 +103,11 @@ def rate(values: Array, seconds: Array) -> Array:
     if len(values) < 2:
         return np.full(values.shape, np.nan)
     with np.errstate(all="ignore"):
-        found: Array = np.gradient(values, seconds, axis=0)
+        step = np.diff(seconds)[:, None]
+        slope = np.diff(values, axis=0) / step
+        # Of both slopes the one over the shorter step counts more: exact for steady change, and 0 where nothing moves.
+        inner = (slope[:-1] * step[1:] + slope[1:] * step[:-1]) / (step[1:] + step[:-1])
+    found: Array = np.concatenate([slope[:1], inner, slope[-1:]])
     return found
 
 
@@ -117,7 +121,7 @@ def trajectory(columns: Columns, actor: int) -> pa.Table:
     fields = [
         pa.field("time", pa.duration("ns")),
         pa.field("frame", pa.uint64()),
-        _field("location", track.location, XYZ, "cm", "recorded"),
+        _field("location", track.location, XYZ, track.unit, "recorded"),
         _field("rotation", track.rotation, TURN, "deg", "recorded"),
         _field("velocity", track.velocity, XYZ, "m/s", track.source),
         _field("angular_velocity", track.angular, XYZ, "deg/s", "recorded"),

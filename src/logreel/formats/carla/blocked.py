@@ -102,8 +102,8 @@ def _of_one(
     since, timer, at = 0, 0.0, 0
     reference, step = start, FIRST
     while at < len(rows):
-        delta = points[at : at + step] - reference
         with np.errstate(all="ignore"):
+            delta = points[at : at + step] - reference
             square = delta * delta
             # In the order and width in which the simulator adds.
             far = ~(np.sqrt(square[:, 0] + square[:, 1] + square[:, 2]) < limit)

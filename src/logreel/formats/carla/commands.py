@@ -6,7 +6,7 @@ from logreel.formats.carla.actor_list import actor_list
 from logreel.formats.carla.blocked import MIN_DISTANCE, MIN_TIME, blocked
 from logreel.formats.carla.collisions import collisions
 from logreel.formats.carla.info import info
-from logreel.formats.carla.releases import GENERATIONS
+from logreel.formats.carla.wording import WORDINGS
 from logreel.model.commands import Command, Option
 
 _CORRECT = Option("correct", ("--correct",), "Without the faults of the simulator's own query.", bool)
@@ -22,7 +22,7 @@ COMMANDS = (
                 "release",
                 ("--generation",),
                 "Print as the simulator did from this release on; by default as the one that recorded.",
-                tuple(GENERATIONS),
+                tuple(WORDINGS),
             ),
         ),
     ),

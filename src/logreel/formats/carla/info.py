@@ -10,8 +10,9 @@ import numpy as np
 from logreel.formats.carla.columns import Columns
 from logreel.formats.carla.known import head, type_name
 from logreel.formats.carla.packet_text import texts
+from logreel.formats.carla.packets import END, HEAD
 from logreel.formats.carla.printing import closing, number, opening
-from logreel.formats.carla.releases import Generation, generation
+from logreel.formats.carla.wording import Wording, wording
 from logreel.model.chunks import FILE
 from logreel.model.commands import Answer
 
@@ -20,9 +21,6 @@ if TYPE_CHECKING:
     from logreel.model.log import Log
 
 EVENTS = ("actors", "actor_removals", "actor_parents", "collisions")
-FRAME_END = b"\x01\x00\x00\x00\x00"
-#: Bytes before a payload.
-HEAD = 5
 
 
 def info(log: Log, show_all: bool = False, release: str | None = None) -> Answer:
@@ -36,23 +34,23 @@ def info(log: Log, show_all: bool = False, release: str | None = None) -> Answer
     """
     columns = Columns(log)
     about = head(columns)
-    shape = generation(release, about["version"], log.channels)
+    words = wording(release, about["version"], log.channels)
 
     def lines() -> Iterator[str]:
         yield from opening(about)
-        for text in _packets(log, shape, show_all):
+        for text in _packets(log, words, show_all):
             yield from text.split("\n")[:-1]
-        if shape.ends:
+        if words.ends:
             yield ""
         yield from closing(about)
 
     return Answer("events", _events(columns), lines, about)
 
 
-def _packets(log: Log, shape: Generation, show_all: bool) -> Iterator[str]:
+def _packets(log: Log, words: Wording, show_all: bool) -> Iterator[str]:
     """The text of each packet, in file order."""
     frames, data = log.channels.get("frames"), log.index.chunks.view(FILE)
-    ways = {ch.number: texts(ch, shape) for ch in _printable(log, shape, show_all)}
+    ways = {ch.number: texts(ch, words) for ch in _printable(log, words, show_all)}
     if frames is not None:
         ways[frames.number] = _frame_lines(frames)
     title = ""
@@ -61,7 +59,7 @@ def _packets(log: Log, shape: Generation, show_all: bool) -> Iterator[str]:
             text = next(ways[channel])
             if frames is not None and channel == frames.number:
                 # A FrameEnd is no message: it stands right before what begins the next frame.
-                if shape.ends and data[max(offset - 2 * HEAD, 0) : offset - HEAD] == FRAME_END:
+                if words.ends and data[max(offset - 2 * HEAD, 0) : offset - HEAD] == END:
                     yield "\n"
                 title = text
                 text = ""
@@ -69,13 +67,13 @@ def _packets(log: Log, shape: Generation, show_all: bool) -> Iterator[str]:
                 yield title
                 title = ""
             yield text
-    if shape.ends and frames is not None and data[-HEAD:] == FRAME_END:
+    if words.ends and frames is not None and data[-HEAD:] == END:
         yield "\n"
 
 
-def _printable(log: Log, shape: Generation, show_all: bool) -> list[Channel]:
+def _printable(log: Log, words: Wording, show_all: bool) -> list[Channel]:
     """Channels that are printed; weather is, whatever was asked for."""
-    wanted = shape.topics if show_all else [topic for topic in shape.topics if topic == "weather"]
+    wanted = words.topics if show_all else [topic for topic in words.topics if topic == "weather"]
     found = [log[topic] for topic in (*EVENTS, *wanted) if topic in log.channels]
     # How the simulator prints the physics of the UE5 line, which is kept as raw bytes, was never seen.
     return [ch for ch in found if ch.topic != "physics" or "id" in ch.fields]

@@ -6,7 +6,7 @@ from fnmatch import fnmatchcase
 
 import numpy as np
 
-from logreel.formats.carla.actors import METRE
+from logreel.formats.carla.columns import metres
 from logreel.formats.carla.metrics_motion import Motion
 from logreel.formats.carla.metrics_state import States
 from logreel.formats.carla.values import Box, Vector
@@ -36,7 +36,7 @@ class MetricsLog(Motion, States):
 
     def get_platform_time(self, frame: int) -> float | None:
         """Seconds of the wall clock since the start; only with additional data."""
-        topic, place = "platform_time", self._place(frame)
+        topic, place = "platform_time", self._columns.place_of(frame)
         at = int(np.searchsorted(self._columns.place(topic), place))
         there = (
             place >= 0 and at < len(self._columns.place(topic)) and self._columns.place(topic)[at] == place
@@ -68,7 +68,7 @@ class MetricsLog(Motion, States):
         ids = self._columns.frame_ids
         born = self._columns.place("actors")[self._columns.rows("actors", actor_id)]
         gone = self._columns.place("actor_removals")[self._columns.rows("actor_removals", actor_id)]
-        last = int(gone[0]) - 1 if len(gone) else len(ids) - 1
+        last = int(gone[-1]) - 1 if len(gone) else len(ids) - 1
         return int(ids[born[0]]), int(ids[max(last, int(born[0]))])
 
     def get_actor_bounding_box(self, actor_id: int) -> Box | None:
@@ -95,6 +95,6 @@ class MetricsLog(Motion, States):
         if not len(rows):
             return None
         origin, extent = (
-            self._columns.vector(topic, name, rows[-1:])[0] / METRE for name in ("origin", "extent")
+            metres(self._columns.vector(topic, name, rows[-1:])[0]) for name in ("origin", "extent")
         )
         return Box(Vector(*origin.tolist()), Vector(*extent.tolist()))

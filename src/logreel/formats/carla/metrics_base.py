@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from logreel.errors import UsageError
 from logreel.formats.carla.actors import Track
 from logreel.formats.carla.columns import I64, Array, Columns
@@ -29,16 +27,8 @@ class Base:
         self._tracks: dict[int, Track] = {}
         self._rows: dict[tuple[str, int], tuple[I64, I64]] = {}
 
-    def _place(self, frame: int) -> int:
-        """Number of a frame counted from 0, or -1 for one that is not there."""
-        ids = self._columns.frame_ids
-        if not len(ids) or not ids[0] <= frame <= ids[-1]:
-            return -1
-        place = int(np.searchsorted(ids, np.uint64(frame)))
-        return place if ids[place] == frame else -1
-
     def _of_frame(self, values: Array, frame: int) -> float | None:
-        place = self._place(frame)
+        place = self._columns.place_of(frame)
         return None if place < 0 else float(values[place])
 
     def _row(self, topic: str, actor: int, frame: int) -> int | None:
@@ -47,7 +37,7 @@ class Base:
             rows = self._columns.rows(topic, actor)
             self._rows[topic, actor] = rows, self._columns.place(topic)[rows]
         rows, places = self._rows[topic, actor]
-        place = self._place(frame)
+        place = self._columns.place_of(frame)
         at = int(places.searchsorted(place))
         return int(rows[at]) if place >= 0 and at < len(places) and places[at] == place else None
 
@@ -59,7 +49,7 @@ class Base:
 
     def _at(self, actor: int, frame: int) -> tuple[Track, int | None]:
         """The track of an actor, and its row in a frame."""
-        track, place = self._track(actor), self._place(frame)
+        track, place = self._track(actor), self._columns.place_of(frame)
         at = int(track.place.searchsorted(place))
         there = place >= 0 and at < len(track.place) and track.place[at] == place
         return track, at if there else None

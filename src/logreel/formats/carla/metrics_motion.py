@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from logreel.formats.carla.actors import METRE, Track
-from logreel.formats.carla.columns import Array
+from logreel.formats.carla.actors import Track
+from logreel.formats.carla.columns import Array, metres
 from logreel.formats.carla.metrics_base import Base
 from logreel.formats.carla.values import Rotation, Transform, Vector
 
@@ -20,7 +20,7 @@ class Motion(Base):
         track, row = self._at(actor_id, frame)
         if row is None:
             return None
-        location = (track.location[row] / METRE).tolist()
+        location = metres(track.location[row]).tolist()
         return Transform(Vector(*location), Rotation(*track.rotation[row].tolist()))
 
     def get_all_actor_transforms(
@@ -28,7 +28,7 @@ class Motion(Base):
     ) -> Array:
         """float64[n, 6]: x, y, z, roll, pitch, yaw for each frame from the first to the last, both included."""
         track = self._track(actor_id)
-        return self._all(track, np.hstack([track.location / METRE, track.rotation]), first_frame, last_frame)
+        return self._all(track, np.hstack([metres(track.location), track.rotation]), first_frame, last_frame)
 
     def get_actors_transforms(self, actor_ids: Iterable[int], frame: int) -> dict[int, Transform | None]:
         """Where each of some actors is."""

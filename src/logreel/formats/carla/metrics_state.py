@@ -35,11 +35,12 @@ class States(Base):
         if "physics" not in self.log.channels or "id" not in self.log["physics"].fields:
             return None
         rows = columns.rows("physics", vehicle_id)
-        rows = rows[columns.place("physics")[rows] <= max(self._place(frame), 0)]
+        rows = rows[columns.place("physics")[rows] <= max(self._columns.place_of(frame), 0)]
         if not len(rows):
             return None
-        told: dict[str, Any] = self.log.table("physics").slice(int(rows[-1]), 1).to_pylist()[0]
-        return {name: value for name, value in told.items() if name not in ("time", "frame", "id")}
+        table = self.log.table("physics").drop_columns(["time", "frame", "id"])
+        told: dict[str, Any] = table.slice(int(rows[-1]), 1).to_pylist()[0]
+        return told
 
     def get_walker_speed(self, walker_id: int, frame: int) -> float | None:
         """m/s of its animation; the recording has cm/s."""
@@ -73,7 +74,7 @@ class States(Base):
         if state not in STATES[:3]:
             raise UsageError(f"no time of state {state!r}: use one of {', '.join(STATES[:3])}")
         rows = self._columns.rows("traffic_light_times", traffic_light_id)
-        rows = rows[self._columns.place("traffic_light_times")[rows] <= max(self._place(frame), 0)]
+        rows = rows[self._columns.place("traffic_light_times")[rows] <= max(self._columns.place_of(frame), 0)]
         return float(self._columns("traffic_light_times", state.lower())[rows[-1]]) if len(rows) else None
 
     # ---------------------------------------------------------------------------------------------- other lights
@@ -95,7 +96,7 @@ class States(Base):
         """A street or building light as last told up to a frame."""
         columns, topic = self._columns, "scene_lights"
         rows = columns.rows(topic, light_id)
-        rows = rows[columns.place(topic)[rows] <= self._place(frame)]
+        rows = rows[columns.place(topic)[rows] <= self._columns.place_of(frame)]
         if not len(rows):
             return None
         last = rows[-1]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from logreel.formats.carla.printing import filled, number
-from logreel.formats.carla.releases import Generation
+from logreel.formats.carla.wording import Wording
 from logreel.model.pieces import pieces
 
 if TYPE_CHECKING:
@@ -16,16 +16,14 @@ if TYPE_CHECKING:
 
 #: Messages of a channel that are decoded together.
 TOGETHER = 256
+#: Lights of vehicles as they are printed: bit and name.
 LIGHTS = (
-    *(
-        (0, "Position"),
-        (1, "LowBeam"),
-        (2, "HighBeam"),
-        (3, "Brake"),
-        (4, "RightBlinker"),
-        (5, "LeftBlinker"),
-    ),
-    *((6, "Reverse"), (8, "Interior"), (7, "Fog"), (9, "Special1"), (10, "Special2")),
+    *enumerate(("Position", "LowBeam", "HighBeam", "Brake", "RightBlinker", "LeftBlinker", "Reverse")),
+    *((8, "Interior"), (7, "Fog"), (9, "Special1"), (10, "Special2")),
+)
+WHEEL = (
+    *("tire_friction", "damping_rate", "max_steer_angle"),
+    *("radius", "max_brake_torque", "max_handbrake_torque"),
 )
 DOORS = ("Front Left", "Front Right", "Rear Left", "Rear Right", "Hood", "Trunk", "All")
 WEATHER = (
@@ -38,9 +36,9 @@ WEATHER = (
 Printer = Callable[[list[list[Any]]], list[str]]
 
 
-def texts(ch: Channel, shape: Generation) -> Iterator[str]:
+def texts(ch: Channel, words: Wording) -> Iterator[str]:
     """The text of each packet of a channel, in file order; empty for one that cannot be decoded."""
-    title, printer = _printer(ch.topic, shape)
+    title, printer = _printer(ch.topic, words)
     for columns, records in _decoded(ch):
         made = printer(columns)
         at = 0
@@ -48,12 +46,12 @@ def texts(ch: Channel, shape: Generation) -> Iterator[str]:
             if count < 0:
                 yield ""
                 continue
-            yield title.replace("#", str(count)) + "".join(made[at : at + count]) + _after(ch.topic, shape)
+            yield title.replace("#", str(count)) + "".join(made[at : at + count]) + _after(ch.topic, words)
             at += count
 
 
-def _after(topic: str, shape: Generation) -> str:
-    return "\n" if topic == "bones" and shape.bones_line else ""
+def _after(topic: str, words: Wording) -> str:
+    return "\n" if topic == "bones" and words.bones_line else ""
 
 
 def _decoded(ch: Channel) -> Iterator[tuple[list[list[Any]], list[int]]]:
@@ -85,28 +83,25 @@ def _apart(array: Any) -> list[list[Any]]:
     return [array.to_pylist()]
 
 
-def _rows(template: str, skip: int = 1) -> Printer:
-    """A printer of plain numbers behind the frame and *skip* fields less one."""
-
-    def fill(columns: list[list[Any]]) -> list[str]:
-        return filled(template, zip(*columns[skip:], strict=True))
-
-    return fill
+def _rows(template: str) -> Printer:
+    """A printer of plain numbers; the number of the frame, which comes first, is left out."""
+    return lambda columns: filled(template, zip(*columns[1:], strict=True))
 
 
 def _each(show: Callable[..., str]) -> Printer:
+    """A printer of any fields, by a function of one record."""
     return lambda columns: [show(*row[1:]) for row in zip(*columns, strict=True)]
 
 
-def _printer(topic: str, shape: Generation) -> tuple[str, Printer]:
+def _printer(topic: str, words: Wording) -> tuple[str, Printer]:
     """What is printed before the records, with # for their number, and how they are."""
-    two = f"Location{shape.place} (%g, %g, %g) Rotation{shape.turn} (%g, %g, %g)\n"
+    two = f"Location{words.place} (%g, %g, %g) Rotation{words.turn} (%g, %g, %g)\n"
     box = "  Id: %d origin: (%g, %g, %g) extension: (%g, %g, %g)\n"
     kinematics = "  Id: %d linear_velocity: (%g, %g, %g) angular_velocity: (%g, %g, %g)\n"
     times = "  Id: %d green_time: %g yellow_time: %g red_time: %g\n"
     state = "  Id: %d state: %d frozen: %d elapsedTime: %g\n"
-    if shape.named:
-        control = f"  Id: %d Steering: %g Throttle: %g Brake{shape.brake} %g Handbrake: %d Gear: %d\n"
+    if words.named:
+        control = f"  Id: %d Steering: %g Throttle: %g Brake{words.brake} %g Handbrake: %d Gear: %d\n"
         walker = "  Id: %d speed: %g\n"
     else:
         control = "  Vehicle id %d: Steering %g Throttle %g Brake %g Handbrake %d Gear %d\n"
@@ -115,7 +110,7 @@ def _printer(topic: str, shape: Generation) -> tuple[str, Printer]:
     printers: dict[str, tuple[str, Printer]] = {
         "actors": ("", _each(_created)),
         "actor_removals": ("", _rows(" Destroy %d\n")),
-        "actor_parents": ("", _each(_attached_twice if shape.child_twice else _attached)),
+        "actor_parents": ("", _each(_attached_twice if words.child_twice else _attached)),
         "collisions": ("", _each(_collided)),
         "position": (" Positions: #\n", _rows("  Id: %d " + two)),
         "traffic_lights": (
@@ -187,10 +182,7 @@ def _bones(actor: int, bones: list[dict[str, Any]]) -> str:
     return "".join(lines)
 
 
-def _physics(actor: Any, *rest: Any) -> str:
-    if not rest:
-        # A packet of the UE5 line, which nobody has printed yet.
-        return ""
+def _physics(actor: int, *rest: Any) -> str:
     numbers, (torque, gears, steering, wheels) = rest[:-4], rest[-4:]
     rpm, moi, full, engaged, disengaged, auto, clutch, ratio, mass, drag, *center = numbers
     values: dict[str, Any] = {
@@ -211,13 +203,12 @@ def _physics(actor: Any, *rest: Any) -> str:
         "steering_curve": " ".join(map(_xyz, steering)),
     }
     lines = [f"  Id: {actor}", *(f"   {name} = {value}" for name, value in values.items())]
-    lines.append("   forward_gears:")
-    for k, gear in enumerate(gears):
-        shown = " ".join(f"{name} {number(value)}" for name, value in gear.items())
-        lines.append(f"    gear {k}: {shown}")
+    lines += ["   forward_gears:", *(f"    gear {k}: {_named(gear, gear)}" for k, gear in enumerate(gears))]
     lines.append("   wheels:")
     for k, wheel in enumerate(wheels):
-        names = ("tire_friction", "damping_rate", "max_steer_angle", "radius", "max_brake_torque")
-        shown = " ".join(f"{name} {number(wheel[name])}" for name in (*names, "max_handbrake_torque"))
-        lines.append(f"    wheel {k}: {shown} position {_xyz(wheel['position'])}")
+        lines.append(f"    wheel {k}: {_named(wheel, WHEEL)} position {_xyz(wheel['position'])}")
     return "".join(f"{line}\n" for line in lines)
+
+
+def _named(values: dict[str, Any], names: Iterable[str]) -> str:
+    return " ".join(f"{name} {number(values[name])}" for name in names)

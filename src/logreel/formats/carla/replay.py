@@ -159,15 +159,17 @@ class Replay:
 
     @cached_property
     def _born(self) -> dict[int, int]:
-        return self._moments("actors")
+        """The frame that first adds each actor."""
+        return dict(reversed(self._moments("actors")))
 
     @cached_property
     def _gone(self) -> dict[int, int]:
-        return self._moments("actor_removals")
+        """The frame that last removes each actor."""
+        return dict(self._moments("actor_removals"))
 
-    def _moments(self, topic: str) -> dict[int, int]:
+    def _moments(self, topic: str) -> list[tuple[int, int]]:
         places = self._columns.place(topic).tolist()
-        return dict(zip(self._columns(topic, "id").tolist(), places, strict=True))
+        return list(zip(self._columns(topic, "id").tolist(), places, strict=True))
 
     @cached_property
     def _by_frame(self) -> tuple[I64, I64]:
@@ -194,7 +196,7 @@ class Replay:
         return self._pose(int(rows[-1])) if len(rows) else None
 
     def _added(self, actor: int) -> Transform:
-        return self._transform("actors", int(self._columns.rows("actors", actor)[-1]))
+        return self._transform("actors", int(self._columns.rows("actors", actor)[0]))
 
     def _transform(self, topic: str, row: int) -> Transform:
         location = (self._columns(topic, f"location.{name}")[row].item() for name in XYZ)

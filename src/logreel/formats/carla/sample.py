@@ -235,7 +235,8 @@ class Builder:
         """The recording."""
         version = self.layout.version if self.version is None else self.version
         parts = [header(version, self.date, self.town, self.magic)]
-        for frame, after in zip(self.frames, [*self.frames[1:], None], strict=True):
+        followers: list[Frame | None] = [*self.frames[1:], None]
+        for frame, after in zip(self.frames, followers, strict=False):
             parts += _written(frame, after, self.additional)
         return b"".join([*parts, self.tail])
 

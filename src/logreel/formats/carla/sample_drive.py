@@ -22,7 +22,7 @@ STREET, RADIUS, LANE = 150.0, 15.0, 2.0
 AHEAD, TOUCH = 14.0, 4.7
 LOW_BEAM, BRAKE, RIGHT = 3, 8, 16
 #: Time in s and speed in m/s, straight lines between.
-HERO_SPEED = ((0, 0), (2, 0), (8, 13), (14, 13), (17, 6), (22, 6), (24, 9), (25.6, 9), (26.3, 0), (99, 0))
+HERO_SPEED = ((0, 0), (2, 0), (8, 13), (14, 13), (17, 6), (22, 6), (24, 9), (25.47, 9), (26.17, 0), (99, 0))
 LEAD_SPEED = ((0, 0), (2, 0), (8, 13), (14, 13), (17, 6), (22, 6), (24, 9), (25.5, 0), (99, 0))
 #: One step as the simulator has it: 0.05 s in 32 bits.
 STEP: float = struct.unpack("<f", struct.pack("<f", 0.05))[0]

@@ -1,4 +1,4 @@
-"""How the text of show_recorder_file_info looks, release by release."""
+"""How the text of show_recorder_file_info is worded, release by release."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _DOORS = (*_BONES, "doors")
 
 
 @dataclass(frozen=True, slots=True)
-class Generation:
+class Wording:
     """What releases from one on print.
 
     topics        packets that are printed record by record where all is asked for
@@ -37,18 +37,18 @@ class Generation:
     ends: bool = False
 
 
-GENERATIONS = {
-    "0.9.4": Generation(child_twice=True),
-    "0.9.6": Generation(_MOVES, place="", turn="", named=False),
-    "0.9.10": Generation(_LIGHTS, turn="", brake=""),
-    "0.9.14": Generation(_BONES, turn="", brake="", bones_line=True),
-    "0.9.15": Generation(_DOORS, bones_line=True),
-    "0.9.16": Generation((*_DOORS, "weather"), ends=True),
+WORDINGS = {
+    "0.9.4": Wording(child_twice=True),
+    "0.9.6": Wording(_MOVES, place="", turn="", named=False),
+    "0.9.10": Wording(_LIGHTS, turn="", brake=""),
+    "0.9.14": Wording(_BONES, turn="", brake="", bones_line=True),
+    "0.9.15": Wording(_DOORS, bones_line=True),
+    "0.9.16": Wording((*_DOORS, "weather"), ends=True),
 }
 
 
-def generation(name: str | None, version: int, topics: Container[str]) -> Generation:
-    """The generation that begins with release *name*; None: of the release that wrote a file.
+def wording(name: str | None, version: int, topics: Container[str]) -> Wording:
+    """The wording that begins with release *name*; None: of the release that wrote a file.
 
     version  of the file's header
     topics   that it has
@@ -56,9 +56,9 @@ def generation(name: str | None, version: int, topics: Container[str]) -> Genera
     Raises UsageError for another name.
     """
     name = _guess(version, topics) if name is None else name
-    if name not in GENERATIONS:
-        raise UsageError(f"no generation {name!r}: use one of {', '.join(GENERATIONS)}")
-    return GENERATIONS[name]
+    if name not in WORDINGS:
+        raise UsageError(f"no generation {name!r}: use one of {', '.join(WORDINGS)}")
+    return WORDINGS[name]
 
 
 def _guess(version: int, topics: Container[str]) -> str:
