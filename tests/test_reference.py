@@ -18,7 +18,10 @@ import logreel
 from logreel.cli import main
 from logreel.cli.app import VERBS
 from logreel.cli.app import logreel as group
+from logreel.formats.carla.sample import eventful
 from logreel.formats.ulog.sample import tiny
+from logreel.model.actor import Actor
+from logreel.model.commands import Answer
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 CODE = re.compile(r"`([^`]+)`")
@@ -60,28 +63,48 @@ def test_the_api_page_has_every_member_of_what_people_hold() -> None:
         assert not members(thing) - words(section_of("api.md", name)), f"docs/api.md lacks these of {name}"
 
 
+def test_the_api_page_has_every_name_of_one_format_only() -> None:
+    text = next(text for head, text in sections("api.md").items() if head.startswith("`logreel.carla`"))
+    assert set(logreel.carla.__all__) <= words(text)
+    for thing in (*logreel.carla.MetricsLog.__mro__[:-1], logreel.carla.Replay, Answer):
+        assert {name for name in vars(thing) if name[:1] != "_"} <= words(text), thing
+    assert {name for name in vars(Actor) if name[:1] != "_"} <= words(section_of("api.md", "Actor"))
+
+
 def test_the_api_page_has_every_error() -> None:
     errors = {name for name in logreel.__all__ if name.endswith("Error")}
     assert errors <= words(sections("api.md")["Errors"])
 
 
 def verbs() -> list[str]:
-    return [verb for verbs in VERBS.values() for verb in verbs]
+    """All verbs; those of one format only as ``carla info``."""
+    own = [verb for verbs in VERBS.values() for verb in verbs]
+    groups = [name for name in group.list_commands(click.Context(group)) if name not in own]
+    return [*own, *(f"{name} {verb}" for name in groups for verb in command_of(name).commands)]  # type: ignore[attr-defined]
+
+
+def command_of(verb: str) -> click.Command:
+    """The command that a verb, or a verb of a format, stands for."""
+    found: click.Command = group
+    for name in verb.split():
+        inner = found.get_command(click.Context(found), name)  # type: ignore[attr-defined]
+        assert inner is not None, verb
+        found = inner
+    return found
 
 
 @pytest.mark.parametrize("verb", verbs())
 def test_the_command_line_page_has_every_option(verb: str) -> None:
     text = section_of("cli.md", verb)
     assert text, f"docs/cli.md has no section `{verb}`"
-    command = group.get_command(click.Context(group), verb)
-    assert command is not None
+    command = command_of(verb)
     named = set(re.findall(r"(?<![\w-])--?[A-Za-z][\w-]*", " ".join(CODE.findall(FENCED.sub("", text)))))
     options = {o for p in command.params if isinstance(p, click.Option) for o in (*p.opts, *p.secondary_opts)}
     assert not options - named, f"docs/cli.md, `{verb}`, lacks these"
     assert not named - options, f"docs/cli.md, `{verb}`, names what is no option"
     for parameter in command.params:
         if isinstance(parameter.type, click.Choice):
-            assert set(parameter.type.choices) <= words(text)
+            assert set(parameter.type.choices) <= words(text) | set(CODE.findall(FENCED.sub("", text)))
 
 
 def test_the_command_line_page_has_no_verb_that_does_not_exist() -> None:
@@ -102,6 +125,10 @@ ARGUMENTS = {
     "convert": ["log.ulg", "out.csv/"],
     "index": ["log.ulg"],
     "formats": [],
+    "carla info": ["log.rec"],
+    "carla collisions": ["log.rec"],
+    "carla blocked": ["log.rec", "0.01", "1000"],
+    "carla actors": ["log.rec"],
 }
 #: Keys of a problem, which the page tells once for all verbs.
 PROBLEM = {"code", "offset", "size", "lost", "text"}
@@ -125,7 +152,8 @@ def test_the_command_line_page_has_every_key(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("log.ulg").write_bytes(tiny()[:-1])
-    assert main([verb, *ARGUMENTS[verb], "--json"]) in (0, 3, 4)
+    Path("log.rec").write_bytes(eventful().bytes()[:-1])
+    assert main([*verb.split(), *ARGUMENTS[verb], "--json"]) in (0, 3, 4)
     found = json.loads(capsys.readouterr().out)
     text = section_of("cli.md", verb)
     top = re.search(r"^Keys: `([^`]+)`", text, re.MULTILINE)
@@ -136,13 +164,7 @@ def test_the_command_line_page_has_every_key(
 
 
 def test_every_verb_with_json_is_tried() -> None:
-    context = click.Context(group)
-    found = set()
-    for verb in verbs():
-        command = group.get_command(context, verb)
-        assert command is not None
-        if any(p.name == "as_json" for p in command.params):
-            found.add(verb)
+    found = {verb for verb in verbs() if any(p.name == "as_json" for p in command_of(verb).params)}
     assert found == set(ARGUMENTS)
 
 

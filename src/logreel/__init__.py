@@ -86,11 +86,23 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name not in _LAZY:
-        raise AttributeError(f"module 'logreel' has no attribute {name!r}")
+        return _of_format(name)
     module, attribute = _LAZY[name]
     value = getattr(importlib.import_module(module), attribute)
     globals()[name] = value
     return value
+
+
+def _of_format(name: str) -> Any:
+    """What can be done with logs of one format only: the module that the format called *name* offers."""
+    module = None
+    if not name.startswith("_"):
+        from logreel.model.registry import public_module
+
+        module = public_module(name)
+    if module is None:
+        raise AttributeError(f"module 'logreel' has no attribute {name!r}")
+    return module
 
 
 def __dir__() -> list[str]:

@@ -21,13 +21,17 @@ class Verbs(click.RichGroup):
     """Commands that are imported one by one."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """All verbs, in the order of the help."""
-        return [verb for verbs in VERBS.values() for verb in verbs]
+        """All verbs, in the order of the help, then the formats that have commands of their own."""
+        from logreel.cli.special import groups
+
+        return [*(verb for verbs in VERBS.values() for verb in verbs), *groups()]
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         """The command of one verb."""
-        if name not in self.list_commands(ctx):
-            return None
+        if not any(name in verbs for verbs in VERBS.values()):
+            from logreel.cli.special import group_of
+
+            return group_of(name)
         command: click.Command = getattr(importlib.import_module(f"logreel.cli.{name}"), name)
         return command
 

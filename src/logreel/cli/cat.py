@@ -32,10 +32,12 @@ if TYPE_CHECKING:
 )
 @common.utc
 @common.interpolate
+@common.ros_axes
 @common.msgdef
 @common.as_json
 def cat(
     file: str,
+    ros_axes: bool,
     msgdef: tuple[str, ...],
     topics: tuple[str, ...],
     start: str | None,
@@ -56,7 +58,7 @@ def cat(
 
     if interpolate and (as_json or style != "csv"):
         raise UsageError("--interpolate spreads the times of rows: it needs --format csv")
-    with open_log(file, definitions=msgdef) as log:
+    with open_log(file, definitions=msgdef, ros_axes=ros_axes) as log:
         span = interval(log, start, end)
         shift = shift_of(log, utc)
         channels = log.match(topics or None)

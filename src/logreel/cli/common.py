@@ -31,5 +31,8 @@ msgdef = click.option(
     metavar="PATH",
     help="File, folder or Python module with message definitions, for logs that carry none.",
 )
+ros_axes = click.option(
+    "--ros-axes", is_flag=True, help="Metres and right-handed axes, for logs that have others."
+)
 force = click.option("--force", is_flag=True, help="Replace what is there.")
 as_json = click.option("--json", "as_json", is_flag=True, help="One JSON object; times in ns.")

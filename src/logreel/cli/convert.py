@@ -16,10 +16,12 @@ from logreel.cli import common, draw
 @common.utc
 @common.interpolate
 @common.force
+@common.ros_axes
 @common.msgdef
 @common.as_json
 def convert(
     file: str,
+    ros_axes: bool,
     msgdef: tuple[str, ...],
     out: str,
     topics: tuple[str, ...],
@@ -44,7 +46,7 @@ def convert(
     from logreel.outputs.convert import convert as write
     from logreel.outputs.registry import find_output
 
-    with open_log(file, definitions=msgdef) as log:
+    with open_log(file, definitions=msgdef, ros_axes=ros_axes) as log:
         with draw.progress(out) as progress:
             done = write(
                 log,

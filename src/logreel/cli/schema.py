@@ -15,9 +15,10 @@ if TYPE_CHECKING:
 @click.command()
 @common.file
 @click.argument("topic", metavar="[TOPIC]", required=False)
+@common.ros_axes
 @common.msgdef
 @common.as_json
-def schema(file: str, msgdef: tuple[str, ...], topic: str | None, as_json: bool) -> int:
+def schema(file: str, ros_axes: bool, msgdef: tuple[str, ...], topic: str | None, as_json: bool) -> int:
     """Show definitions, fields, types and units.
 
     TOPIC is a channel, or a pattern such as 'sensor_*'; without it all channels are shown.
@@ -25,7 +26,7 @@ def schema(file: str, msgdef: tuple[str, ...], topic: str | None, as_json: bool)
     from logreel.model.log import open_log
     from logreel.ops.schema import schema as look
 
-    with open_log(file, definitions=msgdef) as log:
+    with open_log(file, definitions=msgdef, ros_axes=ros_axes) as log:
         channels = log.match(topic) if topic else list(log.channels.values())
         found = [look(ch) for ch in channels]
         if as_json:

@@ -16,9 +16,12 @@ if TYPE_CHECKING:
 @common.file
 @common.topics
 @click.option("--fields", is_flag=True, help="Also least, mean and greatest value of every number field.")
+@common.ros_axes
 @common.msgdef
 @common.as_json
-def stats(file: str, msgdef: tuple[str, ...], topics: tuple[str, ...], fields: bool, as_json: bool) -> int:
+def stats(
+    file: str, ros_axes: bool, msgdef: tuple[str, ...], topics: tuple[str, ...], fields: bool, as_json: bool
+) -> int:
     """Show rates, jitter, gaps and order of channels.
 
     A gap is a silence of more than five usual periods, and more than twice what nine in ten periods keep
@@ -27,7 +30,7 @@ def stats(file: str, msgdef: tuple[str, ...], topics: tuple[str, ...], fields: b
     from logreel.model.log import open_log
     from logreel.ops.stats import stats as look
 
-    with open_log(file, definitions=msgdef) as log:
+    with open_log(file, definitions=msgdef, ros_axes=ros_axes) as log:
         found = look(log, topics or None, fields=fields)
         if as_json:
             draw.echo_answer(log, channels=[one.as_dict() for one in found])

@@ -4,7 +4,9 @@ One loop serves every format framed this way: where the numbers lie and what the
 
 spec   int64[8]      see SPEC below; int64[10] where keys are too wide for a table
 tags   int64[256, 5] per kind: action, least size, greatest size, least and greatest first payload byte
-                     (0 refuse, 1 data, 2 note, 3 stop, 4 tolerate: noted, but no evidence of anything)
+                     (0 refuse, 1 data, 2 note, 3 stop, 4 tolerate: noted, but no evidence of anything). Of data not
+                     the bytes but a width: if not 0, the payload is a u16 count and so many items of that many bytes,
+                     and its size must agree
 keys   int64[k, 4]   per key of a data record: channel, least size, greatest size, and the whole key where the row
                      number is only a digest of it, else 0. Channel -1: not declared; -2: known to be undeclared,
                      tolerated
@@ -27,6 +29,14 @@ from cython.cimports.logreel.kernels.prefetch import prefetch
 
 u8p = cython.typedef(cython.pointer[cython.const[cython.uchar]])
 i64p = cython.typedef(cython.pointer[cython.const[cython.longlong]])
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _u16(p: u8p) -> cython.longlong:
+    return p[0] | p[1] << 8
 
 
 @cython.cfunc
@@ -131,6 +141,8 @@ def _judge(
             action = 4
         elif size < k[1] or size > k[2]:
             return -1
+        elif t[3] and left >= spec[7] + 2 and size != 2 + _u16(b + pos + spec[7]) * t[3]:
+            return -1
     elif left > spec[0] and size > 0:
         first = b[pos + spec[0]]
         if first < t[3] or first > t[4]:
@@ -200,6 +212,7 @@ def walk(
     row: cython.ulonglong
     key: cython.longlong = 0
     size: cython.longlong
+    width: cython.longlong
     verdict: cython.longlong
     k: i64p
     why: cython.int = 0
@@ -221,6 +234,9 @@ def walk(
                 if k[0] < 0 or size < k[1] or size > k[2]:
                     break
                 if k[3] != 0 and cython.cast(cython.ulonglong, k[3]) != word:
+                    break
+                width = pt[5 * b[pos + to_kind] + 3]
+                if width and size != 2 + _u16(b + pos + skip) * width:
                     break
                 pr[n] = cython.cast(cython.ulonglong, k[0]) << 32 | cython.cast(
                     cython.ulonglong, pos + skip - base

@@ -32,7 +32,6 @@ mi64p = cython.typedef(cython.pointer[cython.longlong])
 i32p = cython.typedef(cython.pointer[cython.int])
 
 OK, SHORT, LEFTOVER = 0, 1, 2
-
 #: Messages ahead of the walk whose first bytes are asked for: between two of a channel lie those of others.
 AHEAD = cython.declare(cython.longlong, 12)
 

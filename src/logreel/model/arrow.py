@@ -53,6 +53,7 @@ def _picked_field(layout: Layout, path: str) -> pa.Field:
             member = next(f for f in node.visible() if f.name == name)
             node, unit = member.node, member.unit
     top = next(f for f in layout.record.visible() if f.name == steps[0])
+    # Made from a Python list it would import pandas wherever that is installed.
     empty = pa.nulls(0, arrow_field(top).type)
     return pa.field(path, pick(empty, steps[1:]).type, metadata={"unit": unit} if unit else None)
 

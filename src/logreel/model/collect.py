@@ -126,6 +126,16 @@ class BlockBuilder:
         grown[: self._used] = self._entry[: self._used]
         self._entry = grown
 
+    def add(self, pos: int, channel: int) -> None:
+        """Collect the record at *pos*, after the last one, though the walk would refuse it."""
+        base, n = int(self._state[1]), int(self._state[2])
+        if not 0 <= base <= pos < base + self._block or n == len(self._record):
+            self._close(pos)
+            base, n = pos, 0
+        self._record[n] = channel << 32 | pos + int(self._spec[7]) - base
+        self._count[channel] += 1
+        self._state[2], self._state[4] = n + 1, pos
+
     def drop_last(self) -> None:
         """Forget the last record collected: what followed proved that its size was wrong."""
         base, n, m = (int(x) for x in self._state[1:4])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.errors import DamagedError, Finding, Problem, TopicError
+from logreel.errors import DamagedError, Finding, Problem, TopicError, UsageError
 from logreel.model import sidecar
 from logreel.model.channel import Channel
 from logreel.model.match import match_topics
@@ -23,6 +24,7 @@ from logreel.model.source import Readable, Source
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from logreel.model.actor import Actor
     from logreel.model.index import MessageIndex, Selection
 
 #: So many messages are turned into Python's numbers at once.
@@ -145,6 +147,33 @@ class Log:
 
         return tuple(text_lines(self))
 
+    @cached_property
+    def actors(self) -> Mapping[int, Actor]:
+        """Who takes part, by id: vehicles, walkers, lights … of a simulator; empty where the format has no actors."""
+        return {} if self._scan.actors is None else self._scan.actors(self)
+
+    def actor(self, id: int) -> Actor:
+        """The actor with this id; raises TopicError, a KeyError, where there is none."""
+        try:
+            return self.actors[id]
+        except KeyError:
+            raise TopicError("actor", str(id), map(str, self.actors), path=self.name) from None
+
+    @property
+    def has_other_axes(self) -> bool:
+        """Whether lengths are not in metres or axes not right-handed, and ``ros_axes`` can bring them there."""
+        return self._scan.ros_axes is not None
+
+    def ros_axes(self) -> Log:
+        """The same log in metres and right-handed axes (x forward, y left, z up), as ROS has them.
+
+        Fields keep their names and say their units. Raises UsageError where the log has no other axes.
+        """
+        if self._scan.ros_axes is None:
+            raise UsageError("the log has no other axes than its own", path=self.name)
+        scan = replace(self._scan, channels=self._scan.ros_axes(), ros_axes=None)
+        return Log(self._source, self._format, scan)
+
     @property
     def message_count(self) -> int:
         """Messages of all channels but the reserved ones."""
@@ -209,7 +238,7 @@ class Log:
 
     def tables(self, topics: str | Iterable[str] | None = None) -> dict[str, pa.Table]:
         """Whole channels as ``pyarrow.Table`` by name, all filled in one pass over the log; empty ones left out."""
-        from logreel.model.tables import tables
+        from logreel.model.sweep import tables
 
         return tables([ch for ch in self.match(topics) if len(ch)])
 
@@ -241,6 +270,7 @@ def open_log(
     format: str | None = None,
     strict: bool = False,
     definitions: Iterable[str | os.PathLike[str]] = (),
+    ros_axes: bool = False,
 ) -> Log:
     """An open Log of any known format.
 
@@ -248,6 +278,7 @@ def open_log(
     format  name of the format, where the content is not to be asked
     strict  True: the first Problem raises DamagedError instead of being recorded
     definitions  files or folders with message definitions (.msg …), for logs that do not carry their own
+    ros_axes  True: in metres and right-handed axes; see ``Log.ros_axes``
 
     Raises UnknownFormatError, UnsupportedError, or OSError as the system gives it.
     """
@@ -261,7 +292,7 @@ def open_log(
         _ = log.index.table.counts
     if strict and log.problems:
         raise DamagedError(log.problems[0], path=source.name)
-    return log
+    return log.ros_axes() if ros_axes else log
 
 
 def _fresh(source: Source, fmt: Format) -> Scan:

@@ -8,11 +8,15 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from logreel.errors import UnknownFormatError, UnsupportedError
 from logreel.model.scan import Saved, Scan
 from logreel.model.source import Source
+
+if TYPE_CHECKING:
+    from logreel.model.commands import Command
 
 GROUP = "logreel.formats"
 
@@ -31,6 +35,8 @@ class Format:
     create    opens a Writer on a binary file
     sample    bytes of a realistic log that the package makes itself
     showcase  True for the format whose sample the demo shows
+    api       name of the module that ``logreel.NAME`` gives: what can be done with logs of this format only
+    commands  ``module:name`` of a tuple of ``model.commands.Command``, which become ``logreel NAME COMMAND``
     """
 
     name: str
@@ -42,6 +48,8 @@ class Format:
     create: Callable[..., Any] | None = None
     sample: Callable[[], bytes] | None = None
     showcase: bool = False
+    api: str = ""
+    commands: str = ""
     extra: dict[str, Any] = field(default_factory=dict)
 
 
@@ -84,6 +92,21 @@ def _warn(name: str, why: str) -> None:
 def formats() -> dict[str, Format]:
     """All formats by name, our own first."""
     return {**_own(), **_foreign()}
+
+
+def public_module(name: str) -> ModuleType | None:
+    """What the format called *name* offers beyond what every log can; None where there is no such thing."""
+    fmt = formats().get(name)
+    return importlib.import_module(fmt.api) if fmt is not None and fmt.api else None
+
+
+def commands_of(fmt: Format) -> tuple[Command, ...]:
+    """The commands of a format, loaded when asked for."""
+    if not fmt.commands:
+        return ()
+    module, _, name = fmt.commands.partition(":")
+    found: tuple[Command, ...] = getattr(importlib.import_module(module), name)
+    return found
 
 
 def _sniffed(source: Source) -> Format | None:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from logreel.errors import Finding, Problem
 from logreel.model.index import MessageIndex
 from logreel.model.layout import Layout
 from logreel.model.reading import Reading
 from logreel.model.schema import Schema
+
+if TYPE_CHECKING:
+    from logreel.model.actor import Actor
+    from logreel.model.log import Log
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +95,8 @@ class Scan:
     bounds      gives the two in their place, evaluated when asked
     utc_offset  ns to add to a time to get UTC since 1970, or None where the log does not tell; evaluated when asked
     metadata, attachments, parameters, text  evaluated when asked
+    ros_axes    the same channels in metres and right-handed axes, when asked; None where the format has no other axes
+    actors      who takes part, worked out from the open Log when asked; None where the format has no actors
     saved       named arrays and plain data from which the format can restore this scan without reading the log again
     """
 
@@ -106,6 +112,8 @@ class Scan:
     parameters: Callable[[], list[Parameter]] = list
     text: Callable[[], list[TextLine]] | None = None
     utc_offset: Callable[[], int | None] = lambda: None
+    actors: Callable[[Log], Mapping[int, Actor]] | None = None
+    ros_axes: Callable[[], list[ChannelInfo]] | None = None
     saved: Saved | None = None
     bounds: Callable[[], tuple[int | None, int | None]] | None = None
     verify: Callable[[], Iterable[Finding]] = tuple

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,11 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import Problem, UsageError
-from logreel.model.gather import Gathered, Want, gather, gather_piece, gather_rows
+from logreel.model.gather import Gathered, Want, gather, gather_rows
 from logreel.model.index import I64, TIME_MAX, TIME_MIN, Word
 from logreel.model.nodes import Sequence as Records
-from logreel.model.pieces import Piece, load, pieces
-from logreel.model.pieces import batches as together
+from logreel.model.pieces import Piece, pieces
 from logreel.model.reading import spread
 
 if TYPE_CHECKING:
@@ -49,7 +46,7 @@ OF_MESSAGE = b"of the message that the record is in, which is that of its first 
 SPREAD = b"spread evenly from the message that the record is in to the next one; only the first record's is recorded"
 
 
-def _word(ch: Channel) -> Word | None:
+def word_of(ch: Channel) -> Word | None:
     """The rule of a channel's times where one pass can gather them along with the columns."""
     track = ch.log.index.tracks[ch.number]
     return track.time if isinstance(track.time, Word) and track.made is None else None
@@ -75,12 +72,12 @@ def field_values(ch: Channel, path: str) -> NDArray[Any]:
         shape.append(column.type.list_size)
         column = (column.combine_chunks() if hasattr(column, "combine_chunks") else column).flatten()
     chunks = column.chunks if hasattr(column, "chunks") else [column]
-    parts = [_as_numpy(chunk) for chunk in chunks]
+    parts = [as_numpy(chunk) for chunk in chunks]
     values = parts[0] if len(parts) == 1 else np.concatenate(parts) if parts else np.zeros(0)
     return values.reshape(-1, *shape) if shape else values
 
 
-def _as_numpy(array: pa.Array) -> NDArray[Any]:
+def as_numpy(array: pa.Array) -> NDArray[Any]:
     """The values of *array*: numbers, and times as int64 ns, are views of its memory.
 
     pyarrow's own way imports pandas wherever that is installed, which takes longer than most fields.
@@ -106,26 +103,24 @@ def table(
 ) -> pa.Table:
     """Messages of *ch* as a table, see ``Channel.to_arrow``."""
     rows = ch.log.index.rows_between(ch.number, start, end)
-    return _table(ch, fields, rows, shape)
+    return table_of(ch, fields, rows, shape)
 
 
-def _table(ch: Channel, fields: list[str] | None, rows: Rows, shape: Shape = PLAIN) -> pa.Table:
+def table_of(ch: Channel, fields: list[str] | None, rows: Rows, shape: Shape = PLAIN) -> pa.Table:
     index, layout = ch.log.index, ch.layout
     if not ch.is_uniform:
         return _variable(ch, fields, rows, shape)
     leaves = (layout if fields is None else layout.project(fields)).leaves
-    word, n = _word(ch), len(ch)
+    word, n = word_of(ch), len(ch)
     whole = isinstance(rows, slice) and rows.indices(n) == (0, n, 1)
     if whole and word is not None:
         (got,) = gather(index, [Want(ch.number, leaves, word)])
     else:
         got = gather_rows(index, Want(ch.number, leaves), rows)
-    return _fixed(ch, fields, got, index.times(ch.number)[rows] if got.time is None else got.time, shape)
+    return fixed(ch, fields, got, index.times(ch.number)[rows] if got.time is None else got.time, shape)
 
 
-def _fixed(
-    ch: Channel, fields: list[str] | None, got: Gathered, times: I64, shape: Shape = PLAIN
-) -> pa.Table:
+def fixed(ch: Channel, fields: list[str] | None, got: Gathered, times: I64, shape: Shape = PLAIN) -> pa.Table:
     from logreel.model.arrow import assemble_fixed
 
     return _with_time(
@@ -143,15 +138,15 @@ def _variable(ch: Channel, fields: list[str] | None, rows: Rows, shape: Shape) -
     done, parts = 0, []
     for piece in pieces(ch.log.index, ch.number, rows):
         numbers = _row_numbers(rows, len(ch), done, len(piece.offset))
-        parts.append(_decoded(ch, fields, piece, numbers, shape))
+        parts.append(decoded(ch, fields, piece, numbers, shape))
         done += len(piece.offset)
     if not parts:
         none = np.zeros(0, np.int64)
-        parts.append(_decoded(ch, fields, Piece(np.zeros(0, np.uint8), none, none), none, shape))
+        parts.append(decoded(ch, fields, Piece(np.zeros(0, np.uint8), none, none), none, shape))
     return pa.concat_tables(parts)
 
 
-def _decoded(ch: Channel, fields: list[str] | None, piece: Piece, numbers: I64, shape: Shape) -> pa.Table:
+def decoded(ch: Channel, fields: list[str] | None, piece: Piece, numbers: I64, shape: Shape) -> pa.Table:
     """The messages of a piece, whose numbers in their channel are *numbers*, by the walk of their Layout."""
     times = ch.log.index.times(ch.number)
     got = _decode(ch, piece, numbers, fields, shape.explode)
@@ -227,69 +222,6 @@ def _meaning(ch: Channel, shape: Shape) -> dict[bytes, bytes] | None:
     return {b"meaning": SPREAD if shape.interpolate else OF_MESSAGE}
 
 
-def tables(channels: Sequence[Channel]) -> dict[str, pa.Table]:
-    """Whole channels as tables by topic; those of fixed size are filled in one pass over the log."""
-    together = [ch for ch in channels if ch.is_uniform and _word(ch) is not None]
-    wants = [Want(ch.number, ch.layout.leaves, _word(ch)) for ch in together]
-    got = gather(channels[0].log.index, wants) if wants else []
-    found = {
-        ch.topic: _fixed(ch, None, one, one.time)
-        for ch, one in zip(together, got, strict=True)
-        if one.time is not None
-    }
-    others = [ch for ch in channels if ch.topic not in found]
-    packed = [ch for ch in others if _is_packed(ch)]
-    if packed:
-        found.update(_swept(packed))
-    others = [ch for ch in others if ch.topic not in found]
-    # The walk of each of these leaves Python alone; presenting gathered columns does not, and gains nothing by threads.
-    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        walked = pool.map(lambda ch: _table(ch, None, slice(0, len(ch))), others)
-        found.update(zip((ch.topic for ch in others), walked, strict=True))
-    return {ch.topic: found[ch.topic] for ch in channels}
-
-
-def _is_packed(ch: Channel) -> bool:
-    index = ch.log.index
-    return index.tracks[ch.number].made is None and bool((index.table.chunk >= 0).any())
-
-
-def _swept(channels: Sequence[Channel]) -> dict[str, pa.Table]:
-    """Whole channels of a log of packed chunks: each chunk is unpacked once, and threads share the chunks."""
-    import pyarrow as pa
-
-    index = channels[0].log.index
-    counts = np.diff(index.blocks.start, axis=1)
-    before = np.concatenate([np.zeros_like(counts[:1]), np.cumsum(counts, axis=0)])
-
-    def part(numbers: list[int]) -> list[pa.Table]:
-        loaded = load(index, numbers, threads=1)
-        first, end = before[numbers[0]], before[numbers[-1] + 1]
-        return [
-            _of_piece(ch, loaded.piece(index, ch.number), np.arange(first[ch.number], end[ch.number]))
-            for ch in channels
-        ]
-
-    for ch in channels:
-        index.times(ch.number)
-    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        parts = list(pool.map(part, together(index, range(len(index.blocks.base)))))
-    return {
-        ch.topic: pa.concat_tables(each) for ch, each in zip(channels, zip(*parts, strict=True), strict=True)
-    }
-
-
-def _of_piece(ch: Channel, piece: Piece, numbers: I64) -> pa.Table:
-    if not ch.is_uniform:
-        return _decoded(ch, None, piece, numbers, PLAIN)
-    return _fixed(
-        ch,
-        None,
-        gather_piece(Want(ch.number, ch.layout.leaves), piece),
-        ch.log.index.times(ch.number)[numbers],
-    )
-
-
 def batches(
     ch: Channel,
     rows: int,
@@ -309,7 +241,7 @@ def batches(
     while lo < stop:
         # Row numbers end by themselves, a slice of the channel would run on.
         hi = min(lo + count, picked.stop) if isinstance(picked, slice) else lo + count
-        found = _table(ch, fields, slice(lo, hi) if isinstance(picked, slice) else picked[lo:hi], shape)
+        found = table_of(ch, fields, slice(lo, hi) if isinstance(picked, slice) else picked[lo:hi], shape)
         if size is not None:
             count = max(1, min(rows, count * size // max(1, found.nbytes)))
         yield from found.combine_chunks().to_batches()

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.kernels import layout as kernel
-from logreel.model.layout import MAX_SIZE
-from logreel.model.program import Program
+from logreel.model.layout import MAX_SIZE, Field, Layout, Rest, Struct
+from logreel.model.program import Program, compile_layout
 from logreel.model.threads import run, shares
 
 I64 = NDArray[np.int64]
@@ -66,3 +66,16 @@ def walk(
 
     run(fill, cut)
     return out.buffers, len(start)
+
+
+def measuring(layout: Layout) -> Program:
+    """A Program for ``extent``: what a message holds, and after it the rest of the bytes."""
+    return compile_layout(Layout(Struct((Field("message", layout.root), Field("rest", Rest())))))
+
+
+def extent(program: Program, source: NDArray[np.uint8], start: int, stop: int) -> int:
+    """Where the message that begins at source[start] ends by its content, or -1 if that is after *stop*."""
+    counts = np.zeros(len(program.columns), np.int64)
+    first, last = np.array([start], np.int64), np.array([stop], np.int64)
+    good = kernel.count(source, first, last, program.ops, counts, np.zeros(1, np.uint8))
+    return stop - int(counts[-1]) if good else -1

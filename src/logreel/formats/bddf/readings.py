@@ -4,52 +4,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from logreel.kernels import wireindex
-from logreel.model.chunks import Buffer
+from logreel.model.beside import BesideReading, Body, PlainBody, with_members
+from logreel.model.chunks import FILE
 from logreel.model.index import I64, MessageIndex
-from logreel.model.layout import Field, Layout, Scalar, Struct
-from logreel.model.layout import Sequence as Records
-from logreel.model.pieces import Piece
+from logreel.model.layout import Field, Layout, Scalar
 
-if TYPE_CHECKING:
-    from logreel.model.arrow import Decoded
+__all__ = ["Body", "NumberedReading", "PlainBody", "distinct_names", "names_of", "with_numbers"]
 
 _DIVIDES = re.compile(r"[.\[\]]")
 
 
-class Body(Protocol):
-    """Decodes payloads; see Reading."""
-
-    def columns(self, index: MessageIndex, layout: Layout, piece: Piece, rows: I64) -> Decoded: ...
-    def one(self, index: MessageIndex, data: memoryview, row: int | None) -> dict[str, Any]: ...
-
-
-class PlainBody:
-    """Decodes payloads that a Layout describes."""
-
-    def __init__(self, layout: Layout) -> None:
-        self._decode = layout.decoder()
-
-    def columns(self, index: MessageIndex, layout: Layout, piece: Piece, rows: I64) -> Decoded:
-        """See Reading."""
-        from logreel.model.arrow import decode_variable
-
-        return decode_variable(layout, piece.data, piece.offset, piece.offset + piece.size)
-
-    def one(self, index: MessageIndex, data: memoryview, row: int | None) -> dict[str, Any]:
-        """See Reading."""
-        return self._decode(data)
-
-
 def with_numbers(layout: Layout, names: Sequence[str]) -> Layout:
     """*layout* with the additional indexes as int64 members before its own."""
-    fields = tuple(Field(name, Scalar("int64")) for name in names)
-    record = Struct((*fields, *layout.record.fields))
-    return Layout(Records(record) if isinstance(layout.root, Records) else record, layout.name)
+    return with_members(layout, [Field(name, Scalar("int64")) for name in names])
 
 
 def distinct_names(names: Iterable[str], taken: Iterable[str] = ()) -> list[str]:
@@ -72,50 +44,16 @@ def names_of(layout: Layout) -> set[str]:
     return {f.name for f in layout.record.visible()} | {"time"}
 
 
-class NumberedReading:
+class NumberedReading(BesideReading):
     """Additional indexes as columns, and after them what *body* finds in the payload."""
 
     def __init__(self, channel: int, names: Sequence[str], body: Body) -> None:
-        self._channel, self._names, self._body = channel, names, body
+        super().__init__(names, self._numbers, body)
+        self._channel = channel
 
-    def columns(self, index: MessageIndex, layout: Layout, piece: Piece, rows: I64) -> Decoded:
-        """See Reading."""
-        import pyarrow as pa
-
-        from logreel.model.arrow import Decoded
-
-        k = len(self._names)
-        fields = layout.record.fields
-        inner = Struct(fields[k:])
-        got = self._body.columns(
-            index,
-            Layout(Records(inner) if isinstance(layout.root, Records) else inner, layout.name),
-            piece,
-            rows,
-        )
-        wanted = [i for i, f in enumerate(fields[:k]) if f.name]
-        if not wanted:
-            return got
-        numbers = self._numbers(piece.data, index.starts(self._channel)[rows])
-        if got.kept is not None:
-            numbers = numbers[got.kept]
-        if got.records is not None:
-            numbers = np.repeat(numbers, got.records, axis=0)
-        arrays = [pa.array(np.ascontiguousarray(numbers[:, i])) for i in wanted]
-        return Decoded([*arrays, *got.arrays], got.kept, got.bad, got.leftover, got.records)
-
-    def _numbers(self, data: Buffer, start: I64) -> I64:
-        """int64[n, k]: the additional indexes of the blocks that begin at *start*."""
-        out = np.zeros((len(start), len(self._names)), np.int64)
-        if len(start):
-            wireindex.numbers(data, start, out)
-        return out
-
-    def one(self, index: MessageIndex, data: memoryview, row: int | None) -> dict[str, Any]:
-        """See Reading; without *row* the additional indexes are not known and left out."""
-        found = self._body.one(index, data, row)
-        if row is None:
-            return found
-        chunk, start = index.place(self._channel, row)
-        numbers = self._numbers(index.chunks[chunk], np.array([start], np.int64))[0].tolist()
-        return dict(zip(self._names, numbers, strict=True)) | found
+    def _numbers(self, index: MessageIndex, rows: I64) -> list[np.ndarray[Any, Any]]:
+        """int64[n] per additional index of some blocks."""
+        out = np.zeros((len(rows), len(self._names)), np.int64)
+        if len(rows):
+            wireindex.numbers(index.chunks[FILE], index.starts(self._channel)[rows], out)
+        return list(out.T)

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from logreel.errors import DefinitionError
+from logreel.model.lenses.actors import ActorBox, ActorPose, ActorStates, find_actor_box, find_actor_pose
 from logreel.model.lenses.base import F64, Scaled
 from logreel.model.lenses.cloud import LaserScan, PackedCloud, PlainCloud, Points, find_cloud, find_scan
 from logreel.model.lenses.image import Image, Picture, find_image
@@ -37,6 +38,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "F64",
+    "ActorBox",
+    "ActorPose",
+    "ActorStates",
     "Fixes",
     "Image",
     "Imu",
@@ -62,20 +66,9 @@ __all__ = [
     "text_lines",
 ]
 
-Lens = (
-    Position
-    | Text
-    | Image
-    | Pose
-    | Transform
-    | PackedCloud
-    | PlainCloud
-    | PacketCloud
-    | LaserScan
-    | RangeScan
-    | Imu
-    | Joints
-)
+Motion = Pose | Transform | Imu | Joints | ActorPose | ActorBox
+Clouds = PackedCloud | PlainCloud | PacketCloud | LaserScan | RangeScan
+Lens = Position | Text | Image | Clouds | Motion
 
 _FINDERS = (
     find_position,
@@ -89,6 +82,8 @@ _FINDERS = (
     find_ranges,
     find_imu,
     find_joints,
+    find_actor_pose,
+    find_actor_box,
 )
 
 

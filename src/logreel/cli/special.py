@@ -1,0 +1,82 @@
+"""``logreel FORMAT COMMAND``: what only logs of one format can be asked, as the format describes it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import rich_click as click
+
+from logreel.cli import common, draw
+
+if TYPE_CHECKING:
+    from logreel.model.commands import Command, Option
+
+
+class Questions(click.RichGroup):
+    """Commands in the order in which the format names them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names."""
+        return list(self.commands)
+
+
+def groups() -> list[str]:
+    """Names of the formats that have commands of their own."""
+    from logreel.model.registry import formats
+
+    return [fmt.name for fmt in formats().values() if fmt.commands]
+
+
+def group_of(name: str) -> click.Group | None:
+    """The commands of the format called *name*; None where it has none."""
+    from logreel.model.registry import commands_of, formats
+
+    fmt = formats().get(name)
+    if fmt is None or not fmt.commands:
+        return None
+    made = {one.name: _command(fmt.name, one) for one in commands_of(fmt)}
+    text = f"Ask what only a {fmt.title} can tell."
+    return Questions(name=name, commands=made, help=text)
+
+
+def _command(format_name: str, one: Command) -> click.Command:
+    def run(file: str, as_json: bool, **options: Any) -> int:
+        return answer(format_name, one, file, as_json, options)
+
+    decorated: Callable[..., Any] = common.as_json(run)
+    for option in reversed(one.options):
+        decorated = _option(option)(decorated)
+    brief = one.help.partition(":")[0].partition(". ")[0].rstrip(".") + "."
+    return click.command(one.name, help=one.help, short_help=brief)(common.file(decorated))
+
+
+def _option(option: Option) -> Callable[[Any], Any]:
+    kind: Any = click.Choice(option.kind) if isinstance(option.kind, tuple) else option.kind
+    if not option.flags:
+        return click.argument(
+            option.name, type=kind, default=option.default, metavar=f"[{option.name.upper()}]"
+        )
+    if kind is bool:
+        return click.option(*option.flags, option.name, is_flag=True, help=option.help)
+    return click.option(*option.flags, option.name, type=kind, default=option.default, help=option.help)
+
+
+def answer(format_name: str, one: Command, file: str, as_json: bool, options: dict[str, Any]) -> int:
+    """Ask a log, show what it says, and give the exit code."""
+    from logreel.errors import UsageError
+    from logreel.model.log import open_log
+    from logreel.ops.plain import plain
+
+    with open_log(file) as log:
+        if log.format != format_name:
+            raise UsageError(
+                f"a log of format {log.format}; this asks logs of format {format_name}", path=file
+            )
+        found = one.run(log, **options)
+        if as_json:
+            draw.echo_answer(log, **plain({**found.about, found.key: found.rows()}))
+        else:
+            for line in found.lines():
+                draw.echo(line)
+        return draw.finish(log)

@@ -1,0 +1,142 @@
+"""Metres and right-handed axes, as ROS has them, in place of what the recorder writes.
+
+Unreal's axes are X forward, Y right, Z up; turning to Y left changes the signs below. Those of angular rates are what
+the rates of four real recordings agree with: yaw is +Z, pitch -Y and roll -X of what is recorded.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from logreel.formats.carla.bodies import PacketBody
+from logreel.model.index import I64, MessageIndex
+from logreel.model.layout import Field, Layout, Node, Sequence, Struct
+from logreel.model.pieces import Piece
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from logreel.model.arrow import Decoded
+
+Divisors = tuple[float, float, float]
+
+#: What the numbers of a vector are divided by, by its name.
+_VECTORS: dict[str, Divisors] = {
+    "location": (100.0, -100.0, 100.0),
+    "position": (100.0, -100.0, 100.0),
+    "origin": (100.0, -100.0, 100.0),
+    "extent": (100.0, 100.0, 100.0),
+    "rotation": (1.0, -1.0, -1.0),
+    "linear": (1.0, -1.0, 1.0),
+    "angular": (-1.0, 1.0, -1.0),
+    "center_of_mass": (1.0, -1.0, 1.0),
+}
+#: Numbers that stand alone and are lengths, or lengths in a second.
+_LENGTHS = ("radius", "speed")
+_UNITS = {"cm": "m", "cm/s": "m/s"}
+
+
+def turned(layout: Layout) -> Layout:
+    """*layout* with the units that its fields have then."""
+    record = Struct(tuple(map(_field, layout.record.fields)))
+    root = Sequence(record, layout.root.width) if isinstance(layout.root, Sequence) else record
+    return Layout(root, layout.name)
+
+
+def _field(f: Field) -> Field:
+    return Field(f.name, _node(f.node), _UNITS.get(f.unit, f.unit))
+
+
+def _node(node: Node) -> Node:
+    if isinstance(node, Struct):
+        return Struct(tuple(map(_field, node.fields)))
+    return Sequence(_node(node.item), node.width) if isinstance(node, Sequence) else node
+
+
+def _divisors(f: Field) -> dict[str, float]:
+    """By what each member of a vector is divided; none for what is no vector of space."""
+    if isinstance(f.node, Struct) and f.name in _VECTORS:
+        names = "roll pitch yaw" if f.name == "rotation" else "x y z"
+        return dict(zip(names.split(), _VECTORS[f.name], strict=True))
+    return {}
+
+
+class TurnedBody(PacketBody):
+    """Decodes payloads of a Layout as recorded, and brings them to metres and right-handed axes."""
+
+    def __init__(self, layout: Layout) -> None:
+        super().__init__(layout)
+        self._record = layout.record
+        self._many = isinstance(layout.root, Sequence)
+
+    def columns(self, index: MessageIndex, layout: Layout, piece: Piece, rows: I64) -> Decoded:
+        """See Reading."""
+        from dataclasses import replace
+
+        got = super().columns(index, layout, piece, rows)
+        members = zip(layout.record.visible(), got.arrays, strict=True)
+        return replace(got, arrays=[_chunks(f, array) for f, array in members])
+
+    def one(self, index: MessageIndex, data: memoryview, row: int | None) -> dict[str, Any]:
+        """See Reading."""
+        found = super().one(index, data, row)
+        if self._many:
+            return {"records": [_values(self._record, record) for record in found["records"]]}
+        return _values(self._record, found)
+
+
+def _values(struct: Struct, found: dict[str, Any]) -> dict[str, Any]:
+    return {f.name: _value(f, found[f.name]) for f in struct.visible()}
+
+
+def _value(f: Field, value: Any) -> Any:
+    if by := _divisors(f):
+        return {name: _divided(value[name], by[name]) for name in value}
+    if isinstance(f.node, Struct):
+        return _values(f.node, value)
+    if isinstance(f.node, Sequence) and isinstance(f.node.item, Struct):
+        return [_values(f.node.item, one) for one in value]
+    return value / 100.0 if f.name in _LENGTHS else value
+
+
+def _divided(value: float, by: float) -> float:
+    # Taken from zero, so that no zero is negative.
+    return value / by if by > 0 else 0.0 - value / -by
+
+
+def _chunks(f: Field, array: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    import pyarrow as pa
+
+    if isinstance(array, pa.ChunkedArray):
+        return pa.chunked_array([_array(f, chunk) for chunk in array.chunks])
+    return _array(f, array)
+
+
+def _array(f: Field, array: pa.Array) -> pa.Array:
+    import pyarrow as pa
+
+    from logreel.model.assemble import arrow_field
+
+    if isinstance(f.node, Struct):
+        by = _divisors(f)
+        children = []
+        for member in f.node.visible():
+            child = array.field(member.name)
+            if member.name in by:
+                children.append(_quotient(child, by[member.name]))
+            else:
+                children.append(_array(member, child))
+        fields = [arrow_field(_field(member)) for member in f.node.visible()]
+        return pa.StructArray.from_arrays(children, fields=fields)
+    if isinstance(f.node, Sequence) and isinstance(f.node.item, Struct):
+        items = _array(Field("item", f.node.item), array.values)
+        return pa.ListArray.from_arrays(array.offsets, items)
+    return _quotient(array, 100.0) if f.name in _LENGTHS else array
+
+
+def _quotient(array: pa.Array, by: float) -> pa.Array:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    found = pc.divide(array, pa.scalar(abs(by), array.type)) if abs(by) != 1 else array
+    return found if by > 0 else pc.subtract(pa.scalar(0.0, array.type), found)

@@ -1,0 +1,150 @@
+"""The channels of one recording as plain arrays, each read once, when it is first asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from logreel.errors import UsageError
+from logreel.model.tables import as_numpy
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from logreel.model.log import Log
+
+Array = NDArray[Any]
+I64 = NDArray[np.int64]
+XYZ = ("x", "y", "z")
+#: Seconds that nanoseconds of 64 bits can hold.
+MOST = 9e9
+TURN = ("roll", "pitch", "yaw")
+
+
+def metres(centimetres: Array) -> Array:
+    """The same lengths in metres, float64."""
+    # What is not a number may be of a kind that the processor complains of.
+    with np.errstate(invalid="ignore"):
+        found: Array = centimetres.astype(np.float64) / 100.0
+    return found
+
+
+def _paths(table: pa.Table) -> Iterator[tuple[str, Any]]:
+    """Path and Arrow column of every field, structs taken apart."""
+    import pyarrow as pa
+
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        if pa.types.is_struct(column.type):
+            inner = pa.table(column.flatten(), names=[field.name for field in column.type])
+            yield from ((f"{name}.{path}", member) for path, member in _paths(inner))
+        else:
+            yield name, column
+
+
+def _as_numpy(column: pa.ChunkedArray) -> Array:
+    import pyarrow as pa
+
+    array = column.combine_chunks()
+    if pa.types.is_boolean(array.type):
+        flags: Array = as_numpy(array.cast(pa.uint8())).view(bool)
+        return flags
+    if pa.types.is_nested(array.type) or pa.types.is_string(array.type):
+        values = np.empty(len(array), object)
+        values[:] = array.to_pylist()
+        return values
+    return as_numpy(array)
+
+
+class Columns:
+    """Fields of the channels of *log*, one row per record; empty where the recording has no such channel.
+
+    any_axes  False: raises UsageError for a log that was brought to other axes and units than recorded
+    """
+
+    def __init__(self, log: Log, any_axes: bool = False) -> None:
+        if not (any_axes or log.has_other_axes):
+            raise UsageError("this needs the log as recorded, not in the axes of ROS", path=log.name)
+        self.log = log
+        self._topics: dict[str, dict[str, Any]] = {}
+        self._kept: dict[tuple[str, str], Array] = {}
+        self._order: dict[tuple[str, str], tuple[Array, I64]] = {}
+        self._places: dict[str, I64] = {}
+
+    def __call__(self, topic: str, path: str) -> Array:
+        """One field of all records; text and lists as objects."""
+        if (topic, path) not in self._kept:
+            found = self._columns(topic).get(path)
+            self._kept[topic, path] = np.zeros(0) if found is None else _as_numpy(found)
+        return self._kept[topic, path]
+
+    def _columns(self, topic: str) -> dict[str, Any]:
+        """The Arrow columns of a topic by path; all of them, for they are read in one walk."""
+        if topic not in self._topics:
+            there = topic in self.log.channels
+            self._topics[topic] = dict(_paths(self.log.table(topic))) if there else {}
+        return self._topics[topic]
+
+    def vector(self, topic: str, field: str, rows: Any = slice(None), names: tuple[str, ...] = XYZ) -> Array:
+        """[n, 3]: a vector of the records at *rows*."""
+        return np.stack([self(topic, f"{field}.{name}")[rows] for name in names], axis=-1)
+
+    def rows(self, topic: str, actor: int, field: str = "id") -> I64:
+        """The records about one actor, in file order."""
+        if (topic, field) not in self._order:
+            ids = self(topic, field)
+            order = np.argsort(ids, kind="stable")
+            self._order[topic, field] = ids[order], order
+        ids, order = self._order[topic, field]
+        if not len(ids) or not ids[0] <= actor <= ids[-1]:
+            return order[:0]
+        # Of the same type: else all ids would be copied into another one at each call.
+        wanted = ids.dtype.type(actor)
+        return order[ids.searchsorted(wanted) : ids.searchsorted(wanted, side="right")]
+
+    @cached_property
+    def frame_ids(self) -> Array:
+        """uint64[f]: ids of the frames, in file order."""
+        return self("frames", "frame")
+
+    @cached_property
+    def elapsed(self) -> Array:
+        """float64[f]: seconds since the start."""
+        return self("frames", "elapsed")
+
+    @cached_property
+    def duration(self) -> Array:
+        """float64[f]: seconds; -1 for the last frame."""
+        return self("frames", "duration")
+
+    def times(self, place: I64) -> I64:
+        """int64[n]: ns of the frames with these numbers."""
+        seconds = np.clip(np.nan_to_num(self.elapsed[place]), -MOST, MOST)
+        found: I64 = np.rint(seconds * 1e9).astype(np.int64)
+        return found
+
+    def place(self, topic: str) -> I64:
+        """int64[n]: number of the frame of each record, counted from 0; it never goes back, whatever the ids are."""
+        if topic not in self._places:
+            ids, first = self._ids
+            rank = np.searchsorted(ids, self(topic, "frame"))
+            found = first[np.minimum(rank, len(ids) - 1)] if len(ids) else np.zeros(len(rank), np.int64)
+            self._places[topic] = np.maximum.accumulate(found).astype(np.int64)
+        return self._places[topic]
+
+    def place_of(self, frame: int) -> int:
+        """Number of a frame counted from 0, or -1 for one that is not there."""
+        ids, first = self._ids
+        if not len(ids) or not ids[0] <= frame <= ids[-1]:
+            return -1
+        rank = int(np.searchsorted(ids, np.uint64(frame)))
+        return int(first[rank]) if ids[rank] == frame else -1
+
+    @cached_property
+    def _ids(self) -> tuple[Array, I64]:
+        """Ids of the frames in ascending order, and the first frame that has each."""
+        ids, first = np.unique(self.frame_ids, return_index=True)
+        return ids, first

@@ -1,0 +1,51 @@
+"""What happened, in sentences: who came, who left, who hit whom."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from logreel.model.scan import TextLine
+
+#: Time in ns, number of the frame, and one record, for all records of a topic.
+Events = Callable[[str], Iterator[tuple[int, int, dict[str, Any]]]]
+
+_NOTICE, _WARNING = 5, 4
+#: What is hit but is no actor.
+_NOBODY = 0xFFFFFFFF
+
+
+def lines(events: Events) -> list[TextLine]:
+    """Sentences by time; those who are there when the recording begins are told as a number."""
+    names: dict[int, str] = {}
+    found: list[TextLine] = []
+    there = 0
+    begin = None
+    for time, frame, actor in events("actors"):
+        begin = frame if begin is None else begin
+        names[actor["id"]] = f"{actor['description']} ({actor['id']})"
+        if frame == begin:
+            there += 1
+        else:
+            found.append(TextLine(time, _NOTICE, f"{names[actor['id']]} appears"))
+    if there:
+        found.insert(0, TextLine(0, _NOTICE, f"the recording begins with {there} actors"))
+
+    def name(actor: int) -> str:
+        return names.get(actor, "something" if actor == _NOBODY else f"actor {actor}")
+
+    for time, _, gone in events("actor_removals"):
+        found.append(TextLine(time, _NOTICE, f"{name(gone['id'])} is removed"))
+    for time, _, one in events("actor_parents"):
+        found.append(TextLine(time, _NOTICE, f"{name(one['child'])} is attached to {name(one['parent'])}"))
+    before: set[tuple[int, int]] = set()
+    now: set[tuple[int, int]] = set()
+    last = -1
+    for time, frame, hit in events("collisions"):
+        if frame != last:
+            before, now, last = (now if frame == last + 1 else set()), set(), frame
+        pair = hit["actor1"], hit["actor2"]
+        now.add(pair)
+        if pair not in before:
+            found.append(TextLine(time, _WARNING, f"{name(pair[0])} hits {name(pair[1])}"))
+    return sorted(found, key=lambda line: line.time)

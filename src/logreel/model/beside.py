@@ -1,0 +1,97 @@
+"""Columns that lie beside the payloads: numbers of a whole message, repeated for each of its records."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+from numpy.typing import NDArray
+
+from logreel.model.index import I64, MessageIndex
+from logreel.model.layout import Field, Layout, Struct
+from logreel.model.layout import Sequence as Records
+from logreel.model.pieces import Piece
+
+if TYPE_CHECKING:
+    from logreel.model.arrow import Decoded
+
+#: Gives, for the messages with these numbers in their channel, one array of n numbers per column.
+Values = Callable[[MessageIndex, I64], Sequence[NDArray[Any]]]
+
+
+class Body(Protocol):
+    """Decodes payloads; see Reading."""
+
+    def columns(self, index: MessageIndex, layout: Layout, piece: Piece, rows: I64) -> Decoded: ...
+    def one(self, index: MessageIndex, data: memoryview, row: int | None) -> dict[str, Any]: ...
+
+
+class PlainBody:
+    """Decodes payloads that a Layout describes."""
+
+    def __init__(self, layout: Layout) -> None:
+        self._decode = layout.decoder()
+
+    def columns(self, index: MessageIndex, layout: Layout, piece: Piece, rows: I64) -> Decoded:
+        """See Reading."""
+        from logreel.model.arrow import decode_variable
+
+        return decode_variable(layout, piece.data, piece.offset, piece.offset + piece.size)
+
+    def one(self, index: MessageIndex, data: memoryview, row: int | None) -> dict[str, Any]:
+        """See Reading."""
+        return self._decode(data)
+
+
+def with_members(layout: Layout, members: Sequence[Field]) -> Layout:
+    """*layout* with *members* before those of its records."""
+    record = Struct((*members, *layout.record.fields))
+    return Layout(
+        Records(record, layout.root.width) if isinstance(layout.root, Records) else record, layout.name
+    )
+
+
+class BesideReading:
+    """The Reading of a channel whose Layout is ``with_members(…)``: these columns, then what *body* finds.
+
+    names   of the columns
+    values  their numbers, for chosen messages
+    """
+
+    def __init__(self, names: Sequence[str], values: Values, body: Body) -> None:
+        self._names, self._values, self._body = names, values, body
+
+    def columns(self, index: MessageIndex, layout: Layout, piece: Piece, rows: I64) -> Decoded:
+        """See Reading."""
+        import numpy as np
+        import pyarrow as pa
+
+        from logreel.model.assemble import arrow_type
+
+        fields = layout.record.fields
+        k = len(self._names)
+        inner = Struct(fields[k:])
+        root = Records(inner, layout.root.width) if isinstance(layout.root, Records) else inner
+        got = self._body.columns(index, Layout(root, layout.name), piece, rows)
+        wanted = [i for i, f in enumerate(fields[:k]) if f.name]
+        if not wanted:
+            return got
+        values = self._values(index, rows if got.kept is None else rows[got.kept])
+        arrays = []
+        for i in wanted:
+            numbers = values[i] if got.records is None else np.repeat(values[i], got.records)
+            # pyarrow's own way from NumPy imports pandas wherever that is installed.
+            buffer = pa.py_buffer(np.ascontiguousarray(numbers))
+            arrays.append(pa.Array.from_buffers(arrow_type(fields[i].node), len(numbers), [None, buffer], 0))
+        return replace(got, arrays=[*arrays, *got.arrays])
+
+    def one(self, index: MessageIndex, data: memoryview, row: int | None) -> dict[str, Any]:
+        """See Reading; without *row* the columns beside the payload are not known and left out."""
+        import numpy as np
+
+        found = self._body.one(index, data, row)
+        if row is None:
+            return found
+        values = self._values(index, np.array([row], np.int64))
+        return {name: value[0].item() for name, value in zip(self._names, values, strict=True)} | found

@@ -1,0 +1,108 @@
+"""Whole channels as tables, many at once: what lies side by side is read, or unpacked, once for all of them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from logreel.model.chunks import FILE
+from logreel.model.gather import Want, gather, gather_piece
+from logreel.model.index import I64
+from logreel.model.pieces import Piece, batches, load
+from logreel.model.tables import PLAIN, decoded, fixed, table_of, word_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from logreel.model.channel import Channel
+
+#: Bytes of a file that are walked together for all channels, and more channels than this are walked one by one.
+STRETCH, MANY = 24 << 20, 64
+
+
+def tables(channels: Sequence[Channel]) -> dict[str, pa.Table]:
+    """Whole channels as tables by topic; those of fixed size are filled in one pass over the log."""
+    together = [ch for ch in channels if ch.is_uniform and word_of(ch) is not None]
+    wants = [Want(ch.number, ch.layout.leaves, word_of(ch)) for ch in together]
+    got = gather(channels[0].log.index, wants) if wants else []
+    found = {
+        ch.topic: fixed(ch, None, one, one.time)
+        for ch, one in zip(together, got, strict=True)
+        if one.time is not None
+    }
+    others = [ch for ch in channels if ch.topic not in found]
+    found.update(_swept(others))
+    return {ch.topic: found[ch.topic] for ch in channels}
+
+
+def _swept(channels: Sequence[Channel]) -> dict[str, pa.Table]:
+    """Whole channels by topic, decoded stretch by stretch: what lies side by side is read, or unpacked, once for all.
+
+    Threads share the stretches; the work on each leaves Python alone most of the time.
+    """
+    import pyarrow as pa
+
+    for ch in channels:
+        # Gathered once, before threads ask.
+        ch.log.index.times(ch.number)
+    work = _work(channels)
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        done = pool.map(lambda part: part(), work)
+        parts: dict[str, list[pa.Table]] = {}
+        for topic, table in (one for some in done for one in some):
+            parts.setdefault(topic, []).append(table)
+    return {topic: pa.concat_tables(some) for topic, some in parts.items()}
+
+
+def _work(channels: Sequence[Channel]) -> Sequence[Callable[[], list[tuple[str, pa.Table]]]]:
+    """Pieces of work that give tables of parts of channels, those of a channel in order."""
+    made = [ch for ch in channels if ch.log.index.tracks[ch.number].made is not None]
+    inside = [ch for ch in channels if ch not in made]
+    stretches = list(_stretches(inside)) if 0 < len(inside) <= MANY else []
+    if len(stretches) < 2:
+        made, inside = [*channels], []
+    each = [partial(_whole, ch) for ch in made]
+    if not inside:
+        return each
+    index = inside[0].log.index
+    counts = np.array([last - first for first, last in (index.table.run(ch.number) for ch in inside)])
+    ends = np.concatenate([np.zeros((len(inside), 1), np.int64), np.cumsum(counts, axis=1)], axis=1)
+    return [*each, *(partial(_stretch, inside, numbers, ends) for numbers in stretches)]
+
+
+def _stretches(channels: Sequence[Channel]) -> Iterator[list[int]]:
+    """Blocks to be read together: some unpacked chunks, or some megabytes of the file."""
+    index = channels[0].log.index
+    for batch in batches(index, range(len(index.table.base))):
+        base = index.table.base[batch]
+        in_file = int(index.table.chunk[batch[0]]) == FILE
+        cut = np.arange(base[0], base[-1] + 1, STRETCH) if in_file else base[:1]
+        edges = [*np.searchsorted(base, cut).tolist(), len(batch)] if in_file else [0, len(batch)]
+        yield from (batch[a:b] for a, b in pairwise(edges) if b > a)
+
+
+def _whole(ch: Channel) -> list[tuple[str, pa.Table]]:
+    return [(ch.topic, table_of(ch, None, slice(0, len(ch))))]
+
+
+def _stretch(channels: Sequence[Channel], numbers: list[int], ends: I64) -> list[tuple[str, pa.Table]]:
+    """The part of every channel that lies in some blocks; *ends*: messages of each before each block."""
+    index = channels[0].log.index
+    loaded = load(index, numbers, threads=1)
+    parts = []
+    for ch, end in zip(channels, ends[:, [numbers[0], numbers[-1] + 1]].tolist(), strict=True):
+        parts.append((ch.topic, _of_piece(ch, loaded.piece(index, ch.number), np.arange(*end))))
+    return parts
+
+
+def _of_piece(ch: Channel, piece: Piece, numbers: I64) -> pa.Table:
+    if not ch.is_uniform:
+        return decoded(ch, None, piece, numbers, PLAIN)
+    got = gather_piece(Want(ch.number, ch.layout.leaves), piece)
+    return fixed(ch, None, got, ch.log.index.times(ch.number)[numbers])

@@ -1,0 +1,169 @@
+"""Verbs that only logs of one format have, as the format describes them."""
+
+from __future__ import annotations
+
+import sys
+import types
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import logreel
+from cli_runner import Run
+from logreel.formats.carla.sample import Builder, eventful
+from logreel.formats.carla.sample_drive import drive
+from logreel.model import registry
+from logreel.model.commands import Answer, Command, Option
+from sample_logs import tiny
+
+
+@pytest.fixture(scope="module")
+def town(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("town") / "town.log"
+    path.write_bytes(drive().bytes())
+    return path
+
+
+def test_texts_are_printed(run: Run, town: Path) -> None:
+    log, carla = logreel.open(town), logreel.carla
+    for args, answer in (
+        (["info"], carla.info(log)),
+        (["info", "--generation", "0.9.4"], carla.info(log, release="0.9.4")),
+        (["collisions"], carla.collisions(log)),
+        (["collisions", "h", "v"], carla.collisions(log, "h", "v")),
+        (["collisions", "v", "v", "--correct"], carla.collisions(log, "v", "v", correct=True)),
+        (["blocked"], carla.blocked(log)),
+        (["blocked", "2.5", "50"], carla.blocked(log, 2.5, 50)),
+        (["blocked", "1", "--correct"], carla.blocked(log, 1, correct=True)),
+    ):
+        done = run("carla", args[0], town, *args[1:])
+        assert (done.code, done.err, done.out) == (0, "", answer.text())
+
+
+def test_all_packets_are_printed(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "a.rec"
+    path.write_bytes(eventful().bytes())
+    done = run("carla", "info", path, "--all")
+    assert done.out == logreel.carla.info(logreel.open(path), show_all=True).text()
+    assert "     Bone: " in done.out
+
+
+def test_actors_are_listed(run: Run, town: Path) -> None:
+    lines = run("carla", "actors", town).out.splitlines()
+    assert lines[0].split() == ["id", "type", "start", "s", "end", "s", "parent", "description"]
+    assert "   102  vehicle            0.000     24.225          vehicle.yamaha.yzf (autopilot)" in lines
+    assert "   401  sensor             2.000                100  sensor.camera.rgb (dash)" in lines
+    found = run("carla", "actors", town, "--json").json
+    assert len(found["actors"]) == len(lines) - 1
+    bike = next(a for a in found["actors"] if a["id"] == 102)
+    assert (bike["role"], bike["start_ns"], bike["end_ns"], bike["parent"]) == (
+        "autopilot",
+        0,
+        24225000361,
+        None,
+    )
+
+
+def test_json_is_one_object(run: Run, town: Path) -> None:
+    for verb, key in (("info", "events"), ("collisions", "collisions"), ("blocked", "blocked")):
+        found = run("carla", verb, town, "--json").json
+        assert list(found) == ["path", "version", "map", "date_unix", "frames", "duration_s", key, "problems"]
+        assert found["frames"] == 595
+
+
+def test_numbers_that_are_none_reach_json(run: Run, tmp_path: Path) -> None:
+    out = Builder()
+    out.frame(float("nan")).add(1, 0, "x", (float("nan"), float("inf"), 0.0))
+    path = tmp_path / "a.log"
+    path.write_bytes(out.bytes())
+    found = run("carla", "info", path, "--json").json
+    assert found["events"][0]["location"] == ["NaN", "Infinity", 0.0]
+    assert found["duration_s"] == "NaN"
+
+
+def test_exit_codes(run: Run, town: Path, tmp_path: Path) -> None:
+    cut = tmp_path / "cut.log"
+    cut.write_bytes(town.read_bytes()[:-100])
+    other = tmp_path / "other.ulg"
+    other.write_bytes(tiny())
+    for args, code, words in (
+        (["collisions", cut], 3, "could not be read"),
+        (["collisions", other], 2, "a log of format ulog; this asks logs of format carla"),
+        (["collisions", town, "x"], 2, "kinds of actors"),
+        (["blocked", town, "soon"], 2, "soon"),
+        (["info", town, "--generation", "2"], 2, "0.9.10"),
+        (["info", tmp_path / "nothing"], 1, "no such file"),
+        (["bogus"], 2, "no such command"),
+        (["info"], 2, "FILE"),
+    ):
+        done = run("carla", *args)
+        assert (done.code, len(done.err.splitlines())) == (code, 1)
+        assert words in done.err
+
+
+def test_help_names_the_commands(run: Run) -> None:
+    assert "carla" in run("--help").out
+    done = run("carla", "--help")
+    found = [line.split()[1] for line in done.out.splitlines() if line[2:3].isalpha()]
+    assert [name for name in found if name in ("info", "collisions", "blocked", "actors")] == [
+        "info", "collisions", "blocked", "actors",
+    ]  # fmt: skip
+    assert "show_recorder_collisions" in run("carla", "collisions", "-h").out
+    assert run("ulog").code == run("bogus").code == 2
+
+
+def test_nothing_of_a_recording_reaches_the_terminal(run: Run, tmp_path: Path) -> None:
+    out = Builder(town="T\x1b[2J")
+    for i in range(3):
+        out.frame(i * 20.0).add(1, 1, "v\x1b]0;owned\x07", values={"role_name": "a\x9b\nb"}).position(
+            1, (0.0,) * 3
+        )
+    path = tmp_path / "a.log"
+    path.write_bytes(out.bytes())
+    for verb in ("info", "collisions", "blocked", "actors"):
+        done = run("carla", verb, path)
+        assert done.code == 0
+        assert not {"\x1b", "\x07", "\x9b"} & set(done.out + done.err)
+
+
+@pytest.fixture
+def foreign(monkeypatch: pytest.MonkeyPatch) -> str:
+    """A format of another package that answers one question."""
+    module = types.ModuleType("special_thermo")
+
+    def count(log: Any, step: float, loud: bool, kind: str) -> Answer:
+        rows = [int(step), int(loud)]
+        return Answer("counts", {"n": rows}, lambda: iter([f"{kind} {rows}"]), {"kind": kind})
+
+    options = (
+        Option("step", kind=float, default=1.0),
+        Option("loud", ("--loud", "-l"), "Cry.", bool),
+        Option("kind", ("--kind",), "What.", ("a", "b"), "a"),
+    )
+    module.COMMANDS = (Command("count", "Count. And more.", count, options),)  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "special_thermo", module)
+    ulog = registry.formats()["ulog"]
+    thermo = replace(ulog, name="ulog", api="special_thermo", commands="special_thermo:COMMANDS")
+    own = {**registry._own(), "ulog": thermo}
+    monkeypatch.setattr(registry, "_own", lambda: own)
+    return "ulog"
+
+
+def test_any_format_can_have_commands(run: Run, foreign: str, tmp_path: Path) -> None:
+    path = tmp_path / "tiny.ulg"
+    path.write_bytes(tiny())
+    assert run(foreign, "count", path).out == "a [1, 0]\n"
+    assert run(foreign, "count", path, "3", "-l", "--kind", "b").out == "b [3, 1]\n"
+    found = run(foreign, "count", path, "2", "--json").json
+    assert found == {"path": str(path), "kind": "a", "counts": [{"n": 2}, {"n": 0}], "problems": []}
+    assert "Ask what only a PX4 ULog can tell." in run(foreign, "--help").out
+    assert logreel.ulog is sys.modules["special_thermo"]
+
+
+def test_formats_without_an_api_have_no_name() -> None:
+    for name in ("ulog", "nothing", "_private"):
+        with pytest.raises(AttributeError, match=f"no attribute '{name}'"):
+            getattr(logreel, name)
+    assert sorted(logreel.carla.__all__) == logreel.carla.__all__

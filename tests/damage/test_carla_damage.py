@@ -1,0 +1,168 @@
+"""CARLA recordings cut at every byte and damaged in thousands of ways, against the plain reader."""
+
+from __future__ import annotations
+
+import os
+import time
+from itertools import islice
+
+import pytest
+from mutations import mutate
+
+import carla_oracle as oracle
+import logreel
+from carla_rows import assert_accounted, packets, walked
+from logreel.errors import LogError
+from logreel.formats.carla.sample import Builder, eventful
+
+CASES = int(os.environ.get("LOGREEL_FUZZ", "200"))
+#: Nothing this small may take longer.
+SECONDS = 5.0
+
+Place = tuple[int, int, int]
+
+
+def due(data: bytes) -> list[Place]:
+    """Place, kind and end of every packet, by stated sizes."""
+    begin = 28 + int.from_bytes(data[26:28], "little")
+    return [(at, kind, at + 5 + len(payload)) for at, kind, payload in oracle.packets(data, begin)]
+
+
+@pytest.mark.parametrize("release", ["0.9.16", "0.10.0"])
+def test_every_cut_keeps_all_whole_packets_and_invents_none(release: str) -> None:
+    data = eventful(release, frames=2, additional=release == "0.9.16").bytes()
+    whole = due(data)
+    for cut in range(20, len(data)):
+        part = data[:cut]
+        found = walked(part)
+        kept = [place for place in whole if place[2] <= cut and found.header.size]
+        assert packets(found, part) == kept, cut
+        assert_accounted(found, part)
+        assert all(p.code in ("truncated", "zeros", "header") for p in found.problems), cut
+        assert cut in {end for _, _, end in whole} or cut < whole[0][2] or found.problems, cut
+
+
+def read_all(data: bytes) -> logreel.Log | None:
+    """Ask a log everything; None where it cannot be opened. Anything raised but our own errors is a failure."""
+    try:
+        log = logreel.open(data)
+    except LogError:
+        return None
+    assert log.text is not None
+    assert log.metadata
+    assert log.start is None or log.start <= log.end
+    for problem in log.problems:
+        assert 0 <= problem.offset <= problem.offset + problem.size <= len(data), problem
+    for ch in log.channels.values():
+        assert len(ch.times) == len(ch)
+        for table in (ch.to_arrow(), ch.to_arrow(explode=False)):
+            table.validate(full=True)
+        for name in ch.fields[:3]:
+            ch.to_arrow([name])
+    for message in islice(log.messages(list(log.channels)), 40):
+        try:
+            message.decode()
+        except LogError:
+            continue
+    return log
+
+
+def judged(base: bytes, seed: int) -> None:
+    """Read one broken recording in full, and compare what was found."""
+    data = mutate(base, seed)
+    begin = time.process_time()
+    log = read_all(data)
+    assert time.process_time() - begin < SECONDS, seed
+    if log is None:
+        return
+    found = walked(data)
+    assert_accounted(found, data)
+    got = packets(found, data)
+    assert all(0 <= at < end <= len(data) for at, _, end in got), seed
+    # Up to the first doubt the plain chain of packets is the truth.
+    doubt = min((p.offset for p in found.problems), default=len(data))
+    assert [one for one in got if one[2] <= doubt] == [one for one in due(data) if one[2] <= doubt], seed
+
+
+@pytest.mark.parametrize("lane", range(4))
+def test_broken_recordings_give_answers_and_account_for_every_byte(lane: int) -> None:
+    bases = [eventful("0.9.16", frames=6).bytes(), eventful("0.10.0", frames=3).bytes()]
+    for seed in range(lane, CASES, 4):
+        judged(bases[seed // 4 % 2], seed)
+
+
+def sound() -> Builder:
+    return eventful("0.9.14", frames=6)
+
+
+def frames_of(data: bytes) -> list[int]:
+    return logreel.open(data)["frames"]["frame"].tolist()
+
+
+def test_recovery_begins_at_the_next_frame_or_inside_the_one_that_was_hit() -> None:
+    data = sound().bytes()
+    whole = due(data)
+    starts = [at for at, kind, _ in whole if kind == 0]
+    (hit,) = [at for at, kind, _ in whole if kind == 6 and starts[2] < at < starts[3]]
+    # The head of a packet turned to noise costs that packet alone.
+    found = walked(data[:hit] + b"\xee" * 5 + data[hit + 5 :])
+    (problem,) = found.problems
+    assert (problem.offset, problem.lost) == (hit, True)
+    assert [one for one in whole if one not in packets(found, data)] == [
+        one for one in whole if one[0] == hit
+    ]
+    # A hole across frames costs what it hits, and the rest of the frame whose beginning is gone.
+    hole = data[:hit] + bytes(starts[4] + 10 - hit) + data[starts[4] + 10 :]
+    assert frames_of(hole) == [1, 2, 3, 6]
+
+
+def test_damaged_heads_are_told_by_content() -> None:
+    data = sound().bytes()
+    for at, kind, end in due(data):
+        if kind in (1, 139) or at < 40:
+            continue
+        for wrong in (7, 1 << 20):
+            found = walked(data[: at + 1] + wrong.to_bytes(4, "little") + data[at + 5 :])
+            assert [p.lost for p in found.problems] == [False], (at, kind, wrong)
+            assert found.resized == {at + 5: end - at - 5}
+    starts = [at for at, kind, _ in due(data) if kind == 0]
+    assert frames_of(data[: starts[2]] + b"\x7f" + data[starts[2] + 1 :]) == [1, 2, 3, 4, 5, 6]
+
+
+@pytest.mark.parametrize("zeros", [1, 4, 5, 6, 500, 5000])
+def test_a_tail_of_zeros_is_no_packet(zeros: int) -> None:
+    data = sound().bytes()
+    found = walked(data + bytes(zeros))
+    (problem,) = found.problems
+    assert (problem.code, problem.offset, problem.size, problem.lost) == ("zeros", len(data), zeros, True)
+
+
+def test_an_absurd_time_does_not_stretch_the_recording() -> None:
+    out = sound()
+    out.frames[3].elapsed = 1e30
+    data = out.bytes()
+    log = logreel.open(data)
+    assert log.start == 0
+    assert log.end == 250_000_000
+
+
+@pytest.mark.parametrize("kind", [2, 15, 19, 21])
+def test_wild_counts_cost_neither_memory_nor_time(kind: int) -> None:
+    out = sound()
+    out.frames[2].packet(kind, b"\xff" * 60, size=0)
+    data = out.bytes() + b"\x01\0\0\0\0" * 20000
+    begin = time.process_time()
+    assert read_all(data) is not None
+    assert time.process_time() - begin < SECONDS
+
+
+def test_many_damaged_frames_take_time_by_their_number() -> None:
+    out = Builder("0.9.14")
+    for i in range(3000):
+        out.frame(0.05 * i).packet(30, b"\xff" * 9, size=1 << 30)
+    data = out.bytes()
+    begin = time.process_time()
+    found = walked(data)
+    assert time.process_time() - begin < SECONDS
+    assert len(found.problems) >= 3000
+    assert_accounted(found, data)
