@@ -9,6 +9,8 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
+
 from harness import Job, compare, run
 
 SAMPLES = Path(os.environ.get("LOGREEL_SHARED", Path(__file__).parents[2] / "shared"))
@@ -59,28 +61,40 @@ def packets(data: bytes, pos: int) -> Iterator[tuple[int, int, int]]:
         pos += 5 + size
 
 
-def plain_reader(path: str) -> dict[int, list[tuple[object, ...]]]:
-    """Every record as a tuple with its frame and time, by kind: what one writes first, with ``struct`` alone."""
+def plain_reader(path: str) -> dict[int, list[np.ndarray]]:
+    """Columns of every kind, its time and frame first: what one writes first, with ``struct`` and lists."""
     data = Path(path).read_bytes()
-    rows: dict[int, list[tuple[object, ...]]] = {}
+    columns: dict[int, list[list[object]]] = {}
     formats = {kind: struct.Struct(text) for kind, text in RECORDS.items()}
     frame, elapsed = 0, 0.0
+
+    def add(kind: int, values: tuple[object, ...]) -> None:
+        row = (elapsed, frame, *values)
+        for column, value in zip(columns.setdefault(kind, [[] for _ in row]), row, strict=True):
+            column.append(value)
+
     for kind, at, _size in packets(data, header_size(data)):
         if kind == 0:
             frame, duration, elapsed = struct.unpack_from("<Qdd", data, at)
-            rows.setdefault(kind, []).append((frame, elapsed, duration))
+            add(kind, (duration,))
         elif kind == 14:
-            rows.setdefault(kind, []).append((frame, elapsed, *struct.unpack_from("<d", data, at)))
+            add(kind, struct.unpack_from("<d", data, at))
         elif kind == 2:
-            rows.setdefault(kind, []).extend((frame, elapsed, *actor) for actor in actors(data, at))
+            for actor in actors(data, at):
+                add(kind, actor)
         elif kind in formats:
-            form, out = formats[kind], rows.setdefault(kind, [])
+            form = formats[kind]
             (count,) = struct.unpack_from("<H", data, at)
             at += 2
             for _ in range(count):
-                out.append((frame, elapsed, *form.unpack_from(data, at)))
+                add(kind, form.unpack_from(data, at))
                 at += form.size
-    return rows
+    return {kind: [as_array(column) for column in found] for kind, found in columns.items()}
+
+
+def as_array(column: list[object]) -> np.ndarray:
+    """Numbers as numbers, all else as objects."""
+    return np.array(column, object if isinstance(column[0], list | str) else None)
 
 
 def actors(data: bytes, at: int) -> Iterator[tuple[object, ...]]:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from logreel.errors import Problem, UsageError
 from logreel.model.chunks import FILE
 from logreel.model.gather import Gathered, Want, gather, gather_rows
-from logreel.model.index import I64, TIME_MAX, TIME_MIN, MessageIndex, Word
+from logreel.model.index import I64, TIME_MAX, TIME_MIN, Word
 from logreel.model.nodes import Sequence as Records
 from logreel.model.pieces import Piece, pieces
 from logreel.model.reading import spread
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 Rows = slice | I64
 
 #: Bytes of a file that are walked together for all channels, and more channels than this are walked one by one.
-STRETCH, MANY = 48 << 20, 64
+STRETCH, MANY = 24 << 20, 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,35 +246,34 @@ def _walked(channels: Sequence[Channel]) -> dict[str, pa.Table]:
     """Whole channels by topic, which the walker decodes: the walk of each part leaves Python alone."""
     import pyarrow as pa
 
-    if not channels:
-        return {}
-    index = channels[0].log.index
-    # What lies side by side is read side by side, the little first: a stretch stays in the cache until all have it.
-    order = sorted(channels, key=len)
-    stretches = _stretches(index, order)
-    work = [[(ch, rows) for ch, rows in zip(order, part, strict=True)] for part in stretches]
-    if len(work) == 1:
-        work = [[one] for one in work[0]]
+    # What lies side by side is read side by side: much of a stretch stays in the cache until all channels have it.
+    work = _stretches(channels) or [[(ch, slice(0, len(ch)))] for ch in channels]
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        done = pool.map(lambda part: [(ch, _table(ch, None, rows)) for ch, rows in part], work)
+        done = pool.map(lambda part: [(ch.topic, _table(ch, None, rows)) for ch, rows in part], work)
         parts: dict[str, list[pa.Table]] = {}
-        for ch, table in (one for part in done for one in part):
-            parts.setdefault(ch.topic, []).append(table)
+        for topic, part in (one for some in done for one in some):
+            parts.setdefault(topic, []).append(part)
     return {topic: pa.concat_tables(some) for topic, some in parts.items()}
 
 
-def _stretches(index: MessageIndex, channels: Sequence[Channel]) -> list[list[slice]]:
-    """Rows of each channel in stretches of a large file; one stretch of all rows where chunks must be unpacked."""
+def _stretches(channels: Sequence[Channel]) -> list[list[tuple[Channel, slice]]]:
+    """Rows of all channels by stretch of a large file; nothing where it is small, unpacked or of many channels."""
+    if not 0 < len(channels) <= MANY:
+        return []
+    index = channels[0].log.index
     blocks, numbers = index.blocks, [ch.number for ch in channels]
     made = any(index.tracks[number].made is not None for number in numbers)
-    plain = len(blocks.base) > 1 and not made and bool((blocks.chunk == FILE).all())
-    n = int(blocks.base[-1] - blocks.base[0]) // STRETCH if plain and len(channels) <= MANY else 0
-    counts = np.diff(blocks.start, axis=1)[:, numbers]
-    cuts = [len(counts) * i // max(n, 1) for i in range(max(n, 1) + 1)]
-    ends = np.concatenate([np.zeros((1, len(numbers)), np.int64), np.cumsum(counts, axis=0)])[cuts].tolist()
-    if n < 2:
-        return [[slice(0, len(ch)) for ch in channels]]
-    return [[slice(*pair) for pair in zip(a, b, strict=True)] for a, b in pairwise(ends)]
+    size = int(blocks.base[-1] - blocks.base[0]) if len(blocks.base) else 0
+    if made or size < 2 * STRETCH or not (blocks.chunk == FILE).all():
+        return []
+    n = size // STRETCH
+    ends = np.cumsum(np.diff(blocks.start, axis=1)[:, numbers], axis=0)
+    ends = np.concatenate([np.zeros((1, len(numbers)), np.int64), ends])
+    cuts = ends[[len(blocks.base) * i // n for i in range(n + 1)]].tolist()
+    return [
+        [(ch, slice(lo, hi)) for ch, lo, hi in zip(channels, first, last, strict=True)]
+        for first, last in pairwise(cuts)
+    ]
 
 
 def batches(

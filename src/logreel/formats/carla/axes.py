@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from logreel.model.beside import PlainBody
+from logreel.formats.carla.bodies import PacketBody
 from logreel.model.index import I64, MessageIndex
 from logreel.model.layout import Field, Layout, Node, Sequence, Struct
 from logreel.model.pieces import Piece
@@ -61,7 +61,7 @@ def _divisors(f: Field) -> dict[str, float]:
     return {}
 
 
-class TurnedBody(PlainBody):
+class TurnedBody(PacketBody):
     """Decodes payloads of a Layout as recorded, and brings them to metres and right-handed axes."""
 
     def __init__(self, layout: Layout) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 from logreel.errors import DamagedError, Problem, UnsupportedError
 from logreel.formats.carla.actors import actors
 from logreel.formats.carla.axes import TurnedBody, turned
+from logreel.formats.carla.bodies import PacketBody
 from logreel.formats.carla.clock import Frames
 from logreel.formats.carla.generation import Evidence
 from logreel.formats.carla.layouts import RAW, layout
@@ -20,7 +21,7 @@ from logreel.formats.carla.packets import FRAME_START, HEAD
 from logreel.formats.carla.text import lines
 from logreel.formats.carla.textmode import is_text, undone
 from logreel.formats.carla.walk import Found, Walker
-from logreel.model.beside import BesideReading, PlainBody, with_members
+from logreel.model.beside import BesideReading, with_members
 from logreel.model.chunks import Chunks
 from logreel.model.index import I64, Aligned, Blocks, MessageIndex, Track, Word, words
 from logreel.model.layout import Field, Layout, Scalar
@@ -153,7 +154,7 @@ class Content:
             Schema(topic, "carla"),
             lambda: with_members(turned(self._layout(topic)) if ros else self._layout(topic), [_FRAME]),
             metadata,
-            partial(self._reading, self._channels[kind], topic, TurnedBody if ros else PlainBody),
+            partial(self._reading, self._channels[kind], topic, TurnedBody if ros else PacketBody),
         )
 
     def _layout(self, topic: str) -> Layout:
@@ -161,7 +162,7 @@ class Content:
             return self._evidence.physics or RAW
         return layout(topic, self.found.wide)
 
-    def _reading(self, channel: int, topic: str, body: type[PlainBody]) -> Reading:
+    def _reading(self, channel: int, topic: str, body: type[PacketBody]) -> Reading:
         return BesideReading(
             [_FRAME.name], lambda _, rows: self._frames.numbers(channel, rows), body(self._layout(topic))
         )
