@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
     from logreel.model.channel import Channel
 
-#: Bytes of a file that are walked together for all channels, and more channels than this are walked one by one.
+#: Bytes of a file that are walked together for all channels; more channels than this are walked one by one, unless
+#: that would unpack chunks again and again.
 STRETCH, MANY = 24 << 20, 64
 
 
@@ -64,8 +65,8 @@ def _work(channels: Sequence[Channel]) -> Sequence[Callable[[], list[tuple[str, 
     """Pieces of work that give tables of parts of channels, those of a channel in order."""
     made = [ch for ch in channels if ch.log.index.tracks[ch.number].made is not None]
     inside = [ch for ch in channels if ch not in made]
-    stretches = list(_stretches(inside)) if 0 < len(inside) <= MANY else []
-    if len(stretches) < 2:
+    stretches = list(_stretches(inside)) if inside else []
+    if len(stretches) < 2 or (len(inside) > MANY and not _is_packed(inside[0])):
         made, inside = [*channels], []
     each = [partial(_whole, ch) for ch in made]
     if not inside:
@@ -76,14 +77,18 @@ def _work(channels: Sequence[Channel]) -> Sequence[Callable[[], list[tuple[str, 
     return [*each, *(partial(_stretch, inside, numbers, ends) for numbers in stretches)]
 
 
+def _is_packed(ch: Channel) -> bool:
+    return bool((ch.log.index.table.chunk != FILE).any())
+
+
 def _stretches(channels: Sequence[Channel]) -> Iterator[list[int]]:
     """Blocks to be read together: some unpacked chunks, or some megabytes of the file."""
     index = channels[0].log.index
     for batch in batches(index, range(len(index.table.base))):
         base = index.table.base[batch]
         in_file = int(index.table.chunk[batch[0]]) == FILE
-        cut = np.arange(base[0], base[-1] + 1, STRETCH) if in_file else base[:1]
-        edges = [*np.searchsorted(base, cut).tolist(), len(batch)] if in_file else [0, len(batch)]
+        cut = np.arange(base[0], base[-1] + 1, STRETCH) if in_file else base[:0]
+        edges = [0, *np.searchsorted(base, cut).tolist(), len(batch)]
         yield from (batch[a:b] for a, b in pairwise(edges) if b > a)
 
 
