@@ -183,15 +183,9 @@ def test_locating_gives_the_messages_that_the_walk_gives(data: bytes, draw: st.D
     # Times are those found, so that only places and connections decide.
     times = [(by_place.get(at) or (None, 0, 0, 0))[1] or 0 for at in places]
     entry, size = np.array(places, np.uint32), np.zeros(len(places), np.uint32)
-    good = tagged.locate(
-        guarded(data),
-        0,
-        len(data),
-        np.full(len(places), conn, np.int64),
-        entry,
-        np.array(times, np.int64),
-        size,
-    )
+    run, good = np.array([[0, len(places), 0, len(data)]], np.int64), np.zeros(1, np.int64)
+    conns = np.full(len(places), conn, np.uint32)
+    tagged.locate(guarded(data), run, conns, entry, np.array(times, np.int64), size, good)
     due, after = 0, 0
     for at in places:
         found = by_place.get(at)
@@ -199,8 +193,44 @@ def test_locating_gives_the_messages_that_the_walk_gives(data: bytes, draw: st.D
             break
         assert (entry[due], size[due]) == found[2:]
         after, due = found[2] + found[3], due + 1
-    assert good == due
-    assert entry[good:].tolist() == places[good:]
+    assert good.tolist() == [due]
+    assert entry[due:].tolist() == places[due:]
+
+
+@settings(max_examples=200)
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 2), st.binary(min_size=8, max_size=8), st.binary(max_size=9)), max_size=9
+    )
+)
+def test_runs_of_records_with_like_headers(rows: list[tuple[int, bytes, bytes]]) -> None:
+    """Headers of one run that differ in the time only take a short way; those of other runs lie between."""
+    data, places = b"", []
+    for conn, stamp, payload in rows:
+        fields = [(b"op", b"\x02"), (b"conn", conn.to_bytes(4, "little")), (b"time", stamp)]
+        head = _header(fields if conn else fields[::-1])
+        places.append(len(data))
+        data += struct.pack("<I", len(head)) + head + struct.pack("<I", len(payload)) + payload
+    order = sorted(range(len(rows)), key=lambda i: (rows[i][0], i))
+    conns = [rows[i][0] for i in order]
+    run = np.array(
+        [[conns.index(c), conns.index(c) + conns.count(c), 0, len(data)] for c in sorted(set(conns))]
+    )
+    entry, size = np.array([places[i] for i in order], np.uint32), np.zeros(len(rows), np.uint32)
+    times = np.array([stamp_of({b"time": rows[i][1]}) for i in order], np.int64)
+    good = np.zeros(len(run), np.int64)
+    tagged.locate(
+        guarded(data or b"\0"),
+        run.reshape(-1, 4).astype(np.int64),
+        np.array(conns, np.uint32),
+        entry,
+        times,
+        size,
+        good,
+    )
+    assert good.sum() == len(rows)
+    for at, n, i in zip(entry.tolist(), size.tolist(), order, strict=True):
+        assert data[at : at + n] == rows[i][2]
 
 
 def test_a_message_is_found_at_the_edge_of_memory() -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+from unittest import mock
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -12,6 +15,7 @@ from arrows import plain, rows_of, same
 from guard import guarded
 from logreel.kernels import layout as kernel
 from logreel.model import layout as lo
+from logreel.model import walk as walking
 from logreel.model.arrow import Decoded, decode_variable, schema_of
 from logreel.model.program import compile_layout
 from logreel.model.walk import extent, measuring
@@ -69,6 +73,19 @@ def judge(layout: lo.Layout, messages: list[bytes]) -> None:
 def test_sound_messages(data):
     layout = data.draw(layouts())
     judge(layout, data.draw(st.lists(payloads(layout.root), max_size=5)))
+
+
+@settings(max_examples=300)
+@given(st.data())
+def test_shares_of_threads_meet_without_a_seam(data):
+    layout = data.draw(layouts())
+    sound = payloads(layout.root)
+    messages = data.draw(st.lists(sound | st.binary(max_size=30), max_size=12))
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(messages)), max_size=3)))
+    edges = [0, *cuts, len(messages)]
+    cut = [slice(lo_, hi) for lo_, hi in itertools.pairwise(edges)]
+    with mock.patch.object(walking, "shares", lambda n, least: cut if n == len(messages) else [slice(0, n)]):
+        judge(layout, messages)
 
 
 @settings(max_examples=300)

@@ -23,7 +23,7 @@ if not cython.compiled:
     raise ImportError("logreel.kernels is not compiled: run `pip install -e .` (needs gcc)")
 
 from cython.cimports.libc.string import memcpy
-from cython.cimports.logreel.kernels.prefetch import prefetch
+from cython.cimports.logreel.kernels.prefetch import prefetch_span
 
 u8p = cython.typedef(cython.pointer[cython.const[cython.uchar]])
 mu8p = cython.typedef(cython.pointer[cython.uchar])
@@ -32,8 +32,9 @@ mi64p = cython.typedef(cython.pointer[cython.longlong])
 i32p = cython.typedef(cython.pointer[cython.int])
 
 OK, SHORT, LEFTOVER = 0, 1, 2
-#: Messages ahead whose first bytes are asked for: they lie anywhere, so that nothing else would fetch them.
-AHEAD = cython.declare(cython.Py_ssize_t, 8)
+
+#: Messages ahead of the walk whose first bytes are asked for: between two of a channel lie those of others.
+AHEAD = cython.declare(cython.longlong, 12)
 
 
 @cython.cfunc
@@ -205,9 +206,9 @@ def _copy_turns(
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
-def _bytes(d: mu8p, p: u8p, n: cython.longlong, end: u8p) -> cython.void:
-    # Columns end in 16 bytes of slack, so only the source can be too near its end for the two-move copy.
-    if n <= 16 and end - p >= 16:
+def _bytes(d: mu8p, p: u8p, n: cython.longlong, end: u8p, limit: mu8p) -> cython.void:
+    # Two moves are faster than a copy of unknown length, where neither side is too near its end.
+    if n <= 16 and end - p >= 16 and limit - d >= 16:
         memcpy(d, p, 16)
     else:
         memcpy(d, p, n)
@@ -224,6 +225,7 @@ def _fill(
     stop: u8p,
     end: u8p,
     data: cython.pointer[mu8p],
+    limits: cython.pointer[mu8p],
     offsets: cython.pointer[i32p],
 ) -> u8p:
     """Where the ops end. Checks nothing: _count has walked the same bytes."""
@@ -246,7 +248,7 @@ def _fill(
             offsets[ops[1]] = o + 1
             n *= ops[3]
             d = data[ops[1]]
-            _bytes(d, p, n, end)
+            _bytes(d, p, n, end, limits[ops[1]])
             data[ops[1]] = d + n
             p += n
         elif ops[0] == 2:  # SKIP
@@ -268,7 +270,7 @@ def _fill(
             for k in range(n):
                 m = _prefix(p, ops[4])
                 p += ops[4]
-                _bytes(d, p, m, end)
+                _bytes(d, p, m, end, limits[ops[3]])
                 d += m
                 p += m
                 t += cython.cast(cython.int, m)
@@ -299,7 +301,7 @@ def _fill(
                 p += n * ops[4]
             else:
                 for _k in range(n):
-                    p = _fill(ops + 6, ops + 6 + 6 * ops[3], copies, p, stop, end, data, offsets)
+                    p = _fill(ops + 6, ops + 6 + 6 * ops[3], copies, p, stop, end, data, limits, offsets)
             ops += 6 * ops[3]
         ops += 6
     return p
@@ -341,8 +343,8 @@ def count(
     c = cython.address(counts[0]) if counts.shape[0] else cython.NULL
     with cython.nogil:
         for i in range(rows):
-            if i + AHEAD < rows:
-                prefetch(b + start[i + AHEAD])
+            if i + AHEAD < rows and 0 <= start[i + AHEAD] < size:
+                prefetch_span(b + start[i + AHEAD], 128)
             if start[i] < 0 or stop[i] < start[i] or stop[i] > size:
                 status[i] = 1
                 continue
@@ -364,34 +366,35 @@ def fill(
     ops: cython.const[cython.longlong][:, ::1],
     copies: cython.const[cython.longlong][:, ::1],
     data: cython.ulonglong[::1],
+    limits: cython.const[cython.ulonglong][::1],
     offsets: cython.ulonglong[::1],
 ):
     """Fill the columns with messages that ``count`` found sound.
 
-    data     uint64[c]  address of each column's bytes, with 16 bytes of slack behind; advanced
+    data     uint64[c]  address of each column's bytes; advanced
+    limits   uint64[c]  address where they end: what lies behind may be another thread's
     offsets  uint64[c]  address of each column's int32 offsets, of which the first is set; advanced
     """
     rows: cython.Py_ssize_t = start.shape[0]
     i: cython.Py_ssize_t
-    k: cython.longlong
     b: u8p
     first: i64p
+    last: i64p
     cp: i64p
     pd: cython.pointer[mu8p]
+    pl: cython.pointer[mu8p]
     po: cython.pointer[i32p]
     if rows == 0 or ops.shape[0] == 0:
         return
     b = cython.address(source[0]) if source.shape[0] else cython.cast(u8p, b"")
     first = cython.address(ops[0, 0])
+    last = first + 6 * ops.shape[0]
     cp = cython.address(copies[0, 0]) if copies.shape[0] else cython.NULL
     pd = cython.cast(cython.pointer[mu8p], cython.address(data[0])) if data.shape[0] else cython.NULL
+    pl = cython.cast(cython.pointer[mu8p], cython.address(limits[0])) if limits.shape[0] else cython.NULL
     po = cython.cast(cython.pointer[i32p], cython.address(offsets[0])) if offsets.shape[0] else cython.NULL
     with cython.nogil:
         for i in range(rows):
-            if i + 1 < rows:
-                # The processor does not look ahead from page to page by itself.
-                k = start[i + 1]
-                while k < stop[i + 1] and k < start[i + 1] + 8192:
-                    prefetch(b + k)
-                    k += 64
-            _fill(first, first + 6 * ops.shape[0], cp, b + start[i], b + stop[i], b + source.shape[0], pd, po)
+            if i + AHEAD < rows:
+                prefetch_span(b + start[i + AHEAD], stop[i + AHEAD] - start[i + AHEAD])
+            _fill(first, last, cp, b + start[i], b + stop[i], b + source.shape[0], pd, pl, po)

@@ -20,5 +20,6 @@ def fill(
     ops: NDArray[np.int64],
     copies: NDArray[np.int64],
     data: NDArray[np.uint64],
+    limits: NDArray[np.uint64],
     offsets: NDArray[np.uint64],
 ) -> None: ...

@@ -7,6 +7,12 @@ cdef extern from *:
     #define LOGREEL_PREFETCH(p) ((void)(p))
     #define LOGREEL_PREFETCH_WRITE(p) ((void)(p))
     #endif
+    static inline void logreel_prefetch_span(const void* p, long long n) {
+        long long i;
+        for (i = 0; i < n && i < 512; i += 64) LOGREEL_PREFETCH((const char*)p + i);
+    }
     """
     void prefetch "LOGREEL_PREFETCH" (const void* p) nogil
     void prefetch_write "LOGREEL_PREFETCH_WRITE" (const void* p) nogil
+    # The first cache lines of n bytes.
+    void prefetch_span "logreel_prefetch_span" (const void* p, long long n) nogil

@@ -16,10 +16,14 @@ from cython.cimports.logreel.kernels.prefetch import prefetch
 
 u8p = cython.typedef(cython.pointer[cython.const[cython.uchar]])
 
+#: Records ahead of the walk whose first bytes are asked for.
+AHEAD = cython.declare(cython.longlong, 12)
+
 Head = cython.struct(
     op=cython.longlong,  # -1: none
     conn=cython.longlong,  # -1: none
     time=cython.longlong,  # ns, -1: none
+    stamp=cython.longlong,  # bytes from the start of the record to the value of "time", -1: none
     key=cython.ulonglong,  # of topic, md5 and type together
     named=cython.int,  # bit set of those of them that are there
     data=cython.longlong,  # start of the data
@@ -35,6 +39,14 @@ def _u32(p: u8p) -> cython.uint:
     v: cython.uint = 0
     memcpy(cython.address(v), p, 4)
     return v
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _time(p: u8p) -> cython.longlong:
+    return cython.cast(cython.longlong, _u32(p)) * 1000000000 + _u32(p + 4)
 
 
 @cython.cfunc
@@ -64,6 +76,7 @@ def _head(b: u8p, pos: cython.longlong, end: cython.longlong, r: cython.pointer[
     r.op = -1
     r.conn = -1
     r.time = -1
+    r.stamp = -1
     r.key = 0
     r.named = 0
     if end - pos < 4:
@@ -86,7 +99,8 @@ def _head(b: u8p, pos: cython.longlong, end: cython.longlong, r: cython.pointer[
         elif f == 9 and memcmp(p, cython.cast(cython.p_char, b"conn="), 5) == 0:
             r.conn = _u32(p + 5)
         elif f == 13 and memcmp(p, cython.cast(cython.p_char, b"time="), 5) == 0:
-            r.time = cython.cast(cython.longlong, _u32(p + 5)) * 1000000000 + _u32(p + 9)
+            r.time = _time(p + 5)
+            r.stamp = p + 5 - (b + pos)
         elif f == 8 and memcmp(p, cython.cast(cython.p_char, b"sec="), 4) == 0:
             sec = _u32(p + 4)
         elif f == 9 and memcmp(p, cython.cast(cython.p_char, b"nsec="), 5) == 0:
@@ -107,6 +121,7 @@ def _head(b: u8p, pos: cython.longlong, end: cython.longlong, r: cython.pointer[
         return 2
     if sec >= 0 and nsec >= 0:
         r.time = sec * 1000000000 + nsec
+        r.stamp = -1
     pos += 4 + n
     if end - pos < 4:
         return 1
@@ -211,48 +226,93 @@ def walk(
     return why, pos, n, m
 
 
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _like(
+    b: u8p, pos: cython.longlong, end: cython.longlong, r: cython.pointer[Head], last: u8p
+) -> cython.bint:
+    """Read the header of the record at *pos* if it is that of *last*, which *r* tells of, but for the time."""
+    n: cython.longlong
+    rest: cython.longlong
+    if last == cython.NULL or r.stamp < 0:
+        return False
+    n = 4 + cython.cast(cython.longlong, _u32(last))
+    rest = r.stamp + 8
+    if end - pos < n + 4 or memcmp(b + pos, last, r.stamp) != 0:
+        return False
+    if memcmp(b + pos + rest, last + rest, n - rest) != 0:
+        return False
+    r.size = _u32(b + pos + n)
+    if r.size > end - pos - n - 4:
+        return False
+    r.data = pos + n + 4
+    r.time = _time(b + pos + r.stamp)
+    return True
+
+
 def locate(
     buf: cython.const[cython.uchar][::1],
-    base: cython.longlong,
-    end: cython.longlong,
-    conn: cython.const[cython.longlong][::1],
+    run: cython.const[cython.longlong][:, ::1],
+    conn: cython.const[cython.uint][::1],
     entry: cython.uint[::1],
     time: cython.const[cython.longlong][::1],
     size: cython.uint[::1],
+    good: cython.longlong[::1],
 ):
-    """Turn positions of message records, relative to *base*, into positions of their data, and fill their sizes.
+    """Turn positions of message records into positions of their data, and fill their sizes, run by run.
 
-    conn   int64[n]   connection that each must have
-    entry  uint32[n]  ascending; changed in place
-    time   int64[n]   ns that each must have
+    run    int64[r, 4]  first entry, entry after the last, what entries count from in *buf*, where the bytes end
+    conn   uint32[n]    connection that each must have
+    entry  uint32[n]    ascending in each run; changed in place
+    time   int64[n]     ns that each must have
+    good   int64[r]     set to how many entries of the run were right
 
     A position may be that of another record: the next message record counts. None may begin before the one before it
-    ends. Returns how many were right; the first wrong one and those after it are left as they were.
+    ends. The first wrong one of a run and those after it are left as they were.
     """
     b: u8p = cython.address(buf[0])
-    n: cython.Py_ssize_t = entry.shape[0]
-    i: cython.Py_ssize_t
+    last: u8p
+    k: cython.Py_ssize_t
+    i: cython.longlong
+    hi: cython.longlong
+    base: cython.longlong
+    end: cython.longlong
     pos: cython.longlong
+    after: cython.longlong
     r: Head
-    good: cython.Py_ssize_t = 0
     hops: cython.int
-    after: cython.longlong = base
     with cython.nogil:
-        for i in range(n):
-            pos = base + entry[i]
-            if i + 8 < n and base + entry[i + 8] < end:
-                prefetch(b + base + entry[i + 8])
-            hops = 0
-            if pos < after or pos >= end or _head(b, pos, end, cython.address(r)) != 0:
-                break
-            while r.op != 2 and hops < 64 and r.data + r.size < end:
-                if _head(b, r.data + r.size, end, cython.address(r)) != 0:
+        for k in range(run.shape[0]):
+            i = run[k, 0]
+            hi = run[k, 1]
+            base = run[k, 2]
+            end = run[k, 3]
+            after = base
+            last = cython.NULL
+            while i < hi:
+                if i + AHEAD < hi and base + entry[i + AHEAD] < end:
+                    prefetch(b + base + entry[i + AHEAD])
+                    prefetch(b + base + entry[i + AHEAD] + 64)
+                pos = base + entry[i]
+                if pos < after or pos >= end:
                     break
-                hops += 1
-            if r.op != 2 or r.time != time[i] or r.conn != conn[i]:
-                break
-            after = r.data + r.size
-            entry[i] = cython.cast(cython.uint, r.data - base)
-            size[i] = cython.cast(cython.uint, r.size)
-            good += 1
-    return good
+                if not _like(b, pos, end, cython.address(r), last):
+                    if _head(b, pos, end, cython.address(r)) != 0:
+                        break
+                    hops = 0
+                    last = b + pos
+                    while r.op != 2 and hops < 64 and r.data + r.size < end:
+                        pos = r.data + r.size
+                        if _head(b, pos, end, cython.address(r)) != 0:
+                            break
+                        last = b + pos
+                        hops += 1
+                if r.op != 2 or r.time != time[i] or r.conn != conn[i]:
+                    break
+                after = r.data + r.size
+                entry[i] = cython.cast(cython.uint, r.data - base)
+                size[i] = cython.cast(cython.uint, r.size)
+                i += 1
+            good[k] = i - run[k, 0]

@@ -16,10 +16,10 @@ def walk(
 ) -> tuple[int, int, int, int]: ...
 def locate(
     buf: NDArray[np.uint8],
-    base: int,
-    end: int,
-    conn: NDArray[np.int64],
+    run: NDArray[np.int64],
+    conn: NDArray[np.uint32],
     entry: NDArray[np.uint32],
     time: NDArray[np.int64],
     size: NDArray[np.uint32],
-) -> int: ...
+    good: NDArray[np.int64],
+) -> None: ...

@@ -6,9 +6,7 @@ pages, which costs a fraction of the page faults that separate columns would.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,9 +15,12 @@ from numpy.typing import NDArray
 from logreel.kernels import columns
 from logreel.model.index import I64, MessageIndex, Word
 from logreel.model.layout import Leaf
-from logreel.model.pieces import pieces
+from logreel.model.pieces import Piece, pieces
+from logreel.model.threads import run, shares
 
 Bytes1 = NDArray[np.uint8]
+#: Rows of the table that kernels.columns takes.
+Fields = list[tuple[int, int, int, int, int]]
 
 #: Below this many blocks a second thread costs more than it saves.
 BLOCKS_PER_THREAD = 16
@@ -63,7 +64,7 @@ def _place(wants: Sequence[Want], counts: Sequence[int]) -> list[Gathered]:
     ]
 
 
-def _fields(want: Want, out: Gathered) -> list[tuple[int, int, int, int, int]]:
+def _fields(want: Want, out: Gathered) -> Fields:
     rows = []
     if want.time and out.time is not None:
         rows.append((want.time.offset, want.time.width, out.time.ctypes.data, 8, want.time.mul))
@@ -95,7 +96,8 @@ def gather(index: MessageIndex, wants: Sequence[Want], threads: int | None = Non
     wanted = sum(counts[i] * _row_bytes(wants[i]) for i in live)
     warm = wanted * 2 > (int(blocks.base[-1]) if len(blocks.base) else 0)
 
-    def part(lo: int, hi: int) -> None:
+    def part(_: int, share: slice) -> None:
+        lo, hi = share.start, share.stop
         edges = np.flatnonzero(np.diff(blocks.chunk[lo:hi])) + lo + 1
         for a, b in zip([lo, *edges], [*edges, hi], strict=True):
             buf = index.chunks[int(blocks.chunk[a])]
@@ -115,14 +117,7 @@ def gather(index: MessageIndex, wants: Sequence[Want], threads: int | None = Non
                 warm,
             )
 
-    n = len(blocks.base)
-    workers = max(1, min(threads or os.cpu_count() or 1, n // BLOCKS_PER_THREAD))
-    if workers == 1:
-        part(0, n)
-    else:
-        cuts = [n * i // workers for i in range(workers + 1)]
-        with ThreadPoolExecutor(workers) as pool:
-            list(pool.map(part, cuts[:-1], cuts[1:]))
+    run(part, shares(len(blocks.base), BLOCKS_PER_THREAD, threads))
     return out
 
 
@@ -139,12 +134,22 @@ def gather_rows(index: MessageIndex, want: Want, rows: slice | I64) -> Gathered:
     n = int(index.counts[want.channel])
     (out,) = _place([want], [len(range(*rows.indices(n))) if isinstance(rows, slice) else len(rows)])
     fields = _fields(want, out)
-    if not fields:
-        return out
-    table, done = np.array(fields, np.int64), 0
+    done = 0
     for piece in pieces(index, want.channel, rows):
-        part = table.copy()
-        part[:, 2] += part[:, 3] * done
-        columns.gather_at(piece.data, np.ascontiguousarray(piece.offset), part)
+        _gather_piece(fields, piece, done)
         done += len(piece.offset)
     return out
+
+
+def gather_piece(want: Want, piece: Piece) -> Gathered:
+    """Columns of the messages of one piece."""
+    (out,) = _place([want], [len(piece.offset)])
+    _gather_piece(_fields(want, out), piece, 0)
+    return out
+
+
+def _gather_piece(fields: Fields, piece: Piece, done: int) -> None:
+    if fields and len(piece.offset):
+        table = np.array(fields, np.int64)
+        table[:, 2] += table[:, 3] * done
+        columns.gather_at(piece.data, np.ascontiguousarray(piece.offset), table)

@@ -7,7 +7,7 @@ put together. Only the blocks that the wanted rows lie in are touched.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -37,24 +37,78 @@ class Piece:
     size: I64
 
 
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """Blocks whose bytes are at hand.
+
+    numbers  their numbers, ascending
+    data     uint8[b]  the bytes that they lie in
+    bases    int64[k]  where each begins in them
+    """
+
+    numbers: list[int]
+    data: Buffer
+    bases: I64
+
+    def piece(self, index: MessageIndex, channel: int, entries: list[I64] | None = None) -> Piece:
+        """Messages of a channel in these blocks.
+
+        entries  for each block the numbers of the entries wanted; None: all
+        """
+        if entries is None:
+            spans = index.blocks.start[self.numbers, channel : channel + 2].tolist()
+            entries = [np.arange(lo, hi) for lo, hi in spans]
+        entry, lengths = np.concatenate(entries), [len(e) for e in entries]
+        offset = np.repeat(self.bases, lengths) + index.blocks.entry[entry]
+        rule = index.tracks[channel].size
+        size = words(self.data, offset, rule) if isinstance(rule, Word) else _sizes(rule, entry)
+        # Without bytes it cannot be decoded, which is noted there.
+        size[size == GONE] = 0
+        return Piece(self.data, offset, size)
+
+
+def load(index: MessageIndex, numbers: list[int], threads: int | None = None) -> Loaded:
+    """The bytes of some blocks, unpacked by so many threads (None: as many as there are processors)."""
+    chunks = [int(index.blocks.chunk[i]) for i in numbers]
+    bases = index.blocks.base[numbers]
+    distinct = list(dict.fromkeys(chunks))
+    if len(distinct) == 1:
+        data = index.chunks[distinct[0]]
+    else:
+        with ThreadPoolExecutor(threads or os.cpu_count() or 1) as pool:
+            parts = list(pool.map(index.chunks.__getitem__, distinct))
+        starts = np.concatenate([[0], np.cumsum([len(p) for p in parts])]).astype(np.int64)
+        place = dict(zip(distinct, starts.tolist(), strict=False))
+        data, bases = np.concatenate(parts), bases + np.array([place[c] for c in chunks], np.int64)
+    index.resolve(np.array(numbers, np.int64))
+    return Loaded(numbers, data, bases)
+
+
+def batches(index: MessageIndex, numbers: Iterable[int]) -> Iterator[list[int]]:
+    """Blocks *numbers* put together as they are to be loaded: as much of the file as there is, or some megabytes."""
+    batch: list[int] = []
+    total = 0
+    for number in numbers:
+        chunk = int(index.blocks.chunk[number])
+        before = int(index.blocks.chunk[batch[0]]) if batch else chunk
+        if batch and ((before == FILE) != (chunk == FILE) or total >= PIECE_BYTES):
+            yield batch
+            batch, total = [], 0
+        batch.append(number)
+        total += 0 if chunk == FILE else index.chunks.size_of(chunk)
+    if batch:
+        yield batch
+
+
 def pieces(index: MessageIndex, channel: int, rows: Rows) -> Iterator[Piece]:
     """The messages at *rows* of a channel (a slice, or ascending row numbers), in order."""
     made = index.made(channel)
     if made is not None:
         yield Piece(index.chunks[MADE], made.offset[rows], made.size[rows])
         return
-    batch: list[tuple[int, I64]] = []
-    total = 0
-    for row, entries in _by_block(index, channel, rows):
-        chunk = int(index.blocks.chunk[row])
-        before = int(index.blocks.chunk[batch[0][0]]) if batch else chunk
-        if batch and ((before == FILE) != (chunk == FILE) or total >= PIECE_BYTES):
-            yield _piece(index, channel, batch)
-            batch, total = [], 0
-        batch.append((row, entries))
-        total += 0 if chunk == FILE else index.chunks.size_of(chunk)
-    if batch:
-        yield _piece(index, channel, batch)
+    wanted = dict(_by_block(index, channel, rows))
+    for batch in batches(index, wanted):
+        yield load(index, batch).piece(index, channel, [wanted[number] for number in batch])
 
 
 def places(index: MessageIndex, channel: int, rows: Rows) -> tuple[NDArray[np.int32], I64, I64]:
@@ -102,34 +156,3 @@ def _by_block(index: MessageIndex, channel: int, rows: Rows) -> Iterator[tuple[i
     block = ends.searchsorted(rows, side="right")
     for i in np.unique(block).tolist():
         yield i, rows[block == i] - (ends[i] - count[i]) + start[i, channel]
-
-
-def _piece(index: MessageIndex, channel: int, batch: list[tuple[int, I64]]) -> Piece:
-    blocks = index.blocks
-    numbers = [row for row, _ in batch]
-    if int(blocks.chunk[numbers[0]]) == FILE:
-        data, bases = index.chunks[FILE], blocks.base[numbers]
-    else:
-        data, bases = _together(index, numbers)
-    index.resolve(np.array(numbers, np.int64))
-    entry = np.concatenate([e for _, e in batch])
-    lengths = [len(e) for _, e in batch]
-    offset = blocks.entry[entry] + np.repeat(bases, lengths)
-    rule = index.tracks[channel].size
-    size = words(data, offset, rule) if isinstance(rule, Word) else _sizes(rule, entry)
-    # Without bytes it cannot be decoded, which is noted there.
-    size[size == GONE] = 0
-    return Piece(data, offset, size)
-
-
-def _together(index: MessageIndex, numbers: list[int]) -> tuple[Buffer, I64]:
-    """The unpacked chunks of some blocks put together, and where each block begins in them."""
-    chunks = [int(index.blocks.chunk[i]) for i in numbers]
-    distinct = list(dict.fromkeys(chunks))
-    if len(distinct) == 1:
-        return index.chunks[distinct[0]], index.blocks.base[numbers]
-    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        parts = list(pool.map(index.chunks.__getitem__, distinct))
-    starts = np.concatenate([[0], np.cumsum([len(p) for p in parts])]).astype(np.int64)
-    place = dict(zip(distinct, starts.tolist(), strict=False))
-    return np.concatenate(parts), index.blocks.base[numbers] + np.array([place[c] for c in chunks], np.int64)

@@ -31,13 +31,13 @@ from logreel.model.layout import (
     measure,
 )
 
+I64 = NDArray[np.int64]
+
 FIXED, BLOB, SKIP, LIST, REPEAT, STRINGS, REST = range(7)
 HIDDEN = -1
 
 #: Arrays of structs with more runs of bytes than this are walked in a loop instead of written out.
 MAX_INLINE = 64
-#: Bytes that may be written past the end of a column: short texts are copied as 16 bytes.
-SLACK = 16
 
 
 class Column(NamedTuple):
@@ -56,11 +56,11 @@ class Column(NamedTuple):
 
 
 class Columns(NamedTuple):
-    """Memory for the columns of a Program.
+    """Memory for the columns of a Program, in shares that are filled each on its own.
 
-    buffers  per column its offsets (int32, the first one set) if counted, then its bytes (uint8) if any
-    offsets  uint64[c]: address of each column's offsets
-    data     uint64[c]: address of each column's bytes, SLACK bytes longer than its buffer
+    buffers  per column its offsets (int32) if counted, then its bytes (uint8) if any
+    offsets  uint64[s, c]: address of each column's offsets, share by share; the first of each share is set
+    data     uint64[s + 1, c]: address of each column's bytes, and where the last share ends
     """
 
     buffers: list[NDArray[Any]]
@@ -76,28 +76,43 @@ class Program:
     copies: NDArray[np.int64]
     columns: tuple[Column, ...]
 
-    def allocate(self, rows: int, counts: NDArray[np.int64]) -> Columns:
-        """Exact memory for *rows* messages: one allocation, so that the system backs it with huge pages."""
-        sizes = np.zeros((len(self.columns), 2), np.int64)
-        for i, column in enumerate(self.columns):
-            entries = column.times * (rows if column.scope < 0 else int(counts[column.scope]))
-            if column.counted:
-                sizes[i] = 4 * (entries + 1), int(counts[i]) * column.width
-            else:
-                sizes[i, 1] = entries * column.width
-        ends = np.cumsum((sizes + SLACK + 63) // 64 * 64).reshape(-1, 2)
+    def allocate(self, rows: list[int], counts: NDArray[np.int64]) -> Columns:
+        """Exact memory for shares of messages: one allocation, so that the system backs it with huge pages.
+
+        rows    messages of each of s shares
+        counts  int64[s, c]  what the kernel counted in each
+        """
+        counts = np.concatenate([np.zeros_like(counts[:1]), np.cumsum(counts, axis=0)])
+        entries, items = self._extent(np.concatenate([[0], np.cumsum(rows, dtype=np.int64)]), counts)
+        width = np.array([column.width for column in self.columns], np.int64)
+        counted = np.array([column.counted for column in self.columns], bool)
+        sizes = np.stack([np.where(counted, 4 * (entries[-1] + 1), 0), items[-1] * width], axis=1)
+        ends = np.cumsum((sizes + 63) // 64 * 64).reshape(-1, 2)
         arena = np.empty(int(ends.max(initial=0)) + 64, np.uint8)
         arena = arena[-arena.ctypes.data % 64 :]
-        starts = ends - (sizes + SLACK + 63) // 64 * 64
-        found = Columns([], *np.ascontiguousarray((starts + arena.ctypes.data).astype(np.uint64).T))
-        for column, at, size in zip(self.columns, starts.tolist(), sizes.tolist(), strict=True):
-            if column.counted:
+        starts = ends - (sizes + 63) // 64 * 64
+        buffers: list[NDArray[Any]] = []
+        for i, (at, size) in enumerate(zip(starts.tolist(), sizes.tolist(), strict=True)):
+            if counted[i]:
                 offsets = arena[at[0] : at[0] + size[0]].view(np.int32)
-                offsets[0] = 0
-                found.buffers.append(offsets)
-            if column.width or not column.counted:
-                found.buffers.append(arena[at[1] : at[1] + size[1]])
-        return found
+                offsets[entries[:-1, i]] = counts[:-1, i]
+                buffers.append(offsets)
+            if width[i] or not counted[i]:
+                buffers.append(arena[at[1] : at[1] + size[1]])
+        places = starts + arena.ctypes.data
+        return Columns(
+            buffers,
+            (places[:, 0] + 4 * entries[:-1]).astype(np.uint64),
+            (places[:, 1] + items * width).astype(np.uint64),
+        )
+
+    def _extent(self, rows: I64, counts: I64) -> tuple[I64, I64]:
+        """int64[k, c] each: entries and items of every column in so many messages with these counts."""
+        entries = np.empty_like(counts)
+        for i, column in enumerate(self.columns):
+            entries[:, i] = column.times * (rows if column.scope < 0 else counts[:, column.scope])
+        counted = np.array([column.counted for column in self.columns], bool)
+        return entries, np.where(counted, counts, entries)
 
 
 def compile_layout(layout: Layout) -> Program:

@@ -6,18 +6,17 @@ import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import Problem, UsageError
-from logreel.model.chunks import FILE
-from logreel.model.gather import Gathered, Want, gather, gather_rows
+from logreel.model.gather import Gathered, Want, gather, gather_piece, gather_rows
 from logreel.model.index import I64, TIME_MAX, TIME_MIN, Word
 from logreel.model.nodes import Sequence as Records
-from logreel.model.pieces import Piece, pieces
+from logreel.model.pieces import Piece, load, pieces
+from logreel.model.pieces import batches as together
 from logreel.model.reading import spread
 
 if TYPE_CHECKING:
@@ -27,9 +26,6 @@ if TYPE_CHECKING:
     from logreel.model.channel import Channel
 
 Rows = slice | I64
-
-#: Bytes of a file that are walked together for all channels, and more channels than this are walked one by one.
-STRETCH, MANY = 24 << 20, 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,23 +140,27 @@ def _fixed(
 def _variable(ch: Channel, fields: list[str] | None, rows: Rows, shape: Shape) -> pa.Table:
     import pyarrow as pa
 
-    times, done, parts = ch.log.index.times(ch.number)[rows], 0, []
+    done, parts = 0, []
     for piece in pieces(ch.log.index, ch.number, rows):
         numbers = _row_numbers(rows, len(ch), done, len(piece.offset))
-        got = _decode(ch, piece, numbers, fields, shape.explode)
-        _report(ch, got, numbers)
-        if shape.interpolate and got.records is not None:
-            kept = numbers if got.kept is None else numbers[got.kept]
-            here = spread(ch.log.index.times(ch.number), kept, got.records)
-        else:
-            here = got.times(times[done : done + len(piece.offset)])
-        parts.append(_with_time(ch, here, got.arrays, fields, shape))
+        parts.append(_decoded(ch, fields, piece, numbers, shape))
         done += len(piece.offset)
     if not parts:
         none = np.zeros(0, np.int64)
-        got = _decode(ch, Piece(np.zeros(0, np.uint8), none, none), none, fields, shape.explode)
-        parts.append(_with_time(ch, none, got.arrays, fields, shape))
+        parts.append(_decoded(ch, fields, Piece(np.zeros(0, np.uint8), none, none), none, shape))
     return pa.concat_tables(parts)
+
+
+def _decoded(ch: Channel, fields: list[str] | None, piece: Piece, numbers: I64, shape: Shape) -> pa.Table:
+    """The messages of a piece, whose numbers in their channel are *numbers*, by the walk of their Layout."""
+    times = ch.log.index.times(ch.number)
+    got = _decode(ch, piece, numbers, fields, shape.explode)
+    _report(ch, got, numbers)
+    if shape.interpolate and got.records is not None:
+        here = spread(times, numbers if got.kept is None else numbers[got.kept], got.records)
+    else:
+        here = got.times(times[numbers])
+    return _with_time(ch, here, got.arrays, fields, shape)
 
 
 def _decode(ch: Channel, piece: Piece, numbers: I64, fields: list[str] | None, explode: bool) -> Decoded:
@@ -238,42 +238,56 @@ def tables(channels: Sequence[Channel]) -> dict[str, pa.Table]:
         if one.time is not None
     }
     others = [ch for ch in channels if ch.topic not in found]
-    found.update(_walked(others))
+    packed = [ch for ch in others if _is_packed(ch)]
+    if packed:
+        found.update(_swept(packed))
+    others = [ch for ch in others if ch.topic not in found]
+    # The walk of each of these leaves Python alone; presenting gathered columns does not, and gains nothing by threads.
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        walked = pool.map(lambda ch: _table(ch, None, slice(0, len(ch))), others)
+        found.update(zip((ch.topic for ch in others), walked, strict=True))
     return {ch.topic: found[ch.topic] for ch in channels}
 
 
-def _walked(channels: Sequence[Channel]) -> dict[str, pa.Table]:
-    """Whole channels by topic, which the walker decodes: the walk of each part leaves Python alone."""
+def _is_packed(ch: Channel) -> bool:
+    index = ch.log.index
+    return index.tracks[ch.number].made is None and bool((index.blocks.chunk >= 0).any())
+
+
+def _swept(channels: Sequence[Channel]) -> dict[str, pa.Table]:
+    """Whole channels of a log of packed chunks: each chunk is unpacked once, and threads share the chunks."""
     import pyarrow as pa
 
-    # What lies side by side is read side by side: much of a stretch stays in the cache until all channels have it.
-    work = _stretches(channels) or [[(ch, slice(0, len(ch)))] for ch in channels]
-    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        done = pool.map(lambda part: [(ch.topic, _table(ch, None, rows)) for ch, rows in part], work)
-        parts: dict[str, list[pa.Table]] = {}
-        for topic, part in (one for some in done for one in some):
-            parts.setdefault(topic, []).append(part)
-    return {topic: pa.concat_tables(some) for topic, some in parts.items()}
-
-
-def _stretches(channels: Sequence[Channel]) -> list[list[tuple[Channel, slice]]]:
-    """Rows of all channels by stretch of a large file; nothing where it is small, unpacked or of many channels."""
-    if not 0 < len(channels) <= MANY:
-        return []
     index = channels[0].log.index
-    blocks, numbers = index.blocks, [ch.number for ch in channels]
-    made = any(index.tracks[number].made is not None for number in numbers)
-    size = int(blocks.base[-1] - blocks.base[0]) if len(blocks.base) else 0
-    if made or size < 2 * STRETCH or not (blocks.chunk == FILE).all():
-        return []
-    n = size // STRETCH
-    ends = np.cumsum(np.diff(blocks.start, axis=1)[:, numbers], axis=0)
-    ends = np.concatenate([np.zeros((1, len(numbers)), np.int64), ends])
-    cuts = ends[[len(blocks.base) * i // n for i in range(n + 1)]].tolist()
-    return [
-        [(ch, slice(lo, hi)) for ch, lo, hi in zip(channels, first, last, strict=True)]
-        for first, last in pairwise(cuts)
-    ]
+    counts = np.diff(index.blocks.start, axis=1)
+    before = np.concatenate([np.zeros_like(counts[:1]), np.cumsum(counts, axis=0)])
+
+    def part(numbers: list[int]) -> list[pa.Table]:
+        loaded = load(index, numbers, threads=1)
+        first, end = before[numbers[0]], before[numbers[-1] + 1]
+        return [
+            _of_piece(ch, loaded.piece(index, ch.number), np.arange(first[ch.number], end[ch.number]))
+            for ch in channels
+        ]
+
+    for ch in channels:
+        index.times(ch.number)
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        parts = list(pool.map(part, together(index, range(len(index.blocks.base)))))
+    return {
+        ch.topic: pa.concat_tables(each) for ch, each in zip(channels, zip(*parts, strict=True), strict=True)
+    }
+
+
+def _of_piece(ch: Channel, piece: Piece, numbers: I64) -> pa.Table:
+    if not ch.is_uniform:
+        return _decoded(ch, None, piece, numbers, PLAIN)
+    return _fixed(
+        ch,
+        None,
+        gather_piece(Want(ch.number, ch.layout.leaves), piece),
+        ch.log.index.times(ch.number)[numbers],
+    )
 
 
 def batches(

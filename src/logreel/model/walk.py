@@ -11,8 +11,12 @@ from numpy.typing import NDArray
 from logreel.kernels import layout as kernel
 from logreel.model.layout import MAX_SIZE, Field, Layout, Rest, Struct
 from logreel.model.program import Program, compile_layout
+from logreel.model.threads import run, shares
 
 I64 = NDArray[np.int64]
+
+#: Fewer messages than this are not worth a thread.
+SHARE = 1 << 14
 
 SHORT, LEFTOVER = kernel.SHORT, kernel.LEFTOVER
 
@@ -30,20 +34,38 @@ def batches(start: I64, stop: I64) -> Iterator[slice]:
 
 
 def walk(
-    program: Program, source: NDArray[np.uint8], start: I64, stop: I64, status: NDArray[np.uint8]
+    program: Program,
+    source: NDArray[np.uint8],
+    start: I64,
+    stop: I64,
+    status: NDArray[np.uint8],
+    cut: list[slice] | None = None,
 ) -> tuple[list[NDArray[Any]], int]:
     """Buffers of all sound messages, for ``assemble.build_fields``, and how many messages those are.
 
     status  uint8[n]  set to 0 sound, SHORT or LEFTOVER (sound too)
+    cut     shares of the messages for threads; None: as it pays
     """
-    counts = np.zeros(len(program.columns), np.int64)
-    good = kernel.count(source, start, stop, program.ops, counts, status)
-    if good < len(start):
+    cut = shares(len(start), SHARE) if cut is None else cut
+    counts = np.zeros((len(cut), len(program.columns)), np.int64)
+
+    def count(i: int, rows: slice) -> int:
+        return kernel.count(source, start[rows], stop[rows], program.ops, counts[i], status[rows])
+
+    good = run(count, cut)
+    if sum(good) < len(start):
         sound = status != SHORT
         start, stop = start[sound], stop[sound]
+        ends = np.cumsum(good).tolist()
+        cut = [slice(hi - n, hi) for hi, n in zip(ends, good, strict=True)]
     out = program.allocate(good, counts)
-    kernel.fill(source, start, stop, program.ops, program.copies, out.data, out.offsets)
-    return out.buffers, good
+
+    def fill(i: int, rows: slice) -> None:
+        places = out.data[i].copy(), out.data[i + 1], out.offsets[i]
+        kernel.fill(source, start[rows], stop[rows], program.ops, program.copies, *places)
+
+    run(fill, cut)
+    return out.buffers, len(start)
 
 
 def measuring(layout: Layout) -> Program:

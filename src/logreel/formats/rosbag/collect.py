@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
+from collections.abc import Mapping
 from dataclasses import dataclass
 from threading import Lock
 from typing import Any
@@ -12,11 +12,14 @@ from numpy.typing import NDArray
 
 from logreel.errors import Problem
 from logreel.kernels import tagged
-from logreel.model.chunks import FILE, Chunks
+from logreel.model.chunks import FILE, Buffer, Chunks
 from logreel.model.index import I64, Aligned, Blocks, MessageIndex, Track
+from logreel.model.threads import run, shares
 
 #: Blocks of files without chunks: relative positions must fit 32 bits.
 MAX_SPAN = 1 << 31
+#: Fewer connections in chunks than this are not worth a thread.
+RUNS_PER_THREAD = 64
 
 
 @dataclass(slots=True)
@@ -29,7 +32,7 @@ class Found:
     end    where its data ends, in the file or in the unpacked chunk
     key    int64[n]    connection of each message; those of one connection are in file order
     time   int64[n]    ns
-    entry  uint32[n]   start of the message's data; with *size* None of its record, to be looked up when needed
+    entry  uint32[n]   start of the message's data
     size   uint32[n]   bytes of it
     """
 
@@ -40,7 +43,29 @@ class Found:
     key: NDArray[np.int64]
     time: I64
     entry: NDArray[np.uint32]
-    size: NDArray[np.uint32] | None
+    size: NDArray[np.uint32]
+
+
+@dataclass(frozen=True, slots=True)
+class Indexed:
+    """The messages of all chunks as their index names them, run by run: a connection in a chunk.
+
+    pos    int64[k]     where each chunk begins in the file
+    data   int64[k]     where its data begins
+    size   int64[k]     bytes that it unpacks to
+    plain  True if no chunk is packed
+    run    int64[m, 3]  number of the chunk, connection, messages; chunk by chunk
+    time   int64[n]     ns, run after run
+    entry  uint32[n]    where the record of each message begins in its chunk; ascending in each run
+    """
+
+    pos: I64
+    data: I64
+    size: I64
+    plain: bool
+    run: I64
+    time: I64
+    entry: NDArray[np.uint32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +74,22 @@ class Claims:
 
     entry: NDArray[np.uint32]
     size: NDArray[np.uint32]
-    key: I64
+    conn: NDArray[np.uint32]
     time: I64
+
+
+def concatenated(count: I64) -> I64:
+    """int64[k+1]: where each of k stretches of *count* begins when they lie one after another, and the end."""
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(count)])
+
+
+def ascending(entry: NDArray[np.uint32], start: I64) -> NDArray[np.bool_]:
+    """bool[k]: whether each entry[start[i]:start[i + 1]] ascends."""
+    falls = np.flatnonzero(entry[1:] <= entry[:-1]) + 1
+    inside = falls[~np.isin(falls, start)] if len(falls) else falls
+    found = np.ones(len(start) - 1, bool)
+    found[np.searchsorted(start, inside, side="right") - 1] = False
+    return found
 
 
 def _order(channel: NDArray[Any], entry: NDArray[np.uint32]) -> NDArray[np.int64] | None:
@@ -62,16 +101,39 @@ def _order(channel: NDArray[Any], entry: NDArray[np.uint32]) -> NDArray[np.int64
 
 
 class Collected:
-    """All messages of a bag by block and channel; ``index`` makes the MessageIndex."""
+    """All messages of a bag by block and channel; ``index`` makes the MessageIndex.
+
+    conn   uint32[n]  connection of each message of the block table
+    time   int64[n]   ns
+    size   uint32[n]  bytes
+    pos    int64[b]   where the chunk of each block begins in the file, to report problems at
+    end    int64[b]   where its data ends, in the file or in the unpacked chunk
+    by_index  True if entries and sizes are to be looked up when needed: the index tells where records are, not data
+    """
 
     def __init__(
-        self, parts: list[Found], number: dict[int, int], channels: int, problems: list[Problem]
+        self,
+        blocks: Blocks,
+        conn: NDArray[np.uint32],
+        time: I64,
+        size: NDArray[np.uint32],
+        pos: I64,
+        end: I64,
+        problems: list[Problem],
+        by_index: bool = False,
     ) -> None:
-        self._problems, self._lock = problems, Lock()
+        self._blocks, self._conn, self._time, self._size = blocks, conn, time, size
+        self._pos, self._end, self._problems = pos, end, problems
+        self._pending = np.full(len(pos), by_index)
+        self._lock = Lock()
+
+    @classmethod
+    def of_parts(
+        cls, parts: list[Found], number: Mapping[int, int], channels: int, problems: list[Problem]
+    ) -> Collected:
+        """Of messages that were found by reading; *number* tells the channel of a key."""
         n = sum(len(p.key) for p in parts)
-        self._time, self._size = np.empty(n, np.int64), np.zeros(n, np.uint32)
-        self._key = np.empty(n, np.int64)
-        entry = np.empty(n, np.uint32)
+        times, sizes, entries = np.empty(n, np.int64), np.empty(n, np.uint32), np.empty(n, np.uint32)
         start = np.zeros((len(parts), channels + 1), np.int64)
         used = 0
         known = np.array(sorted(number), np.int64)
@@ -84,26 +146,48 @@ class Collected:
             here = int(fits.sum())
             sorting = _order(channel.astype(np.uint16 if channels < 65535 else np.int64), p.entry)
             order = slice(0, here) if sorting is None else sorting[:here]
-            counts = np.bincount(channel[order], minlength=channels)
             if here < len(p.key):
-                self._undeclared(p, len(p.key) - here)
+                text = f"{len(p.key) - here} messages of connections that nothing describes"
+                problems.append(Problem("undeclared", p.pos, 0, True, text))
             start[row, 0] = used
-            start[row, 1:] = used + np.cumsum(counts)
+            start[row, 1:] = used + np.cumsum(np.bincount(channel[order], minlength=channels))
             span = slice(used, used + here)
-            entry[span], self._time[span], self._key[span] = p.entry[order], p.time[order], p.key[order]
-            if p.size is not None:
-                self._size[span] = p.size[order]
+            entries[span], times[span], sizes[span] = p.entry[order], p.time[order], p.size[order]
             used = span.stop
-        self._time, self._size, self._key = self._time[:used], self._size[:used], self._key[:used]
-        base = np.array([p.base for p in parts], np.int64)
+        base, pos, end = (np.array([getattr(p, k) for p in parts], np.int64) for k in ("base", "pos", "end"))
         chunk = np.array([p.chunk for p in parts], np.int32)
-        self._blocks = Blocks(base, chunk, start, entry[:used])
-        self._pos, self._ends = [p.pos for p in parts], [p.end for p in parts]
-        self._pending = np.array([p.size is None for p in parts], bool)
+        blocks = Blocks(base, chunk, start, entries[:used])
+        return cls(blocks, np.zeros(0, np.uint32), times[:used], sizes[:used], pos, end, problems)
 
-    def _undeclared(self, part: Found, count: int) -> None:
-        text = f"{count} messages of connections that nothing describes"
-        self._problems.append(Problem("undeclared", part.pos, 0, True, text))
+    @classmethod
+    def of_index(
+        cls, found: Indexed, number: Mapping[int, int], channels: int, problems: list[Problem]
+    ) -> Collected:
+        """Of messages that the index names; *number* tells the channel of a connection."""
+        row, conn, count = found.run.T
+        channel = np.array([number[c] for c in conn.tolist()], np.int64)
+        chunks = len(found.pos)
+        counts = np.zeros((chunks, channels), np.int64)
+        np.add.at(counts, (row, channel), count)
+        start = np.zeros((chunks, channels + 1), np.int64)
+        start[:, 1:] = np.cumsum(counts, axis=1)
+        start += concatenated(counts.sum(axis=1))[:-1, None]
+        time, entry, key = found.time, found.entry, np.repeat(conn.astype(np.uint32), count)
+        order = np.lexsort((channel, row))
+        if (order[1:] < order[:-1]).any():
+            first = concatenated(count)[order]
+            rows = np.repeat(first - concatenated(count[order])[:-1], count[order]) + np.arange(len(time))
+            time, entry, key = time[rows], entry[rows], key[rows]
+        # Several connections of one channel lie one after another so far, not as they are in the file.
+        edges = start.ravel()
+        for k in np.flatnonzero(~ascending(entry, np.append(edges, len(entry)))).tolist():
+            span = slice(int(edges[k]), int(edges[k + 1]))
+            by_place = np.argsort(entry[span], kind="stable")
+            time[span], entry[span], key[span] = (a[span][by_place] for a in (time, entry, key))
+        base = found.data if found.plain else np.zeros(chunks, np.int64)
+        chunk = np.full(chunks, FILE, np.int32) if found.plain else np.arange(chunks, dtype=np.int32)
+        blocks, size = Blocks(base, chunk, start, entry), np.zeros(len(time), np.uint32)
+        return cls(blocks, key, time, size, found.pos, base + found.size, problems, by_index=True)
 
     def bounds(self) -> tuple[int | None, int | None]:
         """The earliest and the latest time, None for a bag without messages."""
@@ -117,26 +201,49 @@ class Collected:
         tracks = [Track(Aligned(self._time), Aligned(self._size))] * (self._blocks.start.shape[1] - 1)
         return MessageIndex(chunks, self._blocks, tracks, None, self._resolve, cheap)
 
-    def _resolve(self, rows: NDArray[np.int64]) -> None:
+    def _resolve(self, rows: I64) -> None:
         """Look up where the data of the messages of some blocks lies; several threads may ask at once."""
         with self._lock:
-            for row in rows[self._pending[rows]].tolist():
-                self._locate(row)
-                self._pending[row] = False
+            rows = rows[self._pending[rows]]
+            for chunk in np.unique(self._blocks.chunk[rows]).tolist():
+                self._locate(self._chunks[chunk], rows[self._blocks.chunk[rows] == chunk])
+            self._pending[rows] = False
 
-    def _locate(self, row: int) -> None:
-        """Look up where the data of the messages of one block lies."""
+    def _locate(self, data: Buffer, rows: I64) -> None:
+        """Look up where the data of the messages of blocks in *data* lies."""
         b = self._blocks
-        base, data = int(b.base[row]), self._chunks[int(b.chunk[row])]
-        end = min(self._ends[row], len(data)) if int(b.chunk[row]) == FILE else len(data)
-        cuts = b.start[row].tolist()
-        good = 0
-        for lo, hi in itertools.pairwise(cuts):
-            entry, time, size = b.entry[lo:hi], self._time[lo:hi], self._size[lo:hi]
-            good += tagged.locate(data, base, end, self._key[lo:hi], entry, time, size) if hi > lo else 0
-        if good < cuts[-1] - cuts[0]:
-            from logreel.formats.rosbag.repair import repair
+        end = np.minimum(self._end[rows], len(data))
+        runs = np.empty((len(rows), b.start.shape[1] - 1, 4), np.int64)
+        runs[:, :, 0], runs[:, :, 1] = b.start[rows, :-1], b.start[rows, 1:]
+        runs[:, :, 2], runs[:, :, 3] = b.base[rows, None], end[:, None]
+        flat = runs.reshape(-1, 4)
+        good = np.zeros(len(flat), np.int64)
 
-            span = slice(cuts[0], cuts[-1])
-            claims = Claims(b.entry[span], self._size[span], self._key[span], self._time[span])
-            self._problems.append(repair(claims, data, base, end, self._pos[row]))
+        def locate(_: int, part: slice) -> None:
+            tagged.locate(data, flat[part], self._conn, b.entry, self._time, self._size, good[part])
+
+        run(locate, shares(len(flat), RUNS_PER_THREAD))
+        wrong = good.reshape(len(rows), -1).sum(axis=1) < b.start[rows, -1] - b.start[rows, 0]
+        for i, row in enumerate(rows.tolist()):
+            where = data, int(b.base[row]), int(end[i]), int(self._pos[row])
+            told = self._told(slice(int(b.start[row, 0]), int(b.start[row, -1])), bool(wrong[i]), where)
+            self._problems += [told] if told else []
+
+    def _told(self, span: slice, wrong: bool, where: tuple[Buffer, int, int, int]) -> Problem | None:
+        """What to report of a chunk, whose messages stand at *span*; where the index is *wrong* it is put right."""
+        from logreel.formats.rosbag.omitted import omitted
+        from logreel.formats.rosbag.repair import repair
+
+        if not wrong:
+            return omitted(self._size[span], *where)
+        claims = Claims(self._blocks.entry[span], self._size[span], self._conn[span], self._time[span])
+        return repair(claims, *where)
+
+
+def collect(
+    messages: list[Found] | Indexed, number: Mapping[int, int], channels: int, problems: list[Problem]
+) -> Collected:
+    """All *messages*; *number* tells the channel of a key or connection."""
+    if isinstance(messages, Indexed):
+        return Collected.of_index(messages, number, channels, problems)
+    return Collected.of_parts(messages, number, channels, problems)

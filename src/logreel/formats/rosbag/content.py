@@ -8,9 +8,10 @@ from typing import Any
 from logreel.errors import Problem, UnsupportedError
 from logreel.formats.rosbag import old, v1, v2
 from logreel.formats.rosbag.chunks import ChunkCache
-from logreel.formats.rosbag.collect import Collected, Found
+from logreel.formats.rosbag.collect import Found, Indexed, collect
 from logreel.formats.rosbag.connections import Channels, Connection
 from logreel.formats.rosbag.definitions import Definitions
+from logreel.formats.rosbag.encryption import ENCRYPTOR
 from logreel.formats.rosbag.version import version_of
 from logreel.model.chunks import Chunks
 from logreel.model.scan import Scan
@@ -23,7 +24,7 @@ _OLD: dict[str, Callable[[Source], old.OldBag]] = {"0": old.read_0, "1.0": old.r
 
 
 def scan(source: Source) -> Scan:
-    """The Scan of a bag. Raises UnsupportedError for encrypted bags and versions from the future."""
+    """The Scan of a bag. Raises UnsupportedError for bags that cannot be decrypted and versions from the future."""
     version = version_of(source) or "2.0"
     if version in _OLD:
         bag = _OLD[version](source)
@@ -38,12 +39,14 @@ def scan(source: Source) -> Scan:
         told = {
             "chunks": found.chunk_count,
             "compression": sorted(found.compressions),
-            "indexed": found.indexed,
+            "indexed": found.index is not None,
         }
+        if found.cipher is not None:
+            told |= {"encryptor": ENCRYPTOR, "gpg_user": found.cipher.user}
         return _scan(
             source,
             version,
-            found.parts,
+            found.parts if found.index is None else found.index,
             found.connections.values(),
             found.problems,
             chunks,
@@ -56,7 +59,7 @@ def scan(source: Source) -> Scan:
 def _scan(
     source: Source,
     version: str,
-    parts: list[Found],
+    messages: list[Found] | Indexed,
     connections: Iterable[Connection],
     problems: list[Problem],
     chunks: Chunks,
@@ -66,7 +69,7 @@ def _scan(
     channels = Channels(Definitions(source, problems))
     for connection in connections:
         channels.add(connection)
-    collected = Collected(parts, channels.number, len(channels), problems)
+    collected = collect(messages, channels.number, len(channels), problems)
     start, end = collected.bounds()
     relative = end is not None and end < RELATIVE_NS
     return Scan(

@@ -6,8 +6,7 @@ from collections import defaultdict
 
 from logreel.errors import Problem
 from logreel.formats.rosbag.collect import Claims
-from logreel.formats.rosbag.linear import Stretch, read_stretch
-from logreel.formats.rosbag.records import Record
+from logreel.formats.rosbag.linear import Stretch, pass_over, read_stretch
 from logreel.model.chunks import FILE, Buffer
 from logreel.model.index import GONE
 from logreel.model.source import Source
@@ -22,11 +21,9 @@ def repair(claims: Claims, data: Buffer, base: int, end: int, pos: int) -> Probl
     A claim is met by a message of its connection and time that met no other one. The others are GONE.
     """
     there: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
-    found, _ = read_stretch(Stretch(Source(data, ""), FILE, base, end), _pass_over, [])
+    found, _ = read_stretch(Stretch(Source(data, ""), FILE, base, end), pass_over, [])
     total = 0
     for part in found:
-        if part.size is None:
-            continue
         total += len(part.key)
         starts = (part.entry.astype("i8") + (part.base - base)).tolist()
         rows = zip(part.key.tolist(), part.time.tolist(), starts, part.size.tolist(), strict=True)
@@ -35,16 +32,12 @@ def repair(claims: Claims, data: Buffer, base: int, end: int, pos: int) -> Probl
     for waiting in there.values():
         waiting.reverse()
     met = 0
-    for i, claim in enumerate(zip(claims.key.tolist(), claims.time.tolist(), strict=True)):
+    for i, claim in enumerate(zip(claims.conn.tolist(), claims.time.tolist(), strict=True)):
         place = there[claim].pop() if there.get(claim) else None
         met += place is not None
         claims.entry[i], claims.size[i] = place or (0, GONE)
-    missing, more = len(claims.key) - met, total - met
+    missing, more = len(claims.conn) - met, total - met
     text = "the index of a chunk does not fit its messages: they were read instead"
     text += f"; {missing} that it names are not there" if missing else ""
     text += f"; {more} that it does not name are left out" if more else ""
     return Problem("index", pos, 0, bool(missing or more), text)
-
-
-def _pass_over(record: Record, source: Source) -> None:
-    """Connections are known already."""

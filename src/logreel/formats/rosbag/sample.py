@@ -260,11 +260,11 @@ def tiny(version: str = "2.0") -> bytes:
     raise ValueError(f"there is no bag of version {version!r}")
 
 
-def drive(seconds: float = 12.0, compression: str = "none") -> bytes:
+def drive(seconds: float = 12.0, compression: str = "none", chunk_bytes: int = 256 << 10) -> bytes:
     """A sound bag of a small robot that drives a figure of eight through a room: 1.5 MB for 12 s.
 
     Ten topics, from an IMU at 100 Hz to a camera and a map that comes once; the same arguments give the same bytes.
     """
     from logreel.formats.rosbag.sample_drive import messages
 
-    return version_2_0(messages(seconds), Builder(compression, chunk_bytes=256 << 10))
+    return version_2_0(messages(seconds), Builder(compression, chunk_bytes=chunk_bytes))

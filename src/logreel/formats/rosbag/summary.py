@@ -1,0 +1,155 @@
+"""The index of a bag of version 2.0: the summary at its end, and the index records behind each chunk.
+
+It is used where it is whole and agrees with itself; else everything is read.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from logreel.formats.rosbag import records
+from logreel.formats.rosbag.bag import Bag, take_connection
+from logreel.formats.rosbag.chunks import Chunk
+from logreel.formats.rosbag.collect import Indexed, ascending, concatenated
+from logreel.formats.rosbag.encryption import in_the_clear
+from logreel.formats.rosbag.linear import step_over
+from logreel.formats.rosbag.omitted import probe
+from logreel.formats.rosbag.records import BadRecord, Record, find_record, read_record
+from logreel.kernels import tagindex
+from logreel.model.index import I64
+from logreel.model.source import Source
+
+#: Bytes of an entry of an index record.
+ENTRY = 12
+
+
+def read_index(source: Source, head: Record, bag: Bag) -> None:
+    """Take in all messages by the index; raises BadRecord where it is missing or contradicts the file."""
+    if bag.is_early:
+        raise BadRecord("it is of a development version")
+    at = head.u32(b"index_pos")
+    if at == 0:
+        raise BadRecord("the recorder did not write one")
+    if not head.end <= at <= source.size:
+        raise BadRecord(f"it is said to be at {at}")
+    pos, pairs = _summary(source, at, bag)
+    said = head.u32(b"conn_count"), head.u32(b"chunk_count")
+    if (len(bag.connections), len(pos)) != said:
+        raise BadRecord(
+            f"{said[0]} connections and {said[1]} chunks are stated, {len(pos)} chunks are described"
+        )
+    _take(source, head.end, at, bag, pos, pairs)
+
+
+def _summary(source: Source, at: int, bag: Bag) -> tuple[I64, I64]:
+    """Read connections and chunk infos to the end of the file.
+
+    Gives int64[k] the chunks' places, in file order, and int64[m, 3] number of the chunk in them, connection and
+    messages, of all that have any, in the order of chunks and connections.
+    """
+    places: list[int] = []
+    parts: list[I64] = []
+    while at < source.size:
+        record, inside, after = _record(source, at, bag)
+        if after > source.size:
+            raise BadRecord("it is cut")
+        if record.op == records.OP_CONNECTION:
+            take_connection(inside, record, bag)
+        elif record.op == records.OP_CHUNK_INFO:
+            counts = np.frombuffer(source.read(record.data, record.size // 8 * 8), "<u4").reshape(-1, 2)
+            rows = np.full((len(counts), 3), len(places), np.int64)
+            rows[:, 1:] = counts
+            parts.append(rows)
+            places.append(min(record.u32(b"chunk_pos"), source.size))
+        at = after
+    pos = np.array(places, np.int64)
+    order = np.argsort(pos, kind="stable")
+    pairs = np.concatenate([np.zeros((0, 3), np.int64), *parts])
+    pairs = pairs[pairs[:, 2] > 0]
+    pairs[:, 0] = np.argsort(order)[pairs[:, 0]]
+    return pos[order], _sorted(pairs, bag)
+
+
+def _record(source: Source, pos: int, bag: Bag) -> tuple[Record, Source, int]:
+    """The record at *pos* of the summary, the bytes that it lies in, and where the next one begins."""
+    try:
+        record = read_record(source, pos, source.size)
+    except BadRecord:
+        if bag.cipher is None:
+            raise
+        inside, after = in_the_clear(source, pos, bag.cipher)
+        return read_record(inside, 0, inside.size), inside, after
+    return record, source, record.end
+
+
+def _sorted(runs: I64, bag: Bag) -> I64:
+    """Rows of chunk, connection, … by chunk, those of a chunk in the order in which connections were met."""
+    numbers = np.array(list(bag.connections), np.int64)
+    by_number = np.argsort(numbers)
+    at = np.searchsorted(numbers, runs[:, 1], sorter=by_number)
+    if (at == len(numbers)).any() or (numbers[by_number[at]] != runs[:, 1]).any():
+        raise BadRecord("it does not describe all connections")
+    return runs[np.lexsort((by_number[at], runs[:, 0]))]
+
+
+def _take(source: Source, first: int, summary: int, bag: Bag, pos: I64, pairs: I64) -> None:
+    """Follow the index records behind each chunk, and compare them with the summary."""
+    many = np.bincount(pairs[:, 0], minlength=len(pos)).astype(np.int64)
+    chunk, found = np.zeros((len(pos), 5), np.int64), np.zeros((len(pairs), 3), np.int64)
+    why, k = tagindex.follow(source.data, pos, many, chunk, found)
+    if why != tagindex.OK:
+        raise BadRecord(
+            {
+                tagindex.NO_CHUNK: f"there is no chunk of a known compression at {pos[k]}",
+                tagindex.CUT: f"the chunk at {pos[k]} is cut",
+            }.get(why, f"the index of the chunk at {pos[k]} is incomplete")
+        )
+    runs = _sorted(np.column_stack([np.repeat(np.arange(len(pos)), many), found]), bag)
+    if not np.array_equal(runs[:, :3], pairs):
+        row = int(np.flatnonzero((runs[:, :3] != pairs).any(axis=1))[0])
+        raise BadRecord(f"the index of the chunk at {pos[pairs[row, 0]]} does not fit the summary")
+    chunks = [
+        Chunk(at, data, stored, tagindex.COMPRESSIONS[packing], size, bag.cipher)
+        for at, (data, stored, packing, size, _) in zip(pos.tolist(), chunk.tolist(), strict=True)
+    ]
+    for one in chunks:
+        if one.is_plain and one.size != one.stored:
+            raise BadRecord(f"the chunk at {one.pos} states two sizes")
+        bag.count(one)
+    _gaps(source, np.append(first, chunk[:, 4]), np.append(pos, summary), bag)
+    probe(source, chunks, np.bincount(pairs[:, 0], pairs[:, 2], len(pos)).astype(np.int64))
+    bag.chunks = chunks
+    bag.index = _entries(source, bag, pos, chunk, runs)
+
+
+def _gaps(source: Source, pos: I64, end: I64, bag: Bag) -> None:
+    """Look at what stands between two chunks, or between the last one and the summary."""
+    if (pos > end).any():
+        raise BadRecord(f"chunks overlap at {end[pos > end][0]}")
+    for a, b in zip(pos[pos < end].tolist(), end[pos < end].tolist(), strict=True):
+        if find_record(source, a - 1, b) < b:
+            raise BadRecord(f"it does not name what stands at {a}")
+        step_over(source, a, b, bag.problems, False)
+
+
+def _entries(source: Source, bag: Bag, pos: I64, chunk: I64, runs: I64) -> Indexed:
+    count = runs[:, 2]
+    n = int(count.sum())
+    time, entry = np.empty(n, np.int64), np.empty(n, np.uint32)
+    outside = tagindex.entries(
+        source.data, np.column_stack([count, runs[:, 3], chunk[runs[:, 0], 3]]), time, entry
+    )
+    if outside < len(runs):
+        raise BadRecord(f"the index of the chunk at {pos[runs[outside, 0]]} points outside of it")
+    start = concatenated(count)
+    # Writers sort the entries by time; what comes first in the file is first for us.
+    for k in np.flatnonzero(~ascending(entry, start)).tolist():
+        span = slice(int(start[k]), int(start[k + 1]))
+        order = np.argsort(entry[span], kind="stable")
+        entry[span], time[span] = entry[span][order], time[span][order]
+        if (entry[span][1:] == entry[span][:-1]).any():
+            raise BadRecord(f"the index of the chunk at {pos[runs[k, 0]]} names a message twice")
+    plain = all(one.is_plain for one in bag.chunks)
+    # Kernels want arrays without gaps.
+    data, size = chunk[:, 0].copy(), chunk[:, 3].copy()
+    return Indexed(pos, data, size, plain, runs[:, :3], time, entry)

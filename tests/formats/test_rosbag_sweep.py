@@ -1,0 +1,43 @@
+"""Whole packed bags as tables, chunk by chunk in threads, against one channel at a time."""
+
+from __future__ import annotations
+
+import pytest
+
+import logreel
+from arrows import same
+from logreel.formats.rosbag.sample import drive
+from logreel.model import pieces
+
+LZ4 = b"\x04\x22\x4d\x18"
+
+
+@pytest.mark.parametrize("compression", ["none", "lz4", "bz2"])
+@pytest.mark.parametrize("piece", [1, 1 << 16, 1 << 23])
+def test_all_tables_at_once_are_those_of_the_channels(
+    compression: str, piece: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pieces, "PIECE_BYTES", piece)
+    data = drive(2.0, compression=compression, chunk_bytes=1 << 14)
+    found = logreel.open(data).tables()
+    assert len(found) > 3
+    for topic, table in found.items():
+        alone = logreel.open(data)[topic].to_arrow()
+        assert table.num_rows == alone.num_rows > 0
+        assert table.schema.equals(alone.schema, check_metadata=True)
+        assert same(table.to_pylist(), alone.to_pylist()), topic
+
+
+def test_damaged_chunks_are_told_once_by_a_sweep(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pieces, "PIECE_BYTES", 1)
+    data = bytearray(drive(2.0, compression="lz4", chunk_bytes=1 << 14))
+    whole = logreel.open(bytes(data))
+    rows = sum(len(ch) for ch in whole.channels.values())
+    second = data.index(LZ4, data.index(LZ4) + 1)
+    data[second + 7 : second + 11] = b"\xff\xff\xff\x7f"
+    log = logreel.open(bytes(data))
+    tables = log.tables()
+    assert 0 < sum(t.num_rows for t in tables.values()) < rows
+    assert [p.code for p in log.problems].count("chunk") == 1
+    told = {ch.topic: ch.to_arrow().num_rows for ch in logreel.open(bytes(data)).channels.values() if len(ch)}
+    assert {topic: t.num_rows for topic, t in tables.items()} == told
