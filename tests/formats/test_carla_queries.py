@@ -294,6 +294,18 @@ def test_damaged_recordings_are_answered(release: str) -> None:
         ask_everything(mutate(data, seed))
 
 
+def test_records_without_any_frame_are_answered() -> None:
+    out = eventful("2026")
+    for frame in out.frames:
+        frame.begun = frame.ended = False
+    ask_everything(out.bytes())
+    log = logreel.open(out.bytes())
+    assert (log.metadata["map"], "frames" in log.channels, len(log.actors)) == ("Town01", False, 8)
+    assert log.actor(10).trajectory()["frame"].to_pylist() == [0, 0, 0, 0]
+    assert carla.Replay(log).poses(0.0) == {}
+    assert carla.MetricsLog(log).get_total_frame_count() == 0
+
+
 def test_a_recording_without_frames_is_answered() -> None:
     log = logreel.open(Builder().bytes())
     assert carla.collisions(log).text().splitlines()[-2:] == ["Frames: 0", "Duration: 0 seconds"]

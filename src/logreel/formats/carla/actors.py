@@ -70,7 +70,6 @@ class Track:
     """
 
     def __init__(self, columns: Columns, actor: int) -> None:
-        self.columns = columns
         rows = columns.rows("position", actor)
         self.place = columns.place("position")[rows]
         self.location = columns.vector("position", "location", rows)
@@ -116,8 +115,6 @@ def trajectory(columns: Columns, actor: int) -> pa.Table:
     import pyarrow as pa
 
     track = Track(columns, actor)
-    place, ids = track.place, columns.frame_ids
-    derived = "from velocity"
     fields = [
         pa.field("time", pa.duration("ns")),
         pa.field("frame", pa.uint64()),
@@ -125,11 +122,11 @@ def trajectory(columns: Columns, actor: int) -> pa.Table:
         _field("rotation", track.rotation, TURN, "deg", "recorded"),
         _field("velocity", track.velocity, XYZ, "m/s", track.source),
         _field("angular_velocity", track.angular, XYZ, "deg/s", "recorded"),
-        _field("acceleration", track.acceleration, XYZ, "m/s2", derived),
+        _field("acceleration", track.acceleration, XYZ, "m/s2", "from velocity"),
     ]
     arrays: list[Any] = [
-        pa.array(columns.times(place), pa.duration("ns")),
-        pa.array(ids[place] if len(place) else np.zeros(0, np.uint64), pa.uint64()),
+        pa.array(columns.times(track.place), pa.duration("ns")),
+        pa.array(columns.frame_ids[track.place]),
     ]
     vectors = (track.location, track.rotation, track.velocity, track.angular, track.acceleration)
     for field, values in zip(fields[2:], vectors, strict=True):

@@ -108,17 +108,22 @@ class Columns:
     @cached_property
     def frame_ids(self) -> Array:
         """uint64[f]: ids of the frames, in file order."""
-        return self("frames", "frame")
+        return self._of_frames("frame", 0).astype(np.uint64, copy=False)
 
     @cached_property
     def elapsed(self) -> Array:
         """float64[f]: seconds since the start."""
-        return self("frames", "elapsed")
+        return self._of_frames("elapsed", 0.0)
 
     @cached_property
     def duration(self) -> Array:
         """float64[f]: seconds; -1 for the last frame."""
-        return self("frames", "duration")
+        return self._of_frames("duration", -1.0)
+
+    def _of_frames(self, path: str, alone: float) -> Array:
+        """A field of all frames; records of which every frame is lost count as those of one that begins at 0."""
+        found = self("frames", path)
+        return found if len(found) else np.array([alone])
 
     def times(self, place: I64) -> I64:
         """int64[n]: ns of the frames with these numbers."""
@@ -131,14 +136,14 @@ class Columns:
         if topic not in self._places:
             ids, first = self._ids
             rank = np.searchsorted(ids, self(topic, "frame"))
-            found = first[np.minimum(rank, len(ids) - 1)] if len(ids) else np.zeros(len(rank), np.int64)
+            found = first[np.minimum(rank, len(ids) - 1)]
             self._places[topic] = np.maximum.accumulate(found).astype(np.int64)
         return self._places[topic]
 
     def place_of(self, frame: int) -> int:
         """Number of a frame counted from 0, or -1 for one that is not there."""
         ids, first = self._ids
-        if not len(ids) or not ids[0] <= frame <= ids[-1]:
+        if not ids[0] <= frame <= ids[-1]:
             return -1
         rank = int(np.searchsorted(ids, np.uint64(frame)))
         return int(first[rank]) if ids[rank] == frame else -1

@@ -24,7 +24,7 @@ class MetricsLog(Motion, States):
 
     def get_total_frame_count(self) -> int:
         """How many frames there are."""
-        return len(self._columns.frame_ids)
+        return len(self._columns("frames", "frame"))
 
     def get_elapsed_time(self, frame: int) -> float | None:
         """Seconds of the simulation since the start."""

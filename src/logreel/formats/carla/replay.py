@@ -172,19 +172,17 @@ class Replay:
         return list(zip(self._columns(topic, "id").tolist(), places, strict=True))
 
     @cached_property
-    def _by_frame(self) -> tuple[I64, I64]:
-        """Records of positions by frame, and where those of each frame begin."""
-        place = self._columns.place("position")
-        order = np.argsort(place, kind="stable")
-        return order, np.searchsorted(place[order], np.arange(len(self._elapsed) + 1)).astype(np.int64)
+    def _begin(self) -> I64:
+        """int64[f + 1]: where the positions of each frame begin."""
+        frames = np.arange(len(self._elapsed) + 1)
+        return self._columns.place("position").searchsorted(frames).astype(np.int64)
 
     def _rows(self, frame: int) -> dict[int, int]:
         """The record of each actor in a frame."""
         if frame < 0:
             return {}
-        order, begin = self._by_frame
-        rows = order[begin[frame] : begin[frame + 1]]
-        return dict(zip(self._columns("position", "id")[rows].tolist(), rows.tolist(), strict=True))
+        lo, hi = self._begin[frame : frame + 2].tolist()
+        return dict(zip(self._columns("position", "id")[lo:hi].tolist(), range(lo, hi), strict=True))
 
     def _pose(self, row: int) -> Transform:
         return self._transform("position", row)
