@@ -3,24 +3,51 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from logreel.formats.bddf.collect import U32
 from logreel.kernels import wireindex
-from logreel.model.beside import BesideReading, Body, PlainBody, with_members
 from logreel.model.chunks import FILE
 from logreel.model.index import I64, MessageIndex
-from logreel.model.layout import Field, Layout, Scalar
-from logreel.model.pieces import places
+from logreel.model.layout import Field, Layout, Scalar, Struct
+from logreel.model.layout import Sequence as Records
+from logreel.model.pieces import Piece
 
-__all__ = ["Body", "NumberedReading", "PlainBody", "distinct_names", "with_numbers"]
+if TYPE_CHECKING:
+    from logreel.model.arrow import Decoded
+
+
+class Body(Protocol):
+    """Decodes payloads; see Reading."""
+
+    def columns(self, index: MessageIndex, layout: Layout, piece: Piece, rows: I64) -> Decoded: ...
+    def one(self, index: MessageIndex, data: memoryview, row: int | None) -> dict[str, Any]: ...
+
+
+class PlainBody:
+    """Decodes payloads that a Layout describes."""
+
+    def __init__(self, layout: Layout) -> None:
+        self._decode = layout.decoder()
+
+    def columns(self, index: MessageIndex, layout: Layout, piece: Piece, rows: I64) -> Decoded:
+        """See Reading."""
+        from logreel.model.arrow import decode_variable
+
+        return decode_variable(layout, piece.data, piece.offset, piece.offset + piece.size)
+
+    def one(self, index: MessageIndex, data: memoryview, row: int | None) -> dict[str, Any]:
+        """See Reading."""
+        return self._decode(data)
 
 
 def with_numbers(layout: Layout, names: Sequence[str]) -> Layout:
     """*layout* with the additional indexes as int64 members before its own."""
-    return with_members(layout, [Field(name, Scalar("int64")) for name in names])
+    fields = tuple(Field(name, Scalar("int64")) for name in names)
+    record = Struct((*fields, *layout.record.fields))
+    return Layout(Records(record) if isinstance(layout.root, Records) else record, layout.name)
 
 
 def distinct_names(names: Sequence[str], layout: Layout) -> list[str]:
@@ -38,21 +65,55 @@ def distinct_names(names: Sequence[str], layout: Layout) -> list[str]:
     return found
 
 
-class NumberedReading(BesideReading):
+class NumberedReading:
     """Additional indexes as columns, and after them what *body* finds in the payload.
 
     head  uint32[n], per entry of the index: bytes of the descriptor
     """
 
     def __init__(self, channel: int, names: Sequence[str], head: U32, body: Body) -> None:
-        super().__init__(names, self._numbers, body)
-        self._channel, self._head = channel, head
+        self._channel, self._names, self._head, self._body = channel, names, head, body
 
-    def _numbers(self, index: MessageIndex, rows: I64) -> list[np.ndarray[Any, Any]]:
-        """int64[n] per additional index of some blocks."""
+    def columns(self, index: MessageIndex, layout: Layout, piece: Piece, rows: I64) -> Decoded:
+        """See Reading."""
+        import pyarrow as pa
+
+        from logreel.model.arrow import Decoded
+
+        k = len(self._names)
+        fields = layout.record.fields
+        inner = Struct(fields[k:])
+        got = self._body.columns(
+            index,
+            Layout(Records(inner) if isinstance(layout.root, Records) else inner, layout.name),
+            piece,
+            rows,
+        )
+        wanted = [i for i, f in enumerate(fields[:k]) if f.name]
+        if not wanted:
+            return got
+        numbers = self._numbers(index, piece.data, piece.offset, rows)
+        if got.kept is not None:
+            numbers = numbers[got.kept]
+        if got.records is not None:
+            numbers = np.repeat(numbers, got.records, axis=0)
+        arrays = [pa.array(np.ascontiguousarray(numbers[:, i])) for i in wanted]
+        return Decoded([*arrays, *got.arrays], got.kept, got.bad, got.leftover, got.records)
+
+    def _numbers(self, index: MessageIndex, data: np.ndarray[Any, Any], offset: I64, rows: I64) -> I64:
+        """int64[n, k]: the additional indexes of some blocks."""
         out = np.zeros((len(rows), len(self._names)), np.int64)
         if len(rows):
             head = index.take(self._channel, self._head)[rows].astype(np.uint32)
-            _, offset, _ = places(index, self._channel, rows)
-            wireindex.numbers(index.chunks[FILE], np.ascontiguousarray(offset), head, out)
-        return list(out.T)
+            wireindex.numbers(data, np.ascontiguousarray(offset), head, out)
+        return out
+
+    def one(self, index: MessageIndex, data: memoryview, row: int | None) -> dict[str, Any]:
+        """See Reading; without *row* the additional indexes are not known and left out."""
+        found = self._body.one(index, data, row)
+        if row is None:
+            return found
+        rows = np.array([row], np.int64)
+        offset = index.offsets(self._channel)[rows]
+        numbers = self._numbers(index, index.chunks[FILE], offset, rows)[0].tolist()
+        return dict(zip(self._names, numbers, strict=True)) | found
