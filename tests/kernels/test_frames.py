@@ -53,6 +53,7 @@ class Framing:
         if action == REFUSE or not least <= size <= most:
             return -1, 0, 0
         if action == DATA:
+            width = low
             if end - pos < self.payload:
                 return -2, 0, 0
             key = self.number(data, pos + self.key_at, end, self.key_mask)
@@ -63,8 +64,11 @@ class Framing:
                 return -1, 0, 0
             if channel == TOLERATED:
                 action = TOLERATE
-            elif channel >= 0 and not least <= size <= most:
-                return -1, 0, 0
+            elif channel >= 0:
+                count = data[pos + self.payload : min(pos + self.payload + 2, end)]
+                agrees = not width or len(count) < 2 or size == 2 + width * int.from_bytes(count, "little")
+                if not (least <= size <= most and agrees):
+                    return -1, 0, 0
         elif end - pos > self.header and size and not low <= data[pos + self.header] <= high:
             return -1, 0, 0
         return (-2 if after > end else action), after, channel
@@ -115,7 +119,7 @@ def random_framing(rng: Random, hostile: bool) -> Framing:
     least = max(0, payload - add, 1 - add)
     top = 2**62 if hostile else least + 40
     for kind, action in zip(KINDS, (DATA, NOTE, STOP, TOLERATE, NOTE), strict=True):
-        low = rng.choice((0, 0, 40))
+        low = rng.choice((0, 0, 3)) if action == DATA else rng.choice((0, 0, 40))
         out.tags[kind] = action, least, top, low, rng.choice((low, 255))
     out.keys = np.full((rng.choice((1, 3, 300)), 4), UNDECLARED, np.int64)
     for number in range(min(6, len(out.keys))):
@@ -140,6 +144,9 @@ def random_stream(rng: Random, f: Framing) -> bytes:
             width = (mask.bit_length() + 7) // 8
             record[at : at + width] = (value & mask).to_bytes(width, "little")
         record[f.kind_at] = rng.choice(KINDS + b"DDDDD")
+        items, rest = divmod(size - 2, max(1, int(f.tags[ord("D"), 3])))
+        if f.tags[ord("D"), 3] and rest == 0 and 0 <= items < 1 << 16 and rng.random() < 0.9:
+            record[f.payload : f.payload + 2] = items.to_bytes(2, "little")
         out += record
     return bytes(out[: len(out) - rng.randrange(4)] if rng.random() < 0.5 and len(out) > 4 else out)
 

@@ -18,6 +18,7 @@ from logreel.model import layout as lo
 from logreel.model import walk as walking
 from logreel.model.arrow import Decoded, decode_variable, schema_of
 from logreel.model.program import compile_layout
+from logreel.model.walk import extent, measuring
 from oracles import Short, decode_all
 from strategies import layouts, payloads
 
@@ -270,3 +271,15 @@ def test_the_kernel_refuses_tables_that_do_not_fit():
     source, counts = np.zeros(1, np.uint8), np.zeros(len(program.columns), np.int64)
     with pytest.raises(ValueError, match="differ in length"):
         kernel.count(source, one, one[:0], program.ops, counts, np.zeros(1, np.uint8))
+
+
+@given(st.data())
+def test_where_a_message_ends_is_told_by_its_content(data):
+    layout = data.draw(layouts())
+    message = data.draw(payloads(layout.root) | st.binary(max_size=40))
+    source = guarded(b"\xee" + message)
+    try:
+        due = 1 + len(message) - decode_all(layout.root, message)[1]
+    except Short:
+        due = -1
+    assert extent(measuring(layout), source, 1, len(source)) == due

@@ -56,7 +56,7 @@ class Frames:
         return np.rint(np.clip(seconds, -_MOST, _MOST) * 1e9).astype(np.int64)
 
     def span(self) -> tuple[int | None, int | None]:
-        """ns of the earliest and of the latest frame.
+        """ns of the first and of the last frame, the earlier one first.
 
         Only frames count that agree with a neighbour: one's elapsed time and duration make the next one's elapsed time.
         """
@@ -67,7 +67,8 @@ class Frames:
             joined = self.elapsed[:-1] + duration[:-1] == self.elapsed[1:]
         agrees = np.append(joined, False) | np.append(False, joined)
         times = self.time[agrees] if agrees.any() else self.time
-        return int(times.min()), int(times.max())
+        first, last = int(times[0]), int(times[-1])
+        return min(first, last), max(first, last)
 
     def rows(self, channel: int) -> I64:
         """int64[n]: the frame that each message of a channel lies in, by its place in these arrays; -1 before any."""

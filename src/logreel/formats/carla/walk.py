@@ -49,7 +49,7 @@ _MOST = (1 << 31) - 1
 #: Sound packets in a row that are evidence enough to go on reading.
 CHAIN = 3
 #: Bytes before a sound frame in which packets of the damaged one are looked for, and how many tries that may take.
-_FRAME_BYTES, _TRIES = 1 << 20, 1 << 12
+_FRAME_BYTES, _TRIES = 1 << 20, 64
 #: A frame this many later than the one before damage is none.
 _FRAMES_AHEAD = 1 << 20
 
@@ -131,6 +131,8 @@ class Walker:
         self._framing = Framing(source, self._wide)
         self._blocks = BlockBuilder(source.data, SPEC, (HEAD, HEAD))
         self._blocks.declare(KINDS)
+        # The last packet collected, and the number of the frame that it lies in.
+        self._begun = -1, 0
 
     def _begin(self) -> tuple[Header, int]:
         header = read_header(self._source)
@@ -147,7 +149,7 @@ class Walker:
         while pos < self._end:
             why, pos = self._blocks.walk(pos, self._end, framing.tags, framing.keys)
             if why != collect.END:
-                pos = self._refused(pos, why)
+                pos = self._refused(pos)
         blocks, ends = self._blocks.finish(KINDS)
         counts = (blocks.start[:, 1:] - blocks.start[:, :-1]).sum(axis=0)
         used = np.flatnonzero(counts).tolist()
@@ -174,7 +176,7 @@ class Walker:
 
     # ------------------------------------------------------------------------------------------------- decisions
 
-    def _refused(self, pos: int, why: int) -> int:
+    def _refused(self, pos: int) -> int:
         """Go on at *pos*, where the walk found no acceptable packet."""
         packet = read_packet(self._source, pos)
         if packet is None:
@@ -276,8 +278,10 @@ class Walker:
 
     def _last_frame(self) -> int:
         """Number of the last frame that began, 0 before the first."""
-        last = self._blocks.last_payloads(FRAME_START, 1)
-        return read_frame(self._source, last[0])[0] if last else 0
+        if self._begun[0] != self._blocks.last:
+            last = self._blocks.last_payloads(FRAME_START, 1)
+            self._begun = self._blocks.last, read_frame(self._source, last[0])[0] if last else 0
+        return self._begun[1]
 
     def _resync(self, pos: int) -> int:
         """Report the bytes from *pos* up to the next sound packet; gives where that is."""
@@ -311,14 +315,17 @@ class Walker:
 
     def _leads(self, pos: int, frame: int) -> bool:
         """Whether packets of one frame follow each other from *pos* and end with a FrameEnd exactly at *frame*."""
-        kinds = []
+        seen = {FRAME_START}
+        last = FRAME_START
         while pos < frame:
             packet = read_packet(self._source, pos)
-            if packet is None or packet.kind == FRAME_START or not self._framing.accepts(packet, frame):
+            # No frame has two packets of a kind.
+            if packet is None or packet.kind in seen or not self._framing.accepts(packet, frame):
                 return False
-            kinds.append(packet.kind)
+            last = packet.kind
+            seen.add(last)
             pos = packet.next
-        return len(kinds) > 1 and kinds[-1] == FRAME_END and len(set(kinds)) == len(kinds)
+        return len(seen) > 2 and last == FRAME_END
 
     def _lost(self, pos: int, stop: int) -> int:
         """Report the bytes from *pos* to *stop*; gives *stop*."""
