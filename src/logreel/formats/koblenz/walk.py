@@ -160,7 +160,7 @@ class _Walker:
             self._blocks.declare(len(framing.kinds))
             self._blocks.follow(framing.spec)
             return pos
-        if kind is not None and framing.is_longer(framing.content_end(head), after):
+        if kind is not None and framing.is_longer(head):
             text = (
                 f"{kind.name}: messages are longer than version {kind.version} is; the first fields are read"
             )
