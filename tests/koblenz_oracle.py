@@ -137,7 +137,8 @@ class Oracle:
 
     def longer(self, row: Row) -> bool:
         content = self.content(row)
-        return 0 <= content < row.end and self.leads_on(row.end) and not self.leads_on(content)
+        good = self.plausible(row) and 0 <= content < row.end
+        return good and self.leads_on(row.end) and not self.leads_on(content)
 
     def run(self, first: int) -> Found:
         found = Found(self.reading, first)
@@ -182,7 +183,7 @@ class Oracle:
         if self.believed(row):
             content = self.content(row)
             if self.described(row) and content != row.end:
-                return self.longer(row) and (row.type not in FIXED or self.plausible(row))
+                return self.longer(row)
             return content >= 0
         if self.content(row) < 0:
             return False

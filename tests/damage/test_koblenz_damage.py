@@ -59,6 +59,11 @@ BASES = {
     "C": small(0).bytes(),
     "end": small().bytes(tail=END + bytes(50)),
     "room": small().bytes(room=64),
+    "longer": small()
+    .add("OBDDataM", 1700, bytes(32))
+    .velodyne(1701, [])
+    .add("OBDDataM", 1702, bytes(40))
+    .bytes(),
 }
 
 

@@ -13,6 +13,7 @@ from logreel.errors import DefinitionError, UnsupportedError
 from logreel.formats.koblenz import FORMAT, register_type, registered_types, type_id, types
 from logreel.formats.koblenz.sample import END, NAMES, Builder, number
 from logreel.formats.koblenz.sample_drive import drive
+from logreel.formats.koblenz.sensors import MAX_SENSORS
 from logreel.model.layout import Field, Layout, Scalar, Sequence, Struct
 
 URG = "Hokuyo_URG-04LX"
@@ -264,6 +265,16 @@ def test_many_sensors_over_many_blocks() -> None:
         mine = np.flatnonzero(picks == pick)
         assert ch.times.tolist() == (mine * 1_000_000).tolist()
         assert [row[0] for row in ch.to_arrow(["ranges"])["ranges"].to_pylist()] == mine.tolist()
+
+
+def test_more_sensors_than_any_robot_has_share_a_channel() -> None:
+    out = Builder()
+    for i in range(MAX_SENSORS + 5):
+        out.laser(i, URG, f"{i}", [i])
+    log = logreel.open(out.bytes())
+    assert len(log.channels) == MAX_SENSORS + 1
+    assert len(log["LaserRange2DDataM/others"]) == 5
+    assert len(log["LaserRange2DDataM/others"].to_arrow()["payload"]) == 5
 
 
 def test_stamps_that_are_no_times_do_no_harm() -> None:

@@ -174,12 +174,14 @@ class Framing:
 
     def agrees(self, head: Head) -> bool:
         """True for a message that ends where its content does, or later without another one in it."""
-        content, after = self.content_end(head), head.end(self.reading)
-        return content == after or self.is_longer(content, after)
+        return self.content_end(head) == head.end(self.reading) or self.is_longer(head)
 
-    def is_longer(self, content: int, after: int) -> bool:
+    def is_longer(self, head: Head) -> bool:
         """True for a message that ends later than its content, with proof that no other one begins in it there."""
-        return 0 <= content < after and self.leads_on(after) and not self.leads_on(content)
+        content, after = self.content_end(head), head.end(self.reading)
+        if not head.is_plausible(self.reading) or not 0 <= content < after:
+            return False
+        return self.leads_on(after) and not self.leads_on(content)
 
     def leads_on(self, pos: int, far: int = FAR) -> bool:
         """True if what begins at *pos* is the end, or a message, or the beginning of one that the file cuts."""

@@ -8,11 +8,14 @@ from typing import Any
 import numpy as np
 
 from logreel.formats.koblenz.framing import Kind
-from logreel.formats.koblenz.types import UNCOMPRESSED
+from logreel.formats.koblenz.types import RAW, UNCOMPRESSED
 from logreel.kernels import columns
 from logreel.model.chunks import Buffer
 from logreel.model.index import I64
 from logreel.model.layout import Layout
+
+#: Sensors of a type that have channels of their own; no robot has as many.
+MAX_SENSORS = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +42,11 @@ def sensors(kind: Kind, data: Buffer, offset: I64) -> tuple[list[Sensor], I64]:
     """
     keys, part = _keys(kind, data, offset)
     made = _pictures if "source_id" in _instance(kind) else _lasers
-    return made(kind, keys), part
+    found = made(kind, keys[:MAX_SENSORS])
+    if len(keys) > MAX_SENSORS:
+        found.append(Sensor("others", {}, RAW))
+        part = np.minimum(part, MAX_SENSORS)
+    return found, part
 
 
 def pose_guesses(payload: bytes) -> dict[str, str]:

@@ -20,7 +20,7 @@ from logreel.formats.koblenz.types import RAW
 from logreel.kernels import layout as kernel
 from logreel.model.collect import CUT, END, BlockBuilder
 from logreel.model.index import I64, Blocks, Word, words
-from logreel.model.layout import Field, Layout, Skip, Struct
+from logreel.model.layout import Field, Layout, Padding, Skip, Struct
 from logreel.model.program import compile_layout
 from logreel.model.source import Source
 
@@ -73,8 +73,7 @@ def _disagreeing(found: Walk) -> Iterator[tuple[Head, int]]:
         if exact or kind.layout is RAW:
             continue
         offset = found.blocks.offsets(number)
-        # Walked over, nothing copied: only where it ends counts.
-        program = compile_layout(Layout(Struct((Field("", Skip(kind.layout.root)),))))
+        program = compile_layout(_hidden(kind.layout))
         status = np.zeros(len(offset), np.uint8)
         counts = np.zeros(len(program.columns), np.int64)
         data, ends = framing.source.data, offset + found.sizes(offset)
@@ -86,6 +85,12 @@ def _disagreeing(found: Walk) -> Iterator[tuple[Head, int]]:
                 head = read_head(framing.source, int(offset[row]) - HEAD)
                 if head is not None and not framing.agrees(head):
                     yield head, int(places[row])
+
+
+def _hidden(layout: Layout) -> Layout:
+    """The same bytes with nothing to copy: only where they end counts."""
+    node = Skip(layout.root) if layout.size is None else Padding(layout.size)
+    return Layout(Struct((Field("", node),)))
 
 
 def _dropped(found: Walk) -> Walk:
@@ -155,7 +160,7 @@ class _Walker:
             self._blocks.declare(len(framing.kinds))
             self._blocks.follow(framing.spec)
             return pos
-        if kind is not None and framing.is_longer(framing.content_end(head), after):
+        if kind is not None and framing.is_longer(head):
             text = (
                 f"{kind.name}: messages are longer than version {kind.version} is; the first fields are read"
             )

@@ -19,8 +19,8 @@ from logreel.model.sensors.velodyne import PACKET, Calibration, Cloud, Packets
 if TYPE_CHECKING:
     from logreel.model.channel import Channel
 
-#: Packets decoded at a time.
-_MANY = 2048
+#: Packets read at a time.
+_MANY = velodyne.STEP
 #: Packets in a row that surely hold a whole calibration, if the unit sends it.
 _CALIBRATED = 2 * 4160
 #: Bytes of a count before many records.

@@ -23,6 +23,8 @@ PACKET, BLOCKS, LASERS = kernel.PACKET, kernel.BLOCKS, kernel.LASERS
 PER_PACKET = BLOCKS * LASERS
 #: A sweep has fewer packets; where azimuths never fall, points still come out now and then.
 MAX_SWEEP = 4096
+#: Packets decoded at a time.
+STEP = 2048
 #: ns of one firing of all lasers of a HDL-32E, and of one laser to the next.
 FIRING, SHOT = 46_080, 1_152
 #: Packets in which a lower bank is looked for: a HDL-64E sends one in four blocks.
@@ -234,16 +236,24 @@ def spread(packets: Packets, message: I64) -> Packets:
 HOUR_US, SECOND_US = 3_600_000_000, 1_000_000
 
 
+def _in_steps(pieces: Iterable[Packets]) -> Iterator[Packets]:
+    """The same, no more at a time than are decoded at once: points take ten times the room of packets."""
+    for packets in pieces:
+        for lo in range(0, len(packets), STEP):
+            at = slice(lo, lo + STEP)
+            yield Packets(packets.data, packets.offset[at], packets.time[at])
+
+
 def sweeps(pieces: Iterable[Packets], calibration: Calibration) -> Iterator[tuple[int, Cloud]]:
     """Time in ns and points of every turn: a new one begins with the packet whose azimuth falls."""
     waiting: list[Cloud] = []
     begin, before, held = 0, -1, 0
-    for packets in pieces:
+    for packets in _in_steps(pieces):
         cloud, count = decode(packets, calibration)
         ends = np.concatenate([[0], np.cumsum(count)]).tolist()
         azimuth = packets.azimuth
         falls = azimuth < np.concatenate([[before], azimuth[:-1]])
-        cuts = sorted({0, *np.flatnonzero(falls).tolist(), *range(0, len(packets), MAX_SWEEP)})
+        cuts = sorted({0, *np.flatnonzero(falls).tolist()})
         for lo, hi in zip(cuts, [*cuts[1:], len(packets)], strict=True):
             if waiting and (falls[lo] or held + hi - lo > MAX_SWEEP):
                 yield begin, Cloud.join(waiting)
