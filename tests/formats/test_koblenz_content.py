@@ -319,6 +319,8 @@ def test_what_a_pose_lets_one_assume() -> None:
     assert told((0, 0, 0, -0.99), (0, 0, 1.0)) == ("x y z w", "g")
     assert told((0, 0, 0, 1), (0, 0, 0)) == ("x y z w", "unknown")
     assert told((float("nan"),) * 4, (float("nan"),) * 3)[1] == "unknown"
+    loud = Builder().add("RobotPoseM", 0, bytes.fromhex("0100807f") * 7)  # signalling NaN
+    assert logreel.open(loud.bytes())["RobotPoseM"].metadata["acceleration_unit"] == "unknown"
 
 
 def test_the_bundled_drive() -> None:

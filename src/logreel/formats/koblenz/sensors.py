@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import struct
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,8 +53,8 @@ def sensors(kind: Kind, data: Buffer, offset: I64) -> tuple[list[Sensor], I64]:
 
 def pose_guesses(payload: bytes) -> dict[str, str]:
     """What the first pose of a log lets one assume of the order of its quaternion and the unit of its acceleration."""
-    numbers = np.frombuffer(payload, "<f4", 7).astype(np.float64)
-    force = float(np.linalg.norm(numbers[4:]))
+    numbers = struct.unpack("<7f", payload)
+    force = math.hypot(*numbers[4:])
     unit = next((name for name, one in (("m/s2", 9.81), ("g", 1.0)) if abs(force / one - 1) < 0.2), "unknown")
     return {
         "quaternion_order": "w x y z" if abs(numbers[0]) >= abs(numbers[3]) else "x y z w",
