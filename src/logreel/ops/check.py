@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from logreel.errors import Finding, Severity
+from logreel.errors import Finding, LogError, Severity
 from logreel.model.log import Log
 from logreel.ops.plain import opened
 
@@ -49,5 +49,15 @@ def _problems(log: Log) -> Iterator[Finding]:
     yield from map(Finding.of, log.problems)
 
 
+def _definitions(log: Log) -> Iterator[Finding]:
+    """Definitions that cannot be used, or are not those that the log says they are."""
+    for ch in log.channels.values():
+        try:
+            _ = ch.layout
+        except LogError as error:
+            yield Finding("definition", "warn", None, 0, error.text, ch.topic)
+    yield from map(Finding.of, log.problems)
+
+
 #: Each looks at a log as a whole; a new one is a function and a line here.
-BATTERIES: tuple[Callable[[Log], Iterable[Finding]], ...] = (_problems, Log.verify)
+BATTERIES: tuple[Callable[[Log], Iterable[Finding]], ...] = (_problems, Log.verify, _definitions)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from threading import Lock
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.errors import Problem
+from logreel.errors import Finding, Problem
 from logreel.kernels import tagged
 from logreel.model.chunks import FILE, Buffer, Chunks
 from logreel.model.index import I64, Aligned, Blocks, MessageIndex, Track
@@ -200,6 +200,14 @@ class Collected:
         self._chunks = chunks
         tracks = [Track(Aligned(self._time), Aligned(self._size))] * (self._blocks.start.shape[1] - 1)
         return MessageIndex(chunks, self._blocks, tracks, None, self._resolve, cheap)
+
+    def verify(self) -> Iterator[Finding]:
+        """What looking into all chunks tells: packed ones that are damaged, an index that does not fit."""
+        known = len(self._problems)
+        for row in range(len(self._pos)):
+            self._chunks[int(self._blocks.chunk[row])]
+            self._resolve(np.array([row]))
+        yield from map(Finding.of, self._problems[known:])
 
     def _resolve(self, rows: I64) -> None:
         """Look up where the data of the messages of some blocks lies; several threads may ask at once."""

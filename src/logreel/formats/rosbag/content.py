@@ -82,4 +82,5 @@ def _scan(
         problems=problems,
         metadata=lambda: metadata,
         utc_offset=lambda: None if relative else 0,
+        verify=collected.verify,
     )

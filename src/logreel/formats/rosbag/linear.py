@@ -125,7 +125,7 @@ def step_over(
     if not source.data[pos:found].any():
         # Real bags have zeros between the last chunk and the index.
         problems.append(
-            Problem("zeros", at, here, found == end, f"{size} bytes of zeros between records{inside}")
+            Problem("zeros", at, here, found == source.size, f"{size} bytes of zeros between records{inside}")
         )
     elif found == end and cut:
         problems.append(
