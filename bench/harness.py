@@ -60,20 +60,29 @@ def run(job: Job, path: str, memory: bool = False) -> tuple[float, float, float]
 
 
 def compare(
-    title: str, path: str, yardstick: Job, jobs: list[Job], rounds: int = 7, unit: str = "copy"
+    title: str,
+    path: str,
+    yardstick: Job,
+    jobs: list[Job],
+    rounds: int = 7,
+    unit: str = "copy",
+    cpu: bool = False,
 ) -> dict[str, float]:
-    """Print and return each job's median ratio to *yardstick*, called *unit*, both taken in the same round."""
+    """Print and return each job's median ratio to *yardstick*, called *unit*, both taken in the same round.
+
+    cpu  compare processor time, which neighbours disturb less, for jobs of one thread
+    """
     times: dict[str, list[float]] = {}
     ratios: dict[str, list[float]] = {}
     for k in range(rounds):
-        one = run(yardstick, path)[0]
+        one = run(yardstick, path)[cpu]
         times.setdefault(yardstick.name, []).append(one)
         for job in jobs:
             if job.rounds is None or k < job.rounds:
-                wall = run(job, path)[0]
+                wall = run(job, path)[cpu]
                 times.setdefault(job.name, []).append(wall)
                 ratios.setdefault(job.name, []).append(wall / one)
-    print(f"\n{title} ({os.path.getsize(path) / 1e6:.0f} MB, median of {rounds} rounds)")
+    print(f"\n{title} ({os.path.getsize(path) / 1e6:.0f} MB, median of {rounds} rounds{', CPU' * cpu})")
     print(f"  {'':44} {'ms':>9} {'x ' + unit:>8}   {'range':<14} bound")
     print(f"  {yardstick.name:44} {statistics.median(times[yardstick.name]) * 1e3:9.1f} {1:8.2f}")
     for job in jobs:
