@@ -17,7 +17,7 @@ from logreel.errors import LogError
 from logreel.formats.koblenz.sample import END, Builder
 from logreel.model.lenses import lenses
 
-CASES = int(os.environ.get("LOGREEL_FUZZ", "400"))
+CASES = int(os.environ.get("LOGREEL_FUZZ", "240"))
 SAMPLES = SHARED / "data/koblenz"
 #: Nothing this small may take longer.
 SECONDS = 5.0
