@@ -146,8 +146,8 @@ def test_large_messages_are_decoded_a_few_at_a_time(room, batches, monkeypatch):
         sizes.append(rows.stop - rows.start)
         return table(ch, fields, rows, *rest)
 
-    table = tables._table
-    monkeypatch.setattr(tables, "_table", counted)
+    table = tables.table_of
+    monkeypatch.setattr(tables, "table_of", counted)
     monkeypatch.setattr(base, "FEW_BYTES", room)
     assert [bytes(one.data) for one in lens.pictures(ch)] == [one["data"] for one in made]
     assert sizes == batches

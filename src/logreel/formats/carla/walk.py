@@ -84,8 +84,8 @@ class Framing:
         self._source, self._wide = source, wide
         self.tags = np.tile(np.array([_DATA, 0, 0xFFFFFFFF, 0, 0], np.int64), (KINDS, 1))
         self.tags[FRAME_END] = _NOTE, 0, 0, 0, 255
-        self.keys = np.full((KINDS, 4), _UNDECLARED, np.int64)
-        self.tolerant = np.full((KINDS, 4), _TOLERATED, np.int64)
+        self.keys = np.tile(np.array([_UNDECLARED, 0, 0, 0], np.int64), (KINDS, 1))
+        self.tolerant = np.tile(np.array([_TOLERATED, 0, 0, 0], np.int64), (KINDS, 1))
         for kind, topic in TOPICS.items():
             self.declare(kind, topic)
         for kind in SHIFTING[1:]:
