@@ -39,8 +39,9 @@ def words(text: str) -> set[str]:
 
 
 def members(thing: Any) -> set[str]:
-    """Public methods, properties and instance attributes."""
-    return {name for name in {*dir(type(thing)), *getattr(thing, "__dict__", ())} if name[:1] != "_"}
+    """Public methods, properties and instance attributes; those of Python's own tuples are known."""
+    names = {*dir(type(thing)), *getattr(thing, "__dict__", ())} - {*dir(tuple)}
+    return {name for name in names if name[:1] != "_"}
 
 
 def section_of(page: str, verb: str) -> str:

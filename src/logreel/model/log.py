@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
 
 from logreel.errors import DamagedError, Problem, TopicError
 from logreel.model import sidecar
@@ -26,8 +29,7 @@ if TYPE_CHECKING:
 LIST_LENGTH = 8192
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(NamedTuple):
     """One message.
 
     time     ns, by the clock of the log
@@ -160,14 +162,22 @@ class Log:
     def _messages(self, channels: dict[int, Channel], pieces: Iterator[Selection]) -> Iterator[Message]:
         views: dict[int, memoryview] = {}
         for picked in pieces:
-            columns = (picked.time, picked.channel, picked.chunk, picked.offset, picked.size)
-            # Many messages of one moment come in one piece; Python's numbers take far more room than theirs.
-            some = (slice(lo, lo + LIST_LENGTH) for lo in range(0, len(picked), LIST_LENGTH))
-            rows = (row for part in some for row in zip(*(c[part].tolist() for c in columns), strict=True))
-            for time, number, chunk, offset, size in rows:
+            offset, end = picked.offset, picked.offset + picked.size
+            for lo, hi in _stretches(picked.chunk):
+                chunk = int(picked.chunk[lo])
                 if chunk not in views:
+                    # Each view may keep an unpacked chunk in memory.
                     views = {chunk: self.index.chunks.view(chunk), **dict(list(views.items())[:3])}
-                yield Message(time, channels[number], views[chunk][offset : offset + size], offset)
+                view, some = views[chunk], slice(lo, hi)
+                places = offset[some].tolist()
+                rows = zip(
+                    picked.time[some].tolist(),
+                    [channels[number] for number in picked.channel[some].tolist()],
+                    [view[a:b] for a, b in zip(places, end[some].tolist(), strict=True)],
+                    places,
+                    strict=True,
+                )
+                yield from map(Message._make, rows)
 
     def table(
         self,
@@ -196,6 +206,13 @@ class Log:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _stretches(chunk: NDArray[np.int32]) -> Iterator[tuple[int, int]]:
+    """Rows that lie in one chunk, LIST_LENGTH at most: Python's numbers take far more room than those of arrays."""
+    edges = np.flatnonzero(np.diff(chunk)) + 1
+    cuts = np.union1d(edges, np.arange(0, len(chunk), LIST_LENGTH))
+    return itertools.pairwise([*cuts.tolist(), len(chunk)])
 
 
 def open_log(
