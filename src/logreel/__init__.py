@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from logreel.model.registry import Format
     from logreel.model.registry import formats as known_formats
     from logreel.model.schema import Schema
+    from logreel.model.writer import Writer, create
     from logreel.ops.info import info
     from logreel.ops.stats import stats
     from logreel.outputs.convert import convert
@@ -47,6 +48,8 @@ _LAZY = {
     "Schema": ("logreel.model.schema", "Schema"),
     "Layout": ("logreel.model.layout", "Layout"),
     "Format": ("logreel.model.registry", "Format"),
+    "Writer": ("logreel.model.writer", "Writer"),
+    "create": ("logreel.model.writer", "create"),
     "known_formats": ("logreel.model.registry", "formats"),
     "info": ("logreel.ops.info", "info"),
     "stats": ("logreel.ops.stats", "stats"),
@@ -70,8 +73,10 @@ __all__ = [
     "UnknownFormatError",
     "UnsupportedError",
     "UsageError",
+    "Writer",
     "__version__",
     "convert",
+    "create",
     "info",
     "known_formats",
     "open",

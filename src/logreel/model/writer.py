@@ -47,6 +47,10 @@ class Sink:
         """What a mapping or a table of a channel is encoded by; raises DefinitionError where there is none."""
         raise NotImplementedError
 
+    def stamp(self, number: int) -> tuple[str, int] | None:
+        """The field of a channel that holds the time of the message, and its ns per unit, if there is one."""
+        return None
+
     def message(self, channel: int, time: int, data: Payload) -> None:
         """Append one message at *time* ns."""
         raise NotImplementedError
@@ -126,6 +130,9 @@ class Writer:
             if isinstance(data, Mapping):
                 from logreel.model.encode import encode_message
 
+                stamp = self._sink.stamp(channel)
+                if stamp is not None and stamp[0] not in data:
+                    data = {**data, stamp[0]: int(time) // stamp[1]}
                 data = encode_message(self._sink.layout(channel), data)
             self._sink.message(channel, int(time), data)
             self._tick()
@@ -141,7 +148,11 @@ class Writer:
         with self._lock:
             self._check(channel)
             layout = self._sink.layout(channel)
-            times = _times(table)
+            times, stamp = _times(table), self._sink.stamp(channel)
+            if stamp is not None and stamp[0] not in table.column_names:
+                import pyarrow as pa
+
+                table = table.append_column(stamp[0], pa.array(times // stamp[1]))
             records = None
             if isinstance(layout.root, Sequence):
                 edges = np.flatnonzero(np.diff(times, prepend=times[:1] - 1)) if len(times) else times
