@@ -21,7 +21,17 @@ kernels = [
         define_macros=[("Py_LIMITED_API", "0x030B0000"), ("CYTHON_LIMITED_API", "1")],
         py_limited_api=True,
     )
-    for name in ("frames", "columns", "encode", "layout", "tagged", "tagindex", "wire", "wireindex")
+    for name in (
+        "frames",
+        "columns",
+        "compose",
+        "encode",
+        "layout",
+        "tagged",
+        "tagindex",
+        "wire",
+        "wireindex",
+    )
     if os.path.exists(f"src/logreel/kernels/{name}.py")
 ]
 

@@ -85,8 +85,12 @@ class UlogSink(Sink):
         self._put("D", struct.pack("<H", channel), data)
 
     def metadata(self, name: str, value: Any) -> None:
-        """Append an information record: text, a whole number, a float or bytes."""
-        self._put("I", *_key_value(name, value))
+        """Append an information record: text, a whole number, a float or bytes; or a list of such, one record each."""
+        if isinstance(value, list | tuple):
+            for one in value:
+                self._put("M", b"\0", *_key_value(name, one))
+        else:
+            self._put("I", *_key_value(name, value))
 
     def parameter(self, name: str, value: float | int | str, time: int | None) -> None:
         """Append a parameter: an int32 or a float; later ones are changes at the time of the message before."""
