@@ -96,6 +96,11 @@ class Appender:
         with contextlib.suppress(OSError):
             os.close(self._handle)
 
+    def discard(self) -> None:
+        """Close the file and remove it."""
+        self.leave()
+        self._active.unlink()
+
     def _hand_over(self) -> None:
         view, done = memoryview(self._pending), 0
         try:

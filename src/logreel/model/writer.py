@@ -269,7 +269,7 @@ def _times(table: pa.Table) -> I64:
         )
     if column.null_count:
         raise UsageError(f"column 'time': {column.null_count} values are missing")
-    found: I64 = column.cast(pa.int64()).to_numpy().astype(np.int64)
+    found: I64 = np.asarray(column.cast(pa.int64()).combine_chunks(), np.int64)
     return found
 
 
@@ -296,10 +296,11 @@ def create(
     out = Appender(path, force)
     try:
         sink = fmt.create(out, **options)
-    except TypeError as error:
-        out.leave()
-        os.unlink(os.path.realpath(path) + ".active")
-        raise UsageError(f"{fmt.title}: {error}") from None
+    except BaseException as error:
+        out.discard()
+        if isinstance(error, TypeError):
+            raise UsageError(f"{fmt.title} has no such option: {error}") from None
+        raise
     return Writer(out, sink, flush_every, sync)
 
 
