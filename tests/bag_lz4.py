@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 
 def blocks(frame: bytes) -> Iterator[bytes]:
-    """The blocks of a frame, up to the first that is cut or cannot be unpacked."""
+    """The blocks of a frame, up to the first that cannot be unpacked; of one that is cut its beginning."""
     if len(frame) < 7 or frame[:4] != b"\x04\x22\x4d\x18":
         return
     flags = frame[4]
@@ -15,10 +15,11 @@ def blocks(frame: bytes) -> Iterator[bytes]:
     while at + 4 <= len(frame):
         word = int.from_bytes(frame[at : at + 4], "little")
         size, packed = word & 0x7FFFFFFF, frame[at + 4 : at + 4 + (word & 0x7FFFFFFF)]
-        if word == 0 or len(packed) < size:
+        if word == 0:
             return
         try:
-            block = packed if word >> 31 else _block(packed, b"" if flags & 0x20 else history)
+            is_cut = len(packed) < size
+            block = packed if word >> 31 else _block(packed, b"" if flags & 0x20 else history, is_cut)
         except (IndexError, ValueError):
             return
         yield block
@@ -26,23 +27,35 @@ def blocks(frame: bytes) -> Iterator[bytes]:
         at += 4 + size + 4 * (flags >> 4 & 1)
 
 
-def _block(packed: bytes, history: bytes) -> bytes:
+def _block(packed: bytes, history: bytes, is_cut: bool) -> bytes:
+    """The content of a block; of one that is cut all literals, and the matches that are told whole."""
     out, at = bytearray(history), 0
-    while True:
-        token, at = packed[at], at + 1
-        literals, at = _length(packed, at, token >> 4)
-        if at + literals > len(packed):
-            raise ValueError("literals beyond the block")
-        out += packed[at : at + literals]
-        at += literals
-        if at == len(packed):
-            return bytes(out[len(history) :])
-        back = packed[at] | packed[at + 1] << 8
-        length, at = _length(packed, at + 2, token & 15)
-        if not 0 < back <= len(out):
-            raise ValueError("a match before the beginning")
-        for _ in range(length + 4):
-            out.append(out[-back])
+    try:
+        while at < len(packed):
+            at = _pair(packed, at, out)
+    except IndexError:
+        if not is_cut:
+            raise
+    return bytes(out[len(history) :])
+
+
+def _pair(packed: bytes, at: int, out: bytearray) -> int:
+    """Unpack literals and the match after them, the last time without; gives where the next ones begin."""
+    token, at = packed[at], at + 1
+    literals, at = _length(packed, at, token >> 4)
+    out += packed[at : at + literals]
+    at += literals
+    if at > len(packed):
+        raise IndexError("literals beyond the block")
+    if at == len(packed):
+        return at
+    back = packed[at] | packed[at + 1] << 8
+    length, at = _length(packed, at + 2, token & 15)
+    if not 0 < back <= len(out):
+        raise ValueError("a match before the beginning")
+    for _ in range(length + 4):
+        out.append(out[-back])
+    return at
 
 
 def _length(packed: bytes, at: int, value: int) -> tuple[int, int]:

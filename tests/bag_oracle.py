@@ -9,71 +9,16 @@ from __future__ import annotations
 import bz2
 import re
 import struct
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 import lz4.frame
 
+from bag_content import Bad, Bag, Connection, Message, u32
 from bag_lz4 import blocks
+from bag_oracle_old import read_0, read_1_0, read_1_1
 
-MD5 = re.compile(rb"[0-9a-f]{32}|\*")
-TYPE = re.compile(rb"[A-Za-z]\w*/[A-Za-z]\w*|\*")
-RENAMED = {
-    b"rostools/Time": b"roslib/Time",
-    b"rostools/Log": b"roslib/Log",
-    b"rostools/Header": b"roslib/Header",
-}
-
-
-@dataclass(frozen=True)
-class Message:
-    """One message; *place* is that of its data, in its chunk where *chunk* is the place of one, else in the file."""
-
-    topic: str
-    type: str
-    md5: str
-    time: int
-    payload: bytes
-    place: int
-    chunk: int | None = None
-
-
-@dataclass(frozen=True)
-class Connection:
-    """What a bag says about a topic; *definition* is empty where it does not say."""
-
-    topic: str
-    type: str
-    md5: str
-    definition: bytes = b""
-
-
-@dataclass
-class Bag:
-    """What a bag holds, in the order of the file; *lost* are half-open ranges of bytes that are no record.
-
-    Ranges inside of a compressed chunk are given as the range of the chunk.
-    """
-
-    version: str
-    messages: list[Message] = field(default_factory=list)
-    connections: list[Connection] = field(default_factory=list)
-    lost: list[tuple[int, int]] = field(default_factory=list)
-
-
-class Bad(ValueError):
-    """There is no record here."""
-
-
-def u32(data: bytes, at: int, end: int) -> int:
-    if at + 4 > end:
-        raise Bad("cut")
-    return int.from_bytes(data[at : at + 4], "little")
-
-
-def seconds(sec: int, nsec: int) -> int:
-    """ns; seconds near the top of the range are negative ones."""
-    return (sec - 2**32 if sec >= 0xF0000001 else sec) * 10**9 + nsec
+__all__ = ["Bag", "Connection", "Message", "read"]
 
 
 def read(data: bytes) -> Bag:
@@ -82,149 +27,13 @@ def read(data: bytes) -> Bag:
     numbers = re.fullmatch(rb"#ROS\w* V(\d+)\.(\d+)", line)
     if not numbers:
         if line == b"##MULTILOG##":
-            return _read_1_0(data)
+            return read_1_0(data)
         if line.startswith(b"#"):
             raise ValueError("no bag")
-        return _read_0(data)
+        return read_0(data)
     version = f"{int(numbers[1])}.{int(numbers[2])}"
-    readers = {"1.0": _read_1_0, "1.1": _read_1_1, "1.2": _read_1_2, "2.0": _read_2_0}
+    readers = {"1.0": read_1_0, "1.1": read_1_1, "1.2": _read_1_2, "2.0": _read_2_0}
     return readers[version](data)
-
-
-# ------------------------------------------------------------------------------------------- versions 0 to 1.1
-
-
-def _line(data: bytes, at: int) -> tuple[bytes, int]:
-    text, newline, _ = data[at : at + 300].partition(b"\n")
-    if not newline:
-        raise Bad("no line")
-    return text.rstrip(), at + len(text) + 1
-
-
-def _old_message(data: bytes, at: int) -> tuple[int, bytes, int]:
-    """Time, payload and where it begins."""
-    if at + 12 > len(data):
-        raise Bad("cut")
-    sec, nsec, size = struct.unpack_from("<III", data, at)
-    if nsec >= 10**9 or size > len(data) - at - 12:
-        raise Bad("cut or no message")
-    return seconds(sec, nsec), data[at + 12 : at + 12 + size], at + 12
-
-
-def _kind_and_sum(first: bytes, second: bytes) -> tuple[bytes, bytes]:
-    if MD5.fullmatch(second) and TYPE.fullmatch(first):
-        return first, second
-    if MD5.fullmatch(first) and TYPE.fullmatch(second):
-        return second, first
-    raise Bad("no type and checksum")
-
-
-def _text(raw: bytes) -> str:
-    return raw.decode("latin-1")
-
-
-def _add(bag: Bag, row: tuple[bytes, bytes, bytes], found: tuple[int, bytes, int]) -> int:
-    topic, kind, md5 = row
-    names = _text(topic), _text(RENAMED.get(kind, kind)), _text(md5)
-    bag.messages.append(Message(*names, *found))
-    if Connection(*names) not in bag.connections:
-        bag.connections.append(Connection(*names))
-    return found[2] + len(found[1])
-
-
-def _chain(data: bytes, at: int) -> int:
-    """How many whole messages of version 0 follow each other from *at* on; -1 if what follows is none."""
-    count = 0
-    while at < len(data):
-        try:
-            _, payload, start = _old_message(data, at)
-        except Bad:
-            _, nsec, size = struct.unpack("<III", data[at : at + 12].ljust(12, b"\0"))
-            return count if nsec < 10**9 and at + 12 + size > len(data) else -1
-        at, count = start + len(payload), count + 1
-    return count
-
-
-def _read_0(data: bytes) -> Bag:
-    bag = Bag("0")
-    topic, after = _line(data, 0)
-    try:
-        first, at = _line(data, after)
-        second, at = _line(data, at)
-        row = topic, *_kind_and_sum(first, second)
-        if _chain(data, at) < 0:
-            raise Bad("no chain")
-    except Bad:
-        row, at = (topic, b"*", b"*"), after
-    while at < len(data):
-        try:
-            at = _add(bag, row, _old_message(data, at))
-        except Bad:
-            bag.lost.append((at, len(data)))
-            break
-    return bag
-
-
-def _read_1_0(data: bytes) -> Bag:
-    bag = Bag("1.0")
-    rows: dict[bytes, tuple[bytes, bytes, bytes]] = {}
-
-    def row_at(at: int) -> int:
-        topic, at = _line(data, at)
-        first, at = _line(data, at)
-        second, at = _line(data, at)
-        rows[topic] = topic, *_kind_and_sum(first, second)
-        return at
-
-    def record_at(at: int) -> int:
-        topic, after = _line(data, at)
-        if topic not in rows:
-            return row_at(at)
-        return _add(bag, rows[topic], _old_message(data, after))
-
-    _, at = _line(data, 0)
-    quantity, at = _line(data, at)
-    int(quantity)
-    _walk(bag, data, at, record_at, lambda at: any(data.startswith(topic + b"\n", at) for topic in rows))
-    return bag
-
-
-def _read_1_1(data: bytes) -> Bag:
-    bag = Bag("1.1")
-
-    def record_at(at: int) -> int:
-        topic, at = _line(data, at)
-        md5, at = _line(data, at)
-        kind, at = _line(data, at)
-        if not topic or not MD5.fullmatch(md5) or not TYPE.fullmatch(kind) or not topic.isascii():
-            raise Bad("no topic, checksum and type")
-        if not topic.decode().isprintable():
-            raise Bad("no topic")
-        return _add(bag, (topic, kind, md5), _old_message(data, at))
-
-    _walk(bag, data, _line(data, 0)[1], record_at, lambda at: True)
-    return bag
-
-
-def _walk(
-    bag: Bag, data: bytes, at: int, record_at: Callable[[int], int], begins: Callable[[int], bool]
-) -> None:
-    """Record after record; where there is none, byte by byte to the next one."""
-    while at < len(data):
-        bad_from = at
-        while at < len(data):
-            try:
-                if at > bad_from and not begins(at):
-                    raise Bad("not here")
-                following = record_at(at)
-            except Bad:
-                at += 1
-            else:
-                break
-        if at > bad_from:
-            bag.lost.append((bad_from, at))
-        if at < len(data):
-            at = following
 
 
 # ---------------------------------------------------------------------------------------------- records of 1.2 on

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bag_oracle
+import logreel
 from logreel.model.log import Log
 
 Row = tuple[str, str, str, int, bytes]
@@ -22,6 +23,12 @@ def fast_rows(log: Log) -> list[Row]:
         )
         for m in log.messages(order="file")
     ]
+
+
+def read_all(data: bytes) -> tuple[Log, list[Row]]:
+    """The log in *data* and all its messages."""
+    log = logreel.open(data)
+    return log, fast_rows(log)
 
 
 def plain_rows(bag: bag_oracle.Bag) -> list[Row]:

@@ -12,7 +12,7 @@ KEYS = [
     "path", "format", "version", "size", "epoch", "start_ns", "end_ns", "messages", "channels", "metadata",
     "attachments", "problems",
 ]  # fmt: skip
-CHANNEL_KEYS = ["topic", "type", "encoding", "messages", "bytes", "start_ns", "end_ns"]
+CHANNEL_KEYS = ["topic", "type", "encoding", "messages", "bytes", "start_ns", "end_ns", "metadata"]
 
 
 def test_keys_are_those_of_the_contract() -> None:

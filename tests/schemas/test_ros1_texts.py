@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from limits import processor
 from logreel.errors import DefinitionError
 from logreel.model import layout as lo
 from logreel.schemas.ros1msg import Definition, Registry, define, full_text, layout, parse, standard
@@ -194,22 +194,19 @@ HOSTILE = {
 
 @pytest.mark.parametrize("what", HOSTILE)
 def test_hostile_texts_are_refused_soon(what):
-    begin = time.process_time()
-    with pytest.raises(DefinitionError) as error:
+    with processor(8), pytest.raises(DefinitionError) as error:
         layout(parse(HOSTILE[what], "p/T" if "p/T1" not in HOSTILE[what] else "p/T0"))
-    assert time.process_time() - begin < 2
     assert len(str(error.value)) < 300
 
 
 def test_a_wide_text_is_fine():
     """Many sections that share one another, with few leaves."""
     text = sections(2000, lambda i: "".join(f"T{j} x{j}\n" for j in range(1, 2000)) if i == 0 else "int8 x\n")
-    begin = time.process_time()
-    found = parse(text, "p/T0", EMPTY)
-    assert layout(found).size == 1999
-    assert len(found.md5) == 32
+    with processor(8):
+        found = parse(text, "p/T0", EMPTY)
+        assert layout(found).size == 1999
+        assert len(found.md5) == 32
     assert found.text == text
-    assert time.process_time() - begin < 2
 
 
 @given(st.text(max_size=200) | st.text("ABp/T int8[]=#\nx", max_size=80))

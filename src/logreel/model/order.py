@@ -89,7 +89,7 @@ def by_time(
         width = _fit(channels, edge, width, wanted, lo, hi, reverse)
         a, b = (max(edge + 1 - width, lo), edge + 1) if reverse else (edge, min(edge + width, hi))
         parts = [c.pick(index, c.between(a, b)) for c in channels]
-        yield _merged([p for p in parts if len(p)], True, reverse)
+        yield _merged(parts, True, reverse)
         lo, hi = (lo, a) if reverse else (b, hi)
         wanted = PIECE
 

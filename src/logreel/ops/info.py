@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 class ChannelInfo:
     """One channel: what it is called, how much it holds, and when (ns; None if empty).
 
-    bytes  None where counting them means reading or unpacking a large log
+    bytes     None where counting them means reading or unpacking a large log
+    metadata  what the log tells about the channel besides, by name
     """
 
     topic: str
@@ -28,6 +29,7 @@ class ChannelInfo:
     bytes: int | None
     start_ns: int | None
     end_ns: int | None
+    metadata: Mapping[str, Any]
 
     @property
     def rate(self) -> float | None:
@@ -80,7 +82,7 @@ class Info:
             "start_ns": self.start_ns,
             "end_ns": self.end_ns,
             "messages": self.messages,
-            "channels": [asdict(channel) for channel in self.channels],
+            "channels": [asdict(c) | {"metadata": plain(c.metadata)} for c in self.channels],
             "metadata": plain(self.metadata),
             "attachments": [asdict(attachment) for attachment in self.attachments],
             "problems": [problem.as_dict() for problem in self.problems],
@@ -102,6 +104,7 @@ def info(what: Readable | Log) -> Info:
                 ch.bytes if log.index.sizes_are_cheap else None,
                 ch.start,
                 ch.end,
+                dict(ch.metadata),
             )
             for ch in log.channels.values()
         )

@@ -9,6 +9,7 @@ from logreel.formats.rosbag import records
 from logreel.formats.rosbag.chunks import COMPRESSIONS, Chunk
 from logreel.formats.rosbag.collect import Found, Indexed
 from logreel.formats.rosbag.connections import Connection
+from logreel.formats.rosbag.encryption import Cipher
 from logreel.formats.rosbag.linear import ALL_NAMES, TOPIC
 from logreel.formats.rosbag.records import BadRecord, Record, parse_fields, topic_key
 from logreel.model.source import Source
@@ -26,6 +27,7 @@ class Bag:
     """What was found: messages by the index or else per chunk, connections by number, chunks in file order.
 
     is_early  True for the development versions
+    cipher    what decrypts it, None if it is not encrypted
     """
 
     parts: list[Found] = field(default_factory=list)
@@ -37,6 +39,7 @@ class Bag:
     compressions: set[str] = field(default_factory=set)
     costly: int = 0
     is_early: bool = False
+    cipher: Cipher | None = None
 
     def count(self, chunk: Chunk) -> None:
         """Take note of a chunk for the summary."""
@@ -95,8 +98,11 @@ def take_definition(record: Record, bag: Bag) -> None:
     bag.connections.setdefault(key, Connection(key, topic, record.text(b"type"), md5, record.text(b"def")))
 
 
-def chunk_of(source: Source, record: Record) -> Chunk:
+def chunk_of(record: Record, bag: Bag) -> Chunk:
+    """The chunk whose header is *record*; raises BadRecord if it is none."""
     compression = record.text(b"compression")
     if record.op != records.OP_CHUNK or compression not in COMPRESSIONS:
         raise BadRecord(f"there is no chunk at {record.pos}, or one of compression {compression[:20]!r}")
-    return Chunk(record.pos, record.data, record.size, compression, record.u32(b"size"))
+    # Chunks are encrypted when they are finished.
+    cipher = bag.cipher if record.size else None
+    return Chunk(record.pos, record.data, record.size, compression, record.u32(b"size"), cipher)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import bz2
 import mmap
 import os
-import struct
 import tempfile
 import weakref
 import zlib
@@ -13,12 +12,14 @@ from collections import OrderedDict
 from contextlib import suppress
 from dataclasses import dataclass
 from threading import Lock
-from typing import IO, Any
+from typing import IO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import Problem
+from logreel.formats.rosbag.encryption import Cipher
+from logreel.formats.rosbag.lz4_frames import unpack_lz4
 from logreel.model.source import Source
 
 Buffer = NDArray[np.uint8]
@@ -29,21 +30,28 @@ CACHE_BYTES = 64 << 20
 SPOOL_BYTES = 16 << 30
 #: No chunk unpacks to more: writers close them at 768 KiB or so, the largest option in use is far below.
 MAX_CHUNK = 1 << 28
-#: LZ4 cannot shrink data by more than this factor.
-LZ4_RATIO = 255
 COMPRESSIONS = ("none", "bz2", "lz4", "zlib")
 _STEP = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Where a chunk lies in the file, how it is packed, and how many bytes it says it unpacks to."""
+    """Where a chunk lies in the file, how it is packed, and how many bytes it says it unpacks to.
+
+    cipher  what decrypts its stored bytes, None if they are in the clear
+    """
 
     pos: int
     data: int
     stored: int
     compression: str
     size: int
+    cipher: Cipher | None = None
+
+    @property
+    def is_plain(self) -> bool:
+        """True if its records lie in the file as they are."""
+        return self.compression == "none" and self.cipher is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +75,17 @@ def unpack(source: Source, chunk: Chunk) -> Unpacked:
     Never holds more than the chunk states or MAX_CHUNK, whatever the packed bytes would make.
     """
     packed = source.data[chunk.data : chunk.data + chunk.stored]
-    if chunk.compression == "none":
+    if chunk.is_plain:
         return Unpacked(packed, "", len(packed))
+    if chunk.cipher is not None:
+        clear, wrong = chunk.cipher.decrypt(packed)
+        found = unpack(Source(clear, ""), Chunk(chunk.pos, 0, len(clear), chunk.compression, chunk.size))
+        if chunk.compression == "none" and len(clear) != chunk.size:
+            wrong = wrong or f"it decrypts to {len(clear)} bytes where {chunk.size} are stated"
+        return Unpacked(found.data, wrong or found.wrong, len(packed))
     limit = min(chunk.size, MAX_CHUNK) if chunk.size else MAX_CHUNK
     # One byte more shows that there is more, and lets the checksum at the end be read.
-    data, wrong, left = {"bz2": _bz2, "lz4": _lz4, "zlib": _zlib}[chunk.compression](packed, limit + 1)
+    data, wrong, left = {"bz2": _bz2, "lz4": unpack_lz4, "zlib": _zlib}[chunk.compression](packed, limit + 1)
     if not wrong and chunk.size and len(data) != chunk.size:
         many = "more" if len(data) > limit else len(data)
         wrong = f"it unpacks to {many} bytes where {chunk.size} are stated"
@@ -112,51 +126,6 @@ def _zlib(packed: Buffer, limit: int) -> tuple[Buffer, str, int]:
     return np.frombuffer(data, np.uint8), wrong, len(decompressor.unused_data)
 
 
-def _lz4(packed: Buffer, limit: int) -> tuple[Buffer, str, int]:
-    """At most *limit* bytes, what is wrong, and how many packed bytes were left over."""
-    limit = min(limit, LZ4_RATIO * len(packed) + 64)
-    import lz4.frame
-
-    decompressor = lz4.frame.LZ4FrameDecompressor()
-    try:
-        data = decompressor.decompress(packed, max_length=limit)
-    except RuntimeError as error:
-        data, wrong = _lz4_blocks(packed, limit)
-        return data, wrong or f"its LZ4 frame is damaged: {error}", 0
-    if not decompressor.eof and len(data) < limit:
-        data, wrong = _lz4_blocks(packed, limit)
-        return data, wrong or "its LZ4 frame is cut", 0
-    return np.frombuffer(data, np.uint8), "", len(decompressor.unused_data or b"")
-
-
-def _lz4_blocks(packed: Buffer, limit: int) -> tuple[Buffer, str]:
-    """Every block of an LZ4 frame that unpacks, up to the first that does not."""
-    import lz4.block
-
-    raw = packed.tobytes()
-    if len(raw) < 7 or raw[:4] != b"\x04\x22\x4d\x18":
-        return np.zeros(0, np.uint8), "it is no LZ4 frame"
-    flags, largest = raw[4], 1 << (8 + 2 * (raw[5] >> 4 & 7))
-    at = 7 + (8 if flags & 8 else 0) + (4 if flags & 1 else 0)
-    linked = not flags & 0x20
-    out = bytearray()
-    while at + 4 <= len(raw) and len(out) < limit:
-        (word,) = struct.unpack_from("<I", raw, at)
-        n = word & 0x7FFFFFFF
-        block = raw[at + 4 : at + 4 + n]
-        if word == 0:
-            return np.frombuffer(bytes(out), np.uint8), ""
-        if n > len(block):
-            return np.frombuffer(bytes(out), np.uint8), "its LZ4 frame is cut"
-        try:
-            more: dict[str, Any] = {"dict": bytes(out[-65536:])} if linked and out else {}
-            out += block if word >> 31 else lz4.block.decompress(block, uncompressed_size=largest, **more)
-        except (lz4.block.LZ4BlockError, ValueError, MemoryError) as error:
-            return np.frombuffer(bytes(out), np.uint8), f"a block of its LZ4 frame is damaged: {error}"
-        at += 4 + n + (4 if flags & 0x10 else 0)
-    return np.frombuffer(bytes(out), np.uint8), "its LZ4 frame is cut"
-
-
 def problem_of(chunk: Chunk, unpacked: Unpacked) -> Problem | None:
     """What to report of a chunk; None if it is sound."""
     if not unpacked.wrong:
@@ -181,8 +150,8 @@ class ChunkCache:
         sizes = [min(c.size, MAX_CHUNK) for c in chunks]
         self._place = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         self._spool: IO[bytes] | None = None
-        # LZ4 unpacks about as fast as a temporary file is read.
-        slow = any(c.compression in ("bz2", "zlib") for c in chunks)
+        # LZ4 unpacks about as fast as a temporary file is read; what somebody encrypted is not for the disk.
+        slow = any(c.compression in ("bz2", "zlib") for c in chunks) and not any(c.cipher for c in chunks)
         if slow and CACHE_BYTES < self._place[-1] <= SPOOL_BYTES:
             with suppress(OSError):
                 self._spool = tempfile.TemporaryFile(prefix="logreel-")  # noqa: SIM115 - lives as long as the log

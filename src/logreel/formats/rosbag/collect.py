@@ -224,14 +224,20 @@ class Collected:
 
         run(locate, shares(len(flat), RUNS_PER_THREAD))
         wrong = good.reshape(len(rows), -1).sum(axis=1) < b.start[rows, -1] - b.start[rows, 0]
-        for i in np.flatnonzero(wrong).tolist():
-            from logreel.formats.rosbag.repair import repair
+        for i, row in enumerate(rows.tolist()):
+            where = data, int(b.base[row]), int(end[i]), int(self._pos[row])
+            told = self._told(slice(int(b.start[row, 0]), int(b.start[row, -1])), bool(wrong[i]), where)
+            self._problems += [told] if told else []
 
-            row = int(rows[i])
-            span = slice(int(b.start[row, 0]), int(b.start[row, -1]))
-            claims = Claims(b.entry[span], self._size[span], self._conn[span], self._time[span])
-            told = repair(claims, data, int(b.base[row]), int(end[i]), int(self._pos[row]))
-            self._problems.append(told)
+    def _told(self, span: slice, wrong: bool, where: tuple[Buffer, int, int, int]) -> Problem | None:
+        """What to report of a chunk, whose messages stand at *span*; where the index is *wrong* it is put right."""
+        from logreel.formats.rosbag.omitted import omitted
+        from logreel.formats.rosbag.repair import repair
+
+        if not wrong:
+            return omitted(self._size[span], *where)
+        claims = Claims(self._blocks.entry[span], self._size[span], self._conn[span], self._time[span])
+        return repair(claims, *where)
 
 
 def collect(

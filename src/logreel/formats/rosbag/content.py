@@ -11,6 +11,7 @@ from logreel.formats.rosbag.chunks import ChunkCache
 from logreel.formats.rosbag.collect import Found, Indexed, collect
 from logreel.formats.rosbag.connections import Channels, Connection
 from logreel.formats.rosbag.definitions import Definitions
+from logreel.formats.rosbag.encryption import ENCRYPTOR
 from logreel.formats.rosbag.version import version_of
 from logreel.model.chunks import Chunks
 from logreel.model.scan import Scan
@@ -23,7 +24,7 @@ _OLD: dict[str, Callable[[Source], old.OldBag]] = {"0": old.read_0, "1.0": old.r
 
 
 def scan(source: Source) -> Scan:
-    """The Scan of a bag. Raises UnsupportedError for encrypted bags and versions from the future."""
+    """The Scan of a bag. Raises UnsupportedError for bags that cannot be decrypted and versions from the future."""
     version = version_of(source) or "2.0"
     if version in _OLD:
         bag = _OLD[version](source)
@@ -40,6 +41,8 @@ def scan(source: Source) -> Scan:
             "compression": sorted(found.compressions),
             "indexed": found.index is not None,
         }
+        if found.cipher is not None:
+            told |= {"encryptor": ENCRYPTOR, "gpg_user": found.cipher.user}
         return _scan(
             source,
             version,

@@ -70,6 +70,10 @@ def read_stretch(
     return found, pos
 
 
+def pass_over(record: Record, source: Source) -> None:
+    """Take no note of a record: connections are known already."""
+
+
 def _take_notes(
     source: Source, places: list[int], end: int, on_record: OnRecord
 ) -> tuple[int, BadRecord | None]:

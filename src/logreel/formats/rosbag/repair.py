@@ -6,8 +6,7 @@ from collections import defaultdict
 
 from logreel.errors import Problem
 from logreel.formats.rosbag.collect import Claims
-from logreel.formats.rosbag.linear import Stretch, read_stretch
-from logreel.formats.rosbag.records import Record
+from logreel.formats.rosbag.linear import Stretch, pass_over, read_stretch
 from logreel.model.chunks import FILE, Buffer
 from logreel.model.index import GONE
 from logreel.model.source import Source
@@ -22,7 +21,7 @@ def repair(claims: Claims, data: Buffer, base: int, end: int, pos: int) -> Probl
     A claim is met by a message of its connection and time that met no other one. The others are GONE.
     """
     there: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
-    found, _ = read_stretch(Stretch(Source(data, ""), FILE, base, end), _pass_over, [])
+    found, _ = read_stretch(Stretch(Source(data, ""), FILE, base, end), pass_over, [])
     total = 0
     for part in found:
         total += len(part.key)
@@ -42,7 +41,3 @@ def repair(claims: Claims, data: Buffer, base: int, end: int, pos: int) -> Probl
     text += f"; {missing} that it names are not there" if missing else ""
     text += f"; {more} that it does not name are left out" if more else ""
     return Problem("index", pos, 0, bool(missing or more), text)
-
-
-def _pass_over(record: Record, source: Source) -> None:
-    """Connections are known already."""

@@ -11,7 +11,9 @@ from logreel.formats.rosbag import records
 from logreel.formats.rosbag.bag import Bag, take_connection
 from logreel.formats.rosbag.chunks import Chunk
 from logreel.formats.rosbag.collect import Indexed, ascending, concatenated
+from logreel.formats.rosbag.encryption import in_the_clear
 from logreel.formats.rosbag.linear import step_over
+from logreel.formats.rosbag.omitted import probe
 from logreel.formats.rosbag.records import BadRecord, Record, find_record, read_record
 from logreel.kernels import tagindex
 from logreel.model.index import I64
@@ -48,24 +50,36 @@ def _summary(source: Source, at: int, bag: Bag) -> tuple[I64, I64]:
     places: list[int] = []
     parts: list[I64] = []
     while at < source.size:
-        record = read_record(source, at, source.size)
-        if record.end > source.size:
+        record, inside, after = _record(source, at, bag)
+        if after > source.size:
             raise BadRecord("it is cut")
         if record.op == records.OP_CONNECTION:
-            take_connection(source, record, bag)
+            take_connection(inside, record, bag)
         elif record.op == records.OP_CHUNK_INFO:
             counts = np.frombuffer(source.read(record.data, record.size // 8 * 8), "<u4").reshape(-1, 2)
             rows = np.full((len(counts), 3), len(places), np.int64)
             rows[:, 1:] = counts
             parts.append(rows)
             places.append(min(record.u32(b"chunk_pos"), source.size))
-        at = record.end
+        at = after
     pos = np.array(places, np.int64)
     order = np.argsort(pos, kind="stable")
     pairs = np.concatenate([np.zeros((0, 3), np.int64), *parts])
     pairs = pairs[pairs[:, 2] > 0]
     pairs[:, 0] = np.argsort(order)[pairs[:, 0]]
     return pos[order], _sorted(pairs, bag)
+
+
+def _record(source: Source, pos: int, bag: Bag) -> tuple[Record, Source, int]:
+    """The record at *pos* of the summary, the bytes that it lies in, and where the next one begins."""
+    try:
+        record = read_record(source, pos, source.size)
+    except BadRecord:
+        if bag.cipher is None:
+            raise
+        inside, after = in_the_clear(source, pos, bag.cipher)
+        return read_record(inside, 0, inside.size), inside, after
+    return record, source, record.end
 
 
 def _sorted(runs: I64, bag: Bag) -> I64:
@@ -95,14 +109,15 @@ def _take(source: Source, first: int, summary: int, bag: Bag, pos: I64, pairs: I
         row = int(np.flatnonzero((runs[:, :3] != pairs).any(axis=1))[0])
         raise BadRecord(f"the index of the chunk at {pos[pairs[row, 0]]} does not fit the summary")
     chunks = [
-        Chunk(at, data, stored, tagindex.COMPRESSIONS[packing], size)
+        Chunk(at, data, stored, tagindex.COMPRESSIONS[packing], size, bag.cipher)
         for at, (data, stored, packing, size, _) in zip(pos.tolist(), chunk.tolist(), strict=True)
     ]
     for one in chunks:
-        if one.compression == "none" and one.size != one.stored:
+        if one.is_plain and one.size != one.stored:
             raise BadRecord(f"the chunk at {one.pos} states two sizes")
         bag.count(one)
     _gaps(source, np.append(first, chunk[:, 4]), np.append(pos, summary), bag)
+    probe(source, chunks, np.bincount(pairs[:, 0], pairs[:, 2], len(pos)).astype(np.int64))
     bag.chunks = chunks
     bag.index = _entries(source, bag, pos, chunk, runs)
 
@@ -121,8 +136,9 @@ def _entries(source: Source, bag: Bag, pos: I64, chunk: I64, runs: I64) -> Index
     count = runs[:, 2]
     n = int(count.sum())
     time, entry = np.empty(n, np.int64), np.empty(n, np.uint32)
-    size = chunk[runs[:, 0], 3]
-    outside = tagindex.entries(source.data, np.column_stack([count, runs[:, 3], size]), time, entry)
+    outside = tagindex.entries(
+        source.data, np.column_stack([count, runs[:, 3], chunk[runs[:, 0], 3]]), time, entry
+    )
     if outside < len(runs):
         raise BadRecord(f"the index of the chunk at {pos[runs[outside, 0]]} points outside of it")
     start = concatenated(count)
@@ -133,5 +149,7 @@ def _entries(source: Source, bag: Bag, pos: I64, chunk: I64, runs: I64) -> Index
         entry[span], time[span] = entry[span][order], time[span][order]
         if (entry[span][1:] == entry[span][:-1]).any():
             raise BadRecord(f"the index of the chunk at {pos[runs[k, 0]]} names a message twice")
-    plain = all(one.compression == "none" for one in bag.chunks)
-    return Indexed(pos, chunk[:, 0], chunk[:, 3], plain, runs[:, :3], time, entry)
+    plain = all(one.is_plain for one in bag.chunks)
+    # Kernels want arrays without gaps.
+    data, size = chunk[:, 0].copy(), chunk[:, 3].copy()
+    return Indexed(pos, data, size, plain, runs[:, :3], time, entry)

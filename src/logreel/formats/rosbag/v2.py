@@ -6,10 +6,13 @@ and definition records stand where connections are today. Their index is not use
 
 from __future__ import annotations
 
-from logreel.errors import Problem, UnsupportedError
+from dataclasses import replace
+
+from logreel.errors import Problem
 from logreel.formats.rosbag import records
 from logreel.formats.rosbag.bag import Bag, chunk_of, take_connection, take_definition
 from logreel.formats.rosbag.chunks import Chunk, problem_of, unpack
+from logreel.formats.rosbag.encryption import cipher_of, in_the_clear
 from logreel.formats.rosbag.linear import (
     OnRecord,
     Stretch,
@@ -27,11 +30,9 @@ from logreel.formats.rosbag.summary import ENTRY, read_index
 from logreel.model.chunks import FILE
 from logreel.model.source import Source
 
-_PLAIN = {"", "rosbag/NoEncryptor"}
-
 
 def read(source: Source) -> Bag:
-    """Everything in a bag of version 2.0. Raises UnsupportedError for an encrypted one."""
+    """Everything in a bag of version 2.0. Raises UnsupportedError for one that cannot be decrypted."""
     first, end = source.head.find(b"\n") + 1, source.size
     try:
         head = read_record(source, first, end)
@@ -40,22 +41,19 @@ def read(source: Source) -> Bag:
         bag = Bag(problems=[Problem("header", min(first, end), 0, False, text)])
         _linear(source, step_over(source, first, end, bag.problems, error.cut), end, bag)
         return _flat(bag)
-    encryptor = head.text(b"encryptor")
-    if encryptor not in _PLAIN:
-        raise UnsupportedError(f"an encrypted bag ({encryptor[:60]}); decrypt it first", path=source.name)
-    bag = Bag(is_early=b"topic_count" in head.fields)
+    bag = Bag(is_early=b"topic_count" in head.fields, cipher=cipher_of(source, head))
     try:
         read_index(source, head, bag)
     except BadRecord as error:
         told = Problem("index", head.pos, 0, False, f"the index is not used: {error}")
-        bag = Bag(problems=[told], is_early=bag.is_early)
+        bag = Bag(problems=[told], is_early=bag.is_early, cipher=bag.cipher)
         _linear(source, after_padding(source, head, bag.problems), end, bag)
     return _flat(bag)
 
 
 def _flat(bag: Bag) -> Bag:
     """The same; where no chunk is packed all messages lie in the file as it is."""
-    if all(chunk.compression == "none" for chunk in bag.chunks):
+    if all(chunk.is_plain for chunk in bag.chunks):
         for part in bag.parts:
             at = bag.chunks[part.chunk].data
             part.chunk, part.base, part.end = FILE, part.base + at, part.end + at
@@ -92,7 +90,20 @@ def _linear(source: Source, pos: int, end: int, bag: Bag) -> None:
                 on_record(record, source)
                 pos = record.end
         except BadRecord as error:
-            pos = step_over(source, pos, end, bag.problems, error.cut, why=str(error))
+            after = _encrypted_connection(source, pos, bag)
+            pos = after or step_over(source, pos, end, bag.problems, error.cut, why=str(error))
+
+
+def _encrypted_connection(source: Source, pos: int, bag: Bag) -> int:
+    """Take in the encrypted connection at *pos*, if there is one; gives where the next record begins, else 0."""
+    if bag.cipher is None:
+        return 0
+    try:
+        inside, after = in_the_clear(source, pos, bag.cipher)
+        take_connection(inside, read_record(inside, 0, inside.size), bag)
+    except BadRecord:
+        return 0
+    return after
 
 
 def _after_index(source: Source, record: Record, end: int) -> int:
@@ -129,16 +140,16 @@ def _loose(source: Source, pos: int, end: int, bag: Bag, on_record: OnRecord) ->
 
 
 def _linear_chunk(source: Source, record: Record, end: int, bag: Bag, on_record: OnRecord) -> int:
-    chunk = chunk_of(source, record)
+    chunk = chunk_of(record, bag)
     if chunk.stored == 0:
         text = "a chunk that the recorder did not finish"
         bag.problems.append(Problem("unfinished", chunk.pos, 0, False, text))
     bag.count(chunk)
-    if chunk.compression == "none":
+    if chunk.is_plain:
         # Its records follow as if they were the file's own, whatever size is stated.
         return chunk.data
     stored = min(chunk.stored or end, end - chunk.data)
-    there = Chunk(chunk.pos, chunk.data, stored, chunk.compression, chunk.size)
+    there = replace(chunk, stored=stored)
     unpacked = unpack(source, there)
     problem = problem_of(there, unpacked)
     if problem is not None:

@@ -1,0 +1,126 @@
+"""Encrypted bags: AES-CBC, with a key that GnuPG keeps for one user.
+
+Encrypted are the stored bytes of chunks and both halves of the connection records of the summary, each as 16 bytes to
+begin with, then cipher text whose end is padded. Everything else is in the clear, and so is a chunk that its recorder
+did not finish. GnuPG asks nobody anything: its agent holds the passphrase, or the variable that ROS uses does.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import subprocess
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from logreel.errors import UnsupportedError
+from logreel.formats.rosbag.records import MAX_HEADER, BadRecord, Record
+from logreel.model.source import Source
+
+ENCRYPTOR = "rosbag/AesCbcEncryptor"
+#: What the header of a bag names that is in the clear.
+PLAIN = {"", "rosbag/NoEncryptor"}
+#: Where ROS too looks for the passphrase of the user's key.
+PASSPHRASE = "ROSBAG_GPG_PASSPHRASE"
+BLOCK = 16
+#: GnuPG takes a moment; longer than this it waits for something that does not come.
+SECONDS = 30
+_ALONE = ("--batch", "--no-tty", "--quiet", "--no-auto-key-retrieve", "--disable-dirmngr")
+_U32 = struct.Struct("<I")
+
+
+class Cipher:
+    """Decrypts what belongs to one bag.
+
+    user  whom the key is encrypted for
+    """
+
+    def __init__(self, key: bytes, user: str) -> None:
+        self._key, self.user = key, user
+
+    def decrypt(self, secret: NDArray[np.uint8] | bytes) -> tuple[NDArray[np.uint8], str]:
+        """The bytes in the clear and what is wrong, empty if nothing is; of cut ones as many as can be had."""
+        from cryptography.hazmat.primitives.ciphers import Cipher as Aes
+        from cryptography.hazmat.primitives.ciphers import algorithms, modes
+
+        whole = len(secret) // BLOCK * BLOCK
+        if whole < BLOCK:
+            return np.zeros(0, np.uint8), "what is encrypted is cut"
+        view = memoryview(secret)  # type: ignore[arg-type]
+        aes: Any = Aes(algorithms.AES(self._key), modes.CBC(bytes(view[:BLOCK]))).decryptor()
+        data = np.frombuffer(aes.update(view[BLOCK:whole]), np.uint8)
+        if whole < len(secret):
+            return data, "what is encrypted is cut"
+        n = int(data[-1]) if len(data) else 0
+        if not 1 <= n <= BLOCK or (data[-n:] != n).any():
+            return data, "what is encrypted is cut or damaged"
+        return data[:-n], ""
+
+
+def cipher_of(source: Source, head: Record) -> Cipher | None:
+    """What decrypts the bag with the header *head*, None if it is in the clear.
+
+    Raises UnsupportedError where it cannot be had, with what is missing.
+    """
+    encryptor, user = head.text(b"encryptor")[:60], head.text(b"gpg_user")[:200]
+    if encryptor in PLAIN:
+        return None
+    try:
+        if encryptor != ENCRYPTOR:
+            raise UnsupportedError(f"only {ENCRYPTOR} is known")
+        _require_library()
+        return Cipher(_symmetric_key(head.fields.get(b"encrypted_key", b"")), user)
+    except UnsupportedError as error:
+        text = (
+            f"an encrypted bag ({encryptor}, for GnuPG user {user!r}) that cannot be decrypted: {error.text}"
+        )
+        raise UnsupportedError(text, path=source.name) from None
+
+
+def _require_library() -> None:
+    try:
+        import cryptography.hazmat.primitives.ciphers  # noqa: F401
+    except ImportError:
+        raise UnsupportedError("this needs cryptography: pip install 'logreel[encrypted]'") from None
+
+
+def _symmetric_key(encrypted: bytes) -> bytes:
+    """The key of the bag, as GnuPG decrypts it; raises UnsupportedError."""
+    # The first line of the input is the passphrase, if there is one: a second file descriptor is not needed.
+    phrase = os.environ.get(PASSPHRASE)
+    how = (
+        ["--pinentry-mode", "error"]
+        if phrase is None
+        else ["--pinentry-mode", "loopback", "--passphrase-fd", "0"]
+    )
+    given = encrypted if phrase is None else phrase.encode() + b"\n" + encrypted
+    command = ["gpg", *_ALONE, *how, "--max-output", "64", "--output", "-", "--decrypt"]
+    try:
+        done = subprocess.run(command, input=given, capture_output=True, timeout=SECONDS, check=False)
+    except FileNotFoundError:
+        raise UnsupportedError("this needs the program gpg (GnuPG)") from None
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise UnsupportedError(f"gpg did not answer ({type(error).__name__})") from None
+    if done.returncode or len(done.stdout) != BLOCK:
+        said = [line for line in done.stderr.decode("utf-8", "replace").splitlines() if line.strip()]
+        why = said[-1].removeprefix("gpg: ")[:200] if said else f"a key of {len(done.stdout)} bytes"
+        hint = f"the secret key must be at hand, its passphrase in the agent or in {PASSPHRASE}"
+        raise UnsupportedError(f"gpg says {why!r}; {hint}")
+    return done.stdout
+
+
+def in_the_clear(source: Source, pos: int, cipher: Cipher) -> tuple[Source, int]:
+    """The encrypted record at *pos* as bytes of its own, and where it ends; raises BadRecord if there is none."""
+    out, at = b"", pos
+    for _ in ("header", "data"):
+        size = int.from_bytes(source.read(at, 4), "little")
+        if not 2 * BLOCK <= size <= min(MAX_HEADER, source.size - at - 4) or size % BLOCK:
+            raise BadRecord(f"there is no encrypted record at {pos}")
+        data, wrong = cipher.decrypt(source.read(at + 4, size))
+        if wrong:
+            raise BadRecord(f"the record at {pos} cannot be decrypted")
+        out += _U32.pack(len(data)) + data.tobytes()
+        at += 4 + size
+    return Source(out, source.name), at

@@ -1,0 +1,56 @@
+"""What the plain reader of bags says, and the pieces that all versions share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Message:
+    """One message; *place* is that of its data, in its chunk where *chunk* is the place of one, else in the file."""
+
+    topic: str
+    type: str
+    md5: str
+    time: int
+    payload: bytes
+    place: int
+    chunk: int | None = None
+
+
+@dataclass(frozen=True)
+class Connection:
+    """What a bag says about a topic; *definition* is empty where it does not say."""
+
+    topic: str
+    type: str
+    md5: str
+    definition: bytes = b""
+
+
+@dataclass
+class Bag:
+    """What a bag holds, in the order of the file; *lost* are half-open ranges of bytes that are no record.
+
+    Ranges inside of a compressed chunk are given as the range of the chunk.
+    """
+
+    version: str
+    messages: list[Message] = field(default_factory=list)
+    connections: list[Connection] = field(default_factory=list)
+    lost: list[tuple[int, int]] = field(default_factory=list)
+
+
+class Bad(ValueError):
+    """There is no record here."""
+
+
+def u32(data: bytes, at: int, end: int) -> int:
+    if at + 4 > end:
+        raise Bad("cut")
+    return int.from_bytes(data[at : at + 4], "little")
+
+
+def seconds(sec: int, nsec: int) -> int:
+    """ns; seconds near the top of the range are negative ones."""
+    return (sec - 2**32 if sec >= 0xF0000001 else sec) * 10**9 + nsec

@@ -1,0 +1,66 @@
+"""Encrypted bags, built here; and a GnuPG home with one key in it that is thrown away."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import struct
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from logreel.formats.rosbag.sample import PACK, Builder, version_2_0
+from logreel.formats.rosbag.sample_old import Message
+
+KEY = bytes(range(16))
+USER = "somebody"
+
+
+@contextmanager
+def gpg_home(passphrase: str = "") -> Iterator[str]:
+    """A folder for GNUPGHOME; its key belongs to USER. The path is short: the agent's socket lies in it."""
+    home = tempfile.mkdtemp(prefix="lr")
+    env = {**os.environ, "GNUPGHOME": home}
+    make = ["gpg", "--batch", "--quiet", "--pinentry-mode", "loopback", "--passphrase", passphrase]
+    make += ["--quick-gen-key", f"{USER} <somebody@example.org>", "future-default", "default", "never"]
+    try:
+        subprocess.run(make, env=env, check=True, capture_output=True, timeout=60)
+        yield home
+    finally:
+        subprocess.run(["gpgconf", "--kill", "gpg-agent"], env=env, capture_output=True, timeout=60)
+        shutil.rmtree(home, ignore_errors=True)
+
+
+def encrypt(data: bytes, key: bytes = KEY) -> bytes:
+    """Sixteen bytes to begin with, then AES-CBC of *data* with its padding."""
+    from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+
+    # The same every time, so that tests are.
+    start, pad = hashlib.md5(data).digest(), 16 - len(data) % 16
+    aes = Cipher(algorithms.AES(key), modes.CBC(start)).encryptor()
+    return start + aes.update(data + bytes([pad]) * pad) + aes.finalize()
+
+
+def encrypted(
+    messages: list[Message], compression: str = "none", encrypted_key: bytes = b"none", **options: object
+) -> bytes:
+    """A bag of *messages* with chunks and connections of the summary encrypted."""
+    fields = (("encryptor", b"rosbag/AesCbcEncryptor"), ("gpg_user", USER.encode()))
+    out = Builder(compression, extra=(*fields, ("encrypted_key", encrypted_key)), **options)  # type: ignore[arg-type]
+    out.pack = lambda data: encrypt(PACK[compression](data))
+    data = version_2_0(messages, out)
+    (tail,) = struct.unpack_from("<Q", data, data.index(b"index_pos=") + 10)
+    if not tail:
+        return data
+    for _ in out.connections:
+        clear, end = [], tail
+        for _ in ("header", "data"):
+            (size,) = struct.unpack_from("<I", data, end)
+            clear.append(data[end + 4 : end + 4 + size])
+            end += 4 + size
+        secret = b"".join(struct.pack("<I", len(s)) + s for s in map(encrypt, clear))
+        data = data[:tail] + secret + data[end:]
+        tail += len(secret)
+    return data
