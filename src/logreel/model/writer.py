@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import math
 import os
-import time
 from collections.abc import Iterable, Mapping
 from threading import RLock
+from time import monotonic
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -13,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import LogError, TopicError, UnsupportedError, UsageError
+from logreel.kernels.batch import Batch
 from logreel.model.appender import Appender
 from logreel.model.layout import Layout, Sequence
 from logreel.model.registry import formats
@@ -25,6 +28,8 @@ I64 = NDArray[np.int64]
 Payload = bytes | bytearray | memoryview
 #: Seconds after which what was written is handed to the system at the next message.
 FLUSH_EVERY = 1.0
+#: Messages given one by one that are collected, and bytes of them.
+BATCH_MESSAGES, BATCH_BYTES = 4096, 1 << 18
 
 
 class Sink:
@@ -35,6 +40,8 @@ class Sink:
 
     #: What the format calls itself, for errors.
     title = "this format"
+    #: Times in ns and bytes of a payload that every channel takes: messages inside are collected, others given at once.
+    earliest, latest, largest = -(1 << 63), (1 << 63) - 1, (1 << 31) - 1
 
     def __init__(self, out: Appender) -> None:
         self.out = out
@@ -99,11 +106,15 @@ class Writer:
     """
 
     def __init__(self, out: Appender, sink: Sink, flush_every: float | None, sync: bool) -> None:
-        self._out, self._sink, self._every, self._sync = out, sink, flush_every, sync
+        self._out, self._sink, self._sync = out, sink, sync
+        self._every = math.inf if flush_every is None else flush_every
         self._lock = RLock()
         self._topics: dict[str, int] = {}
-        self._last = time.monotonic()
         self._open = True
+        self._batch = Batch(BATCH_MESSAGES, BATCH_BYTES)
+        self._batch.earliest, self._batch.latest = sink.earliest, sink.latest
+        self._batch.largest = sink.largest
+        self._batch.due = monotonic() + self._every
 
     def add_channel(self, topic: str, schema: Schema, metadata: Mapping[str, Any] | None = None) -> int:
         """A number for *topic*, to be used with ``write``.
@@ -115,8 +126,10 @@ class Writer:
             if topic in self._topics:
                 raise UsageError(f"channel {topic!r} was added before", path=self._out.name)
             number = len(self._topics)
+            self._drain()
             self._sink.channel(number, topic, schema, metadata or {})
             self._topics[topic] = number
+            self._batch.channels = number + 1
             return number
 
     def write(self, channel: int, time: int, data: Payload | Mapping[str, Any]) -> None:
@@ -125,17 +138,24 @@ class Writer:
         Fields that are left out are zero or empty. Raises UsageError for fields that do not fit, LogError where the
         file cannot be written.
         """
+        if self._batch.add(channel, time, data):
+            return
         with self._lock:
             self._check(channel)
             if isinstance(data, Mapping):
-                from logreel.model.encode import encode_message
-
-                stamp = self._sink.stamp(channel)
-                if stamp is not None and stamp[0] not in data:
-                    data = {**data, stamp[0]: int(time) // stamp[1]}
-                data = encode_message(self._sink.layout(channel), data)
-            self._sink.message(channel, int(time), data)
+                data = self._encoded(channel, int(time), data)
+            if not self._batch.add(int(channel), int(time), bytes(data)):
+                self._drain()
+                self._sink.message(channel, int(time), data)
             self._tick()
+
+    def _encoded(self, channel: int, time: int, data: Mapping[str, Any]) -> bytes:
+        from logreel.model.encode import encode_message
+
+        stamp = self._sink.stamp(channel)
+        if stamp is not None and stamp[0] not in data:
+            data = {**data, stamp[0]: time // stamp[1]}
+        return encode_message(self._sink.layout(channel), data)
 
     def write_table(self, channel: int, table: pa.Table) -> None:
         """Append a message per row: column ``time`` in ns (an integer, timestamp or duration), and a column per field.
@@ -158,6 +178,7 @@ class Writer:
                 edges = np.flatnonzero(np.diff(times, prepend=times[:1] - 1)) if len(times) else times
                 records, times = np.diff(np.append(edges, len(times))), times[edges]
             data, start = encode_table(layout, table, records)
+            self._drain()
             self._sink.messages(
                 np.full(len(times), channel, np.int32), times, data, start[:-1], np.diff(start)
             )
@@ -176,6 +197,7 @@ class Writer:
             end = start + size
             if len(start) and (int(start.min()) < 0 or int(size.min()) < 0 or int(end.max()) > len(data)):
                 raise UsageError("payloads lie outside of the data")
+            self._drain()
             self._sink.messages(channel, time, data, start, size)
             self._tick()
 
@@ -183,40 +205,46 @@ class Writer:
         """Add to what the log tells about itself; raises UnsupportedError where the format has no place for it."""
         with self._lock:
             self._check()
+            self._drain()
             self._sink.metadata(name, value)
 
     def parameter(self, name: str, value: float | int | str, time: int | None = None) -> None:
         """Set a parameter at *time* ns, None: at the start; raises UnsupportedError where there are none."""
         with self._lock:
             self._check()
+            self._drain()
             self._sink.parameter(name, value, time)
 
     def text(self, time: int, text: str, level: int = 6) -> None:
         """Append a line of text with its syslog level; raises UnsupportedError where the format has no such lines."""
         with self._lock:
             self._check()
+            self._drain()
             self._sink.text(int(time), level, text)
 
     def attachment(self, name: str, data: bytes, media_type: str = "application/octet-stream") -> None:
         """Add a named piece of content; raises UnsupportedError where the format has no place for it."""
         with self._lock:
             self._check()
+            self._drain()
             self._sink.attachment(name, data, media_type)
 
     def flush(self, sync: bool | None = None) -> None:
         """Hand everything written so far to the system; *sync*: wait until it is on disk. Then it survives a crash."""
         with self._lock:
             self._check()
+            self._drain()
             self._sink.settle()
             self._out.flush(self._sync if sync is None else sync)
-            self._last = time.monotonic()
+            self._batch.due = monotonic() + self._every
 
     def close(self) -> None:
         """Complete the file and give it its name; closing twice does nothing."""
         with self._lock:
             if self._open:
-                self._open = False
+                self._shut()
                 try:
+                    self._drain()
                     self._sink.settle()
                     self._sink.finish()
                     self._out.finish()
@@ -228,12 +256,25 @@ class Writer:
         """Close the file as it is, under the name of an unfinished one."""
         with self._lock:
             if self._open:
-                self._open = False
+                self._shut()
+                with contextlib.suppress(LogError):
+                    self._drain()
+                    self._sink.settle()
                 self._out.leave()
 
+    def _shut(self) -> None:
+        # Other threads may be about to add.
+        self._open, self._batch.due = False, -math.inf
+
     def _tick(self) -> None:
-        if self._every is not None and time.monotonic() - self._last >= self._every:
+        if monotonic() >= self._batch.due:
             self.flush()
+
+    def _drain(self) -> None:
+        """Give the Sink what was collected, before anything else that has to follow it."""
+        collected = self._batch.take()
+        if collected is not None:
+            self._sink.messages(*collected)
 
     def _check(self, channel: int | None = None) -> None:
         if not self._open:

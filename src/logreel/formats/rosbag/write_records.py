@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.errors import DefinitionError
+from logreel.errors import DefinitionError, UsageError
 from logreel.formats.rosbag.write_topics import Declared, declare
 from logreel.model.appender import Appender
-from logreel.model.batch import BatchSink
 from logreel.model.heads import Heads
 from logreel.model.layout import Layout
 from logreel.model.schema import Schema
+from logreel.model.writer import Payload, Sink
 
 I64 = NDArray[np.int64]
 U32, U64 = struct.Struct("<I"), struct.Struct("<Q")
@@ -45,7 +45,7 @@ def padded(op: int, named: Mapping[str, bytes]) -> bytes:
     return record(op, named, b" " * (FILE_HEADER + 8 - len(begun(op, named, 0))))
 
 
-class BagSink(BatchSink):
+class BagSink(Sink):
     """Messages come in stretches; each channel is declared before its first message."""
 
     title = "a bag"
@@ -64,7 +64,6 @@ class BagSink(BatchSink):
                   or else ``callerids`` and ``latching``
         """
         declared = declare(topic, schema, metadata)
-        self.drain()
         self.add(declared)
         self._channels.append(declared)
         self._fresh = np.append(self._fresh, True)
@@ -91,10 +90,36 @@ class BagSink(BatchSink):
         """Write records, *made* of messages; *place* is where each begins among them."""
         raise NotImplementedError
 
-    def append(
+    def message(self, channel: int, time: int, data: Payload) -> None:
+        """Append one message."""
+        zero = np.zeros(1, np.int64)
+        if not self.earliest <= time <= self.latest:
+            self._refuse(time)
+        self.messages(
+            np.array([channel], np.int32), zero + time, np.frombuffer(data, np.uint8), zero, zero + len(data)
+        )
+
+    def messages(
         self, channel: NDArray[np.int32], time: I64, data: NDArray[np.uint8], start: I64, size: I64
     ) -> None:
-        """Append messages, stretch by stretch."""
+        """Append messages, stretch by stretch; none of them where one cannot be written."""
+        if not len(channel):
+            return
+        for moment in (int(time.min()), int(time.max())):
+            if not self.earliest <= moment <= self.latest:
+                self._refuse(moment)
+        if int(size.max()) > self.largest:
+            raise UsageError(
+                f"a message of {int(size.max())} bytes; {self.title} holds at most {self.largest}"
+            )
+        self._append(channel, time, data, start, size)
+
+    def _refuse(self, time: int) -> None:
+        raise UsageError(f"time {time} ns: {self.title} holds times from 1970 to 2106")
+
+    def _append(
+        self, channel: NDArray[np.int32], time: I64, data: NDArray[np.uint8], start: I64, size: I64
+    ) -> None:
         place = self._heads.places(channel, size)
         lo = 0
         while lo < len(channel):

@@ -34,10 +34,6 @@ class _Sink1(BagSink):
         self.out.write(made.data)
         self.out.commit()
 
-    def settle(self) -> None:
-        """Commit everything given."""
-        self.drain()
-
 
 class Sink11(_Sink1):
     """Writes version 1.1."""

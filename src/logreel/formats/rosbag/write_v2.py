@@ -98,17 +98,16 @@ class Sink20(BagSink):
             self._close_chunk()
 
     def _put(self, part: NDArray[np.uint8]) -> None:
-        self._content.append(part)
-        self._bytes += len(part)
+        self._content.append(part.data)
+        self._bytes += part.nbytes
 
     def _begin_chunk(self) -> None:
-        self._content: list[NDArray[np.uint8]] = []
+        self._content: list[memoryview] = []
         self._bytes = 0
         self._entries: list[tuple[I64, I64, I64]] = []
 
     def settle(self) -> None:
         """Close the chunk: what is in it can be read from here on."""
-        self.drain()
         if self._entries:
             self._close_chunk()
 
