@@ -144,9 +144,10 @@ class Writer:
             self._check(channel)
             if isinstance(data, Mapping):
                 data = self._encoded(channel, int(time), data)
-            if not self._batch.add(int(channel), int(time), bytes(data)):
+            channel, time, data = int(channel), int(time), bytes(data)
+            if not self._batch.add(channel, time, data):
                 self._drain()
-                self._sink.message(channel, int(time), data)
+                self._sink.message(channel, time, data)
             self._tick()
 
     def _encoded(self, channel: int, time: int, data: Mapping[str, Any]) -> bytes:

@@ -115,7 +115,7 @@ class BagSink(Sink):
         self._append(channel, time, data, start, size)
 
     def _refuse(self, time: int) -> None:
-        raise UsageError(f"time {time} ns: {self.title} holds times from 1970 to 2106")
+        raise UsageError(f"time {time} ns; {self.title} holds {self.earliest} to {self.latest}")
 
     def _append(
         self, channel: NDArray[np.int32], time: I64, data: NDArray[np.uint8], start: I64, size: I64

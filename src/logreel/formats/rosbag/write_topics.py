@@ -42,7 +42,12 @@ def declare(topic: str, schema: Schema, metadata: Mapping[str, Any]) -> Declared
     if stated and not _MD5.fullmatch(stated):
         raise UsageError(f"channel {topic!r}: {stated!r:.40} is no md5sum: 32 digits of 0-9 a-f, or '*'")
     layout, text, md5 = _define(schema, stated)
-    return Declared(true_topic, schema.name, md5, text, _headers(true_topic, metadata), layout)
+    headers = _headers(true_topic, metadata)
+    try:
+        "".join((text, *(value for header in headers for value in header.values()))).encode()
+    except UnicodeEncodeError as error:
+        raise UsageError(f"channel {topic!r}: what it says of itself is no text: {error.reason}") from None
+    return Declared(true_topic, schema.name, md5, text, headers, layout)
 
 
 def _define(schema: Schema, stated: str) -> tuple[Layout | None, str, str]:

@@ -38,6 +38,9 @@ class _Sink1(BagSink):
 class Sink11(_Sink1):
     """Writes version 1.1."""
 
+    # The first recorders wrote the start minus the time of day: later times are read as negative ones.
+    latest = (0xF0000000 + 1) * 10**9 - 1
+
     def __init__(self, out: Appender) -> None:
         super().__init__(out)
         self.out.write(_MAGIC_1_1)
