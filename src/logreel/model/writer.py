@@ -40,8 +40,9 @@ class Sink:
 
     #: What the format calls itself, for errors.
     title = "this format"
-    #: Times in ns and bytes of a payload that every channel takes: messages inside are collected, others given at once.
-    earliest, latest, largest = -(1 << 63), (1 << 63) - 1, (1 << 31) - 1
+    #: Times in ns and bytes of a payload that every channel takes without an error: messages inside of these are
+    #: collected and given many at a time, others one by one. With -1 none is collected.
+    earliest, latest, largest = -(1 << 63), (1 << 63) - 1, -1
 
     def __init__(self, out: Appender) -> None:
         self.out = out

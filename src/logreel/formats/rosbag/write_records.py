@@ -49,7 +49,7 @@ class BagSink(Sink):
     """Messages come in stretches; each channel is declared before its first message."""
 
     title = "a bag"
-    earliest, latest = 0, (10**9 << 32) - 1
+    earliest, latest, largest = 0, (10**9 << 32) - 1, (1 << 31) - 1
 
     def __init__(self, out: Appender) -> None:
         super().__init__(out)
