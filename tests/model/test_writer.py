@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -165,6 +166,27 @@ def test_numbers_of_numpy_and_views_are_taken(tmp_path: Path, kind: str) -> None
         w.write(np.int64(channel), np.int64(STAMP), memoryview(np.frombuffer(payload, np.float64)))  # type: ignore[arg-type]
         w.write(channel, STAMP, bytearray(payload))
     assert rows(logreel.open(path), topic) == [(STAMP, 0.0, 0.0, 0.0)] * 3
+
+
+def test_a_full_disk_is_an_error_from_there_on(
+    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, (topic, schema) = tmp_path / f"a.{kind}", KINDS[kind]
+    w = create(path, kind, flush_every=None)
+    channel = w.add_channel(topic, schema)
+    w.write(channel, STAMP, {"x": 1.0})
+    w.flush()
+
+    def full(handle: int, data: memoryview) -> int:
+        raise OSError(errno.ENOSPC, "full")
+
+    monkeypatch.setattr(os, "write", full)
+    w.write(channel, STAMP + 1, {"x": 2.0})
+    for call in (w.flush, lambda: w.write(channel, STAMP, {}), lambda: w.metadata("a", "b"), w.close):
+        with pytest.raises(logreel.LogError, match="No space left"):
+            call()
+    assert rows(logreel.open(tmp_path / f"a.{kind}.active"), topic) == [(STAMP, 1.0, 0.0, 0.0)]
+    assert not path.exists()
 
 
 def test_threads_may_share_a_writer(tmp_path: Path, kind: str) -> None:

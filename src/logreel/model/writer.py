@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from threading import RLock
 from time import monotonic
 from types import TracebackType
@@ -194,8 +194,9 @@ class Writer:
         channel int32[n], time int64[n] ns, data uint8[b], start and size int64[n]
         """
         with self._lock:
-            for number in np.unique(channel).tolist():
-                self._check(number)
+            self._check()
+            for number in (channel.min(), channel.max()) if len(channel) else ():
+                self._check(int(number))
             end = start + size
             if len(start) and (int(start.min()) < 0 or int(size.min()) < 0 or int(end.max()) > len(data)):
                 raise UsageError("payloads lie outside of the data")
@@ -235,9 +236,10 @@ class Writer:
         """Hand everything written so far to the system; *sync*: wait until it is on disk. Then it survives a crash."""
         with self._lock:
             self._check()
-            self._drain()
-            self._sink.settle()
-            self._out.flush(self._sync if sync is None else sync)
+            with self._care():
+                self._drain()
+                self._sink.settle()
+                self._out.flush(self._sync if sync is None else sync)
             self._batch.due = monotonic() + self._every
 
     def close(self) -> None:
@@ -276,11 +278,22 @@ class Writer:
         """Give the Sink what was collected, before anything else that has to follow it."""
         collected = self._batch.take()
         if collected is not None:
-            self._sink.messages(*collected)
+            with self._care():
+                self._sink.messages(*collected)
+
+    @contextlib.contextmanager
+    def _care(self) -> Iterator[None]:
+        """Once the file cannot be written any more, no message is taken as if it could."""
+        try:
+            yield
+        except LogError:
+            self._batch.largest = -1
+            raise
 
     def _check(self, channel: int | None = None) -> None:
         if not self._open:
             raise LogError("is closed", path=self._out.name)
+        self._out.check()
         if channel is not None and not 0 <= channel < len(self._topics):
             raise TopicError("channel", str(channel), map(str, range(len(self._topics))), path=self._out.name)
 
