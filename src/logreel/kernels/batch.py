@@ -9,6 +9,7 @@ from time import monotonic
 
 import numpy as np
 from cython.cimports.cpython.bytes import PyBytes_AsString, PyBytes_Size
+from cython.cimports.cpython.long import PyLong_AsLongLongAndOverflow
 from cython.cimports.libc.string import memcpy
 
 
@@ -28,6 +29,7 @@ class Batch:
     latest = cython.declare(cython.longlong, visibility="public")
     largest = cython.declare(cython.longlong, visibility="public")
     due = cython.declare(cython.double, visibility="public")
+    _clock: object
     _rows: cython.Py_ssize_t
     _room: cython.Py_ssize_t
     _count: cython.Py_ssize_t
@@ -36,7 +38,7 @@ class Batch:
     _data: cython.uchar[::1]
 
     def __init__(self, rows, room):
-        self._rows, self._room = rows, room
+        self._clock, self._rows, self._room = monotonic, rows, room
         self.channels, self.earliest, self.latest, self.largest, self.due = 0, 0, 0, 0, 0.0
         self._count = self._used = 0
         self.take()
@@ -49,9 +51,11 @@ class Batch:
         """
         k: cython.longlong
         t: cython.longlong
+        far: cython.int = 0
+        beyond: cython.int = 0
         n: cython.Py_ssize_t
         i: cython.Py_ssize_t
-        now: cython.double = monotonic()
+        now: cython.double = self._clock()
         if now >= self.due:
             return False
         if type(data) is not bytes or type(channel) is not int or type(time) is not int:
@@ -59,11 +63,9 @@ class Batch:
         i, n = self._count, PyBytes_Size(data)
         if i == self._rows or n > self._room - self._used or n > self.largest:
             return False
-        try:
-            k, t = channel, time
-        except OverflowError:
-            return False
-        if k < 0 or k >= self.channels or t < self.earliest or t > self.latest:
+        k = PyLong_AsLongLongAndOverflow(channel, cython.address(far))
+        t = PyLong_AsLongLongAndOverflow(time, cython.address(beyond))
+        if far or beyond or k < 0 or k >= self.channels or t < self.earliest or t > self.latest:
             return False
         self._table[0, i], self._table[1, i], self._table[2, i], self._table[3, i] = k, t, self._used, n
         if n:

@@ -116,6 +116,7 @@ class Writer:
         self._batch.earliest, self._batch.latest = sink.earliest, sink.latest
         self._batch.largest = sink.largest
         self._batch.due = monotonic() + self._every
+        self._add = self._batch.add
 
     def add_channel(self, topic: str, schema: Schema, metadata: Mapping[str, Any] | None = None) -> int:
         """A number for *topic*, to be used with ``write``.
@@ -139,14 +140,14 @@ class Writer:
         Fields that are left out are zero or empty. Raises UsageError for fields that do not fit, LogError where the
         file cannot be written.
         """
-        if self._batch.add(channel, time, data):
+        if self._add(channel, time, data):
             return
         with self._lock:
             self._check(channel)
             if isinstance(data, Mapping):
                 data = self._encoded(channel, int(time), data)
             channel, time, data = int(channel), int(time), bytes(data)
-            if not self._batch.add(channel, time, data):
+            if not self._add(channel, time, data):
                 self._drain()
                 self._sink.message(channel, time, data)
             self._tick()
