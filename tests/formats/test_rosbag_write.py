@@ -142,6 +142,16 @@ def test_one_by_one_and_many_at_a_time_are_one_file(tmp_path: Path) -> None:
     assert many.read_bytes() == single.read_bytes()
 
 
+def test_small_and_large_ones_keep_their_order(tmp_path: Path) -> None:
+    path = tmp_path / "a.bag"
+    texts = [str(i) * (1 if i % 3 else 700_000) for i in range(9)]
+    with logreel.create(path, compression="lz4") as w:
+        channel = w.add_channel("/chatter", STRING)
+        for i, text in enumerate(texts):
+            w.write(channel, START + i, string(text))
+    assert [m.decode()["data"] for m in logreel.open(path).messages(order="file")] == texts
+
+
 def test_a_chunk_is_closed_by_the_message_that_outgrows_it(tmp_path: Path) -> None:
     path = tmp_path / "a.bag"
     with logreel.create(path, chunk_bytes=1) as w:
