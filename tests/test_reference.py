@@ -71,6 +71,11 @@ def test_the_api_page_has_every_name_of_one_format_only() -> None:
     assert {name for name in vars(Actor) if name[:1] != "_"} <= words(section_of("api.md", "Actor"))
 
 
+def test_the_api_page_has_every_member_of_a_writer(tmp_path: Path) -> None:
+    with logreel.create(tmp_path / "a.bag") as writer:
+        assert not members(writer) - words(section_of("api.md", "Writer"))
+
+
 def test_the_api_page_has_every_error() -> None:
     errors = {name for name in logreel.__all__ if name.endswith("Error")}
     assert errors <= words(sections("api.md")["Errors"])

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from logreel.model.registry import Format
     from logreel.model.registry import formats as known_formats
     from logreel.model.schema import Schema
+    from logreel.model.writer import Writer, create
     from logreel.ops.check import check
     from logreel.ops.info import info
     from logreel.ops.stats import stats
@@ -49,6 +50,8 @@ _LAZY = {
     "Schema": ("logreel.model.schema", "Schema"),
     "Layout": ("logreel.model.layout", "Layout"),
     "Format": ("logreel.model.registry", "Format"),
+    "Writer": ("logreel.model.writer", "Writer"),
+    "create": ("logreel.model.writer", "create"),
     "known_formats": ("logreel.model.registry", "formats"),
     "check": ("logreel.ops.check", "check"),
     "info": ("logreel.ops.info", "info"),
@@ -74,9 +77,11 @@ __all__ = [
     "UnknownFormatError",
     "UnsupportedError",
     "UsageError",
+    "Writer",
     "__version__",
     "check",
     "convert",
+    "create",
     "info",
     "known_formats",
     "open",

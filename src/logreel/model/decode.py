@@ -38,7 +38,8 @@ Build = Callable[[Iterator[Any]], Any]
 #: Reads some members at a position into a dict and says where they end.
 Part = Callable[[memoryview, int, dict[str, Any]], int]
 
-_CODES = dict(
+#: The character of ``struct`` for every Scalar type.
+CODES = dict(
     zip(SCALARS, ("?", "b", "b", "B", "h", "H", "i", "I", "q", "Q", "f", "d"), strict=True),
     char="b",
 )
@@ -107,13 +108,13 @@ def _run(node: Node, sizes: dict[int, Measure]) -> tuple[str, Build]:
     """The struct format of a node of fixed size, and how to build its value from the numbers."""
     match node:
         case Scalar(type=t):
-            return _CODES[t], next
+            return CODES[t], next
         case Time(signed=signed):
             return ("ii" if signed else "II"), lambda numbers: next(numbers) * 1_000_000_000 + next(numbers)
         case FixedArray(item=Scalar(type="char"), count=n):
             return f"{n}s", lambda numbers: _padded_text(next(numbers))
         case FixedArray(item=Scalar(type=t), count=n):
-            return f"{n}{_CODES[t]}", lambda numbers: list(islice(numbers, n))
+            return f"{n}{CODES[t]}", lambda numbers: list(islice(numbers, n))
         case FixedArray(item=item, count=n):
             form, build = _run(item, sizes)
             return form * n, lambda numbers: [build(numbers) for _ in range(n)]
@@ -252,7 +253,7 @@ def _read_prefixed(convert: Callable[[memoryview], Any], width: int) -> Read:
 def _read_scalars(kind: str, width: int) -> Read:
     if kind in ("uint8", "char"):
         return _read_prefixed(bytes, width)
-    code, item = _CODES[kind], SCALARS[kind][1]
+    code, item = CODES[kind], SCALARS[kind][1]
 
     def read(data: memoryview, pos: int) -> tuple[Any, int]:
         count = _length(data, pos, width)

@@ -31,8 +31,7 @@ class Format:
     sniff     True if the content is of this format; looks at ``source.head`` first, never raises
     scan      reads the structure; with *saved* restores an earlier scan of the same bytes, and returns None when
               *saved* does not fit. Raises UnsupportedError for what it cannot do
-    writes    True when logreel.create can make such files
-    create    opens a Writer on a binary file
+    create    gives the Sink of a new file, ``create(appender, **options)``; None where such files cannot be written
     sample    bytes of a realistic log that the package makes itself
     showcase  True for the format whose sample the demo shows
     api       name of the module that ``logreel.NAME`` gives: what can be done with logs of this format only

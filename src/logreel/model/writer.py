@@ -1,32 +1,374 @@
-"""What every writer of logs offers; each format that can be written has one."""
+"""Writing logs: what people hold (``Writer``) and what a format offers (``Sink``)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Protocol, Self
+import contextlib
+import math
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from threading import RLock
+from time import monotonic
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
 
+import numpy as np
+from numpy.typing import NDArray
+
+from logreel.errors import LogError, TopicError, UnsupportedError, UsageError
+from logreel.kernels.batch import Batch
+from logreel.model.appender import Appender
+from logreel.model.layout import Layout, Sequence
+from logreel.model.registry import formats
 from logreel.model.schema import Schema
 
+if TYPE_CHECKING:
+    import pyarrow as pa
 
-class Writer(Protocol):
-    """An open log being written.
+I64 = NDArray[np.int64]
+Payload = bytes | bytearray | memoryview
+#: Seconds after which what was written is handed to the system at the next message.
+FLUSH_EVERY = 1.0
+#: Messages given one by one that are collected, and bytes of them.
+BATCH_MESSAGES, BATCH_BYTES = 4096, 1 << 18
 
-    Messages are appended in the order given. What was flushed survives a crash; the file appears under its final name
-    only when it is closed.
+
+class Sink:
+    """How one format is written; a format's ``create(appender, options)`` gives one.
+
+    It appends to *out* and commits whole records. What a format has no place for raises UnsupportedError.
     """
 
+    #: What the format calls itself, for errors.
+    title = "this format"
+    #: Times in ns and bytes of a payload that every channel takes without an error: messages inside of these are
+    #: collected and given many at a time, others one by one. With -1 none is collected.
+    earliest, latest, largest = -(1 << 63), (1 << 63) - 1, -1
+
+    def __init__(self, out: Appender) -> None:
+        self.out = out
+
+    def channel(self, number: int, topic: str, schema: Schema, metadata: Mapping[str, Any]) -> None:
+        """Take in a channel; numbers ascend from 0. Raises DefinitionError for a schema that cannot be written."""
+        raise NotImplementedError
+
+    def layout(self, number: int) -> Layout:
+        """What a mapping or a table of a channel is encoded by; raises DefinitionError where there is none."""
+        raise NotImplementedError
+
+    def stamp(self, number: int) -> tuple[str, int] | None:
+        """The field of a channel that holds the time of the message, and its ns per unit, if there is one."""
+        return None
+
+    def message(self, channel: int, time: int, data: Payload) -> None:
+        """Append one message at *time* ns."""
+        raise NotImplementedError
+
+    def messages(
+        self, channel: NDArray[np.int32], time: I64, data: NDArray[np.uint8], start: I64, size: I64
+    ) -> None:
+        """Append many: the payload of message i is data[start[i]:start[i] + size[i]]."""
+        rows = zip(channel.tolist(), time.tolist(), start.tolist(), (start + size).tolist(), strict=True)
+        view = memoryview(data)  # type: ignore[arg-type]
+        for number, moment, a, b in rows:
+            self.message(number, moment, view[a:b])
+
+    def metadata(self, name: str, value: Any) -> None:
+        """Add to what the log tells about itself."""
+        raise UnsupportedError(f"{self.title} has no place for metadata")
+
+    def parameter(self, name: str, value: float | int | str, time: int | None) -> None:
+        """Set a parameter, at *time* ns or at the start."""
+        raise UnsupportedError(f"{self.title} has no place for parameters")
+
+    def text(self, time: int, level: int, text: str) -> None:
+        """Append a line of text; *level* is a syslog number."""
+        raise UnsupportedError(f"{self.title} has no place for text")
+
+    def attachment(self, name: str, data: bytes, media_type: str) -> None:
+        """Add a named piece of content."""
+        raise UnsupportedError(f"{self.title} has no place for attachments")
+
+    def settle(self) -> None:
+        """Commit everything given so far, so that it can be read back if nothing follows."""
+
+    def finish(self) -> None:
+        """Write what completes the file."""
+
+
+class Writer:
+    """A log being written; use ``logreel.create``, as a context manager.
+
+    Messages are appended in the order given, from any thread. What was flushed survives whatever happens after it.
+    While it is written the file is called ``path + ".active"``; it gets its name when it is complete, and keeps that
+    one when the block ends with an exception.
+
+    flush_every  seconds after which messages are handed to the system, None: only when asked or when there are many
+    sync         wait for the disk at every flush
+    """
+
+    def __init__(self, out: Appender, sink: Sink, flush_every: float | None, sync: bool) -> None:
+        self._out, self._sink, self._sync = out, sink, sync
+        self._every = math.inf if flush_every is None else flush_every
+        self._lock = RLock()
+        self._topics: dict[str, int] = {}
+        self._open = True
+        self._batch = Batch(BATCH_MESSAGES, BATCH_BYTES)
+        self._batch.earliest, self._batch.latest = sink.earliest, sink.latest
+        self._batch.largest = sink.largest
+        self._batch.due = monotonic() + self._every
+        self._add = self._batch.add
+
     def add_channel(self, topic: str, schema: Schema, metadata: Mapping[str, Any] | None = None) -> int:
-        """A number for *topic*, to be used with ``write``; raises DefinitionError if the schema cannot be written."""
+        """A number for *topic*, to be used with ``write``.
 
-    def write(self, channel: int, time: int, data: bytes | memoryview | Mapping[str, Any]) -> None:
-        """Append one message at *time* ns: its payload, or its fields, which are encoded by the channel's Layout."""
+        Raises UsageError for a topic added before, DefinitionError if the schema cannot be written.
+        """
+        with self._lock:
+            self._check()
+            if topic in self._topics:
+                raise UsageError(f"channel {topic!r} was added before", path=self._out.name)
+            number = len(self._topics)
+            self._drain()
+            self._sink.channel(number, topic, schema, metadata or {})
+            self._topics[topic] = number
+            self._batch.channels = number + 1
+            return number
 
-    def flush(self) -> None:
-        """Hand everything written so far to the system."""
+    def write(self, channel: int, time: int, data: Payload | Mapping[str, Any]) -> None:
+        """Append one message at *time* ns: its payload, or its fields as ``msg.decode()`` gives them.
+
+        Fields that are left out are zero or empty. Raises UsageError for fields that do not fit, LogError where the
+        file cannot be written.
+        """
+        if self._add(channel, time, data):
+            return
+        with self._lock:
+            self._check(channel)
+            if isinstance(data, Mapping):
+                data = self._encoded(channel, int(time), data)
+            channel, time, data = int(channel), int(time), bytes(data)
+            if not self._add(channel, time, data):
+                self._drain()
+                self._sink.message(channel, time, data)
+            self._tick()
+
+    def _encoded(self, channel: int, time: int, data: Mapping[str, Any]) -> bytes:
+        from logreel.model.encode import encode_message
+
+        stamp = self._sink.stamp(channel)
+        if stamp is not None and stamp[0] not in data:
+            data = {**data, stamp[0]: time // stamp[1]}
+        return encode_message(self._sink.layout(channel), data)
+
+    def write_table(self, channel: int, table: pa.Table) -> None:
+        """Append a message per row: column ``time`` in ns (an integer, timestamp or duration), and a column per field.
+
+        Where a message holds many records, neighbouring rows of one time are one message. Raises UsageError where a
+        column is missing, or holds what does not fit.
+        """
+        from logreel.model.encode import encode_table
+
+        with self._lock:
+            self._check(channel)
+            layout = self._sink.layout(channel)
+            times, stamp = _times(table), self._sink.stamp(channel)
+            if stamp is not None and stamp[0] not in table.column_names:
+                import pyarrow as pa
+
+                table = table.append_column(stamp[0], pa.array(times // stamp[1]))
+            records = None
+            if isinstance(layout.root, Sequence):
+                edges = np.flatnonzero(np.diff(times, prepend=times[:1] - 1)) if len(times) else times
+                records, times = np.diff(np.append(edges, len(times))), times[edges]
+            data, start = encode_table(layout, table, records)
+            self._drain()
+            self._sink.messages(
+                np.full(len(times), channel, np.int32), times, data, start[:-1], np.diff(start)
+            )
+            self._tick()
+
+    def write_many(
+        self, channel: NDArray[np.int32], time: I64, data: NDArray[np.uint8], start: I64, size: I64
+    ) -> None:
+        """Append many payloads, of any channels: that of message i is data[start[i]:start[i] + size[i]].
+
+        channel int32[n], time int64[n] ns, data uint8[b], start and size int64[n]
+        """
+        with self._lock:
+            self._check()
+            for number in (channel.min(), channel.max()) if len(channel) else ():
+                self._check(int(number))
+            end = start + size
+            if len(start) and (int(start.min()) < 0 or int(size.min()) < 0 or int(end.max()) > len(data)):
+                raise UsageError("payloads lie outside of the data")
+            self._drain()
+            self._sink.messages(channel, time, data, start, size)
+            self._tick()
+
+    def metadata(self, name: str, value: Any) -> None:
+        """Add to what the log tells about itself; raises UnsupportedError where the format has no place for it."""
+        with self._lock:
+            self._check()
+            self._drain()
+            self._sink.metadata(name, value)
+
+    def parameter(self, name: str, value: float | int | str, time: int | None = None) -> None:
+        """Set a parameter at *time* ns, None: at the start; raises UnsupportedError where there are none."""
+        with self._lock:
+            self._check()
+            self._drain()
+            self._sink.parameter(name, value, time)
+
+    def text(self, time: int, text: str, level: int = 6) -> None:
+        """Append a line of text with its syslog level; raises UnsupportedError where the format has no such lines."""
+        with self._lock:
+            self._check()
+            self._drain()
+            self._sink.text(int(time), level, text)
+
+    def attachment(self, name: str, data: bytes, media_type: str = "application/octet-stream") -> None:
+        """Add a named piece of content; raises UnsupportedError where the format has no place for it."""
+        with self._lock:
+            self._check()
+            self._drain()
+            self._sink.attachment(name, data, media_type)
+
+    def flush(self, sync: bool | None = None) -> None:
+        """Hand everything written so far to the system; *sync*: wait until it is on disk. Then it survives a crash."""
+        with self._lock:
+            self._check()
+            with self._care():
+                self._drain()
+                self._sink.settle()
+                self._out.flush(self._sync if sync is None else sync)
+            self._batch.due = monotonic() + self._every
 
     def close(self) -> None:
-        """Finish the file and give it its final name."""
+        """Complete the file and give it its name; closing twice does nothing."""
+        with self._lock:
+            if self._open:
+                self._shut()
+                try:
+                    self._drain()
+                    self._sink.settle()
+                    self._sink.finish()
+                    self._out.finish()
+                except BaseException:
+                    self._out.leave()
+                    raise
 
-    def __enter__(self) -> Self: ...
+    def leave(self) -> None:
+        """Close the file as it is, under the name of an unfinished one."""
+        with self._lock:
+            if self._open:
+                self._shut()
+                with contextlib.suppress(LogError):
+                    self._drain()
+                    self._sink.settle()
+                self._out.leave()
 
-    def __exit__(self, *_: object) -> None: ...
+    def _shut(self) -> None:
+        # Other threads may be about to add.
+        self._open, self._batch.due = False, -math.inf
+
+    def _tick(self) -> None:
+        if monotonic() >= self._batch.due:
+            self.flush()
+
+    def _drain(self) -> None:
+        """Give the Sink what was collected, before anything else that has to follow it."""
+        collected = self._batch.take()
+        if collected is not None:
+            with self._care():
+                self._sink.messages(*collected)
+
+    @contextlib.contextmanager
+    def _care(self) -> Iterator[None]:
+        """Once the file cannot be written any more, no message is taken as if it could."""
+        try:
+            yield
+        except LogError:
+            self._batch.largest = -1
+            raise
+
+    def _check(self, channel: int | None = None) -> None:
+        if not self._open:
+            raise LogError("is closed", path=self._out.name)
+        self._out.check()
+        if channel is not None and not 0 <= channel < len(self._topics):
+            raise TopicError("channel", str(channel), map(str, range(len(self._topics))), path=self._out.name)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.leave()
+
+
+def _times(table: pa.Table) -> I64:
+    import pyarrow as pa
+
+    if "time" not in table.column_names:
+        raise UsageError("the table has no column 'time'")
+    column = table.column("time")
+    if pa.types.is_timestamp(column.type):
+        column = column.cast(pa.timestamp("ns", column.type.tz))
+    elif pa.types.is_duration(column.type):
+        column = column.cast(pa.duration("ns"))
+    elif not pa.types.is_integer(column.type):
+        raise UsageError(
+            f"column 'time' is {column.type}; expected an integer of ns, a timestamp or a duration"
+        )
+    if column.null_count:
+        raise UsageError(f"column 'time': {column.null_count} values are missing")
+    found: I64 = np.asarray(column.cast(pa.int64()).combine_chunks(), np.int64)
+    return found
+
+
+def create(
+    path: str | os.PathLike[str],
+    *,
+    format: str | None = None,
+    force: bool = False,
+    flush_every: float | None = FLUSH_EVERY,
+    sync: bool = False,
+    **options: Any,
+) -> Writer:
+    """A new log, to be filled and closed; use it as a context manager.
+
+    path     the format is that of its suffix
+    format   name of the format, where the suffix is not to be asked
+    force    replace a file of that name
+    flush_every, sync  see Writer
+    options  of the format, see its page
+
+    Raises LogError where the file exists, UsageError for a suffix or an option that means nothing.
+    """
+    fmt = _format_of(os.fspath(path), format)
+    out = Appender(path, force)
+    try:
+        sink = fmt.create(out, **options)
+    except BaseException as error:
+        out.discard()
+        if isinstance(error, TypeError):
+            raise UsageError(f"{fmt.title} has no such option: {error}") from None
+        raise
+    return Writer(out, sink, flush_every, sync)
+
+
+def _format_of(name: str, format: str | None) -> Any:
+    able = {f.name: f for f in formats().values() if f.create is not None}
+    if format is not None:
+        if format not in able:
+            raise UsageError(f"no format {format!r} that can be written; there are {', '.join(able)}")
+        return able[format]
+    for f in able.values():
+        if name.lower().endswith(f.suffixes):
+            return f
+    known: Iterable[str] = (f.suffixes[0] for f in able.values())
+    raise UsageError(f"the suffix of {name!r} names no format that can be written; known: {', '.join(known)}")

@@ -13,34 +13,15 @@ from pathlib import Path
 from typing import IO
 
 from logreel.errors import LogError
+from logreel.model.naming import exists, name_it, sync_folder, target_of
 
 #: Names the files of a folder that logreel wrote; its presence is what allows ``force`` to replace the
 #: folder.
 MANIFEST, MANIFEST_KEY = "manifest.json", "logreel_manifest"
 
-_NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
-
-
-def _target(path: str | os.PathLike[str]) -> Path:
-    """Where *path* leads, links followed, after making sure that its folder is there."""
-    target = Path(os.path.realpath(path))
-    if not target.parent.is_dir():
-        raise LogError("cannot be written: there is no such folder as its parent", path=os.fspath(path))
-    return target
-
 
 def _temporary(target: Path) -> Path:
     return target.with_name(f".logreel-{secrets.token_hex(6)}.partial")
-
-
-def _sync_folder(folder: Path) -> None:
-    # Not every system lets a folder be opened; the rename itself has happened by then.
-    with contextlib.suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
 
 
 @contextlib.contextmanager
@@ -59,10 +40,6 @@ def sync_all() -> None:
     getattr(os, "sync", lambda: None)()
 
 
-def _exists(path: str | os.PathLike[str]) -> LogError:
-    return LogError("exists already, and is replaced only with --force", path=os.fspath(path))
-
-
 @contextlib.contextmanager
 def new_file(path: str | os.PathLike[str], force: bool = False) -> Iterator[IO[bytes]]:
     """A binary file that gets the name *path* when the block ends well; else nothing is left.
@@ -71,13 +48,13 @@ def new_file(path: str | os.PathLike[str], force: bool = False) -> Iterator[IO[b
 
     Raises LogError if there is one and *force* is not given, or where *path* is something else than a file.
     """
-    target = _target(path)
+    target = target_of(path)
     if target.is_dir():
         raise LogError("is a folder, not a file", path=os.fspath(path))
     if target.exists() and not target.is_file():
         raise LogError("is not a regular file", path=os.fspath(path))
     if target.exists() and not force:
-        raise _exists(path)
+        raise exists(path)
     temporary = _temporary(target)
     try:
         with synced(temporary) as out:
@@ -85,25 +62,11 @@ def new_file(path: str | os.PathLike[str], force: bool = False) -> Iterator[IO[b
         if force:
             os.replace(temporary, target)
         else:
-            _name(temporary, target, path)
-        _sync_folder(target.parent)
+            name_it(temporary, target, path)
+        sync_folder(target.parent)
     finally:
         with contextlib.suppress(FileNotFoundError):
             temporary.unlink()
-
-
-def _name(temporary: Path, target: Path, path: str | os.PathLike[str]) -> None:
-    """Give the file its name unless something has taken it meanwhile, which a link alone notices."""
-    try:
-        os.link(temporary, target)
-    except FileExistsError:
-        raise _exists(path) from None
-    except OSError as error:
-        if error.errno not in _NO_LINKS:
-            raise
-        if target.exists():
-            raise _exists(path) from None
-        os.rename(temporary, target)
 
 
 @contextlib.contextmanager
@@ -115,12 +78,12 @@ def new_folder(path: str | os.PathLike[str], force: bool = False, keep: Path | N
 
     An empty folder of that name is taken over. Raises LogError for another one.
     """
-    target = _target(path)
+    target = target_of(path)
     if target.exists() and not target.is_dir():
         raise LogError("is a file, not a folder", path=os.fspath(path))
     if target.is_dir() and any(target.iterdir()):
         if not force:
-            raise _exists(path)
+            raise exists(path)
         if not is_ours(target):
             raise LogError("is a folder that logreel did not write: not replaced", path=os.fspath(path))
         if keep is not None and Path(os.path.realpath(keep)).is_relative_to(target):
@@ -129,9 +92,9 @@ def new_folder(path: str | os.PathLike[str], force: bool = False, keep: Path | N
     temporary.mkdir()
     try:
         yield temporary
-        _sync_folder(temporary)
+        sync_folder(temporary)
         _install(temporary, target, path, force)
-        _sync_folder(target.parent)
+        sync_folder(target.parent)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 
@@ -143,7 +106,7 @@ def _install(temporary: Path, target: Path, path: str | os.PathLike[str], force:
         if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
             raise
         if not force:
-            raise _exists(path) from None
+            raise exists(path) from None
         old = _temporary(target)
         os.rename(target, old)
         try:

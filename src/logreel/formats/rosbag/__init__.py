@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from logreel.model.registry import Format
 from logreel.model.scan import Saved, Scan
 
 if TYPE_CHECKING:
+    from logreel.model.appender import Appender
     from logreel.model.source import Source
+    from logreel.model.writer import Sink
 
 
 def _sniff(source: Source) -> bool:
@@ -35,6 +37,12 @@ def _sample() -> bytes:
     return drive()
 
 
+def _create(out: Appender, **options: Any) -> Sink:
+    from logreel.formats.rosbag.write import create
+
+    return create(out, **options)
+
+
 FORMAT = Format(
     name="rosbag",
     title="ROS 1 bag",
@@ -42,5 +50,6 @@ FORMAT = Format(
     versions="0, 1.0, 1.1, 1.2, 2.0",
     sniff=_sniff,
     scan=_scan,
+    create=_create,
     sample=_sample,
 )

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from logreel.errors import UnsupportedError
 from logreel.model.registry import Format
 from logreel.model.scan import Saved, Scan
 
 if TYPE_CHECKING:
+    from logreel.model.appender import Appender
     from logreel.model.source import Source
+    from logreel.model.writer import Sink
 
 _MAGIC, _ENCRYPTED = b"ULog\x01\x12\x35", b"ULogEnc"
 
@@ -52,6 +54,12 @@ def _sample() -> bytes:
     return flight()
 
 
+def _create(out: Appender, **options: Any) -> Sink:
+    from logreel.formats.ulog.write import UlogSink
+
+    return UlogSink(out, **options)
+
+
 FORMAT = Format(
     name="ulog",
     title="PX4 ULog",
@@ -59,6 +67,7 @@ FORMAT = Format(
     versions="0, 1",
     sniff=_sniff,
     scan=_scan,
+    create=_create,
     sample=_sample,
     showcase=True,
 )

@@ -1,0 +1,77 @@
+"""Put payloads into records: before each a copy of its channel's head, in which the size and the time are filled in.
+
+heads  uint8[h]     the heads of all channels, one after another
+shape  int64[k, 5]  per channel: start of its head, bytes of it, place of the size in the head or -1, bytes of the size,
+                    what to add to the payload's bytes
+stamp  int64[k, 2]  per channel: place of the time in the head or -1, and how it is written: 0 u32 seconds and u32
+                    nanoseconds, else that many ns per unit of a float64
+"""
+
+import cython
+
+if not cython.compiled:
+    raise ImportError("logreel.kernels is not compiled: run `pip install -e .` (needs gcc)")
+
+from cython.cimports.libc.string import memcpy
+from cython.cimports.logreel.kernels.prefetch import prefetch_span
+
+AHEAD = cython.declare(cython.longlong, 8)
+
+
+def compose(
+    data: cython.const[cython.uchar][::1],
+    channel: cython.const[cython.int][::1],
+    time: cython.const[cython.longlong][::1],
+    start: cython.const[cython.longlong][::1],
+    size: cython.const[cython.longlong][::1],
+    heads: cython.const[cython.uchar][::1],
+    shape: cython.const[cython.longlong][:, ::1],
+    stamp: cython.const[cython.longlong][:, ::1],
+    place: cython.const[cython.longlong][::1],
+    out: cython.uchar[::1],
+):
+    """Write n records; nothing here checks bounds.
+
+    data     uint8[b]   payload i is data[start[i]:start[i] + size[i]]
+    channel  int32[n]
+    time     int64[n]   ns
+    place    int64[n]   where record i begins in *out*
+    """
+    n: cython.Py_ssize_t = channel.shape[0]
+    i: cython.Py_ssize_t
+    k: cython.longlong
+    v: cython.ulonglong
+    seconds: cython.longlong
+    word: cython.uint
+    number: cython.double
+    p: cython.pointer[cython.uchar]
+    if n == 0 or out.shape[0] == 0:
+        return
+    # One byte of its own stands for no bytes, whose memory may have no address.
+    b: cython.pointer[cython.const[cython.uchar]]
+    b = (
+        cython.address(data[0])
+        if data.shape[0]
+        else cython.cast(cython.pointer[cython.const[cython.uchar]], b"")
+    )
+    with cython.nogil:
+        for i in range(n):
+            if i + AHEAD < n:
+                prefetch_span(b + start[i + AHEAD], size[i + AHEAD])
+            k = channel[i]
+            p = cython.address(out[0]) + place[i]
+            memcpy(p, cython.address(heads[0]) + shape[k, 0], shape[k, 1])
+            if shape[k, 2] >= 0:
+                v = cython.cast(cython.ulonglong, size[i] + shape[k, 4])
+                memcpy(p + shape[k, 2], cython.address(v), shape[k, 3])
+            if stamp[k, 0] >= 0:
+                if stamp[k, 1] == 0:
+                    seconds = time[i] // 1000000000
+                    word = cython.cast(cython.uint, seconds)
+                    memcpy(p + stamp[k, 0], cython.address(word), 4)
+                    word = cython.cast(cython.uint, time[i] - seconds * 1000000000)
+                    memcpy(p + stamp[k, 0] + 4, cython.address(word), 4)
+                else:
+                    number = cython.cast(cython.double, time[i]) / stamp[k, 1]
+                    memcpy(p + stamp[k, 0], cython.address(number), 8)
+            memcpy(p + shape[k, 1], b + start[i], size[i])

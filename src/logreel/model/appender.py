@@ -1,0 +1,138 @@
+"""A file that only grows, holds whole records at any moment, and gets its name when it is complete."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from types import TracebackType
+from typing import Self
+
+from logreel.errors import LogError
+from logreel.model.naming import exists, name_it, sync_folder, target_of
+
+#: Bytes collected before they are handed to the system.
+BUFFER = 1 << 20
+#: Added to the name while a file is being written.
+ACTIVE = ".active"
+
+Piece = bytes | bytearray | memoryview
+
+
+class Appender:
+    """A new file at *path*, called ``path + ".active"`` until it is finished.
+
+    Bytes become part of the file with ``commit``, in the order given: whatever happens, the file ends where some
+    commit ended. After an error nothing more can be written, and what was handed to the system stays.
+
+    force  replace a file of that name, and one that was not finished
+
+    Raises LogError where one exists and *force* is not given.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], force: bool = False) -> None:
+        self.name = os.fspath(path)
+        self._target, self._force = target_of(path), force
+        if self._target.exists() and not force:
+            raise exists(path)
+        self._active = self._target.with_name(self._target.name + ACTIVE)
+        flags = os.O_RDWR | os.O_CREAT | (os.O_TRUNC if force else os.O_EXCL)
+        try:
+            self._handle = os.open(self._active, flags | getattr(os, "O_CLOEXEC", 0), 0o666)
+        except FileExistsError:
+            text = "exists: a recording that was not finished, which 'logreel recover' can save"
+            raise LogError(text, path=os.fspath(self._active)) from None
+        self._pending = bytearray()
+        self._sound, self._committed = 0, 0
+        self._error: LogError | None = None
+
+    def check(self) -> None:
+        """Raise the error after which nothing more can be written, if there was one."""
+        if self._error is not None:
+            raise self._error
+
+    def tell(self) -> int:
+        """Where the next byte will stand."""
+        return self._sound + len(self._pending)
+
+    def write(self, piece: Piece) -> None:
+        """Append bytes, which ``commit`` makes part of the file."""
+        self.check()
+        self._pending += piece
+
+    def commit(self) -> None:
+        """Everything written so far is whole."""
+        self._committed = len(self._pending)
+        if self._committed >= BUFFER:
+            self._hand_over()
+
+    def flush(self, sync: bool = False) -> None:
+        """Hand what was committed to the system; *sync*: and wait until it is on disk."""
+        self.check()
+        self._hand_over()
+        if sync:
+            try:
+                os.fsync(self._handle)
+            except OSError as error:
+                raise self._failed(error) from error
+
+    def patch(self, place: int, piece: Piece) -> None:
+        """Write over bytes that were handed to the system already; they must stay sound in between."""
+        self.flush()
+        try:
+            if os.pwrite(self._handle, piece, place) != len(piece):
+                raise OSError("a short write")
+        except OSError as error:
+            raise self._failed(error) from error
+
+    def finish(self) -> None:
+        """Hand over everything, wait until it is on disk, and give the file its name."""
+        self.flush(sync=True)
+        os.close(self._handle)
+        if self._force:
+            os.replace(self._active, self._target)
+        else:
+            name_it(self._active, self._target, self.name)
+        sync_folder(self._target.parent)
+
+    def leave(self) -> None:
+        """Close the file under the name of an unfinished one, as whole as it can be."""
+        with contextlib.suppress(LogError):
+            self.flush()
+        with contextlib.suppress(OSError):
+            os.close(self._handle)
+
+    def discard(self) -> None:
+        """Close the file and remove it."""
+        self.leave()
+        self._active.unlink()
+
+    def _hand_over(self) -> None:
+        view, done = memoryview(self._pending), 0
+        try:
+            while done < self._committed:
+                done += os.write(self._handle, view[done : self._committed])
+        except OSError as error:
+            raise self._failed(error) from error
+        finally:
+            view.release()
+        del self._pending[:done]
+        self._sound, self._committed = self._sound + done, 0
+
+    def _failed(self, error: OSError) -> LogError:
+        """What to raise; the file is cut back to where it was sound."""
+        with contextlib.suppress(OSError):
+            os.ftruncate(self._handle, self._sound)
+        why = os.strerror(error.errno) if error.errno else str(error)
+        self._error = LogError(f"cannot be written any more: {why}", path=self.name)
+        return self._error
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self.finish()
+        else:
+            self.leave()

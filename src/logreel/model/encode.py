@@ -1,0 +1,163 @@
+"""Values to payload bytes by a Layout: many rows at once from Arrow, or one message from a mapping."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from logreel.errors import UsageError
+from logreel.model.decode import CODES
+from logreel.model.layout import (
+    MAX_SIZE,
+    Bytes,
+    FixedArray,
+    Layout,
+    Node,
+    Padding,
+    Rest,
+    Scalar,
+    Sequence,
+    Skip,
+    String,
+    Struct,
+    Time,
+)
+from logreel.model.program import Column, compile_layout
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+I64 = NDArray[np.int64]
+_WHY = {-1: "an array is longer than its count can say", -2: "it would be larger than 2 GiB"}
+
+
+def encode_table(
+    layout: Layout, table: pa.Table, records: I64 | None = None
+) -> tuple[NDArray[np.uint8], I64]:
+    """The payloads of messages, one after another, and int64[n + 1] where each begins, and the end.
+
+    table    one column per visible member of *layout*, by name; columns of other names are not used
+    records  int64[n]: rows that make one message each where a message holds many records
+
+    Raises UsageError where a column is missing, or holds what the Layout cannot.
+    """
+    import pyarrow as pa
+
+    from logreel.kernels import encode as kernel
+    from logreel.model.assemble import arrow_type
+    from logreel.model.dismantle import dismantle
+
+    many = isinstance(layout.root, Sequence)
+    if many and records is None:
+        records = np.ones(table.num_rows, np.int64)
+    buffers: list[NDArray[Any]] = []
+    if many and records is not None:
+        buffers.append(np.concatenate([[0], np.cumsum(records)]).astype(np.int32))
+    for f in layout.record.visible():
+        if f.name not in table.column_names:
+            raise UsageError(f"there is no column {f.name!r}; the message has {_names(layout)}")
+        column = table.column(f.name).combine_chunks()
+        array = pa.concat_arrays(column.chunks) if isinstance(column, pa.ChunkedArray) else column
+        try:
+            array = array.cast(arrow_type(f.node))
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            raise UsageError(f"column {f.name!r} cannot become {arrow_type(f.node)}: {error}") from None
+        buffers += dismantle(f.node, array, f.name)
+    program = compile_layout(layout)
+    rows = table.num_rows if records is None or not many else len(records)
+    data, offsets, kept = _addresses(program.columns, iter(buffers))
+    size = np.empty(rows, np.int64)
+    done, why = kernel.sizes(program.ops, offsets.copy(), size, MAX_SIZE)
+    if why:
+        raise UsageError(f"message {done} cannot be written: {_WHY[why]}")
+    start = np.concatenate([np.zeros(1, np.int64), np.cumsum(size)])
+    out = np.empty(int(start[-1]), np.uint8)
+    kernel.write(program.ops, program.copies, data, offsets, start[:-1], out)
+    del kept
+    return out, start
+
+
+def _names(layout: Layout) -> str:
+    return ", ".join(f.name for f in layout.record.visible())
+
+
+def _addresses(
+    columns: tuple[Column, ...], buffers: Iterator[NDArray[Any]]
+) -> tuple[NDArray[np.uint64], NDArray[np.uint64], list[NDArray[Any]]]:
+    """Where the bytes and the offsets of each column are, and what must be kept meanwhile."""
+    data, offsets, kept = [], [], []
+    for column in columns:
+        places = [0, 0]
+        for i in (1,) * column.counted + (0,) * bool(column.width or not column.counted):
+            kept.append(np.ascontiguousarray(next(buffers)))
+            places[i] = kept[-1].ctypes.data
+        data.append(places[0])
+        offsets.append(places[1])
+    return np.array(data, np.uint64), np.array(offsets, np.uint64), kept
+
+
+def encode_message(layout: Layout, fields: Mapping[str, Any]) -> bytes:
+    """The payload of one message, given as ``msg.decode()`` gives it; members that are left out are zero or empty.
+
+    Raises UsageError for a member that the Layout does not have, and for a value that does not fit.
+    """
+    out = bytearray()
+    many = isinstance(layout.root, Sequence)
+    _put(layout.root, fields.get("records", []) if many else fields, "", out)
+    return bytes(out)
+
+
+def _put(node: Node, value: Any, name: str, out: bytearray) -> None:
+    try:
+        _put_checked(node, value, name, out)
+    except (struct.error, TypeError, ValueError, OverflowError, AttributeError) as error:
+        raise UsageError(f"{name or 'message'}: {value!r:.60} does not fit: {error}") from None
+
+
+def _put_checked(node: Node, value: Any, name: str, out: bytearray) -> None:
+    match node:
+        case Struct():
+            given = value if isinstance(value, Mapping) else dict(value or {})
+            known = {f.name for f in node.visible()}
+            for other in given:
+                if other not in known:
+                    raise UsageError(f"there is no field {f'{name}.{other}'.lstrip('.')!r}")
+            for f in node.fields:
+                _put(f.node, given.get(f.name), f"{name}.{f.name}".lstrip("."), out)
+        case Scalar(type=t):
+            out += struct.pack("<" + CODES[t], 0 if value is None else value)
+        case Time(signed=signed):
+            out += struct.pack("<iI" if signed else "<II", *divmod(int(value or 0), 10**9))
+        case Padding(size=n):
+            out += bytes(n)
+        case Skip(node=inner):
+            _put(inner, None, name, out)
+        case FixedArray(item=Scalar(type="char"), count=n):
+            text = _raw(value)
+            if len(text) > n:
+                raise ValueError(f"a text of {len(text)} bytes where {n} fit")
+            out += text.ljust(n, b"\0")
+        case FixedArray(item=item, count=n):
+            items = [None] * n if value is None else list(value)
+            if len(items) != n:
+                raise ValueError(f"{len(items)} items where {n} are needed")
+            for one in items:
+                _put(item, one, name, out)
+        case String(width=w) | Bytes(width=w) | Sequence(item=Scalar(type="char" | "uint8"), width=w):
+            raw = bytes(value) if isinstance(value, list) else _raw(value)
+            out += len(raw).to_bytes(w, "little") + raw
+        case Rest():
+            out += _raw(value)
+        case Sequence(item=item, width=w):
+            items = [] if value is None else list(value)
+            out += len(items).to_bytes(w, "little")
+            for one in items:
+                _put(item, one, name, out)
+
+
+def _raw(value: Any) -> bytes:
+    return value.encode() if isinstance(value, str) else bytes(value or b"")

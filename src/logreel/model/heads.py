@@ -1,0 +1,67 @@
+"""Records of many messages at once: each payload behind the head of its channel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from logreel.kernels import compose as kernel
+
+I64 = NDArray[np.int64]
+Bytes1 = NDArray[np.uint8]
+
+#: How times are written, see kernels/compose.py; other numbers are ns per unit of a float64.
+SECONDS_AND_NANOSECONDS = 0
+NOWHERE = -1
+
+
+@dataclass(slots=True)
+class Heads:
+    """What stands before the payloads of each channel.
+
+    Heads are added in the order of channel numbers; ``compose`` makes records of messages.
+    """
+
+    _bytes: bytearray = field(default_factory=bytearray)
+    _shape: list[tuple[int, int, int, int, int]] = field(default_factory=list)
+    _stamp: list[tuple[int, int]] = field(default_factory=list)
+
+    def add(
+        self,
+        head: bytes,
+        size_at: int = NOWHERE,
+        size_width: int = 4,
+        size_add: int = 0,
+        time_at: int = NOWHERE,
+        time_kind: int = SECONDS_AND_NANOSECONDS,
+    ) -> None:
+        """The head of the next channel: where in it the size of the payload stands, plus *size_add*, and the time."""
+        self._shape.append((len(self._bytes), len(head), size_at, size_width, size_add))
+        self._stamp.append((time_at, time_kind))
+        self._bytes += head
+
+    def places(self, channel: NDArray[np.int32], size: I64) -> I64:
+        """int64[n + 1]: where each record begins when they lie one after another, and the end."""
+        lengths = np.array([row[1] for row in self._shape], np.int64)
+        return np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths[channel] + size)])
+
+    def compose(
+        self, channel: NDArray[np.int32], time: I64, data: Bytes1, start: I64, size: I64, place: I64
+    ) -> Bytes1:
+        """The records of messages one after another; *place* is what ``places`` gave."""
+        out = np.empty(int(place[-1]), np.uint8)
+        kernel.compose(
+            data,
+            np.ascontiguousarray(channel, np.int32),
+            np.ascontiguousarray(time, np.int64),
+            np.ascontiguousarray(start, np.int64),
+            np.ascontiguousarray(size, np.int64),
+            np.frombuffer(self._bytes, np.uint8),
+            np.array(self._shape, np.int64).reshape(-1, 5),
+            np.array(self._stamp, np.int64).reshape(-1, 2),
+            place,
+            out,
+        )
+        return out

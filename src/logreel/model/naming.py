@@ -1,0 +1,52 @@
+"""How new files get their names: whole or not at all, and never in place of another unless told so."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+from pathlib import Path
+
+from logreel.errors import LogError
+
+_NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
+
+
+def target_of(path: str | os.PathLike[str]) -> Path:
+    """Where *path* leads, links followed, after making sure that its folder is there."""
+    target = Path(os.path.realpath(path))
+    if not target.parent.is_dir():
+        raise LogError("cannot be written: there is no such folder as its parent", path=os.fspath(path))
+    return target
+
+
+def exists(path: str | os.PathLike[str]) -> LogError:
+    """The error for a name that is taken."""
+    return LogError("exists already, and is replaced only with --force", path=os.fspath(path))
+
+
+def sync_folder(folder: Path) -> None:
+    """Have the names in *folder* on disk."""
+    # Not every system lets a folder be opened; the rename itself has happened by then.
+    with contextlib.suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def name_it(temporary: Path, target: Path, path: str | os.PathLike[str]) -> None:
+    """Give the file its name unless something has taken it meanwhile, which a link alone notices."""
+    try:
+        os.link(temporary, target)
+    except FileExistsError:
+        raise exists(path) from None
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        if target.exists():
+            raise exists(path) from None
+        os.rename(temporary, target)
+    else:
+        temporary.unlink()

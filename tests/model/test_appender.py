@@ -1,0 +1,136 @@
+"""A file that only grows: what was committed is there, whatever happens."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from logreel.errors import LogError
+from logreel.model import appender as module
+from logreel.model.appender import Appender
+
+
+def test_the_name_comes_when_it_is_complete(tmp_path: Path) -> None:
+    path = tmp_path / "a.bin"
+    with Appender(path) as out:
+        out.write(b"one")
+        assert out.tell() == 3
+        out.commit()
+        out.flush(sync=True)
+        assert not path.exists()
+        assert (tmp_path / "a.bin.active").read_bytes() == b"one"
+        out.write(memoryview(b"two"))
+        out.commit()
+        out.patch(1, b"N")
+    assert path.read_bytes() == b"oNetwo"
+    assert os.listdir(tmp_path) == ["a.bin"]
+
+
+def test_what_was_not_committed_is_not_in_the_file(tmp_path: Path) -> None:
+    with Appender(tmp_path / "a.bin") as out:
+        out.write(b"whole")
+        out.commit()
+        out.write(b"half")
+    assert (tmp_path / "a.bin").read_bytes() == b"whole"
+
+
+def test_an_exception_leaves_the_unfinished_file(tmp_path: Path) -> None:
+    def fail() -> None:
+        with Appender(tmp_path / "a.bin") as out:
+            out.write(b"whole")
+            out.commit()
+            out.write(b"half")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert os.listdir(tmp_path) == ["a.bin.active"]
+    assert (tmp_path / "a.bin.active").read_bytes() == b"whole"
+
+
+def test_no_file_is_replaced_unasked(tmp_path: Path) -> None:
+    path = tmp_path / "a.bin"
+    path.write_bytes(b"old")
+    with pytest.raises(LogError, match="exists already"):
+        Appender(path)
+    with Appender(path, force=True) as out:
+        out.write(b"new")
+        out.commit()
+        assert path.read_bytes() == b"old"
+    assert path.read_bytes() == b"new"
+    path.unlink()
+    (tmp_path / "a.bin.active").write_bytes(b"a crash left this")
+    with pytest.raises(LogError, match="not finished"):
+        Appender(path)
+    with pytest.raises(LogError, match="no such folder"):
+        Appender(tmp_path / "none" / "a.bin")
+
+
+def test_a_name_taken_meanwhile_is_not_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "a.bin"
+    out = Appender(path)
+    path.write_bytes(b"somebody else's")
+    with pytest.raises(LogError, match="exists already"):
+        out.finish()
+    assert path.read_bytes() == b"somebody else's"
+
+
+@pytest.mark.parametrize("room", [0, 1, 7, 8, 9, 15, 16])
+def test_a_full_disk_leaves_whole_records(tmp_path: Path, room: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The system takes *room* bytes in all and then no more."""
+    monkeypatch.setattr(module, "BUFFER", 1)
+    left, real = [room], os.write
+
+    def write(handle: int, data: memoryview) -> int:
+        if not left[0]:
+            raise OSError(errno.ENOSPC, "full")
+        done = real(handle, data[: left[0]])
+        left[0] -= done
+        return done
+
+    monkeypatch.setattr(os, "write", write)
+    out = Appender(tmp_path / "a.bin")
+    for _ in range(room // 8):
+        out.write(b"a record")
+        out.commit()
+    out.write(b"a record")
+    with pytest.raises(LogError, match="No space left"):
+        out.commit()
+    with pytest.raises(LogError, match="No space left"):
+        out.write(b"more")
+    with pytest.raises(LogError):
+        out.finish()
+    out.leave()
+    assert (tmp_path / "a.bin.active").read_bytes() == b"a record" * (room // 8)
+    assert not (tmp_path / "a.bin").exists()
+
+
+def test_a_limit_of_the_system_is_an_error(tmp_path: Path) -> None:
+    """The same with a true limit: no signal, no half record."""
+    script = """
+        import resource, signal, sys
+        from logreel.errors import LogError
+        from logreel.model.appender import Appender
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (3 << 20, 3 << 20))
+        out = Appender(sys.argv[1])
+        try:
+            while True:
+                out.write(bytes(1000))
+                out.commit()
+        except LogError as error:
+            out.leave()
+            sys.exit(7 if "File too large" in str(error) else str(error))
+    """
+    path = tmp_path / "a.bin"
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(script), str(path)], check=False)
+    assert done.returncode == 7
+    size = (tmp_path / "a.bin.active").stat().st_size
+    assert size % 1000 == 0
+    assert 1 << 20 <= size <= 3 << 20
