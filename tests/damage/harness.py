@@ -16,7 +16,8 @@ import logreel
 
 #: Address space that a case may take beyond what the idle worker has.
 ROOM_MIB = 1024
-SECONDS = 5.0
+#: Of a processor: ten times what the slowest case takes here, or nearly; growth has tests of its own.
+SECONDS = 30.0
 #: Growth of resident memory that is fine: a constant, and a multiple of the file.
 GROWTH, GROWTH_FACTOR = 64 << 20, 4
 GOOD = {"clean", "problems", "refused"}

@@ -34,8 +34,8 @@ CASES = [
 ]
 #: Name and size of what must take time in proportion to its size.
 LINEAR = [
-    ("subscribed_topics", 2000),
-    ("strange_clocks", 500),
+    ("subscribed_topics", 700),
+    ("strange_clocks", 250),
     ("changing_ids", 3000),
     ("resyncs", 3000),
     ("near_chains", 20_000),
