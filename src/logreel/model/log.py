@@ -60,6 +60,7 @@ class Log:
     start, end       ns of the first and the last moment, robust against single absurd stamps; None if empty
     metadata         information that the log carries, by name
     index            the MessageIndex
+    own              what the format keeps for its writer, or None
     """
 
     def __init__(self, source: Source, fmt: Format, scan: Scan) -> None:
@@ -68,6 +69,7 @@ class Log:
         self.format, self.version = fmt.name, scan.version
         self.epoch, self.start, self.end = scan.epoch, scan.start, scan.end
         self.index: MessageIndex = scan.index
+        self.own: Any = scan.own
 
     @property
     def problems(self) -> tuple[Problem, ...]:

@@ -90,6 +90,7 @@ class Scan:
     utc_offset  ns to add to a time to get UTC since 1970, or None where the log does not tell; evaluated when asked
     metadata, attachments, parameters, text  evaluated when asked
     saved       named arrays and plain data from which the format can restore this scan without reading the log again
+    own         what the format's Sink needs to take over content of this log as it lies there
     """
 
     version: str
@@ -105,6 +106,7 @@ class Scan:
     text: Callable[[], list[TextLine]] | None = None
     utc_offset: Callable[[], int | None] = lambda: None
     saved: Saved | None = None
+    own: Any = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
 from threading import RLock
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -21,10 +24,27 @@ from logreel.model.schema import Schema
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from logreel.model.log import Log
+    from logreel.model.pieces import Rows
+
 I64 = NDArray[np.int64]
 Payload = bytes | bytearray | memoryview
 #: Seconds after which what was written is handed to the system at the next message.
 FLUSH_EVERY = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """A part of a log.
+
+    rows        of each channel that is wanted; see ``MessageIndex.rows_between``
+    start, end  the interval that was asked for
+    """
+
+    log: Log
+    rows: Mapping[int, Rows]
+    start: int | None
+    end: int | None
 
 
 class Sink:
@@ -79,6 +99,22 @@ class Sink:
     def attachment(self, name: str, data: bytes, media_type: str) -> None:
         """Add a named piece of content."""
         raise UnsupportedError(f"{self.title} has no place for attachments")
+
+    def free_name(self, topic: str, taken: Collection[str]) -> str:
+        """What *topic* is called in this format, and beside channels of the names *taken*."""
+        names = itertools.chain([topic], (f"{topic}[{n}]" for n in itertools.count(1)))
+        return next(name for name in names if name not in taken)
+
+    def inherit(self, log: Log) -> list[str]:
+        """Take over what a log of the same format holds besides messages; tells what had to be left out.
+
+        Comes before the first channel; of several logs the first one has precedence.
+        """
+        return []
+
+    def copy(self, excerpt: Excerpt) -> bool:
+        """Copy a part of a log of the same format as it lies there; False, with nothing done, where that cannot be."""
+        return False
 
     def settle(self) -> None:
         """Commit everything given so far, so that it can be read back if nothing follows."""
@@ -211,14 +247,20 @@ class Writer:
             self._out.flush(self._sync if sync is None else sync)
             self._last = time.monotonic()
 
-    def close(self) -> None:
-        """Complete the file and give it its name; closing twice does nothing."""
+    def close(self, check: Callable[[Path], None] | None = None) -> None:
+        """Complete the file and give it its name; closing twice does nothing.
+
+        check  called with the complete file before it gets its name, which it does not if this raises
+        """
         with self._lock:
             if self._open:
                 self._open = False
                 try:
                     self._sink.settle()
                     self._sink.finish()
+                    if check is not None:
+                        self._out.flush()
+                        check(self._out.unfinished)
                     self._out.finish()
                 except BaseException:
                     self._out.leave()
