@@ -141,7 +141,11 @@ def by_rows(index: MessageIndex, rows: Mapping[int, Rows], reverse: bool = False
     while cuts[-1] < last:
         cuts.append(max(cuts[-1] + 1, int(total.searchsorted(int(total[cuts[-1]]) + PIECE)) - 1))
     stretches = [
-        [(n, part_of(rows[n], int(a), int(b))) for n, a, b in zip(inside, ends[lo], ends[hi], strict=True) if b > a]
+        [
+            (n, part_of(rows[n], int(a), int(b)))
+            for n, a, b in zip(inside, ends[lo], ends[hi], strict=True)
+            if b > a
+        ]
         for lo, hi in itertools.pairwise(cuts)
     ]
     stretches.insert(0, [(n, rows[n]) for n in made])
@@ -153,9 +157,12 @@ def by_rows(index: MessageIndex, rows: Mapping[int, Rows], reverse: bool = False
 
 def count_before(rows: Rows, numbers: I64) -> I64:
     """How many of *rows* lie before each of these row numbers."""
-    if isinstance(rows, slice):
-        return np.clip(numbers, rows.start, max(rows.start, rows.stop)) - rows.start
-    return rows.searchsorted(numbers)
+    found: I64 = (
+        np.clip(numbers, rows.start, max(rows.start, rows.stop)) - rows.start
+        if isinstance(rows, slice)
+        else rows.searchsorted(numbers)
+    )
+    return found
 
 
 def part_of(rows: Rows, first: int, last: int) -> Rows:

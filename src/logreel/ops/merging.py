@@ -32,8 +32,8 @@ def merge(
 ) -> Rewritten:
     """Write logs of one format as one log, by time; tells what was written.
 
-    align     how the clocks of the logs behind the first one are moved: ``utc`` so that wall-clock times agree, ``start``
-              so that all begin together, or a length of time such as ``+2.5s``; None: not at all
+    align     how the clocks of the logs behind the first one are moved: ``utc`` so that wall-clock times agree,
+              ``start`` so that all begin together, or a length of time such as ``+2.5s``; None: not at all
     prefixes  one per log, put in front of its topics; an empty one for none
     rename    new topics by old ones, before prefixes
     compression, force, progress  as for ``slice``

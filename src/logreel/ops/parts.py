@@ -134,5 +134,3 @@ def _with(some: list[int], rows: Rows) -> Rows:
         return rows
     others = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
     return np.union1d(np.array(some, np.int64), others).astype(np.int64)
-
-

@@ -1,4 +1,4 @@
-"""Logs written anew from parts of others, message by message as bytes: what slice, merge, split, sort and recover share.
+"""Logs written anew from parts of others, message by message as bytes: slice, merge, split, sort and recover.
 
 The new file gets its name when it is complete and has been opened again; until then, and if anything goes wrong, what
 was there before is as it was.
@@ -128,7 +128,9 @@ def _check_names(parts: Sequence[Part], target: Target, fmt: Format) -> None:
             raise UsageError("input and output are the same file", path=target.path)
     for other in formats().values():
         if other is not fmt and target.path.lower().endswith(other.suffixes):
-            raise UsageError(f"the suffix is that of {other.title}, but the log is one of {fmt.title}", path=target.path)
+            raise UsageError(
+                f"the suffix is that of {other.title}, but the log is one of {fmt.title}", path=target.path
+            )
 
 
 @dataclass
@@ -236,7 +238,9 @@ class _Job:
         for copied in self._copied():
             found = len(log[copied.topic]) if copied.topic in log else 0
             if found != copied.messages:
-                text = f"the new file has {found} messages of {copied.topic!r} where {copied.messages} are due"
+                text = (
+                    f"the new file has {found} messages of {copied.topic!r} where {copied.messages} are due"
+                )
                 raise LogError(text, path=self.target.path)
         if self.target.thorough:
             self._compare_times(log)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
+from collections import deque
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -26,6 +28,8 @@ PathLike = str | os.PathLike[str]
 MOST_PARTS = 10_000
 #: What a message takes in a file besides its payload, about.
 EACH = 32
+#: Characters of a topic in the name of a file.
+NAME = 100
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.\-\[\]]+")
 
 
@@ -71,7 +75,9 @@ def sort_log(
 ) -> Rewritten:
     """Write a log anew with its messages by time; parameters are as for ``slice``."""
     with opened(src) as log:
-        return rewrite([whole(log)], Target(os.fspath(dst), compression, force, progress=progress), by_time=True)
+        return rewrite(
+            [whole(log)], Target(os.fspath(dst), compression, force, progress=progress), by_time=True
+        )
 
 
 def split(
@@ -102,13 +108,19 @@ def split(
         if place.exists() and not place.is_dir():
             raise LogError("is a file, not a folder", path=os.fspath(folder))
         place.mkdir(exist_ok=True)
-        wanted = _by_topic(log) if by_topic else _by_time(log, _cuts(log, every, size))
-        done: list[Rewritten] = []
+        named = list(_by_topic(log)) if by_topic else [("", part) for part in _by_time(log, every, size)]
+        todo, done = deque(named), list[Rewritten]()
         try:
-            for name, part in wanted:
-                path = place / f"{base}_{name}{fmt.suffixes[0]}"
-                target = Target(os.fspath(path), compression, force, progress=progress)
-                done.append(rewrite([part], target))
+            while todo:
+                name, part = todo.popleft()
+                path = place / f"{base}_{name or f'{len(done):03d}'}{fmt.suffixes[0]}"
+                one = rewrite([part], Target(os.fspath(path), compression, force, progress=progress))
+                halves = _halves(part) if size is not None and one.size > size else []
+                if halves:
+                    path.unlink()
+                    todo.extendleft(("", half) for half in reversed(halves))
+                else:
+                    done.append(one)
         except BaseException:
             for one in done:
                 Path(one.path).unlink(missing_ok=True)
@@ -122,11 +134,20 @@ def _stem(log: Log, suffixes: tuple[str, ...]) -> str:
     return _UNSAFE.sub("_", stem).strip("._") or "log"
 
 
-def _by_time(log: Log, cuts: list[int]) -> Iterator[tuple[str, Part]]:
-    bounds = [None, *cuts, None]
-    digits = max(3, len(str(len(cuts))))
-    for n, (start, end) in enumerate(zip(bounds, bounds[1:], strict=False)):
-        yield f"{n:0{digits}d}", choose(log, start=start, end=end)
+def _by_time(log: Log, every: int | None, size: int | None) -> Iterator[Part]:
+    for start, end in itertools.pairwise([None, *_cuts(log, every, size), None]):
+        yield choose(log, start=start, end=end)
+
+
+def _halves(part: Part) -> list[Part]:
+    """*part* as two, cut at the middle one of its messages; nothing where all are of one time."""
+    index = part.log.index
+    times = np.sort(np.concatenate([index.times(n)[rows] for n, rows in part.rows.items()]))
+    later = times[times > times[0]] if len(times) else times
+    if not len(later):
+        return []
+    cut = int(max(times[len(times) // 2], later[0]))
+    return [choose(part.log, start=part.start, end=cut), choose(part.log, start=cut, end=part.end)]
 
 
 def _by_topic(log: Log) -> Iterator[tuple[str, Part]]:
@@ -135,7 +156,7 @@ def _by_topic(log: Log) -> Iterator[tuple[str, Part]]:
     most = max(plain, key=len, default=None)
     names: set[str] = set()
     for ch in plain:
-        name = label = _UNSAFE.sub("_", ch.topic).strip("._") or "topic"
+        name = label = _UNSAFE.sub("_", ch.topic).strip("._")[:NAME] or "topic"
         n = 1
         while name.lower() in names:
             n += 1

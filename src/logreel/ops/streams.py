@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -54,9 +55,7 @@ class _Pick:
 
     @classmethod
     def all(cls, picks: Sequence[_Pick]) -> _Pick:
-        columns = (
-            np.concatenate([getattr(p.found, name) for p in picks]) for name, _ in Selection.KINDS
-        )
+        columns = (np.concatenate([getattr(p.found, name) for p in picks]) for name, _ in Selection.KINDS)
         return cls(np.concatenate([p.origin for p in picks]), Selection(*columns))
 
 
@@ -77,10 +76,7 @@ def in_time_order(parts: Sequence[Part]) -> Iterator[Batch]:
 
 def _merged(parts: Sequence[Part]) -> Iterator[_Pick]:
     """Picks of which each holds all messages up to some time that are not in one before."""
-    streams = [
-        (_Pick.of(n, found, part.shift) for found in part.log.index.pieces(part.rows, part.start, part.end))
-        for n, part in enumerate(parts)
-    ]
+    streams = [_picks(n, part) for n, part in enumerate(parts)]
     heads = {n: pick for n, stream in enumerate(streams) if (pick := next(stream, None)) is not None}
     while heads:
         # The pieces of a log do not overlap in time: what comes next in it is later than its head.
@@ -99,12 +95,18 @@ def _merged(parts: Sequence[Part]) -> Iterator[_Pick]:
         yield _Pick.all(ready)
 
 
+def _picks(number: int, part: Part) -> Iterator[_Pick]:
+    for found in part.log.index.pieces(part.rows, part.start, part.end):
+        if len(found):
+            yield _Pick.of(number, found, part.shift)
+
+
 def _batches(parts: Sequence[Part], pick: _Pick) -> Iterator[Batch]:
     """The payloads of *pick*, in pieces of about BYTES; each lies in one buffer."""
     size = pick.found.size
     piece = (np.cumsum(size) - size) // BYTES
     cuts = [0, *(np.flatnonzero(np.diff(piece)) + 1).tolist(), len(size)]
-    for lo, hi in zip(cuts, cuts[1:], strict=False):
+    for lo, hi in itertools.pairwise(cuts):
         if hi > lo:
             yield from _buffered(parts, pick.rows(slice(lo, hi)))
 

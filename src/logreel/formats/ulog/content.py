@@ -228,7 +228,9 @@ class Content:
     def ends_of(self, positions: I64) -> I64:
         """Where the records at *positions* end."""
         data = self.source.data
-        return positions + HEAD + (data[positions].astype(np.int64) | data[positions + 1].astype(np.int64) << 8)
+        return (
+            positions + HEAD + (data[positions].astype(np.int64) | data[positions + 1].astype(np.int64) << 8)
+        )
 
     def formats(self) -> list[bytes]:
         """The payloads of all format records."""

@@ -95,7 +95,9 @@ class _Copier:
         records = own.records()
         dropped = np.setdiff1d(records[records.searchsorted(begin) : records.searchsorted(end)], self._notes)
         lost = [(p.offset, p.offset + p.size) for p in own.walk.problems if p.lost]
-        holes = np.array([*zip(dropped.tolist(), own.ends_of(dropped).tolist(), strict=True), *lost], np.int64)
+        holes = np.array(
+            [*zip(dropped.tolist(), own.ends_of(dropped).tolist(), strict=True), *lost], np.int64
+        )
         holes = np.clip(holes.reshape(-1, 2), begin, end)
         holes = holes[np.argsort(holes[:, 0], kind="stable")]
         start, stop = np.append(begin, holes[:, 1]), np.append(holes[:, 0], end)
@@ -139,7 +141,9 @@ class _Copier:
                 wanted.append(positions[excerpt.rows[channel]])
         if len(self._inside) < len(excerpt.log.index.tracks) - len(every) + 1:
             every.append(
-                np.array([at for at, n in own.subscriptions() if n is None or n not in excerpt.rows], np.int64)
+                np.array(
+                    [at for at, n in own.subscriptions() if n is None or n not in excerpt.rows], np.int64
+                )
             )
         marks = own.marks()
         if len(marks) and (excerpt.start is not None or excerpt.end is not None):

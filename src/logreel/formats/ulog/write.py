@@ -92,7 +92,9 @@ class UlogSink(Sink):
             extent = self._definitions.extent(base)
             self._layouts[number] = self._definitions.layout(base)
             if extent.stamp is not None:
-                self._stamps[number] = Word(extent.stamp.offset, extent.stamp.width, extent.stamp.unit * NS_PER_US)
+                self._stamps[number] = Word(
+                    extent.stamp.offset, extent.stamp.width, extent.stamp.unit * NS_PER_US
+                )
         self._channels.append((base, multi))
         self._heads.add(struct.pack("<HBH", 0, ord("D"), number), size_at=0, size_width=2, size_add=2)
 
