@@ -7,8 +7,8 @@ import os
 import sys
 from pathlib import Path
 
-import biglog
 import bigbag
+import biglog
 from harness import Job, compare
 
 IMPORTS = """
@@ -16,7 +16,7 @@ import logreel, subprocess, tempfile, pathlib
 from logreel.formats.rosbag.sample import drive
 from logreel.formats.ulog.sample import tiny
 import logreel.ops.recovery, logreel.ops.merging, logreel.ops.slicing
-out = tempfile.mkdtemp(prefix="logreel-bench-")
+folder = tempfile.TemporaryDirectory(prefix="logreel-bench-"); out = folder.name
 name = out + "/out" + pathlib.Path(path).suffix
 pathlib.Path(out + "/a.bag").write_bytes(drive(1.0)); logreel.sort(out + "/a.bag", out + "/b.bag")
 pathlib.Path(out + "/a.ulg").write_bytes(tiny()); logreel.sort(out + "/a.ulg", out + "/b.ulg")

@@ -207,8 +207,10 @@ class Writer:
         channel int32[n], time int64[n] ns, data uint8[b], start and size int64[n]
         """
         with self._lock:
-            for number in np.unique(channel).tolist():
-                self._check(number)
+            self._check()
+            if len(channel):
+                self._check(int(channel.min()))
+                self._check(int(channel.max()))
             end = start + size
             if len(start) and (int(start.min()) < 0 or int(size.min()) < 0 or int(end.max()) > len(data)):
                 raise UsageError("payloads lie outside of the data")

@@ -253,5 +253,9 @@ class _Job:
                 self.parts[p].log.index.times(ch.number)[self.parts[p].rows[ch.number]] + self.parts[p].shift
                 for p, ch in members
             ]
-            if not np.array_equal(np.sort(np.concatenate(due)), np.sort(log[name].times)):
+            times = np.concatenate(due)
+            if not (
+                np.array_equal(times, log[name].times)
+                or np.array_equal(np.sort(times), np.sort(log[name].times))
+            ):
                 self.notes.append(f"times of {name!r} read differently in the new file")

@@ -68,10 +68,13 @@ def in_file_order(part: Part) -> Iterator[Batch]:
 def in_time_order(parts: Sequence[Part]) -> Iterator[Batch]:
     """The messages of all *parts* by time; those of one time by part, then as they lie in the file."""
     for pick in _merged(parts):
-        # What the reader made of other records has the time of the message before it.
         made = pick.found.chunk == MADE
-        order = np.lexsort((np.arange(len(made)), pick.origin, made, pick.found.time))
-        yield from _batches(parts, pick.rows(order))
+        if made.any():
+            # What the reader made of other records has the time of the message before it.
+            pick = pick.rows(np.lexsort((made, pick.found.time)))
+        elif len(parts) > 1:
+            pick = pick.rows(np.argsort(pick.found.time, kind="stable"))
+        yield from _batches(parts, pick)
 
 
 def _merged(parts: Sequence[Part]) -> Iterator[_Pick]:
@@ -114,7 +117,7 @@ def _batches(parts: Sequence[Part], pick: _Pick) -> Iterator[Batch]:
 def _buffered(parts: Sequence[Part], pick: _Pick) -> Iterator[Batch]:
     place = pick.origin.astype(np.int64) << 32 | pick.found.chunk.astype(np.uint32)
     turns = np.flatnonzero(np.diff(place)) + 1
-    if len(turns) < len(np.unique(place)):
+    if not len(turns) or len(turns) < len(np.unique(place)):
         for lo, hi in zip([0, *turns.tolist()], [*turns.tolist(), len(place)], strict=True):
             yield _direct(parts, pick.rows(slice(lo, hi)))
     else:

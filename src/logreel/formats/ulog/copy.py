@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from logreel.formats.ulog.content import Content
 from logreel.formats.ulog.records import DATA_HEAD, FILE_HEADER, HEAD
 from logreel.model.appender import Appender
-from logreel.model.blocks import I64, TIME_MAX, TIME_MIN
+from logreel.model.blocks import I64
 from logreel.model.heads import joined
 from logreel.model.order import by_rows, count_before, part_of
 from logreel.model.writer import Excerpt
@@ -45,7 +45,12 @@ class _Copier:
         self._appended = list(own.walk.appended)
         self._moved: list[int] = []
         self._notes, self._next = np.zeros(0, np.int64), 0
-        self._kept: dict[int, I64] = {}
+        index = excerpt.log.index
+        counts = index.blocks.start[:, 1:] - index.blocks.start[:, :-1]
+        ends = np.concatenate([np.zeros((1, counts.shape[1]), np.int64), np.cumsum(counts, axis=0)])
+        self._inside = [n for n in excerpt.rows if index.tracks[n].made is None]
+        #: Wanted messages of each channel before each block, and in all.
+        self._kept = {n: count_before(excerpt.rows[n], ends[:, n]) for n in self._inside}
 
     def run(self) -> None:
         """Copy everything."""
@@ -66,13 +71,7 @@ class _Copier:
         """Neighbouring blocks of which all messages are wanted (True), or some: first block and the one behind."""
         blocks = self._excerpt.log.index.blocks
         counts = blocks.start[:, 1:] - blocks.start[:, :-1]
-        ends = np.cumsum(counts, axis=0)
-        kept = np.zeros(len(counts) + 1, np.int64)
-        for n in self._inside:
-            before = count_before(self._excerpt.rows[n], np.concatenate([[0], ends[:, n]]))
-            self._kept[n] = before
-            kept += before
-        kept = np.diff(kept)
+        kept = np.diff(sum(self._kept.values(), np.zeros(len(counts) + 1, np.int64)))
         # Messages that nothing declares are not in the index: where there are any, each record is looked at.
         exact = all(p.code != "undeclared" for p in self._own.walk.problems)
         kind = np.where(kept == 0, 0, np.where(exact & (kept == counts.sum(axis=1)), 2, 1))
@@ -80,11 +79,6 @@ class _Copier:
         for lo, hi in itertools.pairwise(cuts):
             if hi > lo and kind[lo]:
                 yield lo, hi, bool(kind[lo] == 2)
-
-    @property
-    def _inside(self) -> list[int]:
-        index = self._excerpt.log.index
-        return [n for n in self._excerpt.rows if index.tracks[n].made is None]
 
     def _copy_whole(self, first: int, last: int) -> None:
         """Copy blocks of which all messages are wanted, but for lost bytes and records that are not."""
@@ -131,6 +125,12 @@ class _Copier:
         notes = self._due(end)
         self._write(*_runs(notes, self._own.ends_of(notes)))
 
+    def _reach(self) -> tuple[int, int]:
+        """From where to where blocks with wanted messages lie."""
+        base = [*self._excerpt.log.index.blocks.base.tolist(), self._own.source.size]
+        kept = np.flatnonzero(np.diff(sum(self._kept.values(), np.zeros(len(base), np.int64))))
+        return (base[kept[0]], base[kept[-1] + 1]) if len(kept) else (0, 0)
+
     def _wanted_notes(self) -> I64:
         """Positions of the records to copy that are no messages, ascending."""
         own, excerpt = self._own, self._excerpt
@@ -145,12 +145,11 @@ class _Copier:
                     [at for at, n in own.subscriptions() if n is None or n not in excerpt.rows], np.int64
                 )
             )
-        marks = own.marks()
-        if len(marks) and (excerpt.start is not None or excerpt.end is not None):
-            times = own.moments(marks)
-            lo = TIME_MIN if excerpt.start is None else excerpt.start
-            hi = TIME_MAX if excerpt.end is None else excerpt.end
-            every.append(marks[(times < lo) | (times >= hi)])
+        if excerpt.start is not None or excerpt.end is not None:
+            # Marks stand by the hundred thousand, and have no times: they go with the blocks that they stand in.
+            marks = own.marks()
+            first, last = self._reach()
+            every.append(marks[(marks < first) | (marks >= last)])
         others = np.setdiff1d(own.records(), np.concatenate(every))
         return np.union1d(others, np.concatenate(wanted)).astype(np.int64)
 

@@ -53,6 +53,7 @@ class UlogSink(Sink):
         self._channels: list[tuple[str, int]] = []
         self._layouts: dict[int, Layout] = {}
         self._stamps: dict[int, Word] = {}
+        self._stamped: dict[Word, list[int]] = {}
         self._reserved: dict[int, Callable[[int, bytes], None]] = {}
         self._subscribed: set[int] = set()
 
@@ -92,9 +93,9 @@ class UlogSink(Sink):
             extent = self._definitions.extent(base)
             self._layouts[number] = self._definitions.layout(base)
             if extent.stamp is not None:
-                self._stamps[number] = Word(
-                    extent.stamp.offset, extent.stamp.width, extent.stamp.unit * NS_PER_US
-                )
+                at, width, unit = extent.stamp.offset, extent.stamp.width, extent.stamp.unit
+                self._stamps[number] = word = Word(at, width, unit * NS_PER_US)
+                self._stamped.setdefault(word, []).append(number)
         self._channels.append((base, multi))
         self._heads.add(struct.pack("<HBH", 0, ord("D"), number), size_at=0, size_width=2, size_add=2)
 
@@ -174,17 +175,19 @@ class UlogSink(Sink):
     def _data(
         self, channel: NDArray[np.int32], time: I64, data: NDArray[np.uint8], start: I64, size: I64
     ) -> None:
-        present = np.unique(channel).tolist()
-        for number in present:
+        for number in np.flatnonzero(np.bincount(channel)).tolist():
             if number not in self._subscribed:
                 self._subscribe(number)
         place = self._heads.places(channel, size)
         out = self._heads.compose(channel, time, data, start, size, place)
-        for number in present:
-            word = self._stamps.get(number)
-            if word is not None:
-                mine = np.flatnonzero((channel == number) & (size >= word.offset + word.width))
-                _set_stamps(out, place[mine] + DATA_HEAD, time[mine], word)
+        for word, members in self._stamped.items():
+            mine = (
+                np.isin(channel, members)
+                if len(members) < len(self._channels)
+                else np.ones(len(channel), bool)
+            )
+            mine &= size >= word.offset + word.width
+            _set_stamps(out, (place[:-1] + DATA_HEAD)[mine], time[mine], word)
         self.out.write(memoryview(out))  # type: ignore[arg-type]
         self.out.commit()
         self._fresh = True
