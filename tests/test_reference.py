@@ -99,6 +99,11 @@ ARGUMENTS = {
     "attachments": ["log.ulg"],
     "stats": ["log.ulg", "--fields"],
     "convert": ["log.ulg", "out.csv/"],
+    "slice": ["log.ulg", "-o", "out.ulg"],
+    "merge": ["log.ulg", "log.ulg", "-o", "out.ulg"],
+    "split": ["log.ulg", "--every", "1s", "-o", "parts"],
+    "sort": ["log.ulg", "-o", "out.ulg"],
+    "recover": ["log.ulg", "-o", "out.ulg"],
     "index": ["log.ulg"],
     "formats": [],
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -161,7 +161,7 @@ class UlogSink(Sink):
         if int(size.max()) > MAX_SIZE - 2:
             raise UsageError(f"a message of {int(size.max())} bytes; a ULog holds at most {MAX_SIZE - 2}")
         self._begin(int(time[0]))
-        special = np.flatnonzero(np.isin(channel, list(self._reserved))) if self._reserved else ()
+        special = np.flatnonzero(self._among(self._reserved)[channel]) if self._reserved else ()
         lo = 0
         for row in [*(int(row) for row in special), len(channel)]:
             if row > lo:
@@ -181,16 +181,18 @@ class UlogSink(Sink):
         place = self._heads.places(channel, size)
         out = self._heads.compose(channel, time, data, start, size, place)
         for word, members in self._stamped.items():
-            mine = (
-                np.isin(channel, members)
-                if len(members) < len(self._channels)
-                else np.ones(len(channel), bool)
-            )
+            mine = self._among(members)[channel]
             mine &= size >= word.offset + word.width
             _set_stamps(out, (place[:-1] + DATA_HEAD)[mine], time[mine], word)
         self.out.write(memoryview(out))  # type: ignore[arg-type]
         self.out.commit()
         self._fresh = True
+
+    def _among(self, numbers: Iterable[int]) -> NDArray[np.bool_]:
+        """True for these of all channels."""
+        found = np.zeros(len(self._channels), bool)
+        found[list(numbers)] = True
+        return found
 
     def _subscribe(self, number: int) -> None:
         self._subscribed.add(number)
