@@ -10,7 +10,7 @@ from logreel.formats.rosbag.sample import drive
 from logreel.formats.ulog.sample import flight
 
 #: Small logs of each format that can be written, by suffix.
-SAMPLES = {".bag": lambda: drive(2.0), ".ulg": lambda: flight(4.0)}
+SAMPLES = {".bag": lambda: drive(1.0), ".ulg": lambda: flight(3.0)}
 #: What only tells how a file is laid out.
 LAYOUT = {"chunks", "compression", "indexed"}
 
@@ -41,6 +41,6 @@ def sample(folder: Path, suffix: str) -> Path:
 
 
 def real(shared: Path, suffix: str) -> list[Path]:
-    """Sound real logs of at most 2 MB."""
+    """Sound real logs of at most 1 MB."""
     files = sorted((shared / "data").rglob(f"*{suffix}"))
-    return [f for f in files if f.stat().st_size < 2_000_000 and not logreel.open(f).problems]
+    return [f for f in files if f.stat().st_size < 1_000_000 and not logreel.open(f).problems]

@@ -23,13 +23,16 @@ if TYPE_CHECKING:
 
 #: The times around so many losses are looked up.
 TIMED = 1000
+#: So many messages on each side tell the time.
+NEAR = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Loss:
     """A stretch of the damaged file that could not be read.
 
-    start_ns, end_ns  times of the last message before it and of the first one behind it; None where there is none
+    start_ns, end_ns  the latest time of the last three messages before it, and the earliest of the first three behind
+                      it; None where there are none
     """
 
     code: str
@@ -103,19 +106,22 @@ def _ledger(log: Log, problems: Sequence[Problem]) -> tuple[Loss, ...]:
 
 
 def _around(log: Log, ends: np.ndarray, block: int, offset: int) -> tuple[int | None, int | None]:
-    """Times of the last message before *offset* and of the first behind it, looked for near *block*."""
+    """The latest time of the last messages before *offset* and the earliest of the first behind it, near *block*.
+
+    The very last one may be torn, with a time from nowhere.
+    """
     lo, hi = max(0, block - 2), min(len(ends) - 1, block + 1)
     tracks = log.index.tracks
     rows = {
         c: slice(int(ends[lo, c]), int(ends[hi, c])) for c, track in enumerate(tracks) if track.made is None
     }
-    before = after = None
+    before, after = list[int](), list[int]()
     for piece in by_rows(log.index, rows):
         for number in np.unique(piece.chunk).tolist():
             here = piece.chunk == number
             place = log.index.chunks.place_of(number)
             at = piece.offset[here] if number == FILE else np.full(int(here.sum()), place)
             cut, times = int(at.searchsorted(offset, side="right")), piece.time[here]
-            before = int(times[cut - 1]) if cut else before
-            after = int(times[cut]) if cut < len(times) and after is None else after
-    return before, after
+            before = (before + times[max(0, cut - NEAR) : cut].tolist())[-NEAR:]
+            after = (after + times[cut : cut + NEAR].tolist())[:NEAR]
+    return max(before, default=None), min(after, default=None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import struct
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -30,6 +31,7 @@ NS_PER_US = 1000
 #: Bytes of an attachment in one record.
 PART = 60_000
 _INSTANCE = re.compile(r"(.*)\[(\d{1,3})\]\Z", re.DOTALL)
+_TOPIC = re.compile(r"(.*?)(\[\d{1,3}\])?(@\d+)?", re.DOTALL)
 _UNFIT = re.compile(r"[^A-Za-z0-9_\-/]")
 
 
@@ -61,13 +63,14 @@ class UlogSink(Sink):
 
     def free_name(self, topic: str, taken: Collection[str]) -> str:
         """Names of a ULog have letters, digits, ``_ - /``, and an instance shares the definition of its topic."""
-        instance = _INSTANCE.match(topic)
-        base, ending = (instance[1], f"[{instance[2]}]") if instance else (topic, "")
-        base = base if topic.startswith("~") else _UNFIT.sub("-", base)
-        names = {base, *(f"{base}-{n}" for n in range(2, len(taken) + 3))}
-        return next(
-            name + ending for name in sorted(names, key=lambda n: (len(n), n)) if name + ending not in taken
-        )
+        if topic.startswith("~"):
+            return super().free_name(topic, taken)
+        found = _TOPIC.fullmatch(topic)
+        base, instance, log = found.groups("") if found else (topic, "", "")
+        # The number of a second log in one file becomes part of the name.
+        base = _UNFIT.sub("-", base + log)
+        names = itertools.chain([base], (f"{base}-{n}" for n in itertools.count(2)))
+        return next(name + instance for name in names if name + instance not in taken)
 
     def channel(self, number: int, topic: str, schema: Schema, metadata: Mapping[str, Any]) -> None:
         """Take in a channel: its topic is the name of its format, further instances end in ``[1]``, ``[2]`` …
