@@ -18,10 +18,13 @@ Content = dict[str, tuple[Any, list[tuple[int, bytes]]]]
 
 
 def content(log: logreel.Log | Path | str, order: str = "time") -> Content:
-    """Schema, and times and payloads, by topic."""
+    """Type, and times and payloads, by topic."""
     log = log if isinstance(log, logreel.Log) else logreel.open(log)
     return {
-        topic: (ch.schema, [(m.time, bytes(m.data)) for m in log.messages([topic], order=order)])
+        topic: (
+            (ch.schema.name, ch.schema.encoding),
+            [(m.time, bytes(m.data)) for m in log.messages([topic], order=order)],
+        )
         for topic, ch in log.channels.items()
     }
 
