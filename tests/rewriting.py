@@ -44,6 +44,6 @@ def sample(folder: Path, suffix: str) -> Path:
 
 
 def real(shared: Path, suffix: str) -> list[Path]:
-    """Sound real logs of at most 1 MB."""
+    """Sound real logs of at most 600 kB."""
     files = sorted((shared / "data").rglob(f"*{suffix}"))
-    return [f for f in files if f.stat().st_size < 1_000_000 and not logreel.open(f).problems]
+    return [f for f in files if f.stat().st_size < 600_000 and not logreel.open(f).problems]

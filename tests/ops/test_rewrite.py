@@ -19,7 +19,7 @@ from logreel.model import appender
 from logreel.model.registry import formats
 from rewriting import SAMPLES, content, real, sample, told
 
-CUTS = settings(max_examples=5, suppress_health_check=[HealthCheck.function_scoped_fixture])
+CUTS = settings(max_examples=3, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @pytest.fixture(params=SAMPLES)
