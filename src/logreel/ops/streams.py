@@ -17,6 +17,8 @@ from logreel.ops.parts import Part
 
 #: Payload bytes written at once, about.
 BYTES = 8 << 20
+#: Messages of several buffers are gathered into one where fewer than these follow each other in one, on average.
+STRETCH = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +119,7 @@ def _batches(parts: Sequence[Part], pick: _Pick) -> Iterator[Batch]:
 def _buffered(parts: Sequence[Part], pick: _Pick) -> Iterator[Batch]:
     place = pick.origin.astype(np.int64) << 32 | pick.found.chunk.astype(np.uint32)
     turns = np.flatnonzero(np.diff(place)) + 1
-    if not len(turns) or len(turns) < len(np.unique(place)):
+    if len(turns) * STRETCH <= len(place):
         for lo, hi in zip([0, *turns.tolist()], [*turns.tolist(), len(place)], strict=True):
             yield _direct(parts, pick.rows(slice(lo, hi)))
     else:
