@@ -22,6 +22,7 @@ kernels = [
         py_limited_api=True,
     )
     for name in (
+        "batch",
         "frames",
         "columns",
         "compose",

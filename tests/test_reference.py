@@ -60,6 +60,11 @@ def test_the_api_page_has_every_member_of_what_people_hold() -> None:
         assert not members(thing) - words(section_of("api.md", name)), f"docs/api.md lacks these of {name}"
 
 
+def test_the_api_page_has_every_member_of_a_writer(tmp_path: Path) -> None:
+    with logreel.create(tmp_path / "a.bag") as writer:
+        assert not members(writer) - words(section_of("api.md", "Writer"))
+
+
 def test_the_api_page_has_every_error() -> None:
     errors = {name for name in logreel.__all__ if name.endswith("Error")}
     assert errors <= words(sections("api.md")["Errors"])

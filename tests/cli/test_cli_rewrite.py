@@ -9,7 +9,7 @@ import pytest
 
 import logreel
 from cli_runner import Run
-from rewriting import SAMPLES
+from contents import SAMPLES
 
 
 @pytest.fixture(autouse=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import json
 import os
 import signal
 import subprocess
@@ -9,6 +11,7 @@ import sys
 import textwrap
 import threading
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,11 +24,24 @@ STAMP = 1_700_000_000 * 10**9
 ROS = logreel.Schema("geometry_msgs/Vector3", "ros1msg", "float64 x\nfloat64 y\nfloat64 z\n")
 PX4 = logreel.Schema("vector", "ulog", "vector:uint64_t timestamp;double x;double y;double z;")
 KINDS = {"bag": ("/vector", ROS), "ulg": ("vector", PX4)}
+#: The same with options.
+OPTIONS: dict[str, dict[str, Any]] = {
+    "bz2.bag": {"compression": "bz2"},
+    "lz4.bag": {"compression": "lz4"},
+    "12.bag": {"version": "1.2"},
+    "unindexed.bag": {"version": "1.2", "indexed": False},
+    "11.bag": {"version": "1.1"},
+}
+KINDS |= {kind: KINDS[kind.rpartition(".")[2]] for kind in OPTIONS}
 
 
 def test_every_writable_format_is_tried_here() -> None:
     able = {f.suffixes[0].lstrip(".") for f in formats().values() if f.create is not None}
-    assert able == set(KINDS)
+    assert able == {kind for kind in KINDS if kind not in OPTIONS}
+
+
+def create(path: Path, kind: str, **more: Any) -> logreel.Writer:
+    return logreel.create(path, **more, **OPTIONS.get(kind, {}))
 
 
 @pytest.fixture(params=KINDS)
@@ -40,7 +56,7 @@ def rows(log: logreel.Log, topic: str) -> list[tuple[int, float, float, float]]:
 def test_fields_tables_and_payloads_come_back(tmp_path: Path, kind: str) -> None:
     path, (topic, schema) = tmp_path / f"a.{kind}", KINDS[kind]
     times = STAMP + np.arange(5) * 10**6
-    with logreel.create(path) as w:
+    with create(path, kind) as w:
         channel = w.add_channel(topic, schema)
         w.write(channel, STAMP, {"x": 1.0, "z": 3.0})
         columns = {"time": pa.array(times + 10**7, pa.timestamp("ns")), **{k: np.arange(5.0) for k in "xyz"}}
@@ -53,13 +69,13 @@ def test_fields_tables_and_payloads_come_back(tmp_path: Path, kind: str) -> None
     ]
     assert rows(first, topic) == due
     copy = tmp_path / f"b.{kind}"
-    with logreel.create(copy) as w:
+    with create(copy, kind) as w:
         channel = w.add_channel(topic, first[topic].schema, first[topic].metadata)
         for message in first.messages():
             w.write(channel, message.time, message.data)
     assert rows(logreel.open(copy), topic) == due
     bulk = tmp_path / f"c.{kind}"
-    with logreel.create(bulk) as w:
+    with create(bulk, kind) as w:
         channel = w.add_channel(topic, first[topic].schema, first[topic].metadata)
         for s in first.index.pieces():
             for number in np.unique(s.chunk).tolist():
@@ -71,17 +87,17 @@ def test_fields_tables_and_payloads_come_back(tmp_path: Path, kind: str) -> None
 
 def test_an_empty_log_is_sound(tmp_path: Path, kind: str) -> None:
     path, (topic, schema) = tmp_path / f"a.{kind}", KINDS[kind]
-    with logreel.create(path):
+    with create(path, kind):
         pass
     assert not logreel.open(path).problems
-    with logreel.create(path, force=True) as w:
+    with create(path, kind, force=True) as w:
         w.add_channel(topic, schema)
     assert not logreel.open(path).problems
 
 
 def test_what_cannot_be_is_said(tmp_path: Path, kind: str) -> None:
     path, (topic, schema) = tmp_path / f"a.{kind}", KINDS[kind]
-    with logreel.create(path) as w:
+    with create(path, kind) as w:
         channel = w.add_channel(topic, schema)
         with pytest.raises(logreel.UsageError, match="added before"):
             w.add_channel(topic, schema)
@@ -108,8 +124,8 @@ def test_what_cannot_be_is_said(tmp_path: Path, kind: str) -> None:
         w.write(channel, STAMP, {"x": 1.0})
     assert rows(logreel.open(path), topic) == [(STAMP, 1.0, 0.0, 0.0)]
     with pytest.raises(logreel.LogError, match="exists already"):
-        logreel.create(path)
-    with pytest.raises(logreel.DefinitionError), logreel.create(tmp_path / f"b.{kind}") as w:
+        create(path, kind)
+    with pytest.raises(logreel.DefinitionError), create(tmp_path / f"b.{kind}", kind) as w:
         w.add_channel("x", logreel.Schema("x", "martian", ""))
 
 
@@ -128,9 +144,55 @@ def test_names_that_mean_nothing(tmp_path: Path) -> None:
     assert logreel.open(tmp_path / "a.txt").format == "rosbag"
 
 
+def test_an_exception_keeps_what_was_written(tmp_path: Path, kind: str) -> None:
+    path, (topic, schema) = tmp_path / f"a.{kind}", KINDS[kind]
+
+    def fail() -> None:
+        with create(path, kind) as w:
+            w.write(w.add_channel(topic, schema), STAMP, {"x": 1.0})
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert os.listdir(tmp_path) == [f"a.{kind}.active"]
+    assert rows(logreel.open(tmp_path / f"a.{kind}.active"), topic) == [(STAMP, 1.0, 0.0, 0.0)]
+
+
+def test_numbers_of_numpy_and_views_are_taken(tmp_path: Path, kind: str) -> None:
+    path, (topic, schema) = tmp_path / f"a.{kind}", KINDS[kind]
+    payload = (STAMP // 1000).to_bytes(8, "little") * (schema is PX4) + bytes(24)
+    with create(path, kind) as w:
+        channel = w.add_channel(topic, schema)
+        w.write(channel, STAMP, payload)
+        w.write(np.int64(channel), np.int64(STAMP), memoryview(np.frombuffer(payload, np.float64)))  # type: ignore[arg-type]
+        w.write(channel, STAMP, bytearray(payload))
+    assert rows(logreel.open(path), topic) == [(STAMP, 0.0, 0.0, 0.0)] * 3
+
+
+def test_a_full_disk_is_an_error_from_there_on(
+    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, (topic, schema) = tmp_path / f"a.{kind}", KINDS[kind]
+    w = create(path, kind, flush_every=None)
+    channel = w.add_channel(topic, schema)
+    w.write(channel, STAMP, {"x": 1.0})
+    w.flush()
+
+    def full(handle: int, data: memoryview) -> int:
+        raise OSError(errno.ENOSPC, "full")
+
+    monkeypatch.setattr(os, "write", full)
+    w.write(channel, STAMP + 1, {"x": 2.0})
+    for call in (w.flush, lambda: w.write(channel, STAMP, {}), lambda: w.metadata("a", "b"), w.close):
+        with pytest.raises(logreel.LogError, match="No space left"):
+            call()
+    assert rows(logreel.open(tmp_path / f"a.{kind}.active"), topic) == [(STAMP, 1.0, 0.0, 0.0)]
+    assert not path.exists()
+
+
 def test_threads_may_share_a_writer(tmp_path: Path, kind: str) -> None:
     path, (topic, schema) = tmp_path / f"a.{kind}", KINDS[kind]
-    with logreel.create(path, flush_every=0.001) as w:
+    with create(path, kind, flush_every=0.001) as w:
         channel = w.add_channel(topic, schema)
 
         def work(number: int) -> None:
@@ -148,10 +210,11 @@ def test_threads_may_share_a_writer(tmp_path: Path, kind: str) -> None:
 
 
 KILLED = """
+    import json
     import sys
     import logreel
-    topic, name, encoding, text = sys.argv[2:6]
-    with logreel.create(sys.argv[1], flush_every=None) as w:
+    topic, name, encoding, text, options = sys.argv[2:7]
+    with logreel.create(sys.argv[1], flush_every=None, **json.loads(options)) as w:
         channel = w.add_channel(topic, logreel.Schema(name, encoding, text))
         i = 0
         while True:
@@ -169,7 +232,7 @@ def test_a_killed_recorder_loses_nothing_that_was_flushed(
 ) -> None:
     path, (topic, schema) = tmp_path / f"a.{kind}", KINDS[kind]
     command = [sys.executable, "-c", textwrap.dedent(KILLED), str(path)]
-    command += [topic, schema.name, schema.encoding, schema.text]
+    command += [topic, schema.name, schema.encoding, schema.text, json.dumps(OPTIONS.get(kind, {}))]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
         assert child.stdout is not None
         for _ in range(acknowledged):

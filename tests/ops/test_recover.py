@@ -9,9 +9,9 @@ import pytest
 
 import logreel
 from cli_runner import Run
+from contents import SAMPLES, content
 from logreel.formats.rosbag.sample import drive
 from logreel.formats.ulog.sample import flight, tiny
-from rewriting import SAMPLES, content
 
 #: Counts that the manifest of the samples names.
 BAGS = {

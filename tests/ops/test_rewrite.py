@@ -14,10 +14,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import logreel
+from contents import SAMPLES, content, real, sample, told
 from logreel.formats.ulog.sample import Builder
 from logreel.model import appender
 from logreel.model.registry import formats
-from rewriting import SAMPLES, content, real, sample, told
 
 CUTS = settings(max_examples=3, suppress_health_check=[HealthCheck.function_scoped_fixture])
 

@@ -56,13 +56,18 @@ class Appender:
         """The file until it is finished."""
         return self._active
 
+    def check(self) -> None:
+        """Raise the error after which nothing more can be written, if there was one."""
+        if self._error is not None:
+            raise self._error
+
     def tell(self) -> int:
         """Where the next byte will stand."""
         return self._sound + len(self._pending)
 
     def write(self, piece: Piece) -> None:
         """Append bytes, which ``commit`` makes part of the file."""
-        self._check()
+        self.check()
         self._pending += piece
 
     def commit(self) -> None:
@@ -73,7 +78,7 @@ class Appender:
 
     def flush(self, sync: bool = False) -> None:
         """Hand what was committed to the system; *sync*: and wait until it is on disk."""
-        self._check()
+        self.check()
         self._hand_over()
         if sync:
             try:
@@ -127,10 +132,6 @@ class Appender:
             view.release()
         del self._pending[:done]
         self._sound, self._committed = self._sound + done, 0
-
-    def _check(self) -> None:
-        if self._error is not None:
-            raise self._error
 
     def _failed(self, error: OSError) -> LogError:
         """What to raise; the file is cut back to where it was sound."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
+import math
 import os
-import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from threading import RLock
+from time import monotonic
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -16,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import LogError, TopicError, UnsupportedError, UsageError
+from logreel.kernels.batch import Batch
 from logreel.model.appender import Appender
 from logreel.model.layout import Layout, Sequence
 from logreel.model.registry import formats
@@ -31,6 +34,8 @@ I64 = NDArray[np.int64]
 Payload = bytes | bytearray | memoryview
 #: Seconds after which what was written is handed to the system at the next message.
 FLUSH_EVERY = 1.0
+#: Messages given one by one that are collected, and bytes of them.
+BATCH_MESSAGES, BATCH_BYTES = 4096, 1 << 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +60,9 @@ class Sink:
 
     #: What the format calls itself, for errors.
     title = "this format"
+    #: Times in ns and bytes of a payload that every channel takes without an error: messages inside of these are
+    #: collected and given many at a time, others one by one. With -1 none is collected.
+    earliest, latest, largest = -(1 << 63), (1 << 63) - 1, -1
 
     def __init__(self, out: Appender) -> None:
         self.out = out
@@ -135,11 +143,16 @@ class Writer:
     """
 
     def __init__(self, out: Appender, sink: Sink, flush_every: float | None, sync: bool) -> None:
-        self._out, self._sink, self._every, self._sync = out, sink, flush_every, sync
+        self._out, self._sink, self._sync = out, sink, sync
+        self._every = math.inf if flush_every is None else flush_every
         self._lock = RLock()
         self._topics: dict[str, int] = {}
-        self._last = time.monotonic()
         self._open = True
+        self._batch = Batch(BATCH_MESSAGES, BATCH_BYTES)
+        self._batch.earliest, self._batch.latest = sink.earliest, sink.latest
+        self._batch.largest = sink.largest
+        self._batch.due = monotonic() + self._every
+        self._add = self._batch.add
 
     def add_channel(self, topic: str, schema: Schema, metadata: Mapping[str, Any] | None = None) -> int:
         """A number for *topic*, to be used with ``write``.
@@ -151,8 +164,10 @@ class Writer:
             if topic in self._topics:
                 raise UsageError(f"channel {topic!r} was added before", path=self._out.name)
             number = len(self._topics)
+            self._drain()
             self._sink.channel(number, topic, schema, metadata or {})
             self._topics[topic] = number
+            self._batch.channels = number + 1
             return number
 
     def write(self, channel: int, time: int, data: Payload | Mapping[str, Any]) -> None:
@@ -161,17 +176,25 @@ class Writer:
         Fields that are left out are zero or empty. Raises UsageError for fields that do not fit, LogError where the
         file cannot be written.
         """
+        if self._add(channel, time, data):
+            return
         with self._lock:
             self._check(channel)
             if isinstance(data, Mapping):
-                from logreel.model.encode import encode_message
-
-                stamp = self._sink.stamp(channel)
-                if stamp is not None and stamp[0] not in data:
-                    data = {**data, stamp[0]: int(time) // stamp[1]}
-                data = encode_message(self._sink.layout(channel), data)
-            self._sink.message(channel, int(time), data)
+                data = self._encoded(channel, int(time), data)
+            channel, time, data = int(channel), int(time), bytes(data)
+            if not self._add(channel, time, data):
+                self._drain()
+                self._sink.message(channel, time, data)
             self._tick()
+
+    def _encoded(self, channel: int, time: int, data: Mapping[str, Any]) -> bytes:
+        from logreel.model.encode import encode_message
+
+        stamp = self._sink.stamp(channel)
+        if stamp is not None and stamp[0] not in data:
+            data = {**data, stamp[0]: time // stamp[1]}
+        return encode_message(self._sink.layout(channel), data)
 
     def write_table(self, channel: int, table: pa.Table) -> None:
         """Append a message per row: column ``time`` in ns (an integer, timestamp or duration), and a column per field.
@@ -179,12 +202,12 @@ class Writer:
         Where a message holds many records, neighbouring rows of one time are one message. Raises UsageError where a
         column is missing, or holds what does not fit.
         """
-        from logreel.model.encode import encode_table
+        from logreel.model.encode import encode_table, times_of
 
         with self._lock:
             self._check(channel)
             layout = self._sink.layout(channel)
-            times, stamp = _times(table), self._sink.stamp(channel)
+            times, stamp = times_of(table), self._sink.stamp(channel)
             if stamp is not None and stamp[0] not in table.column_names:
                 import pyarrow as pa
 
@@ -194,6 +217,7 @@ class Writer:
                 edges = np.flatnonzero(np.diff(times, prepend=times[:1] - 1)) if len(times) else times
                 records, times = np.diff(np.append(edges, len(times))), times[edges]
             data, start = encode_table(layout, table, records)
+            self._drain()
             self._sink.messages(
                 np.full(len(times), channel, np.int32), times, data, start[:-1], np.diff(start)
             )
@@ -208,12 +232,12 @@ class Writer:
         """
         with self._lock:
             self._check()
-            if len(channel):
-                self._check(int(channel.min()))
-                self._check(int(channel.max()))
+            for number in (channel.min(), channel.max()) if len(channel) else ():
+                self._check(int(number))
             end = start + size
             if len(start) and (int(start.min()) < 0 or int(size.min()) < 0 or int(end.max()) > len(data)):
                 raise UsageError("payloads lie outside of the data")
+            self._drain()
             self._sink.messages(channel, time, data, start, size)
             self._tick()
 
@@ -221,33 +245,39 @@ class Writer:
         """Add to what the log tells about itself; raises UnsupportedError where the format has no place for it."""
         with self._lock:
             self._check()
+            self._drain()
             self._sink.metadata(name, value)
 
     def parameter(self, name: str, value: float | int | str, time: int | None = None) -> None:
         """Set a parameter at *time* ns, None: at the start; raises UnsupportedError where there are none."""
         with self._lock:
             self._check()
+            self._drain()
             self._sink.parameter(name, value, time)
 
     def text(self, time: int, text: str, level: int = 6) -> None:
         """Append a line of text with its syslog level; raises UnsupportedError where the format has no such lines."""
         with self._lock:
             self._check()
+            self._drain()
             self._sink.text(int(time), level, text)
 
     def attachment(self, name: str, data: bytes, media_type: str = "application/octet-stream") -> None:
         """Add a named piece of content; raises UnsupportedError where the format has no place for it."""
         with self._lock:
             self._check()
+            self._drain()
             self._sink.attachment(name, data, media_type)
 
     def flush(self, sync: bool | None = None) -> None:
         """Hand everything written so far to the system; *sync*: wait until it is on disk. Then it survives a crash."""
         with self._lock:
             self._check()
-            self._sink.settle()
-            self._out.flush(self._sync if sync is None else sync)
-            self._last = time.monotonic()
+            with self._care():
+                self._drain()
+                self._sink.settle()
+                self._out.flush(self._sync if sync is None else sync)
+            self._batch.due = monotonic() + self._every
 
     def close(self, check: Callable[[Path], None] | None = None) -> None:
         """Complete the file and give it its name; closing twice does nothing.
@@ -256,8 +286,9 @@ class Writer:
         """
         with self._lock:
             if self._open:
-                self._open = False
+                self._shut()
                 try:
+                    self._drain()
                     self._sink.settle()
                     self._sink.finish()
                     if check is not None:
@@ -272,16 +303,40 @@ class Writer:
         """Close the file as it is, under the name of an unfinished one."""
         with self._lock:
             if self._open:
-                self._open = False
+                self._shut()
+                with contextlib.suppress(LogError):
+                    self._drain()
+                    self._sink.settle()
                 self._out.leave()
 
+    def _shut(self) -> None:
+        # Other threads may be about to add.
+        self._open, self._batch.due = False, -math.inf
+
     def _tick(self) -> None:
-        if self._every is not None and time.monotonic() - self._last >= self._every:
+        if monotonic() >= self._batch.due:
             self.flush()
+
+    def _drain(self) -> None:
+        """Give the Sink what was collected, before anything else that has to follow it."""
+        collected = self._batch.take()
+        if collected is not None:
+            with self._care():
+                self._sink.messages(*collected)
+
+    @contextlib.contextmanager
+    def _care(self) -> Iterator[None]:
+        """Once the file cannot be written any more, no message is taken as if it could."""
+        try:
+            yield
+        except LogError:
+            self._batch.largest = -1
+            raise
 
     def _check(self, channel: int | None = None) -> None:
         if not self._open:
             raise LogError("is closed", path=self._out.name)
+        self._out.check()
         if channel is not None and not 0 <= channel < len(self._topics):
             raise TopicError("channel", str(channel), map(str, range(len(self._topics))), path=self._out.name)
 
@@ -295,26 +350,6 @@ class Writer:
             self.close()
         else:
             self.leave()
-
-
-def _times(table: pa.Table) -> I64:
-    import pyarrow as pa
-
-    if "time" not in table.column_names:
-        raise UsageError("the table has no column 'time'")
-    column = table.column("time")
-    if pa.types.is_timestamp(column.type):
-        column = column.cast(pa.timestamp("ns", column.type.tz))
-    elif pa.types.is_duration(column.type):
-        column = column.cast(pa.duration("ns"))
-    elif not pa.types.is_integer(column.type):
-        raise UsageError(
-            f"column 'time' is {column.type}; expected an integer of ns, a timestamp or a duration"
-        )
-    if column.null_count:
-        raise UsageError(f"column 'time': {column.null_count} values are missing")
-    found: I64 = np.asarray(column.cast(pa.int64()).combine_chunks(), np.int64)
-    return found
 
 
 def create(

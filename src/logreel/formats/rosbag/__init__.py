@@ -39,9 +39,9 @@ def _sample() -> bytes:
 
 
 def _create(out: Appender, **options: Any) -> Sink:
-    from logreel.formats.rosbag.write import BagSink
+    from logreel.formats.rosbag.write import create
 
-    return BagSink(out, **options)
+    return create(out, **options)
 
 
 def _like(metadata: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from logreel.formats.rosbag.collect import Found, Indexed
 from logreel.formats.rosbag.connections import Connection
 from logreel.formats.rosbag.encryption import Cipher
 from logreel.formats.rosbag.linear import ALL_NAMES, TOPIC
-from logreel.formats.rosbag.records import BadRecord, Record, parse_fields, topic_key
+from logreel.formats.rosbag.records import BadRecord, Fields, Record, parse_fields, topic_key
 from logreel.model.source import Source
 
 #: How much slower than reading a chunk unpacking it is, about.
@@ -20,6 +20,7 @@ _COST = {"lz4": 4, "bz2": 100}
 CHEAP_BYTES = 1 << 30
 #: Type and checksum where they cannot be read; recorders wrote it where they did not know.
 UNKNOWN = "*"
+_DEFINITION = {b"type", b"md5sum", b"message_definition"}
 
 
 @dataclass(slots=True)
@@ -88,7 +89,14 @@ def take_connection(source: Source, record: Record, bag: Bag, salvage: bool = Fa
         text(b"message_definition"),
         text(b"callerid"),
         text(b"latching") == "1",
+        _header(fields),
     )
+
+
+def _header(fields: Fields) -> tuple[tuple[str, str], ...]:
+    """The header of the publisher but for the definition."""
+    said = ((name, value) for name, value in fields.items() if name not in _DEFINITION)
+    return tuple((name.decode("utf-8", "replace"), value.decode("utf-8", "replace")) for name, value in said)
 
 
 def take_definition(record: Record, bag: Bag) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +14,10 @@ from logreel.model.schema import Schema
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """A topic as one publisher declared it; *key* is what message records refer to it by."""
+    """A topic as one publisher declared it; *key* is what message records refer to it by.
+
+    header  what else the publisher said of itself, by name
+    """
 
     key: int
     topic: str
@@ -23,6 +26,7 @@ class Connection:
     definition: str = ""
     caller: str = ""
     latching: bool = False
+    header: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(slots=True)
@@ -35,13 +39,14 @@ class Channel:
     definition: str
     connections: list[Connection] = field(default_factory=list)
 
-    def metadata(self) -> Mapping[str, Any]:
+    def metadata(self) -> dict[str, Any]:
         """What the bag tells about the channel besides its definition."""
         return {
             "md5sum": self.md5,
             "callerids": sorted({c.caller for c in self.connections if c.caller}),
             "latching": any(c.latching for c in self.connections),
             "connections": len(self.connections),
+            "headers": [dict(c.header) for c in self.connections],
         }
 
 
@@ -79,8 +84,9 @@ class Channels:
         for channel in self._channels:
             n = seen[channel.topic] = seen.get(channel.topic, -1) + 1
             name = channel.topic + (f"[{n}]" if n else "")
+            told = channel.metadata() | ({"topic": channel.topic} if n else {})
             schema = Schema(channel.type, "ros1msg", channel.definition)
-            infos.append(ChannelInfo(name, schema, self._layout(channel), channel.metadata()))
+            infos.append(ChannelInfo(name, schema, self._layout(channel), told))
         return infos
 
     def _layout(self, channel: Channel) -> Callable[[], Layout]:

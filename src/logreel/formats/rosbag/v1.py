@@ -40,7 +40,9 @@ def read(source: Source) -> tuple[list[Found], list[Connection], list[Problem]]:
         caller, latching = record.text(b"callerid"), record.text(b"latching") == "1"
         # A topic without a definition of its own shares that of its type: some writers defined each type once.
         definition = texts.get((kind, md5)) or next((t for (k, m), t in texts.items() if md5 in (m, "*")), "")
-        connections.append(Connection(key, topic, kind, md5, definition, caller, latching))
+        said = [(name, record.text(name.encode())) for name in ("callerid", "latching")]
+        header = tuple((name, value) for name, value in said if value)
+        connections.append(Connection(key, topic, kind, md5, definition, caller, latching, header))
     return parts, connections, problems
 
 

@@ -1,0 +1,82 @@
+"""From a channel that is to be written to what a bag says about it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from logreel.errors import DefinitionError, UsageError
+from logreel.model.layout import Layout
+from logreel.model.schema import Schema
+from logreel.schemas import ros1msg
+
+_TYPE = re.compile(r"[A-Za-z]\w*/[A-Za-z]\w*|\*", re.ASCII)
+_MD5 = re.compile(r"[0-9a-f]{32}|\*")
+#: What a connection has besides its header.
+_OWN = {"type", "md5sum", "message_definition"}
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """A channel: *headers* has a dict for each connection, with what publishers said of themselves."""
+
+    topic: str
+    type: str
+    md5: str
+    text: str
+    headers: tuple[Mapping[str, str], ...]
+    layout: Layout | None
+
+
+def declare(topic: str, schema: Schema, metadata: Mapping[str, Any]) -> Declared:
+    """What to write of a channel; raises DefinitionError or UsageError for what a bag cannot hold."""
+    if schema.encoding != "ros1msg":
+        raise DefinitionError(f"channel {topic!r} of a bag needs a schema of encoding 'ros1msg'")
+    true_topic, stated = _true_topic(topic, metadata), str(metadata.get("md5sum", ""))
+    if not true_topic.isprintable() or not true_topic.strip():
+        raise UsageError(f"{true_topic!r:.80} cannot be the topic of a bag: printable characters only")
+    if not _TYPE.fullmatch(schema.name):
+        raise DefinitionError(f"{schema.name!r:.80} is no type of ROS 1, which look like 'package/Name'")
+    if stated and not _MD5.fullmatch(stated):
+        raise UsageError(f"channel {topic!r}: {stated!r:.40} is no md5sum: 32 digits of 0-9 a-f, or '*'")
+    layout, text, md5 = _define(schema, stated)
+    headers = _headers(true_topic, metadata)
+    try:
+        "".join((text, *(value for header in headers for value in header.values()))).encode()
+    except UnicodeEncodeError as error:
+        raise UsageError(f"channel {topic!r}: what it says of itself is no text: {error.reason}") from None
+    return Declared(true_topic, schema.name, md5, text, headers, layout)
+
+
+def _define(schema: Schema, stated: str) -> tuple[Layout | None, str, str]:
+    """Layout, text and checksum of a type: by its own text, else a standard one, else raw bytes under its checksum."""
+    try:
+        found = ros1msg.define(schema.name, schema.text, stated or "*", ros1msg.standard())
+        layout = ros1msg.layout(found)
+    except DefinitionError:
+        if not stated:
+            raise
+        return None, schema.text, stated
+    return layout, schema.text or found.text, stated or found.md5
+
+
+def _true_topic(topic: str, metadata: Mapping[str, Any]) -> str:
+    """Channels of further definitions of a topic have an instance number behind its name, in square brackets."""
+    stated = str(metadata.get("topic", topic))
+    return stated if re.fullmatch(re.escape(stated) + r"\[\d+\]", topic) else topic
+
+
+def _headers(topic: str, metadata: Mapping[str, Any]) -> tuple[Mapping[str, str], ...]:
+    given = metadata.get("headers")
+    if given is None:
+        latching = {"latching": "1"} if metadata.get("latching") else {}
+        callers = [{"callerid": str(caller)} for caller in metadata.get("callerids", ())]
+        return tuple({"topic": topic, **caller, **latching} for caller in callers or [{}])
+    if not all(isinstance(one, Mapping) for one in given):
+        raise UsageError("metadata 'headers' is a list with a dict for each connection")
+    said = [{str(name): str(value) for name, value in one.items() if name not in _OWN} for one in given]
+    if any("=" in name or not name for one in said for name in one):
+        raise UsageError("the names in metadata 'headers' must not be empty or hold '='")
+    return tuple(said) or ({"topic": topic},)

@@ -1,0 +1,125 @@
+"""Bags of versions 1.1 and 1.2 being written: every message tells its topic, and nothing is packed."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+from numpy.typing import NDArray
+
+from logreel.errors import UsageError
+from logreel.formats.rosbag import records
+from logreel.formats.rosbag.write_records import U32, U64, BagSink, begun, fields, padded, record
+from logreel.formats.rosbag.write_topics import Declared
+from logreel.model.appender import Appender
+
+I64 = NDArray[np.int64]
+#: Records are made this many bytes at a time.
+STRETCH = 1 << 20
+_MAGIC_1_1, _MAGIC_1_2 = b"#ROSRECORD V1.1\n", b"#ROSRECORD V1.2\n"
+ENTRY = np.dtype([("sec", "<u4"), ("nsec", "<u4"), ("pos", "<u8")])
+#: Between them the field op: 4 bytes of nanoseconds, 8 of op, 8 up to the value.
+SEC_AFTER_NSEC = 20
+#: What readers of version 1.1 take for a topic.
+_TOPIC = re.compile(r"[!-~]([ -~]{0,254}[!-~])?")
+
+
+class _Sink1(BagSink):
+    def room(self) -> int:
+        """Bytes of a stretch."""
+        return STRETCH
+
+    def stretch(self, channel: NDArray[np.int32], time: I64, place: I64, made: NDArray[np.uint8]) -> None:
+        """Append records to the file."""
+        self.out.write(made.data)
+        self.out.commit()
+
+
+class Sink11(_Sink1):
+    """Writes version 1.1."""
+
+    # The first recorders wrote the start minus the time of day: later times are read as negative ones.
+    latest = (0xF0000000 + 1) * 10**9 - 1
+
+    def __init__(self, out: Appender) -> None:
+        super().__init__(out)
+        self.out.write(_MAGIC_1_1)
+        self.out.commit()
+
+    def add(self, declared: Declared) -> None:
+        """Take in a channel; its definition has no place."""
+        if not _TOPIC.fullmatch(declared.topic):
+            text = "cannot be the topic of a bag of version 1.1: up to 256 characters of ASCII"
+            raise UsageError(f"{declared.topic!r:.80} {text}")
+        head = f"{declared.topic}\n{declared.md5}\n{declared.type}\n".encode() + bytes(12)
+        self._heads.add(head, size_at=len(head) - 4, time_at=len(head) - 12)
+
+
+class Sink12(_Sink1):
+    """Writes version 1.2; *indexed*: with a file header and an index, which is kept in memory until the end."""
+
+    def __init__(self, out: Appender, indexed: bool) -> None:
+        super().__init__(out)
+        self._indexed = indexed
+        self._definition: dict[int, int] = {}
+        self._entries: list[tuple[NDArray[np.int32], NDArray[np.void]]] = []
+        self._nsec_at = np.zeros(0, np.int64)
+        self.out.write(_MAGIC_1_2 + (_header(0) if indexed else b""))
+        self.out.commit()
+
+    def add(self, declared: Declared) -> None:
+        """Take in a channel; only latched ones tell who published them."""
+        header = declared.headers[0]
+        more = {name: header[name] for name in ("callerid", "latching") if header.get("latching") == "1"}
+        named = {name: value.encode() for name, value in more.items()} | {"md5": declared.md5.encode()}
+        nsec_at = 4 + len(fields(named)) + len(b"....nsec=")
+        named |= {"nsec": bytes(4), "sec": bytes(4), **_names(declared)}
+        head = begun(records.OP_MESSAGE, named, 0)
+        self._heads.add(head, size_at=len(head) - 4)
+        self._nsec_at = np.append(self._nsec_at, nsec_at)
+
+    def declare(self, number: int) -> None:
+        """Write the definition."""
+        declared = self._channels[number]
+        self._definition[number] = self.out.tell()
+        named = {"md5": declared.md5.encode(), "def": declared.text.encode(), **_names(declared)}
+        self.out.write(record(records.OP_DEFINITION, named))
+        self.out.commit()
+
+    def stretch(self, channel: NDArray[np.int32], time: I64, place: I64, made: NDArray[np.uint8]) -> None:
+        """Fill in the times, and append records to the file."""
+        entries = np.empty(len(time), ENTRY)
+        entries["sec"], entries["nsec"] = np.divmod(time, 10**9)
+        entries["pos"] = place + self.out.tell()
+        nsec_at = place + self._nsec_at[channel]
+        for name, at in (("nsec", nsec_at), ("sec", nsec_at + SEC_AFTER_NSEC)):
+            made[at[:, None] + np.arange(4)] = entries[name].copy().view(np.uint8).reshape(-1, 4)
+        if self._indexed:
+            self._entries.append((channel, entries))
+        super().stretch(channel, time, place, made)
+
+    def finish(self) -> None:
+        """Write the index, and where it is."""
+        if not self._indexed:
+            return
+        at = self.out.tell()
+        # What was given may be empty: then there are no parts to put together.
+        channel = np.concatenate([np.zeros(0, np.int32), *(part for part, _ in self._entries)])
+        entries = np.concatenate([np.zeros(0, ENTRY), *(part for _, part in self._entries)])
+        for topic in sorted({self._channels[number].topic for number in self._definition}):
+            numbers = [n for n in self._definition if self._channels[n].topic == topic]
+            mine = entries[np.isin(channel, numbers)]
+            # Genuine ROS takes a bag for one without an index unless the first entry leads to the definition.
+            mine["pos"][0] = self._definition[numbers[0]]
+            named = {"count": U32.pack(len(mine)), "ver": U32.pack(0), **_names(self._channels[numbers[0]])}
+            self.out.write(record(records.OP_INDEX, named, mine.tobytes()))
+        self.out.commit()
+        self.out.patch(len(_MAGIC_1_2), _header(at))
+
+
+def _names(declared: Declared) -> dict[str, bytes]:
+    return {"topic": declared.topic.encode(), "type": declared.type.encode()}
+
+
+def _header(index_pos: int) -> bytes:
+    return padded(records.OP_FILE, {"index_pos": U64.pack(index_pos)})

@@ -1,0 +1,162 @@
+"""Bags of version 2.0 being written: chunks with their index, then a summary; the header is completed at the end."""
+
+from __future__ import annotations
+
+import bz2
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from logreel.errors import UsageError
+from logreel.formats.rosbag import records
+from logreel.formats.rosbag.write_records import U32, U64, BagSink, begun, fields, padded, record
+from logreel.formats.rosbag.write_topics import Declared
+from logreel.model.appender import Appender
+
+I64 = NDArray[np.int64]
+MAGIC = b"#ROSBAG V2.0\n"
+CHUNK_BYTES = 768 << 10
+#: Of a chunk before its last message, which can be as large again: sizes have 32 bits.
+LARGEST = (1 << 31) - 1
+ENTRY = np.dtype([("sec", "<u4"), ("nsec", "<u4"), ("offset", "<u4")])
+
+
+def _lz4(data: bytes) -> bytes:
+    # Genuine ROS refuses frames with other flags than these.
+    import lz4.frame
+
+    packer = lz4.frame.LZ4FrameCompressor(
+        block_size=lz4.frame.BLOCKSIZE_MAX1MB, block_linked=False, content_checksum=True
+    )
+    packed: bytes = packer.begin() + packer.compress(data) + packer.flush()
+    return packed
+
+
+_PACK: dict[str, Callable[[bytes], bytes]] = {"none": bytes, "bz2": bz2.compress, "lz4": _lz4}
+
+
+@dataclass(frozen=True, slots=True)
+class _Info:
+    """A chunk that was written: where, its times, and u32 pairs of connection and messages."""
+
+    pos: int
+    start: int
+    end: int
+    counts: NDArray[np.uint32]
+
+
+class Sink20(BagSink):
+    """Writes version 2.0."""
+
+    def __init__(self, out: Appender, compression: str, chunk_bytes: int) -> None:
+        super().__init__(out)
+        if compression not in _PACK:
+            raise UsageError(f"compression {compression!r}; a bag has {', '.join(_PACK)}")
+        if not 0 < chunk_bytes <= LARGEST:
+            raise UsageError(f"chunks of {chunk_bytes} bytes; a bag has chunks of 1 to {LARGEST}")
+        self._compression, self._limit = compression, chunk_bytes
+        self._connections: list[list[bytes]] = []
+        self._number = np.zeros(0, np.int64)
+        self._infos: list[_Info] = []
+        self._begin_chunk()
+        self.out.write(MAGIC + self._header(0, 0))
+        self.out.commit()
+
+    def add(self, declared: Declared) -> None:
+        """Take in a channel: one connection or more, of which the first has the messages."""
+        number, made = sum(map(len, self._connections)), []
+        for i, header in enumerate(declared.headers):
+            inner = {
+                **header,
+                "type": declared.type,
+                "md5sum": declared.md5,
+                "message_definition": declared.text,
+            }
+            data = fields({name: value.encode() for name, value in inner.items()})
+            named = {"conn": U32.pack(number + i), "topic": declared.topic.encode()}
+            made.append(record(records.OP_CONNECTION, named, data))
+        head = begun(records.OP_MESSAGE, {"conn": U32.pack(number), "time": bytes(8)}, 0)
+        self._heads.add(head, size_at=len(head) - 4, time_at=len(head) - 12)
+        self._connections.append(made)
+        self._number = np.append(self._number, number)
+
+    def declare(self, number: int) -> None:
+        """Put the connections of a channel into the chunk."""
+        self._put(np.frombuffer(b"".join(self._connections[number]), np.uint8))
+
+    def room(self) -> int:
+        """Bytes that the chunk may still grow by."""
+        return self._limit - self._bytes
+
+    def stretch(self, channel: NDArray[np.int32], time: I64, place: I64, made: NDArray[np.uint8]) -> None:
+        """Add records to the chunk, and close it if they fill it."""
+        self._entries.append((self._number[channel], time, place + self._bytes))
+        self._put(made)
+        if self._bytes > self._limit:
+            self._close_chunk()
+
+    def _put(self, part: NDArray[np.uint8]) -> None:
+        self._content.append(part.data)
+        self._bytes += part.nbytes
+
+    def _begin_chunk(self) -> None:
+        self._content: list[memoryview] = []
+        self._bytes = 0
+        self._entries: list[tuple[I64, I64, I64]] = []
+
+    def settle(self) -> None:
+        """Close the chunk: what is in it can be read from here on."""
+        if self._entries:
+            self._close_chunk()
+
+    def _close_chunk(self) -> None:
+        pos = self.out.tell()
+        packed = _PACK[self._compression](b"".join(self._content))
+        head = {"compression": self._compression.encode(), "size": U32.pack(self._bytes)}
+        self.out.write(begun(records.OP_CHUNK, head, len(packed)))
+        self.out.write(packed)
+        number, time, place = (np.concatenate(parts) for parts in zip(*self._entries, strict=True))
+        order = np.lexsort((time, number))
+        entries = np.empty(len(order), ENTRY)
+        entries["sec"], entries["nsec"] = np.divmod(time[order], 10**9)
+        entries["offset"] = place[order]
+        numbers, first = np.unique(number[order], return_index=True)
+        count = np.diff(np.append(first, len(order)))
+        for one, lo, n in zip(numbers.tolist(), first.tolist(), count.tolist(), strict=True):
+            named = {"ver": U32.pack(1), "conn": U32.pack(one), "count": U32.pack(n)}
+            self.out.write(record(records.OP_INDEX, named, entries[lo : lo + n].tobytes()))
+        self.out.commit()
+        counts = np.stack((numbers, count), axis=1).astype("<u4")
+        self._infos.append(_Info(pos, int(time.min()), int(time.max()), counts))
+        self._begin_chunk()
+
+    def finish(self) -> None:
+        """Write the summary, and complete the header."""
+        at, connections = self.out.tell(), [one for made in self._connections for one in made]
+        for connection in connections:
+            self.out.write(connection)
+        for info in self._infos:
+            named = {
+                "ver": U32.pack(1),
+                "chunk_pos": U64.pack(info.pos),
+                "start_time": _time(info.start),
+                "end_time": _time(info.end),
+                "count": U32.pack(len(info.counts)),
+            }
+            self.out.write(record(records.OP_CHUNK_INFO, named, info.counts.tobytes()))
+        self.out.commit()
+        self.out.patch(len(MAGIC), self._header(at, len(connections)))
+
+    def _header(self, index_pos: int, connections: int) -> bytes:
+        named = {
+            "index_pos": U64.pack(index_pos),
+            "conn_count": U32.pack(connections),
+            "chunk_count": U32.pack(len(self._infos) if index_pos else 0),
+        }
+        return padded(records.OP_FILE, named)
+
+
+def _time(ns: int) -> bytes:
+    return U32.pack(ns // 10**9) + U32.pack(ns % 10**9)

@@ -1,0 +1,17 @@
+import numpy as np
+from numpy.typing import NDArray
+
+class Batch:
+    channels: int
+    earliest: int
+    latest: int
+    largest: int
+    due: float
+    def __init__(self, rows: int, room: int) -> None: ...
+    def add(self, channel: object, time: object, data: object) -> bool: ...
+    def take(
+        self,
+    ) -> (
+        tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]
+        | None
+    ): ...
