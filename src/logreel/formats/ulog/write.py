@@ -103,7 +103,7 @@ class UlogSink(Sink):
         self._heads.add(struct.pack("<HBH", 0, ord("D"), number), size_at=0, size_width=2, size_add=2)
 
     def _reserve(self, number: int, topic: str) -> None:
-        name = topic.split("@")[0].split("-")[0]
+        name = topic.split("@")[0]
         write = {"~text": self._text_of, "~parameter": self._parameter_of, "~dropout": self._dropout_of}
         if name not in write:
             raise DefinitionError(f"a ULog has no channel {topic!r}; there are {', '.join(write)}")
