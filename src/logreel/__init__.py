@@ -38,6 +38,11 @@ if TYPE_CHECKING:
     from logreel.model.writer import Writer, create
     from logreel.ops.check import check
     from logreel.ops.info import info
+    from logreel.ops.merging import merge
+    from logreel.ops.recovery import recover
+    from logreel.ops.slicing import slice_log as slice
+    from logreel.ops.slicing import sort_log as sort
+    from logreel.ops.slicing import split
     from logreel.ops.stats import stats
     from logreel.outputs.convert import convert
 
@@ -56,6 +61,11 @@ _LAZY = {
     "check": ("logreel.ops.check", "check"),
     "info": ("logreel.ops.info", "info"),
     "stats": ("logreel.ops.stats", "stats"),
+    "slice": ("logreel.ops.slicing", "slice_log"),
+    "merge": ("logreel.ops.merging", "merge"),
+    "split": ("logreel.ops.slicing", "split"),
+    "sort": ("logreel.ops.slicing", "sort_log"),
+    "recover": ("logreel.ops.recovery", "recover"),
     "convert": ("logreel.outputs.convert", "convert"),
 }
 
@@ -84,7 +94,12 @@ __all__ = [
     "create",
     "info",
     "known_formats",
+    "merge",
     "open",
+    "recover",
+    "slice",
+    "sort",
+    "split",
     "stats",
 ]
 

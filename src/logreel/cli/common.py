@@ -36,3 +36,7 @@ ros_axes = click.option(
 )
 force = click.option("--force", is_flag=True, help="Replace what is there.")
 as_json = click.option("--json", "as_json", is_flag=True, help="One JSON object; times in ns.")
+output = click.option("-o", "--output", "out", metavar="OUT", required=True, help="The new log.")
+compression = click.option(
+    "--compression", metavar="NAME", help="Of the new log, where its format has one; else as in the source."
+)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from logreel.model.log import Log
+    from logreel.ops.rewrite import Rewritten
 
 #: Control characters, and those that reorder, hide or break a line: a log may hold them, a terminal obeys
 #: them.
@@ -21,6 +22,8 @@ _UNSAFE = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff]"
 )
 
+#: So many remarks are shown.
+NOTES = 5
 #: What is shown of an array or of bytes at most.
 ITEMS = 16
 
@@ -183,6 +186,17 @@ def progress(what: str) -> Iterator[Callable[[int, int], None] | None]:
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("", total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def show_written(done: Rewritten) -> None:
+    """Tell of a log that was written."""
+    n = len(done.channels)
+    many = f"{done.messages} messages of {n} channel{'s' * (n != 1)}"
+    say(f"wrote {many} to {done.path} ({size_text(done.size)})")
+    for note in done.notes[:NOTES]:
+        say(note)
+    if len(done.notes) > NOTES:
+        say(f"and {len(done.notes) - NOTES} more like this; --json has them all")
 
 
 def finish(log: Log, skipped: Sequence[str] = ()) -> int:

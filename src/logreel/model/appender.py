@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -25,16 +27,20 @@ class Appender:
     commit ended. After an error nothing more can be written, and what was handed to the system stays.
 
     force  replace a file of that name, and one that was not finished
+    keep   False: the unfinished file has a name of its own, and nothing is left of it when it is not completed
 
     Raises LogError where one exists and *force* is not given.
     """
 
-    def __init__(self, path: str | os.PathLike[str], force: bool = False) -> None:
+    def __init__(self, path: str | os.PathLike[str], force: bool = False, keep: bool = True) -> None:
         self.name = os.fspath(path)
-        self._target, self._force = target_of(path), force
+        self._target, self._force, self._keep = target_of(path), force, keep
+        if self._target.is_dir():
+            raise LogError("is a folder, not a file", path=self.name)
         if self._target.exists() and not force:
             raise exists(path)
-        self._active = self._target.with_name(self._target.name + ACTIVE)
+        hidden = f".logreel-{secrets.token_hex(6)}.partial"
+        self._active = self._target.with_name(self._target.name + ACTIVE if keep else hidden)
         flags = os.O_RDWR | os.O_CREAT | (os.O_TRUNC if force else os.O_EXCL)
         try:
             self._handle = os.open(self._active, flags | getattr(os, "O_CLOEXEC", 0), 0o666)
@@ -44,6 +50,11 @@ class Appender:
         self._pending = bytearray()
         self._sound, self._committed = 0, 0
         self._error: LogError | None = None
+
+    @property
+    def unfinished(self) -> Path:
+        """The file until it is finished."""
+        return self._active
 
     def check(self) -> None:
         """Raise the error after which nothing more can be written, if there was one."""
@@ -95,16 +106,20 @@ class Appender:
         sync_folder(self._target.parent)
 
     def leave(self) -> None:
-        """Close the file under the name of an unfinished one, as whole as it can be."""
-        with contextlib.suppress(LogError):
-            self.flush()
+        """Close the file under the name of an unfinished one, as whole as it can be, if that is to be kept."""
+        if self._keep:
+            with contextlib.suppress(LogError):
+                self.flush()
         with contextlib.suppress(OSError):
             os.close(self._handle)
+        self._handle = -1
+        if not self._keep:
+            self._active.unlink(missing_ok=True)
 
     def discard(self) -> None:
         """Close the file and remove it."""
         self.leave()
-        self._active.unlink()
+        self._active.unlink(missing_ok=True)
 
     def _hand_over(self) -> None:
         view, done = memoryview(self._pending), 0

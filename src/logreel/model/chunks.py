@@ -22,6 +22,7 @@ class Chunks:
 
     unpack  turns a chunk number ≥ 0 into its bytes; only formats with compressed chunks have one
     sizes   how many bytes that will be, about
+    places  where in the file what is unpacked begins
     """
 
     def __init__(
@@ -29,8 +30,9 @@ class Chunks:
         source: Source,
         unpack: Callable[[int], Buffer] | None = None,
         sizes: Callable[[int], int] = lambda chunk: 1 << 20,
+        places: Callable[[int], int] = lambda chunk: 0,
     ) -> None:
-        self._source, self._unpack, self._sizes = source, unpack, sizes
+        self._source, self._unpack, self._sizes, self._places = source, unpack, sizes, places
         self.made: Buffer = np.zeros(0, np.uint8)
 
     def __getitem__(self, chunk: int) -> Buffer:
@@ -45,6 +47,10 @@ class Chunks:
     def size_of(self, chunk: int) -> int:
         """Bytes of a chunk, without unpacking it where its size is known."""
         return self._sizes(chunk) if chunk >= 0 else len(self[chunk])
+
+    def place_of(self, chunk: int) -> int:
+        """Where in the file the stored bytes of a chunk begin."""
+        return self._places(chunk) if chunk >= 0 else 0
 
     def view(self, chunk: int) -> memoryview:
         """The same bytes as a memoryview."""

@@ -161,3 +161,24 @@ def _put_checked(node: Node, value: Any, name: str, out: bytearray) -> None:
 
 def _raw(value: Any) -> bytes:
     return value.encode() if isinstance(value, str) else bytes(value or b"")
+
+
+def times_of(table: pa.Table) -> I64:
+    """int64[n]: column ``time`` in ns. Raises UsageError where there is none, or one of another kind."""
+    import pyarrow as pa
+
+    if "time" not in table.column_names:
+        raise UsageError("the table has no column 'time'")
+    column = table.column("time")
+    if pa.types.is_timestamp(column.type):
+        column = column.cast(pa.timestamp("ns", column.type.tz))
+    elif pa.types.is_duration(column.type):
+        column = column.cast(pa.duration("ns"))
+    elif not pa.types.is_integer(column.type):
+        raise UsageError(
+            f"column 'time' is {column.type}; expected an integer of ns, a timestamp or a duration"
+        )
+    if column.null_count:
+        raise UsageError(f"column 'time': {column.null_count} values are missing")
+    found: I64 = np.asarray(column.cast(pa.int64()).combine_chunks(), np.int64)
+    return found

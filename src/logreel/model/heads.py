@@ -17,6 +17,18 @@ SECONDS_AND_NANOSECONDS = 0
 NOWHERE = -1
 
 
+def joined(data: Bytes1, start: I64, size: I64) -> Bytes1:
+    """uint8[sum of size]: the stretches data[start[i]:start[i] + size[i]], one after another."""
+    place = np.cumsum(size) - size
+    out = np.empty(int(size.sum()), np.uint8)
+    nothing = np.zeros(len(start), np.int64)
+    shape, stamp = np.array([[0, 0, NOWHERE, 0, 0]], np.int64), np.array([[NOWHERE, 0]], np.int64)
+    head, channel = np.zeros(1, np.uint8), nothing.astype(np.int32)
+    start, size = (np.ascontiguousarray(a, np.int64) for a in (start, size))
+    kernel.compose(data, channel, nothing, start, size, head, shape, stamp, place, out)
+    return out
+
+
 @dataclass(slots=True)
 class Heads:
     """What stands before the payloads of each channel.

@@ -62,6 +62,7 @@ class Log:
     metadata         information that the log carries, by name
     index            the MessageIndex
     definitions      files and folders with definitions that the user gave
+    own              what the format keeps for its writer, or None
     """
 
     def __init__(self, source: Source, fmt: Format, scan: Scan) -> None:
@@ -71,6 +72,7 @@ class Log:
         self.definitions = source.definitions
         self.epoch = scan.epoch
         self.index: MessageIndex = scan.index
+        self.own: Any = scan.own
 
     @cached_property
     def _bounds(self) -> tuple[int | None, int | None]:

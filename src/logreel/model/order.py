@@ -6,7 +6,7 @@ What is held at once are the times of the channels wanted and the places of one 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -122,33 +122,51 @@ def by_file(
     index: MessageIndex, numbers: Iterable[int], start: int | None, end: int | None, reverse: bool
 ) -> Iterator[Selection]:
     """Messages with start <= time < end in file order, in pieces; what the reader made comes first."""
-    chosen = sorted(set(numbers))
+    return by_rows(index, {n: index.rows_between(n, start, end) for n in numbers}, reverse)
+
+
+def by_rows(index: MessageIndex, rows: Mapping[int, Rows], reverse: bool = False) -> Iterator[Selection]:
+    """Messages at *rows* of each channel in file order, in pieces; what the reader made comes first."""
+    chosen = sorted(rows)
     made = [n for n in chosen if index.tracks[n].made is not None]
     inside = [n for n in chosen if index.tracks[n].made is None]
-    runs = [index.table.run(n) for n in inside]
     counts = np.zeros((len(index.table.base), len(inside)), np.int64)
-    for i, (first, last) in enumerate(runs):
-        counts[:, i] = last - first
+    for i, (begin, end) in enumerate(index.table.run(n) for n in inside):
+        counts[:, i] = end - begin
     ends = np.concatenate([np.zeros((1, len(inside)), np.int64), np.cumsum(counts, axis=0)])
+    for k, n in enumerate(inside):
+        ends[:, k] = count_before(rows[n], ends[:, k])
     total = ends.sum(axis=1)
-    cuts = [0]
-    while cuts[-1] < len(counts):
+    # Blocks before the first message and behind the last one need no look.
+    last = int(total.searchsorted(total[-1]))
+    cuts = [max(0, int(total.searchsorted(0, side="right")) - 1)]
+    while cuts[-1] < last:
         cuts.append(max(cuts[-1] + 1, int(total.searchsorted(int(total[cuts[-1]]) + PIECE)) - 1))
     stretches = [
-        [(n, slice(int(a), int(b))) for n, a, b in zip(inside, ends[lo], ends[hi], strict=True) if b > a]
+        [
+            (n, part_of(rows[n], int(a), int(b)))
+            for n, a, b in zip(inside, ends[lo], ends[hi], strict=True)
+            if b > a
+        ]
         for lo, hi in itertools.pairwise(cuts)
     ]
-    stretches.insert(0, [(n, slice(0, index.count(n))) for n in made])
+    stretches.insert(0, [(n, rows[n]) for n in made])
     for stretch in reversed(stretches) if reverse else stretches:
         if stretch:
-            parts = [_select(index, n, rows, index.times(n)[rows]) for n, rows in stretch]
-            yield _within(_merged(parts, False, reverse), start, end)
+            parts = [_select(index, n, some, index.times(n)[some]) for n, some in stretch]
+            yield _merged(parts, False, reverse)
 
 
-def _within(found: Selection, start: int | None, end: int | None) -> Selection:
-    if start is None and end is None:
-        return found
-    keep = (found.time >= (TIME_MIN if start is None else start)) & (
-        found.time < (TIME_MAX if end is None else end)
+def count_before(rows: Rows, numbers: I64) -> I64:
+    """How many of *rows* lie before each of these row numbers."""
+    found: I64 = (
+        np.clip(numbers, rows.start, max(rows.start, rows.stop)) - rows.start
+        if isinstance(rows, slice)
+        else rows.searchsorted(numbers)
     )
-    return _rows(found, keep)
+    return found
+
+
+def part_of(rows: Rows, first: int, last: int) -> Rows:
+    """The rows from the *first* one on, up to the *last*, which is not included."""
+    return slice(rows.start + first, rows.start + last) if isinstance(rows, slice) else rows[first:last]

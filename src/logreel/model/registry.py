@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from types import ModuleType
@@ -32,6 +32,7 @@ class Format:
     scan      reads the structure; with *saved* restores an earlier scan of the same bytes, and returns None when
               *saved* does not fit. Raises UnsupportedError for what it cannot do
     create    gives the Sink of a new file, ``create(appender, **options)``; None where such files cannot be written
+    like      options for ``create`` that make a file like one with this metadata, e.g. of the same compression
     sample    bytes of a realistic log that the package makes itself
     showcase  True for the format whose sample the demo shows
     api       name of the module that ``logreel.NAME`` gives: what can be done with logs of this format only
@@ -45,6 +46,7 @@ class Format:
     scan: Callable[[Source, Saved | None], Scan | None]
     versions: str = ""
     create: Callable[..., Any] | None = None
+    like: Callable[[Mapping[str, Any]], dict[str, Any]] = lambda metadata: {}
     sample: Callable[[], bytes] | None = None
     showcase: bool = False
     api: str = ""

@@ -98,6 +98,7 @@ class Scan:
     ros_axes    the same channels in metres and right-handed axes, when asked; None where the format has no other axes
     actors      who takes part, worked out from the open Log when asked; None where the format has no actors
     saved       named arrays and plain data from which the format can restore this scan without reading the log again
+    own         what the format's Sink needs to take over content of this log as it lies there
     """
 
     version: str
@@ -117,6 +118,7 @@ class Scan:
     saved: Saved | None = None
     bounds: Callable[[], tuple[int | None, int | None]] | None = None
     verify: Callable[[], Iterable[Finding]] = tuple
+    own: Any = None
 
 
 @dataclass(frozen=True, slots=True)

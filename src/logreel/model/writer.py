@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
 from threading import RLock
 from time import monotonic
 from types import TracebackType
@@ -24,12 +27,29 @@ from logreel.model.schema import Schema
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from logreel.model.log import Log
+    from logreel.model.pieces import Rows
+
 I64 = NDArray[np.int64]
 Payload = bytes | bytearray | memoryview
 #: Seconds after which what was written is handed to the system at the next message.
 FLUSH_EVERY = 1.0
 #: Messages given one by one that are collected, and bytes of them.
 BATCH_MESSAGES, BATCH_BYTES = 4096, 1 << 18
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """A part of a log.
+
+    rows        of each channel that is wanted; see ``MessageIndex.rows_between``
+    start, end  the interval that was asked for
+    """
+
+    log: Log
+    rows: Mapping[int, Rows]
+    start: int | None
+    end: int | None
 
 
 class Sink:
@@ -87,6 +107,22 @@ class Sink:
     def attachment(self, name: str, data: bytes, media_type: str) -> None:
         """Add a named piece of content."""
         raise UnsupportedError(f"{self.title} has no place for attachments")
+
+    def free_name(self, topic: str, taken: Collection[str]) -> str:
+        """What *topic* is called in this format, and beside channels of the names *taken*."""
+        names = itertools.chain([topic], (f"{topic}[{n}]" for n in itertools.count(1)))
+        return next(name for name in names if name not in taken)
+
+    def inherit(self, log: Log) -> list[str]:
+        """Take over what a log of the same format holds besides messages; tells what had to be left out.
+
+        Comes before the first channel; of several logs the first one has precedence.
+        """
+        return []
+
+    def copy(self, excerpt: Excerpt) -> bool:
+        """Copy a part of a log of the same format as it lies there; False, with nothing done, where that cannot be."""
+        return False
 
     def settle(self) -> None:
         """Commit everything given so far, so that it can be read back if nothing follows."""
@@ -166,12 +202,12 @@ class Writer:
         Where a message holds many records, neighbouring rows of one time are one message. Raises UsageError where a
         column is missing, or holds what does not fit.
         """
-        from logreel.model.encode import encode_table
+        from logreel.model.encode import encode_table, times_of
 
         with self._lock:
             self._check(channel)
             layout = self._sink.layout(channel)
-            times, stamp = _times(table), self._sink.stamp(channel)
+            times, stamp = times_of(table), self._sink.stamp(channel)
             if stamp is not None and stamp[0] not in table.column_names:
                 import pyarrow as pa
 
@@ -243,8 +279,11 @@ class Writer:
                 self._out.flush(self._sync if sync is None else sync)
             self._batch.due = monotonic() + self._every
 
-    def close(self) -> None:
-        """Complete the file and give it its name; closing twice does nothing."""
+    def close(self, check: Callable[[Path], None] | None = None) -> None:
+        """Complete the file and give it its name; closing twice does nothing.
+
+        check  called with the complete file before it gets its name, which it does not if this raises
+        """
         with self._lock:
             if self._open:
                 self._shut()
@@ -252,6 +291,9 @@ class Writer:
                     self._drain()
                     self._sink.settle()
                     self._sink.finish()
+                    if check is not None:
+                        self._out.flush()
+                        check(self._out.unfinished)
                     self._out.finish()
                 except BaseException:
                     self._out.leave()
@@ -308,26 +350,6 @@ class Writer:
             self.close()
         else:
             self.leave()
-
-
-def _times(table: pa.Table) -> I64:
-    import pyarrow as pa
-
-    if "time" not in table.column_names:
-        raise UsageError("the table has no column 'time'")
-    column = table.column("time")
-    if pa.types.is_timestamp(column.type):
-        column = column.cast(pa.timestamp("ns", column.type.tz))
-    elif pa.types.is_duration(column.type):
-        column = column.cast(pa.duration("ns"))
-    elif not pa.types.is_integer(column.type):
-        raise UsageError(
-            f"column 'time' is {column.type}; expected an integer of ns, a timestamp or a duration"
-        )
-    if column.null_count:
-        raise UsageError(f"column 'time': {column.null_count} values are missing")
-    found: I64 = np.asarray(column.cast(pa.int64()).combine_chunks(), np.int64)
-    return found
 
 
 def create(

@@ -104,6 +104,22 @@ def _stamp_ns(match: re.Match[str], text: str) -> int:
     return (since.days * 86400 + since.seconds) * SECOND + int((fraction or "0").ljust(9, "0"))
 
 
+def duration_ns(text: str) -> int:
+    """The length of time that *text* means: ``60s``, ``+2.5s``, ``-250ms``, ``00:01:30``. Raises UsageError."""
+    text = text.strip()
+    sign, ns = "", None
+    if match := _NUMBER.fullmatch(text):
+        sign, number, unit = match.groups()
+        ns = int(Decimal(number) * _UNITS[unit])
+    elif match := _CLOCK.fullmatch(text):
+        sign, hours, minutes, seconds, fraction = match.groups()
+        whole = (int(hours or 0) * 60 + int(minutes)) * 60 + int(seconds)
+        ns = whole * SECOND + int(Decimal(fraction or 0) * SECOND)
+    if ns is None:
+        raise UsageError(f"cannot read the length of time {text!r}: write 60s, 250ms, 5min or 00:01:30")
+    return _checked(-ns if sign == "-" else ns, text)
+
+
 def interval(log: Log, start: str | int | None, end: str | int | None) -> tuple[int | None, int | None]:
     """The half-open interval ``[start, end)`` in ns that two times of the user mean; None is no bound.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from logreel.model.registry import Format
@@ -43,6 +44,11 @@ def _create(out: Appender, **options: Any) -> Sink:
     return create(out, **options)
 
 
+def _like(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    packed = [name for name in metadata.get("compression", ()) if name in ("bz2", "lz4")]
+    return {"compression": packed[0] if packed else "none"}
+
+
 FORMAT = Format(
     name="rosbag",
     title="ROS 1 bag",
@@ -51,5 +57,6 @@ FORMAT = Format(
     sniff=_sniff,
     scan=_scan,
     create=_create,
+    like=_like,
     sample=_sample,
 )

@@ -34,7 +34,10 @@ def scan(source: Source) -> Scan:
     if version == "1.3" or version.split(".")[0] == "2":
         found = v2.read(source)
         chunks = Chunks(
-            source, ChunkCache(source, found.chunks, found.problems), lambda n: found.chunks[n].size
+            source,
+            ChunkCache(source, found.chunks, found.problems),
+            lambda n: found.chunks[n].size,
+            lambda n: found.chunks[n].pos,
         )
         told = {
             "chunks": found.chunk_count,

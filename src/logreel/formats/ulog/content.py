@@ -34,6 +34,8 @@ _PARAMETER = Struct(
     )
 )
 _DROPOUT = Struct((Field("duration", Scalar("uint16"), "ms"),))
+#: What the records of made channels look like.
+RESERVED = {"~text": _TEXT, "~parameter": _PARAMETER, "~dropout": _DROPOUT}
 
 
 class Content:
@@ -45,7 +47,7 @@ class Content:
         kinds = source.data[walk.notes + 2]
         self._texts = walk.notes[(kinds == ord("L")) | (kinds == ord("C"))]
         self._dropouts = walk.notes[kinds == ord("O")]
-        self._keys = KeyedRecords(source, walk)
+        self.keyed = KeyedRecords(source, walk)
         self._counts = np.diff(walk.blocks.start, axis=1).sum(axis=0)
         # Topics of later segments become channels only if they have messages.
         self._live = [bool(n) or t.segment == 1 for t, n in zip(walk.topics, self._counts, strict=True)]
@@ -88,12 +90,13 @@ class Content:
             channels=infos,
             index=index,
             problems=walk.problems,
-            metadata=self._keys.metadata,
-            attachments=self._keys.attachments,
-            parameters=lambda: self._keys.parameters(self._moments),
+            metadata=self.keyed.metadata,
+            attachments=self.keyed.attachments,
+            parameters=lambda: self.keyed.parameters(self.moments),
             text=self._text,
             utc_offset=lambda: 0 if wall else self._utc_offset(),
             saved=save(walk),
+            own=self,
         )
 
     def _sizes(self) -> list[int | Word]:
@@ -171,11 +174,9 @@ class Content:
     def _made_channels(self) -> list[tuple[str, Struct, I64]]:
         """Name, root of the Layout and file positions of the records, for each made channel that has any."""
         found = []
-        for name, root, positions in (
-            ("~text", _TEXT, self._texts),
-            ("~parameter", _PARAMETER, np.array(self._keys.positions("P", "Q"), np.int64)),
-            ("~dropout", _DROPOUT, self._dropouts),
-        ):
+        parameters = np.array(self.keyed.positions("P", "Q"), np.int64)
+        lie = (self._texts, parameters, self._dropouts)
+        for (name, root), positions in zip(RESERVED.items(), lie, strict=True):
             segment = np.searchsorted(self.walk.segments, positions, side="right")
             for n in np.unique(segment).tolist():
                 found.append((name + (f"@{n}" if n > 1 else ""), root, positions[segment == n]))
@@ -184,7 +185,7 @@ class Content:
     def _make(self, made: list[tuple[str, Struct, I64]]) -> tuple[Buffer, dict[int, Made]]:
         """The MADE chunk: our own records of what ULog keeps in records of other kinds."""
         data, found = bytearray(), {}
-        by_offset = {e.offset: e for e in self._keys.entries}
+        by_offset = {e.offset: e for e in self.keyed.entries}
         for number, (name, _, offsets) in enumerate(made, len(self._channels)):
             where, times = np.empty(len(offsets) + 1, np.int64), np.empty(len(offsets), np.int64)
             for i, at in enumerate(offsets.tolist()):
@@ -193,19 +194,19 @@ class Content:
                     level, tag, times[i], text = self._text_at(at)
                     data += struct.pack("<BHH", level, tag, len(text)) + text
                 elif name.startswith("~parameter"):
-                    data += self._keys.parameter_bytes(by_offset[at])
+                    data += self.keyed.parameter_bytes(by_offset[at])
                 else:
                     data += self.source.read(at + HEAD, 2)
             where[-1] = len(data)
             if not name.startswith("~text"):
-                times = self._moments(offsets)
+                times = self.moments(offsets)
             found[number] = Made(where[:-1], np.diff(where), times)
         return np.frombuffer(data, np.uint8), found
 
-    def _moments(self, offsets: list[int] | I64) -> I64:
+    def moments(self, offsets: list[int] | I64) -> I64:
         """Times of records that carry none: definitions have the start of the log, others the latest data time."""
         at = np.asarray(offsets, np.int64)
-        return np.where(at < self._keys.data_phase, np.int64(self._start or 0), self._neighbours.before(at))
+        return np.where(at < self.keyed.data_phase, np.int64(self._start or 0), self._neighbours.before(at))
 
     def _text_at(self, at: int) -> tuple[int, int, int, bytes]:
         """Level 0…7, tag (0: none), time in ns and text of a logged string."""
@@ -217,6 +218,45 @@ class Content:
             level, stamp = struct.unpack_from("<BQ", payload)
             tag, text = 0, payload[9:]
         return level - 0x30, tag, min(stamp * NS_PER_US, TIME_MAX), text
+
+    # ------------------------------------------------------------------------------------------ for copying
+
+    def records(self) -> I64:
+        """Positions of all records that are no messages, ascending."""
+        return np.union1d(self.walk.parsed, self.walk.notes).astype(np.int64)
+
+    def ends_of(self, positions: I64) -> I64:
+        """Where the records at *positions* end."""
+        data = self.source.data
+        return (
+            positions + HEAD + (data[positions].astype(np.int64) | data[positions + 1].astype(np.int64) << 8)
+        )
+
+    def formats(self) -> list[bytes]:
+        """The payloads of all format records."""
+        return [records.payload_at(self.source, at) for at in self.keyed.positions("F")]
+
+    def subscriptions(self) -> list[tuple[int, int | None]]:
+        """Position of each subscription and the number of its channel, None for one that was ignored."""
+        numbers = {(t.name, t.instance): i for i, t in enumerate(self._channels) if t.segment == 1}
+        found = []
+        for at in self.keyed.positions("A"):
+            instance, _, name = records.parse_subscription(records.payload_at(self.source, at))
+            found.append((at, numbers.get((name, instance))))
+        return found
+
+    def marks(self) -> I64:
+        """Positions of the records without content of their own that stand among the messages."""
+        return np.setdiff1d(self.walk.notes, np.concatenate([self._texts, self._dropouts]))
+
+    def made_positions(self) -> dict[int, I64]:
+        """Positions of the records that each made channel was made of, in its order."""
+        return {i: at for i, (_, _, at) in enumerate(self._made_channels(), len(self._channels))}
+
+    def definitions(self) -> I64:
+        """Positions of defaults and of the parameters among the definitions."""
+        initial = [at for at in self.keyed.positions("P") if self.keyed.is_initial(at)]
+        return np.array(initial + self.keyed.positions("Q"), np.int64)
 
     # ---------------------------------------------------------------------------------------- text and UTC
 
@@ -236,7 +276,7 @@ class Content:
         return sorted(lines, key=lambda line: line.time)
 
     def _event_definitions(self) -> events.Definitions | None:
-        for parts in self._keys.multiples.get("metadata_events", []):
+        for parts in self.keyed.multiples.get("metadata_events", []):
             try:
                 return events.load(b"".join(p.key.data for p in parts))
             except DefinitionError:
@@ -257,7 +297,7 @@ class Content:
 
     def _utc_offset(self) -> int | None:
         boot = next(
-            (e.value for e in self._keys.entries if e.kind == "I" and e.key.name == "boot_time_utc_us"), None
+            (e.value for e in self.keyed.entries if e.kind == "I" and e.key.name == "boot_time_utc_us"), None
         )
         if isinstance(boot, int) and 0 < boot < clock.LATEST_US:
             return boot * NS_PER_US

@@ -115,6 +115,10 @@ class Definitions:
         known = self._texts.setdefault(text.name, text)
         return known.fields == text.fields
 
+    def differs(self, name: str, text: FormatText) -> bool:
+        """True if *name* is in force with other fields than *text* has."""
+        return name in self._texts and self._texts[name].fields != text.fields
+
     def extent(self, name: str) -> Extent:
         """Sizes of format *name*, from memory after the first time.
 

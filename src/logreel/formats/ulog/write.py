@@ -2,22 +2,37 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
-from logreel.errors import DefinitionError, UsageError
-from logreel.formats.ulog.definitions import Definitions, parse_format
-from logreel.formats.ulog.records import MAGIC, RECORD, BadRecord
-from logreel.model.appender import Appender
-from logreel.model.layout import Layout
-from logreel.model.schema import Schema
-from logreel.model.writer import Payload, Sink
+import numpy as np
+from numpy.typing import NDArray
 
-MAX_SIZE = 65535
-_KEY = re.compile(r"[A-Za-z0-9_\-/]+\Z")
+from logreel.errors import DefinitionError, UsageError
+from logreel.formats.ulog import content
+from logreel.formats.ulog.copy import copy
+from logreel.formats.ulog.definitions import Definitions, parse_format
+from logreel.formats.ulog.heritage import Heritage, renamed
+from logreel.formats.ulog.keys import DEFAULT_KINDS
+from logreel.formats.ulog.records import BASIC, DATA_HEAD, MAGIC, SYNC, BadRecord
+from logreel.formats.ulog.values import MAX_SIZE, key, key_value, packed, record
+from logreel.model.appender import Appender
+from logreel.model.blocks import I64, TIME_MAX, Word, words
+from logreel.model.heads import Heads
+from logreel.model.layout import Layout
+from logreel.model.log import Log
+from logreel.model.schema import Schema
+from logreel.model.writer import Excerpt, Payload, Sink
+
+NS_PER_US = 1000
+#: Bytes of an attachment in one record.
+PART = 60_000
 _INSTANCE = re.compile(r"(.*)\[(\d{1,3})\]\Z", re.DOTALL)
+_TOPIC = re.compile(r"(.*?)(\[\d{1,3}\])?(@\d+)?", re.DOTALL)
+_UNFIT = re.compile(r"[^A-Za-z0-9_\-/]")
 
 
 class UlogSink(Sink):
@@ -32,65 +47,170 @@ class UlogSink(Sink):
         super().__init__(out)
         self._started = started
         self._definitions = Definitions()
+        self._heritage: Heritage | None = None
         self._head = bytearray()
-        self._begun = False
+        self._begun = self._fresh = False
+        self._heads = Heads()
+        #: Name of the format and instance of each channel, or the reserved name.
         self._channels: list[tuple[str, int]] = []
+        self._layouts: dict[int, Layout] = {}
+        self._stamps: dict[int, Word] = {}
+        self._stamped: dict[Word, list[int]] = {}
+        self._reserved: dict[int, Callable[[int, bytes], None]] = {}
         self._subscribed: set[int] = set()
 
+    # ------------------------------------------------------------------------------------------ definitions
+
+    def free_name(self, topic: str, taken: Collection[str]) -> str:
+        """Names of a ULog have letters, digits, ``_ - /``, and an instance shares the definition of its topic."""
+        if topic.startswith("~"):
+            return super().free_name(topic, taken)
+        found = _TOPIC.fullmatch(topic)
+        base, instance, log = found.groups("") if found else (topic, "", "")
+        # The number of a second log in one file becomes part of the name.
+        base = _UNFIT.sub("-", base + log)
+        names = itertools.chain([base], (f"{base}-{n}" for n in itertools.count(2)))
+        return next(name + instance for name in names if name + instance not in taken)
+
     def channel(self, number: int, topic: str, schema: Schema, metadata: Mapping[str, Any]) -> None:
-        """Take in a channel: its topic is the name of its format, further instances end in ``[1]``, ``[2]`` …"""
+        """Take in a channel: its topic is the name of its format, further instances end in ``[1]``, ``[2]`` …
+
+        A topic of another name than its definition gets a definition of its own name. The reserved channels of
+        text, parameters and dropouts can be written, too; their Layouts are those that reading gives.
+        """
+        if schema.encoding != "ulog":
+            raise DefinitionError(f"channel {topic!r} of a ULog needs a schema of encoding 'ulog'")
+        if topic.startswith("~"):
+            self._reserve(number, topic)
+            return
         if self._begun:
             raise UsageError("a ULog defines all channels before the first message")
         instance = _INSTANCE.match(topic)
         base, multi = (instance[1], int(instance[2])) if instance else (topic, 0)
-        if schema.encoding != "ulog" or base != schema.name:
-            raise DefinitionError(
-                f"channel {topic!r} of a ULog needs a schema of encoding 'ulog' and of its own name"
-            )
-        if multi > 255:
-            raise UsageError(f"channel {topic!r}: a topic of a ULog has at most 256 instances")
-        for line in schema.text.splitlines():
+        if multi > 255 or _UNFIT.search(base) or base in BASIC:
+            text = "names have letters, digits, _ - and /, and at most 256 instances"
+            raise UsageError(f"channel {topic!r} of a ULog: {text}")
+        for line in renamed(schema, base, self._definitions):
             self._define(line)
-        self._definitions.extent(base)
+        if schema.text:
+            extent = self._definitions.extent(base)
+            self._layouts[number] = self._definitions.layout(base)
+            if extent.stamp is not None:
+                at, width, unit = extent.stamp.offset, extent.stamp.width, extent.stamp.unit
+                self._stamps[number] = word = Word(at, width, unit * NS_PER_US)
+                self._stamped.setdefault(word, []).append(number)
         self._channels.append((base, multi))
+        self._heads.add(struct.pack("<HBH", 0, ord("D"), number), size_at=0, size_width=2, size_add=2)
+
+    def _reserve(self, number: int, topic: str) -> None:
+        name = topic.split("@")[0]
+        write = {"~text": self._text_of, "~parameter": self._parameter_of, "~dropout": self._dropout_of}
+        if name not in write:
+            raise DefinitionError(f"a ULog has no channel {topic!r}; there are {', '.join(write)}")
+        self._reserved[number] = write[name]
+        self._layouts[number] = Layout(content.RESERVED[name], name)
+        self._channels.append((name, 0))
+        self._heads.add(b"")
 
     def _define(self, line: str) -> None:
         try:
             text = parse_format(line.encode())
         except BadRecord as error:
             raise DefinitionError(str(error)) from None
-        if text.name in self._definitions:
-            if not self._definitions.add(text):
-                raise DefinitionError(f"format {text.name} is defined in two ways")
-            return
-        self._definitions.add(text)
-        self._head += _record("F", line.encode())
+        known = text.name in self._definitions
+        if not self._definitions.add(text):
+            raise DefinitionError(f"format {text.name} is defined in two ways")
+        if not known:
+            self._head += record("F", line.encode())
 
     def layout(self, number: int) -> Layout:
         """The Layout of the channel's format."""
-        return self._definitions.layout(self._channels[number][0])
+        if number not in self._layouts:
+            raise DefinitionError(f"{self._channels[number][0]} has no definition: its messages are bytes")
+        return self._layouts[number]
 
     def stamp(self, number: int) -> tuple[str, int] | None:
         """ULog keeps the time of a message in its field ``timestamp``, in microseconds."""
-        found = self._definitions.extent(self._channels[number][0]).stamp
-        return None if found is None else ("timestamp", found.unit * 1000)
+        found = self._stamps.get(number)
+        return None if found is None else ("timestamp", found.mul)
+
+    def inherit(self, log: Log) -> list[str]:
+        """Take over the definitions, information, attachments, parameters and defaults, as they are written there."""
+        if self._heritage is None:
+            self._heritage = Heritage(self._definitions)
+        told = self._heritage.take(log)
+        self._head += self._heritage.drain()
+        return told
+
+    def copy(self, excerpt: Excerpt) -> bool:
+        """Copy records as they lie in the file; not where it holds several logs."""
+        self._begun = copy(excerpt, self.out)
+        return self._begun
+
+    # --------------------------------------------------------------------------------------------- messages
 
     def message(self, channel: int, time: int, data: Payload) -> None:
-        """Append a data record."""
-        self._begin(time)
-        name, multi = self._channels[channel]
-        if channel not in self._subscribed:
-            self._subscribed.add(channel)
-            self._put("A", struct.pack("<BH", multi, channel) + name.encode())
-        self._put("D", struct.pack("<H", channel), data)
+        """Append one message."""
+        one = np.zeros(1, np.int64)
+        raw = np.frombuffer(data, np.uint8)
+        self.messages(one.astype(np.int32) + channel, one + time, raw, one, one + len(raw))
+
+    def messages(
+        self, channel: NDArray[np.int32], time: I64, data: NDArray[np.uint8], start: I64, size: I64
+    ) -> None:
+        """Append data records; where the time given is not that of the field ``timestamp``, this is set."""
+        if not len(channel):
+            return
+        if int(size.max()) > MAX_SIZE - 2:
+            raise UsageError(f"a message of {int(size.max())} bytes; a ULog holds at most {MAX_SIZE - 2}")
+        self._begin(int(time[0]))
+        special = np.flatnonzero(self._among(self._reserved)[channel]) if self._reserved else ()
+        lo = 0
+        for row in [*(int(row) for row in special), len(channel)]:
+            if row > lo:
+                some = slice(lo, row)
+                self._data(channel[some], time[some], data, start[some], size[some])
+            if row < len(channel):
+                payload = data[int(start[row]) : int(start[row] + size[row])].tobytes()
+                self._reserved[int(channel[row])](int(time[row]), payload)
+            lo = row + 1
+
+    def _data(
+        self, channel: NDArray[np.int32], time: I64, data: NDArray[np.uint8], start: I64, size: I64
+    ) -> None:
+        for number in np.flatnonzero(np.bincount(channel)).tolist():
+            if number not in self._subscribed:
+                self._subscribe(number)
+        place = self._heads.places(channel, size)
+        out = self._heads.compose(channel, time, data, start, size, place)
+        for word, members in self._stamped.items():
+            mine = self._among(members)[channel]
+            mine &= size >= word.offset + word.width
+            _set_stamps(out, (place[:-1] + DATA_HEAD)[mine], time[mine], word)
+        self.out.write(memoryview(out))  # type: ignore[arg-type]
+        self.out.commit()
+        self._fresh = True
+
+    def _among(self, numbers: Iterable[int]) -> NDArray[np.bool_]:
+        """True for these of all channels."""
+        found = np.zeros(len(self._channels), bool)
+        found[list(numbers)] = True
+        return found
+
+    def _subscribe(self, number: int) -> None:
+        self._subscribed.add(number)
+        name, multi = self._channels[number]
+        self._put("A", struct.pack("<BH", multi, number) + name.encode())
+
+    # ------------------------------------------------------------------------------- records of other kinds
 
     def metadata(self, name: str, value: Any) -> None:
         """Append an information record: text, a whole number, a float or bytes; or a list of such, one record each."""
         if isinstance(value, list | tuple):
             for one in value:
-                self._put("M", b"\0", *_key_value(name, one))
+                self._put("M", b"\0", *key_value(name, one))
         else:
-            self._put("I", *_key_value(name, value))
+            self._put("I", *key_value(name, value))
 
     def parameter(self, name: str, value: float | int | str, time: int | None) -> None:
         """Append a parameter: an int32 or a float; later ones are changes at the time of the message before."""
@@ -98,78 +218,90 @@ class UlogSink(Sink):
             raise UsageError(f"parameter {name!r}: a ULog holds whole numbers and floats, not {value!r:.40}")
         if time is not None:
             self._begin(time)
+        self._parameter("P", name, value)
+
+    def _parameter(self, letter: str, name: str, value: float | int, head: bytes = b"") -> None:
         kind, code = ("int32_t", "i") if isinstance(value, int) else ("float", "f")
-        self._put("P", _key(f"{kind} {name}", name), _packed(name, code, value))
+        self._put(letter, head, key(f"{kind} {name}", name), packed(name, code, value))
 
     def text(self, time: int, level: int, text: str) -> None:
         """Append a logged string."""
         if not 0 <= level <= 7:
             raise UsageError(f"level {level} is no syslog level from 0 to 7")
         self._begin(time)
-        self._put("L", struct.pack("<BQ", 0x30 + level, time // 1000), text.encode())
+        self._put("L", struct.pack("<BQ", 0x30 + level, time // NS_PER_US), text.encode())
+
+    def attachment(self, name: str, data: bytes, media_type: str) -> None:
+        """Append information in parts; its key is *name* without the suffix, which reading adds again."""
+        label = name.rpartition(".")[0] or name
+        for at in range(0, max(1, len(data)), PART):
+            self._put("M", bytes((at > 0,)), *key_value(label, data[at : at + PART]))
+
+    def _text_of(self, time: int, payload: bytes) -> None:
+        level, tag, _ = struct.unpack_from("<BHH", payload)
+        moment = struct.pack("<Q", time // NS_PER_US)
+        if tag:
+            self._put("C", struct.pack("<BH", 0x30 + level, tag), moment, payload[5:])
+        else:
+            self._put("L", bytes((0x30 + level,)), moment, payload[5:])
+
+    def _parameter_of(self, time: int, payload: bytes) -> None:
+        row = self.layout(next(n for n, w in self._reserved.items() if w == self._parameter_of)).decoder()(
+            memoryview(payload)
+        )
+        if self._heritage is not None and row["kind"] != "change":
+            return
+        value = int(row["value"]) if row["type"] == "int32_t" else float(row["value"])
+        kinds = row["kind"].removesuffix(" default").split("+")
+        bits = sum(1 << bit for bit, kind in enumerate(DEFAULT_KINDS) if kind in kinds)
+        self._parameter("Q" if bits else "P", row["name"], value, bytes((bits,)) if bits else b"")
+
+    def _dropout_of(self, time: int, payload: bytes) -> None:
+        self._put("O", payload[:2])
+
+    # ------------------------------------------------------------------------------------------ the file
 
     def settle(self) -> None:
-        """Write the definitions even if no message has come."""
+        """Write the definitions even if no message has come, and a mark by which readers find records again."""
         self._begin(0)
+        if self._fresh:
+            self._put("S", SYNC)
+            self._fresh = False
+
+    def finish(self) -> None:
+        """Announce the channels that got no message."""
+        for number in range(len(self._channels)):
+            if number not in self._subscribed and number not in self._reserved:
+                self._subscribe(number)
 
     def _begin(self, time: int) -> None:
         if not self._begun:
             start = time if self._started is None else self._started
-            self.out.write(MAGIC + struct.pack("<BQ", 1, max(0, start) // 1000))
-            self.out.write(_record("B", bytes(40)))
+            head = MAGIC + struct.pack("<BQ", 1, max(0, start) // NS_PER_US) + record("B", bytes(40))
+            if self._heritage is not None and self._started is None:
+                head = self._heritage.header
+            self.out.write(head)
             self.out.write(self._head)
             self.out.commit()
             self._begun = True
 
     def _put(self, letter: str, *parts: Payload) -> None:
-        record = _record(letter, *parts)
+        written = record(letter, *parts)
         if self._begun:
-            self.out.write(record)
+            self.out.write(written)
             self.out.commit()
         else:
-            self._head += record
+            self._head += written
 
 
-def _record(letter: str, *parts: Payload) -> bytes:
-    size = sum(map(len, parts))
-    if size > MAX_SIZE:
-        raise UsageError(f"a record of {size} bytes; a ULog holds at most {MAX_SIZE} in one")
-    return b"".join((RECORD.pack(size, ord(letter)), *parts))
-
-
-def _key(key: str, name: str) -> bytes:
-    if not _KEY.match(name) or len(key) > 255:
-        raise UsageError(f"{name!r:.60} is no name of a ULog: letters, digits, _ - and / only")
-    return bytes((len(key),)) + key.encode()
-
-
-def _packed(name: str, code: str, value: Any) -> bytes:
-    try:
-        return struct.pack("<" + code, value)
-    except (struct.error, OverflowError) as error:
-        raise UsageError(f"{name!r}: {value!r:.40} cannot be written: {error}") from None
-
-
-def _key_value(name: str, value: Any) -> tuple[bytes, bytes]:
-    if isinstance(value, str | bytes):
-        data = value.encode() if isinstance(value, str) else value
-        kind = "char" if isinstance(value, str) else "uint8_t"
-        return _key(f"{kind}[{len(data)}] {name}", name), data
-    if isinstance(value, float):
-        return _key(f"double {name}", name), _packed(name, "d", value)
-    if not isinstance(value, int):
-        raise UsageError(f"metadata {name!r}: a ULog holds text, numbers and bytes, not {value!r:.40}")
-    for kind, code in (
-        ("bool", "?"),
-        ("int32_t", "i"),
-        ("uint32_t", "I"),
-        ("int64_t", "q"),
-        ("uint64_t", "Q"),
-    ):
-        with_room = isinstance(value, bool) or kind != "bool"
-        try:
-            if with_room:
-                return _key(f"{kind} {name}", name), struct.pack("<" + code, value)
-        except struct.error:
-            continue
-    raise UsageError(f"metadata {name!r}: {value} does not fit 64 bits")
+def _set_stamps(out: NDArray[np.uint8], payload: I64, time: I64, word: Word) -> None:
+    """Write *time* into the payloads that lie at *payload* and hold another one."""
+    there = words(out, payload, Word(word.offset, word.width))
+    due = time // word.mul
+    if word.width < 8:
+        due &= (1 << 8 * word.width) - 1
+    # Absurd stamps read as the greatest time there is; they stay as they are.
+    rows = np.flatnonzero((there != due) & (time < TIME_MAX - word.mul))
+    if len(rows):
+        raw = due[rows].astype("<i8").view(np.uint8).reshape(-1, 8)[:, : word.width]
+        out[(payload[rows] + word.offset)[:, None] + np.arange(word.width)] = raw

@@ -1,0 +1,73 @@
+"""Slice, sort, merge and recover logs of some 300 MB; against cp of the same bytes, rosbags, and rosbag filter."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from pathlib import Path
+
+import bigbag
+import biglog
+from harness import Job, compare
+
+IMPORTS = """
+import logreel, subprocess, tempfile, pathlib
+from logreel.formats.rosbag.sample import drive
+from logreel.formats.ulog.sample import tiny
+import logreel.ops.recovery, logreel.ops.merging, logreel.ops.slicing
+folder = tempfile.TemporaryDirectory(prefix="logreel-bench-"); out = folder.name
+name = out + "/out" + pathlib.Path(path).suffix
+pathlib.Path(out + "/a.bag").write_bytes(drive(1.0)); logreel.sort(out + "/a.bag", out + "/b.bag")
+pathlib.Path(out + "/a.ulg").write_bytes(tiny()); logreel.sort(out + "/a.ulg", out + "/b.ulg")
+log = logreel.open(path); middle = (log.start + log.end) // 2; del log
+halves = [out + "/1" + pathlib.Path(path).suffix, out + "/2" + pathlib.Path(path).suffix]
+"""
+HALVES = "logreel.slice(path, halves[0], end=middle); logreel.slice(path, halves[1], start=middle)"
+SYNC = "; fd = os.open(name, os.O_RDONLY); os.fsync(fd)"
+COPY = Job("cp, and fsync", f"subprocess.run(['cp', path, name], check=True){SYNC}", IMPORTS)
+JOBS = [
+    Job("slice: everything", "logreel.slice(path, name)", IMPORTS, bound="4"),
+    Job("slice: second half", "logreel.slice(path, name, start=middle)", IMPORTS, bound="4"),
+    Job("recover", "logreel.recover(path, name)", IMPORTS, bound="4"),
+    Job("sort", "logreel.sort(path, name)", IMPORTS),
+    Job("merge of two halves", "logreel.merge(halves, name)", IMPORTS + HALVES, bound="4"),
+]
+PEER = Job(
+    "rosbags: read and write",
+    """
+with AnyReader([Path(path)]) as r, Writer(name) as w:
+    made = {c.id: w.add_connection(c.topic, c.msgtype, typestore=r.typestore) for c in r.connections}
+    for c, t, data in r.messages(): w.write(made[c.id], t, data)
+""",
+    IMPORTS
+    + "from rosbags.highlevel import AnyReader\nfrom rosbags.rosbag1 import Writer\nfrom pathlib import Path\n",
+    rounds=1,
+)
+GENUINE = Job(
+    "rosbag filter", "subprocess.run(['rosbag', 'filter', path, name, 'True'], check=True)", IMPORTS, rounds=1
+)
+
+
+def main() -> None:
+    """Print the tables; takes a scale, 1 for logs of about 300 MB."""
+    scale = float(sys.argv[1]) if len(sys.argv) > 1 else 1.0
+    os.environ["LOGREEL_CACHE"] = "off"
+    compare("ULog", str(biglog.make(int(300 * scale))), COPY, JOBS, rounds=3)
+    path = str(bigbag.make("mixed", "none", 1.5 * scale))
+    peers = [PEER] if importlib.util.find_spec("rosbags") else []
+    ratios = compare("bag", path, COPY, [*JOBS, *peers], rounds=3)
+    if peers:
+        print(f"  recover is {ratios[PEER.name] / ratios['recover']:.0f} x faster than rosbags")
+    if _has_rosbag():
+        small = str(bigbag.make("mixed", "none", 0.05 * scale))
+        ratios = compare("smaller bag", small, COPY, [JOBS[0], GENUINE], rounds=3)
+        print(f"  slice is {ratios[GENUINE.name] / ratios[JOBS[0].name]:.0f} x faster than rosbag filter")
+
+
+def _has_rosbag() -> bool:
+    return any((Path(folder) / "rosbag").exists() for folder in os.get_exec_path())
+
+
+if __name__ == "__main__":
+    main()

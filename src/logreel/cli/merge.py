@@ -1,0 +1,62 @@
+"""``logreel merge``."""
+
+from __future__ import annotations
+
+import rich_click as click
+
+from logreel.cli import common, draw
+
+
+@click.command()
+@click.argument("files", metavar="IN…", nargs=-1, required=True)
+@common.output
+@click.option("--align", metavar="HOW", help="Move the clocks of further logs: utc, start, or by +2.5s.")
+@click.option("--prefix", "prefixes", multiple=True, metavar="TEXT", help="Before topics; one for each log.")
+@click.option("--rename", multiple=True, metavar="OLD=NEW", help="Another name for a topic.")
+@common.compression
+@common.force
+@common.as_json
+def merge(
+    files: tuple[str, ...],
+    out: str,
+    align: str | None,
+    prefixes: tuple[str, ...],
+    rename: tuple[str, ...],
+    compression: str | None,
+    force: bool,
+    as_json: bool,
+) -> int:
+    """Write several logs of one format as one, in the order of time.
+
+    Clocks are moved only when told. Channels of one name and one definition become one.
+    """
+    import contextlib
+
+    from logreel.errors import UsageError
+    from logreel.model.log import open_log
+    from logreel.ops.merging import merge as write
+
+    for pair in rename:
+        if "=" not in pair:
+            raise UsageError(f"--rename {pair!r}: write OLD=NEW")
+    changes = {old: new for old, _, new in (pair.partition("=") for pair in rename)}
+    with contextlib.ExitStack() as stack:
+        logs = [stack.enter_context(open_log(file)) for file in files]
+        with draw.progress(out) as progress:
+            done = write(
+                logs,
+                out,
+                align=align,
+                prefixes=prefixes,
+                rename=changes,
+                compression=compression,
+                force=force,
+                progress=progress,
+            )
+        if as_json:
+            problems = [{"path": log.name} | p.as_dict() for log in logs for p in log.problems]
+            draw.echo_json({"paths": list(files), **done.as_dict(), "problems": problems})
+        else:
+            draw.show_written(done)
+        codes = [draw.finish(log, done.skipped if n == 0 else ()) for n, log in enumerate(logs)]
+        return max(codes)

@@ -1,0 +1,62 @@
+"""``logreel slice``."""
+
+from __future__ import annotations
+
+import rich_click as click
+
+from logreel.cli import common, draw
+
+
+@click.command()
+@common.file
+@common.output
+@common.topics
+@click.option("-x", "--exclude", multiple=True, metavar="TOPIC", help="Leave out a channel or a pattern.")
+@common.start
+@common.end
+@click.option("-n", "--count", type=click.IntRange(min=0), metavar="N", help="Only the first N messages.")
+@click.option("--keep-latched", is_flag=True, help="Carry in what is in force at the start.")
+@common.compression
+@common.force
+@common.as_json
+def slice(  # noqa: A001 - the verb's name
+    file: str,
+    out: str,
+    topics: tuple[str, ...],
+    exclude: tuple[str, ...],
+    start: str | None,
+    end: str | None,
+    count: int | None,
+    keep_latched: bool,
+    compression: str | None,
+    force: bool,
+    as_json: bool,
+) -> int:
+    """Write a part of a log as a log of the same format.
+
+    Messages are copied as they are. Text, parameters and dropouts come along unless -t leaves them out;
+    --keep-latched adds the last earlier message of latched topics and changes of parameters before -S.
+    """
+    from logreel.model.log import open_log
+    from logreel.ops.slicing import slice_log
+
+    with open_log(file) as log:
+        with draw.progress(out) as progress:
+            done = slice_log(
+                log,
+                out,
+                topics=topics or None,
+                exclude=exclude,
+                start=start,
+                end=end,
+                count=count,
+                keep_latched=keep_latched,
+                compression=compression,
+                force=force,
+                progress=progress,
+            )
+        if as_json:
+            draw.echo_answer(log, **done.as_dict())
+        else:
+            draw.show_written(done)
+        return draw.finish(log, done.skipped)

@@ -1,0 +1,66 @@
+"""``logreel split``."""
+
+from __future__ import annotations
+
+import re
+
+import rich_click as click
+
+from logreel.cli import common, draw
+
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kMGT]?)(i?)B?")
+
+
+@click.command()
+@common.file
+@click.option("--every", metavar="TIME", help="A log for each stretch of time, such as 60s or 00:05:00.")
+@click.option("--size", metavar="SIZE", help="Logs of at most so many bytes: 100MB, 1GiB.")
+@click.option("--by-topic", is_flag=True, help="A log for each channel.")
+@click.option("-o", "--output", "folder", metavar="DIR", required=True, help="Folder for the new logs.")
+@common.compression
+@common.force
+@common.as_json
+def split(
+    file: str,
+    every: str | None,
+    size: str | None,
+    by_topic: bool,
+    folder: str,
+    compression: str | None,
+    force: bool,
+    as_json: bool,
+) -> int:
+    """Write a log as several ones: by time, by size or by channel."""
+    from logreel.model.log import open_log
+    from logreel.ops.slicing import split as write
+    from logreel.ops.times import duration_ns
+
+    with open_log(file) as log:
+        with draw.progress(folder) as progress:
+            done = write(
+                log,
+                folder,
+                every=None if every is None else duration_ns(every),
+                size=None if size is None else _bytes(size),
+                by_topic=by_topic,
+                compression=compression,
+                force=force,
+                progress=progress,
+            )
+        if as_json:
+            draw.echo_answer(log, output=folder, logs=[one.as_dict() for one in done])
+        else:
+            for one in done:
+                draw.show_written(one)
+        return draw.finish(log, [sentence for one in done for sentence in one.skipped])
+
+
+def _bytes(text: str) -> int:
+    """A number of bytes as people write it."""
+    from logreel.errors import UsageError
+
+    match = _SIZE.fullmatch(text.strip())
+    if match is None:
+        raise UsageError(f"cannot read the size {text!r}: write 100MB, 1GiB or 5000000")
+    number, unit, binary = match.groups()
+    return int(float(number) * (1024 if binary else 1000) ** " kMGT".index(unit or " "))

@@ -1,0 +1,108 @@
+"""What a new ULog takes over from others: definitions and records with keys, byte by byte."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+
+from logreel.formats.ulog import records
+from logreel.formats.ulog.content import Content
+from logreel.formats.ulog.definitions import Definitions, FieldText, parse_format
+from logreel.formats.ulog.keys import Entry
+from logreel.formats.ulog.records import FILE_HEADER, HEAD
+from logreel.formats.ulog.values import record
+from logreel.model.log import Log
+from logreel.model.schema import Schema
+
+_FLAGS = 40
+
+
+class Heritage:
+    """Collects from one log after another; what an earlier one says has precedence.
+
+    header  file header and flags of the first log, without those that tell of appended parts
+    """
+
+    def __init__(self, definitions: Definitions) -> None:
+        self.header = b""
+        self._definitions = definitions
+        self._known: dict[tuple[str, str, int], bytes] = {}
+        self._multiples: dict[str, list[bytes]] = {}
+        self._out = bytearray()
+
+    def drain(self) -> bytes:
+        """The records collected since the last time."""
+        out, self._out = bytes(self._out), bytearray()
+        return out
+
+    def take(self, log: Log) -> list[str]:
+        """Take over everything of *log* that is not there yet; tells what differs and was left out."""
+        own: Content = log.own
+        if not self.header:
+            self.header = _header(own)
+        for payload in own.formats():
+            text = parse_format(payload)
+            if text.name not in self._definitions:
+                self._definitions.add(text)
+                self._out += record("F", payload)
+        told = [sentence for entry in own.keyed.entries for sentence in self._entry(own, entry)]
+        return told + self._multiple(own)
+
+    def _entry(self, own: Content, entry: Entry) -> Iterator[str]:
+        """Take over information, a parameter or a default, unless there is one of its name."""
+        if entry.kind == "M" or (entry.kind == "P" and not own.keyed.is_initial(entry.offset)):
+            return
+        payload = records.payload_at(own.source, entry.offset)
+        known = self._known.setdefault((entry.kind, entry.key.name, entry.key.head), payload)
+        if known is payload:
+            self._out += record(entry.kind, payload)
+        elif known != payload:
+            what = {"I": "information", "P": "parameter", "Q": "default"}[entry.kind]
+            yield f"{what} {entry.key.name!r} has another value in {own.source.name}: the first one is kept"
+
+    def _multiple(self, own: Content) -> list[str]:
+        """Take over information in parts, as a whole by name."""
+        told = []
+        for name, entries in own.keyed.multiples.items():
+            payloads = [records.payload_at(own.source, e.offset) for parts in entries for e in parts]
+            if name not in self._multiples:
+                self._multiples[name] = payloads
+                self._out += b"".join(record("M", payload) for payload in payloads)
+            elif self._multiples[name] != payloads:
+                told.append(f"information {name!r} differs in {own.source.name}: the first one is kept")
+        return told
+
+
+def _header(own: Content) -> bytes:
+    """File header and flags; nothing is appended to the new file."""
+    head, walk = own.source.read(0, FILE_HEADER), own.walk
+    if walk.begin == FILE_HEADER:
+        return head
+    payload = bytearray(own.source.read(FILE_HEADER + HEAD, walk.begin - FILE_HEADER - HEAD))
+    payload[8] &= ~1
+    payload[16:_FLAGS] = struct.pack("<3Q", 0, 0, 0)
+    return head + record("B", bytes(payload))
+
+
+def renamed(schema: Schema, name: str, known: Definitions) -> list[str]:
+    """Format texts that define *name* as *schema* does; nested types that mean something else get other names."""
+    lines = [parse_format(line.encode()) for line in schema.text.splitlines()]
+    names = {}
+    for text in lines[1:]:
+        new, n = text.name, 2
+        while known.differs(new, text):
+            new, n = f"{text.name}-{n}", n + 1
+        names[text.name] = new
+    if lines:
+        names[lines[0].name] = name
+    if all(old == new for old, new in names.items()):
+        return schema.text.splitlines()
+    return [
+        f"{names[text.name]}:" + "".join(_field(f, names.get(f.type, f.type)) for f in text.fields)
+        for text in lines
+    ]
+
+
+def _field(field: FieldText, kind: str) -> str:
+    times = "" if field.times is None else f"[{field.times}]"
+    return f"{kind}{times} {field.name};"

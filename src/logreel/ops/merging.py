@@ -1,0 +1,83 @@
+"""Several logs as one."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from logreel.errors import UsageError
+from logreel.model.log import Log
+from logreel.ops.parts import Part, whole
+from logreel.ops.plain import opened
+from logreel.ops.rewrite import Progress, Rewritten, Target, rewrite
+from logreel.ops.times import duration_ns
+
+if TYPE_CHECKING:
+    from logreel.model.source import Readable
+
+
+def merge(
+    sources: Iterable[Readable | Log],
+    dst: str | os.PathLike[str],
+    *,
+    align: str | None = None,
+    prefixes: Sequence[str] = (),
+    rename: Mapping[str, str] | None = None,
+    compression: str | None = None,
+    force: bool = False,
+    progress: Progress | None = None,
+) -> Rewritten:
+    """Write logs of one format as one log, by time; tells what was written.
+
+    align     how the clocks of the logs behind the first one are moved: ``utc`` so that wall-clock times agree,
+              ``start`` so that all begin together, or a length of time such as ``+2.5s``; None: not at all
+    prefixes  one per log, put in front of its topics; an empty one for none
+    rename    new topics by old ones, before prefixes
+    compression, force, progress  as for ``slice``
+
+    Channels of one topic and one definition become one; of a topic with several definitions further ones get another
+    name, which ``notes`` tells. What the logs say besides messages is taken from the first one that says it. Raises
+    UsageError for logs of several formats, and as ``slice`` does.
+    """
+    with contextlib.ExitStack() as stack:
+        logs = [stack.enter_context(opened(source)) for source in sources]
+        if not logs:
+            raise UsageError("there is nothing to merge")
+        if prefixes and len(prefixes) != len(logs):
+            raise UsageError(f"{len(prefixes)} prefixes for {len(logs)} logs; expected one per log")
+        changes = dict(rename or {})
+        for old in changes:
+            if not any(old in log for log in logs):
+                raise UsageError(f"no log has a channel {old!r} to rename")
+        parts = [
+            _part(log, logs[0], align, prefix, changes)
+            for log, prefix in zip(logs, prefixes or [""] * len(logs), strict=True)
+        ]
+        target = Target(os.fspath(dst), compression, force, progress=progress)
+        return rewrite(parts, target, by_time=True)
+
+
+def _part(log: Log, first: Log, align: str | None, prefix: str, changes: Mapping[str, str]) -> Part:
+    names = {
+        ch.number: prefix + changes.get(ch.topic, ch.topic)
+        for ch in log.channels.values()
+        if not ch.reserved and (prefix or ch.topic in changes)
+    }
+    return replace(whole(log), names=names, shift=0 if log is first else _shift(log, first, align))
+
+
+def _shift(log: Log, first: Log, align: str | None) -> int:
+    """ns to add to the times of *log*."""
+    if align is None:
+        return 0
+    if align == "start":
+        return (first.start or 0) - (log.start if log.start is not None else first.start or 0)
+    if align == "utc":
+        for one in (first, log):
+            if one.utc_offset is None:
+                raise UsageError("does not tell how its clock relates to UTC", path=one.name)
+        return (log.utc_offset or 0) - (first.utc_offset or 0)
+    return duration_ns(align)

@@ -1,0 +1,136 @@
+"""Which messages of a log are wanted, as arithmetic on its index."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from logreel.errors import UsageError
+from logreel.model.channel import Channel
+from logreel.model.log import Log
+from logreel.model.order import by_rows
+from logreel.model.pieces import Rows
+
+PARAMETERS = "~parameter"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Messages of a log.
+
+    rows        which ones, by channel number; a channel without any is wanted, too
+    start, end  the interval that was asked for, ns
+    names       new topics, by channel number; the others keep theirs
+    shift       ns to add to times
+    """
+
+    log: Log
+    rows: Mapping[int, Rows]
+    start: int | None = None
+    end: int | None = None
+    names: Mapping[int, str] = field(default_factory=dict)
+    shift: int = 0
+
+    @property
+    def channels(self) -> list[Channel]:
+        """The channels wanted, in file order."""
+        return [ch for ch in self.log.channels.values() if ch.number in self.rows]
+
+    def count(self, number: int) -> int:
+        """How many messages of a channel are wanted."""
+        rows = self.rows[number]
+        return rows.stop - rows.start if isinstance(rows, slice) else len(rows)
+
+    @property
+    def total(self) -> int:
+        """How many messages are wanted."""
+        return sum(map(self.count, self.rows))
+
+
+def whole(log: Log) -> Part:
+    """All of a log."""
+    return Part(log, {ch.number: slice(0, len(ch)) for ch in log.channels.values()})
+
+
+def choose(
+    log: Log,
+    topics: str | Iterable[str] | None = None,
+    exclude: str | Iterable[str] = (),
+    start: int | None = None,
+    end: int | None = None,
+    count: int | None = None,
+    keep_latched: bool = False,
+) -> Part:
+    """Messages of some channels with start <= time < end (ns).
+
+    topics   names or shell patterns; None: all, the reserved ones included
+    exclude  the same, for what is left out
+    count    only so many in file order, reserved channels aside
+    keep_latched  also the last earlier message of each latched channel, and the last change of each parameter
+
+    Raises TopicError for a name or pattern that fits none, UsageError where nothing is left.
+    """
+    chosen = list(log.channels.values()) if topics is None else log.match(topics)
+    without = {ch.number for ch in log.match(exclude)} if exclude else set()
+    chosen = [ch for ch in chosen if ch.number not in without]
+    if not chosen and log.channels:
+        raise UsageError("no channel is left", path=log.name)
+    rows = {ch.number: log.index.rows_between(ch.number, start, end) for ch in chosen}
+    if count is not None:
+        rows, end = _first(log, rows, count, end)
+    if keep_latched and start is not None:
+        for ch in chosen:
+            rows[ch.number] = _with(_latched(ch, start), rows[ch.number])
+    return Part(log, rows, start, end)
+
+
+def _first(
+    log: Log, rows: dict[int, Rows], count: int, end: int | None
+) -> tuple[dict[int, Rows], int | None]:
+    """The first *count* messages in file order, reserved channels up to their last time, and the new end."""
+    reserved = {ch.number for ch in log.channels.values() if ch.reserved}
+    plain = {n: r for n, r in rows.items() if n not in reserved}
+    seen, last = dict.fromkeys(plain, 0), None
+    for piece in by_rows(log.index, plain):
+        some = min(len(piece), count)
+        for number, n in zip(*np.unique(piece.channel[:some], return_counts=True), strict=True):
+            seen[int(number)] += int(n)
+        if some:
+            top = int(piece.time[:some].max())
+            last = top if last is None else max(last, top)
+        count -= some
+        if not count:
+            break
+    cut = end if last is None else last + 1
+    kept: dict[int, Rows] = {n: _head(plain[n], k) for n, k in seen.items()}
+    for number in rows.keys() & reserved:
+        within = log.index.times(number)[rows[number]] < (cut or 0)
+        kept[number] = np.arange(len(log.index.times(number)))[rows[number]][within]
+    return {n: kept[n] for n in rows}, cut
+
+
+def _head(rows: Rows, count: int) -> Rows:
+    return slice(rows.start, rows.start + count) if isinstance(rows, slice) else rows[:count]
+
+
+def _latched(ch: Channel, start: int) -> list[int]:
+    """Rows before *start* whose content is still in force at *start*."""
+    times = ch.times
+    before = np.flatnonzero(times < start)
+    if not len(before):
+        return []
+    if ch.topic.split("@")[0] == PARAMETERS:
+        names = ch["name"][before]
+        return sorted({str(name): int(row) for name, row in zip(names, before, strict=True)}.values())
+    if not ch.metadata.get("latching"):
+        return []
+    return [int(before[np.flatnonzero(times[before] == times[before].max())[-1]])]
+
+
+def _with(some: list[int], rows: Rows) -> Rows:
+    if not some:
+        return rows
+    others = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
+    return np.union1d(np.array(some, np.int64), others).astype(np.int64)

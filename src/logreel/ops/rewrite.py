@@ -1,0 +1,261 @@
+"""Logs written anew from parts of others, message by message as bytes: slice, merge, split, sort and recover.
+
+The new file gets its name when it is complete and has been opened again; until then, and if anything goes wrong, what
+was there before is as it was.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from logreel.errors import DefinitionError, LogError, UnsupportedError, UsageError
+from logreel.model.appender import Appender
+from logreel.model.channel import Channel
+from logreel.model.log import Log
+from logreel.model.registry import Format, formats
+from logreel.model.source import Source
+from logreel.model.writer import Excerpt, Sink, Writer
+from logreel.ops.parts import Part
+from logreel.ops.streams import Batch, in_file_order, in_time_order
+
+#: Called with the messages done and the messages in all.
+Progress = Callable[[int, int], None]
+#: Names tried for a channel that a format does not take beside others of its name.
+TRIES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """One channel of a new log."""
+
+    topic: str
+    messages: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rewritten:
+    """A log that was written.
+
+    channels  all but the reserved ones
+    size      bytes
+    notes     one sentence for each thing that is not as it was, though nothing is missing
+    skipped   one sentence for each thing that was left out
+    """
+
+    path: str
+    size: int
+    channels: tuple[Copied, ...]
+    notes: tuple[str, ...]
+    skipped: tuple[str, ...]
+
+    @property
+    def messages(self) -> int:
+        """Messages of all channels but the reserved ones."""
+        return sum(one.messages for one in self.channels)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The keys that the verbs have in common."""
+        return {
+            "output": self.path,
+            "size": self.size,
+            "messages": self.messages,
+            "channels": [asdict(one) for one in self.channels],
+            "notes": list(self.notes),
+            "skipped": list(self.skipped),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where to write, and how.
+
+    compression  as the format calls it; None: as the first source has it
+    force        replace a file of that name
+    thorough     compare the times of all messages, too, when the new file is opened again
+    """
+
+    path: str
+    compression: str | None = None
+    force: bool = False
+    thorough: bool = False
+    progress: Progress | None = None
+
+
+def rewrite(parts: Sequence[Part], target: Target, by_time: bool = False) -> Rewritten:
+    """Write *parts*, which are of one format, as one new log: by time, or (one part) as they lie in the file.
+
+    Raises UsageError for an output that is an input, UnsupportedError for a format that cannot be written, LogError
+    where the output exists or cannot be written.
+    """
+    fmt = format_of(parts[0].log)
+    _check_names(parts, target, fmt)
+    options = dict(fmt.like(parts[0].log.metadata))
+    if target.compression is not None:
+        if "compression" not in options:
+            raise UsageError(f"{fmt.title} has no compression to choose")
+        options["compression"] = target.compression
+    out = Appender(target.path, target.force, keep=False)
+    try:
+        job = _Job(parts, target, fmt, out, fmt.create(out, **options))  # type: ignore[misc]
+        return job.run(by_time)
+    except BaseException:
+        out.discard()
+        raise
+
+
+def format_of(log: Log) -> Format:
+    """The format of *log*, which can be written; raises UnsupportedError for one that cannot be yet."""
+    fmt = formats()[log.format]
+    if fmt.create is None:
+        able = ", ".join(f.title for f in formats().values() if f.create is not None)
+        raise UnsupportedError(f"{fmt.title} cannot be written yet; what can be: {able}", path=log.name)
+    return fmt
+
+
+def _check_names(parts: Sequence[Part], target: Target, fmt: Format) -> None:
+    place = os.path.realpath(target.path)
+    for part in parts:
+        if part.log.format != fmt.name:
+            text = f"is a log of another format than {parts[0].log.name}: convert it first"
+            raise UsageError(text, path=part.log.name)
+        if os.path.exists(part.log.name) and os.path.realpath(part.log.name) == place:
+            raise UsageError("input and output are the same file", path=target.path)
+    for other in formats().values():
+        if other is not fmt and target.path.lower().endswith(other.suffixes):
+            raise UsageError(
+                f"the suffix is that of {other.title}, but the log is one of {fmt.title}", path=target.path
+            )
+
+
+@dataclass
+class _Job:
+    """One new log in the making; *numbers* are those of its channels by part and channel number there."""
+
+    parts: Sequence[Part]
+    target: Target
+    fmt: Format
+    out: Appender
+    sink: Sink
+    notes: list[str] = field(default_factory=list)
+    skipped: list[str] = field(default_factory=list)
+    names: dict[str, list[tuple[int, Channel]]] = field(default_factory=dict)
+
+    def run(self, by_time: bool) -> Rewritten:
+        """Write everything, look at it, and give it its name."""
+        writer = Writer(self.out, self.sink, None, False)
+        part = self.parts[0]
+        excerpt = Excerpt(part.log, part.rows, part.start, part.end)
+        if by_time or part.names or part.shift or not self.sink.copy(excerpt):
+            self._compose(writer, by_time)
+        else:
+            self.names = {ch.topic: [(0, ch)] for ch in part.channels}
+        size = 0
+
+        def check(path: Path) -> None:
+            nonlocal size
+            size = path.stat().st_size
+            self._verify(path)
+
+        writer.close(check)
+        self._tell(1, 1)
+        return Rewritten(
+            self.target.path, size, tuple(self._copied()), tuple(self.notes), tuple(self.skipped)
+        )
+
+    def _copied(self) -> Iterator[Copied]:
+        for name, members in self.names.items():
+            if not name.startswith("~"):
+                yield Copied(name, sum(self.parts[p].count(ch.number) for p, ch in members))
+
+    # ---------------------------------------------------------------------------------------------- writing
+
+    def _compose(self, writer: Writer, by_time: bool) -> None:
+        for part in self.parts:
+            self.skipped += self.sink.inherit(part.log)
+        table = self._add_channels(writer)
+        batches: Iterable[Batch] = in_time_order(self.parts) if by_time else in_file_order(self.parts[0])
+        total, done = sum(part.total for part in self.parts), 0
+        for batch in batches:
+            channel = table[batch.origin, batch.channel]
+            writer.write_many(channel, batch.time, batch.data, batch.start, batch.size)
+            done += len(channel)
+            self._tell(done, total)
+
+    def _tell(self, done: int, total: int) -> None:
+        if self.target.progress is not None:
+            self.target.progress(done, max(done, total))
+
+    def _add_channels(self, writer: Writer) -> np.ndarray:
+        """int32[part, channel]: the number of each channel in the new log."""
+        table = np.full((len(self.parts), max(len(p.log.channels) for p in self.parts)), -1, np.int32)
+        known: dict[tuple[Any, ...], int] = {}
+        for p, part in enumerate(self.parts):
+            for ch in part.channels:
+                topic = part.names.get(ch.number, ch.topic)
+                key = (topic, ch.schema, ch.metadata.get("md5sum"))
+                if key not in known:
+                    known[key] = self._add_channel(writer, topic, p, ch)
+                else:
+                    list(self.names.values())[known[key]].append((p, ch))
+                table[p, ch.number] = known[key]
+        return table
+
+    def _add_channel(self, writer: Writer, topic: str, p: int, ch: Channel) -> int:
+        taken = set(self.names)
+        for attempt in range(TRIES):
+            name = self.sink.free_name(topic, taken)
+            try:
+                number = writer.add_channel(name, ch.schema, ch.metadata)
+            except DefinitionError:
+                if attempt == TRIES - 1:
+                    raise
+                taken.add(name)
+                continue
+            if name != topic:
+                self.notes.append(f"{topic!r} of {ch.log.name} became {name!r}")
+            self.names[name] = [(p, ch)]
+            return number
+        raise LogError(f"no name is left for {topic!r}", path=self.target.path)
+
+    # -------------------------------------------------------------------------------------------- verifying
+
+    def _verify(self, path: Path) -> None:
+        """Open the new file and compare; raises LogError where it does not hold what was written."""
+        source = Source.open(path)
+        scan = self.fmt.scan(source, None)
+        if scan is None:
+            raise LogError("the new file cannot be read again", path=self.target.path)
+        log = Log(source, self.fmt, scan)
+        lost = [problem for problem in log.problems if problem.lost]
+        if lost:
+            raise LogError(f"the new file is damaged: {lost[0].text}", path=self.target.path)
+        for copied in self._copied():
+            found = len(log[copied.topic]) if copied.topic in log else 0
+            if found != copied.messages:
+                text = (
+                    f"the new file has {found} messages of {copied.topic!r} where {copied.messages} are due"
+                )
+                raise LogError(text, path=self.target.path)
+        if self.target.thorough:
+            self._compare_times(log)
+
+    def _compare_times(self, log: Log) -> None:
+        for name, members in self.names.items():
+            if name not in log or name.startswith("~"):
+                continue
+            due = [
+                self.parts[p].log.index.times(ch.number)[self.parts[p].rows[ch.number]] + self.parts[p].shift
+                for p, ch in members
+            ]
+            times = np.concatenate(due)
+            if not (
+                np.array_equal(times, log[name].times)
+                or np.array_equal(np.sort(times), np.sort(log[name].times))
+            ):
+                self.notes.append(f"times of {name!r} read differently in the new file")

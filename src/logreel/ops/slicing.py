@@ -1,0 +1,202 @@
+"""Parts of a log as logs: slice, split, sort."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+from collections import deque
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from logreel.errors import LogError, UsageError
+from logreel.model.index import MessageIndex
+from logreel.model.log import Log
+from logreel.ops.parts import Part, choose, whole
+from logreel.ops.plain import opened
+from logreel.ops.rewrite import Progress, Rewritten, Target, format_of, rewrite
+from logreel.ops.times import interval
+
+if TYPE_CHECKING:
+    from logreel.model.source import Readable
+
+PathLike = str | os.PathLike[str]
+#: More files than this are no wish but a mistake.
+MOST_PARTS = 10_000
+#: What a message takes in a file besides its payload, about.
+EACH = 32
+#: Characters of a topic in the name of a file.
+NAME = 100
+_UNSAFE = re.compile(r"[^A-Za-z0-9_.\-\[\]]+")
+
+
+def slice_log(
+    src: Readable | Log,
+    dst: PathLike,
+    *,
+    topics: str | Iterable[str] | None = None,
+    exclude: str | Iterable[str] = (),
+    start: str | int | None = None,
+    end: str | int | None = None,
+    count: int | None = None,
+    keep_latched: bool = False,
+    compression: str | None = None,
+    force: bool = False,
+    progress: Progress | None = None,
+) -> Rewritten:
+    """Write a part of a log as a log of the same format, in the same order; tells what was written.
+
+    topics, exclude  names or shell patterns; None: all, text, parameters and dropouts included
+    start, end       ns, or times as people write them; half-open
+    count            only so many messages, the first ones in the file
+    keep_latched     also the last message before *start* of latched topics, and parameters in force at *start*
+    compression      of the new file, where the format has one; None: as in the source
+    force            replace *dst*
+    progress         called with the messages done and the messages in all
+
+    Raises UsageError, TopicError, UnsupportedError for a format that cannot be written, LogError where *dst* exists.
+    """
+    with opened(src) as log:
+        first, last = interval(log, start, end)
+        part = choose(log, topics, exclude, first, last, count, keep_latched)
+        return rewrite([part], Target(os.fspath(dst), compression, force, progress=progress))
+
+
+def sort_log(
+    src: Readable | Log,
+    dst: PathLike,
+    *,
+    compression: str | None = None,
+    force: bool = False,
+    progress: Progress | None = None,
+) -> Rewritten:
+    """Write a log anew with its messages by time; parameters are as for ``slice``."""
+    with opened(src) as log:
+        return rewrite(
+            [whole(log)], Target(os.fspath(dst), compression, force, progress=progress), by_time=True
+        )
+
+
+def split(
+    src: Readable | Log,
+    folder: PathLike,
+    *,
+    every: int | None = None,
+    size: int | None = None,
+    by_topic: bool = False,
+    compression: str | None = None,
+    force: bool = False,
+    progress: Progress | None = None,
+) -> list[Rewritten]:
+    """Write a log as several ones into *folder*, which is made where it is missing; tells of each.
+
+    every     ns of each part, counted from the start of the log
+    size      bytes that no part is to exceed, as far as single messages allow
+    by_topic  a part per channel; text, parameters and dropouts go with the channel that has most messages
+
+    Exactly one of these is to be given. Where a part cannot be written those before it are removed. Raises as
+    ``slice`` does.
+    """
+    if sum((every is not None, size is not None, by_topic)) != 1:
+        raise UsageError("split by one of: time, size, topic")
+    with opened(src) as log:
+        fmt = format_of(log)
+        base, place = _stem(log, fmt.suffixes), Path(folder)
+        if place.exists() and not place.is_dir():
+            raise LogError("is a file, not a folder", path=os.fspath(folder))
+        place.mkdir(exist_ok=True)
+        named = list(_by_topic(log)) if by_topic else [("", part) for part in _by_time(log, every, size)]
+        todo, done = deque(named), list[Rewritten]()
+        try:
+            while todo:
+                name, part = todo.popleft()
+                path = place / f"{base}_{name or f'{len(done):03d}'}{fmt.suffixes[0]}"
+                one = rewrite([part], Target(os.fspath(path), compression, force, progress=progress))
+                halves = _halves(part) if size is not None and one.size > size else []
+                if halves:
+                    path.unlink()
+                    todo.extendleft(("", half) for half in reversed(halves))
+                else:
+                    done.append(one)
+        except BaseException:
+            for one in done:
+                Path(one.path).unlink(missing_ok=True)
+            raise
+        return done
+
+
+def _stem(log: Log, suffixes: tuple[str, ...]) -> str:
+    name = os.path.basename(log.name)
+    stem = next((name[: -len(s)] for s in suffixes if name.lower().endswith(s)), name)
+    return _UNSAFE.sub("_", stem).strip("._") or "log"
+
+
+def _by_time(log: Log, every: int | None, size: int | None) -> Iterator[Part]:
+    for start, end in itertools.pairwise([None, *_cuts(log, every, size), None]):
+        yield choose(log, start=start, end=end)
+
+
+def _halves(part: Part) -> list[Part]:
+    """*part* as two, cut at the middle one of its messages; nothing where all are of one time."""
+    index = part.log.index
+    times = np.sort(np.concatenate([index.times(n)[rows] for n, rows in part.rows.items()]))
+    later = times[times > times[0]] if len(times) else times
+    if not len(later):
+        return []
+    cut = int(max(times[len(times) // 2], later[0]))
+    return [choose(part.log, start=part.start, end=cut), choose(part.log, start=cut, end=part.end)]
+
+
+def _by_topic(log: Log) -> Iterator[tuple[str, Part]]:
+    channels = list(log.channels.values())
+    plain = [ch for ch in channels if not ch.reserved]
+    most = max(plain, key=len, default=None)
+    names: set[str] = set()
+    for ch in plain:
+        name = label = _UNSAFE.sub("_", ch.topic).strip("._")[:NAME] or "topic"
+        n = 1
+        while name.lower() in names:
+            n += 1
+            name = f"{label}-{n}"
+        names.add(name.lower())
+        yield name, choose(log, [c.topic for c in channels if c is ch or (c.reserved and ch is most)])
+
+
+def _cuts(log: Log, every: int | None, size: int | None) -> list[int]:
+    """Times at which parts begin, the first one aside."""
+    if log.start is None or log.end is None:
+        return []
+    if every is not None:
+        if every <= 0:
+            raise UsageError("a part lasts longer than nothing")
+        count = (log.end - log.start) // every
+        if count >= MOST_PARTS:
+            raise UsageError(f"that makes {count + 1} files; at most {MOST_PARTS} are written")
+        return [log.start + every * n for n in range(1, count + 1)]
+    if size is None or size <= 0:
+        raise UsageError("a part holds more than nothing")
+    return _cuts_by_size(log.index, log.size, size)
+
+
+def _cuts_by_size(index: MessageIndex, total: int, limit: int) -> list[int]:
+    """Times between which messages take at most *limit* bytes of a file that takes *total* for all of them."""
+    weights = sum(index.bytes_of(n) + EACH * int(index.counts[n]) for n in range(len(index.counts)))
+    scale = total / max(1, weights)
+    used, base, cuts = 0.0, 0.0, list[int]()
+    for piece in index.pieces():
+        sums = used + np.cumsum((piece.size + EACH) * scale)
+        while (over := int(sums.searchsorted(base + limit, side="right"))) < len(sums):
+            # Messages of one time stay together, even where they alone are too many.
+            side: Literal["left", "right"] = "right" if cuts and piece.time[over] <= cuts[-1] else "left"
+            over = int(piece.time.searchsorted(piece.time[over], side=side))
+            if over == len(sums):
+                break
+            cuts.append(int(piece.time[over]))
+            base = float(sums[over - 1]) if over else used
+            if len(cuts) >= MOST_PARTS:
+                raise UsageError(f"that makes more than {MOST_PARTS} files")
+        used = float(sums[-1])
+    return cuts

@@ -1,0 +1,144 @@
+"""Messages of one or several logs as they are to be written: payloads in bounded pieces, none of them decoded."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from logreel.model.chunks import MADE, Buffer
+from logreel.model.heads import joined
+from logreel.model.index import I64, Selection
+from logreel.model.order import by_rows
+from logreel.ops.parts import Part
+
+#: Payload bytes written at once, about.
+BYTES = 8 << 20
+#: Messages of several buffers are gathered into one where fewer than these follow each other in one, on average.
+STRETCH = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Messages in order; the payload of message i is data[start[i]:start[i] + size[i]].
+
+    origin   int32[n]  which Part
+    channel  int32[n]  number of the channel in that log
+    time     int64[n]  ns, shifted
+    """
+
+    origin: NDArray[np.int32]
+    channel: NDArray[np.int32]
+    time: I64
+    data: Buffer
+    start: I64
+    size: I64
+
+
+@dataclass(frozen=True, slots=True)
+class _Pick:
+    """Messages of several parts: a Selection, and which part each is of."""
+
+    origin: NDArray[np.int32]
+    found: Selection
+
+    def rows(self, which: slice | I64 | NDArray[np.bool_]) -> _Pick:
+        parts = (getattr(self.found, name)[which] for name, _ in Selection.KINDS)
+        return _Pick(self.origin[which], Selection(*parts))
+
+    @classmethod
+    def of(cls, number: int, found: Selection, shift: int) -> _Pick:
+        if shift:
+            found = Selection(found.time + shift, found.channel, found.chunk, found.offset, found.size)
+        return cls(np.full(len(found), number, np.int32), found)
+
+    @classmethod
+    def all(cls, picks: Sequence[_Pick]) -> _Pick:
+        columns = (np.concatenate([getattr(p.found, name) for p in picks]) for name, _ in Selection.KINDS)
+        return cls(np.concatenate([p.origin for p in picks]), Selection(*columns))
+
+
+def in_file_order(part: Part) -> Iterator[Batch]:
+    """The messages of *part* as they lie in the file."""
+    for piece in by_rows(part.log.index, part.rows):
+        yield from _batches([part], _Pick.of(0, piece, part.shift))
+
+
+def in_time_order(parts: Sequence[Part]) -> Iterator[Batch]:
+    """The messages of all *parts* by time; those of one time by part, then as they lie in the file."""
+    for pick in _merged(parts):
+        made = pick.found.chunk == MADE
+        if made.any():
+            # What the reader made of other records has the time of the message before it.
+            pick = pick.rows(np.lexsort((made, pick.found.time)))
+        elif len(parts) > 1:
+            pick = pick.rows(np.argsort(pick.found.time, kind="stable"))
+        yield from _batches(parts, pick)
+
+
+def _merged(parts: Sequence[Part]) -> Iterator[_Pick]:
+    """Picks of which each holds all messages up to some time that are not in one before."""
+    streams = [_picks(n, part) for n, part in enumerate(parts)]
+    heads = {n: pick for n, stream in enumerate(streams) if (pick := next(stream, None)) is not None}
+    while heads:
+        # The pieces of a log do not overlap in time: what comes next in it is later than its head.
+        until = min(int(pick.found.time[-1]) for pick in heads.values())
+        ready = []
+        for n, pick in list(heads.items()):
+            cut = int(pick.found.time.searchsorted(until, side="right"))
+            ready.append(pick.rows(slice(0, cut)))
+            rest: _Pick | None = pick.rows(slice(cut, None))
+            if cut == len(pick.origin):
+                rest = next(streams[n], None)
+            if rest is None:
+                del heads[n]
+            else:
+                heads[n] = rest
+        yield _Pick.all(ready)
+
+
+def _picks(number: int, part: Part) -> Iterator[_Pick]:
+    for found in part.log.index.pieces(part.rows, part.start, part.end):
+        if len(found):
+            yield _Pick.of(number, found, part.shift)
+
+
+def _batches(parts: Sequence[Part], pick: _Pick) -> Iterator[Batch]:
+    """The payloads of *pick*, in pieces of about BYTES; each lies in one buffer."""
+    size = pick.found.size
+    piece = (np.cumsum(size) - size) // BYTES
+    cuts = [0, *(np.flatnonzero(np.diff(piece)) + 1).tolist(), len(size)]
+    for lo, hi in itertools.pairwise(cuts):
+        if hi > lo:
+            yield from _buffered(parts, pick.rows(slice(lo, hi)))
+
+
+def _buffered(parts: Sequence[Part], pick: _Pick) -> Iterator[Batch]:
+    place = pick.origin.astype(np.int64) << 32 | pick.found.chunk.astype(np.uint32)
+    turns = np.flatnonzero(np.diff(place)) + 1
+    if len(turns) * STRETCH <= len(place):
+        for lo, hi in zip([0, *turns.tolist()], [*turns.tolist(), len(place)], strict=True):
+            yield _direct(parts, pick.rows(slice(lo, hi)))
+    else:
+        yield _gathered(parts, pick, place)
+
+
+def _direct(parts: Sequence[Part], pick: _Pick) -> Batch:
+    data = parts[int(pick.origin[0])].log.index.chunks[int(pick.found.chunk[0])]
+    return Batch(pick.origin, pick.found.channel, pick.found.time, data, pick.found.offset, pick.found.size)
+
+
+def _gathered(parts: Sequence[Part], pick: _Pick, place: I64) -> Batch:
+    """The payloads of several buffers, each buffer's behind those of the one before."""
+    start, at, out = np.empty(len(place), np.int64), 0, []
+    for one in np.unique(place).tolist():
+        mine = np.flatnonzero(place == one)
+        some = _direct(parts, pick.rows(mine))
+        out.append(joined(some.data, some.start, some.size))
+        start[mine] = at + np.cumsum(some.size) - some.size
+        at += len(out[-1])
+    found = pick.found
+    return Batch(pick.origin, found.channel, found.time, np.concatenate(out), start, found.size)

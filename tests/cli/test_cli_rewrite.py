@@ -1,0 +1,102 @@
+"""The verbs that write logs anew: options, answers, exit codes."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+import logreel
+from cli_runner import Run
+from contents import SAMPLES
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for suffix, make in SAMPLES.items():
+        (tmp_path / f"a{suffix}").write_bytes(make())
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_slice(run: Run) -> None:
+    done = run(
+        "slice", "a.bag", "-o", "b.bag", "-t", "/t*", "-t", "/imu", "-x", "/tf", "-S", "+0.2s", "-E", "-0.2s"
+    )
+    assert done.code == 0, done.err
+    assert done.err.startswith("logreel: wrote ")
+    log, source = logreel.open("b.bag"), logreel.open("a.bag")
+    assert list(log) == ["/imu"]
+    assert source.start is not None
+    assert log.start is not None
+    assert log.start >= source.start + 2 * 10**8
+    told = run(
+        "slice", "a.bag", "-o", "c.bag", "-n", "5", "--compression", "lz4", "--keep-latched", "--json"
+    ).json
+    assert (told["messages"], told["notes"], told["skipped"]) == (5, [], [])
+    assert logreel.open("c.bag").metadata["compression"] == ["lz4"]
+    assert run("slice", "a.bag", "-o", "c.bag").code == 1
+    assert run("slice", "a.bag", "-o", "c.bag", "--force").code == 0
+    assert run("slice", "a.bag", "-o", "a.bag", "--force").code == 2
+    assert run("slice", "a.bag", "-o", "x.bag", "--compression", "rar").code == 2
+    assert run("slice", "a.bag").code == 2
+    assert "x.bag" not in os.listdir()
+
+
+def test_split_and_merge(run: Run) -> None:
+    done = run("split", "a.ulg", "--every", "1s", "-o", "parts", "--json")
+    assert done.code == 0
+    files = [one["output"] for one in done.json["logs"]]
+    assert sorted(files) == [f"parts/{name}" for name in sorted(os.listdir("parts"))]
+    assert run("split", "a.ulg", "--every", "1s", "-o", "parts").code == 1
+    assert run("merge", *files, "-o", "b.ulg").code == 0
+    assert logreel.open("b.ulg").message_count == logreel.open("a.ulg").message_count
+    assert run("split", "a.bag", "--by-topic", "-o", "topics").code == 0
+    assert len(os.listdir("topics")) == len(list(logreel.open("a.bag")))
+    assert run("split", "a.bag", "--size", "0.06MiB", "-o", "sized").code == 0
+    assert all(os.path.getsize(f"sized/{name}") <= 0.06 * 2**20 for name in os.listdir("sized"))
+    assert len(os.listdir("sized")) > 1
+    for wrong in (
+        ["--size", "much"],
+        ["--every", "soon"],
+        [],
+        ["--size", "1MB", "--by-topic"],
+        ["--every", "-1s"],
+    ):
+        assert run("split", "a.bag", *wrong, "-o", "none").code == 2
+    assert run("split", "a.bag", "--by-topic", "-o", "a.ulg").code == 1
+
+
+def test_merge_names_and_clocks(run: Run) -> None:
+    args = ["--prefix", "", "--prefix", "/b", "--rename", "/imu=/inertia", "--align", "start"]
+    done = run("merge", "a.bag", "a.bag", *args, "-o", "b.bag", "--json")
+    assert done.code == 0, done.err
+    assert done.json["paths"] == ["a.bag", "a.bag"]
+    assert {"/inertia", "/b/inertia", "/odom", "/b/odom"} <= set(logreel.open("b.bag"))
+    for wrong in (["--prefix", "/x"], ["--rename", "imu"], ["--rename", "/no=/yes"], ["--align", "sun"]):
+        assert run("merge", "a.bag", "a.bag", *wrong, "-o", "c.bag").code == 2
+    assert run("merge", "a.bag", "a.ulg", "-o", "c.bag").code == 2
+    assert run("merge", "-o", "c.bag").code == 2
+
+
+def test_sort_and_what_cannot_be_written(run: Run) -> None:
+    assert run("sort", "a.bag", "-o", "b.bag", "--compression", "bz2").code == 0
+    times = [m.time for m in logreel.open("b.bag").messages(order="file")]
+    assert times == sorted(times)
+    assert len(times) == logreel.open("a.bag").message_count
+    for fmt in logreel.known_formats().values():
+        if fmt.create is None and fmt.sample is not None:
+            Path("other").write_bytes(fmt.sample())
+            done = run("sort", "other", "-o", "sorted")
+            assert done.code == 1
+            assert "cannot be written yet; what can be: " in done.err
+
+
+def test_a_damaged_log_gives_code_3(run: Run) -> None:
+    Path("cut.ulg").write_bytes(Path("a.ulg").read_bytes()[:-5])
+    for verb in ("slice", "sort", "recover"):
+        assert run(verb, "cut.ulg", "-o", f"{verb}.ulg").code == 3
+        assert not logreel.open(f"{verb}.ulg").problems
+    assert run("merge", "cut.ulg", "-o", "merged.ulg").code == 3
+    assert run("split", "cut.ulg", "--by-topic", "-o", "parts").code == 3

@@ -1,0 +1,290 @@
+"""Logs written anew: what is copied is what was there, and the operations compose to the identity."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import logreel
+from contents import SAMPLES, content, real, sample, told
+from logreel.formats.ulog.sample import Builder
+from logreel.model import appender
+from logreel.model.registry import formats
+
+CUTS = settings(max_examples=3, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@pytest.fixture(params=SAMPLES)
+def log_file(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    return sample(tmp_path, str(request.param))
+
+
+def test_every_writable_format_is_tried_here() -> None:
+    assert {f.suffixes[0] for f in formats().values() if f.create is not None} == set(SAMPLES)
+
+
+def test_a_slice_of_everything_is_the_log(log_file: Path, tmp_path: Path) -> None:
+    out = tmp_path / f"out{log_file.suffix}"
+    done = logreel.slice(log_file, out)
+    assert (done.notes, done.skipped) == ((), ())
+    assert done.messages == logreel.open(log_file).message_count
+    assert done.size == out.stat().st_size
+    assert content(out, "file") == content(log_file, "file")
+    assert told(out) == told(log_file)
+    assert not logreel.open(out).problems
+
+
+@pytest.mark.parametrize("suffix", SAMPLES)
+def test_real_logs_stay_what_they_are(shared: Path, tmp_path: Path, suffix: str) -> None:
+    for n, file in enumerate(real(shared, suffix)):
+        out, by_time = tmp_path / f"{n}{suffix}", tmp_path / f"{n}-sorted{suffix}"
+        logreel.slice(file, out)
+        assert content(out) == content(file), file.name
+        assert told(out) == told(file), file.name
+        logreel.sort(file, by_time)
+        assert content(by_time) == content(file), file.name
+
+
+@pytest.mark.parametrize("suffix", SAMPLES)
+@CUTS
+@given(shares=st.lists(st.floats(0, 1.05), min_size=2, max_size=2))
+def test_slices_hold_what_lies_in_them(
+    suffix: str, shares: list[float], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("slices")
+    source = logreel.open(sample(folder, suffix))
+    assert source.start is not None
+    assert source.end is not None
+    start, end = (source.start + int(s * (source.end - source.start)) for s in sorted(shares))
+    out = folder / f"out{suffix}"
+    logreel.slice(source, out, start=start, end=end)
+    found = content(out, "file")
+    for topic, (schema, rows) in content(source, "file").items():
+        if topic != "~parameter":
+            due = [(time, data) for time, data in rows if start <= time < end]
+            assert found.get(topic, (schema, [])) == (schema, due)
+    assert not logreel.open(out).problems
+
+
+@pytest.mark.parametrize("suffix", SAMPLES)
+@CUTS
+@given(share=st.floats(0.05, 1.2))
+def test_splitting_and_merging_is_the_identity(
+    suffix: str, share: float, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("parts")
+    source = logreel.open(sample(folder, suffix))
+    assert source.start is not None
+    assert source.end is not None
+    by_time = folder / f"sorted{suffix}"
+    logreel.sort(source, by_time)
+    every = max(1, int(share * (source.end - source.start)))
+    for n, how in enumerate(({"every": every}, {"size": max(40_000, int(share * source.size))})):
+        parts = logreel.split(source, folder / f"parts{n}", **how)
+        assert sum(part.messages for part in parts) == source.message_count
+        if "size" in how:
+            assert all(part.size <= how["size"] for part in parts)
+        merged = folder / f"merged{n}{suffix}"
+        done = logreel.merge([part.path for part in parts], merged)
+        assert (done.notes, done.skipped) == ((), ())
+        assert content(merged) == content(by_time) == content(source)
+        assert told(merged) == told(source)
+
+
+def test_a_log_per_topic(log_file: Path, tmp_path: Path) -> None:
+    parts = logreel.split(log_file, tmp_path / "parts", by_topic=True)
+    source = logreel.open(log_file)
+    topics = [name for name in source if not name.startswith("~")]
+    assert [[one.topic for one in part.channels] for part in parts] == [[name] for name in topics]
+    merged = tmp_path / f"merged{log_file.suffix}"
+    logreel.merge([part.path for part in parts], merged)
+    found = content(merged)
+    for topic in topics:
+        assert found[topic] == content(source)[topic]
+
+
+def test_choosing_topics_and_counts(log_file: Path, tmp_path: Path) -> None:
+    source = logreel.open(log_file)
+    first, *others = [ch.topic for ch in source.match(None) if len(ch)]
+    out = tmp_path / f"a{log_file.suffix}"
+    logreel.slice(source, out, topics=[first])
+    assert [t for t, ch in logreel.open(out).channels.items() if not ch.reserved] == [first]
+    logreel.slice(source, out, exclude=others, force=True)
+    assert len(logreel.open(out)[first]) == len(source[first])
+    assert not set(others) & set(logreel.open(out))
+    done = logreel.slice(source, out, count=7, force=True)
+    assert done.messages == 7
+    kept = [(m.channel.topic, bytes(m.data)) for m in logreel.open(out).messages(order="file")]
+    due = [(m.channel.topic, bytes(m.data)) for m in source.messages(order="file")]
+    assert kept == due[:7]
+    assert logreel.slice(source, out, count=0, force=True).messages == 0
+    with pytest.raises(logreel.TopicError):
+        logreel.slice(source, out, topics="no such", force=True)
+    with pytest.raises(logreel.UsageError, match="no channel is left"):
+        logreel.slice(source, out, topics=first, exclude=first, force=True)
+
+
+def test_what_is_in_force_comes_along(tmp_path: Path) -> None:
+    bag = logreel.open(sample(tmp_path, ".bag"))
+    latched = [ch for ch in bag.match(None) if ch.metadata["latching"] and len(ch)]
+    assert latched
+    out = tmp_path / "out.bag"
+    late = int(max(ch.times.max() for ch in latched)) + 1
+    logreel.slice(bag, out, start=late, keep_latched=True)
+    found = logreel.open(out)
+    for ch in latched:
+        assert [bytes(m.data) for m in found.messages(ch.topic)] == [
+            bytes(m.data) for m in bag.messages(ch.topic)
+        ][-1:]
+    flight = logreel.open(sample(tmp_path, ".ulg"))
+    name, change = next((p.name, p.changes[0]) for p in flight.parameters.values() if p.changes)
+    for keep in (False, True):
+        logreel.slice(flight, tmp_path / "out.ulg", start=change.time + 1, keep_latched=keep, force=True)
+        kept = logreel.open(tmp_path / "out.ulg").parameters[name]
+        assert kept.value == flight.parameters[name].value
+        assert (change.value in [c.value for c in kept.changes]) == keep
+
+
+def test_merged_clocks_and_names(log_file: Path, tmp_path: Path) -> None:
+    source, out = logreel.open(log_file), tmp_path / f"out{log_file.suffix}"
+    topic = next(ch.topic for ch in source.match(None) if len(ch) > 3 and "[" not in ch.topic)
+    old = source[topic].times
+    done = logreel.merge(
+        [log_file, log_file], out, align="+2.5s", prefixes=["", "b_"], rename={topic: f"{topic}_new"}
+    )
+    assert not done.notes
+    found = logreel.open(out)
+    assert np.array_equal(found[f"{topic}_new"].times, np.sort(old))
+    assert np.array_equal(found[f"b_{topic}_new"].times, np.sort(old) + 2_500_000_000)
+    assert topic not in found
+    later = tmp_path / f"later{log_file.suffix}"
+    logreel.slice(log_file, later, start="+1s", topics=topic)
+    both = logreel.merge([log_file, later], out, align="start", force=True)
+    times = logreel.open(later)[topic].times
+    shift = (source.start or 0) - (logreel.open(later).start or 0)
+    assert np.array_equal(logreel.open(out)[topic].times, np.sort(np.concatenate([old, times + shift])))
+    assert both.messages == source.message_count + len(times)
+    logreel.merge([log_file, log_file], out, align="utc", force=True)
+    assert np.array_equal(logreel.open(out)[topic].times, np.sort(np.concatenate([old, old])))
+
+
+def test_one_name_for_two_definitions(tmp_path: Path) -> None:
+    def bag(name: str, text: str) -> Path:
+        with logreel.create(tmp_path / name) as w:
+            w.write(w.add_channel("/a", logreel.Schema("pkg/A", "ros1msg", text)), 10**18, {"x": 3})
+        return tmp_path / name
+
+    def ulg(name: str, kind: str, inner: str) -> Path:
+        made = Builder().flags().format("a:uint64_t timestamp;in[2] x;").format(f"in:{inner} y;")
+        made.subscribe("a", 0).subscribe("a", 1, 1).info("char[2] who", kind)
+        return _written(tmp_path / name, made.data(0, bytes(100)).data(1, bytes(100)).bytes())
+
+    done = logreel.merge([bag("1.bag", "int32 x\n"), bag("2.bag", "int64 x\n")], tmp_path / "m.bag")
+    assert [one.topic for one in done.channels] == ["/a", "/a[1]"]
+    assert len(done.notes) == 1
+    done = logreel.merge([ulg("1.ulg", "me", "uint8_t"), ulg("2.ulg", "be", "uint16_t")], tmp_path / "m.ulg")
+    found = logreel.open(tmp_path / "m.ulg")
+    assert list(found) == ["a", "a[1]", "a-2", "a-2[1]"]
+    assert found["a-2"].schema.text == "a-2:uint64_t timestamp;in-2[2] x;\nin-2:uint16_t y;"
+    assert found.metadata["who"] == "me"
+    assert ["'who' has another value" in text for text in done.skipped] == [True]
+
+
+def _written(path: Path, data: bytes) -> Path:
+    path.write_bytes(data)
+    return path
+
+
+def test_compression_is_kept_or_chosen(tmp_path: Path) -> None:
+    path = sample(tmp_path, ".bag")
+    for name in ("lz4", "bz2", "none"):
+        logreel.slice(path, tmp_path / "a.bag", compression=name, force=True)
+        logreel.slice(tmp_path / "a.bag", tmp_path / "b.bag", end="+1s", force=True)
+        assert logreel.open(tmp_path / "b.bag").metadata["compression"] == [name]
+    with pytest.raises(logreel.UsageError, match="compression"):
+        logreel.slice(sample(tmp_path, ".ulg"), tmp_path / "c.ulg", compression="lz4")
+    assert "c.ulg" not in os.listdir(tmp_path)
+
+
+def test_what_must_not_be(log_file: Path, tmp_path: Path) -> None:
+    before = log_file.read_bytes()
+    with pytest.raises(logreel.UsageError, match="same file"):
+        logreel.slice(log_file, log_file, force=True)
+    with pytest.raises(logreel.LogError, match="exists already"):
+        logreel.sort(log_file, _written(tmp_path / f"old{log_file.suffix}", b"old"))
+    other = next(suffix for suffix in SAMPLES if suffix != log_file.suffix)
+    with pytest.raises(logreel.UsageError, match="suffix"):
+        logreel.slice(log_file, tmp_path / f"x{other}")
+    with pytest.raises(logreel.UsageError, match="another format"):
+        logreel.merge([log_file, sample(tmp_path / "..", other)], tmp_path / f"x{log_file.suffix}")
+    with pytest.raises(logreel.UsageError, match="prefixes"):
+        logreel.merge([log_file], tmp_path / f"x{log_file.suffix}", prefixes=["a", "b"])
+    with pytest.raises(logreel.UsageError, match="to rename"):
+        logreel.merge([log_file], tmp_path / f"x{log_file.suffix}", rename={"no": "yes"})
+    with pytest.raises(logreel.UsageError, match="one of"):
+        logreel.split(log_file, tmp_path / "parts")
+    with pytest.raises(logreel.UsageError, match="files"):
+        logreel.split(log_file, tmp_path / "parts", every=1)
+    assert log_file.read_bytes() == before
+    assert (tmp_path / f"old{log_file.suffix}").read_bytes() == b"old"
+
+
+def test_formats_that_cannot_be_written_are_said(tmp_path: Path) -> None:
+    for fmt in formats().values():
+        if fmt.create is None and fmt.sample is not None:
+            path = _written(tmp_path / f"a{fmt.suffixes[0]}", fmt.sample())
+            with pytest.raises(logreel.UnsupportedError, match="cannot be written yet; what can be: "):
+                logreel.recover(path, tmp_path / f"b{fmt.suffixes[0]}")
+
+
+@pytest.mark.parametrize("room", [0, 1000, 30_000])
+def test_a_write_error_leaves_everything_as_it_was(
+    log_file: Path, tmp_path: Path, room: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    older = _written(tmp_path / f"old{log_file.suffix}", b"older output")
+    parts, source = tmp_path / "parts", log_file.read_bytes()
+    parts.mkdir()
+    real_write, left = os.write, [room]
+
+    def write(handle: int, data: memoryview) -> int:
+        left[0] -= len(data)
+        if left[0] < 0:
+            raise OSError(28, "full")
+        return real_write(handle, data)
+
+    monkeypatch.setattr(appender.os, "write", write)
+    names = sorted(os.listdir(tmp_path))
+    for verb in (logreel.slice, logreel.sort, logreel.recover):
+        left[0] = room
+        with pytest.raises(logreel.LogError, match="No space left"):
+            verb(log_file, older, force=True)
+    with pytest.raises(logreel.LogError, match="No space left"):
+        logreel.split(log_file, parts, every=10**9)
+    assert sorted(os.listdir(tmp_path)) == names
+    assert os.listdir(parts) == []
+    assert (older.read_bytes(), log_file.read_bytes()) == (b"older output", source)
+
+
+def test_a_full_disk(log_file: Path, tmp_path: Path) -> None:
+    """The same with a true limit of the system."""
+    script = """
+        import resource, signal, sys
+        import logreel
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))
+        try:
+            logreel.slice(sys.argv[1], sys.argv[2])
+        except logreel.LogError as error:
+            sys.exit(7 if "File too large" in str(error) else str(error))
+    """
+    command = [sys.executable, "-c", textwrap.dedent(script), str(log_file), str(tmp_path / "out")]
+    assert subprocess.run(command, check=False).returncode == 7
+    assert os.listdir(tmp_path) == [log_file.name]
