@@ -68,7 +68,9 @@ def compare(
     unit: str = "copy",
     cpu: bool = False,
 ) -> dict[str, float]:
-    """Print and return each job's median ratio to *yardstick*, called *unit*, both taken in the same round.
+    """Print each job's median ratio to *yardstick*, called *unit*, both taken in the same round.
+
+    Returns the median time of each job over that of *yardstick*, so that slow jobs of one round compare with others.
 
     cpu  compare processor time, which neighbours disturb less, for jobs of one thread
     """
@@ -90,4 +92,5 @@ def compare(
         ms = statistics.median(times[job.name]) * 1e3
         spread = f"{min(r):.2f} … {max(r):.2f}"
         print(f"  {job.name:44} {ms:9.1f} {statistics.median(r):8.2f}   {spread:<14} {job.bound}")
-    return {name: statistics.median(r) for name, r in ratios.items()}
+    base = statistics.median(times[yardstick.name])
+    return {name: statistics.median(t) / base for name, t in times.items()}
