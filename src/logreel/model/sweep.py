@@ -1,12 +1,11 @@
-"""Whole channels as tables, many at once: what lies side by side is read, or unpacked, once for all of them."""
+"""Whole channels as tables, many at once: packed chunks are unpacked once for all of them."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,10 +20,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from logreel.model.channel import Channel
-
-#: Bytes of a file that are walked together for all channels; more channels than this are walked one by one, unless
-#: that would unpack chunks again and again.
-STRETCH, MANY = 24 << 20, 64
 
 
 def tables(channels: Sequence[Channel]) -> dict[str, pa.Table]:
@@ -43,9 +38,9 @@ def tables(channels: Sequence[Channel]) -> dict[str, pa.Table]:
 
 
 def _swept(channels: Sequence[Channel]) -> dict[str, pa.Table]:
-    """Whole channels by topic, decoded stretch by stretch: what lies side by side is read, or unpacked, once for all.
+    """Whole channels by topic; of packed logs stretch by stretch, so that each chunk is unpacked once for all.
 
-    Threads share the stretches; the work on each leaves Python alone most of the time.
+    Threads share the work, which leaves Python alone most of the time.
     """
     import pyarrow as pa
 
@@ -62,34 +57,22 @@ def _swept(channels: Sequence[Channel]) -> dict[str, pa.Table]:
 
 
 def _work(channels: Sequence[Channel]) -> Sequence[Callable[[], list[tuple[str, pa.Table]]]]:
-    """Pieces of work that give tables of parts of channels, those of a channel in order."""
-    made = [ch for ch in channels if ch.log.index.tracks[ch.number].made is not None]
-    inside = [ch for ch in channels if ch not in made]
-    stretches = list(_stretches(inside)) if inside else []
-    if len(stretches) < 2 or (len(inside) > MANY and not _is_packed(inside[0])):
-        made, inside = [*channels], []
-    each = [partial(_whole, ch) for ch in made]
-    if not inside:
+    """Pieces of work that give tables of channels: whole ones, or parts of all in the order of the file."""
+    packed = [ch for ch in channels if _is_packed(ch)]
+    each = [partial(_whole, ch) for ch in channels if ch not in packed]
+    if not packed:
         return each
-    index = inside[0].log.index
-    counts = np.array([last - first for first, last in (index.table.run(ch.number) for ch in inside)])
-    ends = np.concatenate([np.zeros((len(inside), 1), np.int64), np.cumsum(counts, axis=1)], axis=1)
-    return [*each, *(partial(_stretch, inside, numbers, ends) for numbers in stretches)]
+    index = packed[0].log.index
+    counts = np.array([last - first for first, last in (index.table.run(ch.number) for ch in packed)])
+    ends = np.concatenate([np.zeros((len(packed), 1), np.int64), np.cumsum(counts, axis=1)], axis=1)
+    stretches = batches(index, range(len(index.table.base)))
+    return [*each, *(partial(_stretch, packed, numbers, ends) for numbers in stretches)]
 
 
 def _is_packed(ch: Channel) -> bool:
-    return bool((ch.log.index.table.chunk != FILE).any())
-
-
-def _stretches(channels: Sequence[Channel]) -> Iterator[list[int]]:
-    """Blocks to be read together: some unpacked chunks, or some megabytes of the file."""
-    index = channels[0].log.index
-    for batch in batches(index, range(len(index.table.base))):
-        base = index.table.base[batch]
-        in_file = int(index.table.chunk[batch[0]]) == FILE
-        cut = np.arange(base[0], base[-1] + 1, STRETCH) if in_file else base[:0]
-        edges = [0, *np.searchsorted(base, cut).tolist(), len(batch)]
-        yield from (batch[a:b] for a, b in pairwise(edges) if b > a)
+    """Whether messages of a channel lie in chunks that must be unpacked."""
+    index = ch.log.index
+    return index.tracks[ch.number].made is None and bool((index.table.chunk != FILE).any())
 
 
 def _whole(ch: Channel) -> list[tuple[str, pa.Table]]:

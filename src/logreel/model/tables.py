@@ -154,8 +154,16 @@ def decoded(ch: Channel, fields: list[str] | None, piece: Piece, numbers: I64, s
     if shape.interpolate and got.records is not None:
         here = spread(times, numbers if got.kept is None else numbers[got.kept], got.records)
     else:
-        here = got.times(times[numbers])
+        here = got.times(_picked(times, numbers))
     return _with_time(ch, here, got.arrays, fields, shape)
+
+
+def _picked(times: I64, numbers: I64) -> I64:
+    """The times of these messages: a view where they follow one another."""
+    n = len(numbers)
+    if n and int(numbers[-1]) - int(numbers[0]) == n - 1:
+        return times[int(numbers[0]) : int(numbers[0]) + n]
+    return times[numbers]
 
 
 def _decode(ch: Channel, piece: Piece, numbers: I64, fields: list[str] | None, explode: bool) -> Decoded:
