@@ -56,7 +56,7 @@ def walk(source: Source, start: Start) -> Walk:
     """Everything in a file."""
     refused: set[int] = set()
     for _ in range(ROUNDS):
-        found = _Walker(source, start, refused).run()
+        found = Walker(source, start, refused).run()
         wrong = [head.pos for head, _ in _disagreeing(found)]
         if not wrong:
             return found
@@ -105,7 +105,9 @@ def _dropped(found: Walk) -> Walk:
     return found
 
 
-class _Walker:
+class Walker:
+    """Reads one file; places in *refused* are not taken for messages."""
+
     def __init__(self, source: Source, start: Start, refused: set[int]) -> None:
         self._source, self._first = source, start.first
         self._framing = Framing(source, start.reading)
