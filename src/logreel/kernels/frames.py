@@ -64,22 +64,10 @@ def _u64(p: u8p) -> cython.ulonglong:
 @cython.nogil
 @cython.exceptval(check=False)
 def _u64_at_end(p: u8p, left: cython.longlong) -> cython.ulonglong:
-    """As _u64 where only *left* bytes are there; the missing ones read as zero."""
+    """Eight bytes as a number where only *left* bytes are there; the missing ones read as zero."""
     v: cython.ulonglong = 0
     if left > 0:
         memcpy(cython.address(v), p, 8 if left >= 8 else left)
-    return v
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-def _u32_at_end(p: u8p, left: cython.longlong) -> cython.uint:
-    """As _u32 where only *left* bytes are there; the missing ones read as zero."""
-    v: cython.uint = 0
-    if left > 0:
-        memcpy(cython.address(v), p, 4 if left >= 4 else left)
     return v
 
 
@@ -115,7 +103,7 @@ def _judge(
     action: cython.longlong
     if left < spec[0]:
         return -2
-    size = _u32_at_end(b + pos + spec[1], left - spec[1]) & spec[2]
+    size = _u64_at_end(b + pos + spec[1], left - spec[1]) & cython.cast(cython.ulonglong, spec[2])
     t = tags + 5 * cython.cast(cython.longlong, b[pos + spec[4]])
     action = t[0]
     if action == 0 or size < t[1] or size > t[2]:
@@ -200,8 +188,11 @@ def walk(
     size_mask: cython.uint = cython.cast(cython.uint, spec[2])
     nspec: cython.longlong = spec.shape[0]
     key_mask: cython.ulonglong = cython.cast(cython.ulonglong, spec[6])
-    multiplier: cython.ulonglong = 1 if nspec < 10 else cython.cast(cython.ulonglong, spec[8])
-    shift: cython.longlong = 0 if nspec < 10 else spec[9]
+    # What most formats do without is left out of the fast lane.
+    wide: cython.bint = nspec >= 10
+    counted: cython.bint = False
+    multiplier: cython.ulonglong = cython.cast(cython.ulonglong, spec[8]) if wide else 1
+    shift: cython.longlong = spec[9] if wide else 0
     size_add: cython.longlong = spec[3]
     # The fast lane serves well-formed data records; reading a header there never passes the end of the part.
     fast: cython.longlong = end - spec[0] - 8
@@ -219,25 +210,30 @@ def walk(
     with cython.nogil:
         for i in range(256):
             is_data[i] = pt[5 * i] == 1
+            counted = counted or (is_data[i] and pt[5 * i + 3] != 0)
         if fast > stop:
             fast = stop
         while pos < end:
             while pos < fast and n < cap:
                 prefetch(b + pos + 2048)
                 size = _u32(b + pos + to_size) & size_mask
-                word = _u64(b + pos + to_key) & key_mask
-                row = word * multiplier >> shift
+                if wide:
+                    word = _u64(b + pos + to_key) & key_mask
+                    row = word * multiplier >> shift
+                else:
+                    row = _u32(b + pos + to_key) & key_mask
                 nx = pos + size + size_add
                 if not is_data[b[pos + to_kind]] or row >= cython.cast(cython.ulonglong, nkeys) or nx > end:
                     break
                 k = pk + 4 * row
                 if k[0] < 0 or size < k[1] or size > k[2]:
                     break
-                if k[3] != 0 and cython.cast(cython.ulonglong, k[3]) != word:
+                if wide and k[3] != 0 and cython.cast(cython.ulonglong, k[3]) != word:
                     break
-                width = pt[5 * b[pos + to_kind] + 3]
-                if width and size != 2 + _u16(b + pos + skip) * width:
-                    break
+                if counted:
+                    width = pt[5 * b[pos + to_kind] + 3]
+                    if width and size != 2 + _u16(b + pos + skip) * width:
+                        break
                 pr[n] = cython.cast(cython.ulonglong, k[0]) << 32 | cython.cast(
                     cython.ulonglong, pos + skip - base
                 )
