@@ -29,22 +29,10 @@ def check(files: tuple[str, ...], fail_on: Severity, as_json: bool) -> int:
 
     With several files --json gives a list of objects. A file that cannot be opened does not stop the others.
     """
-    from logreel.cli.run import FOUND, report
-    from logreel.errors import LogError
+    from logreel.cli.run import FOUND
     from logreel.ops.check import check as look
 
-    found, code = [], 0
-    for file in files:
-        try:
-            found.append(look(file))
-        except (LogError, OSError) as error:
-            failed = report(error)
-            code = code or failed
-            continue
-        if not as_json:
-            show(found[-1])
-    if as_json and (found or len(files) > 1):
-        draw.echo_json(found[0].as_dict() if len(files) == 1 else [one.as_dict() for one in found])
+    found, code = common.each(files, look, show, as_json, gap=False)
     return code or (FOUND if any(one.worse(fail_on) for one in found) else 0)
 
 

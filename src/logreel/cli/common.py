@@ -1,8 +1,22 @@
-"""Options that several verbs share."""
+"""What several verbs share: options, and the way through many files."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, TypeVar
+
 import rich_click as click
+
+
+class Plain(Protocol):
+    """What can be shown as JSON."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data."""
+
+
+Found = TypeVar("Found", bound=Plain)
+
 
 TIMES = "2024-05-01T12:00:00Z, +12.5s from the start, -30s from the end, 00:01:30, seconds, or 123ns."
 
@@ -40,3 +54,36 @@ output = click.option("-o", "--output", "out", metavar="OUT", required=True, hel
 compression = click.option(
     "--compression", metavar="NAME", help="Of the new log, where its format has one; else as in the source."
 )
+
+
+def each(
+    files: Sequence[str],
+    look: Callable[[str], Found],
+    show: Callable[[Found], None],
+    as_json: bool,
+    gap: bool,
+) -> tuple[list[Found], int]:
+    """What *look* gives of every file, shown; and the exit code of the first that could not be opened, else 0.
+
+    gap  an empty line between what is shown of two files
+    """
+    from logreel.cli import draw
+    from logreel.cli.run import report
+    from logreel.errors import LogError
+
+    found: list[Found] = []
+    code = 0
+    for file in files:
+        try:
+            found.append(look(file))
+        except (LogError, OSError) as error:
+            failed = report(error)
+            code = code or failed
+            continue
+        if not as_json:
+            if gap and len(found) > 1:
+                draw.echo()
+            show(found[-1])
+    if as_json and (found or len(files) > 1):
+        draw.echo_json(found[0].as_dict() if len(files) == 1 else [one.as_dict() for one in found])
+    return found, code

@@ -24,24 +24,9 @@ def info(files: tuple[str, ...], as_json: bool) -> int:
 
     With several files --json gives a list of objects. A file that cannot be opened does not stop the others.
     """
-    from logreel.cli.run import report
-    from logreel.errors import LogError
     from logreel.ops.info import info as look
 
-    found, code = [], 0
-    for file in files:
-        try:
-            found.append(look(file))
-        except (LogError, OSError) as error:
-            failed = report(error)
-            code = code or failed
-            continue
-        if not as_json:
-            if len(found) > 1:
-                draw.echo()
-            show(found[-1])
-    if as_json and (found or len(files) > 1):
-        draw.echo_json(found[0].as_dict() if len(files) == 1 else [one.as_dict() for one in found])
+    _, code = common.each(files, look, show, as_json, gap=True)
     return code
 
 
