@@ -29,6 +29,7 @@ from logreel.model.blocks import (
     Separate,
     Track,
     Word,
+    unrolled,
     words,
 )
 from logreel.model.chunks import MADE, Buffer, Chunks
@@ -111,12 +112,7 @@ class MessageIndex:
 
     def take(self, channel: int, values: NDArray[Any]) -> I64:
         """int64[n]: what *values*, which has one value per entry of the block table, holds for a channel."""
-        first, last = self.table.run(channel)
-        count = last - first
-        at = np.repeat(first - np.concatenate([[0], np.cumsum(count)[:-1]]), count) + np.arange(
-            int(count.sum())
-        )
-        return values[at].astype(np.int64)
+        return unrolled(values, *self.table.run(channel))
 
     def runs(self, channel: int) -> Iterator[tuple[int, int, NDArray[np.uint32]]]:
         """Block by block: the chunk it lies in, its place there, and where each message begins behind that."""
@@ -139,7 +135,10 @@ class MessageIndex:
 
     def starts(self, channel: int) -> I64:
         """int64[n]: where each message in the file or in an unpacked chunk begins, as the block table has it."""
-        return self._gathered(channel, lambda _, start: start)
+        b = self.table
+        first, last = b.run(channel)
+        self.resolve(np.flatnonzero(last > first))
+        return unrolled(b.entries(channel), first, last, b.base)
 
     def offsets(self, channel: int) -> I64:
         """int64[n]: payload start of each message inside its chunk."""

@@ -101,7 +101,7 @@ class Scan:
     own         what the format's Sink needs to take over content of this log as it lies there
     """
 
-    version: str
+    version: str | Callable[[], str]
     epoch: str
     start: int | None
     end: int | None

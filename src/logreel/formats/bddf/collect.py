@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from logreel.kernels import frames, wire, wireindex
+from logreel.kernels import blocks, wire, wireindex
 from logreel.model.chunks import FILE, Buffer
 from logreel.model.index import I64, Blocks, Derived, Track
 
@@ -15,6 +15,7 @@ PIECE = 1 << 14
 MAX_SERIES = 1 << 16
 #: Series that are not declared, and those whose blocks are accepted but not collected.
 UNDECLARED, PASSED = -1, -2
+_NO_SIZES = np.zeros(0, np.uint32)
 
 
 def _times(data: Buffer, start: I64) -> I64:
@@ -110,7 +111,9 @@ class Collector:
                 start[only + 1 :] = self._used
                 self._count[only] = 0
             else:
-                self._used = frames.group(self._record, n, self._count, start, self._entry, self._used)
+                self._used = blocks.group(
+                    self._record, n, self._count, start, self._entry, self._used, _NO_SIZES, _NO_SIZES
+                )
             self._starts.append(start)
             self._bases.append(int(self._state[2]))
         self._state[1:3] = 0, -1

@@ -88,6 +88,8 @@ class Frames:
     def numbers(self, channel: int, rows: I64) -> list[NDArray[Any]]:
         """One array, uint64[n]: the number of the frame of these messages, 0 before any."""
         frame = self.rows(channel)[rows]
+        if (frame >= 0).all():
+            return [self.number[frame]]
         number = np.zeros(len(rows), np.uint64)
         number[frame >= 0] = self.number[frame[frame >= 0]]
         return [number]
