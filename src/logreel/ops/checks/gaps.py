@@ -1,0 +1,96 @@
+"""Silences of channels that are regular otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from logreel.errors import Finding
+from logreel.model.channel import Channel
+from logreel.model.log import Log
+from logreel.ops.checks import jumps
+from logreel.ops.checks.places import offset_of, together, topics_text
+from logreel.ops.times import SECOND, duration_text
+
+#: A channel is regular if it has so many periods, and eight in ten of them are close to the median.
+PERIODS = 50
+NEAR, FAR = 0.5, 1.5
+#: A gap is longer than so many median periods; where more than this part of the periods is, it comes in bursts.
+FACTOR = 10
+PART = 0.01
+#: So many gaps of a channel, the longest ones, are compared with those of other channels.
+COMPARED = 64
+#: When all regular channels, and not fewer than these, are silent for so long, the recorder was.
+CHANNELS, STALL_NS = 3, SECOND
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """A silence of *ch* (ns)."""
+
+    ch: Channel
+    start: int
+    end: int
+
+    @property
+    def length(self) -> int:
+        """ns."""
+        return self.end - self.start
+
+
+def gaps(log: Log) -> Iterator[Finding]:
+    """``gap`` for silences that several channels share, and per channel for the others."""
+    channels = [ch for ch in log.match(None) if len(ch)]
+    known = jumps.find(channels)
+    found = {ch: some for ch in channels if (some := _gaps(ch, known)) is not None}
+    alone: dict[Channel, list[Gap]] = {}
+    every = [gap for some in found.values() for gap in some]
+    for group in together(every, lambda gap: gap.start, lambda gap: gap.end):
+        if len({gap.ch.number for gap in group}) > 1:
+            yield _shared(group, list(found))
+        else:
+            alone.setdefault(group[0].ch, []).extend(group)
+    yield from (_own(ch, some) for ch, some in alone.items())
+
+
+def _gaps(ch: Channel, known: list[jumps.Jump]) -> list[Gap] | None:
+    """The longest gaps of a channel that no jump explains; None for one that is not regular."""
+    times = ch.times
+    if len(times) <= PERIODS:
+        return None
+    if (times[1:] < times[:-1]).any():
+        times = np.sort(times)
+    steps = times[1:].view(np.uint64) - times[:-1].view(np.uint64)
+    low, median, high = np.percentile(steps, [10, 50, 90]).tolist()
+    if not median or low < NEAR * median or high > FAR * median:
+        return None
+    rows = np.flatnonzero(steps > FACTOR * median)
+    if len(rows) > max(1, PART * len(steps)):
+        return None
+    rows = rows[np.argsort(steps[rows], kind="stable")[-COMPARED:]]
+    every = [Gap(ch, int(times[i]), int(times[i + 1])) for i in np.sort(rows)]
+    return [gap for gap in every if not any(j.start >= gap.start and j.end <= gap.end for j in known)]
+
+
+def _shared(group: list[Gap], regular: list[Channel]) -> Finding:
+    start, end = max(gap.start for gap in group), min(gap.end for gap in group)
+    silent = {gap.ch.number for gap in group}
+    going = [ch for ch in regular if int(ch.times.min()) <= start and int(ch.times.max()) >= end]
+    stall = end - start >= STALL_NS and len(silent) >= CHANNELS and len(silent) >= len(going)
+    text = f"{len(silent)} of {len(going)} regular channels are silent for {duration_text(end - start)} "
+    text += f"at the same time ({topics_text(gap.ch.topic for gap in group)})"
+    return Finding("gap", "warn" if stall else "note", _place(group[0]), 0, text, None, start)
+
+
+def _own(ch: Channel, some: list[Gap]) -> Finding:
+    worst, n = max(some, key=lambda gap: gap.length), len(some)
+    text = f"silent for {duration_text(worst.length)}"
+    text += f" and in {n - 1} more place{'s' * (n > 2)}" if n > 1 else ""
+    text += f", though it comes every {duration_text(round(float(np.median(np.diff(ch.times)))))}"
+    return Finding("gap", "note", _place(worst), 0, text, ch.topic, worst.start, n)
+
+
+def _place(gap: Gap) -> int | None:
+    return offset_of(gap.ch, int(np.flatnonzero(gap.ch.times == gap.end)[0]))
