@@ -202,10 +202,9 @@ class Collected:
         return MessageIndex(chunks, self._blocks, tracks, None, self._resolve, cheap)
 
     def verify(self) -> Iterator[Finding]:
-        """What looking into all chunks tells: packed ones that are damaged, an index that does not fit."""
+        """What looking into chunks tells that nobody read: packed ones that are damaged, an index that does not fit."""
         known = len(self._problems)
-        for row in range(len(self._pos)):
-            self._chunks[int(self._blocks.chunk[row])]
+        for row in np.flatnonzero(self._pending).tolist():
             self._resolve(np.array([row]))
         yield from map(Finding.of, self._problems[known:])
 
