@@ -17,7 +17,7 @@ Row = tuple[str, int, int]
 def ulog(rows: Iterable[Row], name: str = "other") -> bytes:
     """A ULog of these rows in this order; *name* is that of a second member."""
     told = list(rows)
-    out = Builder(start_us=1_000_000).flags()
+    out = Builder(start_us=told[0][1] if told else SECOND).flags()
     topics = list(dict.fromkeys(topic for topic, _, _ in told))
     for topic in topics:
         out.format(f"{topic}:uint64_t timestamp;int32_t value;int32_t {name};")
