@@ -19,7 +19,7 @@ from logreel.formats.koblenz.sample import Builder as Koblenz
 from logreel.formats.rosbag import sample as rosbag
 from logreel.formats.ulog import sample as ulog
 
-CASES = int(os.environ.get("LOGREEL_FUZZ", "0")) // 50 or 40
+CASES = int(os.environ.get("LOGREEL_FUZZ", "0")) // 50 or 15
 CONTRACT = {
     "min_messages": 10,
     "forbidden": "x*",
@@ -85,7 +85,7 @@ def test_mutated_logs(name: str) -> None:
 @pytest.mark.parametrize("name", SAMPLES)
 def test_cut_logs(name: str) -> None:
     sound = SAMPLES[name]()
-    for size in range(1, len(sound), max(1, len(sound) // 12)):
+    for size in range(1, len(sound), max(1, len(sound) // 8)):
         look(sound[:size], sound)
 
 

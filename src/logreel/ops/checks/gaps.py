@@ -9,6 +9,7 @@ import numpy as np
 
 from logreel.errors import Finding
 from logreel.model.channel import Channel
+from logreel.model.index import I64
 from logreel.model.log import Log
 from logreel.ops.checks import jumps
 from logreel.ops.checks.places import offset_of, together, topics_text
@@ -57,11 +58,9 @@ def gaps(log: Log) -> Iterator[Finding]:
 
 def _gaps(ch: Channel, known: list[jumps.Jump]) -> list[Gap] | None:
     """The longest gaps of a channel that no jump explains; None for one that is not regular."""
-    times = ch.times
+    times = _ordered(ch)
     if len(times) <= PERIODS:
         return None
-    if (times[1:] < times[:-1]).any():
-        times = np.sort(times)
     steps = times[1:].view(np.uint64) - times[:-1].view(np.uint64)
     low, median, high = np.percentile(steps, [10, 50, 90]).tolist()
     if not median or low < NEAR * median or high > FAR * median:
@@ -72,6 +71,18 @@ def _gaps(ch: Channel, known: list[jumps.Jump]) -> list[Gap] | None:
     rows = rows[np.argsort(steps[rows], kind="stable")[-COMPARED:]]
     every = [Gap(ch, int(times[i]), int(times[i + 1])) for i in np.sort(rows)]
     return [gap for gap in every if not any(j.start >= gap.start and j.end <= gap.end for j in known)]
+
+
+def _ordered(ch: Channel) -> I64:
+    """The times of a channel in order, without stray ones that lie outside of the log."""
+    times = ch.times
+    if (times[1:] < times[:-1]).any():
+        times = np.sort(times)
+    start, end = ch.log.start, ch.log.end
+    if start is None or end is None:
+        return times
+    lo, hi = times.searchsorted(start), times.searchsorted(end, side="right")
+    return times[lo:hi]
 
 
 def _shared(group: list[Gap], regular: list[Channel]) -> Finding:
@@ -88,7 +99,7 @@ def _own(ch: Channel, some: list[Gap]) -> Finding:
     worst, n = max(some, key=lambda gap: gap.length), len(some)
     text = f"silent for {duration_text(worst.length)}"
     text += f" and in {n - 1} more place{'s' * (n > 2)}" if n > 1 else ""
-    text += f", though it comes every {duration_text(round(float(np.median(np.diff(ch.times)))))}"
+    text += f", though it comes every {duration_text(round(float(np.median(np.diff(_ordered(ch))))))}"
     return Finding("gap", "note", _place(worst), 0, text, ch.topic, worst.start, n)
 
 
