@@ -86,7 +86,7 @@ def _paired(a: Digests, b: Digests, by_payload: bool) -> Compared:
     pair = (time[1:] == time[:-1]) & (turn[1:] == turn[:-1])
     alike = pair.copy()
     if by_payload:
-        for column in (np.concatenate([a.size, b.size])[order], np.concatenate([a.digest, b.digest])[order]):
+        for column in (np.concatenate(both)[order] for both in zip(a.keys(), b.keys(), strict=True)):
             alike &= column[1:] == column[:-1]
     pairs, equal = int(pair.sum()), int(alike.sum())
     odd = np.ones(len(order), np.bool_)

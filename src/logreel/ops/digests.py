@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.kernels import digest as kernel
 from logreel.model.index import I64
 from logreel.model.log import Log
 from logreel.model.pieces import Rows
@@ -21,35 +23,34 @@ class Digests:
 
     time    int64[n]  ns
     size    int64[n]  bytes
-    digest  int64[n]  of the bytes; equal bytes have equal ones, others one in 2**64, in this process only
+    digest  uint64[n, 2]  of the bytes; equal bytes have equal ones, others by chance in 2**-128
     """
 
     time: I64
     size: I64
-    digest: I64
+    digest: NDArray[np.uint64]
+
+    def keys(self) -> tuple[NDArray[Any], ...]:
+        """Columns that are equal where size and bytes are."""
+        return self.size, self.digest[:, 0], self.digest[:, 1]
 
 
 def digests(log: Log, rows: Mapping[int, Rows]) -> dict[int, Digests]:
     """The messages at *rows* of each channel, by its number; read in one pass over the log."""
-    found: dict[int, list[tuple[I64, I64, I64]]] = {number: [] for number in rows}
+    found: dict[int, list[Digests]] = {number: [] for number in rows}
     for batch in in_file_order(Part(log, rows)):
-        digest = _digest(memoryview(batch.data), batch.start, batch.size)  # type: ignore[arg-type]
+        out = np.empty((len(batch.start), 2), np.uint64)
+        kernel.digest(batch.data, batch.start, batch.size, out)
         order = np.argsort(batch.channel, kind="stable")
         numbers, first = np.unique(batch.channel[order], return_index=True)
         for number, some in zip(numbers.tolist(), np.split(order, first[1:]), strict=True):
-            found[number].append((batch.time[some], batch.size[some], digest[some]))
-    empty = np.zeros(0, np.int64)
-    return {
-        number: Digests(*map(np.concatenate, zip(*parts, strict=True)))
-        if parts
-        else Digests(empty, empty, empty)
-        for number, parts in found.items()
-    }
+            found[number].append(Digests(batch.time[some], batch.size[some], out[some]))
+    return {number: _joined(parts) for number, parts in found.items()}
 
 
-def _digest(view: memoryview, start: I64, size: I64) -> NDArray[np.int64]:
-    """int64[n]: Python's own hash of bytes, keyed anew in each process."""
-    ends = (start + size).tolist()
-    return np.fromiter(
-        (hash(view[a:b].tobytes()) for a, b in zip(start.tolist(), ends, strict=True)), np.int64, len(ends)
+def _joined(parts: list[Digests]) -> Digests:
+    none = np.zeros(0, np.int64)
+    parts = parts or [Digests(none, none, np.zeros((0, 2), np.uint64))]
+    return Digests(
+        *(np.concatenate([getattr(p, name) for p in parts]) for name in ("time", "size", "digest"))
     )

@@ -62,9 +62,10 @@ def _frozen(ch: Channel, rows: I64) -> Finding:
 
 
 def _twice(ch: Channel, found: Digests) -> Finding | None:
-    order = np.lexsort((found.digest, found.size, found.time))
+    columns = (*found.keys(), found.time)
+    order = np.lexsort(columns)
     same = np.ones(max(len(order) - 1, 0), np.bool_)
-    for column in (found.time, found.size, found.digest):
+    for column in columns:
         same &= column[order][1:] == column[order][:-1]
     again = order[1:][same]
     if not len(again):
