@@ -246,3 +246,12 @@ def test_very_many_findings_of_one_kind_become_one() -> None:
     assert holes[0].count > 10
     assert "more like it, the largest at byte" in holes[0].text
     assert holes[0].size == sum(p.size for p in logreel.open(bytes(data)).problems if p.code == "garbage")
+
+
+def test_a_summary_that_states_other_times() -> None:
+    data = bytearray(bag([string("word")] * 60))
+    assert found(bytes(data)) == []
+    data[data.rfind(b"end_time=") + len(b"end_time=")] ^= 1
+    (one,) = found(bytes(data))
+    assert (one.code, one.severity, one.count) == ("index", "warn", 1)
+    assert "the summary states other times for 1 of" in one.text
