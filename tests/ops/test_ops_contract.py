@@ -126,6 +126,7 @@ def test_numbers_that_are_none() -> None:
     [
         ({"min_mesages": 3}, "no key 'min_mesages'; nearest: min_messages"),
         ({"xyz": 3}, "there are: format"),
+        ({"topic": {}}, "no key 'topic'; nearest: topics"),
         ({"topics": {"a": {"rate": 3}}}, "no key 'rate' of 'a'; nearest: m"),
         ({"topics": {"a": 3}}, "'a' of the contract is a table"),
         ({"topics": []}, "'topics' of the contract is a table"),

@@ -192,7 +192,7 @@ def test_the_verb(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert done.code == 4
     assert "b: end: 7.990001 s → 7.990002 s" in done.out
     assert "b: 150 messages equal, 0 changed, 150 only in the first log, 150 only in the second" in done.out
-    assert "the first at 6.500001 s: number 150 of the first" in done.out
+    assert "the first at 6.500001 s: message 150 of the first log" in done.out
     told = run("diff", "a.ulg", "b.ulg", "--messages", "--json").json
     assert told["same"] is False
     (ch,) = [ch for ch in told["channels"] if ch["topic"] == "b"]

@@ -57,7 +57,7 @@ class Compared:
         told += f"{self.only_a} only in the first log, {self.only_b} only in the second"
         if self.first is not None:
             places = (self.first.a, "first"), (self.first.b, "second")
-            rows = [f"number {row} of the {log}" for row, log in places if row is not None]
+            rows = [f"message {row} of the {log} log" for row, log in places if row is not None]
             told += f"; the first at {seconds_text(self.first.time_ns)} s: {', '.join(rows)}"
         return told
 

@@ -48,10 +48,8 @@ def read_contract(what: str | os.PathLike[str] | Mapping[str, Any] | Contract) -
     if isinstance(what, Contract):
         return what
     if isinstance(what, Mapping):
-        told = dict(what)
-        topics = _table("topics", told.pop("topics", {}))
-        each = {name: _read(_table(name, rules), TOPIC, name) for name, rules in topics.items()}
-        return Contract(_read(told, LOG, ""), each)
+        rules = _read(what, LOG, "")
+        return Contract(rules, rules.pop("topics", {}))
     path = os.fspath(what)
     with open(path, "rb") as file:
         try:
@@ -122,6 +120,10 @@ def _values(key: str, value: Any) -> dict[str, Rules]:
     return {path: _read(_table(path, one), VALUE, path) for path, one in _table(key, value).items()}
 
 
+def _topics(key: str, value: Any) -> dict[str, Rules]:
+    return {name: _read(_table(name, one), TOPIC, name) for name, one in _table(key, value).items()}
+
+
 VALUE: dict[str, Callable[[str, Any], Any]] = {"min": _number, "max": _number, "nan": _flag}
 LOG: dict[str, Callable[[str, Any], Any]] = {
     "format": _texts,
@@ -129,6 +131,7 @@ LOG: dict[str, Callable[[str, Any], Any]] = {
     "min_duration": _length,
     "max_duration": _length,
     "forbidden": _texts,
+    "topics": _topics,
 }
 TOPIC: dict[str, Callable[[str, Any], Any]] = {
     "required": _flag,

@@ -125,7 +125,7 @@ def diff(
             formats=(one.format, two.format),
             log=_changes(_facts(one), _facts(two)),
             metadata=_changes(plain(one.metadata), plain(two.metadata)),
-            parameters=_changes(_parameters(one.parameters), _parameters(two.parameters)),
+            parameters=tuple(_parameters(one.parameters, two.parameters)),
             attachments=_attachments(one.attachments, two.attachments),
             channels=tuple(channels),
         )
@@ -156,14 +156,25 @@ def _facts(log: Log) -> dict[str, Any]:
     }
 
 
-def _parameters(parameters: Mapping[str, Parameter]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for name, one in parameters.items():
-        found[name] = plain(one.value)
-        found[f"{name}.type"] = one.type
-        found[f"{name}.changes"] = [{"time_ns": c.time, "value": plain(c.value)} for c in one.changes] or None
-        found[f"{name}.defaults"] = plain(one.defaults) or None
-    return found
+def _parameters(a: Mapping[str, Parameter], b: Mapping[str, Parameter]) -> Iterator[Change]:
+    for name in dict.fromkeys([*a, *b]):
+        one, two = (_parameter(some[name]) if name in some else {} for some in (a, b))
+        if one and two:
+            yield from (
+                Change(f"{name}.{c.name}" if c.name != "value" else name, c.a, c.b)
+                for c in _changes(one, two)
+            )
+        else:
+            yield Change(name, one.get("value"), two.get("value"))
+
+
+def _parameter(one: Parameter) -> dict[str, Any]:
+    return {
+        "value": plain(one.value),
+        "type": one.type,
+        "changes": [{"time_ns": c.time, "value": plain(c.value)} for c in one.changes],
+        "defaults": plain(one.defaults),
+    }
 
 
 def _attachments(a: Mapping[str, Attachment], b: Mapping[str, Attachment]) -> tuple[Change, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -39,15 +40,19 @@ class Fall:
 def backwards(log: Log) -> Iterator[Finding]:
     """``clock-reset`` where time falls back in many channels at one place, ``out-of-order`` per channel else."""
     channels = [ch for ch in log.match(None) if len(ch) > 1]
+    explained: dict[int, list[int]] = {ch.number: [] for ch in channels}
     falls = [fall for ch in channels for fall in _deepest(ch)]
-    resets = [
-        group for group in together(falls, lambda f: f.before, lambda f: f.spot) if _is_reset(group, channels)
-    ]
-    for group in resets:
-        yield _reset(group)
-    explained = {(fall.ch.number, fall.row) for group in resets for fall in group}
+    ends = [spots(ch, np.array([0, len(ch) - 1], np.int64)) for ch in channels] if falls else []
+    firsts, lasts = sorted(first for first, _ in ends), sorted(last for _, last in ends)
+    for group in together(falls, lambda fall: fall.before, lambda fall: fall.spot):
+        falling, place = {fall.ch.number for fall in group}, group[0].spot
+        going_on = bisect_left(firsts, place) - bisect_left(lasts, place)
+        if len(falling) > 1 and len(falling) >= PART * going_on:
+            yield _reset(group)
+            for fall in group:
+                explained[fall.ch.number].append(fall.row)
     for ch in channels:
-        found = _late(ch, [row for number, row in explained if number == ch.number])
+        found = _late(ch, explained[ch.number])
         if found is not None:
             yield found
 
@@ -64,15 +69,6 @@ def _deepest(ch: Channel) -> Iterator[Fall]:
         above, before, spot = times[rows - 1].tolist(), spots(ch, rows - 1), spots(ch, rows)
         for row, d, t, a, b in zip(rows.tolist(), depth.tolist(), above, before, spot, strict=True):
             yield Fall(ch, row, d, t, a, b)
-
-
-def _is_reset(group: list[Fall], channels: list[Channel]) -> bool:
-    falling = {fall.ch.number for fall in group}
-    if len(falling) < 2:
-        return False
-    place = group[0].spot
-    ends = [spots(ch, np.array([0, len(ch) - 1], np.int64)) for ch in channels]
-    return len(falling) >= PART * sum(first < place <= last for first, last in ends)
 
 
 def _reset(group: list[Fall]) -> Finding:

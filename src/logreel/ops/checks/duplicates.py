@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from logreel.errors import Finding
 from logreel.model.channel import Channel
@@ -41,12 +43,18 @@ def _of_one_time(times: I64) -> I64:
     return np.flatnonzero(_alike(times))
 
 
-def _alike(*columns: I64) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """bool[n]: whether another row has the same values in all columns."""
+def _sorted(columns: tuple[NDArray[Any], ...]) -> tuple[I64, NDArray[np.bool_]]:
+    """int64[n]: the rows by their values; bool[n - 1]: which of them in this order are like the one before."""
     order = np.lexsort(columns)
     same = np.ones(max(len(order) - 1, 0), np.bool_)
     for column in columns:
         same &= column[order][1:] == column[order][:-1]
+    return order, same
+
+
+def _alike(*columns: I64) -> NDArray[np.bool_]:
+    """bool[n]: whether another row has the same values in all columns."""
+    order, same = _sorted(columns)
     found = np.zeros(len(order), np.bool_)
     found[order[1:]] |= same
     found[order[:-1]] |= same
@@ -62,11 +70,7 @@ def _frozen(ch: Channel, rows: I64) -> Finding:
 
 
 def _twice(ch: Channel, found: Digests) -> Finding | None:
-    columns = (*found.keys(), found.time)
-    order = np.lexsort(columns)
-    same = np.ones(max(len(order) - 1, 0), np.bool_)
-    for column in columns:
-        same &= column[order][1:] == column[order][:-1]
+    order, same = _sorted((*found.keys(), found.time))
     again = order[1:][same]
     if not len(again):
         return None

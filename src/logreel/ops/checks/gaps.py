@@ -41,23 +41,34 @@ class Gap:
         return self.end - self.start
 
 
+@dataclass(frozen=True, slots=True)
+class Regular:
+    """A channel that is regular: its first and last time, the median period (ns), and its longest gaps."""
+
+    first: int
+    last: int
+    period: int
+    gaps: list[Gap]
+
+
 def gaps(log: Log) -> Iterator[Finding]:
     """``gap`` for silences that several channels share, and per channel for the others."""
     channels = [ch for ch in log.match(None) if len(ch)]
     known = jumps.find(channels)
-    found = {ch: some for ch in channels if (some := _gaps(ch, known)) is not None}
+    regular = {ch: found for ch in channels if (found := _regular(ch, known)) is not None}
+    span = np.array([(one.first, one.last) for one in regular.values()], np.int64).reshape(-1, 2)
     alone: dict[Channel, list[Gap]] = {}
-    every = [gap for some in found.values() for gap in some]
+    every = [gap for one in regular.values() for gap in one.gaps]
     for group in together(every, lambda gap: gap.start, lambda gap: gap.end):
         if len({gap.ch.number for gap in group}) > 1:
-            yield _shared(group, list(found))
+            yield _shared(group, span)
         else:
             alone.setdefault(group[0].ch, []).extend(group)
-    yield from (_own(ch, some) for ch, some in alone.items())
+    yield from (_own(ch, regular[ch].period, some) for ch, some in alone.items())
 
 
-def _gaps(ch: Channel, known: list[jumps.Jump]) -> list[Gap] | None:
-    """The longest gaps of a channel that no jump explains; None for one that is not regular."""
+def _regular(ch: Channel, known: list[jumps.Jump]) -> Regular | None:
+    """A channel with its longest gaps that no jump explains; None for one that is not regular."""
     times = _ordered(ch)
     if len(times) <= PERIODS:
         return None
@@ -70,7 +81,8 @@ def _gaps(ch: Channel, known: list[jumps.Jump]) -> list[Gap] | None:
         return None
     rows = rows[np.argsort(steps[rows], kind="stable")[-COMPARED:]]
     every = [Gap(ch, int(times[i]), int(times[i + 1])) for i in np.sort(rows)]
-    return [gap for gap in every if not any(j.start >= gap.start and j.end <= gap.end for j in known)]
+    found = [gap for gap in every if not any(j.start >= gap.start and j.end <= gap.end for j in known)]
+    return Regular(int(times[0]), int(times[-1]), round(median), found)
 
 
 def _ordered(ch: Channel) -> I64:
@@ -85,21 +97,21 @@ def _ordered(ch: Channel) -> I64:
     return times[lo:hi]
 
 
-def _shared(group: list[Gap], regular: list[Channel]) -> Finding:
+def _shared(group: list[Gap], span: I64) -> Finding:
     start, end = max(gap.start for gap in group), min(gap.end for gap in group)
-    silent = {gap.ch.number for gap in group}
-    going = [ch for ch in regular if int(ch.times.min()) <= start and int(ch.times.max()) >= end]
-    stall = end - start >= STALL_NS and len(silent) >= CHANNELS and len(silent) >= len(going)
-    text = f"{len(silent)} of {len(going)} regular channels are silent for {duration_text(end - start)} "
+    silent = len({gap.ch.number for gap in group})
+    going_on = int(((span[:, 0] <= start) & (span[:, 1] >= end)).sum())
+    stall = end - start >= STALL_NS and silent >= max(CHANNELS, going_on)
+    text = f"{silent} of {going_on} regular channels are silent for {duration_text(end - start)} "
     text += f"at the same time ({topics_text(gap.ch.topic for gap in group)})"
     return Finding("gap", "warn" if stall else "note", _place(group[0]), 0, text, None, start)
 
 
-def _own(ch: Channel, some: list[Gap]) -> Finding:
+def _own(ch: Channel, period: int, some: list[Gap]) -> Finding:
     worst, n = max(some, key=lambda gap: gap.length), len(some)
     text = f"silent for {duration_text(worst.length)}"
     text += f" and in {n - 1} more place{'s' * (n > 2)}" if n > 1 else ""
-    text += f", though it comes every {duration_text(round(float(np.median(np.diff(_ordered(ch))))))}"
+    text += f", though it comes every {duration_text(period)}"
     return Finding("gap", "note", _place(worst), 0, text, ch.topic, worst.start, n)
 
 

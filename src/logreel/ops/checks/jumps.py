@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from logreel.errors import Finding, Severity
 from logreel.model.channel import Channel
@@ -71,7 +72,7 @@ def _activity(times: I64) -> tuple[I64, I64]:
     return times[np.append(0, cuts + 1)], times[np.append(cuts, len(times) - 1)]
 
 
-def _steps(a: I64, b: I64) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
+def _steps(a: I64, b: I64) -> NDArray[np.uint64]:
     """b - a where that is positive, else 0; without overflow."""
     return np.where(b > a, b.view(np.uint64) - a.view(np.uint64), np.uint64(0))
 
