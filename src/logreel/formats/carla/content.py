@@ -20,6 +20,7 @@ from logreel.formats.carla.layouts import RAW, layout
 from logreel.formats.carla.packets import FRAME_START, HEAD
 from logreel.formats.carla.text import lines
 from logreel.formats.carla.textmode import is_text, undone
+from logreel.formats.carla.verify import verify
 from logreel.formats.carla.walk import Found, Walker
 from logreel.model.beside import BesideReading, with_members
 from logreel.model.chunks import Chunks
@@ -84,6 +85,7 @@ class Content:
             utc_offset=self._utc_offset,
             ros_axes=partial(self._infos, ros=True),
             actors=actors,
+            verify=partial(verify, self._frames),
         )
 
     def _judge_ends(self) -> None:
