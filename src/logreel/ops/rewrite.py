@@ -20,7 +20,8 @@ from logreel.model.channel import Channel
 from logreel.model.log import Log
 from logreel.model.registry import Format, formats
 from logreel.model.source import Source
-from logreel.model.writer import Excerpt, Sink, Writer
+from logreel.model.sink import Excerpt, Sink
+from logreel.model.writer import Writer
 from logreel.ops.parts import Part
 from logreel.ops.streams import Batch, in_file_order, in_time_order
 

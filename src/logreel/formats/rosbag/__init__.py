@@ -11,7 +11,7 @@ from logreel.model.scan import Saved, Scan
 if TYPE_CHECKING:
     from logreel.model.appender import Appender
     from logreel.model.source import Source
-    from logreel.model.writer import Sink
+    from logreel.model.sink import Sink
 
 
 def _sniff(source: Source) -> bool:
