@@ -58,6 +58,11 @@ class Writer:
         self._batch.due = monotonic() + self._every
         self._add = self._batch.add
 
+    @property
+    def sink(self) -> Sink:
+        """What the format offers: what its channels may be called and hold. Messages are written through the Writer."""
+        return self._sink
+
     def add_channel(
         self, topic: str, schema: Schema | Layout, metadata: Mapping[str, Any] | None = None
     ) -> int:
@@ -220,6 +225,13 @@ class Writer:
                     self._drain()
                     self._sink.settle()
                 self._out.leave()
+
+    def discard(self) -> None:
+        """Close the file and remove it."""
+        with self._lock:
+            if self._open:
+                self._shut()
+                self._out.discard()
 
     def _shut(self) -> None:
         # Other threads may be about to add.

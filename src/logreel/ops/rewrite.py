@@ -7,7 +7,7 @@ was there before is as it was.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,10 +17,12 @@ import numpy as np
 from logreel.errors import DefinitionError, LogError, UnsupportedError, UsageError
 from logreel.model.appender import Appender
 from logreel.model.channel import Channel
+from logreel.model.layout import Layout
 from logreel.model.log import Log
 from logreel.model.registry import Format, formats
-from logreel.model.source import Source
+from logreel.model.schema import Schema
 from logreel.model.sink import Excerpt, Sink
+from logreel.model.source import Source
 from logreel.model.writer import Writer
 from logreel.ops.parts import Part
 from logreel.ops.streams import Batch, in_file_order, in_time_order
@@ -134,6 +136,24 @@ def _check_names(parts: Sequence[Part], target: Target, fmt: Format) -> None:
             )
 
 
+def add_channel(
+    writer: Writer, topic: str, schema: Schema | Layout, metadata: Mapping[str, Any], taken: Collection[str]
+) -> tuple[int, str]:
+    """Add a channel, under another name where the format does not take *topic* beside those *taken*; number and name.
+
+    Raises as ``Writer.add_channel`` does for what is taken under no name.
+    """
+    others = set(taken)
+    for _ in range(TRIES - 1):
+        name = writer.sink.free_name(topic, others)
+        try:
+            return writer.add_channel(name, schema, metadata), name
+        except DefinitionError:
+            others.add(name)
+    name = writer.sink.free_name(topic, others)
+    return writer.add_channel(name, schema, metadata), name
+
+
 @dataclass
 class _Job:
     """One new log in the making; *numbers* are those of its channels by part and channel number there."""
@@ -208,21 +228,11 @@ class _Job:
         return table
 
     def _add_channel(self, writer: Writer, topic: str, p: int, ch: Channel) -> int:
-        taken = set(self.names)
-        for attempt in range(TRIES):
-            name = self.sink.free_name(topic, taken)
-            try:
-                number = writer.add_channel(name, ch.schema, ch.metadata)
-            except DefinitionError:
-                if attempt == TRIES - 1:
-                    raise
-                taken.add(name)
-                continue
-            if name != topic:
-                self.notes.append(f"{topic!r} of {ch.log.name} became {name!r}")
-            self.names[name] = [(p, ch)]
-            return number
-        raise LogError(f"no name is left for {topic!r}", path=self.target.path)
+        number, name = add_channel(writer, topic, ch.schema, ch.metadata, self.names)
+        if name != topic:
+            self.notes.append(f"{topic!r} of {ch.log.name} became {name!r}")
+        self.names[name] = [(p, ch)]
+        return number
 
     # -------------------------------------------------------------------------------------------- verifying
 
