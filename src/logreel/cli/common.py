@@ -27,7 +27,10 @@ topics = click.option(
     "topics",
     multiple=True,
     metavar="TOPIC",
-    help="A channel, or a pattern such as 'sensor_*'.",
+    help="A channel, a pattern such as 'sensor_*', or 're:' and a regular expression.",
+)
+exclude = click.option(
+    "-x", "--exclude", multiple=True, metavar="TOPIC", help="Leave out channels; written like --topic."
 )
 start = click.option("-S", "--start", metavar="TIME", help=f"First moment: {TIMES}")
 end = click.option("-E", "--end", metavar="TIME", help="End, itself not included; written like --start.")

@@ -13,6 +13,8 @@ _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kMGT]?)(i?)B?")
 
 @click.command()
 @common.file
+@common.topics
+@common.exclude
 @click.option("--every", metavar="TIME", help="A log for each stretch of time, such as 60s or 00:05:00.")
 @click.option("--size", metavar="SIZE", help="Logs of at most so many bytes: 100MB, 1GiB.")
 @click.option("--by-topic", is_flag=True, help="A log for each channel.")
@@ -22,6 +24,8 @@ _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kMGT]?)(i?)B?")
 @common.as_json
 def split(
     file: str,
+    topics: tuple[str, ...],
+    exclude: tuple[str, ...],
     every: str | None,
     size: str | None,
     by_topic: bool,
@@ -40,6 +44,8 @@ def split(
             done = write(
                 log,
                 folder,
+                topics=topics or None,
+                exclude=exclude,
                 every=None if every is None else duration_ns(every),
                 size=None if size is None else _bytes(size),
                 by_topic=by_topic,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
@@ -116,6 +116,10 @@ class Sink:
         """What *topic* is called in this format, and beside channels of the names *taken*."""
         names = itertools.chain([topic], (f"{topic}[{n}]" for n in itertools.count(1)))
         return next(name for name in names if name not in taken)
+
+    def joined(self, metadata: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+        """What a channel tells that is made of several of one topic and definition, from what each of them tells."""
+        return metadata[0]
 
     def inherit(self, log: Log) -> list[str]:
         """Take over what a log of the same format holds besides messages; tells what had to be left out.

@@ -215,24 +215,20 @@ class _Job:
     def _add_channels(self, writer: Writer) -> np.ndarray:
         """int32[part, channel]: the number of each channel in the new log."""
         table = np.full((len(self.parts), max(len(p.log.channels) for p in self.parts)), -1, np.int32)
-        known: dict[tuple[Any, ...], int] = {}
+        alike: dict[tuple[Any, ...], list[tuple[int, Channel]]] = {}
         for p, part in enumerate(self.parts):
             for ch in part.channels:
                 topic = part.names.get(ch.number, ch.topic)
-                key = (topic, ch.schema, ch.metadata.get("md5sum"))
-                if key not in known:
-                    known[key] = self._add_channel(writer, topic, p, ch)
-                else:
-                    list(self.names.values())[known[key]].append((p, ch))
-                table[p, ch.number] = known[key]
+                alike.setdefault((topic, ch.schema, ch.metadata.get("md5sum")), []).append((p, ch))
+        for (topic, schema, _), members in alike.items():
+            metadata = self.sink.joined([ch.metadata for _, ch in members])
+            number, name = add_channel(writer, topic, schema, metadata, self.names)
+            if name != topic:
+                self.notes.append(f"{topic!r} of {members[0][1].log.name} became {name!r}")
+            self.names[name] = members
+            for p, ch in members:
+                table[p, ch.number] = number
         return table
-
-    def _add_channel(self, writer: Writer, topic: str, p: int, ch: Channel) -> int:
-        number, name = add_channel(writer, topic, ch.schema, ch.metadata, self.names)
-        if name != topic:
-            self.notes.append(f"{topic!r} of {ch.log.name} became {name!r}")
-        self.names[name] = [(p, ch)]
-        return number
 
     # -------------------------------------------------------------------------------------------- verifying
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -75,6 +75,13 @@ class BagSink(Sink):
     def schema_from(self, topic: str, text: str, file: str) -> Schema:
         """The type that a ``.msg`` file defines: ``pkg/Type`` where it lies in ``pkg/msg`` or ``pkg``."""
         return given_in(topic, text, file)
+
+    def joined(self, metadata: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+        """All connections of the channels, each once."""
+        if len(metadata) == 1:
+            return metadata[0]
+        headers = [header for one in metadata for header in one.get("headers", ())]
+        return {**metadata[0], "headers": [h for i, h in enumerate(headers) if h not in headers[:i]]}
 
     def layout(self, number: int) -> Layout:
         """The Layout of the channel's definition."""
