@@ -302,15 +302,15 @@ def _spread(size: int, count: int) -> list[int]:
 
 
 def _ends(log: Log) -> Callable[[int], Counter[bytes]]:
-    """A function that gives the payloads which end at or before a place, of those that lie in the file itself."""
-    found = []
-    for ch in log.match(None):
-        index = log.index
-        here = index.chunk_of(ch.number) == FILE
-        offset, size = index.offsets(ch.number)[here], index.sizes(ch.number)[here]
-        view = index.chunks.view(FILE)
-        found += [
-            (a + n, bytes(view[a : a + n])) for a, n in zip(offset.tolist(), size.tolist(), strict=True)
-        ]
+    """A function that gives the payloads which end at or before a place of the file; packed ones with their chunk."""
+    chunks, found = log.index.chunks, list[tuple[int, bytes]]()
+    places = sorted({chunks.place_of(chunk) for chunk in log.index.blocks.chunk.tolist() if chunk >= 0})
+    # Where a packed chunk ends is not told: the next one begins behind it.
+    behind = dict(pairwise([*places, log.size]))
+    for piece in log.index.pieces([ch.number for ch in log.match(None)], order="file"):
+        spans = zip(piece.chunk.tolist(), piece.offset.tolist(), piece.size.tolist(), strict=True)
+        for chunk, start, size in spans:
+            end = start + size if chunk == FILE else behind[chunks.place_of(chunk)]
+            found.append((end, bytes(chunks.view(chunk)[start : start + size])))
     found.sort()
     return lambda cut: Counter(payload for end, payload in found if end <= cut)
