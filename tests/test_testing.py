@@ -33,6 +33,8 @@ def scanned(source: Source, **more: Any) -> Scan:
 
 
 def silent(source: Source, saved: Saved | None) -> Scan:
+    if scanned(source).problems:
+        source = Source.open(source.data[: source.size * 2 // 3].tobytes())
     return scanned(source, problems=[])
 
 

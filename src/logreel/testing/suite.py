@@ -304,10 +304,11 @@ def _spread(size: int, count: int) -> list[int]:
 def _ends(log: Log) -> Callable[[int], Counter[bytes]]:
     """A function that gives the payloads which end at or before a place of the file; packed ones with their chunk."""
     chunks, found = log.index.chunks, list[tuple[int, bytes]]()
-    places = sorted({chunks.place_of(chunk) for chunk in log.index.blocks.chunk.tolist() if chunk >= 0})
+    pieces = list(log.index.pieces([ch.number for ch in log.match(None)], order="file"))
+    places = sorted({chunks.place_of(c) for piece in pieces for c in piece.chunk.tolist() if c != FILE})
     # Where a packed chunk ends is not told: the next one begins behind it.
     behind = dict(pairwise([*places, log.size]))
-    for piece in log.index.pieces([ch.number for ch in log.match(None)], order="file"):
+    for piece in pieces:
         spans = zip(piece.chunk.tolist(), piece.offset.tolist(), piece.size.tolist(), strict=True)
         for chunk, start, size in spans:
             end = start + size if chunk == FILE else behind[chunks.place_of(chunk)]
