@@ -48,6 +48,10 @@ _OTHERS = (_Slow, struct.error, TypeError, ValueError, KeyError, OverflowError, 
 
 def encoder(layout: Layout) -> Encode:
     """A function that does what ``encode_message`` does for messages of *layout*, faster."""
+    if isinstance(layout.root, Struct) and layout.size is not None:
+        flat = _flat_getter(layout.root)
+        if flat is not None:
+            return _flat_encoder(layout, flat)
     put = _putter(layout.root, {})
     many = isinstance(layout.root, Sequence)
 
@@ -58,6 +62,22 @@ def encoder(layout: Layout) -> Encode:
         except _OTHERS:
             return encode_message(layout, fields)
         return bytes(out)
+
+    return encode
+
+
+def _flat_encoder(layout: Layout, flat: Callable[[Any], tuple[Any, ...]]) -> Encode:
+    """The encoder of a message of numbers only."""
+    pack = struct.Struct("<" + _run(layout.root, {})[0]).pack
+    count = sum(1 for _ in layout.record.visible())
+
+    def encode(fields: Mapping[str, Any]) -> bytes:
+        if len(fields) == count:
+            try:
+                return pack(*flat(fields))
+            except _OTHERS:
+                pass
+        return encode_message(layout, fields)
 
     return encode
 
