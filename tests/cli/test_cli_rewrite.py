@@ -113,3 +113,10 @@ def test_regular_expressions_choose_topics(run: Run) -> None:
     shown = run("cat", "a.bag", "-t", "re:/(tf|imu)", "-x", "/imu", "--format", "ndjson").out
     assert {line.split('"')[3] for line in shown.splitlines()} == {"/tf"}
     assert run("cat", "a.bag", "-t", "re:(").code == 2
+
+
+def test_chunks_of_a_size(run: Run) -> None:
+    assert run("slice", "a.bag", "-o", "b.bag", "--chunk-size", "2kB").code == 0
+    assert logreel.open("b.bag").metadata["chunks"] > 2 * logreel.open("a.bag").metadata["chunks"]
+    assert run("slice", "a.bag", "-o", "c.bag", "--chunk-size", "big").code == 2
+    assert run("slice", "a.ulg", "-o", "c.ulg", "--chunk-size", "2kB").code == 2

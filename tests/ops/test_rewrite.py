@@ -247,6 +247,19 @@ def test_compression_is_kept_or_chosen(tmp_path: Path) -> None:
     assert "c.ulg" not in os.listdir(tmp_path)
 
 
+def test_chunks_are_kept_or_chosen(tmp_path: Path) -> None:
+    path = sample(tmp_path, ".bag")
+    for size in (700, 5_000, 40_000):
+        logreel.slice(path, tmp_path / "a.bag", chunk_bytes=size, force=True)
+        for verb in (logreel.slice, logreel.sort, logreel.recover):
+            verb(tmp_path / "a.bag", tmp_path / "b.bag", force=True)
+            one, other = (logreel.open(tmp_path / f"{name}.bag").metadata["chunks"] for name in "ab")
+            assert verb is logreel.sort or one == other
+            assert one / 2 < other < one * 2
+    with pytest.raises(logreel.UsageError, match="no chunks"):
+        logreel.slice(sample(tmp_path, ".ulg"), tmp_path / "c.ulg", chunk_bytes=100)
+
+
 def test_what_must_not_be(log_file: Path, tmp_path: Path) -> None:
     before = log_file.read_bytes()
     with pytest.raises(logreel.UsageError, match="same file"):

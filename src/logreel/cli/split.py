@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import re
-
 import rich_click as click
 
 from logreel.cli import common, draw
-
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kMGT]?)(i?)B?")
 
 
 @click.command()
@@ -47,7 +43,7 @@ def split(
                 topics=topics or None,
                 exclude=exclude,
                 every=None if every is None else duration_ns(every),
-                size=None if size is None else _bytes(size),
+                size=None if size is None else common.bytes_of(size),
                 by_topic=by_topic,
                 compression=compression,
                 force=force,
@@ -59,14 +55,3 @@ def split(
             for one in done:
                 draw.show_written(one)
         return draw.finish(log, [sentence for one in done for sentence in one.skipped])
-
-
-def _bytes(text: str) -> int:
-    """A number of bytes as people write it."""
-    from logreel.errors import UsageError
-
-    match = _SIZE.fullmatch(text.strip())
-    if match is None:
-        raise UsageError(f"cannot read the size {text!r}: write 100MB, 1GiB or 5000000")
-    number, unit, binary = match.groups()
-    return int(float(number) * (1024 if binary else 1000) ** " kMGT".index(unit or " "))

@@ -79,6 +79,7 @@ class Target:
     """Where to write, and how.
 
     compression  as the format calls it; None: as the first source has it
+    chunk_bytes  of its chunks; None: about as in the first source
     force        replace a file of that name
     thorough     compare the times of all messages, too, when the new file is opened again
     """
@@ -88,6 +89,7 @@ class Target:
     force: bool = False
     thorough: bool = False
     progress: Progress | None = None
+    chunk_bytes: int | None = None
 
 
 def rewrite(parts: Sequence[Part], target: Target, by_time: bool = False) -> Rewritten:
@@ -99,10 +101,11 @@ def rewrite(parts: Sequence[Part], target: Target, by_time: bool = False) -> Rew
     fmt = format_of(parts[0].log)
     _check_names(parts, target, fmt)
     options = dict(fmt.like(parts[0].log.metadata))
-    if target.compression is not None:
-        if "compression" not in options:
-            raise UsageError(f"{fmt.title} has no compression to choose")
-        options["compression"] = target.compression
+    for name, what in (("compression", "compression"), ("chunk_bytes", "chunks")):
+        if getattr(target, name) is not None:
+            if name not in options:
+                raise UsageError(f"{fmt.title} has no {what} to choose")
+            options[name] = getattr(target, name)
     out = Appender(target.path, target.force, keep=False)
     try:
         job = _Job(parts, target, fmt, out, fmt.create(out, **options))  # type: ignore[misc]

@@ -44,6 +44,7 @@ def slice_log(
     count: int | None = None,
     keep_latched: bool = False,
     compression: str | None = None,
+    chunk_bytes: int | None = None,
     force: bool = False,
     progress: Progress | None = None,
 ) -> Rewritten:
@@ -54,6 +55,7 @@ def slice_log(
     count            only so many messages, the first ones in the file
     keep_latched     also the last message before *start* of latched topics, and parameters in force at *start*
     compression      of the new file, where the format has one; None: as in the source
+    chunk_bytes      of its chunks, where the format has them; None: about as in the source
     force            replace *dst*
     progress         called with the messages done and the messages in all
 
@@ -62,7 +64,8 @@ def slice_log(
     with opened(src) as log:
         first, last = interval(log, start, end)
         part = choose(log, topics, exclude, first, last, count, keep_latched)
-        return rewrite([part], Target(os.fspath(dst), compression, force, progress=progress))
+        target = Target(os.fspath(dst), compression, force, progress=progress, chunk_bytes=chunk_bytes)
+        return rewrite([part], target)
 
 
 def sort_log(
