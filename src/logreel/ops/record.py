@@ -208,7 +208,7 @@ class _Recorder:
         except UsageError as error:
             self._leave_out(number, error)
             return
-        if self._ahead > 0:
+        if self._ahead > 0 and (self._waiting or line.topic not in self.channels):
             self._since = self._since if self._waiting else monotonic()
             self._waiting.append(line)
             self._room -= len(text)
