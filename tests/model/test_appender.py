@@ -9,6 +9,7 @@ import sys
 import textwrap
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from logreel.errors import LogError
@@ -134,3 +135,17 @@ def test_a_limit_of_the_system_is_an_error(tmp_path: Path) -> None:
     size = (tmp_path / "a.bin.active").stat().st_size
     assert size % 1000 == 0
     assert 1 << 20 <= size <= 3 << 20
+
+
+def test_pieces_of_all_kinds_and_sizes(tmp_path: Path) -> None:
+    pieces = [b"", bytearray(b"ab"), memoryview(np.zeros(0, np.uint8)), memoryview(np.arange(3.0))]
+    pieces += [bytes([n]) * size for n, size in enumerate((1, 3 << 20, 5, 30 << 20, 7, 1 << 20, 9))]
+    due = b"".join(pieces)
+    with Appender(tmp_path / "a.bin") as out:
+        for n, piece in enumerate(pieces):
+            out.write(piece)
+            assert out.tell() == len(b"".join(pieces[: n + 1]))
+            if n % 2:
+                out.commit()
+        out.commit()
+    assert (tmp_path / "a.bin").read_bytes() == due

@@ -1,134 +1,36 @@
-"""Writing logs: what people hold (``Writer``) and what a format offers (``Sink``)."""
+"""Logs being written: what people hold (``Writer``); what a format offers for it is a ``Sink``."""
 
 from __future__ import annotations
 
 import contextlib
-import itertools
 import math
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from threading import RLock
-from time import monotonic
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.errors import LogError, TopicError, UnsupportedError, UsageError
-from logreel.kernels.batch import Batch
+from logreel.errors import LogError, TopicError, UsageError
+from logreel.kernels.batch import Batch, now
 from logreel.model.appender import Appender
 from logreel.model.layout import Layout, Sequence
 from logreel.model.registry import formats
 from logreel.model.schema import Schema
+from logreel.model.sink import I64, Excerpt, Payload, Sink
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from logreel.model.log import Log
-    from logreel.model.pieces import Rows
+__all__ = ["Excerpt", "Payload", "Sink", "Writer", "create"]
 
-I64 = NDArray[np.int64]
-Payload = bytes | bytearray | memoryview
 #: Seconds after which what was written is handed to the system at the next message.
 FLUSH_EVERY = 1.0
 #: Messages given one by one that are collected, and bytes of them.
 BATCH_MESSAGES, BATCH_BYTES = 4096, 1 << 18
-
-
-@dataclass(frozen=True, slots=True)
-class Excerpt:
-    """A part of a log.
-
-    rows        of each channel that is wanted; see ``MessageIndex.rows_between``
-    start, end  the interval that was asked for
-    """
-
-    log: Log
-    rows: Mapping[int, Rows]
-    start: int | None
-    end: int | None
-
-
-class Sink:
-    """How one format is written; a format's ``create(appender, options)`` gives one.
-
-    It appends to *out* and commits whole records. What a format has no place for raises UnsupportedError.
-    """
-
-    #: What the format calls itself, for errors.
-    title = "this format"
-    #: Times in ns and bytes of a payload that every channel takes without an error: messages inside of these are
-    #: collected and given many at a time, others one by one. With -1 none is collected.
-    earliest, latest, largest = -(1 << 63), (1 << 63) - 1, -1
-
-    def __init__(self, out: Appender) -> None:
-        self.out = out
-
-    def channel(self, number: int, topic: str, schema: Schema, metadata: Mapping[str, Any]) -> None:
-        """Take in a channel; numbers ascend from 0. Raises DefinitionError for a schema that cannot be written."""
-        raise NotImplementedError
-
-    def layout(self, number: int) -> Layout:
-        """What a mapping or a table of a channel is encoded by; raises DefinitionError where there is none."""
-        raise NotImplementedError
-
-    def stamp(self, number: int) -> tuple[str, int] | None:
-        """The field of a channel that holds the time of the message, and its ns per unit, if there is one."""
-        return None
-
-    def message(self, channel: int, time: int, data: Payload) -> None:
-        """Append one message at *time* ns."""
-        raise NotImplementedError
-
-    def messages(
-        self, channel: NDArray[np.int32], time: I64, data: NDArray[np.uint8], start: I64, size: I64
-    ) -> None:
-        """Append many: the payload of message i is data[start[i]:start[i] + size[i]]."""
-        rows = zip(channel.tolist(), time.tolist(), start.tolist(), (start + size).tolist(), strict=True)
-        view = memoryview(data)  # type: ignore[arg-type]
-        for number, moment, a, b in rows:
-            self.message(number, moment, view[a:b])
-
-    def metadata(self, name: str, value: Any) -> None:
-        """Add to what the log tells about itself."""
-        raise UnsupportedError(f"{self.title} has no place for metadata")
-
-    def parameter(self, name: str, value: float | int | str, time: int | None) -> None:
-        """Set a parameter, at *time* ns or at the start."""
-        raise UnsupportedError(f"{self.title} has no place for parameters")
-
-    def text(self, time: int, level: int, text: str) -> None:
-        """Append a line of text; *level* is a syslog number."""
-        raise UnsupportedError(f"{self.title} has no place for text")
-
-    def attachment(self, name: str, data: bytes, media_type: str) -> None:
-        """Add a named piece of content."""
-        raise UnsupportedError(f"{self.title} has no place for attachments")
-
-    def free_name(self, topic: str, taken: Collection[str]) -> str:
-        """What *topic* is called in this format, and beside channels of the names *taken*."""
-        names = itertools.chain([topic], (f"{topic}[{n}]" for n in itertools.count(1)))
-        return next(name for name in names if name not in taken)
-
-    def inherit(self, log: Log) -> list[str]:
-        """Take over what a log of the same format holds besides messages; tells what had to be left out.
-
-        Comes before the first channel; of several logs the first one has precedence.
-        """
-        return []
-
-    def copy(self, excerpt: Excerpt) -> bool:
-        """Copy a part of a log of the same format as it lies there; False, with nothing done, where that cannot be."""
-        return False
-
-    def settle(self) -> None:
-        """Commit everything given so far, so that it can be read back if nothing follows."""
-
-    def finish(self) -> None:
-        """Write what completes the file."""
 
 
 class Writer:
@@ -147,15 +49,26 @@ class Writer:
         self._every = math.inf if flush_every is None else flush_every
         self._lock = RLock()
         self._topics: dict[str, int] = {}
+        self._encoders: dict[int, tuple[Callable[[Mapping[str, Any]], bytes], tuple[str, int] | None]] = {}
         self._open = True
-        self._batch = Batch(BATCH_MESSAGES, BATCH_BYTES)
+        self._batch = Batch(BATCH_MESSAGES, BATCH_BYTES, self._write)
         self._batch.earliest, self._batch.latest = sink.earliest, sink.latest
         self._batch.largest = sink.largest
-        self._batch.due = monotonic() + self._every
-        self._add = self._batch.add
+        self._batch.due = now() + self._every
+        # One call of Python less for each message: this shadows the method, which does the same.
+        self.write = self._batch.write  # type: ignore[method-assign]
 
-    def add_channel(self, topic: str, schema: Schema, metadata: Mapping[str, Any] | None = None) -> int:
+    @property
+    def sink(self) -> Sink:
+        """What the format offers: what its channels may be called and hold. Messages are written through the Writer."""
+        return self._sink
+
+    def add_channel(
+        self, topic: str, schema: Schema | Layout, metadata: Mapping[str, Any] | None = None
+    ) -> int:
         """A number for *topic*, to be used with ``write``.
+
+        schema  as the format has it; of a Layout the format makes one that holds the same fields
 
         Raises UsageError for a topic added before, DefinitionError if the schema cannot be written.
         """
@@ -165,9 +78,11 @@ class Writer:
                 raise UsageError(f"channel {topic!r} was added before", path=self._out.name)
             number = len(self._topics)
             self._drain()
+            if isinstance(schema, Layout):
+                schema = self._sink.schema_for(topic, schema)
             self._sink.channel(number, topic, schema, metadata or {})
             self._topics[topic] = number
-            self._batch.channels = number + 1
+            self._batch.channels, self._batch.largest = number + 1, self._sink.largest
             return number
 
     def write(self, channel: int, time: int, data: Payload | Mapping[str, Any]) -> None:
@@ -176,25 +91,33 @@ class Writer:
         Fields that are left out are zero or empty. Raises UsageError for fields that do not fit, LogError where the
         file cannot be written.
         """
-        if self._add(channel, time, data):
-            return
+        self._batch.write(channel, time, data)
+
+    def _write(self, channel: int, time: int, data: Payload | Mapping[str, Any]) -> None:
+        """A message that was not simply collected: fields, numbers of NumPy, large payloads, or time to flush."""
+        if type(data) is dict and channel in self._encoders:
+            data = self._encoded(channel, time, data)
+            if self._batch.add(channel, time, data):
+                return
         with self._lock:
             self._check(channel)
             if isinstance(data, Mapping):
                 data = self._encoded(channel, int(time), data)
             channel, time, data = int(channel), int(time), bytes(data)
-            if not self._add(channel, time, data):
+            if not self._batch.add(channel, time, data):
                 self._drain()
                 self._sink.message(channel, time, data)
             self._tick()
 
     def _encoded(self, channel: int, time: int, data: Mapping[str, Any]) -> bytes:
-        from logreel.model.encode import encode_message
+        if channel not in self._encoders:
+            from logreel.model.encoder import encoder
 
-        stamp = self._sink.stamp(channel)
+            self._encoders[channel] = encoder(self._sink.layout(channel)), self._sink.stamp(channel)
+        encode, stamp = self._encoders[channel]
         if stamp is not None and stamp[0] not in data:
             data = {**data, stamp[0]: time // stamp[1]}
-        return encode_message(self._sink.layout(channel), data)
+        return encode(data)
 
     def write_table(self, channel: int, table: pa.Table) -> None:
         """Append a message per row: column ``time`` in ns (an integer, timestamp or duration), and a column per field.
@@ -277,7 +200,7 @@ class Writer:
                 self._drain()
                 self._sink.settle()
                 self._out.flush(self._sync if sync is None else sync)
-            self._batch.due = monotonic() + self._every
+            self._batch.due = now() + self._every
 
     def close(self, check: Callable[[Path], None] | None = None) -> None:
         """Complete the file and give it its name; closing twice does nothing.
@@ -309,12 +232,19 @@ class Writer:
                     self._sink.settle()
                 self._out.leave()
 
+    def discard(self) -> None:
+        """Close the file and remove it."""
+        with self._lock:
+            if self._open:
+                self._shut()
+                self._out.discard()
+
     def _shut(self) -> None:
         # Other threads may be about to add.
         self._open, self._batch.due = False, -math.inf
 
     def _tick(self) -> None:
-        if monotonic() >= self._batch.due:
+        if now() >= self._batch.due:
             self.flush()
 
     def _drain(self) -> None:

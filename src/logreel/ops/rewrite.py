@@ -7,7 +7,7 @@ was there before is as it was.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,10 +17,13 @@ import numpy as np
 from logreel.errors import DefinitionError, LogError, UnsupportedError, UsageError
 from logreel.model.appender import Appender
 from logreel.model.channel import Channel
+from logreel.model.layout import Layout
 from logreel.model.log import Log
 from logreel.model.registry import Format, formats
+from logreel.model.schema import Schema
+from logreel.model.sink import Excerpt, Sink
 from logreel.model.source import Source
-from logreel.model.writer import Excerpt, Sink, Writer
+from logreel.model.writer import Writer
 from logreel.ops.parts import Part
 from logreel.ops.streams import Batch, in_file_order, in_time_order
 
@@ -76,6 +79,7 @@ class Target:
     """Where to write, and how.
 
     compression  as the format calls it; None: as the first source has it
+    chunk_bytes  of its chunks; None: about as in the first source
     force        replace a file of that name
     thorough     compare the times of all messages, too, when the new file is opened again
     """
@@ -85,6 +89,7 @@ class Target:
     force: bool = False
     thorough: bool = False
     progress: Progress | None = None
+    chunk_bytes: int | None = None
 
 
 def rewrite(parts: Sequence[Part], target: Target, by_time: bool = False) -> Rewritten:
@@ -96,10 +101,11 @@ def rewrite(parts: Sequence[Part], target: Target, by_time: bool = False) -> Rew
     fmt = format_of(parts[0].log)
     _check_names(parts, target, fmt)
     options = dict(fmt.like(parts[0].log.metadata))
-    if target.compression is not None:
-        if "compression" not in options:
-            raise UsageError(f"{fmt.title} has no compression to choose")
-        options["compression"] = target.compression
+    for name, what in (("compression", "compression"), ("chunk_bytes", "chunks")):
+        if getattr(target, name) is not None:
+            if name not in options:
+                raise UsageError(f"{fmt.title} has no {what} to choose")
+            options[name] = getattr(target, name)
     out = Appender(target.path, target.force, keep=False)
     try:
         job = _Job(parts, target, fmt, out, fmt.create(out, **options))  # type: ignore[misc]
@@ -131,6 +137,24 @@ def _check_names(parts: Sequence[Part], target: Target, fmt: Format) -> None:
             raise UsageError(
                 f"the suffix is that of {other.title}, but the log is one of {fmt.title}", path=target.path
             )
+
+
+def add_channel(
+    writer: Writer, topic: str, schema: Schema | Layout, metadata: Mapping[str, Any], taken: Collection[str]
+) -> tuple[int, str]:
+    """Add a channel, under another name where the format does not take *topic* beside those *taken*; number and name.
+
+    Raises as ``Writer.add_channel`` does for what is taken under no name.
+    """
+    others = set(taken)
+    for _ in range(TRIES - 1):
+        name = writer.sink.free_name(topic, others)
+        try:
+            return writer.add_channel(name, schema, metadata), name
+        except DefinitionError:
+            others.add(name)
+    name = writer.sink.free_name(topic, others)
+    return writer.add_channel(name, schema, metadata), name
 
 
 @dataclass
@@ -194,34 +218,20 @@ class _Job:
     def _add_channels(self, writer: Writer) -> np.ndarray:
         """int32[part, channel]: the number of each channel in the new log."""
         table = np.full((len(self.parts), max(len(p.log.channels) for p in self.parts)), -1, np.int32)
-        known: dict[tuple[Any, ...], int] = {}
+        alike: dict[tuple[Any, ...], list[tuple[int, Channel]]] = {}
         for p, part in enumerate(self.parts):
             for ch in part.channels:
                 topic = part.names.get(ch.number, ch.topic)
-                key = (topic, ch.schema, ch.metadata.get("md5sum"))
-                if key not in known:
-                    known[key] = self._add_channel(writer, topic, p, ch)
-                else:
-                    list(self.names.values())[known[key]].append((p, ch))
-                table[p, ch.number] = known[key]
-        return table
-
-    def _add_channel(self, writer: Writer, topic: str, p: int, ch: Channel) -> int:
-        taken = set(self.names)
-        for attempt in range(TRIES):
-            name = self.sink.free_name(topic, taken)
-            try:
-                number = writer.add_channel(name, ch.schema, ch.metadata)
-            except DefinitionError:
-                if attempt == TRIES - 1:
-                    raise
-                taken.add(name)
-                continue
+                alike.setdefault((topic, ch.schema, ch.metadata.get("md5sum")), []).append((p, ch))
+        for (topic, schema, _), members in alike.items():
+            metadata = self.sink.joined([ch.metadata for _, ch in members])
+            number, name = add_channel(writer, topic, schema, metadata, self.names)
             if name != topic:
-                self.notes.append(f"{topic!r} of {ch.log.name} became {name!r}")
-            self.names[name] = [(p, ch)]
-            return number
-        raise LogError(f"no name is left for {topic!r}", path=self.target.path)
+                self.notes.append(f"{topic!r} of {members[0][1].log.name} became {name!r}")
+            self.names[name] = members
+            for p, ch in members:
+                table[p, ch.number] = number
+        return table
 
     # -------------------------------------------------------------------------------------------- verifying
 
