@@ -1,13 +1,11 @@
-"""Writing logs: what people hold (``Writer``) and what a format offers (``Sink``)."""
+"""Logs being written: what people hold (``Writer``); what a format offers for it is a ``Sink``."""
 
 from __future__ import annotations
 
 import contextlib
-import itertools
 import math
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from threading import RLock
 from time import monotonic
@@ -17,118 +15,23 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.errors import LogError, TopicError, UnsupportedError, UsageError
+from logreel.errors import LogError, TopicError, UsageError
 from logreel.kernels.batch import Batch
 from logreel.model.appender import Appender
-from logreel.model.layout import Layout, Sequence
+from logreel.model.layout import Sequence
 from logreel.model.registry import formats
 from logreel.model.schema import Schema
+from logreel.model.sink import I64, Excerpt, Payload, Payloads, Sink
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from logreel.model.log import Log
-    from logreel.model.pieces import Rows
+__all__ = ["Excerpt", "Payload", "Sink", "Writer", "create"]
 
-I64 = NDArray[np.int64]
-Payload = bytes | bytearray | memoryview
 #: Seconds after which what was written is handed to the system at the next message.
 FLUSH_EVERY = 1.0
 #: Messages given one by one that are collected, and bytes of them.
 BATCH_MESSAGES, BATCH_BYTES = 4096, 1 << 18
-
-
-@dataclass(frozen=True, slots=True)
-class Excerpt:
-    """A part of a log.
-
-    rows        of each channel that is wanted; see ``MessageIndex.rows_between``
-    start, end  the interval that was asked for
-    """
-
-    log: Log
-    rows: Mapping[int, Rows]
-    start: int | None
-    end: int | None
-
-
-class Sink:
-    """How one format is written; a format's ``create(appender, options)`` gives one.
-
-    It appends to *out* and commits whole records. What a format has no place for raises UnsupportedError.
-    """
-
-    #: What the format calls itself, for errors.
-    title = "this format"
-    #: Times in ns and bytes of a payload that every channel takes without an error: messages inside of these are
-    #: collected and given many at a time, others one by one. With -1 none is collected.
-    earliest, latest, largest = -(1 << 63), (1 << 63) - 1, -1
-
-    def __init__(self, out: Appender) -> None:
-        self.out = out
-
-    def channel(self, number: int, topic: str, schema: Schema, metadata: Mapping[str, Any]) -> None:
-        """Take in a channel; numbers ascend from 0. Raises DefinitionError for a schema that cannot be written."""
-        raise NotImplementedError
-
-    def layout(self, number: int) -> Layout:
-        """What a mapping or a table of a channel is encoded by; raises DefinitionError where there is none."""
-        raise NotImplementedError
-
-    def stamp(self, number: int) -> tuple[str, int] | None:
-        """The field of a channel that holds the time of the message, and its ns per unit, if there is one."""
-        return None
-
-    def message(self, channel: int, time: int, data: Payload) -> None:
-        """Append one message at *time* ns."""
-        raise NotImplementedError
-
-    def messages(
-        self, channel: NDArray[np.int32], time: I64, data: NDArray[np.uint8], start: I64, size: I64
-    ) -> None:
-        """Append many: the payload of message i is data[start[i]:start[i] + size[i]]."""
-        rows = zip(channel.tolist(), time.tolist(), start.tolist(), (start + size).tolist(), strict=True)
-        view = memoryview(data)  # type: ignore[arg-type]
-        for number, moment, a, b in rows:
-            self.message(number, moment, view[a:b])
-
-    def metadata(self, name: str, value: Any) -> None:
-        """Add to what the log tells about itself."""
-        raise UnsupportedError(f"{self.title} has no place for metadata")
-
-    def parameter(self, name: str, value: float | int | str, time: int | None) -> None:
-        """Set a parameter, at *time* ns or at the start."""
-        raise UnsupportedError(f"{self.title} has no place for parameters")
-
-    def text(self, time: int, level: int, text: str) -> None:
-        """Append a line of text; *level* is a syslog number."""
-        raise UnsupportedError(f"{self.title} has no place for text")
-
-    def attachment(self, name: str, data: bytes, media_type: str) -> None:
-        """Add a named piece of content."""
-        raise UnsupportedError(f"{self.title} has no place for attachments")
-
-    def free_name(self, topic: str, taken: Collection[str]) -> str:
-        """What *topic* is called in this format, and beside channels of the names *taken*."""
-        names = itertools.chain([topic], (f"{topic}[{n}]" for n in itertools.count(1)))
-        return next(name for name in names if name not in taken)
-
-    def inherit(self, log: Log) -> list[str]:
-        """Take over what a log of the same format holds besides messages; tells what had to be left out.
-
-        Comes before the first channel; of several logs the first one has precedence.
-        """
-        return []
-
-    def copy(self, excerpt: Excerpt) -> bool:
-        """Copy a part of a log of the same format as it lies there; False, with nothing done, where that cannot be."""
-        return False
-
-    def settle(self) -> None:
-        """Commit everything given so far, so that it can be read back if nothing follows."""
-
-    def finish(self) -> None:
-        """Write what completes the file."""
 
 
 class Writer:
@@ -180,9 +83,15 @@ class Writer:
             return
         with self._lock:
             self._check(channel)
+            channel, time = int(channel), int(time)
             if isinstance(data, Mapping):
-                data = self._encoded(channel, int(time), data)
-            channel, time, data = int(channel), int(time), bytes(data)
+                data = self._encoded(channel, time, data)
+                wrapping = self._sink.wrapping(channel)
+                if wrapping is not None:
+                    opened = wrapping.open(np.frombuffer(data, np.uint8), np.array([0, len(data)]))
+                    self._append(np.array([channel], np.int32), _one(time), opened)
+                    return
+            data = bytes(data)
             if not self._add(channel, time, data):
                 self._drain()
                 self._sink.message(channel, time, data)
@@ -207,7 +116,9 @@ class Writer:
         with self._lock:
             self._check(channel)
             layout = self._sink.layout(channel)
-            times, stamp = times_of(table), self._sink.stamp(channel)
+            times, stamp, wrapping = times_of(table), self._sink.stamp(channel), self._sink.wrapping(channel)
+            if wrapping is not None:
+                table = _with_zeros(table, wrapping.optional)
             if stamp is not None and stamp[0] not in table.column_names:
                 import pyarrow as pa
 
@@ -217,18 +128,32 @@ class Writer:
                 edges = np.flatnonzero(np.diff(times, prepend=times[:1] - 1)) if len(times) else times
                 records, times = np.diff(np.append(edges, len(times))), times[edges]
             data, start = encode_table(layout, table, records)
-            self._drain()
-            self._sink.messages(
-                np.full(len(times), channel, np.int32), times, data, start[:-1], np.diff(start)
+            payloads = (
+                Payloads(data, start[:-1], np.diff(start)) if wrapping is None else wrapping.open(data, start)
             )
-            self._tick()
+            self._append(np.full(len(times), channel, np.int32), times, payloads)
+
+    def _append(self, channel: NDArray[np.int32], time: I64, payloads: Payloads) -> None:
+        self._drain()
+        if payloads.beside is None:
+            self._sink.messages(channel, time, payloads.data, payloads.start, payloads.size)
+        else:
+            self._sink.numbered(channel, time, payloads)
+        self._tick()
 
     def write_many(
-        self, channel: NDArray[np.int32], time: I64, data: NDArray[np.uint8], start: I64, size: I64
+        self,
+        channel: NDArray[np.int32],
+        time: I64,
+        data: NDArray[np.uint8],
+        start: I64,
+        size: I64,
+        beside: I64 | None = None,
     ) -> None:
         """Append many payloads, of any channels: that of message i is data[start[i]:start[i] + size[i]].
 
         channel int32[n], time int64[n] ns, data uint8[b], start and size int64[n]
+        beside  int64[n, k]: numbers that lie beside each payload, where the format has such; None: zeros
         """
         with self._lock:
             self._check()
@@ -237,9 +162,9 @@ class Writer:
             end = start + size
             if len(start) and (int(start.min()) < 0 or int(size.min()) < 0 or int(end.max()) > len(data)):
                 raise UsageError("payloads lie outside of the data")
-            self._drain()
-            self._sink.messages(channel, time, data, start, size)
-            self._tick()
+            if beside is not None and (beside.ndim != 2 or len(beside) != len(channel)):
+                raise UsageError("numbers beside the payloads need a row for each message")
+            self._append(channel, time, Payloads(data, start, size, beside))
 
     def metadata(self, name: str, value: Any) -> None:
         """Add to what the log tells about itself; raises UnsupportedError where the format has no place for it."""
@@ -350,6 +275,22 @@ class Writer:
             self.close()
         else:
             self.leave()
+
+
+def _one(time: int) -> I64:
+    try:
+        return np.array([time], np.int64)
+    except OverflowError:
+        raise UsageError(f"time {time} ns does not fit into 64 bits") from None
+
+
+def _with_zeros(table: pa.Table, names: Collection[str]) -> pa.Table:
+    import pyarrow as pa
+
+    for name in names:
+        if name not in table.column_names:
+            table = table.append_column(name, pa.nulls(table.num_rows, pa.int8()).fill_null(0))
+    return table
 
 
 def create(

@@ -7,7 +7,7 @@ was there before is as it was.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,8 +19,9 @@ from logreel.model.appender import Appender
 from logreel.model.channel import Channel
 from logreel.model.log import Log
 from logreel.model.registry import Format, formats
+from logreel.model.sink import Excerpt, Sink
 from logreel.model.source import Source
-from logreel.model.writer import Excerpt, Sink, Writer
+from logreel.model.writer import Writer
 from logreel.ops.parts import Part
 from logreel.ops.streams import Batch, in_file_order, in_time_order
 
@@ -145,6 +146,8 @@ class _Job:
     notes: list[str] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
     names: dict[str, list[tuple[int, Channel]]] = field(default_factory=dict)
+    #: What the new file has of channels that are made of others when they are read.
+    made: dict[str, int] = field(default_factory=dict)
 
     def run(self, by_time: bool) -> Rewritten:
         """Write everything, look at it, and give it its name."""
@@ -171,7 +174,8 @@ class _Job:
     def _copied(self) -> Iterator[Copied]:
         for name, members in self.names.items():
             if not name.startswith("~"):
-                yield Copied(name, sum(self.parts[p].count(ch.number) for p, ch in members))
+                count = sum(self.parts[p].count(ch.number) for p, ch in members)
+                yield Copied(name, self.made.get(name, count))
 
     # ---------------------------------------------------------------------------------------------- writing
 
@@ -179,13 +183,31 @@ class _Job:
         for part in self.parts:
             self.skipped += self.sink.inherit(part.log)
         table = self._add_channels(writer)
+        numbered = [
+            (p, ch.number)
+            for p, part in enumerate(self.parts)
+            for ch in part.channels
+            if self.sink.beside(part.log, ch.number, np.zeros(0, np.int64)) is not None
+        ]
         batches: Iterable[Batch] = in_time_order(self.parts) if by_time else in_file_order(self.parts[0])
         total, done = sum(part.total for part in self.parts), 0
         for batch in batches:
             channel = table[batch.origin, batch.channel]
-            writer.write_many(channel, batch.time, batch.data, batch.start, batch.size)
+            beside = self._beside(batch, numbered)
+            writer.write_many(channel, batch.time, batch.data, batch.start, batch.size, beside)
             done += len(channel)
             self._tell(done, total)
+
+    def _beside(self, batch: Batch, numbered: list[tuple[int, int]]) -> np.ndarray | None:
+        """int64[n, k]: the numbers that lie beside the payloads of these channels, zeros elsewhere."""
+        found = np.zeros((len(batch.channel), 0), np.int64)
+        for p, channel in numbered:
+            mine = np.flatnonzero((batch.origin == p) & (batch.channel == channel))
+            some = self.sink.beside(self.parts[p].log, channel, batch.offset[mine])
+            if some is not None:
+                found = np.pad(found, ((0, 0), (0, max(0, some.shape[1] - found.shape[1]))))
+                found[mine, : some.shape[1]] = some
+        return found if found.shape[1] else None
 
     def _tell(self, done: int, total: int) -> None:
         if self.target.progress is not None:
@@ -194,11 +216,11 @@ class _Job:
     def _add_channels(self, writer: Writer) -> np.ndarray:
         """int32[part, channel]: the number of each channel in the new log."""
         table = np.full((len(self.parts), max(len(p.log.channels) for p in self.parts)), -1, np.int32)
-        known: dict[tuple[Any, ...], int] = {}
+        known: dict[Hashable, int] = {}
         for p, part in enumerate(self.parts):
             for ch in part.channels:
                 topic = part.names.get(ch.number, ch.topic)
-                key = (topic, ch.schema, ch.metadata.get("md5sum"))
+                key = self.sink.identity(topic, ch.schema, ch.metadata)
                 if key not in known:
                     known[key] = self._add_channel(writer, topic, p, ch)
                 else:
@@ -237,7 +259,11 @@ class _Job:
             raise LogError(f"the new file is damaged: {lost[0].text}", path=self.target.path)
         for copied in self._copied():
             found = len(log[copied.topic]) if copied.topic in log else 0
-            if found != copied.messages:
+            if self._is_made(copied.topic) and found != copied.messages:
+                self.made[copied.topic] = found
+                text = f"{copied.topic!r} is made of other channels: {found} of {copied.messages} messages"
+                self.notes.append(f"{text} come of those that were copied")
+            elif found != copied.messages:
                 text = (
                     f"the new file has {found} messages of {copied.topic!r} where {copied.messages} are due"
                 )
@@ -245,9 +271,13 @@ class _Job:
         if self.target.thorough:
             self._compare_times(log)
 
+    def _is_made(self, name: str) -> bool:
+        """Whether the reader makes a channel of others, instead of finding its messages in the file."""
+        return any(self.parts[p].log.index.tracks[ch.number].made is not None for p, ch in self.names[name])
+
     def _compare_times(self, log: Log) -> None:
         for name, members in self.names.items():
-            if name not in log or name.startswith("~"):
+            if name not in log or name.startswith("~") or name in self.made:
                 continue
             due = [
                 self.parts[p].log.index.times(ch.number)[self.parts[p].rows[ch.number]] + self.parts[p].shift

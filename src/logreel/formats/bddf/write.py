@@ -1,0 +1,267 @@
+"""BDDF files being written: series as they are declared, data blocks as they come, and the index at the end."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Hashable, Iterator, Mapping
+from dataclasses import replace
+from itertools import chain, count
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from logreel.errors import DefinitionError, LogError, UsageError
+from logreel.formats.bddf import copy, encode
+from logreel.formats.bddf.blocks import MAGIC
+from logreel.formats.bddf.collect import MAX_SERIES
+from logreel.formats.bddf.content import Content, topic_of
+from logreel.formats.bddf.declare import declare, identity, layout_for
+from logreel.formats.bddf.messages import CHECKSUM_NONE, CHECKSUM_SHA1, FileDescriptor, Series, StructType
+from logreel.formats.bddf.samples import opened
+from logreel.formats.bddf.survey import Indexer
+from logreel.kernels import wireindex, wirewrite
+from logreel.model.appender import Appender
+from logreel.model.chunks import FILE
+from logreel.model.index import I64
+from logreel.model.layout import Layout, Sequence
+from logreel.model.log import Log
+from logreel.model.schema import Schema
+from logreel.model.sink import Excerpt, Payload, Payloads, Sink, Wrapping
+from logreel.model.source import Source
+
+CHECKSUMS = {"sha1": CHECKSUM_SHA1, "none": CHECKSUM_NONE}
+#: Bytes of the checksum, also where there is none.
+DIGEST = 20
+#: Bytes of a data block before its descriptor.
+DATA_HEAD = 12
+#: Blocks are made this many bytes at a time.
+STRETCH = 4 << 20
+
+
+class BddfSink(Sink):
+    """Writes version 1.0.
+
+    checksum  ``sha1``, or ``none``
+    """
+
+    title = "BDDF"
+    largest = (1 << 31) - 1
+
+    def __init__(self, out: Appender, *, checksum: str = "sha1") -> None:
+        super().__init__(out)
+        if checksum not in CHECKSUMS:
+            raise UsageError(f"checksum {checksum!r}; a BDDF file has {' or '.join(CHECKSUMS)}")
+        self._file = FileDescriptor((1, 0, 0), {}, CHECKSUMS[checksum], DIGEST)
+        self._sha = hashlib.sha1(usedforsecurity=False)
+        self._begun = False
+        self._head = bytearray()
+        self._series: list[Series] = []
+        self._known: set[Hashable] = set()
+        self._hashes: dict[int, int] = {}
+        self._names: dict[str, str] = {}
+        self._places: dict[tuple[int, int], tuple[Log, I64, I64]] = {}
+        #: Number of each series and of its additional indexes, as the kernel wants it; and whether it is a struct.
+        self._table = np.zeros((0, 2), np.int64)
+        self._joined = np.zeros(0, np.bool_)
+
+    # ------------------------------------------------------------------------------------------ definitions
+
+    def free_name(self, topic: str, taken: Collection[str]) -> str:
+        """Series of one name and different types are told apart by their order: ``[1]``, ``[2]`` …"""
+        base = self._names.get(topic, topic)
+        return next(name for name in chain([base], (f"{base}[{n}]" for n in count(1))) if name not in taken)
+
+    def identity(self, topic: str, schema: Schema, metadata: Mapping[str, Any]) -> Hashable:
+        """Series with the same name, type, additional indexes and annotations are one."""
+        return identity(declare(self._names.get(topic, topic), schema, metadata))
+
+    def channel(self, number: int, topic: str, schema: Schema, metadata: Mapping[str, Any]) -> None:
+        """Take in a channel.
+
+        schema    of encoding ``protobuf``, with the name of the message; of a content type (``text/plain``); or
+                  ``bddf``, with the name of a type of plain values (``float64``, ``float32[3]``) or ``struct``
+        metadata  as channels have it: ``spec``, ``series_type``, ``annotations``, ``description``,
+                  ``additional_indexes``, ``is_metadata``; of a struct ``members``: a topic, or a hash, by name
+        """
+        series = declare(topic, schema, self._resolved(metadata))
+        if identity(series) in self._known:
+            raise DefinitionError(f"channel {topic!r}: a series of this spec and type was added before")
+        if number >= MAX_SERIES:
+            raise UsageError(f"more than {MAX_SERIES} series")
+        self._known.add(identity(series))
+        if "hash" in metadata:
+            self._hashes[int(str(metadata["hash"]), 16)] = series.hash
+        self._series.append(replace(series, index=number))
+        self._names.setdefault(topic, topic)
+        self._table = np.append(self._table, [[number, len(series.names)]], axis=0)
+        self._joined = np.append(self._joined, isinstance(series.type, StructType))
+        self._put(encode.series_descriptor(self._series[-1]))
+
+    def _resolved(self, metadata: Mapping[str, Any]) -> Mapping[str, Any]:
+        """*metadata* where members of a struct are named by the hashes that they have here."""
+        members = metadata.get("members")
+        if not isinstance(members, Mapping):
+            return metadata
+        by_topic = {topic_of(one): one.hash for one in reversed(self._series)}
+        found = {}
+        for name, said in members.items():
+            if said in by_topic:
+                found[name] = f"{by_topic[said]:016x}"
+            else:
+                known = (
+                    int(said, 16) if isinstance(said, str) and len(said) == 16 and said.isalnum() else None
+                )
+                found[name] = said if known is None else f"{self._hashes.get(known, known):016x}"
+        return {**metadata, "members": found}
+
+    def layout(self, number: int) -> Layout:
+        """Additional indexes, then ``sample`` and ``value``, ``text`` or ``data``."""
+        return layout_for(self._series[number])
+
+    def wrapping(self, number: int) -> Wrapping | None:
+        """Additional indexes lie beside the payload; numbers and counts of samples are not written."""
+        series = self._series[number]
+        layout = layout_for(series)
+        k, many = len(series.names), isinstance(layout.root, Sequence)
+        if not k and not many:
+            return None
+        names = [f.name for f in layout.record.visible()]
+        return Wrapping(names[: k + many], lambda data, start: opened(layout, k, many, data, start))
+
+    def inherit(self, log: Log) -> list[str]:
+        """Take over the annotations of the file, and how its series are called."""
+        own: Content = log.own
+        told = []
+        notes = dict(self._file.annotations)
+        for name, value in own.found.file.annotations.items():
+            if notes.setdefault(name, value) != value:
+                told.append(f"annotation {name!r} has another value in {log.name}: the first one is kept")
+        self._file = replace(self._file, annotations=notes)
+        for topic, series in zip(log.channels, own.found.series, strict=True):
+            self._names.setdefault(topic, topic_of(series))
+        return told
+
+    def beside(self, log: Log, channel: int, offset: I64) -> I64 | None:
+        """The additional indexes of blocks."""
+        own: Content = log.own
+        names = own.found.series[channel].names
+        if not names or log.index.tracks[channel].made is not None:
+            return None
+        if (id(log), channel) not in self._places:
+            self._places[id(log), channel] = log, log.index.offsets(channel), log.index.starts(channel)
+        _, payload, start = self._places[id(log), channel]
+        out = np.zeros((len(offset), len(names)), np.int64)
+        if len(offset):
+            wireindex.numbers(log.index.chunks[FILE], start[payload.searchsorted(offset)], out)
+        return out
+
+    def copy(self, excerpt: Excerpt) -> bool:
+        """Copy blocks as they lie in the file; not where channels are left out, since that renumbers the others."""
+        plan = copy.plan(excerpt)
+        if plan is None:
+            return False
+        self._file, self._begun = plan.file, True
+        self._write(MAGIC)
+        copy.copy(excerpt, plan, lambda piece: self._write(piece.data))
+        return True
+
+    # --------------------------------------------------------------------------------------------- messages
+
+    def message(self, channel: int, time: int, data: Payload) -> None:
+        """Append one message; its additional indexes are zero."""
+        if not self.earliest <= time <= self.latest:
+            raise UsageError(f"time {time} ns; BDDF is written with 64 bits of nanoseconds: 1677 to 2262")
+        zero, raw = np.zeros(1, np.int64), np.frombuffer(data, np.uint8)
+        self.messages(np.array([channel], np.int32), zero + time, raw, zero, zero + len(raw))
+
+    def messages(
+        self, channel: NDArray[np.int32], time: I64, data: NDArray[np.uint8], start: I64, size: I64
+    ) -> None:
+        """Append many; their additional indexes are zero."""
+        self.numbered(channel, time, Payloads(data, start, size))
+
+    def numbered(self, channel: NDArray[np.int32], time: I64, payloads: Payloads) -> None:
+        """Append data blocks. What was read of a struct is left out: its members have it."""
+        width = int(self._table[:, 1].max(initial=0))
+        beside = np.zeros((len(channel), width), np.int64)
+        if payloads.beside is not None:
+            if payloads.beside.shape[1] > width:
+                raise UsageError(
+                    f"{payloads.beside.shape[1]} additional indexes; no channel has more than {width}"
+                )
+            beside[:, : payloads.beside.shape[1]] = payloads.beside
+        rows: slice | I64 = slice(None)
+        if self._joined[channel].any():
+            rows = np.flatnonzero(~self._joined[channel])
+        channel = np.ascontiguousarray(channel[rows], np.int32)
+        time, start, size, beside = (
+            np.ascontiguousarray(a[rows], np.int64) for a in (time, payloads.start, payloads.size, beside)
+        )
+        self._begin()
+        head = np.empty(len(channel), np.int64)
+        wirewrite.sizes(channel, time, size, self._table, beside, head)
+        place = np.concatenate([np.zeros(1, np.int64), np.cumsum(head + size + DATA_HEAD)])
+        for at in stretches(place):
+            lo, hi = at.start, at.stop
+            out = np.empty(int(place[hi] - place[lo]), np.uint8)
+            parts = (channel[at], time[at], start[at], size[at])
+            where = (head[at], place[at] - place[lo])
+            wirewrite.compose(payloads.data, *parts, self._table, beside[at], *where, out)
+            self._write(out.data)
+
+    def metadata(self, name: str, value: Any) -> None:
+        """Add an annotation of the whole file, which is text; before the first message."""
+        if self._begun:
+            raise UsageError(
+                "annotations stand at the beginning of a BDDF file: add them before the first message"
+            )
+        self._file = replace(self._file, annotations={**self._file.annotations, name: str(value)})
+
+    # --------------------------------------------------------------------------------------------- the file
+
+    def settle(self) -> None:
+        """Write the declarations even if no message has come."""
+        self._begin()
+
+    def finish(self) -> None:
+        """Write the index, which is made of the file itself, and the checksum."""
+        at = self.out.tell()
+        self.out.flush()
+        try:
+            source = Source.open(self.out.unfinished)
+        except OSError as error:
+            raise LogError(f"cannot be read to make its index: {error}", path=self.out.name) from None
+        for piece in Indexer(source).pieces(at):
+            index = self.out.tell()
+            self._write(piece)
+        self._write(encode.ending(index))
+        digest = self._sha.digest() if self._file.checksum == CHECKSUM_SHA1 else bytes(DIGEST)
+        self.out.write(encode.closing(digest))
+        self.out.commit()
+
+    def _begin(self) -> None:
+        if not self._begun:
+            self._begun = True
+            self._write(MAGIC + encode.file_descriptor(self._file) + bytes(self._head))
+
+    def _put(self, block: bytes) -> None:
+        if self._begun:
+            self._write(block)
+        else:
+            self._head += block
+
+    def _write(self, piece: Payload) -> None:
+        if self._file.checksum == CHECKSUM_SHA1:
+            self._sha.update(piece)
+        self.out.write(piece)
+        self.out.commit()
+
+
+def stretches(place: I64) -> Iterator[slice]:
+    """Rows of which each slice makes STRETCH bytes or a single block; *place* is where each begins, and the end."""
+    lo = 0
+    while lo < len(place) - 1:
+        hi = max(lo + 1, int(place.searchsorted(place[lo] + STRETCH, side="right")) - 1)
+        yield slice(lo, hi)
+        lo = hi
