@@ -9,6 +9,7 @@ from typing import Any
 
 from logreel.errors import DefinitionError, UsageError
 from logreel.formats.bddf.content import TEXT, topic_of
+from logreel.formats.bddf.encode import series_descriptor
 from logreel.formats.bddf.messages import (
     POD_TYPES,
     Identifier,
@@ -46,18 +47,12 @@ def declare(topic: str, schema: Schema, metadata: Mapping[str, Any]) -> Series:
         description=str(metadata.get("description", "")),
     )
     series = named(series, topic)
+    series = replace(series, hash=series.identifier.hash)
     try:
-        repr_of = (
-            *series.identifier.spec.items(),
-            *series.annotations.items(),
-            series.names,
-            series.description,
-        )
-        "".join(map(str, repr_of)).encode()
-        series.identifier.type.encode()
+        series_descriptor(series)
     except UnicodeEncodeError as error:
         raise UsageError(f"channel {topic!r}: what it says of itself is no text: {error.reason}") from None
-    return replace(series, hash=series.identifier.hash)
+    return series
 
 
 def named(series: Series, topic: str) -> Series:

@@ -58,6 +58,8 @@ class BddfSink(Sink):
         self._head = bytearray()
         self._series: list[Series] = []
         self._known: set[Hashable] = set()
+        #: Structs with blocks of their own, which are damage, but there.
+        self._solid: set[Hashable] = set()
         self._hashes: dict[int, int] = {}
         self._names: dict[str, str] = {}
         self._places: dict[tuple[int, int], tuple[Log, I64, I64]] = {}
@@ -95,7 +97,8 @@ class BddfSink(Sink):
         self._series.append(replace(series, index=number))
         self._names.setdefault(topic, topic)
         self._table = np.append(self._table, [[number, len(series.names)]], axis=0)
-        self._joined = np.append(self._joined, isinstance(series.type, StructType))
+        joined = isinstance(series.type, StructType) and identity(series) not in self._solid
+        self._joined = np.append(self._joined, joined)
         self._put(encode.series_descriptor(self._series[-1]))
 
     def _resolved(self, metadata: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -138,8 +141,10 @@ class BddfSink(Sink):
             if notes.setdefault(name, value) != value:
                 told.append(f"annotation {name!r} has another value in {log.name}: the first one is kept")
         self._file = replace(self._file, annotations=notes)
-        for topic, series in zip(log.channels, own.found.series, strict=True):
-            self._names.setdefault(topic, topic_of(series))
+        for ch, series in zip(log.channels.values(), own.found.series, strict=True):
+            self._names.setdefault(ch.topic, topic_of(series))
+            if isinstance(series.type, StructType) and log.index.tracks[ch.number].made is None:
+                self._solid.add(identity(series))
         return told
 
     def beside(self, log: Log, channel: int, offset: I64) -> I64 | None:
@@ -216,7 +221,12 @@ class BddfSink(Sink):
             raise UsageError(
                 "annotations stand at the beginning of a BDDF file: add them before the first message"
             )
-        self._file = replace(self._file, annotations={**self._file.annotations, name: str(value)})
+        file = replace(self._file, annotations={**self._file.annotations, name: str(value)})
+        try:
+            encode.file_descriptor(file)
+        except UnicodeEncodeError as error:
+            raise UsageError(f"annotation {name!r} is no text: {error.reason}") from None
+        self._file = file
 
     # --------------------------------------------------------------------------------------------- the file
 
