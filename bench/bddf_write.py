@@ -1,4 +1,4 @@
-"""Write a million values into a BDDF file: one by one, many at a time, as a table; against `cp` and the vendor's CPU."""
+"""Write a million values into a BDDF file: singly, many at a time, as a table; against `cp` and the vendor's CPU."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ import pytest
 
 import bddf_oracle as oracle
 import logreel
-from logreel.formats.bddf.sample import PODS, T0, Builder, number, raw
+from logreel.formats.bddf.sample import PODS, T0, Builder, number, raw, walk
 
 LINE = logreel.Schema("line", "text/plain")
 FLOAT = logreel.Schema("float64", "bddf")
@@ -211,6 +211,95 @@ def test_samples_with_additional_indexes(tmp_path: Path) -> None:
     assert next(log.messages()).decode() == {"sample_2": -3, "n": 9} | {
         "records": [{"sample": i, "value": i} for i in range(3)]
     }
+
+
+def test_messages_of_described_types_are_given_by_fields(tmp_path: Path) -> None:
+    path, kinds = tmp_path / "a.bddf", ("TextMessage", "OperatorComment", "Event", "SignalSchema")
+    log = logreel.open(walk(11))
+    with logreel.create(path) as w:
+        for kind in kinds:
+            name = f"bosdyn.api.{kind}"
+            w.add_channel(name, logreel.Schema(name, "protobuf"))
+        for n, kind in enumerate(kinds):
+            for message in log.messages(f"bosdyn.api.{kind}"):
+                w.write(n, message.time, message.decode())
+            w.write_table(n, log[f"bosdyn.api.{kind}"].to_arrow())
+        with pytest.raises(logreel.UsageError, match="no field 'massage'"):
+            w.write(0, T0, {"massage": "a"})
+        with pytest.raises(logreel.UsageError, match="LOUD"):
+            w.write(0, T0, {"message": "a", "level": "LOUD"})
+        with pytest.raises(logreel.UsageError, match="does not fit"):
+            w.write(0, T0, {"message": "a", "timestamp": "now"})
+    for n, kind in enumerate(kinds):
+        due = [(m.time, bytes(m.data)) for m in log.messages(f"bosdyn.api.{kind}")]
+        assert [(ns, payload) for series, ns, payload, _ in rows(path) if series == n] == due * 2
+
+
+def test_messages_that_the_users_descriptors_describe(tmp_path: Path) -> None:
+    path = tmp_path / "a.bddf"
+    (tmp_path / "mine.binpb").write_bytes(descriptor_set())
+    fields = {
+        "label": "a",
+        "counts": [1, 2, 300],
+        "inner": {"x": 1.5, "when": -1_500_000_000},
+        "many": [{"x": 1.0, "when": 5}, {"x": 0.0, "when": 0}],
+        "by_name": [{"key": "k", "value": {"x": 2.0, "when": 0}}],
+        "numbers": [{"key": "n", "value": 7}],
+        "color": "RED",
+        "colors": ["RED", "7"],
+        "raw": b"\0\1",
+    }
+    with logreel.create(path, definitions=[tmp_path / "mine.binpb"]) as w:
+        mine = w.add_channel("mine", logreel.Schema("my.Thing", "protobuf"), {"additional_indexes": ["n"]})
+        w.write(mine, T0, {**fields, "n": 5})
+        w.write(mine, T0, {})
+        other = w.add_channel(
+            "other", logreel.Schema("my.Unknown", "protobuf"), {"additional_indexes": ["n"]}
+        )
+        w.write(other, T0, {"data": b"\x08\x01", "n": 6})
+    log = logreel.open(path, definitions=[tmp_path / "mine.binpb"])
+    first, second = log.messages("mine")
+    # A part that is zero or empty, and one that is not there, are given in the same way.
+    absent = {
+        "many": [{"x": 1.0, "when": 5}, {"x": 0.0, "when": None}],
+        "by_name": [{"key": "k", "value": {"x": 2.0, "when": None}}],
+    }
+    assert first.decode() == {"n": 5, **fields, **absent}
+    assert bytes(second.data) == b""
+    assert rows(path)[2] == (1, T0, b"\x08\x01", [6])
+
+
+def descriptor_set() -> bytes:
+    """A type with a field of every shape."""
+    from google.protobuf import descriptor_pb2 as pb
+
+    file = pb.FileDescriptorProto(name="mine.proto", package="my", syntax="proto3")
+    file.dependency.append("google/protobuf/duration.proto")
+    file.enum_type.add(name="Color").value.add(name="NONE", number=0)
+    file.enum_type[0].value.add(name="RED", number=3)
+    inner = file.message_type.add(name="Inner")
+    inner.field.add(name="x", number=1, label=1, type=1)
+    inner.field.add(name="when", number=2, label=1, type=11, type_name=".google.protobuf.Duration")
+    thing = file.message_type.add(name="Thing")
+    for name, kind, message in (("ByName", 11, ".my.Inner"), ("Numbers", 3, "")):
+        entry = thing.nested_type.add(name=f"{name}Entry")
+        entry.options.map_entry = True
+        entry.field.add(name="key", number=1, label=1, type=9)
+        entry.field.add(name="value", number=2, label=1, type=kind, type_name=message or None)
+    shapes = [
+        ("label", 1, 9, ""),
+        ("counts", 3, 13, ""),
+        ("inner", 1, 11, ".my.Inner"),
+        ("many", 3, 11, ".my.Inner"),
+        ("by_name", 3, 11, ".my.Thing.ByNameEntry"),
+        ("numbers", 3, 11, ".my.Thing.NumbersEntry"),
+        ("color", 1, 14, ".my.Color"),
+        ("colors", 3, 14, ".my.Color"),
+        ("raw", 1, 12, ""),
+    ]
+    for n, (name, label, kind, message) in enumerate(shapes, 1):
+        thing.field.add(name=name, number=n, label=label, type=kind, type_name=message or None)
+    return pb.FileDescriptorSet(file=[file]).SerializeToString()
 
 
 def test_no_series_and_series_without_data(tmp_path: Path) -> None:

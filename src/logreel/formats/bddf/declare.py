@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from logreel.errors import DefinitionError, UsageError
-from logreel.formats.bddf.content import TEXT, topic_of
+from logreel.formats.bddf.content import topic_of
 from logreel.formats.bddf.encode import series_descriptor
 from logreel.formats.bddf.messages import (
     POD_TYPES,
@@ -19,9 +19,6 @@ from logreel.formats.bddf.messages import (
     StructType,
 )
 from logreel.formats.bddf.payloads import PROTOBUF
-from logreel.formats.bddf.pods import RAW, layout_of
-from logreel.formats.bddf.readings import distinct_names, names_of, with_numbers
-from logreel.model.layout import Layout
 from logreel.model.schema import Schema
 
 CHANNEL = "bosdyn:channel"
@@ -116,21 +113,3 @@ def identity(series: Series) -> Hashable:
     parts: Hashable = kind if not isinstance(kind, StructType) else tuple(sorted(kind.members.items()))
     told = (series.identifier.spec, series.annotations)
     return series.identifier.type, parts, series.names, *(tuple(sorted(one.items())) for one in told)
-
-
-def layout_for(series: Series) -> Layout:
-    """What messages of a series are given by: additional indexes, then samples, text or bytes.
-
-    Raises DefinitionError for a struct, which is joined from its members.
-    """
-    kind = series.type
-    layout = RAW
-    if isinstance(kind, StructType):
-        raise DefinitionError("a struct is joined from its members: write those")
-    if isinstance(kind, PodType):
-        layout = layout_of(series, kind) or RAW
-    elif isinstance(kind, MessageType) and (
-        kind.content_type.startswith("text/") or kind.content_type == "application/json"
-    ):
-        layout = TEXT
-    return with_numbers(layout, distinct_names(series.names, names_of(layout))) if series.names else layout

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Hashable, Iterator, Mapping
+import os
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain, count
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,19 +18,22 @@ from logreel.formats.bddf import copy, encode
 from logreel.formats.bddf.blocks import MAGIC
 from logreel.formats.bddf.collect import MAX_SERIES
 from logreel.formats.bddf.content import Content, topic_of
-from logreel.formats.bddf.declare import declare, identity, layout_for
+from logreel.formats.bddf.declare import declare, identity
+from logreel.formats.bddf.given import Given
 from logreel.formats.bddf.messages import CHECKSUM_NONE, CHECKSUM_SHA1, FileDescriptor, Series, StructType
-from logreel.formats.bddf.samples import opened
 from logreel.formats.bddf.survey import Indexer
 from logreel.kernels import wireindex, wirewrite
 from logreel.model.appender import Appender
 from logreel.model.chunks import FILE
 from logreel.model.index import I64
-from logreel.model.layout import Layout, Sequence
+from logreel.model.layout import Layout
 from logreel.model.log import Log
 from logreel.model.schema import Schema
 from logreel.model.sink import Excerpt, Payload, Payloads, Sink, Wrapping
 from logreel.model.source import Source
+
+if TYPE_CHECKING:
+    from logreel.schemas.protobuf.types import Types
 
 CHECKSUMS = {"sha1": CHECKSUM_SHA1, "none": CHECKSUM_NONE}
 #: Bytes of the checksum, also where there is none.
@@ -42,21 +47,33 @@ STRETCH = 4 << 20
 class BddfSink(Sink):
     """Writes version 1.0.
 
-    checksum  ``sha1``, or ``none``
+    checksum     ``sha1``, or ``none``
+    definitions  files with descriptors of message types, or modules with their classes, for messages given by fields
     """
 
     title = "BDDF"
     largest = (1 << 31) - 1
 
-    def __init__(self, out: Appender, *, checksum: str = "sha1") -> None:
+    def __init__(
+        self,
+        out: Appender,
+        *,
+        checksum: str = "sha1",
+        definitions: Iterable[str | os.PathLike[str]] = (),
+    ) -> None:
         super().__init__(out)
         if checksum not in CHECKSUMS:
             raise UsageError(f"checksum {checksum!r}; a BDDF file has {' or '.join(CHECKSUMS)}")
         self._file = FileDescriptor((1, 0, 0), {}, CHECKSUMS[checksum], DIGEST)
         self._sha = hashlib.sha1(usedforsecurity=False)
+        #: Where blocks are made; memory that is there already costs less than fresh one.
+        self._room = np.empty(STRETCH, np.uint8)
         self._begun = False
         self._head = bytearray()
         self._series: list[Series] = []
+        self._given: dict[int, Given] = {}
+        self._definitions = tuple(definitions)
+        self._types: Types | None = None
         self._known: set[Hashable] = set()
         #: Structs with blocks of their own, which are damage, but there.
         self._solid: set[Hashable] = set()
@@ -119,18 +136,24 @@ class BddfSink(Sink):
         return {**metadata, "members": found}
 
     def layout(self, number: int) -> Layout:
-        """Additional indexes, then ``sample`` and ``value``, ``text`` or ``data``."""
-        return layout_for(self._series[number])
+        """Additional indexes, then ``sample`` and ``value``, ``text``, ``data``, or the fields of a described type."""
+        return self._by_fields(number).layout
 
     def wrapping(self, number: int) -> Wrapping | None:
-        """Additional indexes lie beside the payload; numbers and counts of samples are not written."""
-        series = self._series[number]
-        layout = layout_for(series)
-        k, many = len(series.names), isinstance(layout.root, Sequence)
-        if not k and not many:
-            return None
-        names = [f.name for f in layout.record.visible()]
-        return Wrapping(names[: k + many], lambda data, start: opened(layout, k, many, data, start))
+        """Additional indexes lie beside the payload, and other payloads than text and bytes are no walk of a Layout."""
+        return self._by_fields(number).wrapping
+
+    def _by_fields(self, number: int) -> Given:
+        if number not in self._given:
+            self._given[number] = Given(self._series[number], self._find)
+        return self._given[number]
+
+    def _find(self, name: str) -> Any:
+        from logreel.schemas.protobuf.types import Types
+
+        if self._types is None:
+            self._types = Types(map(Path, self._definitions))
+        return self._types.find(name)
 
     def inherit(self, log: Log) -> list[str]:
         """Take over the annotations of the file, and how its series are called."""
@@ -188,32 +211,35 @@ class BddfSink(Sink):
 
     def numbered(self, channel: NDArray[np.int32], time: I64, payloads: Payloads) -> None:
         """Append data blocks. What was read of a struct is left out: its members have it."""
-        width = int(self._table[:, 1].max(initial=0))
-        beside = np.zeros((len(channel), width), np.int64)
-        if payloads.beside is not None:
-            if payloads.beside.shape[1] > width:
-                raise UsageError(
-                    f"{payloads.beside.shape[1]} additional indexes; no channel has more than {width}"
-                )
-            beside[:, : payloads.beside.shape[1]] = payloads.beside
-        rows: slice | I64 = slice(None)
+        beside = self._padded(len(channel), payloads.beside)
+        columns = (time, payloads.start, payloads.size, beside)
         if self._joined[channel].any():
             rows = np.flatnonzero(~self._joined[channel])
-        channel = np.ascontiguousarray(channel[rows], np.int32)
-        time, start, size, beside = (
-            np.ascontiguousarray(a[rows], np.int64) for a in (time, payloads.start, payloads.size, beside)
-        )
+            channel, columns = channel[rows], tuple(column[rows] for column in columns)  # type: ignore[assignment]
+        channel = np.ascontiguousarray(channel, np.int32)
+        time, start, size, beside = (np.ascontiguousarray(column, np.int64) for column in columns)
         self._begin()
         head = np.empty(len(channel), np.int64)
         wirewrite.sizes(channel, time, size, self._table, beside, head)
         place = np.concatenate([np.zeros(1, np.int64), np.cumsum(head + size + DATA_HEAD)])
         for at in stretches(place):
-            lo, hi = at.start, at.stop
-            out = np.empty(int(place[hi] - place[lo]), np.uint8)
+            need = int(place[at.stop] - place[at.start])
+            out = self._room[:need] if need <= STRETCH else np.empty(need, np.uint8)
             parts = (channel[at], time[at], start[at], size[at])
-            where = (head[at], place[at] - place[lo])
+            where = (head[at], place[at] - place[at.start])
             wirewrite.compose(payloads.data, *parts, self._table, beside[at], *where, out)
             self._write(out.data)
+
+    def _padded(self, n: int, beside: I64 | None) -> I64:
+        """int64[n, k] with room for the additional indexes of every channel."""
+        width = int(self._table[:, 1].max(initial=0))
+        found = np.zeros((n, width), np.int64)
+        if beside is not None:
+            k = beside.shape[1]
+            if k > width:
+                raise UsageError(f"{k} additional indexes; no channel has more than {width}")
+            found[:, :k] = beside
+        return found
 
     def metadata(self, name: str, value: Any) -> None:
         """Add an annotation of the whole file, which is text; before the first message."""
