@@ -273,8 +273,7 @@ class BddfSink(Sink):
             self._write(piece)
         self._write(encode.ending(index))
         digest = self._sha.digest() if self._file.checksum == CHECKSUM_SHA1 else bytes(DIGEST)
-        self.out.write(encode.closing(digest))
-        self.out.commit()
+        self.out.put(encode.closing(digest))
 
     def _begin(self) -> None:
         if not self._begun:
@@ -290,8 +289,7 @@ class BddfSink(Sink):
     def _write(self, piece: Payload) -> None:
         if self._file.checksum == CHECKSUM_SHA1:
             self._sha.update(piece)
-        self.out.write(piece)
-        self.out.commit()
+        self.out.put(piece)
 
 
 def stretches(place: I64) -> Iterator[slice]:

@@ -63,5 +63,7 @@ def _plain(field: Any, value: Any) -> Any:
         return value
     known = field.enum_type.values_by_name.get(value)
     if known is None and not value.lstrip("-").isdecimal():
-        raise ValueError(f"{field.name}: {value!r:.60} is none of {', '.join(field.enum_type.values_by_name)}")
+        raise ValueError(
+            f"{field.name}: {value!r:.60} is none of {', '.join(field.enum_type.values_by_name)}"
+        )
     return int(value) if known is None else known.number
