@@ -347,6 +347,7 @@ BAD: dict[str, tuple[str, logreel.Schema, dict[str, Any], str]] = {
     "empty": ("", LINE, {}, "must not be empty"),
     "tilde": ("~text", LINE, {}, "begin with '~'"),
     "surrogate": ("\ud800", LINE, {}, "no text"),
+    "large": ("a", LINE, {"description": "a" * (1 << 24)}, "at most 16777216"),
     "spec": ("a", LINE, {"spec": "a"}, "dict of texts"),
     "annotations": ("a", LINE, {"annotations": ["a"]}, "dict of texts"),
     "members": ("a", logreel.Schema("struct", "bddf"), {"members": {"x": "nowhere"}}, "added before"),

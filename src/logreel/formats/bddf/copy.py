@@ -19,8 +19,8 @@ from logreel.kernels import wireindex
 from logreel.model.heads import joined
 from logreel.model.index import I64, MessageIndex, Track
 from logreel.model.order import by_rows
+from logreel.model.sink import Excerpt
 from logreel.model.source import Source
-from logreel.model.writer import Excerpt
 
 Put = Callable[[NDArray[np.uint8]], None]
 #: Stretches are gathered into one piece below this mean length, else written one by one.

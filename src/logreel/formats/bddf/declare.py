@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import replace
 from typing import Any
 
 from logreel.errors import DefinitionError, UsageError
+from logreel.formats.bddf.blocks import MAX_DESCRIPTOR
 from logreel.formats.bddf.content import topic_of
 from logreel.formats.bddf.encode import series_descriptor
 from logreel.formats.bddf.messages import (
@@ -45,11 +46,20 @@ def declare(topic: str, schema: Schema, metadata: Mapping[str, Any]) -> Series:
     )
     series = named(series, topic)
     series = replace(series, hash=series.identifier.hash)
-    try:
-        series_descriptor(series)
-    except UnicodeEncodeError as error:
-        raise UsageError(f"channel {topic!r}: what it says of itself is no text: {error.reason}") from None
+    check(lambda: series_descriptor(series), f"channel {topic!r:.60}")
     return series
+
+
+def check(make: Callable[[], bytes], what: str) -> None:
+    """Raise UsageError where the descriptor that *make* gives is one that readers would not take."""
+    try:
+        size = len(make())
+    except UnicodeEncodeError as error:
+        raise UsageError(f"{what}: what it says of itself is no text: {error.reason}") from None
+    if size > MAX_DESCRIPTOR:
+        raise UsageError(
+            f"{what}: what it says of itself has {size} bytes; at most {MAX_DESCRIPTOR} are read"
+        )
 
 
 def named(series: Series, topic: str) -> Series:
@@ -113,3 +123,26 @@ def identity(series: Series) -> Hashable:
     parts: Hashable = kind if not isinstance(kind, StructType) else tuple(sorted(kind.members.items()))
     told = (series.identifier.spec, series.annotations)
     return series.identifier.type, parts, series.names, *(tuple(sorted(one.items())) for one in told)
+
+
+class Hashes:
+    """By which hashes structs name their members: those that the members have in the new file."""
+
+    def __init__(self) -> None:
+        self._moved: dict[str, str] = {}
+
+    def add(self, series: Series, metadata: Mapping[str, Any]) -> None:
+        """Take in a series that was declared; its *metadata* may tell another hash, by which it was known."""
+        now = f"{series.hash:016x}"
+        self._moved.setdefault(topic_of(series), now)
+        self._moved[str(metadata.get("hash", now))] = now
+
+    def resolved(self, metadata: Mapping[str, Any]) -> Mapping[str, Any]:
+        """*metadata* of a struct with members named by their hashes here."""
+        members = metadata.get("members")
+        if not isinstance(members, Mapping):
+            return metadata
+        return {
+            **metadata,
+            "members": {name: self._moved.get(str(one), one) for name, one in members.items()},
+        }

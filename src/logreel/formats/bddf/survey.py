@@ -39,8 +39,7 @@ class Note:
 
     header: Header
     kind: int
-    content: bytes
-    series: Series | None
+    series: Series | None = None
 
 
 def notes(source: Source, collector: Collector, lost: Sequence[Problem] = ()) -> Iterator[Note]:
@@ -70,17 +69,17 @@ def notes(source: Source, collector: Collector, lost: Sequence[Problem] = ()) ->
 
 def _note(source: Source, head: Header) -> Note:
     if head.kind != DESCRIPTOR:
-        return Note(head, -1, b"", None)
+        return Note(head, -1)
     start = source.read(head.body, 1)
     if start and start[0] >> 3 == messages.SERIES_INDEX:
         # It can be as large as all the rest, and nobody needs it.
-        return Note(head, messages.SERIES_INDEX, b"", None)
+        return Note(head, messages.SERIES_INDEX)
     try:
         kind, content = read_descriptor(source, head.pos, source.size)
         series = Series.parse(content) if kind == messages.SERIES else None
     except BadWire as error:
         raise Unclear(str(error)) from None
-    return Note(head, kind, content, series)
+    return Note(head, kind, series)
 
 
 class Indexer:
@@ -113,7 +112,7 @@ class Indexer:
         yield file_index(FileIndex(names, tuple(places), hashes))
 
     def _series_index(self, channel: int, series: Series, declared: int) -> Iterator[bytes | memoryview]:
-        start = self._index.starts(channel) if len(self._index.blocks.base) else np.zeros(0, np.int64)
+        start = self._index.starts(channel)
         parts = [start[lo : lo + STEP] for lo in range(0, len(start), STEP)]
         found = [wirewrite.entries(self._data, some, _NOTHING) for some in parts]
         first, last = number(1, series.index) + number(2, declared), number(4, sum(p for _, p in found))

@@ -18,7 +18,7 @@ from logreel.formats.bddf import copy, encode
 from logreel.formats.bddf.blocks import MAGIC
 from logreel.formats.bddf.collect import MAX_SERIES
 from logreel.formats.bddf.content import Content, topic_of
-from logreel.formats.bddf.declare import declare, identity
+from logreel.formats.bddf.declare import Hashes, check, declare, identity
 from logreel.formats.bddf.given import Given
 from logreel.formats.bddf.messages import CHECKSUM_NONE, CHECKSUM_SHA1, FileDescriptor, Series, StructType
 from logreel.formats.bddf.survey import Indexer
@@ -77,8 +77,10 @@ class BddfSink(Sink):
         self._known: set[Hashable] = set()
         #: Structs with blocks of their own, which are damage, but there.
         self._solid: set[Hashable] = set()
-        self._hashes: dict[int, int] = {}
+        self._hashes = Hashes()
+        #: What the numbered ones of several series of one name are called without their number.
         self._names: dict[str, str] = {}
+        #: Where payloads and blocks begin, of channels with additional indexes.
         self._places: dict[tuple[int, int], tuple[Log, I64, I64]] = {}
         #: Number of each series and of its additional indexes, as the kernel wants it; and whether it is a struct.
         self._table = np.zeros((0, 2), np.int64)
@@ -93,7 +95,7 @@ class BddfSink(Sink):
 
     def identity(self, topic: str, schema: Schema, metadata: Mapping[str, Any]) -> Hashable:
         """Series with the same name, type, additional indexes and annotations are one."""
-        return identity(declare(self._names.get(topic, topic), schema, metadata))
+        return identity(declare(topic, schema, metadata))
 
     def channel(self, number: int, topic: str, schema: Schema, metadata: Mapping[str, Any]) -> None:
         """Take in a channel.
@@ -103,37 +105,18 @@ class BddfSink(Sink):
         metadata  as channels have it: ``spec``, ``series_type``, ``annotations``, ``description``,
                   ``additional_indexes``, ``is_metadata``; of a struct ``members``: a topic, or a hash, by name
         """
-        series = declare(topic, schema, self._resolved(metadata))
+        series = declare(topic, schema, self._hashes.resolved(metadata))
         if identity(series) in self._known:
             raise DefinitionError(f"channel {topic!r}: a series of this spec and type was added before")
         if number >= MAX_SERIES:
             raise UsageError(f"more than {MAX_SERIES} series")
         self._known.add(identity(series))
-        if "hash" in metadata:
-            self._hashes[int(str(metadata["hash"]), 16)] = series.hash
+        self._hashes.add(series, metadata)
         self._series.append(replace(series, index=number))
-        self._names.setdefault(topic, topic)
         self._table = np.append(self._table, [[number, len(series.names)]], axis=0)
         joined = isinstance(series.type, StructType) and identity(series) not in self._solid
         self._joined = np.append(self._joined, joined)
         self._put(encode.series_descriptor(self._series[-1]))
-
-    def _resolved(self, metadata: Mapping[str, Any]) -> Mapping[str, Any]:
-        """*metadata* where members of a struct are named by the hashes that they have here."""
-        members = metadata.get("members")
-        if not isinstance(members, Mapping):
-            return metadata
-        by_topic = {topic_of(one): one.hash for one in reversed(self._series)}
-        found = {}
-        for name, said in members.items():
-            if said in by_topic:
-                found[name] = f"{by_topic[said]:016x}"
-            else:
-                known = (
-                    int(said, 16) if isinstance(said, str) and len(said) == 16 and said.isalnum() else None
-                )
-                found[name] = said if known is None else f"{self._hashes.get(known, known):016x}"
-        return {**metadata, "members": found}
 
     def layout(self, number: int) -> Layout:
         """Additional indexes, then ``sample`` and ``value``, ``text``, ``data``, or the fields of a described type."""
@@ -212,12 +195,12 @@ class BddfSink(Sink):
     def numbered(self, channel: NDArray[np.int32], time: I64, payloads: Payloads) -> None:
         """Append data blocks. What was read of a struct is left out: its members have it."""
         beside = self._padded(len(channel), payloads.beside)
-        columns = (time, payloads.start, payloads.size, beside)
+        rows: slice | I64 = slice(None)
         if self._joined[channel].any():
             rows = np.flatnonzero(~self._joined[channel])
-            channel, columns = channel[rows], tuple(column[rows] for column in columns)  # type: ignore[assignment]
-        channel = np.ascontiguousarray(channel, np.int32)
-        time, start, size, beside = (np.ascontiguousarray(column, np.int64) for column in columns)
+        channel = np.ascontiguousarray(channel[rows], np.int32)
+        columns = (time, payloads.start, payloads.size, beside)
+        time, start, size, beside = (np.ascontiguousarray(column[rows], np.int64) for column in columns)
         self._begin()
         head = np.empty(len(channel), np.int64)
         wirewrite.sizes(channel, time, size, self._table, beside, head)
@@ -248,10 +231,7 @@ class BddfSink(Sink):
                 "annotations stand at the beginning of a BDDF file: add them before the first message"
             )
         file = replace(self._file, annotations={**self._file.annotations, name: str(value)})
-        try:
-            encode.file_descriptor(file)
-        except UnicodeEncodeError as error:
-            raise UsageError(f"annotation {name!r} is no text: {error.reason}") from None
+        check(lambda: encode.file_descriptor(file), f"annotation {name!r:.60}")
         self._file = file
 
     # --------------------------------------------------------------------------------------------- the file
