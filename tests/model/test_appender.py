@@ -41,6 +41,34 @@ def test_what_was_not_committed_is_not_in_the_file(tmp_path: Path) -> None:
     assert (tmp_path / "a.bin").read_bytes() == b"whole"
 
 
+def test_large_pieces_are_handed_over_as_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, large, real = tmp_path / "a.bin", bytes(range(256)) * (module.BUFFER // 256), os.write
+    monkeypatch.setattr(os, "write", lambda handle, data: real(handle, data[:300_000]))
+    with Appender(path) as out:
+        out.put(b"small")
+        out.put(memoryview(large))
+        assert out.tell() == out.unfinished.stat().st_size == 5 + len(large)
+        out.put(b"end")
+    assert path.read_bytes() == b"small" + large + b"end"
+    left = [400_000]
+
+    def full(handle: int, data: memoryview) -> int:
+        if left[0] <= 0:
+            raise OSError(errno.ENOSPC, "full")
+        left[0] -= 300_000
+        return real(handle, data[:300_000])
+
+    out = Appender(path, force=True)
+    out.put(b"small")
+    out.flush()
+    monkeypatch.setattr(os, "write", full)
+    for _ in range(2):
+        with pytest.raises(LogError, match="No space left"):
+            out.put(large)
+    out.leave()
+    assert (tmp_path / "a.bin.active").read_bytes() == b"small"
+
+
 def test_an_exception_leaves_the_unfinished_file(tmp_path: Path) -> None:
     def fail() -> None:
         with Appender(tmp_path / "a.bin") as out:

@@ -85,6 +85,24 @@ class Appender:
         pending[: self._filled] = self._pending[: self._filled]
         self._pending = pending
 
+    def put(self, piece: Piece) -> None:
+        """Append whole records: ``write`` and ``commit`` in one, without a copy where there are many bytes.
+
+        Nothing may be written before that is not committed.
+        """
+        if len(piece) < BUFFER:
+            self.write(piece)
+            self.commit()
+            return
+        self.flush()
+        view, done = memoryview(piece), 0
+        try:
+            while done < len(view):
+                done += os.write(self._handle, view[done:])
+        except OSError as error:
+            raise self._failed(error) from error
+        self._sound += done
+
     def commit(self) -> None:
         """Everything written so far is whole."""
         self._committed = self._filled

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
@@ -36,6 +36,31 @@ class Excerpt:
     rows: Mapping[int, Rows]
     start: int | None
     end: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Payloads:
+    """Messages to append: the payload of message i is data[start[i]:start[i] + size[i]].
+
+    beside  int64[n, k]  numbers that lie beside each payload, or None
+    """
+
+    data: NDArray[np.uint8]
+    start: I64
+    size: I64
+    beside: I64 | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Wrapping:
+    """How a channel's Layout goes beyond the payload.
+
+    optional  fields that a table may leave out; they are zero then
+    open      gives payloads out of messages as the Layout has them: data, and int64[n + 1] where each begins
+    """
+
+    optional: Collection[str]
+    open: Callable[[NDArray[np.uint8], I64], Payloads]
 
 
 class Sink:
@@ -79,6 +104,10 @@ class Sink:
             raise UnsupportedError(f"{self.title} takes no definitions as text")
         return Schema(PurePath(file).stem, self.encoding, text)
 
+    def wrapping(self, number: int) -> Wrapping | None:
+        """How the Layout of a channel goes beyond the payload; None: it is a walk of the payload and nothing else."""
+        return None
+
     def stamp(self, number: int) -> tuple[str, int] | None:
         """The field of a channel that holds the time of the message, and its ns per unit, if there is one."""
         return None
@@ -95,6 +124,10 @@ class Sink:
         view = memoryview(data)  # type: ignore[arg-type]
         for number, moment, a, b in rows:
             self.message(number, moment, view[a:b])
+
+    def numbered(self, channel: NDArray[np.int32], time: I64, payloads: Payloads) -> None:
+        """Append many with the numbers that lie beside their payloads."""
+        self.messages(channel, time, payloads.data, payloads.start, payloads.size)
 
     def metadata(self, name: str, value: Any) -> None:
         """Add to what the log tells about itself."""
@@ -120,6 +153,17 @@ class Sink:
     def joined(self, metadata: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
         """What a channel tells that is made of several of one topic and definition, from what each of them tells."""
         return metadata[0]
+
+    def identity(self, topic: str, schema: Schema, metadata: Mapping[str, Any]) -> Hashable:
+        """What channels of several logs must have in common to become one."""
+        return topic, schema, metadata.get("md5sum")
+
+    def beside(self, log: Log, channel: int, offset: I64) -> I64 | None:
+        """int64[n, k]: numbers that *log*, of the same format, keeps beside the payloads at *offset*, or None.
+
+        They come back with ``numbered`` when the messages are written.
+        """
+        return None
 
     def inherit(self, log: Log) -> list[str]:
         """Take over what a log of the same format holds besides messages; tells what had to be left out.

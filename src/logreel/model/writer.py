@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from threading import RLock
 from types import TracebackType
@@ -20,7 +20,7 @@ from logreel.model.appender import Appender
 from logreel.model.layout import Layout, Sequence
 from logreel.model.registry import formats
 from logreel.model.schema import Schema
-from logreel.model.sink import I64, Excerpt, Payload, Sink
+from logreel.model.sink import I64, Excerpt, Payload, Payloads, Sink
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -50,6 +50,8 @@ class Writer:
         self._lock = RLock()
         self._topics: dict[str, int] = {}
         self._encoders: dict[int, tuple[Callable[[Mapping[str, Any]], bytes], tuple[str, int] | None]] = {}
+        #: Channels whose messages are what the encoder makes of their fields.
+        self._plain: set[int] = set()
         self._open = True
         self._batch = Batch(BATCH_MESSAGES, BATCH_BYTES, self._write)
         self._batch.earliest, self._batch.latest = sink.earliest, sink.latest
@@ -95,15 +97,21 @@ class Writer:
 
     def _write(self, channel: int, time: int, data: Payload | Mapping[str, Any]) -> None:
         """A message that was not simply collected: fields, numbers of NumPy, large payloads, or time to flush."""
-        if type(data) is dict and channel in self._encoders:
+        if type(data) is dict and channel in self._plain:
             data = self._encoded(channel, time, data)
             if self._batch.add(channel, time, data):
                 return
         with self._lock:
             self._check(channel)
+            channel, time = int(channel), int(time)
             if isinstance(data, Mapping):
-                data = self._encoded(channel, int(time), data)
-            channel, time, data = int(channel), int(time), bytes(data)
+                data = self._encoded(channel, time, data)
+                wrapping = self._sink.wrapping(channel)
+                if wrapping is not None:
+                    opened = wrapping.open(np.frombuffer(data, np.uint8), np.array([0, len(data)]))
+                    self._append(np.array([channel], np.int32), _one(time), opened)
+                    return
+            data = bytes(data)
             if not self._batch.add(channel, time, data):
                 self._drain()
                 self._sink.message(channel, time, data)
@@ -114,6 +122,8 @@ class Writer:
             from logreel.model.encoder import encoder
 
             self._encoders[channel] = encoder(self._sink.layout(channel)), self._sink.stamp(channel)
+            if self._sink.wrapping(channel) is None:
+                self._plain.add(channel)
         encode, stamp = self._encoders[channel]
         if stamp is not None and stamp[0] not in data:
             data = {**data, stamp[0]: time // stamp[1]}
@@ -130,7 +140,9 @@ class Writer:
         with self._lock:
             self._check(channel)
             layout = self._sink.layout(channel)
-            times, stamp = times_of(table), self._sink.stamp(channel)
+            times, stamp, wrapping = times_of(table), self._sink.stamp(channel), self._sink.wrapping(channel)
+            if wrapping is not None:
+                table = _with_zeros(table, wrapping.optional)
             if stamp is not None and stamp[0] not in table.column_names:
                 import pyarrow as pa
 
@@ -140,18 +152,32 @@ class Writer:
                 edges = np.flatnonzero(np.diff(times, prepend=times[:1] - 1)) if len(times) else times
                 records, times = np.diff(np.append(edges, len(times))), times[edges]
             data, start = encode_table(layout, table, records)
-            self._drain()
-            self._sink.messages(
-                np.full(len(times), channel, np.int32), times, data, start[:-1], np.diff(start)
+            payloads = (
+                Payloads(data, start[:-1], np.diff(start)) if wrapping is None else wrapping.open(data, start)
             )
-            self._tick()
+            self._append(np.full(len(times), channel, np.int32), times, payloads)
+
+    def _append(self, channel: NDArray[np.int32], time: I64, payloads: Payloads) -> None:
+        self._drain()
+        if payloads.beside is None:
+            self._sink.messages(channel, time, payloads.data, payloads.start, payloads.size)
+        else:
+            self._sink.numbered(channel, time, payloads)
+        self._tick()
 
     def write_many(
-        self, channel: NDArray[np.int32], time: I64, data: NDArray[np.uint8], start: I64, size: I64
+        self,
+        channel: NDArray[np.int32],
+        time: I64,
+        data: NDArray[np.uint8],
+        start: I64,
+        size: I64,
+        beside: I64 | None = None,
     ) -> None:
         """Append many payloads, of any channels: that of message i is data[start[i]:start[i] + size[i]].
 
         channel int32[n], time int64[n] ns, data uint8[b], start and size int64[n]
+        beside  int64[n, k]: numbers that lie beside each payload, where the format has such; None: zeros
         """
         with self._lock:
             self._check()
@@ -160,9 +186,9 @@ class Writer:
             end = start + size
             if len(start) and (int(start.min()) < 0 or int(size.min()) < 0 or int(end.max()) > len(data)):
                 raise UsageError("payloads lie outside of the data")
-            self._drain()
-            self._sink.messages(channel, time, data, start, size)
-            self._tick()
+            if beside is not None and (beside.ndim != 2 or len(beside) != len(channel)):
+                raise UsageError("numbers beside the payloads need a row for each message")
+            self._append(channel, time, Payloads(data, start, size, beside))
 
     def metadata(self, name: str, value: Any) -> None:
         """Add to what the log tells about itself; raises UnsupportedError where the format has no place for it."""
@@ -280,6 +306,22 @@ class Writer:
             self.close()
         else:
             self.leave()
+
+
+def _one(time: int) -> I64:
+    try:
+        return np.array([time], np.int64)
+    except OverflowError:
+        raise UsageError(f"time {time} ns does not fit into 64 bits") from None
+
+
+def _with_zeros(table: pa.Table, names: Collection[str]) -> pa.Table:
+    import pyarrow as pa
+
+    for name in names:
+        if name not in table.column_names:
+            table = table.append_column(name, pa.nulls(table.num_rows, pa.int8()).fill_null(0))
+    return table
 
 
 def create(

@@ -7,7 +7,7 @@ was there before is as it was.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -169,6 +169,8 @@ class _Job:
     notes: list[str] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
     names: dict[str, list[tuple[int, Channel]]] = field(default_factory=dict)
+    #: What the new file has of channels that are made of others when they are read.
+    made: dict[str, int] = field(default_factory=dict)
 
     def run(self, by_time: bool) -> Rewritten:
         """Write everything, look at it, and give it its name."""
@@ -195,7 +197,8 @@ class _Job:
     def _copied(self) -> Iterator[Copied]:
         for name, members in self.names.items():
             if not name.startswith("~"):
-                yield Copied(name, sum(self.parts[p].count(ch.number) for p, ch in members))
+                count = sum(self.parts[p].count(ch.number) for p, ch in members)
+                yield Copied(name, self.made.get(name, count))
 
     # ---------------------------------------------------------------------------------------------- writing
 
@@ -203,13 +206,31 @@ class _Job:
         for part in self.parts:
             self.skipped += self.sink.inherit(part.log)
         table = self._add_channels(writer)
+        numbered = [
+            (p, ch.number)
+            for p, part in enumerate(self.parts)
+            for ch in part.channels
+            if self.sink.beside(part.log, ch.number, np.zeros(0, np.int64)) is not None
+        ]
         batches: Iterable[Batch] = in_time_order(self.parts) if by_time else in_file_order(self.parts[0])
         total, done = sum(part.total for part in self.parts), 0
         for batch in batches:
             channel = table[batch.origin, batch.channel]
-            writer.write_many(channel, batch.time, batch.data, batch.start, batch.size)
+            beside = self._beside(batch, numbered)
+            writer.write_many(channel, batch.time, batch.data, batch.start, batch.size, beside)
             done += len(channel)
             self._tell(done, total)
+
+    def _beside(self, batch: Batch, numbered: list[tuple[int, int]]) -> np.ndarray | None:
+        """int64[n, k]: the numbers that lie beside the payloads of these channels, zeros elsewhere."""
+        found = np.zeros((len(batch.channel), 0), np.int64)
+        for p, channel in numbered:
+            mine = np.flatnonzero((batch.origin == p) & (batch.channel == channel))
+            some = self.sink.beside(self.parts[p].log, channel, batch.offset[mine])
+            if some is not None:
+                found = np.pad(found, ((0, 0), (0, max(0, some.shape[1] - found.shape[1]))))
+                found[mine, : some.shape[1]] = some
+        return found if found.shape[1] else None
 
     def _tell(self, done: int, total: int) -> None:
         if self.target.progress is not None:
@@ -218,14 +239,16 @@ class _Job:
     def _add_channels(self, writer: Writer) -> np.ndarray:
         """int32[part, channel]: the number of each channel in the new log."""
         table = np.full((len(self.parts), max(len(p.log.channels) for p in self.parts)), -1, np.int32)
-        alike: dict[tuple[Any, ...], list[tuple[int, Channel]]] = {}
+        alike: dict[Hashable, list[tuple[int, Channel]]] = {}
         for p, part in enumerate(self.parts):
             for ch in part.channels:
                 topic = part.names.get(ch.number, ch.topic)
-                alike.setdefault((topic, ch.schema, ch.metadata.get("md5sum")), []).append((p, ch))
-        for (topic, schema, _), members in alike.items():
+                alike.setdefault(self.sink.identity(topic, ch.schema, ch.metadata), []).append((p, ch))
+        for members in alike.values():
+            p, ch = members[0]
+            topic = self.parts[p].names.get(ch.number, ch.topic)
             metadata = self.sink.joined([ch.metadata for _, ch in members])
-            number, name = add_channel(writer, topic, schema, metadata, self.names)
+            number, name = add_channel(writer, topic, ch.schema, metadata, self.names)
             if name != topic:
                 self.notes.append(f"{topic!r} of {members[0][1].log.name} became {name!r}")
             self.names[name] = members
@@ -247,7 +270,11 @@ class _Job:
             raise LogError(f"the new file is damaged: {lost[0].text}", path=self.target.path)
         for copied in self._copied():
             found = len(log[copied.topic]) if copied.topic in log else 0
-            if found != copied.messages:
+            if self._is_made(copied.topic) and found != copied.messages:
+                self.made[copied.topic] = found
+                text = f"{copied.topic!r} is made of other channels: {found} of {copied.messages} messages"
+                self.notes.append(f"{text} come of those that were copied")
+            elif found != copied.messages:
                 text = (
                     f"the new file has {found} messages of {copied.topic!r} where {copied.messages} are due"
                 )
@@ -255,9 +282,13 @@ class _Job:
         if self.target.thorough:
             self._compare_times(log)
 
+    def _is_made(self, name: str) -> bool:
+        """Whether the reader makes a channel of others, instead of finding its messages in the file."""
+        return any(self.parts[p].log.index.tracks[ch.number].made is not None for p, ch in self.names[name])
+
     def _compare_times(self, log: Log) -> None:
         for name, members in self.names.items():
-            if name not in log or name.startswith("~"):
+            if name not in log or name.startswith("~") or name in self.made:
                 continue
             due = [
                 self.parts[p].log.index.times(ch.number)[self.parts[p].rows[ch.number]] + self.parts[p].shift

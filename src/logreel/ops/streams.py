@@ -28,6 +28,7 @@ class Batch:
     origin   int32[n]  which Part
     channel  int32[n]  number of the channel in that log
     time     int64[n]  ns, shifted
+    offset   int64[n]  where the payload begins in its chunk of that log
     """
 
     origin: NDArray[np.int32]
@@ -36,6 +37,7 @@ class Batch:
     data: Buffer
     start: I64
     size: I64
+    offset: I64
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +130,8 @@ def _buffered(parts: Sequence[Part], pick: _Pick) -> Iterator[Batch]:
 
 def _direct(parts: Sequence[Part], pick: _Pick) -> Batch:
     data = parts[int(pick.origin[0])].log.index.chunks[int(pick.found.chunk[0])]
-    return Batch(pick.origin, pick.found.channel, pick.found.time, data, pick.found.offset, pick.found.size)
+    found = pick.found
+    return Batch(pick.origin, found.channel, found.time, data, found.offset, found.size, found.offset)
 
 
 def _gathered(parts: Sequence[Part], pick: _Pick, place: I64) -> Batch:
@@ -141,4 +144,5 @@ def _gathered(parts: Sequence[Part], pick: _Pick, place: I64) -> Batch:
         start[mine] = at + np.cumsum(some.size) - some.size
         at += len(out[-1])
     found = pick.found
-    return Batch(pick.origin, found.channel, found.time, np.concatenate(out), start, found.size)
+    data = np.concatenate(out)
+    return Batch(pick.origin, found.channel, found.time, data, start, found.size, found.offset)
