@@ -6,13 +6,22 @@ from pathlib import Path
 from typing import Any
 
 import logreel
+from logreel.formats.koblenz import sample_drive as koblenz
 from logreel.formats.rosbag.sample import drive
 from logreel.formats.ulog.sample import flight
 
 #: Small logs of each format that can be written, by suffix.
-SAMPLES = {".bag": lambda: drive(1.0), ".ulg": lambda: flight(3.0)}
+SAMPLES = {
+    ".bag": lambda: drive(1.0),
+    ".ulg": lambda: flight(3.0),
+    ".vel": lambda: koblenz.drive(2.0),
+}
+#: Formats whose topics follow from what messages are, by suffix: there is nothing to rename.
+OWN_NAMES = {".vel"}
+#: Where real logs of a format lie, if not under its suffix.
+PLACES = {".vel": "koblenz/*.log"}
 #: What only tells how a file is laid out.
-LAYOUT = {"chunks", "compression", "indexed"}
+LAYOUT = {"chunks", "compression", "indexed", "index_entries", "end_mark"}
 
 Content = dict[str, tuple[Any, list[tuple[int, bytes]]]]
 
@@ -45,5 +54,5 @@ def sample(folder: Path, suffix: str) -> Path:
 
 def real(shared: Path, suffix: str) -> list[Path]:
     """Sound real logs of at most 600 kB."""
-    files = sorted((shared / "data").rglob(f"*{suffix}"))
+    files = sorted((shared / "data").glob(PLACES.get(suffix, f"**/*{suffix}")))
     return [f for f in files if f.stat().st_size < 600_000 and not logreel.open(f).problems]

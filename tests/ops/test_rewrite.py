@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import logreel
-from contents import SAMPLES, content, real, sample, told
+from contents import OWN_NAMES, SAMPLES, content, real, sample, told
 from logreel.formats.ulog.sample import Builder
 from logreel.model import appender
 from logreel.model.registry import formats
@@ -153,10 +153,14 @@ def test_what_is_in_force_comes_along(tmp_path: Path) -> None:
         assert (change.value in [c.value for c in kept.changes]) == keep
 
 
-def test_merged_clocks_and_names(log_file: Path, tmp_path: Path) -> None:
+def test_merged_names(log_file: Path, tmp_path: Path) -> None:
     source, out = logreel.open(log_file), tmp_path / f"out{log_file.suffix}"
     topic = next(ch.topic for ch in source.match(None) if len(ch) > 3 and "[" not in ch.topic)
     old = source[topic].times
+    if log_file.suffix in OWN_NAMES:
+        with pytest.raises(logreel.UsageError, match="names channels"):
+            logreel.merge([log_file, log_file], out, prefixes=["", "b_"])
+        return
     done = logreel.merge(
         [log_file, log_file], out, align="+2.5s", prefixes=["", "b_"], rename={topic: f"{topic}_new"}
     )
@@ -165,6 +169,12 @@ def test_merged_clocks_and_names(log_file: Path, tmp_path: Path) -> None:
     assert np.array_equal(found[f"{topic}_new"].times, np.sort(old))
     assert np.array_equal(found[f"b_{topic}_new"].times, np.sort(old) + 2_500_000_000)
     assert topic not in found
+
+
+def test_merged_clocks(log_file: Path, tmp_path: Path) -> None:
+    source, out = logreel.open(log_file), tmp_path / f"out{log_file.suffix}"
+    topic = next(ch.topic for ch in source.match(None) if len(ch) > 3 and "[" not in ch.topic)
+    old = source[topic].times
     later = tmp_path / f"later{log_file.suffix}"
     logreel.slice(log_file, later, start="+1s", topics=topic)
     both = logreel.merge([log_file, later], out, align="start", force=True)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import secrets
+from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -14,6 +16,8 @@ from logreel.model.naming import exists, name_it, sync_folder, target_of
 
 #: Bytes collected before they are handed to the system.
 BUFFER = 1 << 20
+#: Bytes moved at once.
+COPIED = 4 << 20
 #: Added to the name while a file is being written.
 ACTIVE = ".active"
 
@@ -95,6 +99,37 @@ class Appender:
         except OSError as error:
             raise self._failed(error) from error
 
+    def splice(self, place: int, size: int, piece: Piece) -> None:
+        """Put *piece*, of any length, in the place of *size* bytes: what follows moves, by way of a second file."""
+        self.flush()
+        other = self._active.with_name(f".logreel-{secrets.token_hex(6)}.partial")
+        try:
+            handle = os.open(other, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o666)
+            try:
+                for part in itertools.chain(
+                    self._read(0, place), [piece], self._read(place + size, self._sound)
+                ):
+                    _write_all(handle, part)
+                os.fsync(handle)
+                os.replace(other, self._active)
+            except BaseException:
+                os.close(handle)
+                other.unlink(missing_ok=True)
+                raise
+        except OSError as error:
+            raise self._failed(error) from error
+        os.close(self._handle)
+        self._handle = handle
+        self._sound += len(piece) - size
+
+    def _read(self, start: int, end: int) -> Iterator[bytes]:
+        while start < end:
+            part = os.pread(self._handle, min(COPIED, end - start), start)
+            if not part:
+                raise OSError("the file was cut by somebody else")
+            start += len(part)
+            yield part
+
     def finish(self) -> None:
         """Hand over everything, wait until it is on disk, and give the file its name."""
         self.flush(sync=True)
@@ -151,3 +186,9 @@ class Appender:
             self.finish()
         else:
             self.leave()
+
+
+def _write_all(handle: int, piece: Piece) -> None:
+    view = memoryview(piece)
+    while len(view):
+        view = view[os.write(handle, view) :]

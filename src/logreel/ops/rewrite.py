@@ -7,6 +7,7 @@ was there before is as it was.
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -19,8 +20,9 @@ from logreel.model.appender import Appender
 from logreel.model.channel import Channel
 from logreel.model.log import Log
 from logreel.model.registry import Format, formats
+from logreel.model.sink import Excerpt, Sink
 from logreel.model.source import Source
-from logreel.model.writer import Excerpt, Sink, Writer
+from logreel.model.writer import Writer
 from logreel.ops.parts import Part
 from logreel.ops.streams import Batch, in_file_order, in_time_order
 
@@ -127,7 +129,7 @@ def _check_names(parts: Sequence[Part], target: Target, fmt: Format) -> None:
         if os.path.exists(part.log.name) and os.path.realpath(part.log.name) == place:
             raise UsageError("input and output are the same file", path=target.path)
     for other in formats().values():
-        if other is not fmt and target.path.lower().endswith(other.suffixes):
+        if target.path.lower().endswith(other.suffixes) and not target.path.lower().endswith(fmt.suffixes):
             raise UsageError(
                 f"the suffix is that of {other.title}, but the log is one of {fmt.title}", path=target.path
             )
@@ -150,7 +152,7 @@ class _Job:
         """Write everything, look at it, and give it its name."""
         writer = Writer(self.out, self.sink, None, False)
         part = self.parts[0]
-        excerpt = Excerpt(part.log, part.rows, part.start, part.end)
+        excerpt = Excerpt(part.log, part.rows, part.start, part.end, part.in_force)
         if by_time or part.names or part.shift or not self.sink.copy(excerpt):
             self._compose(writer, by_time)
         else:
@@ -164,6 +166,7 @@ class _Job:
 
         writer.close(check)
         self._tell(1, 1)
+        self.notes += self.sink.notes
         return Rewritten(
             self.target.path, size, tuple(self._copied()), tuple(self.notes), tuple(self.skipped)
         )
@@ -235,12 +238,15 @@ class _Job:
         lost = [problem for problem in log.problems if problem.lost]
         if lost:
             raise LogError(f"the new file is damaged: {lost[0].text}", path=self.target.path)
-        for copied in self._copied():
-            found = len(log[copied.topic]) if copied.topic in log else 0
-            if found != copied.messages:
-                text = (
-                    f"the new file has {found} messages of {copied.topic!r} where {copied.messages} are due"
-                )
+        due, found = Counter(self.sink.added), Counter[str]()
+        for name, members in self.names.items():
+            for p, ch in members:
+                due[self.sink.kept_as(name, ch.metadata)] += self.parts[p].count(ch.number)
+        for ch in log.channels.values():
+            found[self.sink.kept_as(ch.topic, ch.metadata)] += len(ch)
+        for name, count in due.items():
+            if found[name] != count and not name.startswith("~"):
+                text = f"the new file has {found[name]} messages of {name!r} where {count} are due"
                 raise LogError(text, path=self.target.path)
         if self.target.thorough:
             self._compare_times(log)

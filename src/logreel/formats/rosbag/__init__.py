@@ -10,8 +10,8 @@ from logreel.model.scan import Saved, Scan
 
 if TYPE_CHECKING:
     from logreel.model.appender import Appender
+    from logreel.model.sink import Sink
     from logreel.model.source import Source
-    from logreel.model.writer import Sink
 
 
 def _sniff(source: Source) -> bool:

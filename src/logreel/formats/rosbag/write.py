@@ -6,7 +6,7 @@ from logreel.errors import UsageError
 from logreel.formats.rosbag.write_v1 import Sink11, Sink12
 from logreel.formats.rosbag.write_v2 import CHUNK_BYTES, Sink20
 from logreel.model.appender import Appender
-from logreel.model.writer import Sink
+from logreel.model.sink import Sink
 
 
 def create(

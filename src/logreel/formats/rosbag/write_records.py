@@ -15,7 +15,7 @@ from logreel.model.appender import Appender
 from logreel.model.heads import Heads
 from logreel.model.layout import Layout
 from logreel.model.schema import Schema
-from logreel.model.writer import Payload, Sink
+from logreel.model.sink import Payload, Sink
 
 I64 = NDArray[np.int64]
 U32, U64 = struct.Struct("<I"), struct.Struct("<Q")

@@ -10,8 +10,8 @@ from logreel.model.scan import Saved, Scan
 
 if TYPE_CHECKING:
     from logreel.model.appender import Appender
+    from logreel.model.sink import Sink
     from logreel.model.source import Source
-    from logreel.model.writer import Sink
 
 _MAGIC, _ENCRYPTED = b"ULog\x01\x12\x35", b"ULogEnc"
 

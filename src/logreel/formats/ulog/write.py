@@ -25,7 +25,7 @@ from logreel.model.heads import Heads
 from logreel.model.layout import Layout
 from logreel.model.log import Log
 from logreel.model.schema import Schema
-from logreel.model.writer import Excerpt, Payload, Sink
+from logreel.model.sink import Excerpt, Payload, Sink
 
 NS_PER_US = 1000
 #: Bytes of an attachment in one record.
