@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import logreel
+from logreel.formats.carla import sample_drive as carla
 from logreel.formats.koblenz import sample_drive as koblenz
 from logreel.formats.rosbag.sample import drive
 from logreel.formats.ulog.sample import flight
@@ -15,11 +16,12 @@ SAMPLES = {
     ".bag": lambda: drive(1.0),
     ".ulg": lambda: flight(3.0),
     ".vel": lambda: koblenz.drive(2.0),
+    ".rec": lambda: carla.drive(4.0).bytes(),
 }
 #: Formats whose topics follow from what messages are, by suffix: there is nothing to rename.
-OWN_NAMES = {".vel"}
+OWN_NAMES = {".vel", ".rec"}
 #: Where real logs of a format lie, if not under its suffix.
-PLACES = {".vel": "koblenz/*.log"}
+PLACES = {".vel": "koblenz/*.log", ".rec": "carla/**/*.log"}
 #: What only tells how a file is laid out.
 LAYOUT = {"chunks", "compression", "indexed", "index_entries", "end_mark"}
 

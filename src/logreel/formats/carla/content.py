@@ -85,6 +85,7 @@ class Content:
             utc_offset=self._utc_offset,
             ros_axes=partial(self._infos, ros=True),
             actors=actors,
+            own=self,
         )
 
     def _judge_ends(self) -> None:
