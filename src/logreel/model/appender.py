@@ -80,6 +80,21 @@ class Appender:
         if self._committed >= BUFFER:
             self._hand_over()
 
+    def append(self, piece: Piece) -> None:
+        """Append bytes that are whole, and with them everything written so far; large ones are not copied."""
+        if len(piece) < BUFFER:
+            self.write(piece)
+            self.commit()
+            return
+        self.check()
+        self._committed = len(self._pending)
+        self._hand_over()
+        try:
+            _write_all(self._handle, piece)
+        except OSError as error:
+            raise self._failed(error) from error
+        self._sound += len(piece)
+
     def flush(self, sync: bool = False) -> None:
         """Hand what was committed to the system; *sync*: and wait until it is on disk."""
         self.check()

@@ -35,5 +35,4 @@ def put(out: Appender, data: Buffer, start: I64, end: I64) -> None:
 
 def _put(out: Appender, piece: Buffer) -> None:
     for at in range(0, len(piece), STEP):
-        out.write(memoryview(piece[at : at + STEP]))  # type: ignore[arg-type]
-        out.commit()
+        out.append(memoryview(piece[at : at + STEP]))  # type: ignore[arg-type]

@@ -174,7 +174,11 @@ class _Job:
     def _copied(self) -> Iterator[Copied]:
         for name, members in self.names.items():
             if not name.startswith("~"):
-                yield Copied(name, sum(self.parts[p].count(ch.number) for p, ch in members))
+                given = sum(self.parts[p].count(ch.number) for p, ch in members)
+                yield Copied(name, given + self.sink.added[self._kept_as(name, members[0][1])])
+
+    def _kept_as(self, name: str, channel: Channel) -> str:
+        return self.sink.kept_as(name, channel.metadata)
 
     # ---------------------------------------------------------------------------------------------- writing
 
@@ -241,9 +245,9 @@ class _Job:
         due, found = Counter(self.sink.added), Counter[str]()
         for name, members in self.names.items():
             for p, ch in members:
-                due[self.sink.kept_as(name, ch.metadata)] += self.parts[p].count(ch.number)
+                due[self._kept_as(name, ch)] += self.parts[p].count(ch.number)
         for ch in log.channels.values():
-            found[self.sink.kept_as(ch.topic, ch.metadata)] += len(ch)
+            found[self._kept_as(ch.topic, ch)] += len(ch)
         for name, count in due.items():
             if found[name] != count and not name.startswith("~"):
                 text = f"the new file has {found[name]} messages of {name!r} where {count} are due"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from logreel.formats.carla.content import Content
-from logreel.formats.carla.in_force import in_force
+from logreel.formats.carla.in_force import in_force, size_of
 from logreel.formats.carla.packets import END, FRAME_START, HEAD
 from logreel.model.appender import Appender
 from logreel.model.index import I64
@@ -50,7 +50,10 @@ class Copier:
             self._kept[self._rows[number]] = True
         self._ends, missing = self._frame_ends()
         self.inserted: list[int] = []
-        self._edits = sorted([*missing, *self._right_heads(), *self._carried()])
+        carried = self._carried()
+        instead = {edit.place for edit in carried if edit.inside}
+        heads = [edit for edit in self._right_heads() if edit.place not in instead]
+        self._edits = sorted([*missing, *heads, *carried])
 
     def run(self) -> None:
         """Copy all that is wanted."""
@@ -99,9 +102,8 @@ class Copier:
             kind, offset = self._kinds[number], self._index.offsets(number)[self._rows[number]]
             own = offset[(offset >= lo) & (offset < hi)][:1].tolist()
             count, body, place, size = 0, b"", int(lo) + HEAD + 24, 0
-            if own and own[0] not in self._own.found.resized:
-                place = own[0] - HEAD
-                size = HEAD + int.from_bytes(self._source.read(own[0] - 4, 4), "little")
+            if own:
+                place, size = own[0] - HEAD, HEAD + size_of(self._own, own[0])
                 count = int.from_bytes(self._source.read(own[0], 2), "little")
                 body = self._source.read(own[0] + 2, size - HEAD - 2)
             else:

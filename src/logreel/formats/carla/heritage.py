@@ -9,10 +9,13 @@ import numpy as np
 
 from logreel.errors import UsageError
 from logreel.formats.carla.content import Content
+from logreel.model.channel import Channel
 from logreel.model.log import Log
 
 _MAGIC = b"CARLA_RECORDER"
 _LONGEST, _DATE_AT = 32767, 18
+#: Bytes of a packet without records.
+_EMPTY = 2
 #: So many actors are told by their number.
 _TOLD = 5
 
@@ -67,8 +70,13 @@ class Heritage:
     def collisions(self) -> list[str]:
         """A sentence about actors of the same ids in several recordings, which nothing in a packet tells apart."""
         seen, twice = np.zeros(0, np.uint32), np.zeros(0, np.uint32)
-        for log in self.logs if len(self.logs) > 1 else ():
-            ids = np.unique(log["actors"]["id"]).astype(np.uint32) if "actors" in log else seen[:0]
+        peopled = [
+            log
+            for log in self.logs
+            if "actors" in log and (log.index.sizes(log["actors"].number) > _EMPTY).any()
+        ]
+        for log in peopled if len(peopled) > 1 else ():
+            ids = np.unique(log["actors"]["id"]).astype(np.uint32)
             twice = np.union1d(twice, np.intersect1d(seen, ids))
             seen = np.union1d(seen, ids)
         if not len(twice):
@@ -77,3 +85,7 @@ class Heritage:
         return [
             f"{len(twice)} actors are in several recordings by the same id ({some}): nothing tells them apart now"
         ]
+
+
+def _has_records(channel: Channel) -> bool:
+    return bool((channel.log.index.sizes(channel.number) > _EMPTY).any())

@@ -51,6 +51,11 @@ def in_force(excerpt: Excerpt, kinds: list[int], before: int) -> dict[int, list[
     return wanted
 
 
+def size_of(own: Content, at: int) -> int:
+    """Bytes of the payload that begins at a place."""
+    return own.found.resized.get(at, int.from_bytes(own.source.read(at - 4, 4), "little"))
+
+
 def _with_records(own: Content, number: int, before: int) -> list[int]:
     """Where the payloads of the packets begin that have records and lie before byte *before*."""
     offset, size = own.index.offsets(number), own.index.sizes(number)
@@ -61,7 +66,7 @@ def _with_records(own: Content, number: int, before: int) -> list[int]:
 def _records(own: Content, kind: int, at: int) -> Iterator[bytes]:
     """The records of the packet whose payload begins at a place."""
     source, wide = own.source, own.found.wide
-    size = own.found.resized.get(at, int.from_bytes(source.read(at - 4, 4), "little"))
+    size = size_of(own, at)
     topic = own.found.topics[kind]
     fixed, stop = width(topic, wide), at + size
     if fixed:

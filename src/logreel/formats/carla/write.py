@@ -172,8 +172,7 @@ class CarlaSink(Sink):
         # There is no frame before the first one that would end.
         skipped = 0 if self._last is not None else HEAD
         self._follow(found, content + self.out.tell() - skipped)
-        self.out.write(made[skipped:].data)
-        self.out.commit()
+        self.out.append(made[skipped:].data)
 
     def _follow(self, found: Framed, place: I64) -> None:
         """Fill in the duration of the last frame when another one begins, as the simulator does."""

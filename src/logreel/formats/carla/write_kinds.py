@@ -87,11 +87,18 @@ class Dialect:
             rest = np.flatnonzero(~bad)
             bad[rest] = size[rest] != _COUNT + width * words(data, start[rest], Word(0, _COUNT))
         elif layout is not layouts.RAW and not foreign:
-            program, status = compile_layout(layout), np.zeros(len(start), np.uint8)
-            counts = np.zeros(len(program.columns), np.int64)
-            kernel.count(data, start, start + size, program.ops, counts, status)
-            bad = status != kernel.OK
+            bad = _unlike(layout, data, start, size)
+            if topic == TOPICS[PHYSICS]:
+                bad &= _unlike(layouts.physics(not self.stiffness), data, start, size)
         return bad
+
+
+def _unlike(layout: Layout, data: NDArray[np.uint8], start: I64, size: I64) -> NDArray[np.bool_]:
+    """bool[n]: payloads whose content does not end where they do."""
+    program, status = compile_layout(layout), np.zeros(len(start), np.uint8)
+    counts = np.zeros(len(program.columns), np.int64)
+    kernel.count(data, start, start + size, program.ops, counts, status)
+    return np.asarray(status != kernel.OK)
 
 
 def _may_be(kind: int, topic: str) -> bool:

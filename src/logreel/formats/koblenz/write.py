@@ -126,8 +126,7 @@ class KoblenzSink(Sink):
         place = self._heads.places(channel, size)
         made = self._heads.compose(channel, time, data, start, size, place)
         self._seconds.add(time, place[:-1] + self.out.tell())
-        self.out.write(made.data)
-        self.out.commit()
+        self.out.append(made.data)
 
     # ------------------------------------------------------------------------------------------ the file
 
