@@ -52,7 +52,7 @@ def slice_log(
     topics, exclude  names or shell patterns; None: all, text, parameters and dropouts included
     start, end       ns, or times as people write them; half-open
     count            only so many messages, the first ones in the file
-    keep_latched     also the last message before *start* of latched topics, and parameters in force at *start*
+    keep_latched     also the last message before *start* of latched topics, and parameters and actors at *start*
     compression      of the new file, where the format has one; None: as in the source
     force            replace *dst*
     progress         called with the messages done and the messages in all
