@@ -18,6 +18,11 @@ from logreel.model.order import by_rows
 from logreel.model.sink import Excerpt
 from logreel.model.stretches import put, runs
 
+#: Bytes of what a FrameStart holds.
+_FRAME_BYTES = 24
+#: Records that a packet may have.
+_MOST = (1 << 16) - 1
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class _Edit:
@@ -101,16 +106,17 @@ class Copier:
         for number, records in in_force(self._excerpt, self._kinds, int(lo)).items():
             kind, offset = self._kinds[number], self._index.offsets(number)[self._rows[number]]
             own = offset[(offset >= lo) & (offset < hi)][:1].tolist()
-            count, body, place, size = 0, b"", int(lo) + HEAD + 24, 0
-            if own:
-                place, size = own[0] - HEAD, HEAD + size_of(self._own, own[0])
-                count = int.from_bytes(self._source.read(own[0], 2), "little")
-                body = self._source.read(own[0] + 2, size - HEAD - 2)
-            else:
+            count = int.from_bytes(self._source.read(own[0], 2), "little") if own else 0
+            if own and len(records) + count <= _MOST:
+                size = size_of(self._own, own[0])
+                body = self._source.read(own[0] + 2, size - 2)
+                packet = _packet(kind, len(records) + count, [*records, body])
+                found.append(_Edit(own[0] - HEAD, HEAD + size, True, packet))
+                continue
+            for some in range(0, len(records), _MOST):
+                part = records[some : some + _MOST]
                 self.inserted.append(kind)
-            payload = (len(records) + count).to_bytes(2, "little") + b"".join(records) + body
-            packet = bytes((kind,)) + len(payload).to_bytes(4, "little") + payload
-            found.append(_Edit(place, size, bool(size), packet))
+                found.append(_Edit(int(lo) + HEAD + _FRAME_BYTES, 0, False, _packet(kind, len(part), part)))
         return found
 
     # ---------------------------------------------------------------------------------------------- packets
@@ -154,7 +160,7 @@ class Copier:
         """Append stretches, with the edits that are due at them."""
         while len(start) and self._edits and self._edits[0].place < end[-1]:
             edit = self._edits.pop(0)
-            before = int(end.searchsorted(edit.place))
+            before = int(end.searchsorted(edit.place, side="right"))
             # Of the stretch that the place is in, what is before it goes first.
             inside = bool(start[before] <= edit.place)
             cut = start[before] < edit.place
@@ -171,3 +177,8 @@ class Copier:
                 start[0] += edit.size
         if len(start):
             put(self._out, self._source.data, start, end)
+
+
+def _packet(kind: int, count: int, parts: list[bytes]) -> bytes:
+    payload = count.to_bytes(2, "little") + b"".join(parts)
+    return bytes((kind,)) + len(payload).to_bytes(4, "little") + payload

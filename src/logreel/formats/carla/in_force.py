@@ -14,8 +14,6 @@ from logreel.model.walk import extent, measuring
 _REMOVAL, _WEATHER = 3, 24
 #: Packets of what is said once and holds until it is said again; whether their records begin with the id of an actor.
 _LASTING = {EVENT_ADD: True, 4: True, 11: False, 13: True, PHYSICS: True, 16: True, 17: True, _WEATHER: False}
-#: Records that a packet may have.
-_MOST = (1 << 16) - 1
 
 
 def in_force(excerpt: Excerpt, kinds: list[int], before: int) -> dict[int, list[bytes]]:
@@ -46,7 +44,7 @@ def in_force(excerpt: Excerpt, kinds: list[int], before: int) -> dict[int, list[
         kind = kinds[number]
         if kind in _LASTING and number in excerpt.rows:
             records = [r for key, r in last.items() if not (_LASTING[kind] and key in removed)]
-            if 0 < len(records) <= _MOST // 2:
+            if records:
                 wanted[number] = records
     return wanted
 

@@ -87,7 +87,8 @@ class CarlaSink(Sink):
         """Take in a channel: the packets of one kind, see ``Dialect.kind_of``."""
         kind = self._dialect.kind_of(topic, schema, metadata, bool(self._heritage.logs))
         if kind in self._kinds.values():
-            raise UsageError(f"{topic!r}: packets of kind {kind} are those of another channel")
+            text = f"{topic!r}: packets of kind {kind} are those of another channel; releases number some in other ways"
+            raise UsageError(text)
         self._kinds[topic] = kind
         self._topics.append(topic)
         self._is_frame = np.append(self._is_frame, kind == FRAME_START)
