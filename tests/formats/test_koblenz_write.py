@@ -256,6 +256,30 @@ def test_what_cannot_be_written(tmp_path: Path) -> None:
     assert (tmp_path / "a.log").read_bytes() == b"\xa4VEL\x01\0\x01\0\0\0\0\0"
 
 
+def test_holes_and_cuts(tmp_path: Path) -> None:
+    made, out = Builder(), tmp_path / "a.vel"
+    for i in range(40):
+        made.obd(70.0 * i, i, 900, 1.0)
+        if i % 5 == 0:
+            made.laser(70.0 * i + 10, "Hokuyo_URG-04LX", "front", range(9)).gps(70.0 * i + 20)
+    whole = made.bytes()
+    cases = [
+        whole[:at] + fill + whole[at + len(fill) :]
+        for at in range(60, len(whole) - 60, 397)
+        for fill in (bytes(50), b"\xa5" * 50)
+    ]
+    for data in (*cases, *(whole[:end] for end in range(70, len(whole), 211))):
+        due, log = oracle.walk(data), logreel.open(data)
+        done = logreel.recover(log, out, force=True)
+        assert [(one.offset, one.offset + one.size) for one in done.lost] == due.lost
+        assert content(out) == content(log)
+        assert rows(out.read_bytes()) == [
+            (r.type, r.version, r.ms, data[r.at + 21 : r.end]) for r in due.rows
+        ]
+        assert entries(out.read_bytes()) == seconds_of(out.read_bytes())
+        assert not logreel.open(out).problems
+
+
 # ------------------------------------------------------------------------------------------------------ crashes
 
 CHANNELS = """

@@ -84,7 +84,7 @@ class Copier:
         ended[frame[frame >= 0]] = True
         stop = np.append(self._start[1:], self._source.size)
         missing = [_Edit(place, 0, False, END[:HEAD]) for place in stop[self._kept & ~ended].tolist()]
-        return ends[(frame < 0) | self._kept[frame]], missing
+        return ends[self._kept[np.maximum(frame, 0)]], missing
 
     def _right_heads(self) -> list[_Edit]:
         """Heads in place of those that state a wrong kind or size."""

@@ -138,10 +138,10 @@ class CarlaSink(Sink):
     ) -> None:
         """Append packets; where payloads are not what their kinds are, a UsageError comes after the others."""
         bad = (size > self.largest) | (time < self.earliest) | (time > self.latest)
-        for number in np.flatnonzero(np.bincount(channel)).tolist():
+        # Those of recordings that are rewritten were judged when they were read.
+        for number in np.flatnonzero(np.bincount(channel)).tolist() if not self._heritage.logs else ():
             mine = np.flatnonzero((channel == number) & ~bad)
-            foreign = bool(self._heritage.logs)
-            bad[mine] = self._dialect.misfits(self._topics[number], data, start[mine], size[mine], foreign)
+            bad[mine] = self._dialect.misfits(self._topics[number], data, start[mine], size[mine])
         good = np.flatnonzero(~bad) if bad.any() else slice(None)
         self._append(channel[good], time[good], data, start[good], size[good])
         if bad.any():

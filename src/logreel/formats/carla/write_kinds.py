@@ -71,13 +71,8 @@ class Dialect:
         moved = INSERTED if self.wide else RELEASED
         return (_TOLD | {name: kind for kind, name in moved.items()}).get(topic, -1)
 
-    def misfits(
-        self, topic: str, data: NDArray[np.uint8], start: I64, size: I64, foreign: bool
-    ) -> NDArray[np.bool_]:
-        """bool[n]: payloads that are no such packets.
-
-        foreign  they come out of another recording, where those of no constant width were believed when read
-        """
+    def misfits(self, topic: str, data: NDArray[np.uint8], start: I64, size: I64) -> NDArray[np.bool_]:
+        """bool[n]: payloads that are no packets of a topic."""
         layout = self.layout(topic)
         bad = size < layout.measure.least
         if layout.measure.size is not None:
@@ -86,7 +81,7 @@ class Dialect:
         if width:
             rest = np.flatnonzero(~bad)
             bad[rest] = size[rest] != _COUNT + width * words(data, start[rest], Word(0, _COUNT))
-        elif layout is not layouts.RAW and not foreign:
+        elif layout is not layouts.RAW:
             bad = _unlike(layout, data, start, size)
             if topic == TOPICS[PHYSICS]:
                 bad &= _unlike(layouts.physics(not self.stiffness), data, start, size)

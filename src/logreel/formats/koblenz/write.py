@@ -109,12 +109,10 @@ class KoblenzSink(Sink):
         self, channel: NDArray[np.int32], data: NDArray[np.uint8], start: I64, size: I64
     ) -> NDArray[np.bool_]:
         bad = size > self.largest
-        for number in np.flatnonzero(np.bincount(channel)).tolist():
+        # Those of logs that are rewritten were judged when they were read.
+        for number in np.flatnonzero(np.bincount(channel)).tolist() if self._span is None else ():
             mine = np.flatnonzero((channel == number) & ~bad)
-            # Longer messages of logs that are rewritten were believed when they were read.
-            bad[mine] = misfits(
-                self._kinds[number], data, start[mine], size[mine], longer=self._span is not None
-            )
+            bad[mine] = misfits(self._kinds[number], data, start[mine], size[mine])
         return bad
 
     def _append(

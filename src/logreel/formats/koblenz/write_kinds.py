@@ -57,8 +57,8 @@ def layout_of(kind: Kind, topic: str) -> Layout:
     return UNCOMPRESSED if topic.endswith("@uncompressed") else kind.layout
 
 
-def misfits(kind: Kind, data: NDArray[np.uint8], start: I64, size: I64, longer: bool) -> NDArray[np.bool_]:
-    """bool[n]: payloads whose content does not end where they do; *longer*: they may be longer than it."""
+def misfits(kind: Kind, data: NDArray[np.uint8], start: I64, size: I64) -> NDArray[np.bool_]:
+    """bool[n]: payloads whose content does not end where they do."""
     layout = kind.layout
     bad = size < layout.measure.least
     if layout is RAW:
@@ -70,5 +70,5 @@ def misfits(kind: Kind, data: NDArray[np.uint8], start: I64, size: I64, longer: 
     program = compile_layout(layout)
     status = np.zeros(len(some), np.uint8)
     kernel.count(data, some, ends, program.ops, np.zeros(len(program.columns), np.int64), status)
-    bad[described] = status == kernel.SHORT if longer else status != kernel.OK
+    bad[described] = status != kernel.OK
     return bad
