@@ -135,6 +135,28 @@ def test_what_is_in_force_comes_along(release: str, tmp_path: Path) -> None:
     assert [record["id"] for record in sound(out.read_bytes()).frames[0].records("EventAdd")] == [50]
 
 
+def test_packets_of_forks_are_not_looked_into(tmp_path: Path) -> None:
+    made, out = eventful("dreyevr-0.9.13", frames=5), tmp_path / "a.rec"
+    made.frames[0].packet(24, b"\1\0" + bytes(52))
+    assert "packet_24" in logreel.open(made.bytes())
+    logreel.slice(made.bytes(), out, start=STEP, keep_latched=True)
+    found = sound(out.read_bytes()).frames
+    assert [record["id"] for record in found[0].records("EventAdd")] == [1, 2, 3, 10, 11, 12, 20, 30]
+    assert {p.number for p in found[0].packets} & {18, 24} == set()
+
+
+def test_more_actors_than_a_packet_holds(tmp_path: Path) -> None:
+    made, out = Builder(additional=False), tmp_path / "a.rec"
+    for i in range(3):
+        frame = made.frame(i * 0.05)
+        for n in range(40_000 * (i < 2)):
+            frame.add(i * 40_000 + n, 0, "x")
+    logreel.slice(made.bytes(), out, start=2 * STEP, keep_latched=True)
+    assert not logreel.open(out).problems
+    ids = logreel.open(out)["actors"]["id"]
+    assert sorted(ids.tolist()) == list(range(80_000))
+
+
 def test_merged_recordings(tmp_path: Path) -> None:
     one, two, out = tmp_path / "1.rec", tmp_path / "2.rec", tmp_path / "m.rec"
     one.write_bytes(eventful(frames=4).bytes())

@@ -139,7 +139,7 @@ def test_names_that_mean_nothing(tmp_path: Path) -> None:
         logreel.create(tmp_path / "a.bag", speed=3)
     with pytest.raises(logreel.UsageError, match="compression"):
         logreel.create(tmp_path / "a.bag", compression="rar")
-    with pytest.raises(logreel.UsageError, match=r"several formats: say format= 'carla' .* or 'koblenz'"):
+    with pytest.raises(logreel.UsageError, match=r"several formats; give one: 'carla' .* or 'koblenz'"):
         logreel.create(tmp_path / "a.log")
     assert os.listdir(tmp_path) == []
     with logreel.create(tmp_path / "a.txt", format="rosbag"):

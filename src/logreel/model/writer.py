@@ -297,7 +297,7 @@ def _format_of(name: str, format: str | None) -> Any:
     fitting = [f for f in able.values() if name.lower().endswith(f.suffixes)]
     if len(fitting) > 1:
         what = " or ".join(f"{f.name!r} ({f.title})" for f in fitting)
-        raise UsageError(f"the suffix of {name!r} is that of several formats: say format= {what}")
+        raise UsageError(f"the suffix of {name!r} is that of several formats; give one: {what}")
     if fitting:
         return fitting[0]
     known: Iterable[str] = (f.suffixes[0] for f in able.values())

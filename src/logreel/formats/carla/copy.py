@@ -5,6 +5,7 @@ Frames are kept whatever packets are wanted of them. Where a stretch is wanted w
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass
 
 import numpy as np
@@ -58,7 +59,7 @@ class Copier:
         carried = self._carried()
         instead = {edit.place for edit in carried if edit.inside}
         heads = [edit for edit in self._right_heads() if edit.place not in instead]
-        self._edits = sorted([*missing, *heads, *carried])
+        self._edits = deque(sorted([*missing, *heads, *carried]))
 
     def run(self) -> None:
         """Copy all that is wanted."""
@@ -158,8 +159,9 @@ class Copier:
 
     def _write(self, start: I64, end: I64) -> None:
         """Append stretches, with the edits that are due at them."""
+        start = start.copy()
         while len(start) and self._edits and self._edits[0].place < end[-1]:
-            edit = self._edits.pop(0)
+            edit = self._edits.popleft()
             before = int(end.searchsorted(edit.place, side="right"))
             # Of the stretch that the place is in, what is before it goes first.
             inside = bool(start[before] <= edit.place)
@@ -170,7 +172,7 @@ class Copier:
                 start[: before + cut],
                 np.minimum(end[: before + cut], edit.place),
             )
-            start, end = start[before:].copy(), end[before:]
+            start, end = start[before:], end[before:]
             start[0] = max(start[0], edit.place)
             if inside or not edit.inside:
                 self._out.write(edit.data)

@@ -22,7 +22,7 @@ _TOLD = 5
 
 def pack_header(version: int, date: int, town: str) -> bytes:
     """The header of a recording; raises UsageError for what it cannot hold."""
-    name = town.encode()
+    name = str(town).encode()
     if len(name) > _LONGEST:
         raise UsageError(f"a map name of {len(name)} bytes; a CARLA recording holds at most {_LONGEST}")
     try:
@@ -70,11 +70,7 @@ class Heritage:
     def collisions(self) -> list[str]:
         """A sentence about actors of the same ids in several recordings, which nothing in a packet tells apart."""
         seen, twice = np.zeros(0, np.uint32), np.zeros(0, np.uint32)
-        peopled = [
-            log
-            for log in self.logs
-            if "actors" in log and (log.index.sizes(log["actors"].number) > _EMPTY).any()
-        ]
+        peopled = [log for log in self.logs if "actors" in log and _has_records(log["actors"])]
         for log in peopled if len(peopled) > 1 else ():
             ids = np.unique(log["actors"]["id"]).astype(np.uint32)
             twice = np.union1d(twice, np.intersect1d(seen, ids))

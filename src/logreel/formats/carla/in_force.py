@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from logreel.formats.carla.content import Content
 from logreel.formats.carla.layouts import RAW, layout, physics, width
-from logreel.formats.carla.packets import EVENT_ADD, PHYSICS, TOPICS
+from logreel.formats.carla.packets import EVENT_ADD, PHYSICS
 from logreel.model.layout import Layout
 from logreel.model.sink import Excerpt
 from logreel.model.walk import extent, measuring
@@ -63,10 +63,8 @@ def _with_records(own: Content, number: int, before: int) -> list[int]:
 
 def _records(own: Content, kind: int, at: int) -> Iterator[bytes]:
     """The records of the packet whose payload begins at a place."""
-    source, wide = own.source, own.found.wide
-    size = size_of(own, at)
-    topic = own.found.topics[kind]
-    fixed, stop = width(topic, wide), at + size
+    source, size = own.source, size_of(own, at)
+    fixed, stop = width(own.found.topics[kind], own.found.wide), at + size
     if fixed:
         data = source.read(at + 2, size - 2)
         yield from (data[i : i + fixed] for i in range(0, len(data), fixed))
@@ -86,7 +84,7 @@ def _records(own: Content, kind: int, at: int) -> Iterator[bytes]:
 def _layout(own: Content, kind: int, at: int, stop: int) -> Layout:
     """How a packet is laid out; RAW where nothing tells."""
     if kind != PHYSICS:
-        return layout(TOPICS[kind], own.found.wide)
+        return layout(own.found.topics[kind], own.found.wide)
     fitting = (
         how
         for how in map(physics, (True, False))
