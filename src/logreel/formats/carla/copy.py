@@ -25,7 +25,7 @@ _FRAME_BYTES = 24
 _MOST = (1 << 16) - 1
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@dataclass(frozen=True, slots=True)
 class _Edit:
     """Bytes to be written at a place of the source in the stead of *size* ones there.
 
@@ -59,7 +59,7 @@ class Copier:
         carried = self._carried()
         instead = {edit.place for edit in carried if edit.inside}
         heads = [edit for edit in self._right_heads() if edit.place not in instead]
-        self._edits = deque(sorted([*missing, *heads, *carried]))
+        self._edits = deque(sorted([*missing, *heads, *carried], key=lambda edit: (edit.place, edit.size)))
 
     def run(self) -> None:
         """Copy all that is wanted."""
