@@ -44,7 +44,7 @@ def _create(out: Appender, **options: Any) -> Sink:
 
 
 def _like(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    return {"size_reading": metadata["size_reading"]}
+    return {"size_reading": metadata.get("size_reading", "A")}
 
 
 FORMAT = Format(

@@ -25,6 +25,7 @@ from logreel.formats.koblenz.seconds import Seconds, seconds_between
 from logreel.formats.koblenz.start import MAJOR, MINOR
 from logreel.formats.koblenz.write_kinds import kind_of, layout_of, misfits
 from logreel.model.appender import Appender
+from logreel.model.copying import put, runs
 from logreel.model.heads import Heads
 from logreel.model.index import I64
 from logreel.model.layout import Layout
@@ -32,7 +33,6 @@ from logreel.model.log import Log
 from logreel.model.order import by_rows
 from logreel.model.schema import Schema
 from logreel.model.sink import Excerpt, Payload, Sink
-from logreel.model.stretches import put, runs
 
 _MS = 10**6
 #: Where a message has its time.

@@ -15,9 +15,9 @@ from logreel.formats.ulog.content import Content
 from logreel.formats.ulog.records import DATA_HEAD, FILE_HEADER, HEAD
 from logreel.model.appender import Appender
 from logreel.model.blocks import I64
+from logreel.model.copying import put, runs
 from logreel.model.order import by_rows, count_before, part_of
 from logreel.model.sink import Excerpt
-from logreel.model.stretches import put, runs
 
 
 def copy(excerpt: Excerpt, out: Appender) -> bool:
