@@ -15,7 +15,7 @@ import carla_oracle as oracle
 import logreel
 from conftest import SHARED
 from contents import content
-from killing import killed
+from killed import killed
 from logreel.formats.carla.sample import RELEASES, Builder, eventful
 from rewriting import rewrite
 

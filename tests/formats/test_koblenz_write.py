@@ -15,7 +15,7 @@ import koblenz_oracle as oracle
 import logreel
 from conftest import SHARED
 from contents import content
-from killing import killed
+from killed import killed
 from logreel.formats.koblenz import seconds
 from logreel.formats.koblenz.sample import Builder
 from logreel.formats.koblenz.sample_drive import drive
