@@ -1,13 +1,11 @@
-"""Writing logs: what people hold (``Writer``) and what a format offers (``Sink``)."""
+"""Writing logs: what people hold, a ``Writer`` over the ``Sink`` of a format."""
 
 from __future__ import annotations
 
 import contextlib
-import itertools
 import math
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from threading import RLock
 from time import monotonic
@@ -17,118 +15,33 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.errors import LogError, TopicError, UnsupportedError, UsageError
+from logreel.errors import LogError, TopicError, UsageError
 from logreel.kernels.batch import Batch
 from logreel.model.appender import Appender
-from logreel.model.layout import Layout, Sequence
+from logreel.model.layout import Sequence
 from logreel.model.registry import formats
 from logreel.model.schema import Schema
+from logreel.model.sink import I64, Excerpt, Payload, Sink
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from logreel.model.log import Log
-    from logreel.model.pieces import Rows
+__all__ = [
+    "BATCH_BYTES",
+    "BATCH_MESSAGES",
+    "FLUSH_EVERY",
+    "I64",
+    "Excerpt",
+    "Payload",
+    "Sink",
+    "Writer",
+    "create",
+]
 
-I64 = NDArray[np.int64]
-Payload = bytes | bytearray | memoryview
 #: Seconds after which what was written is handed to the system at the next message.
 FLUSH_EVERY = 1.0
 #: Messages given one by one that are collected, and bytes of them.
 BATCH_MESSAGES, BATCH_BYTES = 4096, 1 << 18
-
-
-@dataclass(frozen=True, slots=True)
-class Excerpt:
-    """A part of a log.
-
-    rows        of each channel that is wanted; see ``MessageIndex.rows_between``
-    start, end  the interval that was asked for
-    """
-
-    log: Log
-    rows: Mapping[int, Rows]
-    start: int | None
-    end: int | None
-
-
-class Sink:
-    """How one format is written; a format's ``create(appender, options)`` gives one.
-
-    It appends to *out* and commits whole records. What a format has no place for raises UnsupportedError.
-    """
-
-    #: What the format calls itself, for errors.
-    title = "this format"
-    #: Times in ns and bytes of a payload that every channel takes without an error: messages inside of these are
-    #: collected and given many at a time, others one by one. With -1 none is collected.
-    earliest, latest, largest = -(1 << 63), (1 << 63) - 1, -1
-
-    def __init__(self, out: Appender) -> None:
-        self.out = out
-
-    def channel(self, number: int, topic: str, schema: Schema, metadata: Mapping[str, Any]) -> None:
-        """Take in a channel; numbers ascend from 0. Raises DefinitionError for a schema that cannot be written."""
-        raise NotImplementedError
-
-    def layout(self, number: int) -> Layout:
-        """What a mapping or a table of a channel is encoded by; raises DefinitionError where there is none."""
-        raise NotImplementedError
-
-    def stamp(self, number: int) -> tuple[str, int] | None:
-        """The field of a channel that holds the time of the message, and its ns per unit, if there is one."""
-        return None
-
-    def message(self, channel: int, time: int, data: Payload) -> None:
-        """Append one message at *time* ns."""
-        raise NotImplementedError
-
-    def messages(
-        self, channel: NDArray[np.int32], time: I64, data: NDArray[np.uint8], start: I64, size: I64
-    ) -> None:
-        """Append many: the payload of message i is data[start[i]:start[i] + size[i]]."""
-        rows = zip(channel.tolist(), time.tolist(), start.tolist(), (start + size).tolist(), strict=True)
-        view = memoryview(data)  # type: ignore[arg-type]
-        for number, moment, a, b in rows:
-            self.message(number, moment, view[a:b])
-
-    def metadata(self, name: str, value: Any) -> None:
-        """Add to what the log tells about itself."""
-        raise UnsupportedError(f"{self.title} has no place for metadata")
-
-    def parameter(self, name: str, value: float | int | str, time: int | None) -> None:
-        """Set a parameter, at *time* ns or at the start."""
-        raise UnsupportedError(f"{self.title} has no place for parameters")
-
-    def text(self, time: int, level: int, text: str) -> None:
-        """Append a line of text; *level* is a syslog number."""
-        raise UnsupportedError(f"{self.title} has no place for text")
-
-    def attachment(self, name: str, data: bytes, media_type: str) -> None:
-        """Add a named piece of content."""
-        raise UnsupportedError(f"{self.title} has no place for attachments")
-
-    def free_name(self, topic: str, taken: Collection[str]) -> str:
-        """What *topic* is called in this format, and beside channels of the names *taken*."""
-        names = itertools.chain([topic], (f"{topic}[{n}]" for n in itertools.count(1)))
-        return next(name for name in names if name not in taken)
-
-    def inherit(self, log: Log) -> list[str]:
-        """Take over what a log of the same format holds besides messages; tells what had to be left out.
-
-        Comes before the first channel; of several logs the first one has precedence.
-        """
-        return []
-
-    def copy(self, excerpt: Excerpt) -> bool:
-        """Copy a part of a log of the same format as it lies there; False, with nothing done, where that cannot be."""
-        return False
-
-    def settle(self) -> None:
-        """Commit everything given so far, so that it can be read back if nothing follows."""
-
-    def finish(self) -> None:
-        """Write what completes the file."""
 
 
 class Writer:
@@ -224,11 +137,18 @@ class Writer:
             self._tick()
 
     def write_many(
-        self, channel: NDArray[np.int32], time: I64, data: NDArray[np.uint8], start: I64, size: I64
+        self,
+        channel: NDArray[np.int32],
+        time: I64,
+        data: NDArray[np.uint8],
+        start: I64,
+        size: I64,
+        more: Mapping[str, I64] | None = None,
     ) -> None:
         """Append many payloads, of any channels: that of message i is data[start[i]:start[i] + size[i]].
 
         channel int32[n], time int64[n] ns, data uint8[b], start and size int64[n]
+        more    int64[n] ``publish_time`` (ns) and ``sequence``, which count where the format keeps them
         """
         with self._lock:
             self._check()
@@ -238,6 +158,8 @@ class Writer:
             if len(start) and (int(start.min()) < 0 or int(size.min()) < 0 or int(end.max()) > len(data)):
                 raise UsageError("payloads lie outside of the data")
             self._drain()
+            if more and self._sink.keeps:
+                self._sink.beside(more)
             self._sink.messages(channel, time, data, start, size)
             self._tick()
 

@@ -1,0 +1,130 @@
+"""What a format offers to be written: a Sink."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from logreel.errors import UnsupportedError
+from logreel.model.appender import Appender
+from logreel.model.layout import Layout
+from logreel.model.schema import Schema
+
+if TYPE_CHECKING:
+    from logreel.model.log import Log
+    from logreel.model.pieces import Rows
+
+I64 = NDArray[np.int64]
+Payload = bytes | bytearray | memoryview
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """A part of a log.
+
+    rows        of each channel that is wanted; see ``MessageIndex.rows_between``
+    start, end  the interval that was asked for
+    """
+
+    log: Log
+    rows: Mapping[int, Rows]
+    start: int | None
+    end: int | None
+
+
+class Sink:
+    """How one format is written; a format's ``create(appender, options)`` gives one.
+
+    It appends to *out* and commits whole records. What a format has no place for raises UnsupportedError.
+    """
+
+    #: What the format calls itself, for errors.
+    title = "this format"
+    #: Times in ns and bytes of a payload that every channel takes without an error: messages inside of these are
+    #: collected and given many at a time, others one by one. With -1 none is collected.
+    earliest, latest, largest = -(1 << 63), (1 << 63) - 1, -1
+    #: What it keeps beside messages, of what sources may tell: ``publish_time``, ``sequence``.
+    keeps: tuple[str, ...] = ()
+
+    def __init__(self, out: Appender) -> None:
+        self.out = out
+
+    def channel(self, number: int, topic: str, schema: Schema, metadata: Mapping[str, Any]) -> None:
+        """Take in a channel; numbers ascend from 0. Raises DefinitionError for a schema that cannot be written."""
+        raise NotImplementedError
+
+    def layout(self, number: int) -> Layout:
+        """What a mapping or a table of a channel is encoded by; raises DefinitionError where there is none."""
+        raise NotImplementedError
+
+    def stamp(self, number: int) -> tuple[str, int] | None:
+        """The field of a channel that holds the time of the message, and its ns per unit, if there is one."""
+        return None
+
+    def message(self, channel: int, time: int, data: Payload) -> None:
+        """Append one message at *time* ns."""
+        raise NotImplementedError
+
+    def messages(
+        self, channel: NDArray[np.int32], time: I64, data: NDArray[np.uint8], start: I64, size: I64
+    ) -> None:
+        """Append many: the payload of message i is data[start[i]:start[i] + size[i]]."""
+        rows = zip(channel.tolist(), time.tolist(), start.tolist(), (start + size).tolist(), strict=True)
+        view = memoryview(data)  # type: ignore[arg-type]
+        for number, moment, a, b in rows:
+            self.message(number, moment, view[a:b])
+
+    def beside(self, more: Mapping[str, I64]) -> None:
+        """What ``keeps`` names of the messages that come next, int64[n] each; called before ``messages``."""
+
+    def metadata(self, name: str, value: Any) -> None:
+        """Add to what the log tells about itself."""
+        raise UnsupportedError(f"{self.title} has no place for metadata")
+
+    def parameter(self, name: str, value: float | int | str, time: int | None) -> None:
+        """Set a parameter, at *time* ns or at the start."""
+        raise UnsupportedError(f"{self.title} has no place for parameters")
+
+    def text(self, time: int, level: int, text: str) -> None:
+        """Append a line of text; *level* is a syslog number."""
+        raise UnsupportedError(f"{self.title} has no place for text")
+
+    def attachment(self, name: str, data: bytes, media_type: str) -> None:
+        """Add a named piece of content."""
+        raise UnsupportedError(f"{self.title} has no place for attachments")
+
+    def free_name(self, topic: str, taken: Collection[str]) -> str:
+        """What *topic* is called in this format, and beside channels of the names *taken*."""
+        names = itertools.chain([topic], (f"{topic}[{n}]" for n in itertools.count(1)))
+        return next(name for name in names if name not in taken)
+
+    def inherit(self, log: Log) -> list[str]:
+        """Take over what a log of the same format holds besides messages; tells what had to be left out.
+
+        Comes before the first channel; of several logs the first one has precedence.
+        """
+        return []
+
+    def adopt(self, log: Log, returns: bool) -> list[str]:
+        """The same of a log of another format: metadata, parameters and attachments, as far as they fit.
+
+        returns  True: the log was once converted from this format, so what this has no place for at all is no loss
+        """
+        from logreel.model.adoption import adopt
+
+        return adopt(self, log, returns)
+
+    def copy(self, excerpt: Excerpt) -> bool:
+        """Copy a part of a log of the same format as it lies there; False, with nothing done, where that cannot be."""
+        return False
+
+    def settle(self) -> None:
+        """Commit everything given so far, so that it can be read back if nothing follows."""
+
+    def finish(self) -> None:
+        """Write what completes the file."""
