@@ -6,13 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import logreel
+from logreel.formats.mcap.sample import walk
 from logreel.formats.rosbag.sample import drive
 from logreel.formats.ulog.sample import flight
 
 #: Small logs of each format that can be written, by suffix.
-SAMPLES = {".bag": lambda: drive(1.0), ".ulg": lambda: flight(3.0)}
+SAMPLES = {".bag": lambda: drive(1.0), ".ulg": lambda: flight(3.0), ".mcap": lambda: walk(6.0)}
 #: What only tells how a file is laid out.
-LAYOUT = {"chunks", "compression", "indexed"}
+LAYOUT = {"chunks", "compression", "indexed", "mcap"}
 
 Content = dict[str, tuple[Any, list[tuple[int, bytes]]]]
 

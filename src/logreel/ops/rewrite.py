@@ -1,4 +1,4 @@
-"""Logs written anew from parts of others, message by message as bytes: slice, merge, split, sort and recover.
+"""Logs written anew from parts of others, message by message as bytes: slice, merge, split, sort, recover and convert.
 
 The new file gets its name when it is complete and has been opened again; until then, and if anything goes wrong, what
 was there before is as it was.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +78,8 @@ class Target:
     compression  as the format calls it; None: as the first source has it
     force        replace a file of that name
     thorough     compare the times of all messages, too, when the new file is opened again
+    foreign      the suffix says which format is written; False: it is that of the source
+    strict       nothing is written where something would be left out
     """
 
     path: str
@@ -85,6 +87,8 @@ class Target:
     force: bool = False
     thorough: bool = False
     progress: Progress | None = None
+    foreign: bool = False
+    strict: bool = False
 
 
 def rewrite(parts: Sequence[Part], target: Target, by_time: bool = False) -> Rewritten:
@@ -93,11 +97,12 @@ def rewrite(parts: Sequence[Part], target: Target, by_time: bool = False) -> Rew
     Raises UsageError for an output that is an input, UnsupportedError for a format that cannot be written, LogError
     where the output exists or cannot be written.
     """
-    fmt = format_of(parts[0].log)
+    log = parts[0].log
+    fmt = format_to_write(target.path, log) if target.foreign else format_of(log)
     _check_names(parts, target, fmt)
-    options = dict(fmt.like(parts[0].log.metadata))
+    options = dict(fmt.like(log.metadata)) if fmt.name == log.format else {}
     if target.compression is not None:
-        if "compression" not in options:
+        if "compression" not in fmt.like({}):
             raise UsageError(f"{fmt.title} has no compression to choose")
         options["compression"] = target.compression
     out = Appender(target.path, target.force, keep=False)
@@ -118,10 +123,18 @@ def format_of(log: Log) -> Format:
     return fmt
 
 
+def format_to_write(path: str, log: Log) -> Format:
+    """The format that the suffix of *path* names, else that of *log*; raises UnsupportedError as ``format_of``."""
+    for fmt in formats().values():
+        if fmt.create is not None and path.lower().endswith(fmt.suffixes):
+            return fmt
+    return format_of(log)
+
+
 def _check_names(parts: Sequence[Part], target: Target, fmt: Format) -> None:
     place = os.path.realpath(target.path)
     for part in parts:
-        if part.log.format != fmt.name:
+        if part.log.format != (parts[0].log.format if target.foreign else fmt.name):
             text = f"is a log of another format than {parts[0].log.name}: convert it first"
             raise UsageError(text, path=part.log.name)
         if os.path.exists(part.log.name) and os.path.realpath(part.log.name) == place:
@@ -151,8 +164,8 @@ class _Job:
         writer = Writer(self.out, self.sink, None, False)
         part = self.parts[0]
         excerpt = Excerpt(part.log, part.rows, part.start, part.end)
-        if by_time or part.names or part.shift or not self.sink.copy(excerpt):
-            self._compose(writer, by_time)
+        if by_time or part.names or part.shift or self._is_foreign or not self.sink.copy(excerpt):
+            self._compose(writer, by_time or self._has_made)
         else:
             self.names = {ch.topic: [(0, ch)] for ch in part.channels}
         size = 0
@@ -168,6 +181,18 @@ class _Job:
             self.target.path, size, tuple(self._copied()), tuple(self.notes), tuple(self.skipped)
         )
 
+    @property
+    def _is_foreign(self) -> bool:
+        """Whether the new log is of another format."""
+        return self.parts[0].log.format != self.fmt.name
+
+    @property
+    def _has_made(self) -> bool:
+        """Whether a log of another format has to say where messages belong that the reader made of other records."""
+        return self._is_foreign and any(
+            part.log.index.tracks[number].made is not None for part in self.parts for number in part.rows
+        )
+
     def _copied(self) -> Iterator[Copied]:
         for name, members in self.names.items():
             if not name.startswith("~"):
@@ -177,13 +202,21 @@ class _Job:
 
     def _compose(self, writer: Writer, by_time: bool) -> None:
         for part in self.parts:
-            self.skipped += self.sink.inherit(part.log)
+            log = part.log
+            if self._is_foreign:
+                self.skipped += self.sink.adopt(log, log.origin == self.fmt.name)
+            else:
+                self.skipped += self.sink.inherit(log)
         table = self._add_channels(writer)
+        if self._is_foreign:
+            self.parts = [self._representable(part) for part in self.parts]
+        if self.target.strict and self.skipped:
+            raise LogError(f"nothing is written, because {self.skipped[0]}", path=self.target.path)
         batches: Iterable[Batch] = in_time_order(self.parts) if by_time else in_file_order(self.parts[0])
         total, done = sum(part.total for part in self.parts), 0
         for batch in batches:
             channel = table[batch.origin, batch.channel]
-            writer.write_many(channel, batch.time, batch.data, batch.start, batch.size)
+            writer.write_many(channel, batch.time, batch.data, batch.start, batch.size, batch.more)
             done += len(channel)
             self._tell(done, total)
 
@@ -200,11 +233,37 @@ class _Job:
                 topic = part.names.get(ch.number, ch.topic)
                 key = (topic, ch.schema, ch.metadata.get("md5sum"))
                 if key not in known:
-                    known[key] = self._add_channel(writer, topic, p, ch)
+                    try:
+                        known[key] = self._add_channel(writer, topic, p, ch)
+                    except (DefinitionError, UsageError) as error:
+                        if not self._is_foreign:
+                            raise
+                        self._leave_out(p, ch, error.text)
+                        continue
                 else:
                     list(self.names.values())[known[key]].append((p, ch))
                 table[p, ch.number] = known[key]
         return table
+
+    def _leave_out(self, p: int, ch: Channel, why: str) -> None:
+        """Do without a channel that the format cannot hold."""
+        part = self.parts[p]
+        self.skipped.append(f"channel {ch.topic!r} ({part.count(ch.number)} messages) was left out: {why}")
+        rows = {number: rows for number, rows in part.rows.items() if number != ch.number}
+        self.parts = [replace(one, rows=rows) if n == p else one for n, one in enumerate(self.parts)]
+
+    def _representable(self, part: Part) -> Part:
+        """*part* without messages whose times the format cannot hold."""
+        rows = dict(part.rows)
+        for number, some in part.rows.items():
+            times = part.log.index.times(number)[some] + part.shift
+            fits = (times >= self.sink.earliest) & (times <= self.sink.latest)
+            if not fits.all():
+                rows[number] = np.arange(len(part.log.index.times(number)))[some][fits]
+                topic = next(ch.topic for ch in part.channels if ch.number == number)
+                text = f"{int((~fits).sum())} messages of {topic!r} were left out: "
+                self.skipped.append(text + f"{self.sink.title} cannot hold their times")
+        return replace(part, rows=rows)
 
     def _add_channel(self, writer: Writer, topic: str, p: int, ch: Channel) -> int:
         taken = set(self.names)
