@@ -48,6 +48,10 @@ class Decoders:
 
                 body = JsonBody(schema.text if schema.encoding == "jsonschema" else "")
                 return body.layout, body
+            case "cdr", "ros2msg":
+                from logreel.schemas import ros2msg
+
+                return ros2msg.layout(schema.name, schema.text), None
         own = formats().get(schema.encoding)
         return (own.layout(schema) if own is not None and own.layout is not None else None) or RAW, None
 

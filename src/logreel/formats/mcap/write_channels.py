@@ -79,6 +79,10 @@ def _layout(schema: Schema, full: Schema, encoding: str) -> Layout:
         from logreel.schemas import ros1msg
 
         return ros1msg.layout(ros1msg.parse(full.text, full.name))
+    if (schema.encoding, encoding) == ("ros2msg", "cdr"):
+        from logreel.schemas import ros2msg
+
+        return ros2msg.layout(schema.name, schema.text)
     own = formats().get(schema.encoding)
     found = own.layout(schema) if own is not None and own.layout is not None else None
     if found is None:
