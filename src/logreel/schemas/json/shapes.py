@@ -61,10 +61,10 @@ class _Maker:
                 if len(real) == 1:
                     schema = real[0]
             reference = schema.get("$ref") if isinstance(schema, dict) else None
-            if not isinstance(reference, str) or not reference.startswith("#/"):
+            if not isinstance(reference, str) or not f"{reference}/".startswith("#/"):
                 return schema
             schema = self.root
-            for step in reference[2:].split("/"):
+            for step in reference.split("/")[1:]:
                 schema = schema.get(step) if isinstance(schema, dict) else None
         return None
 
