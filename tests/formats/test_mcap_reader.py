@@ -164,7 +164,7 @@ def test_a_topic_of_several_channels() -> None:
     for number, payload in ((7, b"x"), (9, b"{}"), (8, b"y")):
         out.message(number, START, payload)
     log = logreel.open(out.bytes())
-    assert list(log) == ["/a", "/a[2]", "/a[1]"]
+    assert list(log) == ["/a", "/a[1]", "/a[2]"]
     assert log["/a[2]"].metadata == {"message_encoding": "json", "topic": "/a"}
     assert [bytes(m.data) for m in log.messages(["/a[1]"])] == [b"y"]
 

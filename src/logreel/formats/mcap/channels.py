@@ -23,12 +23,13 @@ NO_SCHEMA = Schema("", "")
 
 
 def infos(file: File, decoders: Decoders) -> tuple[dict[int, int], list[ChannelInfo]]:
-    """The number of each channel id, and channels as the model wants them.
+    """The number of each channel id, and channels as the model wants them, by id: writers number them as they come.
 
     Further channels of a topic are marked by an instance number.
     """
-    names, made = unique(channel.topic for channel in file.channels.values()), []
-    for name, channel in zip(names, file.channels.values(), strict=True):
+    channels = [file.channels[number] for number in sorted(file.channels)]
+    names, made = unique(channel.topic for channel in channels), []
+    for name, channel in zip(names, channels, strict=True):
         schema = file.schemas.get(channel.schema, NO_SCHEMA)
         if channel.schema and channel.schema not in file.schemas:
             file.note("schema", 0, 0, False, f"{channel.topic}: there is no schema {channel.schema}")
@@ -40,7 +41,7 @@ def infos(file: File, decoders: Decoders) -> tuple[dict[int, int], list[ChannelI
         made.append(
             ChannelInfo(name, schema, lambda find=find: find()[0], told, lambda find=find: find()[1])  # type: ignore[misc]
         )
-    return {channel: number for number, channel in enumerate(file.channels)}, made
+    return {channel.id: number for number, channel in enumerate(channels)}, made
 
 
 def unique(names: Iterable[str]) -> list[str]:
