@@ -100,3 +100,23 @@ def test_a_damaged_log_gives_code_3(run: Run) -> None:
         assert not logreel.open(f"{verb}.ulg").problems
     assert run("merge", "cut.ulg", "-o", "merged.ulg").code == 3
     assert run("split", "cut.ulg", "--by-topic", "-o", "parts").code == 3
+
+
+def test_convert_to_logs(run: Run) -> None:
+    done = run("convert", "a.bag", "b.mcap", "--raw")
+    assert (done.code, "messages of 10 channels to b.mcap" in done.err) == (0, True)
+    told = run("convert", "b.mcap", "c.bag", "--strict", "--compression", "lz4", "--json").json
+    assert told["skipped"] == []
+    assert {one["topic"]: one["rows"] for one in told["channels"]} == {
+        topic: len(ch) for topic, ch in logreel.open("a.bag").channels.items()
+    }
+    assert logreel.open("c.bag").metadata["compression"] == ["lz4"]
+    done = run("convert", "a.mcap", "d.bag")
+    assert done.code == 3
+    assert "channel '/status' (" in done.err
+    done = run("convert", "a.mcap", "e.bag", "--strict")
+    assert (done.code, "nothing is written" in done.err, Path("e.bag").exists()) == (1, True, False)
+    assert run("convert", "a.bag", "x.ndjson", "--raw").code == 2
+    assert run("recover", "a.ulg", "-o", "r.mcap").code == 0
+    assert logreel.open("r.mcap").origin == "ulog"
+    assert run("check", "r.mcap").code == 0

@@ -266,21 +266,20 @@ class _Job:
         return replace(part, rows=rows)
 
     def _add_channel(self, writer: Writer, topic: str, p: int, ch: Channel) -> int:
-        taken = set(self.names)
-        for attempt in range(TRIES):
+        taken, refused = set(self.names), list[DefinitionError]()
+        while len(refused) < TRIES:
             name = self.sink.free_name(topic, taken)
             try:
                 number = writer.add_channel(name, ch.schema, ch.metadata)
-            except DefinitionError:
-                if attempt == TRIES - 1:
-                    raise
+            except DefinitionError as error:
+                refused.append(error)
                 taken.add(name)
                 continue
             if name != topic:
                 self.notes.append(f"{topic!r} of {ch.log.name} became {name!r}")
             self.names[name] = [(p, ch)]
             return number
-        raise LogError(f"no name is left for {topic!r}", path=self.target.path)
+        raise refused[0]
 
     # -------------------------------------------------------------------------------------------- verifying
 
