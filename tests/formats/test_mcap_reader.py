@@ -183,6 +183,7 @@ def test_records_that_are_unknown_undeclared_or_stand_alone() -> None:
     out = Builder("lz4").channel(1, 0, "/a", "").message(1, START, b"x").raw(message(1, START + 1, b"y"))
     log = logreel.open(out.message(1, START + 2, b"z").bytes())
     assert [bytes(m.data) for m in log.messages("/a")] == [b"x", b"y", b"z"]
+    assert not log.problems
     out = (
         Builder("")
         .channel(1, 0, "/a", "")

@@ -72,7 +72,7 @@ def written(told: Mapping[str, Any]) -> dict[str, str]:
     return text | ({OWN: dumped(other)} if other else {})
 
 
-def dumped(values: Mapping[str, Any]) -> str:
+def dumped(values: Any) -> str:
     """Plain values as JSON; bytes become an object with their base64."""
     return json.dumps(values, default=_default, ensure_ascii=False, separators=(",", ":"))
 

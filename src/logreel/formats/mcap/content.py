@@ -97,6 +97,8 @@ def _metadata(file: File, origin: Mapping[str, str]) -> Mapping[str, Any]:
             "start_ns": told_by.start,
             "end_ns": told_by.end,
         }
+    if "mcap" in found:
+        facts["metadata"] = found["mcap"]
     if origin:
         facts["converted_from"] = {name: origin[name] for name in ("format", "version") if name in origin}
     return found | loaded(origin.get("metadata", "")) | {"mcap": facts}

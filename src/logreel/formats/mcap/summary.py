@@ -44,7 +44,8 @@ def read(source: Source) -> File | None:
     chunks.sort(key=lambda one: one.pos)
     if any(not one.offsets and one.size for one in chunks):
         return None
-    _gaps(source, chunks, start, file)
+    if not _gaps(source, chunks, start, file):
+        return None
     if any(number not in file.channels for one in chunks for number, _ in one.offsets):
         return None
     for one in chunks:
@@ -53,8 +54,8 @@ def read(source: Source) -> File | None:
     return file
 
 
-def _gaps(source: Source, chunks: list[ChunkIndex], end: int, file: File) -> None:
-    """Take in what stands between the chunks, up to *end*."""
+def _gaps(source: Source, chunks: list[ChunkIndex], end: int, file: File) -> bool:
+    """Take in what stands between the chunks, up to *end*; False where there are messages, too."""
     pos = len(MAGIC)
     for begin, behind in [
         *((one.pos, one.pos + one.length + one.index_length) for one in chunks),
@@ -63,12 +64,15 @@ def _gaps(source: Source, chunks: list[ChunkIndex], end: int, file: File) -> Non
         if begin < pos:
             raise BadRecord(f"chunks overlap at {begin}")
         for record in records.records(source, pos, begin):
-            if record.kind in (records.MESSAGE, records.CHUNK, records.MESSAGE_INDEX, records.FOOTER):
+            if record.kind == records.MESSAGE:
+                return False
+            if record.kind in (records.CHUNK, records.MESSAGE_INDEX, records.FOOTER):
                 raise BadRecord(f"it does not name what stands at {record.pos}")
             file.take(source, record)
         pos = behind
     if pos != end:
         raise BadRecord("a chunk ends behind it")
+    return True
 
 
 def _take(source: Source, one: ChunkIndex, file: File) -> None:

@@ -197,7 +197,7 @@ class McapSink(StretchSink):
         for one in value if isinstance(value, list | tuple) else [value]:
             if not isinstance(one, Mapping):
                 raise UsageError(f"metadata {name!r} of an MCAP is a map of text by name, not {one!r:.40}")
-            text = {str(k): v if isinstance(v, str) else dumped({"": v})[4:-1] for k, v in one.items()}
+            text = {str(k): v if isinstance(v, str) else dumped(v) for k, v in one.items()}
             self._begin()
             pos = self.out.tell()
             self._write(record(records.METADATA, string(name) + pairs(text)))
