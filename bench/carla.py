@@ -21,6 +21,7 @@ PART = 10
 IMPORTS = """
 import logreel, logreel.model.log, logreel.model.tables, logreel.formats.carla.content, pyarrow
 import logreel.model.arrow, logreel.model.assemble
+from logreel.model.registry import formats; formats()
 """
 COPY = Job("np.array(np.memmap(path)), a fresh copy", "kept = np.array(np.memmap(path, mode='r'))")
 OPEN = Job("open", "kept = logreel.open(path)", IMPORTS, bound="<= 1.7")

@@ -36,15 +36,14 @@ def assert_equal(log: Log, judge: oracle.Recording) -> None:
         assert repr(got[topic]) == repr([dict(record) for record in records]), topic
 
 
-def packets(found: Found, data: bytes) -> list[tuple[int, int, int]]:
+def packets(found: Found) -> list[tuple[int, int, int]]:
     """Place, kind and end of every packet collected, FrameEnds included, in file order."""
     blocks = found.blocks
     count = np.diff(blocks.start, axis=1)
     kinds = np.concatenate([np.repeat(np.arange(count.shape[1]), row) for row in count] or [[]])
     places = blocks.entry + np.repeat(blocks.base, count.sum(axis=1))
     got = [(at, 1, at + HEAD) for at in found.ends.tolist()]
-    for at, kind in zip(places.tolist(), kinds.tolist(), strict=True):
-        size = found.resized.get(at, int.from_bytes(data[at - 4 : at], "little"))
+    for at, kind, size in zip(places.tolist(), kinds.tolist(), found.sizes.tolist(), strict=True):
         got.append((at - HEAD, kind, at + size))
     return sorted(got)
 
@@ -57,7 +56,7 @@ def walked(data: bytes) -> Found:
 def assert_accounted(found: Found, data: bytes) -> None:
     """Header, packets and ranges reported as lost tile the file."""
     spans = [(0, found.header.size)] if found.header.size else []
-    spans += [(at, end) for at, _, end in packets(found, data)]
+    spans += [(at, end) for at, _, end in packets(found)]
     spans += [(p.offset, p.offset + p.size) for p in found.problems if p.lost]
     spans = sorted({span for span in spans if span[0] < span[1]})
     ends = list(accumulate((end for _, end in spans), max))

@@ -127,6 +127,7 @@ ARGUMENTS = {
     "attachments": ["log.ulg"],
     "stats": ["log.ulg", "--fields"],
     "check": ["log.ulg"],
+    "diff": ["log.ulg", "more.ulg", "--messages", "--fields"],
     "convert": ["log.ulg", "out.csv/"],
     "slice": ["log.ulg", "-o", "out.ulg"],
     "merge": ["log.ulg", "log.ulg", "-o", "out.ulg"],
@@ -143,7 +144,7 @@ ARGUMENTS = {
 #: Keys of a problem, which the page tells once for all verbs.
 PROBLEM = {"code", "offset", "size", "lost", "text"}
 #: What is below these keys comes from the log.
-FREE = {"data", "metadata", "defaults"}
+FREE = {"data", "metadata", "defaults", "parameters"}
 
 
 def keys(value: Any) -> Iterator[str]:
@@ -162,6 +163,7 @@ def test_the_command_line_page_has_every_key(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("log.ulg").write_bytes(tiny()[:-1])
+    Path("more.ulg").write_bytes(tiny() + tiny()[-30:])
     Path("log.rec").write_bytes(eventful().bytes()[:-1])
     assert main([*verb.split(), *ARGUMENTS[verb], "--json"]) in (0, 3, 4)
     found = json.loads(capsys.readouterr().out)

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from logreel.model.schema import Schema
     from logreel.model.writer import Writer, create
     from logreel.ops.check import check
+    from logreel.ops.diff import diff
     from logreel.ops.info import info
     from logreel.ops.merging import merge
     from logreel.ops.recovery import recover
@@ -59,6 +60,7 @@ _LAZY = {
     "create": ("logreel.model.writer", "create"),
     "known_formats": ("logreel.model.registry", "formats"),
     "check": ("logreel.ops.check", "check"),
+    "diff": ("logreel.ops.diff", "diff"),
     "info": ("logreel.ops.info", "info"),
     "stats": ("logreel.ops.stats", "stats"),
     "slice": ("logreel.ops.slicing", "slice_log"),
@@ -92,6 +94,7 @@ __all__ = [
     "check",
     "convert",
     "create",
+    "diff",
     "info",
     "known_formats",
     "merge",

@@ -104,6 +104,8 @@ class Finding:
     size      bytes concerned
     text      one sentence for people
     topic     the channel concerned, or None
+    time_ns   ns of the log's clock where it begins, or None
+    count     how many defects it stands for; its place is that of the first
     """
 
     code: str
@@ -112,13 +114,15 @@ class Finding:
     size: int
     text: str
     topic: str | None = None
+    time_ns: int | None = None
+    count: int = 1
 
     @classmethod
     def of(cls, problem: Problem) -> Finding:
         """A Problem as a finding: an error where something was lost, else a warning."""
-        return cls(
-            problem.code, "error" if problem.lost else "warn", problem.offset, problem.size, problem.text
-        )
+        # What concerns the log or a channel as a whole is recorded at its first byte, without any bytes.
+        place = problem.offset if problem.offset or problem.size else None
+        return cls(problem.code, "error" if problem.lost else "warn", place, problem.size, problem.text)
 
     def at_least(self, severity: Severity) -> bool:
         """True if it is as bad as *severity* or worse."""

@@ -37,6 +37,25 @@ def test_every_type_and_dimension(kind: str, dimension: Sequence[int]) -> None:
     assert first.decode()["records"][2]["value"] == values.reshape(-1, *dimension)[2].tolist()
 
 
+@pytest.mark.parametrize("last", [2, 3, 0])
+def test_a_whole_series_is_what_its_parts_are(last: int) -> None:
+    out = Builder()
+    series, other = out.pods({"varname": "v"}, "int16", (2,)), out.pods({"varname": "w"}, "uint8")
+    counts = [3] * 40 + [last]
+    for i, count in enumerate(counts):
+        out.values(series, T0 + i * 10**8, "int16", range(i, i + 2 * count))
+        out.values(other, T0 + i, "uint8", [i])
+    ch = logreel.open(out.bytes())["v"]
+    values = [[v, v + 1] for i, count in enumerate(counts) for v in range(i, i + 2 * count, 2)]
+    times = [T0 + i * 10**8 for i, count in enumerate(counts) for _ in range(count)]
+    whole = ch.to_arrow()
+    assert whole["value"].to_pylist() == values
+    assert np.asarray(whole["time"].cast("int64")).tolist() == times
+    assert whole["sample"].to_pylist() == [k for count in counts for k in range(count)]
+    assert pa.Table.from_batches(list(ch.batches(7))).to_pylist() == whole.to_pylist()
+    assert ch.to_arrow(["sample"])["sample"].to_pylist() == whole["sample"].to_pylist()
+
+
 def test_times_are_those_of_blocks_or_spread_and_the_schema_says_so() -> None:
     out = Builder()
     series = out.pods({"varname": "v"}, "float32")

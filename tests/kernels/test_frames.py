@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from guard import guarded
-from logreel.kernels import frames
+from logreel.kernels import blocks, frames
 
 REFUSE, DATA, NOTE, STOP, TOLERATE = range(5)
 END, PARSE, BAD, CUT, FULL = range(5)
@@ -181,23 +181,30 @@ def plain(f: Framing, data: bytes, pos: int, end: int) -> Run:
 def compiled(f: Framing, data: np.ndarray, pos: int, end: int, block: int, room: int, notes_room: int) -> Run:
     """The same by the kernel, block by block, with ``group`` at the end of each."""
     record, note = np.zeros(room, np.uint64), np.zeros(notes_room, np.int64)
+    length, lengths = np.zeros(room, np.uint32), np.zeros(len(data) + 1, np.uint32)
     count = np.zeros(CHANNELS, np.int64)
     state = np.array([pos, pos, 0, 0, -1], np.int64)
     run = Run([], [], FULL, pos, -1)
     entry, used = np.zeros(len(data) + 1, np.uint32), 0
     while run.why == FULL:
-        run.why = frames.walk(data, state, end, block, f.spec, f.tags, f.keys, record, count, note)
+        run.why = frames.walk(data, state, end, block, f.spec, f.tags, f.keys, record, count, note, length)
         at, base, n, m, run.last = state.tolist()
         pairs = [(int(r) >> 32, base + (int(r) & 0xFFFFFFFF)) for r in record[:n]]
         assert all(p - f.payload < base + block for _, p in pairs)
+        ends = [f.judge(data, p - f.payload, end)[1] for _, p in pairs]
+        sizes = [after - (p - f.payload) - int(f.spec[3]) for after, (_, p) in zip(ends, pairs, strict=True)]
+        assert length[:n].tolist() == sizes
         run.records += pairs
         run.blocks += 1
         run.notes += note[:m].tolist()
         assert count.tolist() == [sum(c == k for c, _ in pairs) for k in range(CHANNELS)]
         start = np.zeros(CHANNELS + 1, np.int64)
-        before, used = used, frames.group(record, n, count, start, entry, used)
+        before, used = used, blocks.group(record, n, count, start, entry, used, length, lengths)
         assert (start[0], start[-1], not count.any()) == (before, used, True)
         for k in range(CHANNELS):
+            assert lengths[start[k] : start[k + 1]].tolist() == [
+                size for size, (c, _) in zip(sizes, pairs, strict=True) if c == k
+            ]
             assert (base + entry[start[k] : start[k + 1]].astype(np.int64)).tolist() == [
                 p for c, p in pairs if c == k
             ]

@@ -7,15 +7,16 @@ import struct
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 import bddf_oracle as oracle
 from guard import guarded
 from logreel.formats.bddf.sample import data_block, num, number, raw, stamp
 from logreel.kernels import wire, wireindex
 
-LAST = (1 << 63) - 1
 END, OTHER, BAD, CUT, FULL = range(5)
 TIMES = st.integers(-(1 << 62), (1 << 63) - 1)
+I64 = NDArray[np.int64]
 INT64 = st.integers(-(1 << 63), (1 << 63) - 1)
 
 
@@ -24,7 +25,7 @@ class Walk:
 
     def __init__(self, data: bytes, known: int = 4, capacity: int = 1 << 12) -> None:
         self.buffer = guarded(data)
-        self.state = np.array([0, 0, -1, LAST, -LAST - 1, 0, 0], np.int64)
+        self.state = np.array([0, 0, -1, 0, 0], np.int64)
         record, count = np.empty(capacity, np.uint64), np.zeros(known, np.int64)
         channel = np.arange(known, dtype=np.int32)
         self.why = wire.walk(self.buffer, self.state, len(data), channel, record, count)
@@ -35,10 +36,20 @@ class Walk:
         payload, size, time = (np.empty(self.n, np.int64) for _ in range(3))
         wireindex.spans(self.buffer, self.start, payload, size)
         wireindex.times(self.buffer, self.start, time)
-        if self.n:
-            assert self.state[3:5].tolist() == [time.min(), time.max()]
+        self._gather(payload, size, time)
         columns = (time.tolist(), payload.tolist(), size.tolist())
         self.rows = list(zip(keys, *columns, strict=True))
+
+    def _gather(self, payload: I64, size: I64, time: I64) -> None:
+        """Blocks of the size of the first one are gathered as long as they come."""
+        if self.n and size[0]:
+            same = int(np.append(np.flatnonzero(size != size[0]), self.n)[0])
+            out, stamps = np.zeros(self.n * int(size[0]), np.uint8), np.zeros(self.n, np.int64)
+            entry = self.start.astype(np.uint32)
+            assert wireindex.gather(self.buffer, entry, 0, int(size[0]), out, stamps) == same
+            assert stamps[:same].tolist() == time[:same].tolist()
+            rows = payload[:same, None] + np.arange(size[0])
+            assert np.array_equal(out[: same * int(size[0])], self.buffer[rows.ravel()])
 
 
 def plain(data: bytes, known: int = 4) -> tuple[list[tuple[int, int, int, int]], int]:
@@ -93,6 +104,41 @@ def test_any_descriptor_is_judged_alike(head: bytes, payload: bytes) -> None:
     data = struct.pack("<QI", len(head) + len(payload), len(head)) + head + payload
     got = Walk(data, known=1 << 20)
     assert (got.rows, got.pos) == plain(data, 1 << 20)
+
+
+def test_seconds_without_any_byte_are_refused() -> None:
+    head = b"\x12\x0c\x08" + bytes(5) + b"\x10" + b"\x80\x80\x80\x80\x01"
+    data = struct.pack("<QI", len(head), len(head)) + head + bytes(80)
+    got = Walk(data)
+    assert (got.why, got.n) == (BAD, 0)
+    assert plain(data) == ([], 0)
+
+
+def like(nanos: int, series: int = 1, seconds: int = 1_700_000_000) -> bytes:
+    return data_block(series, seconds * 10**9 + nanos, b"payload")
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 10**9 - 1)), min_size=3, max_size=20), st.data())
+def test_descriptors_like_the_one_before_are_judged_as_others_are(
+    parts: list[tuple[int, int]], draw: st.DataObject
+) -> None:
+    rest = like(5) + bytes(80)
+    data = bytearray(b"".join(like(nanos, series) for series, nanos in parts))
+    for _ in range(draw.draw(st.integers(0, 2))):
+        data[draw.draw(st.integers(0, len(data) - 1))] ^= 1 << draw.draw(st.integers(0, 7))
+    whole = bytes(data) + rest
+    got = Walk(whole)
+    assert (got.rows, got.pos) == plain(whole)
+
+
+def test_a_whole_second_of_nanoseconds_is_refused_after_one_below() -> None:
+    for nanos, good in ((10**9 - 1, True), (10**9, False), (10**9 + 1, False), ((1 << 35) - 1, False)):
+        head = b"\x08\x01\x12\x0c\x08" + number(1_700_000_000) + b"\x10" + number(nanos)
+        block = struct.pack("<QI", len(head), len(head)) + head
+        data = like(999_999_998) * 3 + block + like(5) * 9
+        got = Walk(data)
+        assert (got.rows, got.pos) == plain(data)
+        assert got.n == (13 if good else 3)
 
 
 def test_numbers_of_too_many_bits_are_refused() -> None:

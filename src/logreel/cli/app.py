@@ -11,7 +11,7 @@ from logreel._version import __version__
 #: Verbs by what they are for, in the order of the help; each is a module of this folder with a command of
 #: its name.
 VERBS = {
-    "Look": ("info", "cat", "schema", "params", "text", "attachments", "stats", "check"),
+    "Look": ("info", "cat", "schema", "params", "text", "attachments", "stats", "check", "diff"),
     "Make": ("convert", "slice", "merge", "split", "sort", "recover", "index"),
     "Help": ("demo", "formats", "completion"),
 }
@@ -50,5 +50,5 @@ def logreel() -> None:
 
     FILE is a log of any known format, or - for standard input. Data goes to stdout, everything else to
     stderr. Exit codes: 0 fine, 1 failed, 2 wrong usage, 3 finished but data was lost or skipped, 4 check
-    found something, 5 no known format.
+    found something or diff differences, 5 no known format.
     """

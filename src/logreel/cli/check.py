@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import rich_click as click
@@ -10,8 +11,11 @@ from logreel.cli import common, draw
 from logreel.errors import SEVERITIES
 
 if TYPE_CHECKING:
-    from logreel.errors import Severity
+    from logreel.errors import Finding, Severity
     from logreel.ops.check import Checked
+
+#: So many findings of one code are shown; the rest is counted.
+LINES = 20
 
 
 @click.command()
@@ -23,24 +27,40 @@ if TYPE_CHECKING:
     show_default=True,
     help="The least severity that gives exit code 4.",
 )
+@click.option("--contract", metavar="FILE", help="TOML file with what a log must hold besides.")
 @common.as_json
-def check(files: tuple[str, ...], fail_on: Severity, as_json: bool) -> int:
-    """Tell whether a log is sound: damage, checksums, index against content.
+def check(files: tuple[str, ...], fail_on: Severity, contract: str | None, as_json: bool) -> int:
+    """Tell whether a log is sound: damage, checksums, index, definitions, clocks, gaps, duplicates.
 
     With several files --json gives a list of objects. A file that cannot be opened does not stop the others.
     """
     from logreel.cli.run import FOUND
     from logreel.ops.check import check as look
+    from logreel.ops.contract import read_contract
 
-    found, code = common.each(files, look, show, as_json, gap=False)
+    rules = None if contract is None else read_contract(contract)
+    found, code = common.each(files, lambda file: look(file, contract=rules), show, as_json, gap=False)
     return code or (FOUND if any(one.worse(fail_on) for one in found) else 0)
 
 
 def show(one: Checked) -> None:
-    """Print what was found in one log, a line for each finding."""
-    if not one.findings:
+    """Print what was found in one log, a line for each finding; of one code so many as fit a screen."""
+    if not one.worse("warn"):
         draw.echo(f"{one.path}: sound")
+    seen: Counter[str] = Counter()
     for finding in one.findings:
-        place = "" if finding.offset is None else f" (at byte {finding.offset})"
-        topic = "" if finding.topic is None else f"{finding.topic}: "
-        draw.echo(f"{one.path}: {finding.severity}: {finding.code}: {topic}{finding.text}{place}")
+        seen[finding.code] += 1
+        if seen[finding.code] <= LINES:
+            draw.echo(f"{one.path}: {finding.severity}: {finding.code}: {_told(finding)}")
+    for code, n in seen.items():
+        if n > LINES:
+            draw.echo(f"{one.path}: and {n - LINES} more of {code}; --json has them all")
+
+
+def _told(finding: Finding) -> str:
+    from logreel.ops.times import seconds_text
+
+    place = [f"at byte {finding.offset}"] if finding.offset is not None else []
+    place += [f"at {seconds_text(finding.time_ns)} s"] if finding.time_ns is not None else []
+    where = f" ({', '.join(place)})" if place else ""
+    return f"{finding.topic}: {finding.text}{where}" if finding.topic else f"{finding.text}{where}"

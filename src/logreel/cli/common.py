@@ -29,6 +29,9 @@ topics = click.option(
     metavar="TOPIC",
     help="A channel, or a pattern such as 'sensor_*'.",
 )
+exclude = click.option(
+    "-x", "--exclude", multiple=True, metavar="TOPIC", help="Leave out a channel or a pattern."
+)
 start = click.option("-S", "--start", metavar="TIME", help=f"First moment: {TIMES}")
 end = click.option("-E", "--end", metavar="TIME", help="End, itself not included; written like --start.")
 utc = click.option("--utc", is_flag=True, help="Wall-clock times, where the log tells them.")

@@ -11,7 +11,7 @@ from logreel.cli import common, draw
 @common.file
 @common.output
 @common.topics
-@click.option("-x", "--exclude", multiple=True, metavar="TOPIC", help="Leave out a channel or a pattern.")
+@common.exclude
 @common.start
 @common.end
 @click.option("-n", "--count", type=click.IntRange(min=0), metavar="N", help="Only the first N messages.")

@@ -25,7 +25,7 @@ if not cython.compiled:
     raise ImportError("logreel.kernels is not compiled: run `pip install -e .` (needs gcc)")
 
 from cython.cimports.libc.string import memcpy
-from cython.cimports.logreel.kernels.prefetch import prefetch
+from cython.cimports.logreel.kernels.prefetch import prefetch, prefetch_span
 
 u8p = cython.typedef(cython.pointer[cython.const[cython.uchar]])
 i64p = cython.typedef(cython.pointer[cython.const[cython.longlong]])
@@ -151,6 +151,7 @@ def walk(
     record: cython.ulonglong[::1],
     count: cython.longlong[::1],
     note: cython.longlong[::1],
+    length: cython.uint[::1],
 ):
     """Follow the chain from state[0]; collect data records of one block and note the others.
 
@@ -161,6 +162,7 @@ def walk(
     record  uint64[r]  channel << 32 | payload start relative to the block, of each data record
     count   int64[c]   data records of each channel in the block; counted up
     note    int64[m]   position of every other accepted record
+    length  uint32[r]  size field of each data record; of no length where nobody wants them
 
     Returns why it stopped: 0 *end* reached, 1 the next record is one to stop at, 2 the next record is not acceptable,
     3 its bytes end after *end*, 4 the block is full and the next record is acceptable.
@@ -173,6 +175,8 @@ def walk(
     pr: cython.pointer[cython.ulonglong] = cython.address(record[0])
     pc: cython.pointer[cython.longlong] = cython.address(count[0])
     pn: cython.pointer[cython.longlong] = cython.address(note[0])
+    sized: cython.bint = length.shape[0] != 0
+    pl: cython.pointer[cython.uint] = cython.address(length[0]) if sized else cython.NULL
     cap: cython.longlong = record.shape[0]
     notecap: cython.longlong = note.shape[0]
     pos: cython.longlong = state[0]
@@ -197,6 +201,9 @@ def walk(
     # The fast lane serves well-formed data records; reading a header there never passes the end of the part.
     fast: cython.longlong = end - spec[0] - 8
     is_data: cython.uchar[256]
+    # Where the latest large record of a channel ended.
+    ended: cython.longlong[64]
+    again: cython.pointer[cython.longlong]
     i: cython.int
     nx: cython.longlong = 0
     word: cython.ulonglong
@@ -211,6 +218,7 @@ def walk(
         for i in range(256):
             is_data[i] = pt[5 * i] == 1
             counted = counted or (is_data[i] and pt[5 * i + 3] != 0)
+            ended[i & 63] = end
         if fast > stop:
             fast = stop
         while pos < end:
@@ -238,7 +246,16 @@ def walk(
                     cython.ulonglong, pos + skip - base
                 )
                 pc[k[0]] += 1
+                if sized:
+                    pl[n] = cython.cast(cython.uint, size)
                 n += 1
+                if size >= 1024:
+                    # The fetch ahead does not reach over it. What is behind the next one of its channel is fetched where
+                    # that will be if it comes as far on as this one did.
+                    again = cython.address(ended[k[0] & 63])
+                    if nx - again[0] < end - nx and again[0] < nx:
+                        prefetch_span(b + nx + (nx - again[0]), 512)
+                    again[0] = nx
                 last = pos
                 pos = nx
             if pos >= end:
@@ -259,6 +276,8 @@ def walk(
                     cython.ulonglong, pos + skip - base
                 )
                 pc[k[0]] += 1
+                if sized:
+                    pl[n] = cython.cast(cython.uint, nx - pos - size_add)
                 n += 1
             else:
                 pn[m] = pos
@@ -343,54 +362,3 @@ def resync(
                 break
             pos += 1
     return found
-
-
-def touch(buf: cython.const[cython.uchar][::1], start: cython.longlong, end: cython.longlong):
-    """Read one byte of each page of buf[start:end], so that a thread of its own can have them mapped."""
-    b: u8p = cython.address(buf[0])
-    total: cython.ulonglong = 0
-    with cython.nogil:
-        while start < end:
-            total += b[start]
-            start += 4096
-    return total
-
-
-def group(
-    record: cython.const[cython.ulonglong][::1],
-    n: cython.longlong,
-    count: cython.longlong[::1],
-    start: cython.longlong[::1],
-    entry: cython.uint[::1],
-    used: cython.longlong,
-):
-    """Append the *n* records of a block to *entry*, grouped by channel, file order kept inside a channel.
-
-    count  int64[c]      as ``walk`` left it; set back to zero
-    start  int64[c + 1]  row of the block's table, filled: where each channel's run begins in *entry*
-    entry  uint32[e]     filled from *used* on; e >= used + n
-
-    Returns the new number of entries used.
-    """
-    channels: cython.Py_ssize_t = start.shape[0] - 1
-    pr: cython.pointer[cython.const[cython.ulonglong]] = cython.address(record[0])
-    pc: cython.pointer[cython.longlong] = cython.address(count[0])
-    pe: cython.pointer[cython.uint] = cython.address(entry[0])
-    c: cython.Py_ssize_t
-    i: cython.longlong
-    total: cython.longlong = used
-    r: cython.ulonglong
-    with cython.nogil:
-        for c in range(channels):
-            start[c] = total
-            total += pc[c]
-            pc[c] = start[c]
-        start[channels] = total
-        # count now holds the cursors
-        for i in range(n):
-            r = pr[i]
-            pe[pc[r >> 32]] = cython.cast(cython.uint, r)
-            pc[r >> 32] += 1
-        for c in range(channels):
-            pc[c] = 0
-    return total

@@ -1,5 +1,3 @@
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -14,6 +12,7 @@ def walk(
     record: NDArray[np.uint64],
     count: NDArray[np.int64],
     note: NDArray[np.int64],
+    length: NDArray[np.uint32],
 ) -> int: ...
 def resync(
     buf: NDArray[np.uint8],
@@ -25,12 +24,3 @@ def resync(
     keys: NDArray[np.int64],
     last: int,
 ) -> int: ...
-def group(
-    record: NDArray[np.uint64],
-    n: int,
-    count: NDArray[np.int64],
-    start: NDArray[Any],
-    entry: NDArray[np.uint32],
-    used: int,
-) -> int: ...
-def touch(buf: NDArray[np.uint8], start: int, end: int) -> int: ...

@@ -1,7 +1,7 @@
 # Numbers of variable length, and blocks whose descriptors are made of them. Every length is checked by subtraction,
 # in 64 bits, before use.
 
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 
 ctypedef const unsigned char* u8p
 
@@ -97,9 +97,15 @@ cdef inline unsigned long long folded(unsigned long long w) noexcept nogil:
     return (w & 0x3FFFULL) | ((w >> 2) & 0xFFFC000ULL) | ((w >> 4) & 0x7F0000000ULL)
 
 
+cdef inline void none_before(unsigned long long* last) noexcept nogil:
+    # Five bytes never make this number.
+    last[0] = ~0ULL
+    last[1] = 0
+
+
 # A descriptor as writers put it: a key below 128 or none, then the time, seconds of five bytes, and nothing else.
 # False where it is another one, sound or not. 24 bytes must be readable at p. In last are the bytes of the seconds that
-# came before, which seldom change, and their nanoseconds; zeros at first.
+# came before, which seldom change, and those in nanoseconds; see `none_before`.
 cdef inline bint usual(u8p p, unsigned int d, Block* r, unsigned long long* last) noexcept nogil:
     cdef unsigned long long w = 0
     cdef unsigned long long v = 0
@@ -133,6 +139,60 @@ cdef inline bint usual(u8p p, unsigned int d, Block* r, unsigned long long* last
         return False
     r.time = <long long>(last[1] + nanos)
     return True
+
+
+# What descriptors of one shape have in common: all but the key below 128, if they have one, and the nanoseconds.
+cdef struct Shape:
+    unsigned int d
+    unsigned int limit
+    unsigned long long head
+    unsigned long long head_mask
+    unsigned long long tail
+    unsigned long long tail_mask
+    unsigned long long key_mask
+    int top
+
+
+# That of no descriptor.
+cdef inline void no_shape(Shape* s) noexcept nogil:
+    memset(s, 0, sizeof(Shape))
+
+
+# The shape of a descriptor that `usual` takes.
+cdef inline void shape_of(u8p p, unsigned int d, Shape* s) noexcept nogil:
+    cdef unsigned long long w = 0
+    cdef unsigned long long v = 0
+    cdef unsigned long long more = 0x8080808080ULL
+    cdef int at = 8
+    cdef int n = <int>d - 9
+    memcpy(&w, p, 8)
+    memcpy(&v, p + 8, 8)
+    s.d = d
+    s.head_mask = 0xFFFFFFFFFFFFFFFFULL
+    s.key_mask = 0
+    if w & 0x80FF == 8:
+        s.head_mask ^= 0x7F00
+        s.key_mask = 127
+        at = 24
+        n -= 2
+    # Of the nanoseconds only which byte is the last one; two more bytes tell that they are clearly below a second.
+    s.tail_mask = ((1ULL << at) - 1) | (more & ((1ULL << 8 * n) - 1)) << at
+    s.head = w & s.head_mask
+    s.tail = v & s.tail_mask
+    s.top = at + 24
+    s.limit = 0x03DC if n == 5 else 0x10000
+
+
+# A sound descriptor of the shape, and its key. 16 bytes must be readable at p.
+cdef inline bint alike(u8p p, unsigned int d, const Shape* s, unsigned long long* key) noexcept nogil:
+    cdef unsigned long long w = 0
+    cdef unsigned long long v = 0
+    if d != s.d:
+        return False
+    memcpy(&w, p, 8)
+    memcpy(&v, p + 8, 8)
+    key[0] = (w >> 8) & s.key_mask
+    return w & s.head_mask == s.head and v & s.tail_mask == s.tail and ((v >> s.top) & 0xFFFF) < s.limit
 
 
 # Key and time of a data block. False where the bytes are no descriptor.
@@ -187,7 +247,7 @@ cdef inline int block(u8p b, long long pos, long long end, Block* r) noexcept no
         return 3
     r.descriptor = pos + 12
     p = b + pos + 12
-    last[0] = 0
+    none_before(last)
     if not (end - pos >= 36 and usual(p, d, r, last)) and not descriptor(p, p + d, r):
         return 2
     if size > end - pos - 12:

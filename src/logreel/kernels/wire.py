@@ -15,7 +15,18 @@ if not cython.compiled:
 
 from cython.cimports.libc.string import memcpy
 from cython.cimports.logreel.kernels.prefetch import prefetch
-from cython.cimports.logreel.kernels.varints import Block, block, span, u8p, usual
+from cython.cimports.logreel.kernels.varints import (
+    Block,
+    Shape,
+    alike,
+    block,
+    no_shape,
+    none_before,
+    shape_of,
+    span,
+    u8p,
+    usual,
+)
 
 i64p = cython.typedef(cython.pointer[cython.longlong])
 
@@ -30,8 +41,8 @@ def walk(
 ):
     """Follow the blocks from state[0] and collect those of data.
 
-    state   int64[7]   position, blocks collected, what starts count from (-1: *position*), least and greatest
-                       time in ns, and number and bytes of data blocks passed over; updated in place
+    state   int64[5]   position, blocks collected, what starts count from (-1: *position*), and number and bytes of
+                       data blocks passed over; updated in place
     known   int32[k]   by key: channel, -1 not declared, -2 pass over
     record  uint64[r]  channel << 32 | start of each block collected
     count   int64[c]   blocks of each channel; counted up
@@ -48,8 +59,6 @@ def walk(
     pos: cython.longlong = state[0]
     n: cython.longlong = state[1]
     base: cython.longlong = state[2]
-    least: cython.longlong = state[3]
-    greatest: cython.longlong = state[4]
     passed: cython.longlong = 0
     passed_bytes: cython.longlong = 0
     channel: cython.longlong
@@ -57,10 +66,13 @@ def walk(
     d: cython.uint = 0
     last: cython.ulonglong[2]
     fast: cython.longlong
+    key: cython.ulonglong = 0
+    shape: Shape
     r: Block
     why: cython.int = 0
     with cython.nogil:
-        last[0] = 0
+        none_before(cython.address(last[0]))
+        no_shape(cython.address(shape))
         if base < 0:
             base = pos
         fast = end - 64
@@ -74,20 +86,19 @@ def walk(
                 memcpy(cython.address(d), b + pos + 8, 4)
                 if word > cython.cast(cython.ulonglong, end - pos - 12) or d > word:
                     break
-                if (
-                    not usual(b + pos + 12, d, cython.address(r), cython.address(last[0]))
-                    or r.key >= nkeys
-                    or pk[r.key] < 0
-                ):
+                if not alike(b + pos + 12, d, cython.address(shape), cython.address(key)):
+                    if not usual(b + pos + 12, d, cython.address(r), cython.address(last[0])):
+                        break
+                    shape_of(b + pos + 12, d, cython.address(shape))
+                    key = r.key
+                if key >= nkeys or pk[key] < 0:
                     break
-                channel = pk[r.key]
+                channel = pk[key]
                 pr[n] = cython.cast(cython.ulonglong, channel) << 32 | cython.cast(
                     cython.ulonglong, pos - base
                 )
                 pc[channel] += 1
                 n += 1
-                least = r.time if r.time < least else least
-                greatest = r.time if r.time > greatest else greatest
                 pos += 12 + cython.cast(cython.longlong, word)
             if pos >= end:
                 break
@@ -111,18 +122,12 @@ def walk(
             pr[n] = cython.cast(cython.ulonglong, channel) << 32 | cython.cast(cython.ulonglong, pos - base)
             pc[channel] += 1
             n += 1
-            if r.time < least:
-                least = r.time
-            if r.time > greatest:
-                greatest = r.time
             pos = r.next
     state[0] = pos
     state[1] = n
     state[2] = base
-    state[3] = least
-    state[4] = greatest
-    state[5] += passed
-    state[6] += passed_bytes
+    state[3] += passed
+    state[4] += passed_bytes
     return why
 
 

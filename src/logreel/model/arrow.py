@@ -16,6 +16,7 @@ from logreel.model.layout import MAX_SIZE, FixedArray, Layout, Node, Sequence, S
 from logreel.model.paths import steps_of
 from logreel.model.pick import pick, pick_fields
 from logreel.model.program import compile_layout
+from logreel.model.threads import repeated
 from logreel.model.walk import LEFTOVER, SHORT, batches, walk
 
 __all__ = ["Decoded", "assemble_fixed", "decode_variable", "numpy_column", "schema_of"]
@@ -100,7 +101,7 @@ class Decoded:
         kept = times if self.kept is None else times[self.kept]
         if self.records is None or (self.records == 1).all():
             return kept
-        return np.repeat(kept, self.records)
+        return repeated(kept, self.records)
 
 
 def decode_variable(
@@ -110,6 +111,7 @@ def decode_variable(
     stop: I64,
     fields: Iterable[str] | None = None,
     explode: bool = True,
+    records: I64 | None = None,
 ) -> Decoded:
     """Messages as Arrow arrays; works for Layouts of fixed size too.
 
@@ -118,6 +120,7 @@ def decode_variable(
     stop     int64[n]
     fields   paths of leaves or groups, None: all; the others are walked over, not copied
     explode  False: where one message holds many records, one row of lists per message
+    records  see ``walk``
 
     Never raises for what the bytes hold: messages that end too early are left out and listed in ``bad``.
     Raises TopicError (a KeyError) for an unknown path.
@@ -130,12 +133,13 @@ def decode_variable(
     # A message that ends before it starts is short to the kernel, whatever its bytes.
     stop = np.where(huge, np.int64(-1), stop)
     status = np.zeros(len(start), np.uint8)
-    pieces, records = [], []
+    pieces, found = [], []
     for rows in list(batches(start, stop)) or [slice(0)]:
-        buffers, good = walk(program, source, start[rows], stop[rows], status[rows])
+        told = None if records is None else records[rows]
+        buffers, good = walk(program, source, start[rows], stop[rows], status[rows], None, told)
         arrays, counts = _piece(part, iter(buffers), good, fields, explode)
         pieces.append(arrays)
-        records.append(counts)
+        found.append(counts)
     many = isinstance(layout.root, Sequence) and explode
     bad = np.flatnonzero(status == SHORT)
     whole = pieces[0]
@@ -146,7 +150,7 @@ def decode_variable(
         np.flatnonzero(status != SHORT) if len(bad) else None,
         [(row, HUGE if huge[row] else TOO_SHORT) for row in bad.tolist()],
         np.flatnonzero(status == LEFTOVER),
-        np.concatenate(records) if many else None,
+        np.concatenate(found) if many else None,
     )
 
 

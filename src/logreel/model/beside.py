@@ -12,6 +12,7 @@ from logreel.model.index import I64, MessageIndex
 from logreel.model.layout import Field, Layout, Struct
 from logreel.model.layout import Sequence as Records
 from logreel.model.pieces import Piece
+from logreel.model.threads import repeated
 
 if TYPE_CHECKING:
     from logreel.model.arrow import Decoded
@@ -80,7 +81,7 @@ class BesideReading:
         values = self._values(index, rows if got.kept is None else rows[got.kept])
         arrays = []
         for i in wanted:
-            numbers = values[i] if got.records is None else np.repeat(values[i], got.records)
+            numbers = values[i] if got.records is None else repeated(values[i], got.records)
             # pyarrow's own way from NumPy imports pandas wherever that is installed.
             buffer = pa.py_buffer(np.ascontiguousarray(numbers))
             arrays.append(pa.Array.from_buffers(arrow_type(fields[i].node), len(numbers), [None, buffer], 0))

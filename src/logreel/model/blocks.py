@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.kernels import blocks as kernel
 from logreel.kernels import columns
 from logreel.model.chunks import FILE, Buffer
 
@@ -203,6 +204,24 @@ class Derived:
     """
 
     get: Callable[[Buffer, I64], I64]
+
+
+def unrolled(values: NDArray[Any], first: I64, last: I64, base: I64 | None = None) -> I64:
+    """int64[n]: values[first[i]:last[i]] of every block i, one after another, plus base[i] where that is given.
+
+    values  numbers for each entry of the block table, mostly uint32
+    """
+    out = np.empty(int((last - first).sum()), np.int64)
+    base = np.zeros(len(first), np.int64) if base is None else base
+    if values.dtype == np.uint32:
+        first, last, base = (np.ascontiguousarray(a, np.int64) for a in (first, last, base))
+        kernel.unroll(np.ascontiguousarray(values), first, last, base, out)
+        return out
+    n = 0
+    for lo, hi, add in zip(first.tolist(), last.tolist(), base.tolist(), strict=True):
+        np.add(values[lo:hi], add, out=out[n : n + hi - lo], casting="unsafe")
+        n += hi - lo
+    return out
 
 
 def words(data: Buffer, offset: I64, word: Word) -> I64:

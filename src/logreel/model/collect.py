@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.kernels import frames
+from logreel.kernels import blocks, frames
 from logreel.model.chunks import FILE
 from logreel.model.index import I64, Blocks
 
@@ -23,9 +23,14 @@ class BlockBuilder:
     spec       int64[8], see kernels/frames.py
     least      least bytes of a data record, and of any record
     last       start of the last record collected, -1 before the first
+    sizes      uint32[n], after ``finish``: the size field of each data record in the order of the table; else empty
+
+    keep_sizes  whether sizes are wanted
     """
 
-    def __init__(self, data: NDArray[np.uint8], spec: I64, least: tuple[int, int]) -> None:
+    def __init__(
+        self, data: NDArray[np.uint8], spec: I64, least: tuple[int, int], keep_sizes: bool = False
+    ) -> None:
         self._data, self._spec, self._least = data, spec, least
         self._block = BLOCK
         self._channels = 0
@@ -33,7 +38,8 @@ class BlockBuilder:
         self._base: list[int] = []
         self._start = np.zeros((64, 2), np.int64)
         self._count = np.zeros(1, np.int64)
-        self._entry = np.empty(0, np.uint32)
+        self._entry, self.sizes = np.empty(0, np.uint32), np.empty(0, np.uint32)
+        self._sized = keep_sizes
         self._used = 0
         self._first = 0
         self._notes: list[I64] = []
@@ -41,7 +47,7 @@ class BlockBuilder:
 
     def _scratch(self) -> None:
         n, self._scratch_block = self._block // self._least[0] + 2, self._block
-        self._record = np.empty(n, np.uint64)
+        self._record, self._length = np.empty(n, np.uint64), np.empty(n * self._sized, np.uint32)
         self._note = np.empty(self._block // self._least[1] + 2, np.int64)
 
     @property
@@ -90,6 +96,7 @@ class BlockBuilder:
                 self._record,
                 self._count,
                 self._note,
+                self._length,
             )
             pos = int(state[0])
             if why != _FULL:
@@ -105,7 +112,8 @@ class BlockBuilder:
                 self._start = np.concatenate([self._start, np.empty_like(self._start)])
             if self._used + n > len(self._entry):
                 self._grow(n, pos)
-            self._used = frames.group(self._record, n, self._count, self._start[row], self._entry, self._used)
+            where = self._start[row], self._entry, self._used
+            self._used = blocks.group(self._record, n, self._count, *where, self._length, self.sizes)
             self._base.append(int(self._state[1]))
         if m:
             self._notes.append(self._note[:m].copy())
@@ -122,17 +130,20 @@ class BlockBuilder:
             self._first = int(self._state[1]) + (int(self._record[0]) & 0xFFFFFFFF)
         seen = max(pos - self._first, 1)
         guess = int((self._used + n) * 1.2 * (len(self._data) - self._first) / seen) + 4096
-        grown = np.empty(max(min(guess, len(self._data) // self._least[0] + 1), self._used + n), np.uint32)
-        grown[: self._used] = self._entry[: self._used]
-        self._entry = grown
+        room = max(min(guess, len(self._data) // self._least[0] + 1), self._used + n)
+        self._entry = _grown(self._entry, self._used, room)
+        if self._sized:
+            self.sizes = _grown(self.sizes, self._used, room)
 
-    def add(self, pos: int, channel: int) -> None:
-        """Collect the record at *pos*, after the last one, though the walk would refuse it."""
+    def add(self, pos: int, channel: int, size: int = 0) -> None:
+        """Collect the record at *pos*, after the last one, though the walk would refuse it; its true *size*."""
         base, n = int(self._state[1]), int(self._state[2])
         if not 0 <= base <= pos < base + self._block or n == len(self._record):
             self._close(pos)
             base, n = pos, 0
         self._record[n] = channel << 32 | pos + int(self._spec[7]) - base
+        if self._sized:
+            self._length[n] = size
         self._count[channel] += 1
         self._state[2], self._state[4] = n + 1, pos
 
@@ -169,10 +180,17 @@ class BlockBuilder:
         """The block table over *channels* channels, and int64 positions of all notes."""
         self._close(int(self._state[0]))
         rows = len(self._base)
-        blocks = Blocks(
+        self.sizes = self.sizes[: self._used]
+        table = Blocks(
             np.array(self._base, np.int64),
             np.full(rows, FILE, np.int32),
             np.ascontiguousarray(self._start[:rows, : channels + 1]),
             self._entry[: self._used],
         )
-        return blocks, np.concatenate(self._notes) if self._notes else np.zeros(0, np.int64)
+        return table, np.concatenate(self._notes) if self._notes else np.zeros(0, np.int64)
+
+
+def _grown(array: NDArray[np.uint32], used: int, room: int) -> NDArray[np.uint32]:
+    grown = np.empty(room, np.uint32)
+    grown[:used] = array[:used]
+    return grown

@@ -30,6 +30,7 @@ from logreel.model.blocks import (
     Track,
     Word,
     beside,
+    unrolled,
     words,
 )
 from logreel.model.chunks import MADE, Buffer, Chunks
@@ -113,35 +114,33 @@ class MessageIndex:
 
     def take(self, channel: int, values: NDArray[Any]) -> I64:
         """int64[n]: what *values*, which has one value per entry of the block table, holds for a channel."""
-        first, last = self.table.run(channel)
-        count = last - first
-        at = np.repeat(first - np.concatenate([[0], np.cumsum(count)[:-1]]), count) + np.arange(
-            int(count.sum())
-        )
-        return values[at].astype(np.int64)
+        return unrolled(values, *self.table.run(channel))
 
-    def _runs(self, channel: int) -> Iterator[tuple[int, I64]]:
-        """Block by block: the chunk it lies in, and where each message begins there, as the block table has it."""
+    def runs(self, channel: int) -> Iterator[tuple[int, int, NDArray[np.uint32]]]:
+        """Block by block: the chunk it lies in, its place there, and where each message begins behind that."""
         b = self.table
         first, last = b.run(channel)
         rows = np.flatnonzero(last > first)
         self.resolve(rows)
         entry = b.entries(channel)
         for i in rows.tolist():
-            yield int(b.chunk[i]), np.add(entry[first[i] : last[i]], b.base[i], dtype=np.int64)
+            yield int(b.chunk[i]), int(b.base[i]), entry[first[i] : last[i]]
 
     def _gathered(self, channel: int, get: Callable[[int, I64], I64]) -> I64:
         """int64[n]: what *get* gives for the messages of each block, of which it is told the chunk and the starts."""
         # Block by block, so that what is only needed on the way stays in the cache.
         out, n = np.empty(self.count(channel), np.int64), 0
-        for chunk, start in self._runs(channel):
-            out[n : n + len(start)] = get(chunk, start)
-            n += len(start)
+        for chunk, base, entry in self.runs(channel):
+            out[n : n + len(entry)] = get(chunk, np.add(entry, base, dtype=np.int64))
+            n += len(entry)
         return out
 
     def starts(self, channel: int) -> I64:
         """int64[n]: where each message in the file or in an unpacked chunk begins, as the block table has it."""
-        return self._gathered(channel, lambda _, start: start)
+        b = self.table
+        first, last = b.run(channel)
+        self.resolve(np.flatnonzero(last > first))
+        return unrolled(b.entries(channel), first, last, b.base)
 
     def offsets(self, channel: int) -> I64:
         """int64[n]: payload start of each message inside its chunk."""

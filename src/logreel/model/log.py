@@ -69,12 +69,18 @@ class Log:
     def __init__(self, source: Source, fmt: Format, scan: Scan) -> None:
         self._source, self._format, self._scan = source, fmt, scan
         self.name, self.size = source.name, source.size
-        self.format, self.version = fmt.name, scan.version
+        self.format = fmt.name
         self.definitions = source.definitions
         self.epoch = scan.epoch
         self.index: MessageIndex = scan.index
         self.own: Any = scan.own
         self.origin: str = scan.origin or fmt.name
+
+    @cached_property
+    def version(self) -> str:
+        """Version of the format, or what is known of it."""
+        version = self._scan.version
+        return version if isinstance(version, str) else version()
 
     @cached_property
     def _bounds(self) -> tuple[int | None, int | None]:

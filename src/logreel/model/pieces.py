@@ -7,17 +7,21 @@ put together. Only the blocks that the wanted rows lie in are touched.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.model.blocks import unrolled
 from logreel.model.chunks import FILE, MADE, Buffer
 from logreel.model.index import GONE, I64, Aligned, Derived, MessageIndex, Word, words
 
 Rows = slice | I64
+Pick = Callable[[NDArray[Any]], I64]
 
 #: Unpacked chunks are decoded together until they make this many bytes.
 PIECE_BYTES = 8 << 20
@@ -59,10 +63,7 @@ class Loaded:
             first, last = index.table.run(channel)
             entries = [slice(int(first[i]), int(last[i])) for i in self.numbers]
         start, _ = _starts(index, channel, entries, self.bases)
-        offset, size = _measured(index, channel, self.data, start, entries)
-        # Without bytes it cannot be decoded, which is noted there.
-        size[size == GONE] = 0
-        return Piece(self.data, offset, size)
+        return _piece(index, channel, self.data, start, partial(_picked, entries))
 
 
 def load(index: MessageIndex, numbers: list[int], threads: int | None = None) -> Loaded:
@@ -104,9 +105,33 @@ def pieces(index: MessageIndex, channel: int, rows: Rows) -> Iterator[Piece]:
     if made is not None:
         yield Piece(index.chunks[MADE], made.offset[rows], made.size[rows])
         return
+    if isinstance(rows, slice) and (index.table.chunk == FILE).all():
+        yield _of_file(index, channel, rows)
+        return
     wanted = dict(_by_block(index, channel, rows))
     for batch in batches(index, wanted):
         yield load(index, batch).piece(index, channel, [wanted[number] for number in batch])
+
+
+def _of_file(index: MessageIndex, channel: int, rows: slice) -> Piece:
+    """Messages in a row, of a log that lies in the file as a whole."""
+    first, last = index.table.run(channel)
+    ends = np.cumsum(last - first)
+    lo, hi, _ = rows.indices(int(ends[-1]) if len(ends) else 0)
+    # Of each block, the part that lies between the two.
+    lo_here, hi_here = (np.clip(at - (ends - (last - first)), 0, last - first) for at in (lo, hi))
+    first, last = first + lo_here, first + hi_here
+    index.resolve(np.flatnonzero(last > first))
+    start = unrolled(index.table.entries(channel), first, last, index.table.base)
+    pick = partial(unrolled, first=first, last=last)
+    return _piece(index, channel, index.chunks[FILE], start, pick)
+
+
+def _piece(index: MessageIndex, channel: int, data: Buffer, start: I64, pick: Pick) -> Piece:
+    offset, size = _measured(index, channel, data, start, pick)
+    # Without bytes it cannot be decoded, which is noted there.
+    size[size == GONE] = 0
+    return Piece(data, offset, size)
 
 
 def places(index: MessageIndex, channel: int, rows: Rows) -> tuple[NDArray[np.int32], I64, I64]:
@@ -123,7 +148,7 @@ def places(index: MessageIndex, channel: int, rows: Rows) -> tuple[NDArray[np.in
     start, lengths = _starts(index, channel, entries, index.table.base[numbers])
     chunk = np.repeat(index.table.chunk[numbers], lengths)
     # Only formats without chunks leave anything beside the message or to be worked out.
-    return chunk, *_measured(index, channel, index.chunks[FILE], start, entries)
+    return chunk, *_measured(index, channel, index.chunks[FILE], start, partial(_picked, entries))
 
 
 def _starts(index: MessageIndex, channel: int, entries: list[Rows], bases: I64) -> tuple[I64, list[int]]:
@@ -137,10 +162,15 @@ def _starts(index: MessageIndex, channel: int, entries: list[Rows], bases: I64) 
     return start, lengths
 
 
-def _measured(
-    index: MessageIndex, channel: int, data: Buffer, start: I64, entries: list[Rows]
-) -> tuple[I64, I64]:
-    """Payload start and size (or GONE) of messages that begin at *start* in *data*."""
+def _picked(entries: list[Rows], values: NDArray[Any]) -> I64:
+    return np.concatenate([values[entry] for entry in entries]).astype(np.int64)
+
+
+def _measured(index: MessageIndex, channel: int, data: Buffer, start: I64, pick: Pick) -> tuple[I64, I64]:
+    """Payload start and size (or GONE) of messages that begin at *start* in *data*.
+
+    pick  gives what numbers that are kept for each entry of the block table are for these messages
+    """
     track = index.tracks[channel]
     if track.payload is not None:
         return track.payload(data, start)
@@ -150,7 +180,7 @@ def _measured(
         case Derived(get):
             return start, get(data, start)
         case Aligned(values):
-            return start, np.concatenate([values[entry] for entry in entries]).astype(np.int64)
+            return start, pick(values)
         case size:
             return start, np.full(len(start), size, np.int64)
 

@@ -35,6 +35,14 @@ class Reading(Protocol):
         ...
 
 
+class Sweeping(Reading, Protocol):
+    """A Reading that has a shorter way to all messages of a channel."""
+
+    def whole(self, index: MessageIndex, channel: int, layout: Layout) -> tuple[Decoded, I64] | None:
+        """What ``columns`` gives for all messages, and int64[n] times in ns; None where the short way is none."""
+        ...
+
+
 def spread(times: I64, rows: I64, records: I64) -> I64:
     """A time for every record: spread evenly from its message to the next one of the channel.
 

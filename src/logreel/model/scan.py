@@ -106,7 +106,7 @@ class Scan:
     origin      name of the format that the log was converted from, with nothing lost; empty where it was not
     """
 
-    version: str
+    version: str | Callable[[], str]
     epoch: str
     start: int | None
     end: int | None

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import LogError, UnsupportedError
-from logreel.kernels import frames
+from logreel.kernels import blocks
 
 Readable = str | os.PathLike[str] | bytes | bytearray | memoryview | IO[bytes]
 
@@ -122,7 +122,7 @@ class Source:
         Mapping the pages of a file that is in memory takes about as long as walking its records.
         """
         if self.path is not None and self.size >= AHEAD_BYTES and (os.cpu_count() or 1) > 1:
-            Thread(target=frames.touch, args=(self.data, self.size // 4, self.size), daemon=True).start()
+            Thread(target=blocks.touch, args=(self.data, self.size // 4, self.size), daemon=True).start()
 
     @cached_property
     def head(self) -> bytes:

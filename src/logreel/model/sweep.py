@@ -12,7 +12,7 @@ import numpy as np
 
 from logreel.model.chunks import FILE
 from logreel.model.gather import Want, gather, gather_piece
-from logreel.model.index import I64
+from logreel.model.index import I64, Aligned
 from logreel.model.pieces import Piece, batches, load
 from logreel.model.tables import PLAIN, decoded, fixed, table_of, word_of
 
@@ -45,8 +45,9 @@ def _swept(channels: Sequence[Channel]) -> dict[str, pa.Table]:
     import pyarrow as pa
 
     for ch in channels:
-        # Gathered once, before threads ask.
-        ch.log.index.times(ch.number)
+        if _is_packed(ch) or ch.log.index.tracks[ch.number].made is not None:
+            # Gathered once, before several threads ask.
+            ch.log.index.times(ch.number)
     work = _work(channels)
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         done = pool.map(lambda part: part(), work)
@@ -59,7 +60,9 @@ def _swept(channels: Sequence[Channel]) -> dict[str, pa.Table]:
 def _work(channels: Sequence[Channel]) -> Sequence[Callable[[], list[tuple[str, pa.Table]]]]:
     """Pieces of work that give tables of channels: whole ones, or parts of all in the order of the file."""
     packed = [ch for ch in channels if _is_packed(ch)]
-    each = [partial(_whole, ch) for ch in channels if ch not in packed]
+    # The longest first, so that none is left alone at the end.
+    whole = sorted((ch for ch in channels if ch not in packed), key=_weight, reverse=True)
+    each = [partial(_whole, ch) for ch in whole]
     if not packed:
         return each
     index = packed[0].log.index
@@ -73,6 +76,13 @@ def _is_packed(ch: Channel) -> bool:
     """Whether messages of a channel lie in chunks that must be unpacked."""
     index = ch.log.index
     return index.tracks[ch.number].made is None and bool((index.table.chunk != FILE).any())
+
+
+def _weight(ch: Channel) -> int:
+    """Bytes of a channel as far as they are known without looking at its messages."""
+    index = ch.log.index
+    known = isinstance(index.tracks[ch.number].size, int | Aligned)
+    return index.bytes_of(ch.number) if known else index.count(ch.number)
 
 
 def _whole(ch: Channel) -> list[tuple[str, pa.Table]]:

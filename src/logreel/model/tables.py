@@ -135,6 +135,8 @@ def fixed(ch: Channel, fields: list[str] | None, got: Gathered, times: I64, shap
 def _variable(ch: Channel, fields: list[str] | None, rows: Rows, shape: Shape) -> pa.Table:
     import pyarrow as pa
 
+    if (found := _swept(ch, fields, rows, shape)) is not None:
+        return found
     done, parts = 0, []
     for piece in pieces(ch.log.index, ch.number, rows):
         numbers = _row_numbers(rows, len(ch), done, len(piece.offset))
@@ -144,6 +146,21 @@ def _variable(ch: Channel, fields: list[str] | None, rows: Rows, shape: Shape) -
         none = np.zeros(0, np.int64)
         parts.append(decoded(ch, fields, Piece(np.zeros(0, np.uint8), none, none), none, shape))
     return pa.concat_tables(parts)
+
+
+def _swept(ch: Channel, fields: list[str] | None, rows: Rows, shape: Shape) -> pa.Table | None:
+    """All messages of a channel, where its Reading has a way of its own to them."""
+    from logreel.model.arrow import as_asked
+
+    whole = getattr(ch.reading, "whole", None)
+    if whole is None or shape.interpolate or not isinstance(rows, slice) or rows != slice(0, len(ch)):
+        return None
+    part = ch.layout if fields is None else ch.layout.project(fields)
+    found = whole(ch.log.index, ch.number, part)
+    if found is None:
+        return None
+    got = as_asked(part, found[0], fields, shape.explode)
+    return _with_time(ch, got.times(found[1]), got.arrays, fields, shape)
 
 
 def decoded(ch: Channel, fields: list[str] | None, piece: Piece, numbers: I64, shape: Shape) -> pa.Table:

@@ -6,9 +6,16 @@ import itertools
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from logreel.kernels import blocks as kernel
 
 T = TypeVar("T")
+#: Fewer numbers than this are not worth a thread.
+NUMBERS = 1 << 19
 
 
 def shares(n: int, least: int, threads: int | None = None) -> list[slice]:
@@ -27,3 +34,22 @@ def run(work: Callable[[int, slice], T], cut: list[slice]) -> list[T]:
         return [work(0, cut[0])]
     with ThreadPoolExecutor(len(cut)) as pool:
         return list(pool.map(work, range(len(cut)), cut))
+
+
+def repeated(values: NDArray[Any], count: NDArray[np.int64]) -> NDArray[Any]:
+    """Each of *values* as often as *count* says, one after another."""
+    if values.dtype.itemsize != 8:
+        return np.repeat(values, count)
+    count = np.ascontiguousarray(count, np.int64)
+    ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(count)])
+    source, out = np.ascontiguousarray(values).view(np.int64), np.empty(int(ends[-1]), values.dtype)
+    parts = shares(len(out), NUMBERS)
+    # Of each share the values that begin in it.
+    cuts = [0, *(int(ends.searchsorted(part.stop)) for part in parts[:-1]), len(source)]
+
+    def fill(i: int, _: slice) -> int:
+        lo, hi = cuts[i], cuts[i + 1]
+        return kernel.repeat(source[lo:hi], count[lo:hi], out.view(np.int64)[ends[lo] : ends[hi]])
+
+    run(fill, parts)
+    return out

@@ -41,11 +41,14 @@ def walk(
     stop: I64,
     status: NDArray[np.uint8],
     cut: list[slice] | None = None,
+    records: I64 | None = None,
 ) -> tuple[list[NDArray[Any]], int]:
     """Buffers of all sound messages, for ``assemble.build_fields``, and how many messages those are.
 
-    status  uint8[n]  set to 0 sound, SHORT or LEFTOVER (sound too)
-    cut     shares of the messages for threads; None: as it pays
+    status   uint8[n]  set to 0 sound, SHORT or LEFTOVER (sound too)
+    cut      shares of the messages for threads; None: as it pays
+    records  int64[n]: records of one size in each message, where whoever found the messages has seen that each holds
+             as many and nothing else; None: every message is walked and checked
     """
     cut = shares(len(start), SHARE) if cut is None else cut
     counts = np.zeros((len(cut), len(program.columns)), np.int64)
@@ -53,7 +56,12 @@ def walk(
     def count(i: int, rows: slice) -> int:
         return kernel.count(source, start[rows], stop[rows], program.ops, counts[i], status[rows])
 
-    good = run(count, cut)
+    if records is None:
+        good = run(count, cut)
+    else:
+        status[:] = 0
+        good = [part.stop - part.start for part in cut]
+        counts[:, program.ops[0, 1]] = [int(records[part].sum()) for part in cut]
     if sum(good) < len(start):
         sound = status != SHORT
         start, stop = start[sound], stop[sound]

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from logreel.errors import Finding, LogError, Severity
 from logreel.model.log import Log
+from logreel.ops.checks.clock import backwards
+from logreel.ops.checks.duplicates import duplicates
+from logreel.ops.checks.gaps import gaps
+from logreel.ops.checks.jumps import jumps
+from logreel.ops.checks.payloads import payloads
+from logreel.ops.contract import Contract, read_contract
 from logreel.ops.plain import opened
 
 if TYPE_CHECKING:
     from logreel.model.source import Readable
+
+#: So many findings of one kind and channel are told one by one; more become one.
+ALIKE = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,15 +42,39 @@ class Checked:
         return {"path": self.path, "format": self.format, "findings": findings}
 
 
-def check(what: Readable | Log) -> Checked:
+def check(
+    what: Readable | Log, *, contract: str | os.PathLike[str] | Mapping[str, Any] | Contract | None = None
+) -> Checked:
     """What is wrong with a log: an open Log, or anything that ``logreel.open`` takes.
 
-    Reads the whole file. Raises what ``logreel.open`` raises.
+    contract  what the log must hold besides: a TOML file, or the same as a mapping
+
+    Reads the whole file. Raises what ``logreel.open`` raises, and UsageError for a contract that cannot be read.
     """
+    batteries = BATTERIES if contract is None else (*BATTERIES, read_contract(contract).findings)
     with opened(what) as log:
-        found = dict.fromkeys(finding for battery in BATTERIES for finding in battery(log))
-        placed = sorted(found, key=lambda f: (f.offset is None, f.offset or 0))
+        found = dict.fromkeys(finding for battery in batteries for finding in battery(log))
+        placed = sorted(_collapsed(found), key=lambda f: (f.offset is None, f.offset or 0))
         return Checked(log.name, log.format, tuple(placed))
+
+
+def _collapsed(found: Iterable[Finding]) -> Iterator[Finding]:
+    """The same with one finding in the place of very many that are alike."""
+    groups: dict[tuple[Any, ...], list[Finding]] = {}
+    for one in found:
+        groups.setdefault((one.code, one.severity, one.topic), []).append(one)
+    for some in groups.values():
+        yield from some if len(some) <= ALIKE else [_as_one(some)]
+
+
+def _as_one(some: list[Finding]) -> Finding:
+    first = min(some, key=lambda f: (f.offset is None, f.offset or 0))
+    worst = max(some, key=lambda f: f.size)
+    text = f"{first.text}; and {len(some) - 1} more like it"
+    if worst.size:
+        text += f", the largest at byte {worst.offset}: {worst.size} bytes"
+    size, count = sum(f.size for f in some), sum(f.count for f in some)
+    return replace(first, text=text, size=size, count=count)
 
 
 def _problems(log: Log) -> Iterator[Finding]:
@@ -59,5 +93,24 @@ def _definitions(log: Log) -> Iterator[Finding]:
     yield from map(Finding.of, log.problems)
 
 
+def _dropouts(log: Log) -> Iterator[Finding]:
+    """What the logger itself reports as lost."""
+    for ch in log.channels.values():
+        if ch.topic.split("@")[0] == "~dropout" and len(ch):
+            n = len(ch)
+            text = f"the logger reports {n} dropout{'s' * (n > 1)}: it could not keep up"
+            yield Finding("dropout", "note", None, 0, text, ch.topic, ch.start, n)
+
+
 #: Each looks at a log as a whole; a new one is a function and a line here.
-BATTERIES: tuple[Callable[[Log], Iterable[Finding]], ...] = (_problems, Log.verify, _definitions)
+BATTERIES: tuple[Callable[[Log], Iterable[Finding]], ...] = (
+    _problems,
+    backwards,
+    jumps,
+    gaps,
+    duplicates,
+    payloads,
+    _dropouts,
+    Log.verify,
+    _definitions,
+)

@@ -166,13 +166,16 @@ class _Tally:
         return FieldStats(path, self.count, self.nan, self.min, self.max, self.sum / n if n else None)
 
 
-def field_stats(ch: Channel) -> tuple[FieldStats, ...] | None:
-    """Statistics of every number field of *ch*, in bounded memory; None if its definition cannot be used."""
-    from logreel.ops.pieces import pieces
+def field_stats(ch: Channel, paths: list[str] | None = None) -> tuple[FieldStats, ...] | None:
+    """Statistics of every number field of *ch*, in bounded memory; None if its definition cannot be used.
+
+    paths  only these fields, and what they hold
+    """
+    from logreel.ops.pieces import rows_per_piece
 
     tallies: dict[str, _Tally] = {}
     try:
-        for batch in pieces(ch):
+        for batch in ch.batches(rows_per_piece(ch), paths):
             for field, column in list(zip(batch.schema, batch.columns, strict=True))[1:]:
                 _tally(field.name, column, tallies)
     except DefinitionError:

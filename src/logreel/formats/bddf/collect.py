@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from logreel.kernels import frames, wire, wireindex
+from logreel.kernels import blocks, wire, wireindex
 from logreel.model.chunks import FILE, Buffer
-from logreel.model.index import I64, TIME_MAX, TIME_MIN, Blocks, Derived, Track
+from logreel.model.index import I64, Blocks, Derived, Track
 
 END, OTHER, BAD, CUT, FULL = range(5)
 #: Data blocks of one piece: what is collected of them stays in the second-level cache.
@@ -15,6 +15,7 @@ PIECE = 1 << 14
 MAX_SERIES = 1 << 16
 #: Series that are not declared, and those whose blocks are accepted but not collected.
 UNDECLARED, PASSED = -1, -2
+_NO_SIZES = np.zeros(0, np.uint32)
 
 
 def _times(data: Buffer, start: I64) -> I64:
@@ -23,14 +24,26 @@ def _times(data: Buffer, start: I64) -> I64:
     return out
 
 
-def _spans(data: Buffer, start: I64) -> tuple[I64, I64]:
+def spans(data: Buffer, start: I64) -> tuple[I64, I64]:
+    """Where the payloads of the data blocks at *start* begin, and their bytes: int64[n] each."""
     payload, size = np.empty(len(start), np.int64), np.empty(len(start), np.int64)
     wireindex.spans(data, np.ascontiguousarray(start), payload, size)
     return payload, size
 
 
 #: How the index answers for a series: everything is read from its blocks, of which the places are known.
-IN_BLOCKS = Track(Derived(_times), Derived(lambda data, start: _spans(data, start)[1]), payload=_spans)
+IN_BLOCKS = Track(Derived(_times), Derived(lambda data, start: spans(data, start)[1]), payload=spans)
+
+
+def extent(data: Buffer, table: Blocks) -> tuple[int | None, int | None]:
+    """The least and the greatest time of all blocks of *table*, ns; None where there are none."""
+    least, greatest = list[int](), list[int]()
+    for base, lo, hi in zip(table.base, table.start[:, 0], table.start[:, -1], strict=True):
+        if hi > lo:
+            times = _times(data, base + table.entry[lo:hi].astype(np.int64))
+            least.append(int(times.min()))
+            greatest.append(int(times.max()))
+    return min(least, default=None), max(greatest, default=None)
 
 
 class Collector:
@@ -43,7 +56,7 @@ class Collector:
         self._data = data
         self.known = np.full(1, UNDECLARED, np.int32)
         self._count = np.zeros(1, np.int64)
-        self._state = np.array([0, 0, -1, TIME_MAX, TIME_MIN, 0, 0], np.int64)
+        self._state = np.array([0, 0, -1, 0, 0], np.int64)
         self._record = np.empty(PIECE, np.uint64)
         self._bases: list[int] = []
         self._starts: list[I64] = []
@@ -53,13 +66,7 @@ class Collector:
     @property
     def passed(self) -> tuple[int, int]:
         """Number and bytes of the blocks passed over."""
-        return int(self._state[5]), int(self._state[6])
-
-    @property
-    def times(self) -> tuple[int | None, int | None]:
-        """The least and the greatest time of the blocks collected, ns; None where there are none."""
-        least, greatest = int(self._state[3]), int(self._state[4])
-        return (least, greatest) if least <= greatest else (None, None)
+        return int(self._state[3]), int(self._state[4])
 
     def declare(self, series: int, channel: int) -> None:
         """Collect the blocks of *series* for *channel* from now on."""
@@ -104,7 +111,9 @@ class Collector:
                 start[only + 1 :] = self._used
                 self._count[only] = 0
             else:
-                self._used = frames.group(self._record, n, self._count, start, self._entry, self._used)
+                self._used = blocks.group(
+                    self._record, n, self._count, start, self._entry, self._used, _NO_SIZES, _NO_SIZES
+                )
             self._starts.append(start)
             self._bases.append(int(self._state[2]))
         self._state[1:3] = 0, -1

@@ -8,8 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import DamagedError, DefinitionError, Problem
+from logreel.formats.bddf.collect import spans
 from logreel.formats.bddf.messages import MAX_DIMENSIONS, PodType, Series
 from logreel.kernels import columns as kernel
+from logreel.kernels import wireindex
 from logreel.model.index import I64, MessageIndex
 from logreel.model.layout import (
     SCALARS,
@@ -88,9 +90,6 @@ class PodBody:
 
     def columns(self, index: MessageIndex, layout: Layout, piece: Piece, rows: I64) -> Decoded:
         """See Reading; blocks with a part of a sample are left out."""
-        from logreel.model.arrow import Decoded
-        from logreel.model.assemble import build
-
         kept, bad = None, []
         count, partly = self._whole(piece.size)
         if partly is not None:
@@ -99,20 +98,55 @@ class PodBody:
             kept = np.flatnonzero(~partly)
             piece = Piece(piece.data, piece.offset[kept], piece.size[kept])
             count = count[kept]
+        asked = any(f.name != "sample" for f in layout.record.visible())
+        values = gathered(piece) if asked else np.zeros(0, np.uint8)
+        return self._decoded(layout, values, count, kept, bad)
+
+    def whole(self, index: MessageIndex, channel: int, layout: Layout) -> tuple[Decoded, I64] | None:
+        """See Sweeping; where all blocks have as many whole samples as the first one."""
+        n, runs = index.count(channel), list(index.runs(channel))
+        if not n:
+            return None
+        chunk, base, entry = runs[0]
+        data = index.chunks[chunk]
+        _, (size,) = spans(data, base + entry[:1].astype(np.int64))
+        # Blocks do not share bytes: if there are not as many, they differ in size.
+        if not size or size % self._width or size * n > len(data):
+            return None
+        values, times, done = np.empty(n * int(size), np.uint8), np.empty(n, np.int64), 0
+        for _, base, entry in runs:
+            out, to = values[done * size :], times[done:]
+            if wireindex.gather(data, np.ascontiguousarray(entry), base, int(size), out, to) < len(entry):
+                return None
+            done += len(entry)
+        times.flags.writeable = False
+        count = np.broadcast_to(np.int64(int(size) // self._width), n)
+        return self._decoded(layout, values, count, None, []), times
+
+    def _decoded(
+        self,
+        layout: Layout,
+        values: NDArray[np.uint8],
+        count: I64,
+        kept: I64 | None,
+        bad: list[tuple[int, str]],
+    ) -> Decoded:
+        """Columns of *values*, the bytes of all samples, of which each block has *count*."""
+        from logreel.model.arrow import Decoded
+        from logreel.model.assemble import build
+
         total = int(count.sum())
         arrays = []
         for f in layout.record.visible():
-            if f.name == "sample":
-                arrays.append(build(f.node, iter([self._numbers(count, total).view(np.uint8)]), total))
-            else:
-                arrays.append(build(f.node, iter([gathered(piece)]), total))
+            column = self._numbers(count, total).view(np.uint8) if f.name == "sample" else values
+            arrays.append(build(f.node, iter([column]), total))
         return Decoded(arrays, kept, bad, np.zeros(0, np.int64), count)
 
     def _whole(self, size: I64) -> tuple[I64, NDArray[np.bool_] | None]:
         """Whole samples in each block, and which blocks have a part of one more; None: no block has."""
         # Most files have blocks of one size, and division is slow.
         if len(size) and int(size[0]) % self._width == 0 and (size == size[0]).all():
-            return np.full(len(size), int(size[0]) // self._width), None
+            return np.broadcast_to(np.int64(int(size[0]) // self._width), len(size)), None
         count, rest = np.divmod(size, self._width)
         return count, rest != 0 if rest.any() else None
 

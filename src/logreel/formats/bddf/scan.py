@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +12,17 @@ from numpy.typing import NDArray
 from logreel.errors import Problem
 from logreel.formats.bddf import blocks, messages
 from logreel.formats.bddf.blocks import DESCRIPTOR, END_BYTES, MAGIC, Ending, read_descriptor, read_header
-from logreel.formats.bddf.collect import BAD, CUT, END, MAX_SERIES, OTHER, PASSED, UNDECLARED, Collector
+from logreel.formats.bddf.collect import (
+    BAD,
+    CUT,
+    END,
+    MAX_SERIES,
+    OTHER,
+    PASSED,
+    UNDECLARED,
+    Collector,
+    extent,
+)
 from logreel.formats.bddf.messages import BadWire, FileDescriptor, Series
 from logreel.kernels import wire
 from logreel.model.index import Blocks, Separate
@@ -73,9 +84,9 @@ class Scanner:
                 pos = self._cut(pos)
         table = self._collector.finish()
         self._report()
-        times = self._collector.times
         file = self._file or FileDescriptor()
-        return Found(file, self._series, table, lambda: times, self._problems, self._ending)
+        times = partial(extent, self.source.data, table)
+        return Found(file, self._series, table, times, self._problems, self._ending)
 
     def _problem(self, code: str, offset: int, size: int, lost: bool, text: str) -> None:
         self._problems.append(Problem(code, offset, size, lost, text))

@@ -21,16 +21,17 @@ class PacketBody(PlainBody):
 
     def columns(self, index: MessageIndex, layout: Layout, piece: Piece, rows: I64) -> Decoded:
         """See Reading."""
+        from logreel.model.arrow import decode_variable
+
         root = layout.root
-        if not isinstance(root, Sequence) or measure(root.item).size is None:
+        width = measure(root.item).size if isinstance(root, Sequence) else None
+        if not isinstance(root, Sequence) or width is None:
             return super().columns(index, layout, piece, rows)
         full = np.flatnonzero(piece.size > root.width)
-        if len(full) > len(piece.size) // 2:
-            return super().columns(index, layout, piece, rows)
-        some = Piece(piece.data, piece.offset[full], piece.size[full])
-        got = super().columns(index, layout, some, rows[full])
+        start, size = piece.offset[full], piece.size[full]
         records = np.zeros(len(piece.size), np.int64)
-        if got.records is None or got.bad:
+        records[full], rest = np.divmod(size - root.width, width)
+        if rest.any():
             return super().columns(index, layout, piece, rows)
-        records[full] = got.records
-        return replace(got, leftover=full[got.leftover], records=records)
+        got = decode_variable(layout, piece.data, start, start + size, records=records[full])
+        return replace(got, records=records)

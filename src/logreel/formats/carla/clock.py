@@ -45,6 +45,11 @@ class Frames:
         return self._columns[0].view(np.uint64)
 
     @cached_property
+    def duration(self) -> NDArray[np.float64]:
+        """float64[f]: seconds from this frame to the next one; -1 where the recording ends."""
+        return self._columns[1].view(np.float64)
+
+    @cached_property
     def elapsed(self) -> NDArray[np.float64]:
         """float64[f]: seconds since the recording began."""
         return self._columns[2].view(np.float64)
@@ -62,9 +67,8 @@ class Frames:
         """
         if not len(self.time):
             return None, None
-        duration = self._columns[1].view(np.float64)
         with np.errstate(all="ignore"):
-            joined = self.elapsed[:-1] + duration[:-1] == self.elapsed[1:]
+            joined = self.elapsed[:-1] + self.duration[:-1] == self.elapsed[1:]
         agrees = np.append(joined, False) | np.append(False, joined)
         times = self.time[agrees] if agrees.any() else self.time
         first, last = int(times[0]), int(times[-1])
@@ -88,6 +92,8 @@ class Frames:
     def numbers(self, channel: int, rows: I64) -> list[NDArray[Any]]:
         """One array, uint64[n]: the number of the frame of these messages, 0 before any."""
         frame = self.rows(channel)[rows]
+        if (frame >= 0).all():
+            return [self.number[frame]]
         number = np.zeros(len(rows), np.uint64)
         number[frame >= 0] = self.number[frame[frame >= 0]]
         return [number]

@@ -20,10 +20,11 @@ from logreel.formats.carla.layouts import RAW, layout
 from logreel.formats.carla.packets import FRAME_START, HEAD
 from logreel.formats.carla.text import lines
 from logreel.formats.carla.textmode import is_text, undone
+from logreel.formats.carla.verify import verify
 from logreel.formats.carla.walk import Found, Walker
 from logreel.model.beside import BesideReading, with_members
 from logreel.model.chunks import Chunks
-from logreel.model.index import I64, Aligned, Blocks, MessageIndex, Track, Word, words
+from logreel.model.index import I64, Aligned, MessageIndex, Track
 from logreel.model.layout import Field, Layout, Scalar
 from logreel.model.pieces import places
 from logreel.model.reading import Reading
@@ -32,7 +33,6 @@ from logreel.model.schema import Schema
 from logreel.model.source import Source
 
 #: The size of a packet, in its head.
-_SIZE = Word(-4, 4)
 _FRAME = Field("frame", Scalar("uint64"))
 LEFT = "x forward, y right, z up (left-handed)"
 RIGHT = "x forward, y left, z up (right-handed)"
@@ -73,7 +73,7 @@ class Content:
         self._judge_ends()
         start, end = self._frames.span()
         return Scan(
-            version=self._evidence.release(),
+            version=lambda: self._evidence.release(),
             epoch="start",
             start=start,
             end=end,
@@ -85,6 +85,7 @@ class Content:
             utc_offset=self._utc_offset,
             ros_axes=partial(self._infos, ros=True),
             actors=actors,
+            verify=partial(verify, self._frames),
         )
 
     def _judge_ends(self) -> None:
@@ -109,7 +110,7 @@ class Content:
     def index(self) -> MessageIndex:
         """Of all channels."""
         blocks = self.found.blocks.reshaped(self._kinds, 0)
-        size = Aligned(self._true_sizes(blocks)) if self.found.resized else _SIZE
+        size = Aligned(self.found.sizes)
         tracks = [
             Track(partial(self._times, number), 24 if kind == FRAME_START else size)
             for number, kind in enumerate(self._kinds)
@@ -118,16 +119,6 @@ class Content:
 
     def _times(self, channel: int, index: MessageIndex) -> I64:
         return self._frames.times(channel)
-
-    def _true_sizes(self, blocks: Blocks) -> I64:
-        """int64[n]: bytes of every packet, in the order of the table; those that state wrong ones corrected."""
-        counts = blocks.start[:, -1] - blocks.start[:, 0]
-        at = blocks.entry.astype(np.int64) + np.repeat(blocks.base, counts)
-        sizes = words(self.source.data, at, _SIZE)
-        order = np.argsort(at)
-        wrong = np.array(list(self.found.resized), np.int64)
-        sizes[order[np.searchsorted(at, wrong, sorter=order)]] = list(self.found.resized.values())
-        return sizes
 
     @cached_property
     def _evidence(self) -> Evidence:

@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from logreel.errors import Problem
 from logreel.formats.carla import layouts
@@ -61,7 +62,7 @@ class Found:
     topics   of each kind that has packets; the kind is the channel in *blocks*
     wide     vectors are float64, as on the UE5 line
     ends     int64[e]: places of the FrameEnds
-    resized  true size of packets that state a wrong one, by the place of their payload
+    sizes    uint32[n]: true bytes of each packet, in the order of *blocks*
     """
 
     header: Header
@@ -69,7 +70,7 @@ class Found:
     topics: dict[int, str]
     blocks: Blocks
     ends: I64
-    resized: dict[int, int]
+    sizes: NDArray[np.uint32]
     problems: list[Problem] = field(default_factory=list)
 
 
@@ -124,12 +125,13 @@ class Walker:
     def __init__(self, source: Source) -> None:
         self._source, self._end = source, source.size
         self._problems: list[Problem] = []
-        self._resized: dict[int, int] = {}
+        # Payloads of packets whose stated size is wrong.
+        self._resized: set[int] = set()
         self._topics = dict(TOPICS)
         self._header, self._pos = self._begin()
         self._wide = vectors_are_wide(source, self._pos)
         self._framing = Framing(source, self._wide)
-        self._blocks = BlockBuilder(source.data, SPEC, (HEAD, HEAD))
+        self._blocks = BlockBuilder(source.data, SPEC, (HEAD, HEAD), keep_sizes=True)
         self._blocks.declare(KINDS)
         # The last packet collected, and the number of the frame that it lies in.
         self._begun = -1, 0
@@ -153,7 +155,9 @@ class Walker:
         blocks, ends = self._blocks.finish(KINDS)
         counts = (blocks.start[:, 1:] - blocks.start[:, :-1]).sum(axis=0)
         used = np.flatnonzero(counts).tolist()
-        return Found(self._header, self._wide, self._named(used), blocks, ends, self._resized, self._problems)
+        return Found(
+            self._header, self._wide, self._named(used), blocks, ends, self._blocks.sizes, self._problems
+        )
 
     def _named(self, kinds: list[int]) -> dict[int, str]:
         """Topics of the kinds that occur; those that never had content are told by the order of the others."""
@@ -217,8 +221,8 @@ class Walker:
         stated = f"kind {packet.kind} and {packet.size} bytes"
         text = f"a packet states {stated}; by its content it is of kind {kind} and takes {size}"
         self._problem("head", packet.at, HEAD, False, text)
-        self._resized[packet.payload] = size
-        self._blocks.add(packet.at, kind)
+        self._resized.add(packet.payload)
+        self._blocks.add(packet.at, kind, size)
         return after
 
     def _as_frame(self, packet: Packet) -> int | None:

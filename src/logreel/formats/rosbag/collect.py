@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any
 
@@ -57,6 +57,7 @@ class Indexed:
     run    int64[m, 3]  number of the chunk, connection, messages; chunk by chunk
     time   int64[n]     ns, run after run
     entry  uint32[n]    where the record of each message begins in its chunk; ascending in each run
+    span   int64[k, 2]  ns of the first and the last message of each chunk as the summary has them, -1 where it does not
     """
 
     pos: I64
@@ -66,6 +67,7 @@ class Indexed:
     run: I64
     time: I64
     entry: NDArray[np.uint32]
+    span: I64 = field(default_factory=lambda: np.zeros((0, 2), np.int64))
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +111,7 @@ class Collected:
     pos    int64[b]   where the chunk of each block begins in the file, to report problems at
     end    int64[b]   where its data ends, in the file or in the unpacked chunk
     by_index  True if entries and sizes are to be looked up when needed: the index tells where records are, not data
+    span   int64[b, 2]  first and last time of each block as the bag states them, -1 where it does not; or none
     """
 
     def __init__(
@@ -121,10 +124,12 @@ class Collected:
         end: I64,
         problems: list[Problem],
         by_index: bool = False,
+        span: I64 | None = None,
     ) -> None:
         self._blocks, self._conn, self._time, self._size = blocks, conn, time, size
         self._pos, self._end, self._problems = pos, end, problems
         self._pending = np.full(len(pos), by_index)
+        self._span = span
         self._lock = Lock()
 
     @classmethod
@@ -187,7 +192,7 @@ class Collected:
         base = found.data if found.plain else np.zeros(chunks, np.int64)
         chunk = np.full(chunks, FILE, np.int32) if found.plain else np.arange(chunks, dtype=np.int32)
         blocks, size = Blocks(base, chunk, start, entry), np.zeros(len(time), np.uint32)
-        return cls(blocks, key, time, size, found.pos, base + found.size, problems, by_index=True)
+        return cls(blocks, key, time, size, found.pos, base + found.size, problems, True, found.span)
 
     def bounds(self) -> tuple[int | None, int | None]:
         """The earliest and the latest time, None for a bag without messages."""
@@ -202,12 +207,26 @@ class Collected:
         return MessageIndex(chunks, self._blocks, tracks, None, self._resolve, cheap)
 
     def verify(self) -> Iterator[Finding]:
-        """What looking into all chunks tells: packed ones that are damaged, an index that does not fit."""
+        """What looking into chunks tells that nobody read: packed ones that are damaged, an index that does not fit."""
         known = len(self._problems)
-        for row in range(len(self._pos)):
-            self._chunks[int(self._blocks.chunk[row])]
+        for row in np.flatnonzero(self._pending).tolist():
             self._resolve(np.array([row]))
         yield from map(Finding.of, self._problems[known:])
+        if self._span is not None:
+            yield from self._misdated(self._span)
+
+    def _misdated(self, span: I64) -> Iterator[Finding]:
+        """Chunks whose messages have other times than the summary states, *span*."""
+        first, last = self._blocks.start[:, 0], self._blocks.start[:, -1]
+        rows = np.flatnonzero((last > first) & (span >= 0).all(axis=1))
+        if not len(rows):
+            return
+        # Stretches lie one after another; empty ones between them take nothing.
+        ends = [np.minimum.reduceat(self._time, first[rows]), np.maximum.reduceat(self._time, first[rows])]
+        wrong = rows[(np.column_stack(ends) != span[rows]).any(axis=1)]
+        if len(wrong):
+            text = f"the summary states other times for {len(wrong)} of {len(rows)} chunks than their messages have"
+            yield Finding("index", "warn", int(self._pos[wrong[0]]), 0, text, None, None, len(wrong))
 
     def _resolve(self, rows: I64) -> None:
         """Look up where the data of the messages of some blocks lies; several threads may ask at once."""

@@ -56,6 +56,11 @@ class Record:
             raise BadRecord(f"field {name.decode()} is missing or not a number")
         return int.from_bytes(value, "little")
 
+    def time(self, name: bytes) -> int:
+        """A field as a time in ns; -1 if it is missing or of another size."""
+        value = self.fields.get(name, b"")
+        return _U32.unpack(value[:4])[0] * 10**9 + _U32.unpack(value[4:])[0] if len(value) == 8 else -1
+
     def text(self, name: bytes) -> str:
         """A field as text, invalid UTF-8 replaced; empty if it is missing."""
         return self.fields.get(name, b"").decode("utf-8", "replace")

@@ -5,6 +5,8 @@ It is used where it is whole and agrees with itself; else everything is read.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from logreel.formats.rosbag import records
@@ -32,22 +34,24 @@ def read_index(source: Source, head: Record, bag: Bag) -> None:
         raise BadRecord("the recorder did not write one")
     if not head.end <= at <= source.size:
         raise BadRecord(f"it is said to be at {at}")
-    pos, pairs = _summary(source, at, bag)
+    pos, pairs, span = _summary(source, at, bag)
     said = head.u32(b"conn_count"), head.u32(b"chunk_count")
     if (len(bag.connections), len(pos)) != said:
         raise BadRecord(
             f"{said[0]} connections and {said[1]} chunks are stated, {len(pos)} chunks are described"
         )
-    _take(source, head.end, at, bag, pos, pairs)
+    bag.index = replace(_take(source, head.end, at, bag, pos, pairs), span=span)
 
 
-def _summary(source: Source, at: int, bag: Bag) -> tuple[I64, I64]:
+def _summary(source: Source, at: int, bag: Bag) -> tuple[I64, I64, I64]:
     """Read connections and chunk infos to the end of the file.
 
-    Gives int64[k] the chunks' places, in file order, and int64[m, 3] number of the chunk in them, connection and
-    messages, of all that have any, in the order of chunks and connections.
+    Gives int64[k] the chunks' places, in file order, int64[m, 3] number of the chunk in them, connection and
+    messages, of all that have any, in the order of chunks and connections, and int64[k, 2] the chunks' first and last
+    times.
     """
     places: list[int] = []
+    spans: list[tuple[int, int]] = []
     parts: list[I64] = []
     while at < source.size:
         record, inside, after = _record(source, at, bag)
@@ -61,13 +65,14 @@ def _summary(source: Source, at: int, bag: Bag) -> tuple[I64, I64]:
             rows[:, 1:] = counts
             parts.append(rows)
             places.append(min(record.u32(b"chunk_pos"), source.size))
+            spans.append((record.time(b"start_time"), record.time(b"end_time")))
         at = after
     pos = np.array(places, np.int64)
     order = np.argsort(pos, kind="stable")
     pairs = np.concatenate([np.zeros((0, 3), np.int64), *parts])
     pairs = pairs[pairs[:, 2] > 0]
     pairs[:, 0] = np.argsort(order)[pairs[:, 0]]
-    return pos[order], _sorted(pairs, bag)
+    return pos[order], _sorted(pairs, bag), np.array(spans, np.int64).reshape(-1, 2)[order]
 
 
 def _record(source: Source, pos: int, bag: Bag) -> tuple[Record, Source, int]:
@@ -92,7 +97,7 @@ def _sorted(runs: I64, bag: Bag) -> I64:
     return runs[np.lexsort((by_number[at], runs[:, 0]))]
 
 
-def _take(source: Source, first: int, summary: int, bag: Bag, pos: I64, pairs: I64) -> None:
+def _take(source: Source, first: int, summary: int, bag: Bag, pos: I64, pairs: I64) -> Indexed:
     """Follow the index records behind each chunk, and compare them with the summary."""
     many = np.bincount(pairs[:, 0], minlength=len(pos)).astype(np.int64)
     chunk, found = np.zeros((len(pos), 5), np.int64), np.zeros((len(pairs), 3), np.int64)
@@ -119,7 +124,7 @@ def _take(source: Source, first: int, summary: int, bag: Bag, pos: I64, pairs: I
     _gaps(source, np.append(first, chunk[:, 4]), np.append(pos, summary), bag)
     probe(source, chunks, np.bincount(pairs[:, 0], pairs[:, 2], len(pos)).astype(np.int64))
     bag.chunks = chunks
-    bag.index = _entries(source, bag, pos, chunk, runs)
+    return _entries(source, bag, pos, chunk, runs)
 
 
 def _gaps(source: Source, pos: I64, end: I64, bag: Bag) -> None:

@@ -1,0 +1,42 @@
+"""``logreel diff``."""
+
+from __future__ import annotations
+
+import rich_click as click
+
+from logreel.cli import common, draw
+
+
+@click.command()
+@click.argument("a", metavar="A")
+@click.argument("b", metavar="B")
+@common.topics
+@common.exclude
+@click.option("--fields", is_flag=True, help="Also least, mean and greatest value of every number field.")
+@click.option("--messages", is_flag=True, help="Also the messages, by their times and bytes.")
+@common.as_json
+def diff(
+    a: str,
+    b: str,
+    topics: tuple[str, ...],
+    exclude: tuple[str, ...],
+    fields: bool,
+    messages: bool,
+    as_json: bool,
+) -> int:
+    """Tell what two logs do not have in common.
+
+    Topics, definitions, parameters, metadata, attachments, counts, times, rates. The exit code is 0 where nothing
+    differs, else 4.
+    """
+    from logreel.cli.run import FOUND
+    from logreel.ops.diff import diff as look
+    from logreel.ops.diff import lines
+
+    found = look(a, b, topics=topics or None, exclude=exclude, fields=fields, messages=messages)
+    if as_json:
+        draw.echo_json(found.as_dict())
+    else:
+        for line in lines(found):
+            draw.echo(line)
+    return 0 if found.same else FOUND

@@ -1,0 +1,271 @@
+"""What two logs do not have in common."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from difflib import unified_diff
+from typing import TYPE_CHECKING, Any
+
+from logreel.model.channel import Channel
+from logreel.model.log import Log
+from logreel.model.match import match_topics
+from logreel.model.scan import Attachment, Parameter
+from logreel.ops.compare import Compared, compare
+from logreel.ops.plain import opened, plain
+from logreel.ops.stats import FieldStats, field_stats
+from logreel.ops.times import seconds_text
+
+if TYPE_CHECKING:
+    from logreel.model.source import Readable
+
+#: Lines of a definition shown around those that differ.
+CONTEXT = 3
+#: Longer values are cut for people.
+WIDTH = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A value that differs, as plain data; None where a log does not have it."""
+
+    name: str
+    a: Any
+    b: Any
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelDiff:
+    """One topic in both logs.
+
+    only      ``a`` or ``b`` where just one log has it, else None
+    messages  how many there are in each log
+    changes   of type, encoding, counts, times (ns), rate and metadata
+    schema    unified diff of the definitions, empty if they are equal
+    fields    statistics of number fields by path, where they differ; empty if not asked for
+    compared  the messages themselves, None if not asked for
+    """
+
+    topic: str
+    only: str | None
+    messages: tuple[int, int]
+    changes: tuple[Change, ...] = ()
+    schema: str = ""
+    fields: tuple[Change, ...] = ()
+    compared: Compared | None = None
+
+    @property
+    def same(self) -> bool:
+        """True where nothing differs."""
+        told = self.only or self.changes or self.schema or self.fields
+        return not told and (self.compared is None or self.compared.same)
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Two logs beside each other.
+
+    a, b         their paths
+    formats      what they are; another format alone is no difference
+    log          changes of the clock, start and end (ns), and the number of messages
+    metadata, parameters, attachments  changes by name; a parameter may have ``NAME.changes`` and the like
+    channels     all that were compared, those of *a* first
+    """
+
+    a: str
+    b: str
+    formats: tuple[str, str]
+    log: tuple[Change, ...]
+    metadata: tuple[Change, ...]
+    parameters: tuple[Change, ...]
+    attachments: tuple[Change, ...]
+    channels: tuple[ChannelDiff, ...]
+
+    @property
+    def same(self) -> bool:
+        """True where nothing differs."""
+        told = self.log or self.metadata or self.parameters or self.attachments
+        return not told and all(channel.same for channel in self.channels)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The object of ``diff --json``; of the channels only those that differ, or whose messages were compared."""
+        found: dict[str, Any] = plain(asdict(self))
+        told = zip(found["channels"], self.channels, strict=True)
+        found["channels"] = [one for one, ch in told if not ch.same or ch.compared is not None]
+        return {"same": self.same, **found}
+
+
+def diff(
+    a: Readable | Log,
+    b: Readable | Log,
+    *,
+    topics: str | Iterable[str] | None = None,
+    exclude: str | Iterable[str] = (),
+    fields: bool = False,
+    messages: bool = False,
+) -> Difference:
+    """What two logs do not have in common: open Logs, or anything that ``logreel.open`` takes.
+
+    topics, exclude  names or shell patterns; None: all channels
+    fields    also compare statistics of every number field, which decodes all messages
+    messages  also compare times and payloads message by message
+
+    Raises what ``logreel.open`` raises, and TopicError for a name or pattern that fits none in either log.
+    """
+    with ExitStack() as stack:
+        one, two = (stack.enter_context(opened(what)) for what in (a, b))
+        chosen = _chosen(one, two, topics, exclude)
+        compared = compare(one, two, [t for t in chosen if t in one and t in two]) if messages else {}
+        channels = [_channel(one, two, topic, fields, compared.get(topic)) for topic in chosen]
+        return Difference(
+            a=one.name,
+            b=two.name,
+            formats=(one.format, two.format),
+            log=_changes(_facts(one), _facts(two)),
+            metadata=_changes(plain(one.metadata), plain(two.metadata)),
+            parameters=tuple(_parameters(one.parameters, two.parameters)),
+            attachments=_attachments(one.attachments, two.attachments),
+            channels=tuple(channels),
+        )
+
+
+def _chosen(
+    one: Log, two: Log, topics: str | Iterable[str] | None, exclude: str | Iterable[str]
+) -> list[str]:
+    names = list(dict.fromkeys([*one.channels, *two.channels]))
+    path = f"{one.name}, {two.name}"
+    found = names if topics is None else match_topics(names, topics, path)
+    without = set(match_topics(names, exclude, path)) if exclude else set()
+    return [name for name in found if name not in without]
+
+
+def _changes(a: Mapping[str, Any], b: Mapping[str, Any]) -> tuple[Change, ...]:
+    names = dict.fromkeys([*a, *b])
+    return tuple(Change(name, a.get(name), b.get(name)) for name in names if a.get(name) != b.get(name))
+
+
+def _facts(log: Log) -> dict[str, Any]:
+    return {
+        "epoch": log.epoch,
+        "utc_offset_ns": log.utc_offset,
+        "start_ns": log.start,
+        "end_ns": log.end,
+        "messages": log.message_count,
+    }
+
+
+def _parameters(a: Mapping[str, Parameter], b: Mapping[str, Parameter]) -> Iterator[Change]:
+    for name in dict.fromkeys([*a, *b]):
+        one, two = (_parameter(some[name]) if name in some else {} for some in (a, b))
+        if one and two:
+            yield from (
+                Change(f"{name}.{c.name}" if c.name != "value" else name, c.a, c.b)
+                for c in _changes(one, two)
+            )
+        else:
+            yield Change(name, one.get("value"), two.get("value"))
+
+
+def _parameter(one: Parameter) -> dict[str, Any]:
+    return {
+        "value": plain(one.value),
+        "type": one.type,
+        "changes": [{"time_ns": c.time, "value": plain(c.value)} for c in one.changes],
+        "defaults": plain(one.defaults),
+    }
+
+
+def _attachments(a: Mapping[str, Attachment], b: Mapping[str, Attachment]) -> tuple[Change, ...]:
+    return _changes(*({name: _sum(one) for name, one in some.items()} for some in (a, b)))
+
+
+def _sum(one: Attachment) -> dict[str, Any]:
+    return {
+        "media_type": one.media_type,
+        "size": one.size,
+        "sha256": hashlib.sha256(one.read()).hexdigest(),
+    }
+
+
+def _channel(one: Log, two: Log, topic: str, fields: bool, compared: Compared | None) -> ChannelDiff:
+    a, b = one.channels.get(topic), two.channels.get(topic)
+    counts = len(a) if a is not None else 0, len(b) if b is not None else 0
+    if a is None or b is None:
+        return ChannelDiff(topic, "a" if b is None else "b", counts)
+    return ChannelDiff(
+        topic,
+        None,
+        counts,
+        _changes(_about(a), _about(b)),
+        _definition(a, b),
+        _changes(_fields(a), _fields(b)) if fields else (),
+        compared,
+    )
+
+
+def _about(ch: Channel) -> dict[str, Any]:
+    told = {f"metadata.{name}": plain(value) for name, value in ch.metadata.items()}
+    return {
+        "type": ch.schema.name,
+        "encoding": ch.schema.encoding,
+        "messages": len(ch),
+        "start_ns": ch.start,
+        "end_ns": ch.end,
+        "rate": ch.rate,
+        **told,
+    }
+
+
+def _definition(a: Channel, b: Channel) -> str:
+    one, two = (ch.schema.text.splitlines() for ch in (a, b))
+    return "\n".join(unified_diff(one, two, a.log.name, b.log.name, n=CONTEXT, lineterm=""))
+
+
+def _fields(ch: Channel) -> dict[str, Any]:
+    return {one.path: _numbers(one) for one in field_stats(ch) or ()}
+
+
+def _numbers(one: FieldStats) -> dict[str, Any]:
+    found: dict[str, Any] = plain(asdict(one))
+    del found["path"]
+    return found
+
+
+def lines(found: Difference) -> Iterator[str]:
+    """The difference for people, a line for each change."""
+    if found.same:
+        yield f"{found.a} and {found.b}: no difference"
+    if found.formats[0] != found.formats[1]:
+        yield _told("log: ", Change("format", *found.formats))
+    for what, changes in (
+        ("log: ", found.log),
+        ("metadata ", found.metadata),
+        ("parameter ", found.parameters),
+        ("attachment ", found.attachments),
+    ):
+        yield from (_told(what, change) for change in changes)
+    for ch in found.channels:
+        if ch.only:
+            yield f"{ch.topic}: only in {found.a if ch.only == 'a' else found.b}, messages: {sum(ch.messages)}"
+        yield from (_told(f"{ch.topic}: ", change) for change in ch.changes)
+        yield from ch.schema.splitlines()
+        yield from (_told(f"{ch.topic}: field ", change) for change in ch.fields)
+        if ch.compared is not None and not ch.compared.same:
+            yield f"{ch.topic}: {ch.compared.sentence()}"
+
+
+def _told(what: str, change: Change) -> str:
+    name = change.name.removesuffix("_ns")
+    of_time = name != change.name
+    return f"{what}{name}: {_short(change.a, of_time)} → {_short(change.b, of_time)}"
+
+
+def _short(value: Any, of_time: bool) -> str:
+    if value is None:
+        return "none"
+    if of_time and isinstance(value, int):
+        return f"{seconds_text(value)} s"
+    text = f"{value:.6g}" if isinstance(value, float) else str(value)
+    return text if len(text) <= WIDTH else f"{text[: WIDTH - 1]}…"

@@ -1,0 +1,105 @@
+"""Damage makes ``check`` and ``diff`` find something or refuse, never crash or hang."""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from mutations import mutate
+
+import logreel
+from logreel.errors import SEVERITIES, LogError
+from logreel.formats.bddf.sample import T0
+from logreel.formats.bddf.sample import Builder as Bddf
+from logreel.formats.carla.sample import eventful
+from logreel.formats.koblenz.sample import Builder as Koblenz
+from logreel.formats.rosbag import sample as rosbag
+from logreel.formats.ulog import sample as ulog
+
+CASES = int(os.environ.get("LOGREEL_FUZZ", "0")) // 50 or 15
+CONTRACT = {
+    "min_messages": 10,
+    "forbidden": "x*",
+    "topics": {"*": {"min_rate": 1, "max_gap": "1s", "values": {"value": {"min": 0}}}},
+}
+
+
+def bddf() -> bytes:
+    out = Bddf()
+    text, speed = out.messages("say", "text/plain", "line"), out.pods({"name": "speed"}, "float32")
+    for n in range(30):
+        out.data(text, T0 + n * 10**8, b"line %d" % n).values(speed, T0 + n * 10**8, "float32", [n, n + 1])
+    return out.bytes()
+
+
+def koblenz() -> bytes:
+    out = Koblenz()
+    for n in range(30):
+        out.obd(n * 100.0, n, 1000, 0.5).gps(n * 100.0 + 1)
+    return out.bytes()
+
+
+SAMPLES = {
+    "ulog": ulog.tiny,
+    "rosbag": rosbag.tiny,
+    "rosbag 1.2": lambda: rosbag.tiny("1.2"),
+    "rosbag lz4": lambda: rosbag.drive(0.3, "lz4", chunk_bytes=9000),
+    "bddf": bddf,
+    "carla": lambda: eventful().bytes(),
+    "koblenz": koblenz,
+}
+
+
+def look(data: bytes, sound: bytes) -> None:
+    with suppress(LogError):
+        found = logreel.check(data, contract=CONTRACT)
+        for one in found.findings:
+            assert one.severity in SEVERITIES
+            assert one.text
+            assert one.count >= 1
+            assert one.offset is None or 0 <= one.offset <= len(data), one
+        assert found.as_dict()["findings"] == [one.as_dict() for one in found.findings]
+        told = logreel.diff(data, sound, fields=True, messages=True)
+        assert told.as_dict()["same"] == told.same
+        for ch in told.channels:
+            if ch.compared is not None:
+                c = ch.compared
+                assert (c.equal + c.changed + c.only_a) <= ch.messages[0]
+                assert (c.equal + c.changed + c.only_b) == ch.messages[1]
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_mutated_logs(name: str) -> None:
+    sound = SAMPLES[name]()
+    assert not logreel.check(sound).worse("error")
+    look(sound, sound)
+    for seed in range(CASES):
+        begin = time.process_time()
+        look(mutate(sound, seed), sound)
+        assert time.process_time() - begin < 30, seed
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_cut_logs(name: str) -> None:
+    sound = SAMPLES[name]()
+    for size in range(1, len(sound), max(1, len(sound) // 8)):
+        look(sound[:size], sound)
+
+
+def test_real_samples(shared: Path) -> None:
+    """No error in a sound log; what else is found fits a screen."""
+    seen = 0
+    for path in sorted((shared / "data").rglob("*")):
+        if path.suffix not in (".ulg", ".bag", ".bddf", ".log") or path.stat().st_size > 2_000_000:
+            continue
+        log = logreel.open(path)
+        found = logreel.check(log)
+        lost = [p for p in log.problems if p.lost]
+        errors = [f for f in found.worse("error") if f.code != "checksum"]
+        assert bool(errors) == bool(lost), path
+        assert len(found.findings) <= 8, path
+        seen += 1
+    assert seen > 50

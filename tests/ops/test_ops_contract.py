@@ -1,0 +1,169 @@
+"""Contracts: what a log must hold, in a TOML file or a mapping."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import logreel
+from cli_runner import Run
+from logreel.formats.ulog.sample import Builder
+from planted import MS, SECOND, rows, steady, ulog
+
+SOUND = ulog(steady())
+
+
+def broken(contract: dict[str, Any], data: bytes = SOUND) -> list[tuple[str, str | None, int]]:
+    """Code, topic and count of everything that breaks the contract."""
+    found = logreel.check(data, contract=contract).findings
+    told = [f for f in found if f.code.startswith("contract-")]
+    assert all(f.severity == "error" for f in told)
+    return [(f.code.removeprefix("contract-"), f.topic, f.count) for f in told]
+
+
+def of_topic(**rules: Any) -> list[tuple[str, str | None, int]]:
+    return broken({"topics": {"a": rules}})
+
+
+def test_a_log_that_keeps_to_its_contract() -> None:
+    kept = {
+        "format": ["rosbag", "ulog"],
+        "min_messages": 900,
+        "min_duration": "2s",
+        "max_duration": 3.5,
+        "forbidden": ["debug_*", "x"],
+        "topics": {
+            "a": {
+                "type": "a",
+                "encoding": "ulog",
+                "min_messages": 300,
+                "min_rate": 99,
+                "max_rate": 101.0,
+                "max_gap": 0.02,
+                "fields": ["value", "other"],
+                "values": {"value": {"min": 0, "max": 299, "nan": False}},
+            },
+            "[bc]": {"min_rate": 99},
+            "absent": {"required": False, "min_rate": 1000},
+        },
+    }
+    assert broken(kept) == []
+    assert broken({}) == []
+
+
+@pytest.mark.parametrize(
+    ("rules", "code"),
+    [
+        ({"format": "rosbag"}, "format"),
+        ({"min_messages": 901}, "messages"),
+        ({"min_duration": 60}, "duration"),
+        ({"max_duration": "100ms"}, "duration"),
+        ({"topics": {"absent": {}}}, "topic"),
+        ({"topics": {"absent*": {"min_rate": 1}}}, "topic"),
+    ],
+)
+def test_rules_for_the_whole_log(rules: dict[str, Any], code: str) -> None:
+    assert broken(rules) == [(code, None, 1)]
+
+
+@pytest.mark.parametrize(
+    ("rules", "code"),
+    [
+        ({"type": "b"}, "type"),
+        ({"type": ["b", "c"]}, "type"),
+        ({"encoding": "ros1msg"}, "encoding"),
+        ({"min_messages": 301}, "messages"),
+        ({"min_rate": 101}, "rate"),
+        ({"max_rate": 99.5}, "rate"),
+        ({"fields": "speed"}, "field"),
+        ({"values": {"speed": {"min": 0}}}, "field"),
+        ({"values": {"value": {"min": 1}}}, "value"),
+        ({"values": {"other": {"max": -1}}}, "value"),
+    ],
+)
+def test_rules_for_a_topic(rules: dict[str, Any], code: str) -> None:
+    assert of_topic(**rules) == [(code, "a", 1)]
+
+
+def test_a_pattern_holds_for_every_topic_that_it_fits() -> None:
+    assert broken({"topics": {"[ab]": {"min_rate": 200}}}) == [("rate", "a", 1), ("rate", "b", 1)]
+
+
+def test_what_is_forbidden_is_counted() -> None:
+    assert broken({"forbidden": "b"}) == [("forbidden", "b", 300)]
+
+
+def test_silences_at_the_edges_count() -> None:
+    dead = [row for row in steady() if row[0] != "b" or 100 <= row[2] < 150 or 160 <= row[2] < 200]
+    data = ulog(dead)
+    found = list(logreel.check(data, contract={"topics": {"b": {"max_gap": "50ms"}}}).findings)
+    (one,) = [f for f in found if f.code == "contract-gap"]
+    assert one.count == 3
+    assert one.time_ns == 5 * SECOND * 1000
+    assert "silent for 1.0 s and 2 times more, at most 50 ms are allowed" in one.text
+
+
+def test_a_topic_that_has_nothing_to_say() -> None:
+    data = ulog([*steady(), *rows("once", [6 * SECOND])])
+    assert broken({"topics": {"once": {"min_rate": 1}}}, data) == [("rate", "once", 1)]
+
+
+def test_numbers_that_are_none() -> None:
+    out = Builder(start_us=SECOND).flags().format("f:uint64_t timestamp;float[2] x;").subscribe("f", 0)
+    for n in range(5):
+        out.data(0, struct.pack("<Qff", SECOND + n * MS, n, float("nan") if n == 2 else 1.0))
+    log = out.bytes()
+    assert broken({"topics": {"f": {"values": {"x": {"max": 4}}}}}, log) == []
+    assert broken({"topics": {"f": {"values": {"x": {"nan": False}}}}}, log) == [("value", "f", 1)]
+    assert broken({"topics": {"f": {"values": {"x": {"max": 3}}}}}, log) == [("value", "f", 1)]
+
+
+@pytest.mark.parametrize(
+    ("rules", "words"),
+    [
+        ({"min_mesages": 3}, "no key 'min_mesages'; nearest: min_messages"),
+        ({"xyz": 3}, "there are: format"),
+        ({"topic": {}}, "no key 'topic'; nearest: topics"),
+        ({"topics": {"a": {"rate": 3}}}, "no key 'rate' of 'a'; nearest: m"),
+        ({"topics": {"a": 3}}, "'a' of the contract is a table"),
+        ({"topics": []}, "'topics' of the contract is a table"),
+        ({"topics": {"a": {"required": 1}}}, "true or false"),
+        ({"topics": {"a": {"min_rate": "fast"}}}, "is a number, not 'fast'"),
+        ({"topics": {"a": {"min_rate": True}}}, "is a number"),
+        ({"topics": {"a": {"max_gap": "soon"}}}, "cannot read the length of time 'soon'"),
+        ({"topics": {"a": {"fields": [1]}}}, "text or a list of texts"),
+        ({"topics": {"a": {"values": {"x": {"mim": 1}}}}}, "no key 'mim' of 'x'; nearest: min"),
+    ],
+)
+def test_contracts_that_make_no_sense(rules: dict[str, Any], words: str) -> None:
+    with pytest.raises(logreel.UsageError) as caught:
+        logreel.check(SOUND, contract=rules)
+    assert words in str(caught.value)
+
+
+def test_contracts_on_the_command_line(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("log.ulg").write_bytes(SOUND)
+    Path("good.toml").write_text('[topics.a]\nmin_rate = 50\nmax_gap = "20ms"\n')
+    Path("bad.toml").write_text('forbidden = ["c"]\n[topics.a]\nmin_rate = 500\n')
+    Path("typo.toml").write_text("[topics.a]\nmin_rat = 5\n")
+    Path("no.toml").write_text("[topics")
+    assert run("check", "log.ulg", "--contract", "good.toml").out == "log.ulg: sound\n"
+    done = run("check", "log.ulg", "--contract", "bad.toml")
+    assert done.code == 4
+    assert sorted(line.split(": ")[2] for line in done.out.splitlines()) == [
+        "contract-forbidden",
+        "contract-rate",
+    ]
+    for name, code, words in (
+        ("typo.toml", 2, "typo.toml: the contract has no key 'min_rat' of 'a'; nearest: min_rate"),
+        ("no.toml", 2, "no.toml: the contract is no TOML"),
+        ("absent.toml", 1, "absent.toml: no such file"),
+    ):
+        done = run("check", "log.ulg", "--contract", name)
+        assert (done.code, done.out) == (code, "")
+        assert words in done.err
+    assert logreel.check("log.ulg", contract=Path("bad.toml")).worse("error")

@@ -1,0 +1,203 @@
+"""``logreel.diff`` and the verb of its name."""
+
+from __future__ import annotations
+
+import random
+import struct
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import logreel
+from cli_runner import Run
+from contents import SAMPLES, real
+from logreel.formats.rosbag.sample import START, drive
+from logreel.formats.rosbag.sample import Builder as Bag
+from logreel.formats.rosbag.sample_old import Topic
+from logreel.formats.ulog.sample import Builder
+from planted import SECOND, Row, moved, rows, steady, ulog
+
+
+def names(changes: Any) -> dict[str, tuple[Any, Any]]:
+    return {c.name: (c.a, c.b) for c in changes}
+
+
+def compared(a: list[Row], b: list[Row], topic: str = "a") -> Any:
+    (one,) = logreel.diff(ulog(a), ulog(b), topics=topic, messages=True).channels
+    assert one.compared is not None
+    return one.compared
+
+
+@pytest.mark.parametrize("suffix", SAMPLES)
+def test_a_log_does_not_differ_from_itself(suffix: str) -> None:
+    found = logreel.diff(SAMPLES[suffix](), SAMPLES[suffix](), fields=True, messages=True)
+    assert found.same
+    assert found.as_dict()["same"] is True
+    for ch in found.channels:
+        assert ch.compared is not None
+        assert ch.compared.equal == ch.messages[0] == ch.messages[1]
+
+
+def test_real_logs_do_not_differ_from_themselves(shared: Path) -> None:
+    for suffix in (".ulg", ".bag", ".bddf"):
+        for path in real(shared, suffix)[:4]:
+            assert logreel.diff(path, path, messages=True).same, path
+
+
+def test_channels_that_only_one_has() -> None:
+    found = logreel.diff(ulog(steady(channels=3)), ulog([*steady(channels=2), *rows("x", [6 * SECOND])]))
+    assert {ch.topic: ch.only for ch in found.channels} == {"a": None, "b": None, "c": "a", "x": "b"}
+    assert [ch.messages for ch in found.channels if ch.only] == [(300, 0), (0, 1)]
+    assert names(found.log)["messages"] == (900, 601)
+    assert not found.same
+
+
+def test_topics_are_chosen() -> None:
+    a, b = ulog(steady(channels=3)), ulog(steady(channels=2))
+    assert logreel.diff(a, b, topics=["a", "b"]).channels[0].same
+    assert [ch.topic for ch in logreel.diff(a, b, exclude="[ab]").channels] == ["c"]
+    with pytest.raises(logreel.TopicError):
+        logreel.diff(a, b, topics="z")
+
+
+def test_definitions_as_a_text_diff() -> None:
+    (one,) = logreel.diff(
+        ulog(rows("a", [SECOND])),
+        ulog(
+            rows(
+                "a",
+                [SECOND],
+            ),
+            "speed",
+        ),
+    ).channels
+    lines = one.schema.splitlines()
+    assert any(line.startswith("-") and "other" in line for line in lines)
+    assert any(line.startswith("+") and "speed" in line for line in lines)
+    assert not one.same
+
+
+def test_what_logs_hold_besides_messages() -> None:
+    def log(gain: float, board: str, blob: bytes, more: bool) -> bytes:
+        out = Builder(start_us=SECOND).flags().info("ver_hw", board).parameter("GAIN", gain)
+        out.info_multiple("uint8_t[3] console", blob)
+        if more:
+            out.parameter("EXTRA", 3)
+        return out.format("t:uint64_t timestamp;").subscribe("t", 0).bytes()
+
+    one, two = log(0.5, "V5", b"abc", False), log(0.75, "V6", b"abd", True)
+    found = logreel.diff(one, two)
+    assert names(found.metadata)["ver_hw"] == ("V5", "V6")
+    parameters = names(found.parameters)
+    assert parameters["GAIN"] == (0.5, 0.75)
+    assert parameters["EXTRA"] == (None, 3)
+    assert logreel.diff(one, one).same
+
+
+def test_fields_are_compared_on_request() -> None:
+    a, b = steady(), [(t, time, value + 5 * (t == "b")) for t, time, value in steady()]
+    assert logreel.diff(ulog(a), ulog(b)).same
+    found = logreel.diff(ulog(a), ulog(b), fields=True)
+    fields = {ch.topic: names(ch.fields) for ch in found.channels}
+    assert list(fields["b"]) == ["value", "other"]
+    assert (fields["b"]["value"][0]["max"], fields["b"]["value"][1]["max"]) == (299, 304)
+    assert not fields["a"]
+
+
+def test_messages_are_compared_on_request() -> None:
+    sound = rows("a", range(SECOND, SECOND + 100))
+    less = [row for row in sound if row[2] not in (10, 11, 50)]
+    found = compared(sound, less)
+    assert (found.equal, found.changed, found.only_a, found.only_b) == (97, 0, 3, 0)
+    assert (found.first.what, found.first.time_ns, found.first.a, found.first.b) == (
+        "only_a", (SECOND + 10) * 1000, 10, None,
+    )  # fmt: skip
+    found = compared(less, sound)
+    assert (found.first.what, found.first.a, found.first.b, found.only_b) == ("only_b", None, 10, 3)
+    other = [(t, time, -1 if n == 70 else n) for t, time, n in less]
+    found = compared(sound, other)
+    assert (found.equal, found.changed, found.only_a, found.only_b) == (96, 1, 3, 0)
+    found = compared(less, other)
+    assert (found.first.what, found.first.a, found.first.b) == ("changed", 67, 67)
+
+
+def test_the_order_in_the_file_does_not_matter() -> None:
+    sound = rows("a", range(SECOND, SECOND + 100))
+    mixed = list(sound)
+    random.Random(1).shuffle(mixed)
+    assert compared(sound, mixed).same
+
+
+def test_messages_pair_up_by_time_and_turn() -> None:
+    """Judged by counting: with distinct contents, what is equal is what both have."""
+    rng = random.Random(5)
+    for _ in range(30):
+        a = [("a", SECOND + rng.randrange(12), rng.randrange(2)) for _ in range(rng.randrange(1, 25))]
+        b = [row if rng.random() < 0.8 else ("a", row[1] + rng.randrange(3), 9) for row in a]
+        found = compared(a, b)
+        times = Counter(t for _, t, _ in a), Counter(t for _, t, _ in b)
+        pairs = (times[0] & times[1]).total()
+        assert found.equal + found.changed == pairs
+        assert (found.only_a, found.only_b) == (len(a) - pairs, len(b) - pairs)
+        turns: list[dict[tuple[int, int], int]] = []
+        for some in (a, b):
+            seen: Counter[int] = Counter()
+            turns.append({})
+            for _, time, value in some:
+                turns[-1][time, seen[time]] = value
+                seen[time] += 1
+        assert found.equal == sum(turns[1].get(key) == value for key, value in turns[0].items())
+        assert found.same == (found.equal == len(a) == len(b))
+
+
+@pytest.mark.parametrize("compression", ["bz2", "lz4"])
+def test_how_a_log_is_packed_does_not_matter_to_its_messages(compression: str) -> None:
+    found = logreel.diff(drive(2.0), drive(2.0, compression, chunk_bytes=20_000), messages=True)
+    assert all(ch.same for ch in found.channels)
+    assert "compression" in names(found.metadata)
+
+
+def test_logs_of_two_formats_are_compared_by_time() -> None:
+    bag = Bag()
+    number = bag.connection(Topic("shared", "std_msgs/Int32"))
+    for n in range(20):
+        bag.message(number, START + n * 10**9, struct.pack("<i", n))
+    times = [START // 1000 + n * SECOND for n in range(2, 22)]
+    found = logreel.diff(bag.bytes(), ulog(rows("shared", times)), messages=True)
+    assert found.formats == ("rosbag", "ulog")
+    (one,) = found.channels
+    assert one.compared is not None
+    assert (one.compared.by, one.compared.equal, one.compared.changed) == ("time", 0, 0)
+    assert (one.compared.only_a, one.compared.only_b) == (20, 20)
+    exact = [(time // 1000 * 1000, n) for n, time in enumerate(START + n * 10**9 for n in range(20))]
+    bag = Bag()
+    number = bag.connection(Topic("shared", "std_msgs/Int32"))
+    for time, n in exact:
+        bag.message(number, time, struct.pack("<i", n))
+    found = logreel.diff(bag.bytes(), ulog(rows("shared", times)), messages=True)
+    (one,) = found.channels
+    assert one.compared is not None
+    assert (one.compared.equal, one.compared.only_a, one.compared.only_b) == (18, 2, 2)
+
+
+def test_the_verb(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.ulg").write_bytes(ulog(steady()))
+    Path("b.ulg").write_bytes(ulog(moved(steady(), 450, 1, topics="b")))
+    done = run("diff", "a.ulg", "a.ulg")
+    assert (done.code, done.out, done.err) == (0, "a.ulg and a.ulg: no difference\n", "")
+    done = run("diff", "a.ulg", "b.ulg", "-t", "[ab]", "--messages")
+    assert done.code == 4
+    assert "b: end: 7.990001 s → 7.990002 s" in done.out
+    assert "b: 150 messages equal, 0 changed, 150 only in the first log, 150 only in the second" in done.out
+    assert "the first at 6.500001 s: message 150 of the first log" in done.out
+    told = run("diff", "a.ulg", "b.ulg", "--messages", "--json").json
+    assert told["same"] is False
+    (ch,) = [ch for ch in told["channels"] if ch["topic"] == "b"]
+    assert ch["compared"]["first"] == {"what": "only_a", "time_ns": 6_500_001_000, "a": 150, "b": None}
+    assert run("diff", "a.ulg", "b.ulg", "-x", "b", "-x", "~*", "--json").code in (0, 2, 4)
+    assert run("diff", "a.ulg").code == 2
+    assert run("diff", "a.ulg", "absent.ulg").code == 1
+    assert "nearest" in run("diff", "a.ulg", "b.ulg", "-t", "aa").err

@@ -1,0 +1,44 @@
+"""Sound logs with faults planted in them, for the tests of what finds them."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable
+
+from logreel.formats.ulog.sample import Builder
+
+MS = 1000
+SECOND = 10**6
+
+#: Topic, time in µs, value.
+Row = tuple[str, int, int]
+
+
+def ulog(rows: Iterable[Row], name: str = "other") -> bytes:
+    """A ULog of these rows in this order; *name* is that of a second member."""
+    told = list(rows)
+    out = Builder(start_us=told[0][1] if told else SECOND).flags()
+    topics = list(dict.fromkeys(topic for topic, _, _ in told))
+    for topic in topics:
+        out.format(f"{topic}:uint64_t timestamp;int32_t value;int32_t {name};")
+    for number, topic in enumerate(topics):
+        out.subscribe(topic, number)
+    for topic, time, value in told:
+        out.data(topics.index(topic), struct.pack("<Qii", time, value, -value))
+    return out.bytes()
+
+
+def rows(topic: str, times: Iterable[int]) -> list[Row]:
+    """A row at each time, numbered."""
+    return [(topic, time, n) for n, time in enumerate(times)]
+
+
+def steady(count: int = 300, channels: int = 3, period: int = 10 * MS, start: int = 5 * SECOND) -> list[Row]:
+    """Channels ``a``, ``b`` … that come regularly, by time; of each no two values are equal."""
+    names = "abcdefgh"[:channels]
+    return [(name, start + n * period + k, n) for n in range(count) for k, name in enumerate(names)]
+
+
+def moved(rows: Iterable[Row], since: int, by: int, topics: str = "abcdefgh") -> list[Row]:
+    """The same with *by* µs added to the times of some topics from the row number *since* on."""
+    return [(t, time + by if n >= since and t in topics else time, v) for n, (t, time, v) in enumerate(rows)]
