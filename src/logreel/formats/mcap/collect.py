@@ -232,3 +232,12 @@ class Collected:
         known = len(self._file.problems)
         self._resolve(np.arange(len(self._parts)))
         yield from map(Finding.of, self._file.problems[known:])
+        for row, part in enumerate(self._parts):
+            chunk, span = self._file.chunks[part.chunk], self._span(row)
+            times = self._time[span][self._size[span] != GONE]
+            if part.found is None and len(times):
+                edges = int(times.min()), int(times.max())
+                if edges != (chunk.start, chunk.end):
+                    text = f"a chunk says that its messages are from {chunk.start} to {chunk.end} ns"
+                    text += f", they are from {edges[0]} to {edges[1]}"
+                    yield Finding("index", "warn", chunk.pos, chunk.stored, text)
