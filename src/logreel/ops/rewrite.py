@@ -124,11 +124,14 @@ def format_of(log: Log) -> Format:
 
 
 def format_to_write(path: str, log: Log) -> Format:
-    """The format that the suffix of *path* names, else that of *log*; raises UnsupportedError as ``format_of``."""
-    for fmt in formats().values():
-        if fmt.create is not None and path.lower().endswith(fmt.suffixes):
-            return fmt
-    return format_of(log)
+    """The format that the suffix of *path* names, else that of *log*; raises UnsupportedError as ``format_of``.
+
+    Of several formats of one suffix that of *log* is meant, or what it was converted from.
+    """
+    known = formats().values()
+    able = [fmt for fmt in known if fmt.create is not None and path.lower().endswith(fmt.suffixes)]
+    able.sort(key=lambda fmt: fmt.name not in (log.format, log.origin))
+    return able[0] if able else format_of(log)
 
 
 def _check_names(parts: Sequence[Part], target: Target, fmt: Format) -> None:
@@ -140,7 +143,8 @@ def _check_names(parts: Sequence[Part], target: Target, fmt: Format) -> None:
         if os.path.exists(part.log.name) and os.path.realpath(part.log.name) == place:
             raise UsageError("input and output are the same file", path=target.path)
     for other in formats().values():
-        if other is not fmt and target.path.lower().endswith(other.suffixes):
+        name = target.path.lower()
+        if not name.endswith(fmt.suffixes) and name.endswith(other.suffixes):
             raise UsageError(
                 f"the suffix is that of {other.title}, but the log is one of {fmt.title}", path=target.path
             )

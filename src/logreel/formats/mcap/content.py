@@ -9,9 +9,9 @@ from logreel.formats.mcap import linear, summary
 from logreel.formats.mcap.channels import OWN, infos, loaded, unique
 from logreel.formats.mcap.chunks import cache, compressions
 from logreel.formats.mcap.collect import Collected
-from logreel.formats.mcap.found import BadRecord, File
+from logreel.formats.mcap.found import File
 from logreel.formats.mcap.layouts import Decoders
-from logreel.formats.mcap.records import Attached
+from logreel.formats.mcap.records import Attached, BadRecord
 from logreel.formats.mcap.verify import verify
 from logreel.model.chunks import Chunks
 from logreel.model.scan import Attachment, Change, Parameter, Scan

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from logreel.errors import Problem
 from logreel.formats.mcap import records
-from logreel.formats.mcap.records import Attached, BadRecord, Channel, Chunk, Record, Statistics, read_schema
+from logreel.formats.mcap.records import Attached, Channel, Chunk, Record, Statistics, read_schema
 from logreel.model.index import I64
 from logreel.model.schema import Schema
 from logreel.model.source import Source
@@ -59,6 +59,7 @@ class File:
     by_summary  True if the summary told where chunks are
     data_end    where the data section ends, and its checksum; None where the record is missing
     every       all chunks, to be verified
+    bounds      first and last time that chunks state whose messages were not read
     """
 
     profile: str = ""
@@ -122,6 +123,3 @@ class File:
         """Add messages, of which there may be none."""
         if part.found is None or len(part.found.key):
             self.parts.append(part)
-
-
-__all__ = ["BadRecord", "File", "Messages", "Part"]

@@ -161,6 +161,7 @@ def _cut_chunk(source: Source, pos: int, end: int, file: File) -> int:
     stop = opcoded.find(source.data, chunk.data, end)
     stored = min(chunk.stored, stop - chunk.data)
     there = Chunk(pos, chunk.start, chunk.end, chunk.size, 0, chunk.compression, chunk.data, stored)
+    file.every.append(there)
     _unpacked(source, there, file)
     return chunk.data + stored
 
