@@ -2,6 +2,7 @@
 PYTHON      ?= python3
 PYTEST_ARGS ?= -n auto
 LOGREEL_FUZZ ?= 20000
+LOGREEL_SOAK ?= 500
 ASAN_FUZZ    ?= 2000
 
 VENV := .venv
@@ -14,7 +15,7 @@ BUILD_INPUTS := pyproject.toml setup.py $(wildcard src/logreel/kernels/*.py src/
 DROP_KERNELS = rm -rf build src/logreel/kernels/*.so
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench fuzz asan docs build clean
+.PHONY: help demo test lint bench fuzz soak asan docs build clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -37,6 +38,9 @@ bench: $(VENV)/.test ## every workload side by side with its peers
 
 fuzz: $(VENV)/.test ## long damage run; LOGREEL_FUZZ=N sets the number of cases
 	LOGREEL_FUZZ=$(LOGREEL_FUZZ) $(BIN)/python -m pytest $(PYTEST_ARGS) tests/damage
+
+soak: $(VENV)/.test ## kill recorders at random moments; LOGREEL_SOAK=N times for each format
+	LOGREEL_SOAK=$(LOGREEL_SOAK) $(BIN)/python -m pytest $(PYTEST_ARGS) tests/damage/test_killing.py
 
 # The sanitizers must be loaded before Python, and see single allocations only without Python's own allocator. The
 # kernels go to a folder of their own, so that the installed ones stay as they are.

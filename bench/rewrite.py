@@ -8,11 +8,13 @@ import sys
 from pathlib import Path
 
 import bigbag
+import bigbddf
 import biglog
 from harness import Job, compare
 
 IMPORTS = """
 import logreel, subprocess, tempfile, pathlib
+from logreel.formats.bddf.sample import walk
 from logreel.formats.rosbag.sample import drive
 from logreel.formats.ulog.sample import tiny
 import logreel.ops.recovery, logreel.ops.merging, logreel.ops.slicing
@@ -20,6 +22,8 @@ folder = tempfile.TemporaryDirectory(prefix="logreel-bench-"); out = folder.name
 name = out + "/out" + pathlib.Path(path).suffix
 pathlib.Path(out + "/a.bag").write_bytes(drive(1.0)); logreel.sort(out + "/a.bag", out + "/b.bag")
 pathlib.Path(out + "/a.ulg").write_bytes(tiny()); logreel.sort(out + "/a.ulg", out + "/b.ulg")
+pathlib.Path(out + "/a.bddf").write_bytes(walk(1)); logreel.sort(out + "/a.bddf", out + "/b.bddf")
+logreel.slice(out + "/a.bddf", out + "/c.bddf")
 log = logreel.open(path); middle = (log.start + log.end) // 2; del log
 halves = [out + "/1" + pathlib.Path(path).suffix, out + "/2" + pathlib.Path(path).suffix]
 """
@@ -33,6 +37,9 @@ JOBS = [
     Job("sort", "logreel.sort(path, name)", IMPORTS),
     Job("merge of two halves", "logreel.merge(halves, name)", IMPORTS + HALVES, bound="4"),
 ]
+TOPICS = Job(
+    "slice: two of three series", "logreel.slice(path, name, topics=['say', 'blob'])", IMPORTS, bound="4"
+)
 PEER = Job(
     "rosbags: read and write",
     """
@@ -54,6 +61,7 @@ def main() -> None:
     scale = float(sys.argv[1]) if len(sys.argv) > 1 else 1.0
     os.environ["LOGREEL_CACHE"] = "off"
     compare("ULog", str(biglog.make(int(300 * scale))), COPY, JOBS, rounds=3)
+    compare("BDDF", str(bigbddf.make(int(300 * scale))), COPY, [*JOBS, TOPICS], rounds=3)
     path = str(bigbag.make("mixed", "none", 1.5 * scale))
     peers = [PEER] if importlib.util.find_spec("rosbags") else []
     ratios = compare("bag", path, COPY, [*JOBS, *peers], rounds=3)

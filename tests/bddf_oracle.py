@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, field
 
 END_BYTES = 40
@@ -162,3 +163,142 @@ def walk(data: bytes) -> Walk:
             return out
     out.stop, out.why = at, "no end"
     return out
+
+
+# ------------------------------------------------------------------------------------ files that were closed
+
+
+@dataclass
+class Declared:
+    """What a series descriptor says; *kind* is the field of its type and the bytes of that."""
+
+    at: int
+    identifier: bytes = b""
+    series_type: str = ""
+    spec: dict[str, str] = field(default_factory=dict)
+    hash: int = 0
+    kind: tuple[int, bytes] = (0, b"")
+    annotations: dict[str, str] = field(default_factory=dict)
+    names: list[str] = field(default_factory=list)
+    description: str = ""
+
+
+@dataclass
+class Closed:
+    """A whole file that is as the sheet says."""
+
+    annotations: dict[str, str]
+    checksum: int
+    series: list[Declared]
+    rows: list[Row]
+
+
+def need(truth: object, why: str) -> None:
+    if not truth:
+        raise Bad(why)
+
+
+def pairs(values: list[bytes]) -> dict[str, str]:
+    """A map of texts."""
+    found = {}
+    for value in values:
+        inside = dict(fields(value))
+        found[inside.get(10, b"").decode()] = inside.get(18, b"").decode()
+    return found
+
+
+def of(data: bytes, tag: int) -> list[bytes]:
+    """All values of one field."""
+    return [value for t, value in fields(data) if t == tag]
+
+
+def varints(data: bytes) -> list[int]:
+    found, at = [], 0
+    while at < len(data):
+        value, at = varint(data, at)
+        found.append(value)
+    return found
+
+
+def declared(data: bytes, at: int, number: int) -> Declared:
+    told = dict(fields(data))
+    need(told.get(8, 0) == number, "series are not numbered in order")
+    name = told[18]
+    out = Declared(at, name, dict(fields(name)).get(10, b"").decode(), pairs(of(name, 18)), told.get(24, 0))
+    text = out.series_type + "".join(k + out.spec[k] for k in sorted(out.spec))
+    need(out.hash == int.from_bytes(hashlib.sha1(text.encode()).digest()[:8], "big"), "hash")
+    kinds = [(tag, told[tag]) for tag in (34, 42, 50) if tag in told]
+    need(len(kinds) <= 1, "two types")
+    out.kind = kinds[0] if kinds else (0, b"")
+    out.annotations, out.description = pairs(of(data, 58)), told.get(74, b"").decode()
+    out.names = [value.decode() for value in of(data, 66)]
+    return out
+
+
+def closed(data: bytes) -> Closed:
+    """Read a file that must be sound to the last byte; raises Bad where it is not as the sheet says."""
+    need(data[:4] == b"BDDF", "magic")
+    need(data[-4:] == b"FDDB" and data[-40:-32] == (24).to_bytes(7, "little") + b"\2", "end block")
+    at, blocks = 4, []
+    while at < len(data) - END_BYTES:
+        size = int.from_bytes(data[at : at + 7], "little")
+        need(data[at + 7] in (0, 1), "kind of a block")
+        blocks.append((at, data[at + 7], data[at + 8 : at + 8 + size]))
+        at += size + (12 if data[at + 7] == 0 else 8)
+    need(at == len(data) - END_BYTES, "blocks do not end at the end block")
+    place, kind, body = blocks[0]
+    need(kind == 1 and len(fields(body)) == 1 and fields(body)[0][0] == 10, "file descriptor")
+    told = fields(fields(body)[0][1])
+    need([v for t, v in told if t == 10] == [b"\x08\x01"], "version")
+    checksum = dict(told)[24]
+    need(checksum in (1, 2) and dict(told)[32] == 20, "checksum")
+    out = Closed(pairs([v for t, v in told if t == 18]), checksum, [], [])
+    indexes, last = [], None
+    for place, kind, body in blocks[1:]:
+        need(last is None, "blocks behind the file index")
+        if kind == 0:
+            need(not indexes, "data behind an index")
+            out.rows.append(data_block(data, place))
+            need(out.rows[-1].series < len(out.series), "data before its declaration")
+            continue
+        parts = fields(body)
+        if not parts:
+            last = (place, b"")
+            need(not out.series, "an empty file index")
+            continue
+        ((tag, content),) = parts
+        if tag == 18:
+            need(not indexes, "a declaration behind an index")
+            out.series.append(declared(content, place, len(out.series)))
+        elif tag == 26:
+            _series_index(content, out, len(indexes))
+            indexes.append(place)
+        else:
+            need(tag == 34, "descriptor")
+            last = (place, content)
+    need(last is not None, "no file index")
+    _file_index(last[1], out, indexes)
+    need(int.from_bytes(data[-32:-24], "little") == last[0], "place of the file index")
+    digest = hashlib.sha1(data[:-24]).digest() if checksum == 2 else bytes(20)
+    need(data[-24:-4] == digest, "digest")
+    return out
+
+
+def _series_index(content: bytes, out: Closed, number: int) -> None:
+    told, rows = dict(fields(content)), [row for row in out.rows if row.series == number]
+    need(told.get(8, 0) == number and told[16] == out.series[number].at, "series index")
+    found = []
+    for entry in of(content, 26):
+        times, places, numbers = of(entry, 10), of(entry, 16), of(entry, 26)
+        need(len(times) == len(places) == 1 and len(numbers) <= 1, "entry")
+        found.append((places[0], stamp(times), [signed(n) for n in varints(b"".join(numbers))]))
+    need(found == [(row.at, row.ns, row.numbers) for row in rows], "entries")
+    need(told.get(32, 0) == sum(len(row.payload) for row in rows), "bytes of payloads")
+    need(all(len(row.numbers) == len(out.series[number].names) for row in rows), "additional indexes")
+
+
+def _file_index(content: bytes, out: Closed, indexes: list[int]) -> None:
+    need(of(content, 10) == [one.identifier for one in out.series], "identifiers")
+    need(varints(b"".join(of(content, 18))) == indexes, "places of indexes")
+    need(varints(b"".join(of(content, 26))) == [one.hash for one in out.series], "hashes")
+    need(len(indexes) == len(out.series), "an index for each series")

@@ -6,14 +6,36 @@ from pathlib import Path
 from typing import Any
 
 import logreel
+from logreel.formats.bddf.sample import T0, Builder
 from logreel.formats.mcap.sample import walk
 from logreel.formats.rosbag.sample import drive
 from logreel.formats.ulog.sample import flight
 
+
+def patrol() -> bytes:
+    """Text with additional indexes, plain values and blobs of five seconds; nothing that is joined when read."""
+    out = Builder({"note": "made"})
+    say = out.messages("say", "text/plain", "line", names=["pid", "n"])
+    speed = out.pods({"client": "patrol", "varname": "speed"}, "float32", [2], "m/s")
+    blob = out.messages("blob", "image/jpeg", "")
+    for i in range(100):
+        now = T0 + i * 50_000_000
+        out.data(say, now, f"line {i}".encode(), [i * 1000, -i])
+        out.values(speed, now, "float32", [i, 2, 3, 4])
+        if i % 4 == 0:
+            out.data(blob, now + 1, bytes([i]) * 3000)
+    return out.bytes()
+
+
 #: Small logs of each format that can be written, by suffix.
-SAMPLES = {".bag": lambda: drive(1.0), ".ulg": lambda: flight(3.0), ".mcap": lambda: walk(6.0)}
+SAMPLES = {
+    ".bag": lambda: drive(1.0),
+    ".bddf": patrol,
+    ".mcap": lambda: walk(6.0),
+    ".ulg": lambda: flight(3.0),
+}
 #: What only tells how a file is laid out.
-LAYOUT = {"chunks", "compression", "indexed", "mcap"}
+LAYOUT = {"chunks", "compression", "indexed", "mcap", "sha1"}
 
 Content = dict[str, tuple[Any, list[tuple[int, bytes]]]]
 

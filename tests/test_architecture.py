@@ -18,6 +18,7 @@ FLOORS = {
     "formats": 3,
     "ops": 4,
     "outputs": 5,
+    "testing": 5,
     "cli": 6,
     "__main__": 6,
 }

@@ -129,6 +129,7 @@ ARGUMENTS = {
     "check": ["log.ulg"],
     "diff": ["log.ulg", "more.ulg", "--messages", "--fields"],
     "convert": ["log.ulg", "out.csv/"],
+    "record": ["out.bag", "--from", "log.ndjson"],
     "slice": ["log.ulg", "-o", "out.ulg"],
     "merge": ["log.ulg", "log.ulg", "-o", "out.ulg"],
     "split": ["log.ulg", "--every", "1s", "-o", "parts"],
@@ -164,6 +165,7 @@ def test_the_command_line_page_has_every_key(
     monkeypatch.chdir(tmp_path)
     Path("log.ulg").write_bytes(tiny()[:-1])
     Path("more.ulg").write_bytes(tiny() + tiny()[-30:])
+    Path("log.ndjson").write_text('{"topic": "/a", "time_ns": 1, "data": {"x": 1}}')
     Path("log.rec").write_bytes(eventful().bytes()[:-1])
     assert main([*verb.split(), *ARGUMENTS[verb], "--json"]) in (0, 3, 4)
     found = json.loads(capsys.readouterr().out)

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from logreel.ops.diff import diff
     from logreel.ops.info import info
     from logreel.ops.merging import merge
+    from logreel.ops.record import record
     from logreel.ops.recovery import recover
     from logreel.ops.slicing import slice_log as slice
     from logreel.ops.slicing import sort_log as sort
@@ -67,6 +68,7 @@ _LAZY = {
     "merge": ("logreel.ops.merging", "merge"),
     "split": ("logreel.ops.slicing", "split"),
     "sort": ("logreel.ops.slicing", "sort_log"),
+    "record": ("logreel.ops.record", "record"),
     "recover": ("logreel.ops.recovery", "recover"),
     "convert": ("logreel.outputs.convert", "convert"),
 }
@@ -99,6 +101,7 @@ __all__ = [
     "known_formats",
     "merge",
     "open",
+    "record",
     "recover",
     "slice",
     "sort",

@@ -120,3 +120,23 @@ def test_convert_to_logs(run: Run) -> None:
     assert run("recover", "a.ulg", "-o", "r.mcap").code == 0
     assert logreel.open("r.mcap").origin == "ulog"
     assert run("check", "r.mcap").code == 0
+
+
+def test_regular_expressions_choose_topics(run: Run) -> None:
+    assert run("slice", "a.bag", "-o", "b.bag", "-t", "re:/(tf|imu)").code == 0
+    assert set(logreel.open("b.bag")) == {"/tf", "/imu"}
+    assert run("merge", "a.bag", "b.bag", "-o", "c.bag", "-t", "/tf", "-t", "/imu", "-x", "re:/t.").code == 0
+    assert set(logreel.open("c.bag")) == {"/imu"}
+    assert run("split", "a.bag", "-o", "parts", "--by-topic", "-t", "re:/i.*", "-x", "/nothing").code == 2
+    assert run("split", "a.bag", "-o", "parts", "--by-topic", "-t", "re:/(tf|imu)", "-x", "/tf").code == 0
+    assert [str(path) for path in Path("parts").iterdir()] == ["parts/a_imu.bag"]
+    shown = run("cat", "a.bag", "-t", "re:/(tf|imu)", "-x", "/imu", "--format", "ndjson").out
+    assert {line.split('"')[3] for line in shown.splitlines()} == {"/tf"}
+    assert run("cat", "a.bag", "-t", "re:(").code == 2
+
+
+def test_chunks_of_a_size(run: Run) -> None:
+    assert run("slice", "a.bag", "-o", "b.bag", "--chunk-size", "2kB").code == 0
+    assert logreel.open("b.bag").metadata["chunks"] > 2 * logreel.open("a.bag").metadata["chunks"]
+    assert run("slice", "a.bag", "-o", "c.bag", "--chunk-size", "big").code == 2
+    assert run("slice", "a.ulg", "-o", "c.ulg", "--chunk-size", "2kB").code == 2

@@ -99,7 +99,7 @@ def test_bulk_messages_with_their_own_times(tmp_path: Path) -> None:
     n = np.arange(5, dtype=np.int64)
     with logreel.create(tmp_path / "a.mcap") as w:
         number = w.add_channel("/a", logreel.Schema("", ""))
-        more = {"publish_time": START - n, "sequence": n * 7}
+        more = np.column_stack([START - n, n * 7])
         w.write_many(
             np.full(5, number, np.int32), START + n, np.arange(5, dtype=np.uint8), n, n * 0 + 1, more
         )

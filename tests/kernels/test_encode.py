@@ -16,6 +16,7 @@ from logreel.model import layout as lo
 from logreel.model.arrow import decode_variable
 from logreel.model.decode import decoder
 from logreel.model.encode import encode_message, encode_table
+from logreel.model.encoder import encoder
 from oracles import FORMATS
 from strategies import layouts, payloads
 
@@ -75,3 +76,4 @@ def test_what_was_decoded_is_encoded_as_plainly(data):
             assume(False)
         assert [out[a:b].tobytes() for a, b in itertools.pairwise(places)] == due
     assert [encode_message(layout, v) for v in values] == due
+    assert [encoder(layout)(v) for v in values] == due

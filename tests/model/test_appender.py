@@ -9,6 +9,7 @@ import sys
 import textwrap
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from logreel.errors import LogError
@@ -38,6 +39,34 @@ def test_what_was_not_committed_is_not_in_the_file(tmp_path: Path) -> None:
         out.commit()
         out.write(b"half")
     assert (tmp_path / "a.bin").read_bytes() == b"whole"
+
+
+def test_large_pieces_are_handed_over_as_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, large, real = tmp_path / "a.bin", bytes(range(256)) * (module.BUFFER // 256), os.write
+    monkeypatch.setattr(os, "write", lambda handle, data: real(handle, data[:300_000]))
+    with Appender(path) as out:
+        out.put(b"small")
+        out.put(memoryview(large))
+        assert out.tell() == out.unfinished.stat().st_size == 5 + len(large)
+        out.put(b"end")
+    assert path.read_bytes() == b"small" + large + b"end"
+    left = [400_000]
+
+    def full(handle: int, data: memoryview) -> int:
+        if left[0] <= 0:
+            raise OSError(errno.ENOSPC, "full")
+        left[0] -= 300_000
+        return real(handle, data[:300_000])
+
+    out = Appender(path, force=True)
+    out.put(b"small")
+    out.flush()
+    monkeypatch.setattr(os, "write", full)
+    for _ in range(2):
+        with pytest.raises(LogError, match="No space left"):
+            out.put(large)
+    out.leave()
+    assert (tmp_path / "a.bin.active").read_bytes() == b"small"
 
 
 def test_an_exception_leaves_the_unfinished_file(tmp_path: Path) -> None:
@@ -134,3 +163,17 @@ def test_a_limit_of_the_system_is_an_error(tmp_path: Path) -> None:
     size = (tmp_path / "a.bin.active").stat().st_size
     assert size % 1000 == 0
     assert 1 << 20 <= size <= 3 << 20
+
+
+def test_pieces_of_all_kinds_and_sizes(tmp_path: Path) -> None:
+    pieces = [b"", bytearray(b"ab"), memoryview(np.zeros(0, np.uint8)), memoryview(np.arange(3.0))]
+    pieces += [bytes([n]) * size for n, size in enumerate((1, 3 << 20, 5, 30 << 20, 7, 1 << 20, 9))]
+    due = b"".join(pieces)
+    with Appender(tmp_path / "a.bin") as out:
+        for n, piece in enumerate(pieces):
+            out.write(piece)
+            assert out.tell() == len(b"".join(pieces[: n + 1]))
+            if n % 2:
+                out.commit()
+        out.commit()
+    assert (tmp_path / "a.bin").read_bytes() == due

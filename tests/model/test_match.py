@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from logreel.errors import TopicError
+from logreel.errors import TopicError, UsageError
 from logreel.model.match import match_topics
 
 NAMES = ["sensor_accel", "sensor_accel[1]", "sensor_gyro", "/imu/data", "~text", "~dropout"]
@@ -26,6 +26,11 @@ NAMES = ["sensor_accel", "sensor_accel[1]", "sensor_gyro", "/imu/data", "~text",
         (["*", "~text", "*"], NAMES[:5]),
         ("/imu/*", ["/imu/data"]),
         ("[s/]*", NAMES[:4]),
+        ("re:sensor_(accel|gyro)", ["sensor_accel", "sensor_gyro"]),
+        ("re:.*", NAMES[:4]),
+        ("re:.*\\[1\\]", ["sensor_accel[1]"]),
+        ("re:~.*", ["~text", "~dropout"]),
+        (["re:/.*", "~text"], ["/imu/data", "~text"]),
     ],
 )
 def test_names_come_in_the_order_of_the_log(wanted: object, found: list[str]) -> None:
@@ -33,7 +38,7 @@ def test_names_come_in_the_order_of_the_log(wanted: object, found: list[str]) ->
 
 
 @pytest.mark.parametrize(
-    "wanted", ["sensor_acel", "SENSOR*", "", "~nothing*", "sensor_accel[2]", "[", "text"]
+    "wanted", ["sensor_acel", "SENSOR*", "", "~nothing*", "sensor_accel[2]", "[", "text", "re:imu", "re:"]
 )
 def test_what_fits_nothing_is_named(wanted: str) -> None:
     with pytest.raises(TopicError) as caught:
@@ -42,3 +47,9 @@ def test_what_fits_nothing_is_named(wanted: str) -> None:
     assert "log.ulg" in str(caught.value)
     if wanted == "sensor_acel":
         assert caught.value.nearest[0] == "sensor_accel"
+
+
+def test_what_is_no_regular_expression_is_said() -> None:
+    with pytest.raises(UsageError, match="re:\\[: not a regular expression"):
+        match_topics(NAMES, "re:[")
+    assert match_topics(["re:["], "re:[") == ["re:["]

@@ -14,13 +14,16 @@ from logreel.model.registry import formats
 from mcap_rows import library_rows
 
 OWN = {f.name: f for f in formats().values() if f.sample is not None and f.name != "mcap"}
-#: What only tells how a file is laid out.
-FACTS = {"chunks", "compression", "indexed"}
 
 
 def written(path: Path, data: bytes) -> Path:
     path.write_bytes(data)
     return path
+
+
+def without(metadata: dict[str, object]) -> dict[str, object]:
+    """Metadata but for the kind of checksum, which is that of the new file."""
+    return {name: value for name, value in metadata.items() if name != "checksum"}
 
 
 def check(source: Path, folder: Path) -> list[str]:
@@ -47,7 +50,7 @@ def check(source: Path, folder: Path) -> list[str]:
         assert not again.skipped
         third = logreel.open(back)
         assert content(third) == due
-        assert repr(told(third)[0]) == repr(mine[0])
+        assert repr(without(told(third)[0])) == repr(without(mine[0]))
         assert told(third)[1:] == mine[1:]
     return []
 

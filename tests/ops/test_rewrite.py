@@ -132,6 +132,39 @@ def test_choosing_topics_and_counts(log_file: Path, tmp_path: Path) -> None:
         logreel.slice(source, out, topics=first, exclude=first, force=True)
 
 
+def test_topics_are_chosen_in_split_and_merge(log_file: Path, tmp_path: Path) -> None:
+    source = logreel.open(log_file)
+    first, second, *_ = [ch.topic for ch in source.match(None) if len(ch) > 3 and "[" not in ch.topic]
+    wanted, out = f"re:{first}|{second}", tmp_path / f"out{log_file.suffix}"
+    due = {first: len(source[first]), second: len(source[second])}
+    for n, how in enumerate(({"every": 10**9}, {"size": 60_000}, {"by_topic": True})):
+        parts = logreel.split(source, tmp_path / f"parts{n}", topics=wanted, **how)
+        assert sum(part.messages for part in parts) == sum(due.values())
+        assert {one.topic for part in parts for one in part.channels} == set(due)
+    logreel.merge([one.path for one in parts], out, topics=[first, second])
+    assert {name: len(ch) for name, ch in logreel.open(out).channels.items() if not ch.reserved} == due
+    logreel.merge([one.path for one in parts], out, exclude=[first], force=True)
+    assert [name for name in logreel.open(out) if name[0] != "~"] == [second]
+    with pytest.raises(logreel.TopicError):
+        logreel.merge([log_file], out, topics=[first, "no such"], force=True)
+    with pytest.raises(logreel.UsageError, match="no channel is left"):
+        logreel.merge([log_file], out, topics=first, exclude=first, force=True)
+
+
+def test_connections_survive_merging(tmp_path: Path) -> None:
+    schema = logreel.Schema("std_msgs/Empty", "ros1msg", "")
+    for name, latching in (("a", False), ("b", True)):
+        with logreel.create(tmp_path / f"{name}.bag") as w:
+            number = w.add_channel("/x", schema, {"callerids": [f"/{name}"], "latching": latching})
+            w.write(number, 10**18, b"")
+    logreel.merge([tmp_path / f"{name}.bag" for name in "aba"], tmp_path / "c.bag")
+    logreel.sort(tmp_path / "c.bag", tmp_path / "d.bag")
+    ch = logreel.open(tmp_path / "d.bag")["/x"]
+    assert len(ch) == 3
+    headers = [{"topic": "/x", "callerid": "/a"}, {"topic": "/x", "callerid": "/b", "latching": "1"}]
+    assert ch.metadata["headers"] == headers
+
+
 def test_what_is_in_force_comes_along(tmp_path: Path) -> None:
     bag = logreel.open(sample(tmp_path, ".bag"))
     latched = [ch for ch in bag.match(None) if ch.metadata["latching"] and len(ch)]
@@ -212,6 +245,19 @@ def test_compression_is_kept_or_chosen(tmp_path: Path) -> None:
     with pytest.raises(logreel.UsageError, match="compression"):
         logreel.slice(sample(tmp_path, ".ulg"), tmp_path / "c.ulg", compression="lz4")
     assert "c.ulg" not in os.listdir(tmp_path)
+
+
+def test_chunks_are_kept_or_chosen(tmp_path: Path) -> None:
+    path = sample(tmp_path, ".bag")
+    for size in (700, 5_000, 40_000):
+        logreel.slice(path, tmp_path / "a.bag", chunk_bytes=size, force=True)
+        for verb in (logreel.slice, logreel.sort, logreel.recover):
+            verb(tmp_path / "a.bag", tmp_path / "b.bag", force=True)
+            one, other = (logreel.open(tmp_path / f"{name}.bag").metadata["chunks"] for name in "ab")
+            assert verb is logreel.sort or one == other
+            assert one / 2 < other < one * 2
+    with pytest.raises(logreel.UsageError, match="no chunks"):
+        logreel.slice(sample(tmp_path, ".ulg"), tmp_path / "c.ulg", chunk_bytes=100)
 
 
 def test_what_must_not_be(log_file: Path, tmp_path: Path) -> None:

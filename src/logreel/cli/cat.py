@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 @click.command()
 @common.file
 @common.topics
+@common.exclude
 @common.start
 @common.end
 @click.option("-n", "--count", type=click.IntRange(min=0), metavar="N", help="Stop after so many messages.")
@@ -40,6 +41,7 @@ def cat(
     ros_axes: bool,
     msgdef: tuple[str, ...],
     topics: tuple[str, ...],
+    exclude: tuple[str, ...],
     start: str | None,
     end: str | None,
     count: int | None,
@@ -61,7 +63,8 @@ def cat(
     with open_log(file, definitions=msgdef, ros_axes=ros_axes) as log:
         span = interval(log, start, end)
         shift = shift_of(log, utc)
-        channels = log.match(topics or None)
+        without = set(log.match(exclude)) if exclude else set()
+        channels = [ch for ch in log.match(topics or None) if ch not in without]
         skipped: list[str] = []
         if as_json or style != "csv":
             _messages(log, channels, span, count, "json" if as_json else style, shift, skipped)

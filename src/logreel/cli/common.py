@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
@@ -18,6 +19,7 @@ class Plain(Protocol):
 Found = TypeVar("Found", bound=Plain)
 
 
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kMGT]?)(i?)B?")
 TIMES = "2024-05-01T12:00:00Z, +12.5s from the start, -30s from the end, 00:01:30, seconds, or 123ns."
 
 file = click.argument("file", metavar="FILE")
@@ -27,7 +29,10 @@ topics = click.option(
     "topics",
     multiple=True,
     metavar="TOPIC",
-    help="A channel, or a pattern such as 'sensor_*'.",
+    help="A channel, a pattern such as 'sensor_*', or 're:' and a regular expression.",
+)
+exclude = click.option(
+    "-x", "--exclude", multiple=True, metavar="TOPIC", help="Leave out channels; written like --topic."
 )
 exclude = click.option(
     "-x", "--exclude", multiple=True, metavar="TOPIC", help="Leave out a channel or a pattern."
@@ -90,3 +95,14 @@ def each(
     if as_json and (found or len(files) > 1):
         draw.echo_json(found[0].as_dict() if len(files) == 1 else [one.as_dict() for one in found])
     return found, code
+
+
+def bytes_of(text: str) -> int:
+    """A number of bytes as people write it."""
+    from logreel.errors import UsageError
+
+    match = _SIZE.fullmatch(text.strip())
+    if match is None:
+        raise UsageError(f"cannot read the size {text!r}: write 100MB, 1GiB or 5000000")
+    number, unit, binary = match.groups()
+    return int(float(number) * (1024 if binary else 1000) ** " kMGT".index(unit or " "))

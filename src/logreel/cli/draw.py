@@ -191,7 +191,7 @@ def progress(what: str) -> Iterator[Callable[[int, int], None] | None]:
 def show_written(done: Rewritten) -> None:
     """Tell of a log that was written."""
     n = len(done.channels)
-    many = f"{done.messages} messages of {n} channel{'s' * (n != 1)}"
+    many = f"{done.messages} message{'s' * (done.messages != 1)} of {n} channel{'s' * (n != 1)}"
     say(f"wrote {many} to {done.path} ({size_text(done.size)})")
     for note in done.notes[:NOTES]:
         say(note)

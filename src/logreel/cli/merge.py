@@ -10,6 +10,8 @@ from logreel.cli import common, draw
 @click.command()
 @click.argument("files", metavar="IN…", nargs=-1, required=True)
 @common.output
+@common.topics
+@common.exclude
 @click.option("--align", metavar="HOW", help="Move the clocks of further logs: utc, start, or by +2.5s.")
 @click.option("--prefix", "prefixes", multiple=True, metavar="TEXT", help="Before topics; one for each log.")
 @click.option("--rename", multiple=True, metavar="OLD=NEW", help="Another name for a topic.")
@@ -19,6 +21,8 @@ from logreel.cli import common, draw
 def merge(
     files: tuple[str, ...],
     out: str,
+    topics: tuple[str, ...],
+    exclude: tuple[str, ...],
     align: str | None,
     prefixes: tuple[str, ...],
     rename: tuple[str, ...],
@@ -46,6 +50,8 @@ def merge(
             done = write(
                 logs,
                 out,
+                topics=topics or None,
+                exclude=exclude,
                 align=align,
                 prefixes=prefixes,
                 rename=changes,

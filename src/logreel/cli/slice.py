@@ -17,6 +17,7 @@ from logreel.cli import common, draw
 @click.option("-n", "--count", type=click.IntRange(min=0), metavar="N", help="Only the first N messages.")
 @click.option("--keep-latched", is_flag=True, help="Carry in what is in force at the start.")
 @common.compression
+@click.option("--chunk-size", metavar="SIZE", help="Of its chunks, where its format has them: 1MiB.")
 @common.force
 @common.as_json
 def slice(  # noqa: A001 - the verb's name
@@ -29,6 +30,7 @@ def slice(  # noqa: A001 - the verb's name
     count: int | None,
     keep_latched: bool,
     compression: str | None,
+    chunk_size: str | None,
     force: bool,
     as_json: bool,
 ) -> int:
@@ -52,6 +54,7 @@ def slice(  # noqa: A001 - the verb's name
                 count=count,
                 keep_latched=keep_latched,
                 compression=compression,
+                chunk_bytes=None if chunk_size is None else common.bytes_of(chunk_size),
                 force=force,
                 progress=progress,
             )

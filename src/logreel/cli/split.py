@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import re
-
 import rich_click as click
 
 from logreel.cli import common, draw
 
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kMGT]?)(i?)B?")
-
 
 @click.command()
 @common.file
+@common.topics
+@common.exclude
 @click.option("--every", metavar="TIME", help="A log for each stretch of time, such as 60s or 00:05:00.")
 @click.option("--size", metavar="SIZE", help="Logs of at most so many bytes: 100MB, 1GiB.")
 @click.option("--by-topic", is_flag=True, help="A log for each channel.")
@@ -22,6 +20,8 @@ _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kMGT]?)(i?)B?")
 @common.as_json
 def split(
     file: str,
+    topics: tuple[str, ...],
+    exclude: tuple[str, ...],
     every: str | None,
     size: str | None,
     by_topic: bool,
@@ -40,8 +40,10 @@ def split(
             done = write(
                 log,
                 folder,
+                topics=topics or None,
+                exclude=exclude,
                 every=None if every is None else duration_ns(every),
-                size=None if size is None else _bytes(size),
+                size=None if size is None else common.bytes_of(size),
                 by_topic=by_topic,
                 compression=compression,
                 force=force,
@@ -53,14 +55,3 @@ def split(
             for one in done:
                 draw.show_written(one)
         return draw.finish(log, [sentence for one in done for sentence in one.skipped])
-
-
-def _bytes(text: str) -> int:
-    """A number of bytes as people write it."""
-    from logreel.errors import UsageError
-
-    match = _SIZE.fullmatch(text.strip())
-    if match is None:
-        raise UsageError(f"cannot read the size {text!r}: write 100MB, 1GiB or 5000000")
-    number, unit, binary = match.groups()
-    return int(float(number) * (1024 if binary else 1000) ** " kMGT".index(unit or " "))

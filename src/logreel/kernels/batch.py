@@ -5,12 +5,16 @@ import cython
 if not cython.compiled:
     raise ImportError("logreel.kernels is not compiled: run `pip install -e .` (needs gcc)")
 
-from time import monotonic
-
 import numpy as np
 from cython.cimports.cpython.bytes import PyBytes_AsString, PyBytes_Size
 from cython.cimports.cpython.long import PyLong_AsLongLongAndOverflow
 from cython.cimports.libc.string import memcpy
+from cython.cimports.logreel.kernels.clock import clock_now
+
+
+def now():
+    """Seconds of the clock by which a Batch is due."""
+    return clock_now()
 
 
 @cython.cclass
@@ -21,7 +25,8 @@ class Batch:
     channels           numbers below this are taken
     earliest, latest   times in ns that are taken
     largest            bytes of a payload that are taken
-    due                once ``time.monotonic()`` has come here, nothing is taken
+    due                once ``now()`` has come here, nothing is taken
+    other              called by ``write`` with what is not taken
     """
 
     channels = cython.declare(cython.longlong, visibility="public")
@@ -29,7 +34,7 @@ class Batch:
     latest = cython.declare(cython.longlong, visibility="public")
     largest = cython.declare(cython.longlong, visibility="public")
     due = cython.declare(cython.double, visibility="public")
-    _clock: object
+    _other: object
     _rows: cython.Py_ssize_t
     _room: cython.Py_ssize_t
     _count: cython.Py_ssize_t
@@ -37,11 +42,16 @@ class Batch:
     _table: cython.longlong[:, ::1]
     _data: cython.uchar[::1]
 
-    def __init__(self, rows, room):
-        self._clock, self._rows, self._room = monotonic, rows, room
+    def __init__(self, rows, room, other=None):
+        self._other, self._rows, self._room = other, rows, room
         self.channels, self.earliest, self.latest, self.largest, self.due = 0, 0, 0, 0, 0.0
         self._count = self._used = 0
         self.take()
+
+    def write(self, channel, time, data):
+        """Take a message, or give it to *other*."""
+        if not self._add(channel, time, data):
+            self._other(channel, time, data)
 
     def add(self, channel, time, data):
         """Take a message; False, and nothing is done, where it must go another way.
@@ -49,16 +59,20 @@ class Batch:
         channel, time  numbers; other than plain integers are not taken
         data           its payload; other than bytes is not taken
         """
+        return self._add(channel, time, data)
+
+    @cython.cfunc
+    @cython.inline
+    def _add(self, channel, time, data) -> cython.bint:
         k: cython.longlong
         t: cython.longlong
         far: cython.int = 0
         beyond: cython.int = 0
         n: cython.Py_ssize_t
         i: cython.Py_ssize_t
-        now: cython.double = self._clock()
-        if now >= self.due:
-            return False
         if type(data) is not bytes or type(channel) is not int or type(time) is not int:
+            return False
+        if clock_now() >= self.due:
             return False
         i, n = self._count, PyBytes_Size(data)
         if i == self._rows or n > self._room - self._used or n > self.largest:

@@ -1,5 +1,10 @@
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
+
+def now() -> float: ...
 
 class Batch:
     channels: int
@@ -7,7 +12,10 @@ class Batch:
     latest: int
     largest: int
     due: float
-    def __init__(self, rows: int, room: int) -> None: ...
+    def __init__(
+        self, rows: int, room: int, other: Callable[[Any, Any, Any], None] | None = None
+    ) -> None: ...
+    def write(self, channel: Any, time: Any, data: Any) -> None: ...
     def add(self, channel: object, time: object, data: object) -> bool: ...
     def take(
         self,

@@ -14,6 +14,8 @@ from logreel.model.naming import exists, name_it, sync_folder, target_of
 
 #: Bytes collected before they are handed to the system.
 BUFFER = 1 << 20
+#: Memory for them at first, and how much of it is kept.
+ROOM, MOST_ROOM = 2 * BUFFER, 8 * BUFFER
 #: Added to the name while a file is being written.
 ACTIVE = ".active"
 
@@ -47,8 +49,9 @@ class Appender:
         except FileExistsError:
             text = "exists: a recording that was not finished, which 'logreel recover' can save"
             raise LogError(text, path=os.fspath(self._active)) from None
-        self._pending = bytearray()
-        self._sound, self._committed = 0, 0
+        #: What was written since the last time it was handed over: bytes, how many, and how many of them are committed.
+        self._pending = memoryview(bytearray(ROOM))
+        self._filled = self._committed = self._sound = 0
         self._error: LogError | None = None
 
     @property
@@ -63,16 +66,46 @@ class Appender:
 
     def tell(self) -> int:
         """Where the next byte will stand."""
-        return self._sound + len(self._pending)
+        return self._sound + self._filled
 
     def write(self, piece: Piece) -> None:
         """Append bytes, which ``commit`` makes part of the file."""
         self.check()
-        self._pending += piece
+        if isinstance(piece, memoryview):
+            piece = piece.cast("B")
+        end = self._filled + len(piece)
+        if end > len(self._pending):
+            self._resize(end + max(ROOM, self._filled))
+        self._pending[self._filled : end] = piece
+        self._filled = end
+
+    def _resize(self, room: int) -> None:
+        """Memory is kept while it is not far too much: to get it anew takes longer than to fill it."""
+        pending = memoryview(bytearray(room))
+        pending[: self._filled] = self._pending[: self._filled]
+        self._pending = pending
+
+    def put(self, piece: Piece) -> None:
+        """Append whole records: ``write`` and ``commit`` in one, without a copy where there are many bytes.
+
+        Nothing may be written before that is not committed.
+        """
+        if len(piece) < BUFFER:
+            self.write(piece)
+            self.commit()
+            return
+        self.flush()
+        view, done = memoryview(piece), 0
+        try:
+            while done < len(view):
+                done += os.write(self._handle, view[done:])
+        except OSError as error:
+            raise self._failed(error) from error
+        self._sound += done
 
     def commit(self) -> None:
         """Everything written so far is whole."""
-        self._committed = len(self._pending)
+        self._committed = self._filled
         if self._committed >= BUFFER:
             self._hand_over()
 
@@ -122,16 +155,17 @@ class Appender:
         self._active.unlink(missing_ok=True)
 
     def _hand_over(self) -> None:
-        view, done = memoryview(self._pending), 0
+        done = 0
         try:
             while done < self._committed:
-                done += os.write(self._handle, view[done : self._committed])
+                done += os.write(self._handle, self._pending[done : self._committed])
         except OSError as error:
             raise self._failed(error) from error
-        finally:
-            view.release()
-        del self._pending[:done]
-        self._sound, self._committed = self._sound + done, 0
+        rest = bytes(self._pending[done : self._filled])
+        self._pending[: len(rest)] = rest
+        self._sound, self._filled, self._committed = self._sound + done, len(rest), 0
+        if len(self._pending) > MOST_ROOM:
+            self._resize(max(ROOM, 2 * len(rest)))
 
     def _failed(self, error: OSError) -> LogError:
         """What to raise; the file is cut back to where it was sound."""

@@ -170,7 +170,10 @@ def _put_checked(node: Node, value: Any, name: str, out: bytearray) -> None:
 
 
 def _raw(value: Any) -> bytes:
-    return value.encode() if isinstance(value, str) else bytes(value or b"")
+    if value is None:
+        return b""
+    # A number is no text of so many zeros.
+    return value.encode() if isinstance(value, str) else bytes(memoryview(value))
 
 
 def times_of(table: pa.Table) -> I64:

@@ -1,11 +1,15 @@
-"""Which names a list of names and shell patterns means."""
+"""Which names a list of names, shell patterns and regular expressions means."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+import re
+from collections.abc import Callable, Collection, Iterable
 from fnmatch import fnmatchcase
 
-from logreel.errors import TopicError
+from logreel.errors import TopicError, UsageError
+
+#: What a regular expression begins with.
+REGEX = "re:"
 
 
 def match_topics(
@@ -13,18 +17,35 @@ def match_topics(
 ) -> list[str]:
     """The *names* that *wanted* means, in the order of *names*; None: all that do not begin with ``~``.
 
-    A wanted name that exists is taken as it is (``sensor_accel[1]`` is no pattern then); others are shell patterns,
-    which match reserved names only where they begin with ``~`` themselves. Raises TopicError for one that fits none.
+    Raises TopicError for a wanted name or pattern that fits none, UsageError for what is no regular expression.
     """
     if wanted is None:
         return [n for n in names if not n.startswith("~")]
     found: set[str] = set()
     for want in [wanted] if isinstance(wanted, str) else wanted:
-        if want in names:
-            found.add(want)
-            continue
-        fits = {n for n in names if fnmatchcase(n, want) and (n[:1] != "~" or want[:1] == "~")}
+        fits = fitting(names, want)
         if not fits:
             raise TopicError("channel", want, names, path=path)
         found |= fits
     return [n for n in names if n in found]
+
+
+def fitting(names: Collection[str], want: str) -> set[str]:
+    """Those of *names* that one wanted name means; raises UsageError for what is no regular expression.
+
+    A name that exists is taken as it is (``sensor_accel[1]`` is no pattern then). ``re:`` and a regular expression mean
+    the names that it fits as a whole; others are shell patterns. Reserved names are meant only by patterns that begin
+    with ``~`` themselves.
+    """
+    if want in names:
+        return {want}
+    pattern = want.removeprefix(REGEX)
+    fits = _regex(pattern) if want.startswith(REGEX) else lambda name: fnmatchcase(name, want)
+    return {n for n in names if (n[:1] != "~" or pattern[:1] == "~") and fits(n)}
+
+
+def _regex(pattern: str) -> Callable[[str], object]:
+    try:
+        return re.compile(pattern).fullmatch
+    except re.error as error:
+        raise UsageError(f"{REGEX}{pattern}: not a regular expression: {error}") from None

@@ -106,25 +106,27 @@ def pieces(index: MessageIndex, channel: int, rows: Rows) -> Iterator[Piece]:
         yield Piece(index.chunks[MADE], made.offset[rows], made.size[rows])
         return
     if isinstance(rows, slice) and (index.table.chunk == FILE).all():
-        yield _of_file(index, channel, rows)
+        yield _piece(index, channel, index.chunks[FILE], *_in_file(index, channel, rows))
         return
     wanted = dict(_by_block(index, channel, rows))
     for batch in batches(index, wanted):
         yield load(index, batch).piece(index, channel, [wanted[number] for number in batch])
 
 
-def _of_file(index: MessageIndex, channel: int, rows: slice) -> Piece:
-    """Messages in a row, of a log that lies in the file as a whole."""
+def _in_file(index: MessageIndex, channel: int, rows: slice) -> tuple[I64, Pick]:
+    """Where messages in a row begin, of a log that lies in the file as a whole, and what picks numbers of them."""
     first, last = index.table.run(channel)
     ends = np.cumsum(last - first)
     lo, hi, _ = rows.indices(int(ends[-1]) if len(ends) else 0)
-    # Of each block, the part that lies between the two.
-    lo_here, hi_here = (np.clip(at - (ends - (last - first)), 0, last - first) for at in (lo, hi))
-    first, last = first + lo_here, first + hi_here
-    index.resolve(np.flatnonzero(last > first))
-    start = unrolled(index.table.entries(channel), first, last, index.table.base)
-    pick = partial(unrolled, first=first, last=last)
-    return _piece(index, channel, index.chunks[FILE], start, pick)
+    # The blocks from the one that holds the first of them to the one that holds the last.
+    a, b = int(ends.searchsorted(lo, side="right")), int(ends.searchsorted(hi, side="left")) + 1
+    first, last = (first[a:b].copy(), last[a:b].copy()) if lo < hi else (first[:0], last[:0])
+    if len(first):
+        first[0] = last[0] - (int(ends[a]) - lo)
+        last[-1] -= int(ends[a + len(last) - 1]) - hi
+    index.resolve(np.flatnonzero(last > first) + a)
+    start = unrolled(index.table.entries(channel), first, last, index.table.base[a : a + len(first)])
+    return start, partial(unrolled, first=first, last=last)
 
 
 def _piece(index: MessageIndex, channel: int, data: Buffer, start: I64, pick: Pick) -> Piece:
@@ -140,6 +142,10 @@ def places(index: MessageIndex, channel: int, rows: Rows) -> tuple[NDArray[np.in
     if made is not None:
         offset = made.offset[rows]
         return np.full(len(offset), MADE, np.int32), offset, made.size[rows]
+    if isinstance(rows, slice) and (index.table.chunk == FILE).all():
+        start, pick = _in_file(index, channel, rows)
+        offset, size = _measured(index, channel, index.chunks[FILE], start, pick)
+        return np.full(len(offset), FILE, np.int32), offset, size
     found = dict(_by_block(index, channel, rows))
     if not found:
         return np.zeros(0, np.int32), np.zeros(0, np.int64), np.zeros(0, np.int64)

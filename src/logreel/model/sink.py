@@ -1,16 +1,17 @@
-"""What a format offers to be written: a Sink."""
+"""What a format offers to be written: a ``Sink``."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.errors import UnsupportedError
+from logreel.errors import DefinitionError, UnsupportedError
 from logreel.model.appender import Appender
 from logreel.model.layout import Layout
 from logreel.model.schema import Schema
@@ -37,6 +38,31 @@ class Excerpt:
     end: int | None
 
 
+@dataclass(frozen=True, slots=True)
+class Payloads:
+    """Messages to append: the payload of message i is data[start[i]:start[i] + size[i]].
+
+    beside  int64[n, k]  numbers that lie beside each payload, or None
+    """
+
+    data: NDArray[np.uint8]
+    start: I64
+    size: I64
+    beside: I64 | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Wrapping:
+    """How a channel's Layout goes beyond the payload.
+
+    optional  fields that a table may leave out; they are zero then
+    open      gives payloads out of messages as the Layout has them: data, and int64[n + 1] where each begins
+    """
+
+    optional: Collection[str]
+    open: Callable[[NDArray[np.uint8], I64], Payloads]
+
+
 class Sink:
     """How one format is written; a format's ``create(appender, options)`` gives one.
 
@@ -45,10 +71,14 @@ class Sink:
 
     #: What the format calls itself, for errors.
     title = "this format"
+    #: ``Schema.encoding`` of the definitions that people may give as text; empty: they cannot.
+    encoding = ""
+    #: Whether all messages of a channel have one size, so that no text and no array can grow.
+    fixed_size = False
     #: Times in ns and bytes of a payload that every channel takes without an error: messages inside of these are
     #: collected and given many at a time, others one by one. With -1 none is collected.
     earliest, latest, largest = -(1 << 63), (1 << 63) - 1, -1
-    #: What it keeps beside messages, of what sources may tell: ``publish_time``, ``sequence``.
+    #: What ``numbered`` gets column by column, of what logs tell beside messages: ``publish_time``, ``sequence``.
     keeps: tuple[str, ...] = ()
 
     def __init__(self, out: Appender) -> None:
@@ -61,6 +91,24 @@ class Sink:
     def layout(self, number: int) -> Layout:
         """What a mapping or a table of a channel is encoded by; raises DefinitionError where there is none."""
         raise NotImplementedError
+
+    def schema_for(self, topic: str, layout: Layout) -> Schema:
+        """A Schema in the language of the format for messages that hold what *layout* does.
+
+        Messages are then encoded by ``layout(number)``, whose bytes may be others than those of *layout*, but whose
+        fields have the same names and hold the same values. Raises DefinitionError for what the format cannot hold.
+        """
+        raise DefinitionError(f"{self.title} has no definitions of its own for messages of channel {topic!r}")
+
+    def schema_from(self, topic: str, text: str, file: str) -> Schema:
+        """The Schema that somebody gave for *topic* as *text*, which stood in *file*."""
+        if not self.encoding:
+            raise UnsupportedError(f"{self.title} takes no definitions as text")
+        return Schema(PurePath(file).stem, self.encoding, text)
+
+    def wrapping(self, number: int) -> Wrapping | None:
+        """How the Layout of a channel goes beyond the payload; None: it is a walk of the payload and nothing else."""
+        return None
 
     def stamp(self, number: int) -> tuple[str, int] | None:
         """The field of a channel that holds the time of the message, and its ns per unit, if there is one."""
@@ -79,8 +127,9 @@ class Sink:
         for number, moment, a, b in rows:
             self.message(number, moment, view[a:b])
 
-    def beside(self, more: Mapping[str, I64]) -> None:
-        """What ``keeps`` names of the messages that come next, int64[n] each; called before ``messages``."""
+    def numbered(self, channel: NDArray[np.int32], time: I64, payloads: Payloads) -> None:
+        """Append many with the numbers that lie beside their payloads."""
+        self.messages(channel, time, payloads.data, payloads.start, payloads.size)
 
     def metadata(self, name: str, value: Any) -> None:
         """Add to what the log tells about itself."""
@@ -102,6 +151,21 @@ class Sink:
         """What *topic* is called in this format, and beside channels of the names *taken*."""
         names = itertools.chain([topic], (f"{topic}[{n}]" for n in itertools.count(1)))
         return next(name for name in names if name not in taken)
+
+    def joined(self, metadata: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+        """What a channel tells that is made of several of one topic and definition, from what each of them tells."""
+        return metadata[0]
+
+    def identity(self, topic: str, schema: Schema, metadata: Mapping[str, Any]) -> Hashable:
+        """What channels of several logs must have in common to become one."""
+        return topic, schema, metadata.get("md5sum")
+
+    def beside(self, log: Log, channel: int, offset: I64) -> I64 | None:
+        """int64[n, k]: numbers that *log*, of the same format, keeps beside the payloads at *offset*, or None.
+
+        They come back with ``numbered`` when the messages are written.
+        """
+        return None
 
     def inherit(self, log: Log) -> list[str]:
         """Take over what a log of the same format holds besides messages; tells what had to be left out.

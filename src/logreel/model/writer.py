@@ -1,14 +1,13 @@
-"""Writing logs: what people hold, a ``Writer`` over the ``Sink`` of a format."""
+"""Logs being written: what people hold (``Writer``); what a format offers for it is a ``Sink``."""
 
 from __future__ import annotations
 
 import contextlib
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from threading import RLock
-from time import monotonic
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -16,27 +15,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import LogError, TopicError, UsageError
-from logreel.kernels.batch import Batch
+from logreel.kernels.batch import Batch, now
 from logreel.model.appender import Appender
-from logreel.model.layout import Sequence
+from logreel.model.layout import Layout, Sequence
 from logreel.model.registry import formats
 from logreel.model.schema import Schema
-from logreel.model.sink import I64, Excerpt, Payload, Sink
+from logreel.model.sink import I64, Excerpt, Payload, Payloads, Sink
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = [
-    "BATCH_BYTES",
-    "BATCH_MESSAGES",
-    "FLUSH_EVERY",
-    "I64",
-    "Excerpt",
-    "Payload",
-    "Sink",
-    "Writer",
-    "create",
-]
+__all__ = ["Excerpt", "Payload", "Sink", "Writer", "create"]
 
 #: Seconds after which what was written is handed to the system at the next message.
 FLUSH_EVERY = 1.0
@@ -60,15 +49,28 @@ class Writer:
         self._every = math.inf if flush_every is None else flush_every
         self._lock = RLock()
         self._topics: dict[str, int] = {}
+        self._encoders: dict[int, tuple[Callable[[Mapping[str, Any]], bytes], tuple[str, int] | None]] = {}
+        #: Channels whose messages are what the encoder makes of their fields.
+        self._plain: set[int] = set()
         self._open = True
-        self._batch = Batch(BATCH_MESSAGES, BATCH_BYTES)
+        self._batch = Batch(BATCH_MESSAGES, BATCH_BYTES, self._write)
         self._batch.earliest, self._batch.latest = sink.earliest, sink.latest
         self._batch.largest = sink.largest
-        self._batch.due = monotonic() + self._every
-        self._add = self._batch.add
+        self._batch.due = now() + self._every
+        # One call of Python less for each message: this shadows the method, which does the same.
+        self.write = self._batch.write  # type: ignore[method-assign]
 
-    def add_channel(self, topic: str, schema: Schema, metadata: Mapping[str, Any] | None = None) -> int:
+    @property
+    def sink(self) -> Sink:
+        """What the format offers: what its channels may be called and hold. Messages are written through the Writer."""
+        return self._sink
+
+    def add_channel(
+        self, topic: str, schema: Schema | Layout, metadata: Mapping[str, Any] | None = None
+    ) -> int:
         """A number for *topic*, to be used with ``write``.
+
+        schema  as the format has it; of a Layout the format makes one that holds the same fields
 
         Raises UsageError for a topic added before, DefinitionError if the schema cannot be written.
         """
@@ -78,9 +80,11 @@ class Writer:
                 raise UsageError(f"channel {topic!r} was added before", path=self._out.name)
             number = len(self._topics)
             self._drain()
+            if isinstance(schema, Layout):
+                schema = self._sink.schema_for(topic, schema)
             self._sink.channel(number, topic, schema, metadata or {})
             self._topics[topic] = number
-            self._batch.channels = number + 1
+            self._batch.channels, self._batch.largest = number + 1, self._sink.largest
             return number
 
     def write(self, channel: int, time: int, data: Payload | Mapping[str, Any]) -> None:
@@ -89,25 +93,41 @@ class Writer:
         Fields that are left out are zero or empty. Raises UsageError for fields that do not fit, LogError where the
         file cannot be written.
         """
-        if self._add(channel, time, data):
-            return
+        self._batch.write(channel, time, data)
+
+    def _write(self, channel: int, time: int, data: Payload | Mapping[str, Any]) -> None:
+        """A message that was not simply collected: fields, numbers of NumPy, large payloads, or time to flush."""
+        if type(data) is dict and channel in self._plain:
+            data = self._encoded(channel, time, data)
+            if self._batch.add(channel, time, data):
+                return
         with self._lock:
             self._check(channel)
+            channel, time = int(channel), int(time)
             if isinstance(data, Mapping):
-                data = self._encoded(channel, int(time), data)
-            channel, time, data = int(channel), int(time), bytes(data)
-            if not self._add(channel, time, data):
+                data = self._encoded(channel, time, data)
+                wrapping = self._sink.wrapping(channel)
+                if wrapping is not None:
+                    opened = wrapping.open(np.frombuffer(data, np.uint8), np.array([0, len(data)]))
+                    self._append(np.array([channel], np.int32), _one(time), opened)
+                    return
+            data = bytes(data)
+            if not self._batch.add(channel, time, data):
                 self._drain()
                 self._sink.message(channel, time, data)
             self._tick()
 
     def _encoded(self, channel: int, time: int, data: Mapping[str, Any]) -> bytes:
-        from logreel.model.encode import encode_message
+        if channel not in self._encoders:
+            from logreel.model.encoder import encoder
 
-        stamp = self._sink.stamp(channel)
+            self._encoders[channel] = encoder(self._sink.layout(channel)), self._sink.stamp(channel)
+            if self._sink.wrapping(channel) is None:
+                self._plain.add(channel)
+        encode, stamp = self._encoders[channel]
         if stamp is not None and stamp[0] not in data:
             data = {**data, stamp[0]: time // stamp[1]}
-        return encode_message(self._sink.layout(channel), data)
+        return encode(data)
 
     def write_table(self, channel: int, table: pa.Table) -> None:
         """Append a message per row: column ``time`` in ns (an integer, timestamp or duration), and a column per field.
@@ -120,7 +140,9 @@ class Writer:
         with self._lock:
             self._check(channel)
             layout = self._sink.layout(channel)
-            times, stamp = times_of(table), self._sink.stamp(channel)
+            times, stamp, wrapping = times_of(table), self._sink.stamp(channel), self._sink.wrapping(channel)
+            if wrapping is not None:
+                table = _with_zeros(table, wrapping.optional)
             if stamp is not None and stamp[0] not in table.column_names:
                 import pyarrow as pa
 
@@ -130,11 +152,18 @@ class Writer:
                 edges = np.flatnonzero(np.diff(times, prepend=times[:1] - 1)) if len(times) else times
                 records, times = np.diff(np.append(edges, len(times))), times[edges]
             data, start = encode_table(layout, table, records)
-            self._drain()
-            self._sink.messages(
-                np.full(len(times), channel, np.int32), times, data, start[:-1], np.diff(start)
+            payloads = (
+                Payloads(data, start[:-1], np.diff(start)) if wrapping is None else wrapping.open(data, start)
             )
-            self._tick()
+            self._append(np.full(len(times), channel, np.int32), times, payloads)
+
+    def _append(self, channel: NDArray[np.int32], time: I64, payloads: Payloads) -> None:
+        self._drain()
+        if payloads.beside is None:
+            self._sink.messages(channel, time, payloads.data, payloads.start, payloads.size)
+        else:
+            self._sink.numbered(channel, time, payloads)
+        self._tick()
 
     def write_many(
         self,
@@ -143,12 +172,12 @@ class Writer:
         data: NDArray[np.uint8],
         start: I64,
         size: I64,
-        more: Mapping[str, I64] | None = None,
+        beside: I64 | None = None,
     ) -> None:
         """Append many payloads, of any channels: that of message i is data[start[i]:start[i] + size[i]].
 
         channel int32[n], time int64[n] ns, data uint8[b], start and size int64[n]
-        more    int64[n] ``publish_time`` (ns) and ``sequence``, which count where the format keeps them
+        beside  int64[n, k]: numbers that lie beside each payload, where the format has such; None: zeros
         """
         with self._lock:
             self._check()
@@ -157,11 +186,9 @@ class Writer:
             end = start + size
             if len(start) and (int(start.min()) < 0 or int(size.min()) < 0 or int(end.max()) > len(data)):
                 raise UsageError("payloads lie outside of the data")
-            self._drain()
-            if more and self._sink.keeps:
-                self._sink.beside(more)
-            self._sink.messages(channel, time, data, start, size)
-            self._tick()
+            if beside is not None and (beside.ndim != 2 or len(beside) != len(channel)):
+                raise UsageError("numbers beside the payloads need a row for each message")
+            self._append(channel, time, Payloads(data, start, size, beside))
 
     def metadata(self, name: str, value: Any) -> None:
         """Add to what the log tells about itself; raises UnsupportedError where the format has no place for it."""
@@ -199,7 +226,7 @@ class Writer:
                 self._drain()
                 self._sink.settle()
                 self._out.flush(self._sync if sync is None else sync)
-            self._batch.due = monotonic() + self._every
+            self._batch.due = now() + self._every
 
     def close(self, check: Callable[[Path], None] | None = None) -> None:
         """Complete the file and give it its name; closing twice does nothing.
@@ -231,12 +258,19 @@ class Writer:
                     self._sink.settle()
                 self._out.leave()
 
+    def discard(self) -> None:
+        """Close the file and remove it."""
+        with self._lock:
+            if self._open:
+                self._shut()
+                self._out.discard()
+
     def _shut(self) -> None:
         # Other threads may be about to add.
         self._open, self._batch.due = False, -math.inf
 
     def _tick(self) -> None:
-        if monotonic() >= self._batch.due:
+        if now() >= self._batch.due:
             self.flush()
 
     def _drain(self) -> None:
@@ -272,6 +306,22 @@ class Writer:
             self.close()
         else:
             self.leave()
+
+
+def _one(time: int) -> I64:
+    try:
+        return np.array([time], np.int64)
+    except OverflowError:
+        raise UsageError(f"time {time} ns does not fit into 64 bits") from None
+
+
+def _with_zeros(table: pa.Table, names: Collection[str]) -> pa.Table:
+    import pyarrow as pa
+
+    for name in names:
+        if name not in table.column_names:
+            table = table.append_column(name, pa.nulls(table.num_rows, pa.int8()).fill_null(0))
+    return table
 
 
 def create(

@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from logreel.errors import UsageError
+from logreel.errors import TopicError, UsageError
 from logreel.model.log import Log
-from logreel.ops.parts import Part, whole
+from logreel.model.match import fitting
+from logreel.ops.parts import Part
 from logreel.ops.plain import opened
 from logreel.ops.rewrite import Progress, Rewritten, Target, rewrite
 from logreel.ops.times import duration_ns
@@ -23,6 +23,8 @@ def merge(
     sources: Iterable[Readable | Log],
     dst: str | os.PathLike[str],
     *,
+    topics: str | Iterable[str] | None = None,
+    exclude: str | Iterable[str] = (),
     align: str | None = None,
     prefixes: Sequence[str] = (),
     rename: Mapping[str, str] | None = None,
@@ -32,6 +34,7 @@ def merge(
 ) -> Rewritten:
     """Write logs of one format as one log, by time; tells what was written.
 
+    topics, exclude  as for ``slice``; each has to fit a channel of one log at least
     align     how the clocks of the logs behind the first one are moved: ``utc`` so that wall-clock times agree,
               ``start`` so that all begin together, or a length of time such as ``+2.5s``; None: not at all
     prefixes  one per log, put in front of its topics; an empty one for none
@@ -52,21 +55,45 @@ def merge(
         for old in changes:
             if not any(old in log for log in logs):
                 raise UsageError(f"no log has a channel {old!r} to rename")
+        kept = _kept(logs, topics, exclude)
         parts = [
-            _part(log, logs[0], align, prefix, changes)
-            for log, prefix in zip(logs, prefixes or [""] * len(logs), strict=True)
+            _part(log, names, logs[0], align, prefix, changes)
+            for log, names, prefix in zip(logs, kept, prefixes or [""] * len(logs), strict=True)
         ]
         target = Target(os.fspath(dst), compression, force, progress=progress)
         return rewrite(parts, target, by_time=True)
 
 
-def _part(log: Log, first: Log, align: str | None, prefix: str, changes: Mapping[str, str]) -> Part:
+def _kept(
+    logs: Sequence[Log], topics: str | Iterable[str] | None, exclude: str | Iterable[str]
+) -> list[set[str]]:
+    """The names of the channels of each log that are wanted."""
+    wanted, without = (
+        None if t is None else [t] if isinstance(t, str) else list(t) for t in (topics, exclude)
+    )
+    everything = {name: None for log in logs for name in log}
+    for want in [*(wanted or ()), *(without or ())]:
+        if not fitting(everything, want):
+            raise TopicError("channel", want, everything)
+    kept = []
+    for log in logs:
+        names = set(log) if wanted is None else set().union(*(fitting(log.channels, one) for one in wanted))
+        kept.append(names.difference(*(fitting(log.channels, one) for one in without or ())))
+    if everything and not any(kept):
+        raise UsageError("no channel is left")
+    return kept
+
+
+def _part(
+    log: Log, kept: set[str], first: Log, align: str | None, prefix: str, changes: Mapping[str, str]
+) -> Part:
+    rows = {ch.number: slice(0, len(ch)) for ch in log.channels.values() if ch.topic in kept}
     names = {
         ch.number: prefix + changes.get(ch.topic, ch.topic)
         for ch in log.channels.values()
         if not ch.reserved and (prefix or ch.topic in changes)
     }
-    return replace(whole(log), names=names, shift=0 if log is first else _shift(log, first, align))
+    return Part(log, rows, names=names, shift=0 if log is first else _shift(log, first, align))
 
 
 def _shift(log: Log, first: Log, align: str | None) -> int:

@@ -68,7 +68,8 @@ def choose(
     topics   names or shell patterns; None: all, the reserved ones included
     exclude  the same, for what is left out
     count    only so many in file order, reserved channels aside
-    keep_latched  also the last earlier message of each latched channel, and the last change of each parameter
+    keep_latched  also the last earlier message of each latched channel, all of those that others cannot be read
+                  without, and the last change of each parameter
 
     Raises TopicError for a name or pattern that fits none, UsageError where nothing is left.
     """
@@ -90,7 +91,9 @@ def _first(
     log: Log, rows: dict[int, Rows], count: int, end: int | None
 ) -> tuple[dict[int, Rows], int | None]:
     """The first *count* messages in file order, reserved channels up to their last time, and the new end."""
-    reserved = {ch.number for ch in log.channels.values() if ch.reserved}
+    # What the reader makes of other channels counts as little as what is reserved.
+    made = {n for n, track in enumerate(log.index.tracks) if track.made is not None}
+    reserved = made | {ch.number for ch in log.channels.values() if ch.reserved}
     plain = {n: r for n, r in rows.items() if n not in reserved}
     seen, last = dict.fromkeys(plain, 0), None
     for piece in by_rows(log.index, plain):
@@ -124,6 +127,9 @@ def _latched(ch: Channel, start: int) -> list[int]:
     if ch.topic.split("@")[0] == PARAMETERS:
         names = ch["name"][before]
         return sorted({str(name): int(row) for name, row in zip(names, before, strict=True)}.values())
+    if ch.metadata.get("is_metadata"):
+        # Later messages of other channels cannot be read without them.
+        return [int(row) for row in before]
     if not ch.metadata.get("latching"):
         return []
     return [int(before[np.flatnonzero(times[before] == times[before].max())[-1]])]

@@ -91,13 +91,18 @@ def _finished_name(name: str) -> str:
 
 
 def _ledger(log: Log, problems: Sequence[Problem]) -> tuple[Loss, ...]:
-    blocks = log.index.blocks
+    if not problems:
+        return ()
+    table = log.index.table
     places = [
         int(base) if chunk == FILE else log.index.chunks.place_of(int(chunk))
-        for base, chunk in zip(blocks.base, blocks.chunk, strict=True)
+        for base, chunk in zip(table.base, table.chunk, strict=True)
     ]
     ends = np.zeros((len(places) + 1, len(log.index.tracks)), np.int64)
-    ends[1:] = np.cumsum(blocks.start[:, 1:] - blocks.start[:, :-1], axis=0)
+    for n, track in enumerate(log.index.tracks):
+        if track.made is None:
+            first, last = table.run(n)
+            ends[1:, n] = np.cumsum(last - first)
     found = []
     for n, p in enumerate(problems):
         block = int(np.searchsorted(places, p.offset, side="right"))

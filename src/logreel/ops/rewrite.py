@@ -7,7 +7,7 @@ was there before is as it was.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -17,10 +17,13 @@ import numpy as np
 from logreel.errors import DefinitionError, LogError, UnsupportedError, UsageError
 from logreel.model.appender import Appender
 from logreel.model.channel import Channel
+from logreel.model.layout import Layout
 from logreel.model.log import Log
 from logreel.model.registry import Format, formats
+from logreel.model.schema import Schema
+from logreel.model.sink import Excerpt, Sink
 from logreel.model.source import Source
-from logreel.model.writer import Excerpt, Sink, Writer
+from logreel.model.writer import Writer
 from logreel.ops.parts import Part
 from logreel.ops.streams import Batch, in_file_order, in_time_order
 
@@ -76,6 +79,7 @@ class Target:
     """Where to write, and how.
 
     compression  as the format calls it; None: as the first source has it
+    chunk_bytes  of its chunks; None: about as in the first source
     force        replace a file of that name
     thorough     compare the times of all messages, too, when the new file is opened again
     foreign      the suffix says which format is written; False: it is that of the source
@@ -87,6 +91,7 @@ class Target:
     force: bool = False
     thorough: bool = False
     progress: Progress | None = None
+    chunk_bytes: int | None = None
     foreign: bool = False
     strict: bool = False
 
@@ -101,10 +106,11 @@ def rewrite(parts: Sequence[Part], target: Target, by_time: bool = False) -> Rew
     fmt = format_to_write(target.path, log) if target.foreign else format_of(log)
     _check_names(parts, target, fmt)
     options = dict(fmt.like(log.metadata)) if fmt.name == log.format else {}
-    if target.compression is not None:
-        if "compression" not in fmt.like({}):
-            raise UsageError(f"{fmt.title} has no compression to choose")
-        options["compression"] = target.compression
+    for name, what in (("compression", "compression"), ("chunk_bytes", "chunks")):
+        if getattr(target, name) is not None:
+            if name not in fmt.like({}):
+                raise UsageError(f"{fmt.title} has no {what} to choose")
+            options[name] = getattr(target, name)
     out = Appender(target.path, target.force, keep=False)
     try:
         job = _Job(parts, target, fmt, out, fmt.create(out, **options))  # type: ignore[misc]
@@ -150,6 +156,24 @@ def _check_names(parts: Sequence[Part], target: Target, fmt: Format) -> None:
             )
 
 
+def add_channel(
+    writer: Writer, topic: str, schema: Schema | Layout, metadata: Mapping[str, Any], taken: Collection[str]
+) -> tuple[int, str]:
+    """Add a channel, under another name where the format does not take *topic* beside those *taken*; number and name.
+
+    Raises as ``Writer.add_channel`` does for what is taken under no name.
+    """
+    others = set(taken)
+    for _ in range(TRIES - 1):
+        name = writer.sink.free_name(topic, others)
+        try:
+            return writer.add_channel(name, schema, metadata), name
+        except DefinitionError:
+            others.add(name)
+    name = writer.sink.free_name(topic, others)
+    return writer.add_channel(name, schema, metadata), name
+
+
 @dataclass
 class _Job:
     """One new log in the making; *numbers* are those of its channels by part and channel number there."""
@@ -162,6 +186,8 @@ class _Job:
     notes: list[str] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
     names: dict[str, list[tuple[int, Channel]]] = field(default_factory=dict)
+    #: What the new file has of channels that are made of others when they are read.
+    made: dict[str, int] = field(default_factory=dict)
 
     def run(self, by_time: bool) -> Rewritten:
         """Write everything, look at it, and give it its name."""
@@ -200,7 +226,8 @@ class _Job:
     def _copied(self) -> Iterator[Copied]:
         for name, members in self.names.items():
             if not name.startswith("~"):
-                yield Copied(name, sum(self.parts[p].count(ch.number) for p, ch in members))
+                count = sum(self.parts[p].count(ch.number) for p, ch in members)
+                yield Copied(name, self.made.get(name, count))
 
     # ---------------------------------------------------------------------------------------------- writing
 
@@ -216,13 +243,34 @@ class _Job:
             self.parts = [self._representable(part) for part in self.parts]
         if self.target.strict and self.skipped:
             raise LogError(f"nothing is written, because {self.skipped[0]}", path=self.target.path)
+        numbered = [
+            (p, ch.number)
+            for p, part in enumerate(self.parts)
+            for ch in part.channels
+            if not self._is_foreign
+            and self.sink.beside(part.log, ch.number, np.zeros(0, np.int64)) is not None
+        ]
         batches: Iterable[Batch] = in_time_order(self.parts) if by_time else in_file_order(self.parts[0])
         total, done = sum(part.total for part in self.parts), 0
         for batch in batches:
             channel = table[batch.origin, batch.channel]
-            writer.write_many(channel, batch.time, batch.data, batch.start, batch.size, batch.more)
+            beside = self._beside(batch, numbered)
+            writer.write_many(channel, batch.time, batch.data, batch.start, batch.size, beside)
             done += len(channel)
             self._tell(done, total)
+
+    def _beside(self, batch: Batch, numbered: list[tuple[int, int]]) -> np.ndarray | None:
+        """int64[n, k]: the numbers that lie beside the payloads of these channels, zeros elsewhere."""
+        if batch.more and self.sink.keeps:
+            return np.column_stack([batch.more[name] for name in self.sink.keeps])
+        found = np.zeros((len(batch.channel), 0), np.int64)
+        for p, channel in numbered:
+            mine = np.flatnonzero((batch.origin == p) & (batch.channel == channel))
+            some = self.sink.beside(self.parts[p].log, channel, batch.offset[mine])
+            if some is not None:
+                found = np.pad(found, ((0, 0), (0, max(0, some.shape[1] - found.shape[1]))))
+                found[mine, : some.shape[1]] = some
+        return found if found.shape[1] else None
 
     def _tell(self, done: int, total: int) -> None:
         if self.target.progress is not None:
@@ -231,30 +279,38 @@ class _Job:
     def _add_channels(self, writer: Writer) -> np.ndarray:
         """int32[part, channel]: the number of each channel in the new log."""
         table = np.full((len(self.parts), max(len(p.log.channels) for p in self.parts)), -1, np.int32)
-        known: dict[tuple[Any, ...], int] = {}
+        alike: dict[Hashable, list[tuple[int, Channel]]] = {}
         for p, part in enumerate(self.parts):
             for ch in part.channels:
                 topic = part.names.get(ch.number, ch.topic)
-                key = (topic, ch.schema, ch.metadata.get("md5sum"))
-                if key not in known:
-                    try:
-                        known[key] = self._add_channel(writer, topic, p, ch)
-                    except (DefinitionError, UsageError) as error:
-                        if not self._is_foreign:
-                            raise
-                        self._leave_out(p, ch, error.text)
-                        continue
-                else:
-                    list(self.names.values())[known[key]].append((p, ch))
-                table[p, ch.number] = known[key]
+                alike.setdefault(self.sink.identity(topic, ch.schema, ch.metadata), []).append((p, ch))
+        for members in alike.values():
+            p, ch = members[0]
+            topic = self.parts[p].names.get(ch.number, ch.topic)
+            metadata = self.sink.joined([ch.metadata for _, ch in members])
+            try:
+                number, name = add_channel(writer, topic, ch.schema, metadata, self.names)
+            except (DefinitionError, UsageError) as error:
+                if not self._is_foreign:
+                    raise
+                self._leave_out(members, error.text)
+                continue
+            if name != topic:
+                self.notes.append(f"{topic!r} of {members[0][1].log.name} became {name!r}")
+            self.names[name] = members
+            for p, ch in members:
+                table[p, ch.number] = number
         return table
 
-    def _leave_out(self, p: int, ch: Channel, why: str) -> None:
+    def _leave_out(self, members: Sequence[tuple[int, Channel]], why: str) -> None:
         """Do without a channel that the format cannot hold."""
-        part = self.parts[p]
-        self.skipped.append(f"channel {ch.topic!r} ({part.count(ch.number)} messages) was left out: {why}")
-        rows = {number: rows for number, rows in part.rows.items() if number != ch.number}
-        self.parts = [replace(one, rows=rows) if n == p else one for n, one in enumerate(self.parts)]
+        for p, ch in members:
+            part = self.parts[p]
+            self.skipped.append(
+                f"channel {ch.topic!r} ({part.count(ch.number)} messages) was left out: {why}"
+            )
+            rows = {number: rows for number, rows in part.rows.items() if number != ch.number}
+            self.parts = [replace(one, rows=rows) if n == p else one for n, one in enumerate(self.parts)]
 
     def _representable(self, part: Part) -> Part:
         """*part* without messages whose times the format cannot hold."""
@@ -268,22 +324,6 @@ class _Job:
                 text = f"{int((~fits).sum())} messages of {topic!r} were left out: "
                 self.skipped.append(text + f"{self.sink.title} cannot hold their times")
         return replace(part, rows=rows)
-
-    def _add_channel(self, writer: Writer, topic: str, p: int, ch: Channel) -> int:
-        taken, refused = set(self.names), list[DefinitionError]()
-        while len(refused) < TRIES:
-            name = self.sink.free_name(topic, taken)
-            try:
-                number = writer.add_channel(name, ch.schema, ch.metadata)
-            except DefinitionError as error:
-                refused.append(error)
-                taken.add(name)
-                continue
-            if name != topic:
-                self.notes.append(f"{topic!r} of {ch.log.name} became {name!r}")
-            self.names[name] = [(p, ch)]
-            return number
-        raise refused[0]
 
     # -------------------------------------------------------------------------------------------- verifying
 
@@ -299,7 +339,11 @@ class _Job:
             raise LogError(f"the new file is damaged: {lost[0].text}", path=self.target.path)
         for copied in self._copied():
             found = len(log[copied.topic]) if copied.topic in log else 0
-            if found != copied.messages:
+            if self._is_made(copied.topic) and found != copied.messages:
+                self.made[copied.topic] = found
+                text = f"{copied.topic!r} is made of other channels: {found} of {copied.messages} messages"
+                self.notes.append(f"{text} come of those that were copied")
+            elif found != copied.messages:
                 text = (
                     f"the new file has {found} messages of {copied.topic!r} where {copied.messages} are due"
                 )
@@ -307,9 +351,13 @@ class _Job:
         if self.target.thorough:
             self._compare_times(log)
 
+    def _is_made(self, name: str) -> bool:
+        """Whether the reader makes a channel of others, instead of finding its messages in the file."""
+        return any(self.parts[p].log.index.tracks[ch.number].made is not None for p, ch in self.names[name])
+
     def _compare_times(self, log: Log) -> None:
         for name, members in self.names.items():
-            if name not in log or name.startswith("~"):
+            if name not in log or name.startswith("~") or name in self.made:
                 continue
             due = [
                 self.parts[p].log.index.times(ch.number)[self.parts[p].rows[ch.number]] + self.parts[p].shift

@@ -44,6 +44,7 @@ def slice_log(
     count: int | None = None,
     keep_latched: bool = False,
     compression: str | None = None,
+    chunk_bytes: int | None = None,
     force: bool = False,
     progress: Progress | None = None,
 ) -> Rewritten:
@@ -54,6 +55,7 @@ def slice_log(
     count            only so many messages, the first ones in the file
     keep_latched     also the last message before *start* of latched topics, and parameters in force at *start*
     compression      of the new file, where the format has one; None: as in the source
+    chunk_bytes      of its chunks, where the format has them; None: about as in the source
     force            replace *dst*
     progress         called with the messages done and the messages in all
 
@@ -62,7 +64,8 @@ def slice_log(
     with opened(src) as log:
         first, last = interval(log, start, end)
         part = choose(log, topics, exclude, first, last, count, keep_latched)
-        return rewrite([part], Target(os.fspath(dst), compression, force, progress=progress))
+        target = Target(os.fspath(dst), compression, force, progress=progress, chunk_bytes=chunk_bytes)
+        return rewrite([part], target)
 
 
 def sort_log(
@@ -84,6 +87,8 @@ def split(
     src: Readable | Log,
     folder: PathLike,
     *,
+    topics: str | Iterable[str] | None = None,
+    exclude: str | Iterable[str] = (),
     every: int | None = None,
     size: int | None = None,
     by_topic: bool = False,
@@ -93,6 +98,7 @@ def split(
 ) -> list[Rewritten]:
     """Write a log as several ones into *folder*, which is made where it is missing; tells of each.
 
+    topics, exclude  as for ``slice``
     every     ns of each part, counted from the start of the log
     size      bytes that no part is to exceed, as far as single messages allow
     by_topic  a part per channel; text, parameters and dropouts go with the channel that has most messages
@@ -108,7 +114,8 @@ def split(
         if place.exists() and not place.is_dir():
             raise LogError("is a file, not a folder", path=os.fspath(folder))
         place.mkdir(exist_ok=True)
-        named = list(_by_topic(log)) if by_topic else [("", part) for part in _by_time(log, every, size)]
+        names = [ch.topic for ch in choose(log, topics, exclude).channels]
+        named = list(_by_topic(log, names)) if by_topic else list(_by_time(log, names, every, size))
         todo, done = deque(named), list[Rewritten]()
         try:
             while todo:
@@ -134,9 +141,9 @@ def _stem(log: Log, suffixes: tuple[str, ...]) -> str:
     return _UNSAFE.sub("_", stem).strip("._") or "log"
 
 
-def _by_time(log: Log, every: int | None, size: int | None) -> Iterator[Part]:
-    for start, end in itertools.pairwise([None, *_cuts(log, every, size), None]):
-        yield choose(log, start=start, end=end)
+def _by_time(log: Log, names: list[str], every: int | None, size: int | None) -> Iterator[tuple[str, Part]]:
+    for start, end in itertools.pairwise([None, *_cuts(log, names, every, size), None]):
+        yield "", choose(log, names, start=start, end=end)
 
 
 def _halves(part: Part) -> list[Part]:
@@ -147,11 +154,12 @@ def _halves(part: Part) -> list[Part]:
     if not len(later):
         return []
     cut = int(max(times[len(times) // 2], later[0]))
-    return [choose(part.log, start=part.start, end=cut), choose(part.log, start=cut, end=part.end)]
+    names = [ch.topic for ch in part.channels]
+    return [choose(part.log, names, start=a, end=b) for a, b in ((part.start, cut), (cut, part.end))]
 
 
-def _by_topic(log: Log) -> Iterator[tuple[str, Part]]:
-    channels = list(log.channels.values())
+def _by_topic(log: Log, chosen: list[str]) -> Iterator[tuple[str, Part]]:
+    channels = log.match(chosen)
     plain = [ch for ch in channels if not ch.reserved]
     most = max(plain, key=len, default=None)
     names: set[str] = set()
@@ -165,7 +173,7 @@ def _by_topic(log: Log) -> Iterator[tuple[str, Part]]:
         yield name, choose(log, [c.topic for c in channels if c is ch or (c.reserved and ch is most)])
 
 
-def _cuts(log: Log, every: int | None, size: int | None) -> list[int]:
+def _cuts(log: Log, names: list[str], every: int | None, size: int | None) -> list[int]:
     """Times at which parts begin, the first one aside."""
     if log.start is None or log.end is None:
         return []
@@ -178,15 +186,15 @@ def _cuts(log: Log, every: int | None, size: int | None) -> list[int]:
         return [log.start + every * n for n in range(1, count + 1)]
     if size is None or size <= 0:
         raise UsageError("a part holds more than nothing")
-    return _cuts_by_size(log.index, log.size, size)
+    return _cuts_by_size(log.index, [ch.number for ch in log.match(names)], log.size, size)
 
 
-def _cuts_by_size(index: MessageIndex, total: int, limit: int) -> list[int]:
-    """Times between which messages take at most *limit* bytes of a file that takes *total* for all of them."""
+def _cuts_by_size(index: MessageIndex, channels: list[int], total: int, limit: int) -> list[int]:
+    """Times between which messages of *channels* take at most *limit* bytes where those of all take *total*."""
     weights = sum(index.bytes_of(n) + EACH * int(index.counts[n]) for n in range(len(index.counts)))
     scale = total / max(1, weights)
     used, base, cuts = 0.0, 0.0, list[int]()
-    for piece in index.pieces():
+    for piece in index.pieces(channels):
         sums = used + np.cumsum((piece.size + EACH) * scale)
         while (over := int(sums.searchsorted(base + limit, side="right"))) < len(sums):
             # Messages of one time stay together, even where they alone are too many.

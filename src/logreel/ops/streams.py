@@ -28,7 +28,8 @@ class Batch:
     origin   int32[n]  which Part
     channel  int32[n]  number of the channel in that log
     time     int64[n]  ns, shifted
-    more     int64[n]  each, what the logs tell beside messages
+    offset   int64[n]  where the payload begins in its chunk of that log
+    more     int64[n]  each, what the logs tell beside messages, by name
     """
 
     origin: NDArray[np.int32]
@@ -37,6 +38,7 @@ class Batch:
     data: Buffer
     start: I64
     size: I64
+    offset: I64
     more: Mapping[str, I64]
 
 
@@ -132,7 +134,7 @@ def _direct(parts: Sequence[Part], pick: _Pick) -> Batch:
     part, found = parts[int(pick.origin[0])], pick.found
     data = part.log.index.chunks[int(found.chunk[0])]
     more = _beside(part, found, data)
-    return Batch(pick.origin, found.channel, found.time, data, found.offset, found.size, more)
+    return Batch(pick.origin, found.channel, found.time, data, found.offset, found.size, found.offset, more)
 
 
 def _beside(part: Part, found: Selection, data: Buffer) -> dict[str, I64]:
@@ -158,4 +160,5 @@ def _gathered(parts: Sequence[Part], pick: _Pick, place: I64) -> Batch:
             default = pick.found.time if name == "publish_time" else np.zeros_like(start)
             more.setdefault(name, default.copy())[mine] = values
     found = pick.found
-    return Batch(pick.origin, found.channel, found.time, np.concatenate(out), start, found.size, more)
+    data = np.concatenate(out)
+    return Batch(pick.origin, found.channel, found.time, data, start, found.size, found.offset, more)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from logreel.model.registry import Format
 from logreel.model.scan import Saved, Scan
 
 if TYPE_CHECKING:
+    from logreel.model.appender import Appender
+    from logreel.model.sink import Sink
     from logreel.model.source import Source
 
 
@@ -29,6 +32,16 @@ def _sample() -> bytes:
     return walk()
 
 
+def _create(out: Appender, **options: Any) -> Sink:
+    from logreel.formats.bddf.write import BddfSink
+
+    return BddfSink(out, **options)
+
+
+def _like(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    return {"checksum": "none"} if metadata.get("checksum") == "none" else {}
+
+
 FORMAT = Format(
     name="bddf",
     title="Boston Dynamics Data Format",
@@ -36,5 +49,7 @@ FORMAT = Format(
     versions="1.0",
     sniff=_sniff,
     scan=_scan,
+    create=_create,
+    like=_like,
     sample=_sample,
 )

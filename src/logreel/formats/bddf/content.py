@@ -102,6 +102,7 @@ class Content:
             metadata=self._metadata,
             text=self._text,
             utc_offset=lambda: 0,
+            own=self,
         )
 
     @cached_property
@@ -261,6 +262,8 @@ def metadata_of(series: Series) -> Mapping[str, Any]:
         told |= {"content_type": kind.content_type, "type_name": kind.name, "is_metadata": kind.is_metadata}
     elif isinstance(kind, PodType):
         told |= {"type_name": kind.type, "dimension": list(kind.dimension)}
+    elif isinstance(kind, StructType):
+        told["members"] = {name: f"{value:016x}" for name, value in kind.members.items()}
     if series.names:
         told["additional_indexes"] = list(series.names)
     if series.annotations:

@@ -10,8 +10,8 @@ from logreel.model.scan import Saved, Scan
 
 if TYPE_CHECKING:
     from logreel.model.appender import Appender
+    from logreel.model.sink import Sink
     from logreel.model.source import Source
-    from logreel.model.writer import Sink
 
 
 def _sniff(source: Source) -> bool:
@@ -42,7 +42,11 @@ def _like(metadata: Mapping[str, Any]) -> dict[str, Any]:
     told = metadata.get("mcap", {})
     packed = [name for name in told.get("compression", ()) if name in ("zstd", "lz4")]
     compression = packed[0] if packed else "none"
-    return {"compression": compression, "profile": told.get("profile", "")}
+    return {
+        "compression": compression,
+        "profile": told.get("profile", ""),
+        "chunk_bytes": told.get("chunk_bytes", 1 << 20),
+    }
 
 
 FORMAT = Format(

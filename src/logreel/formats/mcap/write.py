@@ -24,7 +24,7 @@ from logreel.model.heads import NANOSECONDS_TWICE
 from logreel.model.layout import Layout
 from logreel.model.log import Log
 from logreel.model.schema import Schema
-from logreel.model.sink import Payload
+from logreel.model.sink import Payload, Payloads
 from logreel.model.stretches import StretchSink
 
 CHUNK_BYTES = 1 << 20
@@ -45,7 +45,7 @@ class McapSink(StretchSink):
     library      what the header says of who wrote it
     """
 
-    title = "an MCAP"
+    title, encoding = "an MCAP", "ros1msg"
     earliest, latest, largest = 0, (1 << 63) - 1, LARGEST
     keeps = ("publish_time", "sequence")
 
@@ -102,6 +102,13 @@ class McapSink(StretchSink):
         )
         self._fresh = np.append(self._fresh, True)
 
+    def schema_for(self, topic: str, layout: Layout) -> Schema:
+        """A type of ROS 1, named after the topic."""
+        from logreel.schemas import ros1msg
+
+        name = ros1msg.type_name(topic)
+        return Schema(name, self.encoding, ros1msg.spell(layout, name))
+
     def layout(self, number: int) -> Layout:
         """The Layout of the channel's definition, where that is a walk of bytes."""
         return self._channels[number].layout()
@@ -124,17 +131,14 @@ class McapSink(StretchSink):
 
     # --------------------------------------------------------------------------------------------- messages
 
-    def beside(self, more: Mapping[str, I64]) -> None:
-        """Publish times and sequence numbers of the messages that come next."""
-        self._more = more
-
-    def messages(
-        self, channel: NDArray[np.int32], time: I64, data: NDArray[np.uint8], start: I64, size: I64
-    ) -> None:
-        """Append messages; their publish time is the log time, and their sequence number 0, where nothing tells."""
-        self._row = 0
+    def numbered(self, channel: NDArray[np.int32], time: I64, payloads: Payloads) -> None:
+        """Append messages with their publish times and sequence numbers, which are the log times and 0 elsewhere."""
+        beside = payloads.beside
+        if beside is None or beside.shape[1] != len(self.keeps):
+            raise UsageError(f"beside the messages of an MCAP lie two numbers: {' and '.join(self.keeps)}")
+        self._more, self._row = dict(zip(self.keeps, beside.T, strict=True)), 0
         try:
-            super().messages(channel, time, data, start, size)
+            self.messages(channel, time, payloads.data, payloads.start, payloads.size)
         finally:
             self._more = {}
 

@@ -10,8 +10,8 @@ from logreel.model.scan import Saved, Scan
 
 if TYPE_CHECKING:
     from logreel.model.appender import Appender
+    from logreel.model.sink import Sink
     from logreel.model.source import Source
-    from logreel.model.writer import Sink
 
 
 def _sniff(source: Source) -> bool:
@@ -46,7 +46,7 @@ def _create(out: Appender, **options: Any) -> Sink:
 
 def _like(metadata: Mapping[str, Any]) -> dict[str, Any]:
     packed = [name for name in metadata.get("compression", ()) if name in ("bz2", "lz4")]
-    return {"compression": packed[0] if packed else "none"}
+    return {"compression": packed[0] if packed else "none", "chunk_bytes": None}
 
 
 FORMAT = Format(

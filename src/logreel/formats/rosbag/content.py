@@ -24,7 +24,10 @@ _OLD: dict[str, Callable[[Source], old.OldBag]] = {"0": old.read_0, "1.0": old.r
 
 
 def scan(source: Source) -> Scan:
-    """The Scan of a bag. Raises UnsupportedError for bags that cannot be decrypted and versions from the future."""
+    """The Scan of a bag; what it keeps for its writer are the sizes of its chunks.
+
+    Raises UnsupportedError for bags that cannot be decrypted and versions from the future.
+    """
     version = version_of(source) or "2.0"
     if version in _OLD:
         bag = _OLD[version](source)
@@ -46,7 +49,7 @@ def scan(source: Source) -> Scan:
         }
         if found.cipher is not None:
             told |= {"encryptor": ENCRYPTOR, "gpg_user": found.cipher.user}
-        return _scan(
+        scan = _scan(
             source,
             version,
             found.parts if found.index is None else found.index,
@@ -56,6 +59,8 @@ def scan(source: Source) -> Scan:
             told,
             found.is_cheap,
         )
+        scan.own = [chunk.size for chunk in found.chunks]
+        return scan
     raise UnsupportedError(f"a bag of version {version}", path=source.name)
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from logreel.errors import UsageError
 from logreel.formats.rosbag.write_v1 import Sink11, Sink12
-from logreel.formats.rosbag.write_v2 import CHUNK_BYTES, Sink20
+from logreel.formats.rosbag.write_v2 import Sink20
 from logreel.model.appender import Appender
-from logreel.model.writer import Sink
+from logreel.model.sink import Sink
 
 
 def create(
@@ -14,14 +14,15 @@ def create(
     *,
     version: str = "2.0",
     compression: str = "none",
-    chunk_bytes: int = CHUNK_BYTES,
+    chunk_bytes: int | None = None,
     indexed: bool = True,
 ) -> Sink:
     """What writes a bag.
 
     version      ``2.0``, or ``1.2`` or ``1.1`` for old tools
     compression  of the chunks of 2.0: ``none``, ``bz2`` or ``lz4``, as genuine ROS reads them
-    chunk_bytes  of 2.0: a chunk is closed by the message with which it outgrows this, and when the file is flushed
+    chunk_bytes  of 2.0: a chunk is closed by the message with which it outgrows this, and when the file is flushed;
+                 None: as in the log that is copied, else 768 KiB
     indexed      of 1.2: with a file header and an index
     """
     if version == "2.0":

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from logreel.errors import DefinitionError
-from logreel.formats.rosbag.write_topics import Declared, declare
+from logreel.formats.rosbag.write_topics import Declared, declare, given_in, written_for
 from logreel.model.appender import Appender
 from logreel.model.layout import Layout
 from logreel.model.schema import Schema
@@ -45,7 +45,7 @@ def padded(op: int, named: Mapping[str, bytes]) -> bytes:
 class BagSink(StretchSink):
     """What writers of all versions have in common."""
 
-    title = "a bag"
+    title, encoding = "a bag", "ros1msg"
     earliest, latest, largest = 0, (10**9 << 32) - 1, (1 << 31) - 1
 
     def __init__(self, out: Appender) -> None:
@@ -62,6 +62,21 @@ class BagSink(StretchSink):
         self.add(declared)
         self._channels.append(declared)
         self._fresh = np.append(self._fresh, True)
+
+    def schema_for(self, topic: str, layout: Layout) -> Schema:
+        """A type of package ``logreel``, named after the topic."""
+        return written_for(topic, layout)
+
+    def schema_from(self, topic: str, text: str, file: str) -> Schema:
+        """The type that a ``.msg`` file defines: ``pkg/Type`` where it lies in ``pkg/msg`` or ``pkg``."""
+        return given_in(topic, text, file)
+
+    def joined(self, metadata: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+        """All connections of the channels, each once."""
+        if len(metadata) == 1:
+            return metadata[0]
+        headers = [header for one in metadata for header in one.get("headers", ())]
+        return {**metadata[0], "headers": [h for i, h in enumerate(headers) if h not in headers[:i]]}
 
     def layout(self, number: int) -> Layout:
         """The Layout of the channel's definition."""

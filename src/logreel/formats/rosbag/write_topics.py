@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import Any
 
 from logreel.errors import DefinitionError, UsageError
@@ -12,6 +13,7 @@ from logreel.model.layout import Layout
 from logreel.model.schema import Schema
 from logreel.schemas import ros1msg
 
+ENCODING = "ros1msg"
 _TYPE = re.compile(r"[A-Za-z]\w*/[A-Za-z]\w*|\*", re.ASCII)
 _MD5 = re.compile(r"[0-9a-f]{32}|\*")
 #: What a connection has besides its header.
@@ -30,9 +32,23 @@ class Declared:
     layout: Layout | None
 
 
+def written_for(topic: str, layout: Layout) -> Schema:
+    """A type that holds the fields of *layout*, named after the topic."""
+    name = ros1msg.type_name(topic)
+    return Schema(name, ENCODING, ros1msg.spell(layout, name))
+
+
+def given_in(topic: str, text: str, file: str) -> Schema:
+    """The type that *text* defines, named after the file and its folder where they can name one, else the topic."""
+    path = PurePath(file)
+    folder = path.parent.parent.name if path.parent.name == "msg" else path.parent.name
+    name = f"{folder or ros1msg.PACKAGE}/{path.stem}"
+    return Schema(name if _TYPE.fullmatch(name) else ros1msg.type_name(topic), ENCODING, text)
+
+
 def declare(topic: str, schema: Schema, metadata: Mapping[str, Any]) -> Declared:
     """What to write of a channel; raises DefinitionError or UsageError for what a bag cannot hold."""
-    if schema.encoding != "ros1msg":
+    if schema.encoding != ENCODING:
         raise DefinitionError(f"channel {topic!r} of a bag needs a schema of encoding 'ros1msg'")
     true_topic, stated = _true_topic(topic, metadata), str(metadata.get("md5sum", ""))
     if not true_topic.isprintable() or not true_topic.strip():

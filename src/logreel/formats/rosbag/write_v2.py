@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import bz2
-from collections.abc import Callable
+import statistics
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +15,7 @@ from logreel.formats.rosbag import records
 from logreel.formats.rosbag.write_records import U32, U64, BagSink, begun, fields, padded, record
 from logreel.formats.rosbag.write_topics import Declared
 from logreel.model.appender import Appender
+from logreel.model.log import Log
 
 I64 = NDArray[np.int64]
 MAGIC = b"#ROSBAG V2.0\n"
@@ -50,13 +52,14 @@ class _Info:
 class Sink20(BagSink):
     """Writes version 2.0."""
 
-    def __init__(self, out: Appender, compression: str, chunk_bytes: int) -> None:
+    def __init__(self, out: Appender, compression: str, chunk_bytes: int | None) -> None:
         super().__init__(out)
         if compression not in _PACK:
             raise UsageError(f"compression {compression!r}; a bag has {', '.join(_PACK)}")
-        if not 0 < chunk_bytes <= LARGEST:
+        if chunk_bytes is not None and not 0 < chunk_bytes <= LARGEST:
             raise UsageError(f"chunks of {chunk_bytes} bytes; a bag has chunks of 1 to {LARGEST}")
-        self._compression, self._limit = compression, chunk_bytes
+        self._compression, self._limit = compression, chunk_bytes or CHUNK_BYTES
+        self._inherits = chunk_bytes is None
         self._connections: list[list[bytes]] = []
         self._number = np.zeros(0, np.int64)
         self._infos: list[_Info] = []
@@ -81,6 +84,13 @@ class Sink20(BagSink):
         self._heads.add(head, size_at=len(head) - 4, time_at=len(head) - 12)
         self._connections.append(made)
         self._number = np.append(self._number, number)
+
+    def inherit(self, log: Log) -> list[str]:
+        """Make chunks as large as those of the first bag that has any, unless another size was asked for."""
+        size = _limit_of(log.own or ())
+        if self._inherits and size:
+            self._limit, self._inherits = size, False
+        return []
 
     def declare(self, number: int) -> None:
         """Put the connections of a channel into the chunk."""
@@ -118,7 +128,9 @@ class Sink20(BagSink):
         self.out.write(begun(records.OP_CHUNK, head, len(packed)))
         self.out.write(packed)
         number, time, place = (np.concatenate(parts) for parts in zip(*self._entries, strict=True))
-        order = np.lexsort((time, number))
+        # Sorting by one key is enough where times ascend, as they mostly do.
+        rising = bool((time[1:] >= time[:-1]).all())
+        order = np.argsort(number, kind="stable") if rising else np.lexsort((time, number))
         entries = np.empty(len(order), ENTRY)
         entries["sec"], entries["nsec"] = np.divmod(time[order], 10**9)
         entries["offset"] = place[order]
@@ -156,6 +168,14 @@ class Sink20(BagSink):
             "chunk_count": U32.pack(len(self._infos) if index_pos else 0),
         }
         return padded(records.OP_FILE, named)
+
+
+def _limit_of(sizes: Sequence[int]) -> int:
+    """After how many bytes chunks of these *sizes* were closed, so that the same come out again; 0: it is not clear."""
+    whole = sizes[:-1]
+    # A recorder that was asked to flush made some smaller ones.
+    typical = [size for size in whole if 2 * size > statistics.median(whole)]
+    return min(max(0, min(typical, default=0) - 1), LARGEST)
 
 
 def _time(ns: int) -> bytes:

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from logreel.model.appender import Appender
     from logreel.model.layout import Layout
     from logreel.model.schema import Schema
+    from logreel.model.sink import Sink
     from logreel.model.source import Source
-    from logreel.model.writer import Sink
 
 _MAGIC, _ENCRYPTED = b"ULog\x01\x12\x35", b"ULogEnc"
 

@@ -18,7 +18,7 @@ from logreel.model.appender import Appender
 from logreel.model.blocks import I64
 from logreel.model.heads import joined
 from logreel.model.order import by_rows, count_before, part_of
-from logreel.model.writer import Excerpt
+from logreel.model.sink import Excerpt
 
 #: Stretches are gathered into one piece below this mean length, else written one by one.
 SHORT = 4096

@@ -5,11 +5,12 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 
+from logreel.errors import DefinitionError
 from logreel.formats.ulog import records
 from logreel.formats.ulog.content import Content
 from logreel.formats.ulog.definitions import Definitions, FieldText, parse_format
 from logreel.formats.ulog.keys import Entry
-from logreel.formats.ulog.records import FILE_HEADER, HEAD
+from logreel.formats.ulog.records import FILE_HEADER, HEAD, BadRecord
 from logreel.formats.ulog.values import record
 from logreel.model.log import Log
 from logreel.model.schema import Schema
@@ -85,8 +86,14 @@ def _header(own: Content) -> bytes:
 
 
 def renamed(schema: Schema, name: str, known: Definitions) -> list[str]:
-    """Format texts that define *name* as *schema* does; nested types that mean something else get other names."""
-    lines = [parse_format(line.encode()) for line in schema.text.splitlines()]
+    """Format texts that define *name* as *schema* does; nested types that mean something else get other names.
+
+    Raises DefinitionError where the text of *schema* has something else.
+    """
+    try:
+        lines = [parse_format(line.encode()) for line in schema.text.splitlines()]
+    except BadRecord as error:
+        raise DefinitionError(str(error)) from None
     names = {}
     for text in lines[1:]:
         new, n = text.name, 2

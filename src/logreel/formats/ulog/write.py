@@ -19,6 +19,7 @@ from logreel.formats.ulog.definitions import Definitions, parse_format
 from logreel.formats.ulog.heritage import Heritage, renamed
 from logreel.formats.ulog.keys import DEFAULT_KINDS
 from logreel.formats.ulog.records import BASIC, DATA_HEAD, MAGIC, SYNC, BadRecord
+from logreel.formats.ulog.spell import spell
 from logreel.formats.ulog.values import MAX_SIZE, key, key_value, packed, record
 from logreel.model.appender import Appender
 from logreel.model.blocks import I64, TIME_MAX, Word, words
@@ -26,7 +27,7 @@ from logreel.model.heads import Heads
 from logreel.model.layout import Layout
 from logreel.model.log import Log
 from logreel.model.schema import Schema
-from logreel.model.writer import Excerpt, Payload, Sink
+from logreel.model.sink import Excerpt, Payload, Sink
 
 NS_PER_US = 1000
 #: Bytes of an attachment in one record.
@@ -42,7 +43,8 @@ class UlogSink(Sink):
     started  ns of the file header; None: the time of the first message
     """
 
-    title = "ULog"
+    title, encoding, fixed_size = "ULog", "ulog", True
+    earliest, latest, largest = 0, TIME_MAX, MAX_SIZE - 2
 
     def __init__(self, out: Appender, *, started: int | None = None) -> None:
         super().__init__(out)
@@ -86,8 +88,7 @@ class UlogSink(Sink):
             return
         if self._begun:
             raise UsageError("a ULog defines all channels before the first message")
-        instance = _INSTANCE.match(topic)
-        base, multi = (instance[1], int(instance[2])) if instance else (topic, 0)
+        base, multi = _base(topic)
         if multi > 255 or _UNFIT.search(base) or base in BASIC:
             text = "names have letters, digits, _ - and /, and at most 256 instances"
             raise UsageError(f"channel {topic!r} of a ULog: {text}")
@@ -109,6 +110,8 @@ class UlogSink(Sink):
         if name not in write:
             raise DefinitionError(f"a ULog has no channel {topic!r}; there are {', '.join(write)}")
         self._reserved[number] = write[name]
+        # Their messages become other records, which may not fit: each is tried when it comes.
+        self.largest = -1
         self._layouts[number] = Layout(content.RESERVED[name], name)
         self._channels.append((name, 0))
         self._heads.add(b"")
@@ -123,6 +126,17 @@ class UlogSink(Sink):
             raise DefinitionError(f"format {text.name} is defined in two ways")
         if not known:
             self._head += record("F", line.encode())
+
+    def schema_for(self, topic: str, layout: Layout) -> Schema:
+        """A format of the topic's name, and one for each struct inside; the field ``timestamp`` is the time."""
+        if topic.startswith("~"):
+            return Schema(topic, self.encoding)
+        name = _base(topic)[0]
+        return Schema(name, self.encoding, spell(layout, name))
+
+    def schema_from(self, topic: str, text: str, file: str) -> Schema:
+        """Format texts, a line each, the first one that of the topic."""
+        return Schema(_base(topic)[0], self.encoding, text)
 
     def layout(self, number: int) -> Layout:
         """The Layout of the channel's format."""
@@ -169,6 +183,8 @@ class UlogSink(Sink):
         """Append data records; where the time given is not that of the field ``timestamp``, this is set."""
         if not len(channel):
             return
+        if int(time.min()) < 0:
+            raise UsageError(f"time {int(time.min())} ns; a ULog has none before 0")
         if int(size.max()) > MAX_SIZE - 2:
             raise UsageError(f"a message of {int(size.max())} bytes; a ULog holds at most {MAX_SIZE - 2}")
         self._begin(int(time[0]))
@@ -303,6 +319,12 @@ class UlogSink(Sink):
             self.out.commit()
         else:
             self._head += written
+
+
+def _base(topic: str) -> tuple[str, int]:
+    """The name of a topic's format, and which instance it is."""
+    instance = _INSTANCE.match(topic)
+    return (instance[1], int(instance[2])) if instance else (topic, 0)
 
 
 def _set_stamps(out: NDArray[np.uint8], payload: I64, time: I64, word: Word) -> None:

@@ -38,7 +38,7 @@ _SCALARS = {
     17: "int32",
     18: "int64",
 }
-_GROUP, _STRING, _BYTES, _MESSAGE, _ENUM = 10, 9, 12, 11, 14
+GROUP, _STRING, _BYTES, MESSAGE, _ENUM = 10, 9, 12, 11, 14
 _LIMIT = 1 << 63
 
 
@@ -75,10 +75,10 @@ class Shape:
 
     def _field(self, field: Any, above: tuple[str, ...]) -> tuple[Node, Convert]:
         name = field.name
-        if _is_map(field):
+        if is_map(field):
             return self._map(field, above)
         node, convert = self._value(field, above)
-        if _is_repeated(field):
+        if is_repeated(field):
             return Sequence(node), lambda message: [convert(v) for v in getattr(message, name)]
         if field.has_presence:
             return node, lambda m: convert(getattr(m, name)) if m.HasField(name) else None
@@ -93,7 +93,7 @@ class Shape:
 
     def _value(self, field: Any, above: tuple[str, ...]) -> tuple[Node, Convert]:
         kind = field.type
-        if kind in (_MESSAGE, _GROUP):
+        if kind in (MESSAGE, GROUP):
             return self._message(field.message_type, above)
         if kind == _ENUM:
             names = {number: value.name for number, value in field.enum_type.values_by_number.items()}
@@ -105,14 +105,16 @@ class Shape:
         return Scalar(_SCALARS[kind]), lambda value: value
 
 
-def _is_repeated(field: Any) -> bool:
+def is_repeated(field: Any) -> bool:
+    """Whether a field holds any number of values."""
     # Newer releases of the library have is_repeated in place of label.
     repeated = getattr(field, "is_repeated", None)
     return bool(field.label == 3 if repeated is None else repeated)
 
 
-def _is_map(field: Any) -> bool:
-    return bool(field.type == _MESSAGE and field.message_type.GetOptions().map_entry)
+def is_map(field: Any) -> bool:
+    """Whether a field holds values by key."""
+    return bool(field.type == MESSAGE and field.message_type.GetOptions().map_entry)
 
 
 def _nanoseconds(message: Any) -> int:

@@ -7,8 +7,10 @@ from logreel.schemas.ros1msg.grammar import Constant, FieldLine, Message, parse_
 from logreel.schemas.ros1msg.layouts import layout
 from logreel.schemas.ros1msg.registry import Registry, standard
 from logreel.schemas.ros1msg.resolve import define, full_text, parse
+from logreel.schemas.ros1msg.spell import PACKAGE, spell, type_name
 
 __all__ = [
+    "PACKAGE",
     "Constant",
     "Definition",
     "FieldLine",
@@ -19,5 +21,7 @@ __all__ = [
     "layout",
     "parse",
     "parse_message",
+    "spell",
     "standard",
+    "type_name",
 ]

@@ -1,0 +1,108 @@
+"""``logreel record``."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import sys
+from collections.abc import Callable, Iterator
+
+import rich_click as click
+
+from logreel.cli import common, draw
+
+
+@click.command()
+@click.argument("out", metavar="OUT")
+@click.option("--from", "source", metavar="FILE", default="-", show_default=True, help="Lines of JSON.")
+@click.option("--like", metavar="LOG", help="Take the schemas of the channels of this log.")
+@click.option(
+    "--schema", "schemas", multiple=True, metavar="TOPIC=FILE", help="A definition in the language of OUT."
+)
+@click.option(
+    "--ahead", type=click.IntRange(min=0), default=10_000, show_default=True, metavar="N",
+    help="Look at N messages, for a second at most, before types are inferred.",
+)  # fmt: skip
+@click.option("--format", metavar="NAME", help="Format of OUT, where the suffix does not tell it.")
+@click.option("--compression", metavar="NAME", help="Of the new log, where its format has one.")
+@click.option(
+    "--flush", metavar="TIME", default="1s", show_default=True, help="Hand over to the system so often."
+)
+@click.option("--sync", is_flag=True, help="Wait for the disk each time.")
+@click.option("--strict", is_flag=True, help="Stop at the first line that cannot be written.")
+@common.force
+@common.as_json
+def record(
+    out: str,
+    source: str,
+    like: str | None,
+    schemas: tuple[str, ...],
+    ahead: int,
+    format: str | None,
+    compression: str | None,
+    flush: str,
+    sync: bool,
+    strict: bool,
+    force: bool,
+    as_json: bool,
+) -> int:
+    """Write messages that come as lines of JSON as a log.
+
+    Lines are as cat --format ndjson shows them. Types are those of --schema and --like, else inferred.
+    Ctrl-C completes the log.
+    """
+    from logreel.cli.run import INTERRUPTED, LOST
+    from logreel.errors import UsageError
+    from logreel.ops.record import record as write
+    from logreel.ops.times import duration_ns
+
+    for pair in schemas:
+        if "=" not in pair:
+            raise UsageError(f"--schema {pair!r}: write TOPIC=FILE")
+    files = {topic: file for topic, _, file in (pair.rpartition("=") for pair in schemas)}
+    options = {} if compression is None else {"compression": compression}
+    with contextlib.ExitStack() as stack:
+        lines = sys.stdin.buffer if source == "-" else stack.enter_context(open(source, "rb"))
+        done = write(
+            lines,
+            out,
+            like=like,
+            schemas=files,
+            format=format,
+            ahead=ahead,
+            flush_every=duration_ns(flush) / 1e9,
+            sync=sync,
+            strict=strict,
+            force=force,
+            stop=stack.enter_context(_asked_to_stop()),
+            **options,
+        )
+    if as_json:
+        draw.echo_json({"source": source, **done.as_dict()})
+    else:
+        draw.show_written(done)
+    for sentence in done.skipped[: draw.NOTES]:
+        draw.say(sentence)
+    if done.broken:
+        draw.say(f"{done.broken} of {done.lines} lines were left out")
+    if done.stopped:
+        draw.say("interrupted; the log is complete up to there")
+        return INTERRUPTED
+    return LOST if done.broken else 0
+
+
+@contextlib.contextmanager
+def _asked_to_stop() -> Iterator[Callable[[], bool]]:
+    """A function that tells whether Ctrl-C was pressed or the process was asked to end."""
+    asked = False
+
+    def ask(number: int, frame: object) -> None:
+        nonlocal asked
+        asked = True
+
+    old = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield lambda: asked
+    finally:
+        for number, handler in old.items():
+            signal.signal(number, handler)

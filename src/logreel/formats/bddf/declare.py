@@ -1,0 +1,148 @@
+"""From a channel that is to be written to the declaration of a series."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from logreel.errors import DefinitionError, UsageError
+from logreel.formats.bddf.blocks import MAX_DESCRIPTOR
+from logreel.formats.bddf.content import topic_of
+from logreel.formats.bddf.encode import series_descriptor
+from logreel.formats.bddf.messages import (
+    POD_TYPES,
+    Identifier,
+    MessageType,
+    PodType,
+    Series,
+    StructType,
+)
+from logreel.formats.bddf.payloads import PROTOBUF
+from logreel.model.schema import Schema
+
+CHANNEL = "bosdyn:channel"
+_POD = re.compile(rf"({'|'.join(POD_TYPES[1:])})((\[\d{{1,10}}\])*)")
+_MIME = re.compile(r"[\w.+-]+/[\w.+-]+(\s*;.*)?", re.ASCII)
+_HASH = re.compile(r"[0-9a-f]{16}")
+
+
+def declare(topic: str, schema: Schema, metadata: Mapping[str, Any]) -> Series:
+    """The series of a channel, without its number; members of a struct have the hashes that *metadata* tells.
+
+    Raises DefinitionError or UsageError for what a file cannot hold.
+    """
+    if not topic or topic.startswith("~"):
+        raise UsageError(f"{topic!r} cannot be the topic of a series: it must not be empty or begin with '~'")
+    series = Series(
+        identifier=Identifier(
+            str(metadata.get("series_type", CHANNEL)), _texts(metadata.get("spec", {CHANNEL: topic}), "spec")
+        ),
+        type=_type(topic, schema, metadata),
+        annotations=_texts(metadata.get("annotations", {}), "annotations"),
+        names=tuple(map(str, metadata.get("additional_indexes", ()))),
+        description=str(metadata.get("description", "")),
+    )
+    series = named(series, topic)
+    series = replace(series, hash=series.identifier.hash)
+    check(lambda: series_descriptor(series), f"channel {topic!r:.60}")
+    return series
+
+
+def check(make: Callable[[], bytes], what: str) -> None:
+    """Raise UsageError where the descriptor that *make* gives is one that readers would not take."""
+    try:
+        size = len(make())
+    except UnicodeEncodeError as error:
+        raise UsageError(f"{what}: what it says of itself is no text: {error.reason}") from None
+    if size > MAX_DESCRIPTOR:
+        raise UsageError(
+            f"{what}: what it says of itself has {size} bytes; at most {MAX_DESCRIPTOR} are read"
+        )
+
+
+def named(series: Series, topic: str) -> Series:
+    """*series* with a spec by which readers call it *topic*; the number of one of several of a name is theirs."""
+    name = topic_of(series)
+    if re.fullmatch(re.escape(name) + r"(\[\d+\])*", topic):
+        return series
+    spec = {**series.identifier.spec, CHANNEL: topic}
+    return replace(series, identifier=Identifier(series.identifier.type, spec))
+
+
+def _texts(given: object, what: str) -> dict[str, str]:
+    if not isinstance(given, Mapping):
+        raise UsageError(f"metadata {what!r} is a dict of texts")
+    return {str(key): str(value) for key, value in given.items()}
+
+
+def _type(
+    topic: str, schema: Schema, metadata: Mapping[str, Any]
+) -> MessageType | PodType | StructType | None:
+    if schema.encoding == "bddf":
+        return _own_type(topic, schema, metadata)
+    content = PROTOBUF if schema.encoding == "protobuf" else schema.encoding
+    if not _MIME.fullmatch(content) and metadata.get("content_type") != content:
+        text = "needs a schema of encoding 'protobuf', 'bddf' or a content type such as 'text/plain'"
+        raise DefinitionError(f"channel {topic!r} of a BDDF file {text}")
+    # What has no type of its own is shown under its content type.
+    name = str(metadata.get("type_name", "")) if schema.name == content else schema.name
+    return MessageType(content, name, bool(metadata.get("is_metadata")))
+
+
+def _own_type(topic: str, schema: Schema, metadata: Mapping[str, Any]) -> PodType | StructType | None:
+    if schema.name == "struct":
+        return StructType(_members(topic, metadata.get("members", {})))
+    if schema.name.startswith("unknown"):
+        dimension = metadata.get("dimension")
+        return None if dimension is None else PodType("", tuple(map(int, dimension)))
+    found = _POD.fullmatch(schema.name)
+    if found is None:
+        text = "a type such as 'float64' or 'float32[3]', or 'struct'"
+        raise DefinitionError(
+            f"channel {topic!r}: {schema.name!r:.60} is no type of plain values: expected {text}"
+        )
+    dimension = tuple(int(n) for n in re.findall(r"\d+", found[2]))
+    if any(n >= 1 << 32 for n in dimension):
+        raise DefinitionError(f"channel {topic!r}: a dimension of {max(dimension)}")
+    return PodType(found[1], dimension)
+
+
+def _members(topic: str, given: object) -> dict[str, int]:
+    if not isinstance(given, Mapping) or not all(_HASH.fullmatch(str(value)) for value in given.values()):
+        raise DefinitionError(
+            f"struct {topic!r}: metadata 'members' names a channel added before for each member"
+        )
+    return {str(name): int(str(value), 16) for name, value in given.items()}
+
+
+def identity(series: Series) -> Hashable:
+    """What series have in common that are one to a reader."""
+    kind = series.type
+    parts: Hashable = kind if not isinstance(kind, StructType) else tuple(sorted(kind.members.items()))
+    told = (series.identifier.spec, series.annotations)
+    return series.identifier.type, parts, series.names, *(tuple(sorted(one.items())) for one in told)
+
+
+class Hashes:
+    """By which hashes structs name their members: those that the members have in the new file."""
+
+    def __init__(self) -> None:
+        self._moved: dict[str, str] = {}
+
+    def add(self, series: Series, metadata: Mapping[str, Any]) -> None:
+        """Take in a series that was declared; its *metadata* may tell another hash, by which it was known."""
+        now = f"{series.hash:016x}"
+        self._moved.setdefault(topic_of(series), now)
+        self._moved[str(metadata.get("hash", now))] = now
+
+    def resolved(self, metadata: Mapping[str, Any]) -> Mapping[str, Any]:
+        """*metadata* of a struct with members named by their hashes here."""
+        members = metadata.get("members")
+        if not isinstance(members, Mapping):
+            return metadata
+        return {
+            **metadata,
+            "members": {name: self._moved.get(str(one), one) for name, one in members.items()},
+        }

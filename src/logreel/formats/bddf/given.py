@@ -1,0 +1,106 @@
+"""How messages that are written are given by fields, and the payloads that come of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from logreel.errors import DefinitionError, UsageError
+from logreel.formats.bddf.content import TEXT
+from logreel.formats.bddf.messages import MessageType, PodType, Series, StructType
+from logreel.formats.bddf.payloads import PROTOBUF
+from logreel.formats.bddf.pods import RAW, layout_of
+from logreel.formats.bddf.readings import distinct_names, names_of, with_numbers
+from logreel.model.heads import joined
+from logreel.model.index import I64
+from logreel.model.layout import Layout, Sequence
+from logreel.model.sink import Payloads, Wrapping
+
+#: Gives the library's Descriptor of a message type, or None.
+Find = Callable[[str], Any]
+Bytes1 = NDArray[np.uint8]
+
+
+class Given:
+    """The Layout by which messages of one series are given: additional indexes, then samples, fields, text or bytes.
+
+    wrapping  how to get from there to the payload; None where the Layout is a walk of it
+
+    Raises DefinitionError for a struct, which is joined from its members.
+    """
+
+    def __init__(self, series: Series, find: Find) -> None:
+        kind, self._inner = series.type, RAW
+        self._make: Callable[[], Any] | None = None
+        if isinstance(kind, StructType):
+            raise DefinitionError("a struct is joined from its members: write those")
+        if isinstance(kind, PodType):
+            self._inner = layout_of(series, kind) or RAW
+        elif isinstance(kind, MessageType):
+            self._take(kind, find)
+        names = distinct_names(series.names, names_of(self._inner))
+        self._k = len(names)
+        self.layout = with_numbers(self._inner, names) if names else self._inner
+        self.wrapping: Wrapping | None = None
+        if isinstance(self.layout.root, Sequence):
+            self.wrapping = Wrapping([*names, "sample"], self._samples)
+        elif names or self._make is not None:
+            self.wrapping = Wrapping(names, self._messages)
+
+    def _take(self, kind: MessageType, find: Find) -> None:
+        if kind.content_type.startswith("text/") or kind.content_type == "application/json":
+            self._inner = TEXT
+        descriptor = find(kind.name) if kind.content_type == PROTOBUF and kind.name else None
+        if descriptor is not None:
+            from google.protobuf import message_factory
+
+            from logreel.schemas.protobuf.layouts import Shape
+
+            self._inner, self._make = Shape(descriptor).layout, message_factory.GetMessageClass(descriptor)
+
+    def _messages(self, data: Bytes1, start: I64) -> Payloads:
+        """Additional indexes, and the fields of a message."""
+        first, size = start[:-1], np.diff(start)
+        beside = _numbers(data, first, self._k) if self._k else None
+        first, size = first + 8 * self._k, size - 8 * self._k
+        if self._make is None:
+            return Payloads(data, first, size, beside)
+        decode, view, made = self._inner.decoder(), memoryview(data.data), []
+        for at, end in zip(first.tolist(), (first + size).tolist(), strict=True):
+            made.append(self._serialized(self._make(), decode(view[at:end])))
+        size = np.array([len(one) for one in made], np.int64)
+        return Payloads(np.frombuffer(b"".join(made), np.uint8), np.cumsum(size) - size, size, beside)
+
+    def _serialized(self, message: Any, fields: dict[str, Any]) -> bytes:
+        from google.protobuf.message import DecodeError
+
+        from logreel.schemas.protobuf.fill import fill
+
+        try:
+            fill(message, fields)
+        except (ValueError, TypeError, DecodeError) as error:
+            raise UsageError(f"{self._inner.name}: {error}") from None
+        return bytes(message.SerializePartialToString())
+
+    def _samples(self, data: Bytes1, start: I64) -> Payloads:
+        """A count, then for each sample the additional indexes, its number, and the value."""
+        first, size = start[:-1], np.diff(start)
+        lead, width = 8 * self._k + 4, Layout(self.layout.record, "").size or 0
+        count = (size - 4) // width
+        number = np.arange(int(count.sum()), dtype=np.int64) - np.repeat(np.cumsum(count) - count, count)
+        records = np.repeat(first + 4, count) + width * number
+        values = joined(data, records + lead, np.full(len(records), width - lead, np.int64))
+        size = count * (width - lead)
+        beside = np.zeros((len(count), self._k), np.int64)
+        beside[count > 0] = _numbers(data, (first + 4)[count > 0], self._k)
+        return Payloads(values, np.cumsum(size) - size, size, beside if self._k else None)
+
+
+def _numbers(data: Bytes1, at: I64, k: int) -> I64:
+    """int64[n, k]: the numbers that begin at *at*."""
+    raw = joined(data, at, np.full(len(at), 8 * k, np.int64))
+    found: I64 = raw.view("<i8").astype(np.int64).reshape(len(at), k)
+    return found

@@ -1,0 +1,281 @@
+"""BDDF files being written: series as they are declared, data blocks as they come, and the index at the end."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from itertools import chain, count
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from logreel.errors import DefinitionError, LogError, UsageError
+from logreel.formats.bddf import copy, encode
+from logreel.formats.bddf.blocks import MAGIC
+from logreel.formats.bddf.collect import MAX_SERIES
+from logreel.formats.bddf.content import Content, topic_of
+from logreel.formats.bddf.declare import Hashes, check, declare, identity
+from logreel.formats.bddf.given import Given
+from logreel.formats.bddf.messages import CHECKSUM_NONE, CHECKSUM_SHA1, FileDescriptor, Series, StructType
+from logreel.formats.bddf.survey import Indexer
+from logreel.kernels import wireindex, wirewrite
+from logreel.model.appender import Appender
+from logreel.model.chunks import FILE
+from logreel.model.index import I64
+from logreel.model.layout import Layout
+from logreel.model.log import Log
+from logreel.model.schema import Schema
+from logreel.model.sink import Excerpt, Payload, Payloads, Sink, Wrapping
+from logreel.model.source import Source
+
+if TYPE_CHECKING:
+    from logreel.schemas.protobuf.types import Types
+
+CHECKSUMS = {"sha1": CHECKSUM_SHA1, "none": CHECKSUM_NONE}
+#: Bytes of the checksum, also where there is none.
+DIGEST = 20
+#: Bytes of a data block before its descriptor.
+DATA_HEAD = 12
+#: Blocks are made this many bytes at a time.
+STRETCH = 4 << 20
+
+
+class BddfSink(Sink):
+    """Writes version 1.0.
+
+    checksum     ``sha1``, or ``none``
+    definitions  files with descriptors of message types, or modules with their classes, for messages given by fields
+    """
+
+    title = "BDDF"
+    largest = (1 << 31) - 1
+
+    def __init__(
+        self,
+        out: Appender,
+        *,
+        checksum: str = "sha1",
+        definitions: Iterable[str | os.PathLike[str]] = (),
+    ) -> None:
+        super().__init__(out)
+        if checksum not in CHECKSUMS:
+            raise UsageError(f"checksum {checksum!r}; a BDDF file has {' or '.join(CHECKSUMS)}")
+        self._file = FileDescriptor((1, 0, 0), {}, CHECKSUMS[checksum], DIGEST)
+        self._sha = hashlib.sha1(usedforsecurity=False)
+        #: Where blocks are made; memory that is there already costs less than fresh one.
+        self._room = np.empty(STRETCH, np.uint8)
+        self._begun = False
+        self._head = bytearray()
+        self._series: list[Series] = []
+        self._given: dict[int, Given] = {}
+        self._definitions = tuple(definitions)
+        self._types: Types | None = None
+        self._known: set[Hashable] = set()
+        #: Structs with blocks of their own, which are damage, but there.
+        self._solid: set[Hashable] = set()
+        self._hashes = Hashes()
+        #: What the numbered ones of several series of one name are called without their number.
+        self._names: dict[str, str] = {}
+        #: Where payloads and blocks begin, of channels with additional indexes.
+        self._places: dict[tuple[int, int], tuple[Log, I64, I64]] = {}
+        #: Number of each series and of its additional indexes, as the kernel wants it; and whether it is a struct.
+        self._table = np.zeros((0, 2), np.int64)
+        self._joined = np.zeros(0, np.bool_)
+
+    # ------------------------------------------------------------------------------------------ definitions
+
+    def free_name(self, topic: str, taken: Collection[str]) -> str:
+        """Series of one name and different types are told apart by their order: ``[1]``, ``[2]`` …"""
+        base = self._names.get(topic, topic)
+        return next(name for name in chain([base], (f"{base}[{n}]" for n in count(1))) if name not in taken)
+
+    def identity(self, topic: str, schema: Schema, metadata: Mapping[str, Any]) -> Hashable:
+        """Series with the same name, type, additional indexes and annotations are one."""
+        return identity(declare(topic, schema, metadata))
+
+    def channel(self, number: int, topic: str, schema: Schema, metadata: Mapping[str, Any]) -> None:
+        """Take in a channel.
+
+        schema    of encoding ``protobuf``, with the name of the message; of a content type (``text/plain``); or
+                  ``bddf``, with the name of a type of plain values (``float64``, ``float32[3]``) or ``struct``
+        metadata  as channels have it: ``spec``, ``series_type``, ``annotations``, ``description``,
+                  ``additional_indexes``, ``is_metadata``; of a struct ``members``: a topic, or a hash, by name
+        """
+        series = declare(topic, schema, self._hashes.resolved(metadata))
+        if identity(series) in self._known:
+            raise DefinitionError(f"channel {topic!r}: a series of this spec and type was added before")
+        if number >= MAX_SERIES:
+            raise UsageError(f"more than {MAX_SERIES} series")
+        self._known.add(identity(series))
+        self._hashes.add(series, metadata)
+        self._series.append(replace(series, index=number))
+        self._table = np.append(self._table, [[number, len(series.names)]], axis=0)
+        joined = isinstance(series.type, StructType) and identity(series) not in self._solid
+        self._joined = np.append(self._joined, joined)
+        self._put(encode.series_descriptor(self._series[-1]))
+
+    def layout(self, number: int) -> Layout:
+        """Additional indexes, then ``sample`` and ``value``, ``text``, ``data``, or the fields of a described type."""
+        return self._by_fields(number).layout
+
+    def wrapping(self, number: int) -> Wrapping | None:
+        """Additional indexes lie beside the payload, and other payloads than text and bytes are no walk of a Layout."""
+        return self._by_fields(number).wrapping
+
+    def _by_fields(self, number: int) -> Given:
+        if number not in self._given:
+            self._given[number] = Given(self._series[number], self._find)
+        return self._given[number]
+
+    def _find(self, name: str) -> Any:
+        from logreel.schemas.protobuf.types import Types
+
+        if self._types is None:
+            self._types = Types(map(Path, self._definitions))
+        return self._types.find(name)
+
+    def inherit(self, log: Log) -> list[str]:
+        """Take over the annotations of the file, and how its series are called."""
+        own: Content = log.own
+        told = []
+        notes = dict(self._file.annotations)
+        for name, value in own.found.file.annotations.items():
+            if notes.setdefault(name, value) != value:
+                told.append(f"annotation {name!r} has another value in {log.name}: the first one is kept")
+        self._file = replace(self._file, annotations=notes)
+        for ch, series in zip(log.channels.values(), own.found.series, strict=True):
+            self._names.setdefault(ch.topic, topic_of(series))
+            if isinstance(series.type, StructType) and log.index.tracks[ch.number].made is None:
+                self._solid.add(identity(series))
+        return told
+
+    def beside(self, log: Log, channel: int, offset: I64) -> I64 | None:
+        """The additional indexes of blocks."""
+        own: Content = log.own
+        names = own.found.series[channel].names
+        if not names or log.index.tracks[channel].made is not None:
+            return None
+        if (id(log), channel) not in self._places:
+            self._places[id(log), channel] = log, log.index.offsets(channel), log.index.starts(channel)
+        _, payload, start = self._places[id(log), channel]
+        out = np.zeros((len(offset), len(names)), np.int64)
+        if len(offset):
+            wireindex.numbers(log.index.chunks[FILE], start[payload.searchsorted(offset)], out)
+        return out
+
+    def copy(self, excerpt: Excerpt) -> bool:
+        """Copy blocks as they lie in the file; not where channels are left out, since that renumbers the others."""
+        plan = copy.plan(excerpt)
+        if plan is None:
+            return False
+        self._file, self._begun = plan.file, True
+        self._write(MAGIC)
+        copy.copy(excerpt, plan, lambda piece: self._write(piece.data))
+        return True
+
+    # --------------------------------------------------------------------------------------------- messages
+
+    def message(self, channel: int, time: int, data: Payload) -> None:
+        """Append one message; its additional indexes are zero."""
+        if not self.earliest <= time <= self.latest:
+            raise UsageError(f"time {time} ns; BDDF is written with 64 bits of nanoseconds: 1677 to 2262")
+        zero, raw = np.zeros(1, np.int64), np.frombuffer(data, np.uint8)
+        self.messages(np.array([channel], np.int32), zero + time, raw, zero, zero + len(raw))
+
+    def messages(
+        self, channel: NDArray[np.int32], time: I64, data: NDArray[np.uint8], start: I64, size: I64
+    ) -> None:
+        """Append many; their additional indexes are zero."""
+        self.numbered(channel, time, Payloads(data, start, size))
+
+    def numbered(self, channel: NDArray[np.int32], time: I64, payloads: Payloads) -> None:
+        """Append data blocks. What was read of a struct is left out: its members have it."""
+        beside = self._padded(len(channel), payloads.beside)
+        rows: slice | I64 = slice(None)
+        if self._joined[channel].any():
+            rows = np.flatnonzero(~self._joined[channel])
+        channel = np.ascontiguousarray(channel[rows], np.int32)
+        columns = (time, payloads.start, payloads.size, beside)
+        time, start, size, beside = (np.ascontiguousarray(column[rows], np.int64) for column in columns)
+        self._begin()
+        head = np.empty(len(channel), np.int64)
+        wirewrite.sizes(channel, time, size, self._table, beside, head)
+        place = np.concatenate([np.zeros(1, np.int64), np.cumsum(head + size + DATA_HEAD)])
+        for at in stretches(place):
+            need = int(place[at.stop] - place[at.start])
+            out = self._room[:need] if need <= STRETCH else np.empty(need, np.uint8)
+            parts = (channel[at], time[at], start[at], size[at])
+            where = (head[at], place[at] - place[at.start])
+            wirewrite.compose(payloads.data, *parts, self._table, beside[at], *where, out)
+            self._write(out.data)
+
+    def _padded(self, n: int, beside: I64 | None) -> I64:
+        """int64[n, k] with room for the additional indexes of every channel."""
+        width = int(self._table[:, 1].max(initial=0))
+        found = np.zeros((n, width), np.int64)
+        if beside is not None:
+            k = beside.shape[1]
+            if k > width:
+                raise UsageError(f"{k} additional indexes; no channel has more than {width}")
+            found[:, :k] = beside
+        return found
+
+    def metadata(self, name: str, value: Any) -> None:
+        """Add an annotation of the whole file, which is text; before the first message."""
+        if self._begun:
+            raise UsageError(
+                "annotations stand at the beginning of a BDDF file: add them before the first message"
+            )
+        file = replace(self._file, annotations={**self._file.annotations, name: str(value)})
+        check(lambda: encode.file_descriptor(file), f"annotation {name!r:.60}")
+        self._file = file
+
+    # --------------------------------------------------------------------------------------------- the file
+
+    def settle(self) -> None:
+        """Write the declarations even if no message has come."""
+        self._begin()
+
+    def finish(self) -> None:
+        """Write the index, which is made of the file itself, and the checksum."""
+        at = self.out.tell()
+        self.out.flush()
+        try:
+            source = Source.open(self.out.unfinished)
+        except OSError as error:
+            raise LogError(f"cannot be read to make its index: {error}", path=self.out.name) from None
+        for piece in Indexer(source).pieces(at):
+            index = self.out.tell()
+            self._write(piece)
+        self._write(encode.ending(index))
+        digest = self._sha.digest() if self._file.checksum == CHECKSUM_SHA1 else bytes(DIGEST)
+        self.out.put(encode.closing(digest))
+
+    def _begin(self) -> None:
+        if not self._begun:
+            self._begun = True
+            self._write(MAGIC + encode.file_descriptor(self._file) + bytes(self._head))
+
+    def _put(self, block: bytes) -> None:
+        if self._begun:
+            self._write(block)
+        else:
+            self._head += block
+
+    def _write(self, piece: Payload) -> None:
+        if self._file.checksum == CHECKSUM_SHA1:
+            self._sha.update(piece)
+        self.out.put(piece)
+
+
+def stretches(place: I64) -> Iterator[slice]:
+    """Rows of which each slice makes STRETCH bytes or a single block; *place* is where each begins, and the end."""
+    lo = 0
+    while lo < len(place) - 1:
+        hi = max(lo + 1, int(place.searchsorted(place[lo] + STRETCH, side="right")) - 1)
+        yield slice(lo, hi)
+        lo = hi

@@ -1,0 +1,69 @@
+"""From a Layout to format texts that hold the same fields."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from logreel.errors import DefinitionError
+from logreel.formats.ulog.records import BASIC
+from logreel.model.layout import Field, FixedArray, Layout, Node, Scalar, Struct, Time
+
+STAMP = "timestamp"
+_KIND = {scalar: name for name, scalar in BASIC.items()}
+_FIELD = re.compile(r"(?!_padding)[A-Za-z0-9_]+")
+
+
+def spell(layout: Layout, name: str) -> str:
+    """The format *name* and, each on a line of its own, one for each struct inside.
+
+    The time of the message comes first where there is no field ``timestamp``. Raises DefinitionError for what has no
+    fixed size, arrays of arrays, and names that no field can have.
+    """
+    if not isinstance(layout.root, Struct):
+        raise DefinitionError("a message of a ULog holds one record")
+    fields = list(layout.root.visible())
+    found = next((f for f in fields if f.name == STAMP), None)
+    if found is not None and not (isinstance(found.node, Scalar) and "int" in found.node.type):
+        raise DefinitionError(f"the field {STAMP!r} of a ULog is the time of the message, in microseconds")
+    stamp = Field(STAMP, Scalar("uint64"))
+    fields = [stamp if f is found else f for f in fields] if found else [stamp, *fields]
+    lines: list[str] = []
+    _add(Struct(tuple(fields)), name, lines)
+    return "\n".join(lines)
+
+
+def _add(node: Struct, name: str, lines: list[str]) -> None:
+    place = len(lines)
+    lines.append("")
+    text = "".join(f"{kind};" for kind in _fields(node, name, lines))
+    if not text:
+        raise DefinitionError("a ULog has no messages without fields")
+    lines[place] = f"{name}:{text}"
+
+
+def _fields(node: Struct, name: str, lines: list[str]) -> Iterator[str]:
+    for f in node.visible():
+        if not _FIELD.fullmatch(f.name):
+            raise DefinitionError(f"{f.name!r:.60} cannot be a field of a ULog: letters, digits and _ only")
+        kind, times = _type(f.node, f"{name}-{f.name}", lines)
+        yield f"{kind}{times} {f.name}"
+
+
+def _type(node: Node, name: str, lines: list[str]) -> tuple[str, str]:
+    """The type of a field, and its brackets."""
+    match node:
+        case Scalar(type=t):
+            return _KIND[t], ""
+        case Time():
+            return "int64_t", ""
+        case Struct():
+            _add(node, name, lines)
+            return name, ""
+        case FixedArray(item=item, count=n):
+            kind, times = _type(item, name, lines)
+            if times:
+                raise DefinitionError("a ULog has no arrays of arrays")
+            return kind, f"[{n}]"
+        case _:
+            raise DefinitionError(f"{type(node).__name__}: the messages of a ULog have a fixed size")

@@ -1,0 +1,276 @@
+"""Messages that come as lines of JSON, written as a log of any format that can be."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+from logreel.errors import DefinitionError, LogError, UnsupportedError, UsageError
+from logreel.model.channel import Channel
+from logreel.model.layout import Layout
+from logreel.model.log import Log
+from logreel.model.schema import Schema
+from logreel.model.source import Readable
+from logreel.model.writer import FLUSH_EVERY, Writer, create
+from logreel.ops.infer import common, layout_of, restorer
+from logreel.ops.lines import Pipe, lines_of
+from logreel.ops.plain import opened
+from logreel.ops.rewrite import Copied, Rewritten, add_channel
+
+#: Messages that are looked at before the first ones are written; for how many seconds, and bytes of lines, at most.
+AHEAD, AHEAD_SECONDS, AHEAD_BYTES = 10_000, 1.0, 1 << 24
+#: Sentences about lines that are kept; all lines are counted.
+TOLD = 100
+#: Seconds after which a silent pipe is left alone, to flush and to see whether somebody wants to stop.
+PATIENCE, LEAST_PATIENCE = 0.2, 0.01
+_TIMES = range(-(1 << 63), 1 << 63)
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded(Rewritten):
+    """A log that was recorded.
+
+    lines    lines that held anything
+    broken   those of them that were left out; *skipped* has a sentence for each of the first ones
+    stopped  somebody asked to end it before its source did
+    """
+
+    lines: int
+    broken: int
+    stopped: bool
+
+    def as_dict(self) -> dict[str, Any]:
+        """The keys of ``record --json``."""
+        told = {"lines": self.lines, "broken": self.broken, "stopped": self.stopped}
+        return Rewritten.as_dict(self) | told
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A message as it came; *number* is that of its line, from 1."""
+
+    number: int
+    topic: str
+    time: int
+    data: Mapping[str, Any]
+
+
+@dataclass(slots=True)
+class _Channel:
+    """A channel of the new log; *restore* turns values as JSON has them into those that are written."""
+
+    number: int
+    name: str
+    restore: Callable[[Mapping[str, Any]], dict[str, Any]]
+    stamp: tuple[str, int] | None
+    messages: int = 0
+
+
+def record(
+    source: Pipe | Iterable[bytes | str],
+    path: str | os.PathLike[str],
+    *,
+    like: Readable | Log | None = None,
+    schemas: Mapping[str, str | os.PathLike[str]] | None = None,
+    format: str | None = None,
+    ahead: int = AHEAD,
+    flush_every: float | None = FLUSH_EVERY,
+    sync: bool = False,
+    strict: bool = False,
+    force: bool = False,
+    stop: Callable[[], bool] = lambda: False,
+    **options: Any,
+) -> Recorded:
+    """Write messages, each a line as ``cat --format ndjson`` shows it, as a log; tells what was written.
+
+    source   a pipe or file, or lines
+    like     a log whose channels have the schemas to be used; all of them become channels of the new log
+    schemas  files with definitions in the language of the format, by topic; they come before those of *like*
+    format, flush_every, sync, force, options  as for ``create``
+    ahead    messages that are looked at, for a second at most, before types are inferred where nothing tells them;
+             those of a channel that comes later are inferred from its first message
+    strict   the first line that cannot be written raises LogError; what came before is in the ``.active`` file
+    stop     asked between lines; True completes the log
+
+    A message that does not fit the type of its channel is left out, told and counted, never changed. Raises as
+    ``create`` does, and DefinitionError or UsageError for a schema that cannot be used.
+    """
+    writer = create(path, format=format, force=force, flush_every=flush_every, sync=sync, **options)
+    job = _Recorder(writer, ahead, strict)
+    try:
+        job.know(like, schemas or {})
+    except BaseException:
+        writer.discard()
+        raise
+    with writer:
+        stopped = job.run(source, flush_every, stop)
+    channels = tuple(Copied(ch.name, ch.messages) for ch in job.channels.values() if ch.name[:1] != "~")
+    size = os.stat(path).st_size
+    told = tuple(job.notes), tuple(job.skipped)
+    return Recorded(os.fspath(path), size, channels, *told, job.lines, job.broken, stopped)
+
+
+class _Recorder:
+    """Takes lines, and knows which channel each goes to."""
+
+    def __init__(self, writer: Writer, ahead: int, strict: bool) -> None:
+        self.channels: dict[str, _Channel] = {}
+        self.notes: list[str] = []
+        self.skipped: list[str] = []
+        self.lines = self.broken = 0
+        self._writer, self._strict = writer, strict
+        #: What came before types are inferred, and how much of it is waited for.
+        self._waiting: list[_Line] = []
+        self._ahead, self._room, self._since = ahead, AHEAD_BYTES, 0.0
+        self._known: dict[str, tuple[Schema | Layout, Mapping[str, Any]]] = {}
+        #: Why there is no channel of a topic.
+        self._refused: dict[str, str] = {}
+
+    # ---------------------------------------------------------------------------------------------- schemas
+
+    def know(self, like: Readable | Log | None, files: Mapping[str, str | os.PathLike[str]]) -> None:
+        """Take in schemas that were given, and add their channels; reserved ones when they are needed."""
+        sink = self._writer.sink
+        for topic, file in files.items():
+            text = Path(file).read_text(encoding="utf-8")
+            self._known[topic] = sink.schema_from(topic, text, os.fspath(file)), {}
+            self._add(topic, *self._known[topic])
+        if like is not None:
+            with opened(like) as log:
+                for ch in log.channels.values():
+                    if ch.topic not in self._known:
+                        self._know(ch, sink.encoding)
+
+    def _know(self, ch: Channel, encoding: str) -> None:
+        try:
+            given = (ch.schema, ch.metadata) if ch.schema.encoding == encoding else (ch.layout, {})
+            self._known[ch.topic] = given
+            if not ch.reserved:
+                self._add(ch.topic, *given)
+        except (DefinitionError, UsageError) as error:
+            self._refused[ch.topic] = error.text
+
+    def _add(self, topic: str, schema: Schema | Layout, metadata: Mapping[str, Any]) -> None:
+        sink, taken = self._writer.sink, {ch.name for ch in self.channels.values()}
+        number, name = add_channel(self._writer, topic, schema, metadata, taken)
+        if name != topic:
+            self.notes.append(f"{topic!r} became {name!r}")
+        self.channels[topic] = _Channel(number, name, restorer(sink.layout(number)), sink.stamp(number))
+
+    def _channel_of(self, topic: str, data: Iterable[Mapping[str, Any]]) -> _Channel:
+        """The channel of *topic*, added if need be for such messages; raises UsageError where it cannot be."""
+        if topic not in self.channels and topic not in self._refused:
+            try:
+                if topic not in self._known:
+                    self._known[topic] = layout_of(common(data), self._writer.sink.fixed_size, topic), {}
+                self._add(topic, *self._known[topic])
+            except (DefinitionError, UsageError, UnsupportedError) as error:
+                self._refused[topic] = error.text
+        if topic in self._refused:
+            raise UsageError(f"channel {topic!r} cannot be written: {self._refused[topic]}")
+        return self.channels[topic]
+
+    # ------------------------------------------------------------------------------------------------ lines
+
+    def run(
+        self, source: Pipe | Iterable[bytes | str], every: float | None, stop: Callable[[], bool]
+    ) -> bool:
+        """Take all lines, flushing in time where none come; True if somebody asked to stop."""
+        number, flushed, stopped = 0, monotonic(), False
+        patience = PATIENCE if every is None else max(LEAST_PATIENCE, min(PATIENCE, every))
+        for line in lines_of(source, patience):
+            stopped = stop()
+            if stopped:
+                break
+            if line is not None:
+                number += 1
+                self._take(number, line)
+            if self._waiting and monotonic() - self._since >= AHEAD_SECONDS:
+                self._infer()
+            if line is None and every is not None and monotonic() - flushed >= every:
+                self._writer.flush()
+                flushed = monotonic()
+        self._infer()
+        return stopped
+
+    def _take(self, number: int, text: bytes | str) -> None:
+        if not text.strip():
+            return
+        self.lines += 1
+        try:
+            line = _parsed(number, text)
+        except UsageError as error:
+            self._leave_out(number, error)
+            return
+        if self._ahead > 0 and (self._waiting or line.topic not in self.channels):
+            self._since = self._since if self._waiting else monotonic()
+            self._waiting.append(line)
+            self._room -= len(text)
+            if len(self._waiting) == self._ahead or self._room < 0:
+                self._infer()
+        else:
+            self._write(line)
+
+    def _infer(self) -> None:
+        """Add the channels of what is waiting, and write it; nothing waits from here on, if there was anything."""
+        if not self._waiting:
+            return
+        lines, self._waiting, self._ahead = self._waiting, [], 0
+        data: dict[str, list[Mapping[str, Any]]] = {}
+        for line in lines:
+            data.setdefault(line.topic, []).append(line.data)
+        for topic, some in data.items():
+            with contextlib.suppress(UsageError):
+                self._channel_of(topic, some)
+        for line in lines:
+            self._write(line)
+
+    def _write(self, line: _Line) -> None:
+        try:
+            channel = self._channel_of(line.topic, [line.data])
+            values = channel.restore(line.data)
+            self._writer.write(channel.number, line.time, values)
+        except UsageError as error:
+            self._leave_out(line.number, error)
+            return
+        channel.messages += 1
+        if channel.stamp is not None:
+            self._compare(channel, line.time, values)
+
+    def _compare(self, channel: _Channel, time: int, values: Mapping[str, Any]) -> None:
+        """Tell, once, where a message tells another time than its line."""
+        name, unit = channel.stamp or ("", 1)
+        if values.get(name, time // unit) != time // unit:
+            channel.stamp = None
+            self.notes.append(f"the field {name!r} of {channel.name!r} was set to the time of the message")
+
+    def _leave_out(self, number: int, error: UsageError) -> None:
+        text = f"line {number}: {error.text}"
+        if self._strict:
+            raise LogError(text)
+        self.broken += 1
+        if self.broken <= TOLD:
+            self.skipped.append(text)
+
+
+def _parsed(number: int, text: bytes | str) -> _Line:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"this is no JSON: {error}") from None
+    if not isinstance(found, dict):
+        raise UsageError("this is no JSON object")
+    topic, time, data = (found.get(name) for name in ("topic", "time_ns", "data"))
+    if not isinstance(topic, str) or not topic:
+        raise UsageError('"topic" is no text')
+    if not isinstance(time, int) or isinstance(time, bool) or time not in _TIMES:
+        raise UsageError('"time_ns" is no whole number of 64 bits')
+    if not isinstance(data, dict):
+        raise UsageError('"data" is no object')
+    return _Line(number, topic, time, data)

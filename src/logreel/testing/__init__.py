@@ -1,0 +1,7 @@
+"""What a log format has to pass: inherit ``FormatSuite`` in your tests."""
+
+from __future__ import annotations
+
+from logreel.testing.suite import FormatSuite
+
+__all__ = ["FormatSuite"]

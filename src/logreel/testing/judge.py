@@ -1,0 +1,120 @@
+"""What holds for every log, sound or damaged: each function raises AssertionError where it does not."""
+
+from __future__ import annotations
+
+import faulthandler
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from itertools import islice
+
+import numpy as np
+
+from logreel.errors import LogError, UnknownFormatError
+from logreel.model.channel import Channel
+from logreel.model.log import Log
+from logreel.model.registry import Format
+from logreel.model.source import Source
+
+#: A case that takes longer is taken for one that never ends.
+SECONDS = 120.0
+#: So many fields of a channel are read one by one, and so many messages decoded; the rest comes as tables.
+FEW, SOME = 4, 50
+
+
+def expect(truth: object, text: str) -> None:
+    """Raise AssertionError with *text* unless *truth* holds."""
+    if not truth:
+        raise AssertionError(text)
+
+
+def opened_as(fmt: Format, data: bytes) -> Log:
+    """*data* as an open log of *fmt*, which need not be registered; raises LogError where it is none."""
+    source = Source.open(data)
+    if not fmt.sniff(source):
+        raise UnknownFormatError(f"not a {fmt.title}")
+    scan = fmt.scan(source, None)
+    if scan is None:
+        raise AssertionError(f"{fmt.name} gave no scan, though nothing was saved before")
+    return Log(source, fmt, scan)
+
+
+@contextmanager
+def no_hang() -> Iterator[None]:
+    """Ends the process with a traceback where what is inside takes longer than SECONDS."""
+    stderr = sys.__stderr__
+    if stderr is None:
+        yield
+        return
+    faulthandler.dump_traceback_later(SECONDS, exit=True, file=stderr)
+    try:
+        yield
+    finally:
+        faulthandler.cancel_dump_traceback_later()
+
+
+def is_consistent(log: Log) -> None:
+    """What the log tells of itself does not contradict itself; reading all of it raises nothing but LogError."""
+    expect(log.start is None or log.end is None or log.start <= log.end, "it ends before it starts")
+    expect(len(log.index) == sum(map(len, log.channels.values())), "counts of channels and index differ")
+    # Asked for all of it: each is worked out when asked.
+    told = (log.metadata, log.attachments, log.parameters, log.text, log.utc_offset, repr(log))
+    expect(told[-1], "a log without a name")
+    for name, attachment in log.attachments.items():
+        with suppress(LogError):
+            expect(
+                len(attachment.read()) == attachment.size, f"attachment {name!r} is not as large as it says"
+            )
+    for ch in log.channels.values():
+        _channel(ch)
+    with suppress(LogError):
+        log.tables()
+    for message in islice(log.messages(list(log.channels)), SOME):
+        with suppress(LogError):
+            message.decode()
+    _problems(log)
+
+
+def _problems(log: Log) -> None:
+    for problem in log.problems:
+        expect(problem.text and problem.code, "a problem without a sentence")
+        inside = 0 <= problem.offset <= problem.offset + problem.size <= log.size
+        expect(inside, f"a problem lies outside of the file: {problem}")
+
+
+def _channel(ch: Channel) -> None:
+    lie_inside(ch)
+    expect(len(ch.times) == len(ch), f"{ch.topic!r}: not as many times as messages")
+    expect((ch.start is None) == (len(ch) == 0), f"{ch.topic!r}: a first time without messages, or none with")
+    with suppress(LogError):
+        fields = ch.fields
+        rows = ch.to_arrow().num_rows
+        for name in fields[:FEW]:
+            expect(len(ch[name]) == rows, f"{ch.topic!r}: {name!r} has not as many rows as the table")
+
+
+def lie_inside(ch: Channel) -> None:
+    """Every payload lies in the bytes that it is said to lie in."""
+    index = ch.log.index
+    offset, size, chunk = index.offsets(ch.number), index.sizes(ch.number), index.chunk_of(ch.number)
+    expect(len(offset) == len(size) == len(ch), f"{ch.topic!r}: not as many places as messages")
+    for number in np.unique(chunk).tolist():
+        here = chunk == number
+        with suppress(LogError):
+            room = len(index.chunks[number])
+            inside = offset[here].min() >= 0 and size[here].min() >= 0 and (offset + size)[here].max() <= room
+            expect(inside, f"{ch.topic!r}: a payload lies outside of the file")
+
+
+def payloads(log: Log) -> Counter[bytes]:
+    """How often each payload is there, reserved channels aside."""
+    return Counter(bytes(message.data) for message in log.messages(order="file"))
+
+
+def rows(log: Log, order: str = "file") -> dict[str, list[tuple[int, bytes]]]:
+    """Times and payloads by channel, reserved ones aside."""
+    found: dict[str, list[tuple[int, bytes]]] = {ch.topic: [] for ch in log.match(None)}
+    for message in log.messages(order=order):
+        found[message.channel.topic].append((message.time, bytes(message.data)))
+    return found

@@ -1,0 +1,186 @@
+"""Kills recorders at random moments and looks at what is left. Run as ``python killing.py FORMAT RUNS SEED``.
+
+The recorders are forks of this process, which has imported everything once; each tells, after every flush, how many
+messages it has written and how large its file is. What it told must be there afterwards: in the file as it is left, cut
+somewhere behind what was flushed, and with zeros there, which is what a power cut leaves. Prints what is wrong.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import signal
+import struct
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import logreel
+from logreel.errors import DefinitionError, UnsupportedError
+from logreel.model import encoder  # noqa: F401 - loaded before there are forks
+from logreel.model.layout import Field, Layout, Scalar, Struct
+from logreel.model.registry import formats
+from logreel.ops.recovery import recover
+
+START = 1_700_000_000 * 10**9
+TOLD = struct.Struct("<QQ")
+#: Seconds after which a recorder is killed at the latest, and messages after which it closes its file.
+LATEST, MOST = 0.03, 5000
+#: What a message is known by.
+Key = tuple[str, bytes]
+
+
+class Simple:
+    """Numbered messages of one channel, for formats that define types."""
+
+    layout = Layout(Struct((Field("n", Scalar("int64")), Field("x", Scalar("float64")))))
+
+    def begin(self, w: logreel.Writer) -> None:
+        self._number = w.add_channel("simple", self.layout)
+
+    def write(self, w: logreel.Writer, n: int) -> None:
+        w.write(self._number, START + n * 1_000_000, {"n": n, "x": n / 2})
+
+    def due(self, count: int) -> Counter[Key]:
+        return Counter(("simple", b"%d" % n) for n in range(count))
+
+    def found(self, log: logreel.Log) -> Counter[Key]:
+        # Where zeros begin inside of a message, its head may tell of one without a payload.
+        some = (m for m in log.messages() if len(m.data))
+        return Counter((m.channel.topic, b"%d" % m.decode()["n"]) for m in some)
+
+
+class Replay:
+    """The messages of the sample as they lie there, for formats whose types are their own."""
+
+    def __init__(self, sample: bytes) -> None:
+        self._log = logreel.open(sample)
+        self._messages = [(m.channel.topic, m.time, bytes(m.data)) for m in self._log.messages(order="file")][
+            :MOST
+        ]
+
+    def begin(self, w: logreel.Writer) -> None:
+        self._numbers = {
+            ch.topic: w.add_channel(ch.topic, ch.schema, ch.metadata) for ch in self._log.match(None)
+        }
+
+    def write(self, w: logreel.Writer, n: int) -> None:
+        if n < len(self._messages):
+            topic, moment, data = self._messages[n]
+            w.write(self._numbers[topic], moment, data)
+
+    def due(self, count: int) -> Counter[Key]:
+        return Counter((topic, data) for topic, _, data in self._messages[:count])
+
+    def found(self, log: logreel.Log) -> Counter[Key]:
+        return Counter((m.channel.topic, bytes(m.data)) for m in log.messages())
+
+
+def content_of(name: str, folder: Path) -> Simple | Replay:
+    """What can be written in a format."""
+    w = logreel.create(folder / "try", format=name)
+    try:
+        Simple().begin(w)
+    except (DefinitionError, UnsupportedError):
+        sample = formats()[name].sample
+        assert sample is not None, f"{name} has neither types nor a sample"
+        return Replay(sample())
+    finally:
+        w.discard()
+    return Simple()
+
+
+def recorder(path: Path, name: str, content: Simple | Replay, seed: int, told: int) -> None:
+    """Record until killed, or close after MOST messages."""
+    rng, active = random.Random(seed), Path(f"{path}.active")
+    with logreel.create(path, format=name, flush_every=rng.choice((None, 0.0, 0.001))) as w:
+        content.begin(w)
+        n, most = 0, rng.randrange(1, MOST)
+        while n < most:
+            for _ in range(min(most - n, rng.choice((1, 7, 300)))):
+                content.write(w, n)
+                n += 1
+            w.flush(sync=rng.random() < 0.02)
+            os.write(told, TOLD.pack(n, active.stat().st_size))
+
+
+def killed(path: Path, name: str, content: Simple | Replay, seed: int) -> tuple[int, int]:
+    """Messages that a killed recorder told, and the size of its file then."""
+    read, write = os.pipe()
+    pid = os.fork()
+    if not pid:
+        code = 1
+        with contextlib.suppress(BaseException):
+            os.close(read)
+            recorder(path, name, content, seed, write)
+            code = 0
+        os._exit(code)
+    os.close(write)
+    time.sleep(random.Random(~seed).random() * LATEST)
+    os.kill(pid, signal.SIGKILL)
+    status = os.waitpid(pid, 0)[1]
+    assert os.WIFSIGNALED(status) or os.WEXITSTATUS(status) == 0, f"the recorder failed: {status}"
+    count = size = 0
+    with open(read, "rb") as pipe:
+        while len(piece := pipe.read(TOLD.size)) == TOLD.size:
+            count, size = TOLD.unpack(piece)
+    return count, size
+
+
+def left(path: Path, size: int, rng: random.Random) -> Iterator[tuple[str, bytes]]:
+    """The file as it is, and as a power cut may leave it."""
+    data = path.read_bytes()
+    yield "as it is", data
+    if path.suffix == ".active":
+        cut = rng.randint(size, len(data))
+        yield f"cut at {cut}", data[:cut]
+        yield f"zeros from {cut}", data[:cut] + bytes(-cut % 4096 + rng.choice((0, 4096)))
+
+
+def wrong(data: bytes, due: Counter[Key], content: Simple | Replay, saved: Path) -> str:
+    """What is wrong with a file in which these messages have to be, or nothing."""
+    if not due:
+        return ""
+    log = logreel.open(data)
+    if due - content.found(log):
+        return f"{(due - content.found(log)).total()} of {due.total()} messages are gone"
+    done = recover(log, saved, force=True)
+    again = logreel.open(saved)
+    if again.problems or content.found(again) != content.found(log):
+        return f"recovered it is not the same: {done.messages} messages, {again.problems[:1]}"
+    return ""
+
+
+def main() -> None:
+    """Try one format."""
+    name, runs, seed = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+    bad: list[Any] = []
+    told = 0
+    with tempfile.TemporaryDirectory() as where:
+        folder = Path(where)
+        content = content_of(name, folder)
+        for run in range(seed, seed + runs):
+            path = folder / f"{run}{formats()[name].suffixes[0]}"
+            count, size = killed(path, name, content, run)
+            told += count > 0
+            kept = path if path.exists() else Path(f"{path}.active")
+            if not kept.exists():
+                bad += [(run, "there is no file")] * (count > 0)
+                continue
+            for how, data in left(kept, size, random.Random(run)):
+                text = wrong(data, content.due(count), content, folder / f"saved{path.suffix}")
+                bad += [(run, how, text)] if text else []
+            kept.unlink()
+    if bad:
+        sys.exit(f"{len(bad)} of {runs} runs: {bad[:5]}")
+    if told < runs // 3:
+        sys.exit(f"only {told} of {runs} recorders came to write anything")
+
+
+if __name__ == "__main__":
+    main()

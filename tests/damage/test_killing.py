@@ -1,0 +1,23 @@
+"""Recorders that are killed, in every format that can be written: what was flushed is there."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from cli_runner import Spawn
+from logreel.model.registry import formats
+
+#: `make soak` sets more.
+RUNS = int(os.environ.get("LOGREEL_SOAK", "20"))
+PARTS = max(1, RUNS // 100)
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize("name", [f.name for f in formats().values() if f.create is not None])
+def test_what_was_flushed_survives(name: str, part: int, spawn: Spawn) -> None:
+    script = Path(__file__).with_name("killing.py")
+    done = spawn(script, name, str(RUNS // PARTS), str(part * 1000))
+    assert done.returncode == 0, done.stderr.decode()

@@ -1,0 +1,25 @@
+"""Every format of the package passes what formats of others have to pass."""
+
+from __future__ import annotations
+
+import pytest
+
+from contents import SAMPLES
+from logreel.formats.carla.sample import eventful
+from logreel.model.registry import Format, formats
+from logreel.testing import FormatSuite
+
+#: Logs shorter than the sample of the format; damage in depth is tried by tests/damage.
+SHORT = {"carla": lambda: eventful().bytes(), "rosbag": SAMPLES[".bag"], "ulog": SAMPLES[".ulg"]}
+TESTS = sorted(name for name in vars(FormatSuite) if name.startswith("test_"))
+
+
+@pytest.mark.parametrize("test", TESTS)
+@pytest.mark.parametrize("fmt", formats().values(), ids=lambda fmt: fmt.name)
+def test_it_conforms(fmt: Format, test: str) -> None:
+    class Suite(FormatSuite):
+        format = fmt
+        samples = [SHORT.get(fmt.name, fmt.sample)]  # noqa: RUF012
+        cuts = mutations = 10
+
+    getattr(Suite(), test)()

@@ -1,0 +1,87 @@
+"""The suite that formats inherit finds what is wrong with them, and needs no pytest."""
+
+from __future__ import annotations
+
+import dataclasses
+import unittest
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli_runner import Spawn
+from logreel.errors import DamagedError
+from logreel.formats.rosbag.sample import tiny
+from logreel.model.registry import Format, formats
+from logreel.model.scan import Saved, Scan
+from logreel.model.source import Source
+from logreel.testing import FormatSuite
+
+BAG = formats()["rosbag"]
+
+
+def suite(fmt: Format, **more: Any) -> Any:
+    return type(
+        "Suite", (FormatSuite,), {"format": fmt, "samples": [tiny], "cuts": 40, "mutations": 40, **more}
+    )
+
+
+def scanned(source: Source, **more: Any) -> Scan:
+    found = BAG.scan(source, None)
+    assert found is not None
+    return dataclasses.replace(found, **more)
+
+
+def silent(source: Source, saved: Saved | None) -> Scan:
+    if scanned(source).problems:
+        source = Source.open(source.data[: source.size * 2 // 3].tobytes())
+    return scanned(source, problems=[])
+
+
+def fragile(source: Source, saved: Saved | None) -> Scan:
+    found = scanned(source)
+    if found.problems:
+        raise KeyError("nobody thought of that")
+    return found
+
+
+def strict(source: Source, saved: Saved | None) -> Scan:
+    found = scanned(source)
+    if found.problems:
+        raise DamagedError(found.problems[0])
+    return found
+
+
+@pytest.mark.parametrize(
+    ("change", "test", "text"),
+    [
+        ({"scan": silent}, "test_cut_anywhere", "untold"),
+        ({"scan": fragile}, "test_damaged_anyhow", "KeyError"),
+        ({"sniff": lambda source: True}, "test_it_knows_its_own", "for its own"),
+        ({"sniff": lambda source: False}, "test_it_knows_its_own", "does not recognise"),
+        ({"name": "other"}, "test_recovered_from_a_cut", "not registered"),
+        ({"scan": lambda source, saved: None}, "test_samples_are_sound", "no scan"),
+    ],
+)
+def test_what_is_wrong_is_found(change: dict[str, Any], test: str, text: str) -> None:
+    with pytest.raises((AssertionError, unittest.SkipTest), match=text):
+        getattr(suite(dataclasses.replace(BAG, **change))(), test)()
+
+
+def test_refusing_damage_is_allowed() -> None:
+    fmt = dataclasses.replace(BAG, scan=strict)
+    for test in ("test_cut_anywhere", "test_damaged_anyhow"):
+        getattr(suite(fmt)(), test)()
+
+
+def test_samples_are_bytes_files_or_functions(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(tiny())
+    for sample in (tiny(), tiny, tmp_path / "a", str(tmp_path / "a")):
+        suite(BAG, samples=[sample])().test_counts_and_times()
+    with pytest.raises(AssertionError, match="no samples"):
+        suite(dataclasses.replace(BAG, sample=None), samples=())().test_counts_and_times()
+
+
+def test_pytest_is_not_needed(spawn: Spawn) -> None:
+    code = "import sys, logreel.testing; sys.exit('pytest' in sys.modules)"
+    assert spawn("-c", code).returncode == 0
