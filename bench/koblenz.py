@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import subprocess
 import tempfile
 from pathlib import Path
@@ -99,8 +100,11 @@ BY_PACKET = Job(
 )
 
 
-def drive(path: Path, seconds: int) -> None:
-    """A log as of a car: a HDL-64E's rate of packets, two scanners, two cameras, poses; repeated every second."""
+def drive(path: Path, seconds: int, step: float = 0.0) -> None:
+    """A log as of a car: a HDL-64E's rate of packets, two scanners, two cameras, poses; repeated every second.
+
+    step  ms by which each second is later than the one before
+    """
     out, packets, picture = Builder(), hdl32e(Scene(), 0, 36), bytes(20_000)
     for i in range(96):
         out.velodyne(i * 10.4, packets)
@@ -111,7 +115,7 @@ def drive(path: Path, seconds: int) -> None:
     for i in range(20):
         out.image(i * 50.0, i % 2, 640, 480, picture)
     out.gps(0)
-    write(path, out, seconds)
+    write(path, out, seconds, step)
 
 
 def poses(path: Path, count: int) -> None:
@@ -124,11 +128,15 @@ def poses(path: Path, count: int) -> None:
     write(path, out, count // 1100)
 
 
-def write(path: Path, out: Builder, times: int) -> None:
-    body = b"".join(out.messages[i] for i in np.argsort(out.times, kind="stable"))
+def write(path: Path, out: Builder, times: int, step: float = 0.0) -> None:
+    order = np.argsort(out.times, kind="stable").tolist()
+    body = bytearray(b"".join(out.messages[i] for i in order))
+    ends = np.cumsum([len(out.messages[i]) for i in order]).tolist()
     with path.open("wb") as file:
         file.write(b"\xa4VEL\x01\x00\x01\x00" + bytes(4))
-        for _ in range(times):
+        for turn in range(times):
+            for i, at in zip(order, [0, *ends], strict=False):
+                struct.pack_into("<d", body, at + 13, out.times[i] + turn * step)
             file.write(body)
 
 

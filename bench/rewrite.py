@@ -1,15 +1,18 @@
-"""Slice, sort, merge and recover logs of some 300 MB; against cp of the same bytes, rosbags, and rosbag filter."""
+"""Slice, sort, merge and recover logs of 150 to 300 MB; against cp of the same bytes, rosbags, and rosbag filter."""
 
 from __future__ import annotations
 
 import importlib.util
 import os
 import sys
+import tempfile
 from pathlib import Path
 
 import bigbag
 import bigbddf
 import biglog
+import carla
+import koblenz
 from harness import Job, compare
 
 IMPORTS = """
@@ -17,6 +20,7 @@ import logreel, subprocess, tempfile, pathlib
 from logreel.formats.bddf.sample import walk
 from logreel.formats.rosbag.sample import drive
 from logreel.formats.ulog.sample import tiny
+import logreel.formats.carla.write, logreel.formats.koblenz.write
 import logreel.ops.recovery, logreel.ops.merging, logreel.ops.slicing
 folder = tempfile.TemporaryDirectory(prefix="logreel-bench-"); out = folder.name
 name = out + "/out" + pathlib.Path(path).suffix
@@ -67,6 +71,13 @@ def main() -> None:
     ratios = compare("bag", path, COPY, [*JOBS, *peers], rounds=3)
     if peers:
         print(f"  recover is {ratios[PEER.name] / ratios['recover']:.0f} x faster than rosbags")
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "town.rec")
+        carla.repeat(carla.recording(), Path(path), int(200e6 * scale))
+        compare("CARLA recording", path, COPY, JOBS, rounds=3)
+        path = os.path.join(folder, "robot.vel")
+        koblenz.drive(Path(path), int(33 * scale), 1000.0)
+        compare("Koblenz log", path, COPY, JOBS, rounds=3)
     if _has_rosbag():
         small = str(bigbag.make("mixed", "none", 0.05 * scale))
         ratios = compare("smaller bag", small, COPY, [JOBS[0], GENUINE], rounds=3)

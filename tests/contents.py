@@ -7,6 +7,8 @@ from typing import Any
 
 import logreel
 from logreel.formats.bddf.sample import T0, Builder
+from logreel.formats.carla import sample_drive as carla
+from logreel.formats.koblenz import sample_drive as koblenz
 from logreel.formats.mcap.sample import walk
 from logreel.formats.rosbag.sample import drive
 from logreel.formats.ulog.sample import flight
@@ -33,9 +35,15 @@ SAMPLES = {
     ".bddf": patrol,
     ".mcap": lambda: walk(6.0),
     ".ulg": lambda: flight(3.0),
+    ".vel": lambda: koblenz.drive(2.0),
+    ".rec": lambda: carla.drive(4.0).bytes(),
 }
+#: Formats whose topics follow from what messages are, by suffix: there is nothing to rename.
+OWN_NAMES = {".vel", ".rec"}
+#: Where real logs of a format lie, if not under its suffix.
+PLACES = {".vel": "koblenz/*.log", ".rec": "carla/**/*.log"}
 #: What only tells how a file is laid out.
-LAYOUT = {"chunks", "compression", "indexed", "mcap", "sha1"}
+LAYOUT = {"chunks", "compression", "indexed", "mcap", "sha1", "index_entries", "end_mark"}
 
 Content = dict[str, tuple[Any, list[tuple[int, bytes]]]]
 
@@ -68,5 +76,5 @@ def sample(folder: Path, suffix: str) -> Path:
 
 def real(shared: Path, suffix: str) -> list[Path]:
     """Sound real logs of at most 600 kB."""
-    files = sorted((shared / "data").rglob(f"*{suffix}"))
+    files = sorted((shared / "data").glob(PLACES.get(suffix, f"**/*{suffix}")))
     return [f for f in files if f.stat().st_size < 600_000 and not logreel.open(f).problems]

@@ -177,3 +177,46 @@ def test_pieces_of_all_kinds_and_sizes(tmp_path: Path) -> None:
                 out.commit()
         out.commit()
     assert (tmp_path / "a.bin").read_bytes() == due
+
+
+def test_large_pieces_follow_what_was_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "BUFFER", 4)
+    with Appender(tmp_path / "a.bin") as out:
+        out.write(b"ab")
+        out.put(b"c")
+        out.put(memoryview(b"defgh"))
+        assert out.tell() == 8
+        out.write(b"half")
+    assert (tmp_path / "a.bin").read_bytes() == b"abcdefgh"
+
+
+@pytest.mark.parametrize("piece", [b"", b"x", b"a long one"])
+def test_bytes_in_the_stead_of_others_move_what_follows(
+    tmp_path: Path, piece: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "COPIED", 3)
+    with Appender(tmp_path / "a.bin") as out:
+        out.put(b"0123456789")
+        out.splice(2, 4, piece)
+        assert out.tell() == 6 + len(piece)
+        assert os.listdir(tmp_path) == ["a.bin.active"]
+        out.put(b"end")
+        out.patch(0, b"N")
+    assert (tmp_path / "a.bin").read_bytes() == b"N1" + piece + b"6789end"
+    assert os.listdir(tmp_path) == ["a.bin"]
+
+
+def test_a_disk_full_of_moved_bytes_leaves_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out = Appender(tmp_path / "a.bin")
+    out.put(b"0123456789")
+    out.flush()
+
+    def full(handle: int, data: bytes) -> int:
+        raise OSError(errno.ENOSPC, "full")
+
+    monkeypatch.setattr(module.os, "write", full)
+    with pytest.raises(LogError, match="No space left"):
+        out.splice(2, 0, b"more")
+    out.leave()
+    assert os.listdir(tmp_path) == ["a.bin.active"]
+    assert (tmp_path / "a.bin.active").read_bytes() == b"0123456789"

@@ -36,7 +36,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
 }
 KINDS |= {kind: KINDS[kind.rpartition(".")[2]] for kind in OPTIONS}
 #: Formats without messages of three fields; tests of their own ask the same of them.
-OTHERS = {"bddf"}
+OTHERS = {"bddf", "vel", "rec"}
 
 
 def test_every_writable_format_is_tried_here() -> None:
@@ -143,6 +143,8 @@ def test_names_that_mean_nothing(tmp_path: Path) -> None:
         logreel.create(tmp_path / "a.bag", speed=3)
     with pytest.raises(logreel.UsageError, match="compression"):
         logreel.create(tmp_path / "a.bag", compression="rar")
+    with pytest.raises(logreel.UsageError, match=r"several formats; give one: 'carla' .* or 'koblenz'"):
+        logreel.create(tmp_path / "a.log")
     assert os.listdir(tmp_path) == []
     with logreel.create(tmp_path / "a.txt", format="rosbag"):
         pass

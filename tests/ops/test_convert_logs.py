@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import logreel
-from contents import SAMPLES, content, told
+from contents import LAYOUT, SAMPLES, content, told
 from logreel.formats.bddf.sample import walk as bddf_walk
 from logreel.formats.ulog.sample import Builder
 from logreel.model.registry import formats
@@ -22,8 +22,10 @@ def written(path: Path, data: bytes) -> Path:
 
 
 def without(metadata: dict[str, object]) -> dict[str, object]:
-    """Metadata but for the kind of checksum, which is that of the new file."""
-    return {name: value for name, value in metadata.items() if name != "checksum"}
+    """Metadata but for facts of the file, which are those of the new one."""
+    return {
+        name: value for name, value in metadata.items() if name not in ("checksum", "size_reading", *LAYOUT)
+    }
 
 
 def check(source: Path, folder: Path) -> list[str]:

@@ -37,7 +37,7 @@ def slice(  # noqa: A001 - the verb's name
     """Write a part of a log as a log of the same format.
 
     Messages are copied as they are. Text, parameters and dropouts come along unless -t leaves them out;
-    --keep-latched adds the last earlier message of latched topics and changes of parameters before -S.
+    --keep-latched adds what is in force at -S: the last message of latched topics, parameters, actors.
     """
     from logreel.model.log import open_log
     from logreel.ops.slicing import slice_log

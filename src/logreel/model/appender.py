@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import secrets
+from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -16,6 +18,8 @@ from logreel.model.naming import exists, name_it, sync_folder, target_of
 BUFFER = 1 << 20
 #: Memory for them at first, and how much of it is kept.
 ROOM, MOST_ROOM = 2 * BUFFER, 8 * BUFFER
+#: Bytes moved at once.
+COPIED = 4 << 20
 #: Added to the name while a file is being written.
 ACTIVE = ".active"
 
@@ -86,22 +90,19 @@ class Appender:
         self._pending = pending
 
     def put(self, piece: Piece) -> None:
-        """Append whole records: ``write`` and ``commit`` in one, without a copy where there are many bytes.
-
-        Nothing may be written before that is not committed.
-        """
+        """Append bytes that are whole, and with them everything written so far; many are not copied."""
         if len(piece) < BUFFER:
             self.write(piece)
             self.commit()
             return
-        self.flush()
-        view, done = memoryview(piece), 0
+        self.check()
+        self._committed = self._filled
+        self._hand_over()
         try:
-            while done < len(view):
-                done += os.write(self._handle, view[done:])
+            _write_all(self._handle, piece)
         except OSError as error:
             raise self._failed(error) from error
-        self._sound += done
+        self._sound += len(piece)
 
     def commit(self) -> None:
         """Everything written so far is whole."""
@@ -127,6 +128,37 @@ class Appender:
                 raise OSError("a short write")
         except OSError as error:
             raise self._failed(error) from error
+
+    def splice(self, place: int, size: int, piece: Piece) -> None:
+        """Put *piece*, of any length, in the place of *size* bytes: what follows moves, by way of a second file."""
+        self.flush()
+        other = self._active.with_name(f".logreel-{secrets.token_hex(6)}.partial")
+        try:
+            handle = os.open(other, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o666)
+            try:
+                for part in itertools.chain(
+                    self._read(0, place), [piece], self._read(place + size, self._sound)
+                ):
+                    _write_all(handle, part)
+                os.fsync(handle)
+                os.replace(other, self._active)
+            except BaseException:
+                os.close(handle)
+                other.unlink(missing_ok=True)
+                raise
+        except OSError as error:
+            raise self._failed(error) from error
+        os.close(self._handle)
+        self._handle = handle
+        self._sound += len(piece) - size
+
+    def _read(self, start: int, end: int) -> Iterator[bytes]:
+        while start < end:
+            part = os.pread(self._handle, min(COPIED, end - start), start)
+            if not part:
+                raise OSError("the file was cut by somebody else")
+            start += len(part)
+            yield part
 
     def finish(self) -> None:
         """Hand over everything, wait until it is on disk, and give the file its name."""
@@ -185,3 +217,9 @@ class Appender:
             self.finish()
         else:
             self.leave()
+
+
+def _write_all(handle: int, piece: Piece) -> None:
+    view = memoryview(piece)
+    while len(view):
+        view = view[os.write(handle, view) :]

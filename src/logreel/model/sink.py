@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -30,12 +31,20 @@ class Excerpt:
 
     rows        of each channel that is wanted; see ``MessageIndex.rows_between``
     start, end  the interval that was asked for
+    in_force    what was in force at *start* is wanted, too
     """
 
     log: Log
     rows: Mapping[int, Rows]
     start: int | None
     end: int | None
+    in_force: bool = False
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all messages of the log are wanted."""
+        wanted = {n: r.stop - r.start if isinstance(r, slice) else len(r) for n, r in self.rows.items()}
+        return all(wanted.get(ch.number) == len(ch) for ch in self.log.channels.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +76,9 @@ class Sink:
     """How one format is written; a format's ``create(appender, options)`` gives one.
 
     It appends to *out* and commits whole records. What a format has no place for raises UnsupportedError.
+
+    notes  sentences about what is not as it was given
+    added  messages by ``kept_as`` that the Sink added by itself, or (below 0) left out since they are there already
     """
 
     #: What the format calls itself, for errors.
@@ -83,6 +95,8 @@ class Sink:
 
     def __init__(self, out: Appender) -> None:
         self.out = out
+        self.notes: list[str] = []
+        self.added = Counter[str]()
 
     def channel(self, number: int, topic: str, schema: Schema, metadata: Mapping[str, Any]) -> None:
         """Take in a channel; numbers ascend from 0. Raises DefinitionError for a schema that cannot be written."""
@@ -113,6 +127,10 @@ class Sink:
     def stamp(self, number: int) -> tuple[str, int] | None:
         """The field of a channel that holds the time of the message, and its ns per unit, if there is one."""
         return None
+
+    def derived(self, number: int) -> Collection[str]:
+        """Fields that reading tells of a message, and that are no part of its payload; given, they are left out."""
+        return ()
 
     def message(self, channel: int, time: int, data: Payload) -> None:
         """Append one message at *time* ns."""
@@ -151,6 +169,10 @@ class Sink:
         """What *topic* is called in this format, and beside channels of the names *taken*."""
         names = itertools.chain([topic], (f"{topic}[{n}]" for n in itertools.count(1)))
         return next(name for name in names if name not in taken)
+
+    def kept_as(self, topic: str, metadata: Mapping[str, Any]) -> str:
+        """What messages of a channel are known by when they are read again; not the topic where content makes that."""
+        return topic
 
     def joined(self, metadata: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
         """What a channel tells that is made of several of one topic and definition, from what each of them tells."""

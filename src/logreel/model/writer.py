@@ -122,11 +122,13 @@ class Writer:
             from logreel.model.encoder import encoder
 
             self._encoders[channel] = encoder(self._sink.layout(channel)), self._sink.stamp(channel)
-            if self._sink.wrapping(channel) is None:
+            if self._sink.wrapping(channel) is None and not self._sink.derived(channel):
                 self._plain.add(channel)
         encode, stamp = self._encoders[channel]
         if stamp is not None and stamp[0] not in data:
             data = {**data, stamp[0]: time // stamp[1]}
+        for name in self._sink.derived(channel):
+            data = {key: value for key, value in data.items() if key != name}
         return encode(data)
 
     def write_table(self, channel: int, table: pa.Table) -> None:
@@ -361,8 +363,11 @@ def _format_of(name: str, format: str | None) -> Any:
         if format not in able:
             raise UsageError(f"no format {format!r} that can be written; there are {', '.join(able)}")
         return able[format]
-    for f in able.values():
-        if name.lower().endswith(f.suffixes):
-            return f
+    fitting = [f for f in able.values() if name.lower().endswith(f.suffixes)]
+    if len(fitting) > 1:
+        what = " or ".join(f"{f.name!r} ({f.title})" for f in fitting)
+        raise UsageError(f"the suffix of {name!r} is that of several formats; give one: {what}")
+    if fitting:
+        return fitting[0]
     known: Iterable[str] = (f.suffixes[0] for f in able.values())
     raise UsageError(f"the suffix of {name!r} names no format that can be written; known: {', '.join(known)}")

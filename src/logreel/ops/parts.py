@@ -24,6 +24,7 @@ class Part:
     start, end  the interval that was asked for, ns
     names       new topics, by channel number; the others keep theirs
     shift       ns to add to times
+    in_force    what was in force at *start* is wanted, too, where that is no message
     """
 
     log: Log
@@ -32,6 +33,7 @@ class Part:
     end: int | None = None
     names: Mapping[int, str] = field(default_factory=dict)
     shift: int = 0
+    in_force: bool = False
 
     @property
     def channels(self) -> list[Channel]:
@@ -84,7 +86,7 @@ def choose(
     if keep_latched and start is not None:
         for ch in chosen:
             rows[ch.number] = _with(_latched(ch, start), rows[ch.number])
-    return Part(log, rows, start, end)
+    return Part(log, rows, start, end, in_force=keep_latched)
 
 
 def _first(

@@ -7,6 +7,7 @@ was there before is as it was.
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -105,7 +106,7 @@ def rewrite(parts: Sequence[Part], target: Target, by_time: bool = False) -> Rew
     log = parts[0].log
     fmt = format_to_write(target.path, log) if target.foreign else format_of(log)
     _check_names(parts, target, fmt)
-    options = dict(fmt.like(log.metadata)) if fmt.name == log.format else {}
+    options = dict(fmt.like(log.metadata)) if fmt.name in (log.format, log.origin) else {}
     for name, what in (("compression", "compression"), ("chunk_bytes", "chunks")):
         if getattr(target, name) is not None:
             if name not in fmt.like({}):
@@ -149,8 +150,7 @@ def _check_names(parts: Sequence[Part], target: Target, fmt: Format) -> None:
         if os.path.exists(part.log.name) and os.path.realpath(part.log.name) == place:
             raise UsageError("input and output are the same file", path=target.path)
     for other in formats().values():
-        name = target.path.lower()
-        if not name.endswith(fmt.suffixes) and name.endswith(other.suffixes):
+        if target.path.lower().endswith(other.suffixes) and not target.path.lower().endswith(fmt.suffixes):
             raise UsageError(
                 f"the suffix is that of {other.title}, but the log is one of {fmt.title}", path=target.path
             )
@@ -163,15 +163,15 @@ def add_channel(
 
     Raises as ``Writer.add_channel`` does for what is taken under no name.
     """
-    others = set(taken)
-    for _ in range(TRIES - 1):
+    others, refused = set(taken), list[DefinitionError]()
+    while len(refused) < TRIES:
         name = writer.sink.free_name(topic, others)
         try:
             return writer.add_channel(name, schema, metadata), name
-        except DefinitionError:
+        except DefinitionError as error:
+            refused.append(error)
             others.add(name)
-    name = writer.sink.free_name(topic, others)
-    return writer.add_channel(name, schema, metadata), name
+    raise refused[0]
 
 
 @dataclass
@@ -193,7 +193,7 @@ class _Job:
         """Write everything, look at it, and give it its name."""
         writer = Writer(self.out, self.sink, None, False)
         part = self.parts[0]
-        excerpt = Excerpt(part.log, part.rows, part.start, part.end)
+        excerpt = Excerpt(part.log, part.rows, part.start, part.end, part.in_force)
         if by_time or part.names or part.shift or self._is_foreign or not self.sink.copy(excerpt):
             self._compose(writer, by_time or self._has_made)
         else:
@@ -207,6 +207,7 @@ class _Job:
 
         writer.close(check)
         self._tell(1, 1)
+        self.notes += self.sink.notes
         return Rewritten(
             self.target.path, size, tuple(self._copied()), tuple(self.notes), tuple(self.skipped)
         )
@@ -226,8 +227,12 @@ class _Job:
     def _copied(self) -> Iterator[Copied]:
         for name, members in self.names.items():
             if not name.startswith("~"):
-                count = sum(self.parts[p].count(ch.number) for p, ch in members)
+                given = sum(self.parts[p].count(ch.number) for p, ch in members)
+                count = given + self.sink.added[self._kept_as(name, members[0][1])]
                 yield Copied(name, self.made.get(name, count))
+
+    def _kept_as(self, name: str, channel: Channel) -> str:
+        return self.sink.kept_as(name, channel.metadata)
 
     # ---------------------------------------------------------------------------------------------- writing
 
@@ -337,16 +342,21 @@ class _Job:
         lost = [problem for problem in log.problems if problem.lost]
         if lost:
             raise LogError(f"the new file is damaged: {lost[0].text}", path=self.target.path)
-        for copied in self._copied():
-            found = len(log[copied.topic]) if copied.topic in log else 0
-            if self._is_made(copied.topic) and found != copied.messages:
-                self.made[copied.topic] = found
-                text = f"{copied.topic!r} is made of other channels: {found} of {copied.messages} messages"
+        due, found = Counter(self.sink.added), Counter[str]()
+        for name, members in self.names.items():
+            for p, ch in members:
+                due[self._kept_as(name, ch)] += self.parts[p].count(ch.number)
+        for ch in log.channels.values():
+            found[self._kept_as(ch.topic, ch)] += len(ch)
+        for name, count in due.items():
+            if found[name] == count or name.startswith("~"):
+                continue
+            if name in self.names and self._is_made(name):
+                self.made[name] = found[name]
+                text = f"{name!r} is made of other channels: {found[name]} of {count} messages"
                 self.notes.append(f"{text} come of those that were copied")
-            elif found != copied.messages:
-                text = (
-                    f"the new file has {found} messages of {copied.topic!r} where {copied.messages} are due"
-                )
+            else:
+                text = f"the new file has {found[name]} messages of {name!r} where {count} are due"
                 raise LogError(text, path=self.target.path)
         if self.target.thorough:
             self._compare_times(log)

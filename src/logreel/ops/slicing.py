@@ -53,7 +53,7 @@ def slice_log(
     topics, exclude  names or shell patterns; None: all, text, parameters and dropouts included
     start, end       ns, or times as people write them; half-open
     count            only so many messages, the first ones in the file
-    keep_latched     also the last message before *start* of latched topics, and parameters in force at *start*
+    keep_latched     also the last message before *start* of latched topics, and parameters and actors at *start*
     compression      of the new file, where the format has one; None: as in the source
     chunk_bytes      of its chunks, where the format has them; None: about as in the source
     force            replace *dst*
@@ -110,7 +110,7 @@ def split(
         raise UsageError("split by one of: time, size, topic")
     with opened(src) as log:
         fmt = format_of(log)
-        base, place = _stem(log, fmt.suffixes), Path(folder)
+        base, suffix, place = *_stem(log, fmt.suffixes), Path(folder)
         if place.exists() and not place.is_dir():
             raise LogError("is a file, not a folder", path=os.fspath(folder))
         place.mkdir(exist_ok=True)
@@ -120,7 +120,7 @@ def split(
         try:
             while todo:
                 name, part = todo.popleft()
-                path = place / f"{base}_{name or f'{len(done):03d}'}{fmt.suffixes[0]}"
+                path = place / f"{base}_{name or f'{len(done):03d}'}{suffix}"
                 one = rewrite([part], Target(os.fspath(path), compression, force, progress=progress))
                 halves = _halves(part) if size is not None and one.size > size else []
                 if halves:
@@ -135,10 +135,12 @@ def split(
         return done
 
 
-def _stem(log: Log, suffixes: tuple[str, ...]) -> str:
+def _stem(log: Log, suffixes: tuple[str, ...]) -> tuple[str, str]:
+    """The name of a log and its suffix, or the usual one."""
     name = os.path.basename(log.name)
-    stem = next((name[: -len(s)] for s in suffixes if name.lower().endswith(s)), name)
-    return _UNSAFE.sub("_", stem).strip("._") or "log"
+    suffix = next((s for s in suffixes if name.lower().endswith(s)), "")
+    stem = _UNSAFE.sub("_", name[: len(name) - len(suffix)]).strip("._")
+    return stem or "log", suffix or suffixes[0]
 
 
 def _by_time(log: Log, names: list[str], every: int | None, size: int | None) -> Iterator[tuple[str, Part]]:

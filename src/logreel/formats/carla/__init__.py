@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from logreel.model.registry import Format
 from logreel.model.scan import Saved, Scan
 
 if TYPE_CHECKING:
+    from logreel.model.appender import Appender
+    from logreel.model.sink import Sink
     from logreel.model.source import Source
 
 
@@ -29,13 +31,20 @@ def _sample() -> bytes:
     return drive().bytes()
 
 
+def _create(out: Appender, **options: Any) -> Sink:
+    from logreel.formats.carla.write import CarlaSink
+
+    return CarlaSink(out, **options)
+
+
 FORMAT = Format(
     name="carla",
     title="CARLA recording",
-    suffixes=(".log", ".rec"),
+    suffixes=(".rec", ".log"),
     versions="0.9.4 to 0.9.16, 0.10",
     sniff=_sniff,
     scan=_scan,
+    create=_create,
     sample=_sample,
     api="logreel.formats.carla.api",
     commands="logreel.formats.carla.commands:COMMANDS",

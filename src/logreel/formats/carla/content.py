@@ -86,6 +86,7 @@ class Content:
             ros_axes=partial(self._infos, ros=True),
             actors=actors,
             verify=partial(verify, self._frames),
+            own=self,
         )
 
     def _judge_ends(self) -> None:

@@ -22,14 +22,14 @@ def lines(events: Events) -> list[TextLine]:
     there = 0
     begin = None
     for time, frame, actor in events("actors"):
-        begin = frame if begin is None else begin
+        begin = (frame, time) if begin is None else begin
         names[actor["id"]] = f"{actor['description']} ({actor['id']})"
-        if frame == begin:
+        if frame == begin[0]:
             there += 1
         else:
             found.append(TextLine(time, _NOTICE, f"{names[actor['id']]} appears"))
-    if there:
-        found.insert(0, TextLine(0, _NOTICE, f"the recording begins with {there} actors"))
+    if begin is not None:
+        found.insert(0, TextLine(begin[1], _NOTICE, f"the recording begins with {there} actors"))
 
     def name(actor: int) -> str:
         return names.get(actor, "something" if actor == _NOBODY else f"actor {actor}")

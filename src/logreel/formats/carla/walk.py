@@ -63,6 +63,7 @@ class Found:
     wide     vectors are float64, as on the UE5 line
     ends     int64[e]: places of the FrameEnds
     sizes    uint32[n]: true bytes of each packet, in the order of *blocks*
+    resized  those of packets that state a wrong size, by the place of their payload
     """
 
     header: Header
@@ -71,6 +72,7 @@ class Found:
     blocks: Blocks
     ends: I64
     sizes: NDArray[np.uint32]
+    resized: dict[int, int]
     problems: list[Problem] = field(default_factory=list)
 
 
@@ -125,8 +127,7 @@ class Walker:
     def __init__(self, source: Source) -> None:
         self._source, self._end = source, source.size
         self._problems: list[Problem] = []
-        # Payloads of packets whose stated size is wrong.
-        self._resized: set[int] = set()
+        self._resized: dict[int, int] = {}
         self._topics = dict(TOPICS)
         self._header, self._pos = self._begin()
         self._wide = vectors_are_wide(source, self._pos)
@@ -155,9 +156,9 @@ class Walker:
         blocks, ends = self._blocks.finish(KINDS)
         counts = (blocks.start[:, 1:] - blocks.start[:, :-1]).sum(axis=0)
         used = np.flatnonzero(counts).tolist()
-        return Found(
-            self._header, self._wide, self._named(used), blocks, ends, self._blocks.sizes, self._problems
-        )
+        sizes = self._blocks.sizes
+        topics = self._named(used)
+        return Found(self._header, self._wide, topics, blocks, ends, sizes, self._resized, self._problems)
 
     def _named(self, kinds: list[int]) -> dict[int, str]:
         """Topics of the kinds that occur; those that never had content are told by the order of the others."""
@@ -221,7 +222,7 @@ class Walker:
         stated = f"kind {packet.kind} and {packet.size} bytes"
         text = f"a packet states {stated}; by its content it is of kind {kind} and takes {size}"
         self._problem("head", packet.at, HEAD, False, text)
-        self._resized.add(packet.payload)
+        self._resized[packet.payload] = size
         self._blocks.add(packet.at, kind, size)
         return after
 

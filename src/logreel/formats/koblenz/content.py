@@ -10,7 +10,7 @@ from typing import Any
 from logreel.errors import Problem
 from logreel.formats.koblenz import clock
 from logreel.formats.koblenz.framing import Kind
-from logreel.formats.koblenz.records import VALID_MARK, read_head
+from logreel.formats.koblenz.records import VALID_MARK, Reading, read_head
 from logreel.formats.koblenz.sensors import pose_guesses, sensors
 from logreel.formats.koblenz.start import Start, find_start
 from logreel.formats.koblenz.walk import Walk, walk
@@ -40,15 +40,20 @@ class _Part:
 def scan(source: Source) -> Scan:
     """The Scan of a file. Raises UnsupportedError for a version from the future."""
     start = find_start(source)
-    return _Content(source, start, walk(source, start)).scan()
+    return Content(source, start, walk(source, start)).scan()
 
 
-class _Content:
+class Content:
     """Channels, index and metadata of what was found."""
 
     def __init__(self, source: Source, start: Start, found: Walk) -> None:
-        self._source, self._start, self._found = source, start, found
+        self.source, self._start, self._found = source, start, found
         self._problems = list(found.problems)
+
+    @property
+    def reading(self) -> Reading:
+        """What sizes count."""
+        return self._found.framing.reading
 
     def scan(self) -> Scan:
         """The Scan."""
@@ -57,8 +62,8 @@ class _Content:
         for i, part in enumerate(parts):
             exact = part.layout.size if not part.kind.longer and part.layout is part.kind.layout else None
             tracks.append(Track(partial(_times, i), self._found.size if exact is None else exact))
-        self._index = MessageIndex(Chunks(self._source), blocks, tracks)
-        start, end = clock.bounds(self._index)
+        self.index = MessageIndex(Chunks(self.source), blocks, tracks)
+        start, end = clock.bounds(self.index)
         self._check_index()
         self._gps = next((i for i, part in enumerate(parts) if part.topic == "GPSDataM"), None)
         return Scan(
@@ -67,15 +72,16 @@ class _Content:
             start=start,
             end=end,
             channels=[_info(part) for part in parts],
-            index=self._index,
+            index=self.index,
             problems=self._problems,
             metadata=self._metadata,
             utc_offset=lambda: self._utc_offset,
+            own=self,
         )
 
     @cached_property
     def _utc_offset(self) -> int | None:
-        return None if self._gps is None else clock.utc_offset(self._index, self._gps)
+        return None if self._gps is None else clock.utc_offset(self.index, self._gps)
 
     def _parts(self) -> tuple[Blocks, list[_Part]]:
         """The block table by channel, and the channels: kinds that have messages, split by sensor."""
@@ -87,10 +93,10 @@ class _Content:
             if not (kind.is_described and kind.known and kind.known.instance):
                 told = {}
                 if kind.is_described and kind.name == "RobotPoseM":
-                    told = pose_guesses(self._source.read(found.blocks.first(number), 28))
+                    told = pose_guesses(self.source.read(found.blocks.first(number), 28))
                 parts.append(_Part(kind, kind.name, kind.layout, told))
                 continue
-            each, part = sensors(kind, self._source.data, found.blocks.offsets(number))
+            each, part = sensors(kind, self.source.data, found.blocks.offsets(number))
             blocks = blocks.split(len(parts), part, len(each))
             for sensor in each:
                 topic = _distinct(f"{kind.name}/{sensor.name}", taken)
@@ -98,8 +104,10 @@ class _Content:
         return blocks, parts
 
     def _metadata(self) -> Mapping[str, Any]:
-        reading = self._found.framing.reading
-        told: dict[str, Any] = {"index_entries": len(self._start.entries), "size_reading": reading.name}
+        told: dict[str, Any] = {
+            "index_entries": len(self._start.entries),
+            "size_reading": self.reading.name,
+        }
         if self._found.end is not None:
             told["end_mark"] = self._found.end
         return told
@@ -107,14 +115,10 @@ class _Content:
     def _check_index(self) -> None:
         """Note entries of the file's index that do not point to a message of their second."""
         entries, wrong = self._start.entries[:MAX_ENTRIES].tolist(), []
-        first = read_head(self._source, self._start.first)
+        first = read_head(self.source, self._start.first)
         for second, entry in enumerate(entries):
-            head = read_head(self._source, entry) if entry >= 0 else None
-            good = (
-                head is not None
-                and head.mark == VALID_MARK
-                and head.is_plausible(self._found.framing.reading)
-            )
+            head = read_head(self.source, entry) if entry >= 0 else None
+            good = head is not None and head.mark == VALID_MARK and head.is_plausible(self.reading)
             if not good or (head and first and head.ms < first.ms + 1000 * second - SLACK_MS):
                 wrong.append(second)
         if wrong:

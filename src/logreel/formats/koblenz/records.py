@@ -13,7 +13,6 @@ from logreel.model.nodes import Bytes, FixedArray, Node, Rest, Sequence, String,
 from logreel.model.source import Source
 
 MAGIC = b"\xa4VEL"
-#: Magic, version and number of index entries.
 FILE_HEADER = 12
 HEAD = 21
 VALID_MARK = 0x49
@@ -24,6 +23,8 @@ MAX_ID, MAX_VERSION = 1 << 24, 1 << 16
 #: A greater time, in ms, is damage: it is 30 000 years.
 MAX_MS = 1e15
 
+#: Magic, version and number of index entries.
+HEADER = struct.Struct("<4s4sI")
 _HEAD = struct.Struct("<IBiid")
 _U32 = struct.Struct("<I")
 
@@ -77,6 +78,11 @@ def read_head(source: Source, pos: int) -> Head | None:
     if not 0 <= pos <= source.size - HEAD:
         return None
     return Head(pos, *_HEAD.unpack_from(source.view, pos))
+
+
+def pack_head(size: int, mark: int, kind: int, version: int, ms: float) -> bytes:
+    """The header of a message."""
+    return _HEAD.pack(size, mark, kind, version, ms)
 
 
 def is_end(source: Source, pos: int) -> bool:

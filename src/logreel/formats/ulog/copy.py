@@ -10,20 +10,14 @@ import struct
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
 from logreel.formats.ulog.content import Content
 from logreel.formats.ulog.records import DATA_HEAD, FILE_HEADER, HEAD
 from logreel.model.appender import Appender
 from logreel.model.blocks import I64
-from logreel.model.heads import joined
+from logreel.model.copying import put, runs
 from logreel.model.order import by_rows, count_before, part_of
 from logreel.model.sink import Excerpt
-
-#: Stretches are gathered into one piece below this mean length, else written one by one.
-SHORT = 4096
-#: Bytes handed over at once.
-STEP = 4 << 20
 
 
 def copy(excerpt: Excerpt, out: Appender) -> bool:
@@ -109,7 +103,7 @@ class _Copier:
             if len(piece):
                 start, end = piece.offset - DATA_HEAD, piece.offset + piece.size
                 notes = self._due(int(end[-1]))
-                self._write(*_runs(np.append(start, notes), np.append(end, self._own.ends_of(notes))))
+                self._write(*runs(np.append(start, notes), np.append(end, self._own.ends_of(notes))))
 
     # ------------------------------------------------------------------------------------------------- notes
 
@@ -123,7 +117,7 @@ class _Copier:
     def _catch_up(self, end: int) -> None:
         """Copy the records up to *end* that are no messages."""
         notes = self._due(end)
-        self._write(*_runs(notes, self._own.ends_of(notes)))
+        self._write(*runs(notes, self._own.ends_of(notes)))
 
     def _reach(self) -> tuple[int, int]:
         """From where to where blocks with wanted messages lie."""
@@ -161,16 +155,7 @@ class _Copier:
         while self._appended and self._appended[0] < int(end[-1]):
             before = np.clip(self._appended.pop(0) - start, 0, end - start).sum()
             self._moved.append(self._out.tell() + int(before))
-        if int((end - start).sum()) < SHORT * len(start):
-            self._put(joined(self._data, start, end - start))
-            return
-        for a, b in zip(start.tolist(), end.tolist(), strict=True):
-            self._put(self._data[a:b])
-
-    def _put(self, piece: NDArray[np.uint8]) -> None:
-        for at in range(0, len(piece), STEP):
-            self._out.write(memoryview(piece[at : at + STEP]))  # type: ignore[arg-type]
-            self._out.commit()
+        put(self._out, self._data, start, end)
 
     def _finish(self) -> None:
         """Say in the flags where appended parts begin now."""
@@ -179,13 +164,3 @@ class _Copier:
             return
         offsets = (*self._moved, 0, 0, 0)[:3]
         self._out.patch(FILE_HEADER + HEAD + 16, struct.pack("<3Q", *offsets))
-
-
-def _runs(start: I64, end: I64) -> tuple[I64, I64]:
-    """Records as stretches, ascending: those that touch are one."""
-    if not len(start):
-        return start, end
-    order = np.argsort(start, kind="stable")
-    start, end = start[order], end[order]
-    cut = np.flatnonzero(start[1:] != end[:-1])
-    return start[np.concatenate([[0], cut + 1])], end[np.concatenate([cut, [len(end) - 1]])]

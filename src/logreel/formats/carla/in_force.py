@@ -1,0 +1,93 @@
+"""What holds at a moment though it was said before: who is there, whose part they are, and what they are like."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from logreel.formats.carla.content import Content
+from logreel.formats.carla.layouts import RAW, layout, physics, width
+from logreel.formats.carla.packets import EVENT_ADD, PHYSICS
+from logreel.model.layout import Layout
+from logreel.model.sink import Excerpt
+from logreel.model.walk import extent, measuring
+
+_REMOVAL, _WEATHER = 3, 24
+#: Packets of what is said once and holds until it is said again; whether their records begin with the id of an actor.
+_LASTING = {EVENT_ADD: True, 4: True, 11: False, 13: True, PHYSICS: True, 16: True, 17: True, _WEATHER: False}
+
+
+def in_force(excerpt: Excerpt, kinds: list[int], before: int) -> dict[int, list[bytes]]:
+    """Records that hold where the frame at byte *before* begins, by the channels wanted; kinds by channel number."""
+    own: Content = excerpt.log.own
+    found: dict[int, dict[bytes, bytes]] = {}
+    packets = sorted(
+        (int(at), number)
+        for number, kind in enumerate(kinds)
+        if kind in _LASTING or kind == _REMOVAL
+        for at in _with_records(own, number, before)
+    )
+    removed: set[bytes] = set()
+    for at, number in packets:
+        kind = kinds[number]
+        last = found.setdefault(number, {})
+        for record in _records(own, kind, at):
+            key = b"" if kind == _WEATHER else record[:4]
+            if kind == _REMOVAL:
+                removed.add(key)
+            elif kind == EVENT_ADD:
+                removed.discard(key)
+            # What was said again comes last.
+            last.pop(key, None)
+            last[key] = record
+    wanted = {}
+    for number, last in found.items():
+        kind = kinds[number]
+        if kind in _LASTING and number in excerpt.rows:
+            records = [r for key, r in last.items() if not (_LASTING[kind] and key in removed)]
+            if records:
+                wanted[number] = records
+    return wanted
+
+
+def size_of(own: Content, at: int) -> int:
+    """Bytes of the payload that begins at a place."""
+    return own.found.resized.get(at, int.from_bytes(own.source.read(at - 4, 4), "little"))
+
+
+def _with_records(own: Content, number: int, before: int) -> list[int]:
+    """Where the payloads of the packets begin that have records and lie before byte *before*."""
+    offset, size = own.index.offsets(number), own.index.sizes(number)
+    found: list[int] = offset[(offset < before) & (size > 2)].tolist()
+    return found
+
+
+def _records(own: Content, kind: int, at: int) -> Iterator[bytes]:
+    """The records of the packet whose payload begins at a place."""
+    source, size = own.source, size_of(own, at)
+    fixed, stop = width(own.found.topics[kind], own.found.wide), at + size
+    if fixed:
+        data = source.read(at + 2, size - 2)
+        yield from (data[i : i + fixed] for i in range(0, len(data), fixed))
+        return
+    how = _layout(own, kind, at, stop)
+    if how is RAW:
+        return
+    one, at = measuring(Layout(how.record, "record")), at + 2
+    while at < stop:
+        end = extent(one, source.data, at, stop)
+        if end < 0:
+            return
+        yield source.read(at, end - at)
+        at = end
+
+
+def _layout(own: Content, kind: int, at: int, stop: int) -> Layout:
+    """How a packet is laid out; RAW where nothing tells."""
+    if kind != PHYSICS:
+        return layout(own.found.topics[kind], own.found.wide)
+    fitting = (
+        how
+        for how in map(physics, (True, False))
+        if extent(measuring(how), own.source.data, at, stop) == stop
+    )
+    return RAW if own.found.wide else next(fitting, RAW)

@@ -1,0 +1,103 @@
+"""What can be written into a CARLA recording: which packet a channel is of, and whether payloads are such packets."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from logreel.errors import DefinitionError, UsageError
+from logreel.formats.carla import layouts
+from logreel.formats.carla.packets import FRAME_END, INSERTED, LAST_KIND, PHYSICS, RELEASED, SHIFTING, TOPICS
+from logreel.kernels import layout as kernel
+from logreel.model.index import I64, Word, words
+from logreel.model.layout import Layout
+from logreel.model.program import compile_layout
+from logreel.model.schema import Schema
+
+KINDS = 256
+_COUNT = 2
+_TOLD = {topic: kind for kind, topic in TOPICS.items()} | {"frame_counter": 18}
+_RAW = re.compile(r"packet_(\d{1,3})")
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """How packets are laid out.
+
+    wide       vectors of float64, as on the UE5 line
+    stiffness  wheels of 48 bytes, as from 0.9.12 on, else 36
+    """
+
+    wide: bool = False
+    stiffness: bool = True
+
+    def layout(self, topic: str) -> Layout:
+        """How the packets of a topic are laid out; raw where nothing describes them."""
+        if topic == TOPICS[PHYSICS] and not self.wide:
+            return layouts.physics(self.stiffness)
+        return layouts.layout(topic, self.wide)
+
+    def kind_of(self, topic: str, schema: Schema, metadata: Mapping[str, Any], foreign: bool) -> int:
+        """The kind of the packets of a channel: what *metadata* says (``packet``), else the usual one of the topic.
+
+        foreign  the packets come out of another recording, which may be one of a fork
+
+        Raises DefinitionError for another encoding, UsageError for a topic that no recording has.
+        """
+        if schema.encoding != "carla":
+            raise DefinitionError(
+                f"channel {topic!r} of a CARLA recording needs a schema of encoding 'carla'"
+            )
+        raw = _RAW.fullmatch(topic)
+        usual = int(raw[1]) if raw else self._usual(topic)
+        kind = int(metadata.get("packet", usual))
+        if not 0 <= kind < KINDS or kind == FRAME_END:
+            raise UsageError(
+                f"a CARLA recording has no channel {topic!r}: it names channels by their packets"
+            )
+        fits = kind == usual and (foreign or kind > LAST_KIND) if raw else _may_be(kind, topic)
+        if not fits:
+            due = repr(TOPICS.get(kind, f"packet_{kind}"))
+            text = f"a CARLA recording names channels by their packets; kind {kind} is {due}"
+            raise UsageError(f"{topic!r}: {text}")
+        return kind
+
+    def _usual(self, topic: str) -> int:
+        moved = INSERTED if self.wide else RELEASED
+        return (_TOLD | {name: kind for kind, name in moved.items()}).get(topic, -1)
+
+    def misfits(self, topic: str, data: NDArray[np.uint8], start: I64, size: I64) -> NDArray[np.bool_]:
+        """bool[n]: payloads that are no packets of a topic."""
+        layout = self.layout(topic)
+        bad = size < layout.measure.least
+        if layout.measure.size is not None:
+            return np.asarray(size != layout.measure.size)
+        width = layouts.width(topic, self.wide)
+        if width:
+            rest = np.flatnonzero(~bad)
+            bad[rest] = size[rest] != _COUNT + width * words(data, start[rest], Word(0, _COUNT))
+        elif layout is not layouts.RAW:
+            bad = _unlike(layout, data, start, size)
+            if topic == TOPICS[PHYSICS]:
+                bad &= _unlike(layouts.physics(not self.stiffness), data, start, size)
+        return bad
+
+
+def _unlike(layout: Layout, data: NDArray[np.uint8], start: I64, size: I64) -> NDArray[np.bool_]:
+    """bool[n]: payloads whose content does not end where they do."""
+    program, status = compile_layout(layout), np.zeros(len(start), np.uint8)
+    counts = np.zeros(len(program.columns), np.int64)
+    kernel.count(data, start, start + size, program.ops, counts, status)
+    return np.asarray(status != kernel.OK)
+
+
+def _may_be(kind: int, topic: str) -> bool:
+    """Whether packets of a kind can be those of a topic."""
+    if kind in TOPICS:
+        return topic == TOPICS[kind]
+    return kind in SHIFTING and topic in (*RELEASED.values(), "frame_counter")

@@ -1,0 +1,182 @@
+"""Koblenz logs being written: messages as they come, and the index, which stands before them, at the end."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from logreel.errors import UsageError
+from logreel.formats.koblenz.content import Content
+from logreel.formats.koblenz.framing import MAX_UNKNOWN, Kind
+from logreel.formats.koblenz.records import (
+    HEAD,
+    HEADER,
+    MAGIC,
+    MAX_SIZE,
+    READINGS,
+    VALID_MARK,
+    pack_head,
+)
+from logreel.formats.koblenz.seconds import Seconds, seconds_between
+from logreel.formats.koblenz.start import MAJOR, MINOR
+from logreel.formats.koblenz.write_kinds import kind_of, layout_of, misfits
+from logreel.model.appender import Appender
+from logreel.model.copying import put, runs
+from logreel.model.heads import Heads
+from logreel.model.index import I64
+from logreel.model.layout import Layout
+from logreel.model.log import Log
+from logreel.model.order import by_rows
+from logreel.model.schema import Schema
+from logreel.model.sink import Excerpt, Payload, Sink
+
+_MS = 10**6
+#: Where a message has its time.
+_TIME_AT = 13
+#: Where the number of entries stands, and the entries behind it.
+_INDEX_AT = 8
+
+
+class KoblenzSink(Sink):
+    """Writes version 1.1.
+
+    size_reading  what the size of a message counts: ``A`` as described, ``B`` or ``C`` for readers that take it so
+    """
+
+    title = "a Koblenz log"
+    largest = MAX_SIZE - HEAD
+
+    def __init__(self, out: Appender, *, size_reading: str = "A") -> None:
+        super().__init__(out)
+        found = {reading.name: reading for reading in READINGS}
+        if size_reading not in found:
+            raise UsageError(f"size_reading {size_reading!r}; there are {', '.join(found)}")
+        self._reading = found[size_reading]
+        self._kinds: list[Kind] = []
+        self._layouts: list[Layout] = []
+        self._heads = Heads()
+        self._version = struct.pack("<HH", MAJOR, MINOR)
+        self._begun = self._complete = False
+        #: Entries of the index that there is room for, and first and last time of the logs inherited from.
+        self._room = 0
+        self._span: tuple[int, int] | None = None
+        self._seconds = Seconds()
+
+    def channel(self, number: int, topic: str, schema: Schema, metadata: Mapping[str, Any]) -> None:
+        """Take in a channel; see ``write_kinds.kind_of``."""
+        kind = kind_of(topic, schema, metadata)
+        unknown = {(k.type, k.version) for k in (*self._kinds, kind) if k.known is None}
+        if len(unknown) > MAX_UNKNOWN:
+            raise UsageError(f"more than {MAX_UNKNOWN} types that nothing describes")
+        self._kinds.append(kind)
+        self._layouts.append(layout_of(kind, topic))
+        head = pack_head(0, VALID_MARK, kind.type, kind.version, 0.0)
+        self._heads.add(head, size_at=0, size_add=self._reading.base, time_at=_TIME_AT, time_kind=_MS)
+
+    def layout(self, number: int) -> Layout:
+        """The Layout of the channel's type; of types that nothing describes, one field ``payload``."""
+        return self._layouts[number]
+
+    def kept_as(self, topic: str, metadata: Mapping[str, Any]) -> str:
+        """Type and version: sensors of one type may get other names where one of them is not there."""
+        return f"{metadata['type_id']}@{metadata['version']}"
+
+    # --------------------------------------------------------------------------------------------- messages
+
+    def message(self, channel: int, time: int, data: Payload) -> None:
+        """Append one message."""
+        zero = np.zeros(1, np.int64)
+        raw = np.frombuffer(data, np.uint8)
+        self.messages(np.array([channel], np.int32), zero + time, raw, zero, zero + len(raw))
+
+    def messages(
+        self, channel: NDArray[np.int32], time: I64, data: NDArray[np.uint8], start: I64, size: I64
+    ) -> None:
+        """Append messages; where payloads are not what their types are, a UsageError comes after the others."""
+        bad = self._misfits(channel, data, start, size)
+        good = slice(None) if not bad.any() else np.flatnonzero(~bad)
+        self._append(channel[good], time[good], data, start[good], size[good])
+        if bad.any():
+            row = int(np.argmax(bad))
+            name = self._kinds[int(channel[row])].name
+            raise UsageError(f"a message of {int(size[row])} bytes is no {name}: {int(bad.sum())} left out")
+
+    def _misfits(
+        self, channel: NDArray[np.int32], data: NDArray[np.uint8], start: I64, size: I64
+    ) -> NDArray[np.bool_]:
+        bad = size > self.largest
+        # Those of logs that are rewritten were judged when they were read.
+        for number in np.flatnonzero(np.bincount(channel)).tolist() if self._span is None else ():
+            mine = np.flatnonzero((channel == number) & ~bad)
+            bad[mine] = misfits(self._kinds[number], data, start[mine], size[mine])
+        return bad
+
+    def _append(
+        self, channel: NDArray[np.int32], time: I64, data: NDArray[np.uint8], start: I64, size: I64
+    ) -> None:
+        if not len(channel):
+            return
+        self._begin()
+        place = self._heads.places(channel, size)
+        made = self._heads.compose(channel, time, data, start, size, place)
+        self._seconds.add(time, place[:-1] + self.out.tell())
+        self.out.put(made.data)
+
+    # ------------------------------------------------------------------------------------------ the file
+
+    def inherit(self, log: Log) -> list[str]:
+        """Take over how long logs are: room for the index can be left at once."""
+        if log.start is not None and log.end is not None:
+            first, last = self._span or (log.start, log.end)
+            self._span = min(first, log.start), max(last, log.end)
+            self._room = seconds_between(*self._span)
+        return []
+
+    def copy(self, excerpt: Excerpt) -> bool:
+        """Copy messages as they lie in the file; a sound log of which all is wanted is copied to the byte."""
+        own: Content = excerpt.log.own
+        if own.reading is not self._reading:
+            return False
+        data = own.source.data
+        if excerpt.is_whole and not any(p.lost or p.code == "index" for p in excerpt.log.problems):
+            put(self.out, data, np.zeros(1, np.int64), np.array([len(data)]))
+            self._begun = self._complete = True
+            return True
+        self._version = own.source.read(4, 4)
+        times = [own.index.times(number)[rows] for number, rows in excerpt.rows.items()]
+        times = [some for some in times if len(some)]
+        if times:
+            first = next(iter(by_rows(own.index, excerpt.rows))).time[0]
+            self._room = seconds_between(int(first), max(int(some.max()) for some in times))
+        self._begin()
+        for piece in by_rows(own.index, excerpt.rows):
+            start, end = piece.offset - HEAD, piece.offset + piece.size
+            self._seconds.add(piece.time, self.out.tell() + np.cumsum(end - start) - (end - start))
+            put(self.out, data, *runs(start, end))
+        return True
+
+    def settle(self) -> None:
+        """Write the header even if no message has come."""
+        self._begin()
+
+    def _begin(self) -> None:
+        if not self._begun:
+            self._begun = True
+            self.out.write(HEADER.pack(MAGIC, self._version, self._room) + bytes(8 * self._room))
+            self.out.commit()
+
+    def finish(self) -> None:
+        """Write the index: into the room that was left for it, else all messages move."""
+        if self._complete:
+            return
+        places = self._seconds.places
+        more = len(places) - self._room
+        index = struct.pack("<I", len(places)) + (places + 8 * more).astype("<i8").tobytes()
+        if more:
+            self.out.splice(_INDEX_AT, 4 + 8 * self._room, index)
+        else:
+            self.out.patch(_INDEX_AT, index)

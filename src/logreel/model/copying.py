@@ -1,0 +1,38 @@
+"""Stretches of a log copied as they lie there."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from logreel.model.appender import Appender
+from logreel.model.chunks import Buffer
+from logreel.model.heads import I64, joined
+
+#: Stretches are gathered into one piece below this mean length, else written one by one.
+SHORT = 4096
+#: Bytes handed over at once.
+STEP = 4 << 20
+
+
+def runs(start: I64, end: I64) -> tuple[I64, I64]:
+    """Stretches in ascending order, those that touch as one."""
+    if not len(start):
+        return start, end
+    order = np.argsort(start, kind="stable")
+    start, end = start[order], end[order]
+    cut = np.flatnonzero(start[1:] != end[:-1])
+    return start[np.concatenate([[0], cut + 1])], end[np.concatenate([cut, [len(end) - 1]])]
+
+
+def put(out: Appender, data: Buffer, start: I64, end: I64) -> None:
+    """Append the stretches data[start[i]:end[i]], one after another."""
+    if int((end - start).sum()) < SHORT * len(start):
+        _put(out, joined(data, start, end - start))
+        return
+    for a, b in zip(start.tolist(), end.tolist(), strict=True):
+        _put(out, data[a:b])
+
+
+def _put(out: Appender, piece: Buffer) -> None:
+    for at in range(0, len(piece), STEP):
+        out.put(memoryview(piece[at : at + STEP]))  # type: ignore[arg-type]
