@@ -9,6 +9,7 @@ import logreel
 from logreel.formats.bddf.sample import T0, Builder
 from logreel.formats.carla import sample_drive as carla
 from logreel.formats.koblenz import sample_drive as koblenz
+from logreel.formats.mcap.sample import walk
 from logreel.formats.rosbag.sample import drive
 from logreel.formats.ulog.sample import flight
 
@@ -32,6 +33,7 @@ def patrol() -> bytes:
 SAMPLES = {
     ".bag": lambda: drive(1.0),
     ".bddf": patrol,
+    ".mcap": lambda: walk(6.0),
     ".ulg": lambda: flight(3.0),
     ".vel": lambda: koblenz.drive(2.0),
     ".rec": lambda: carla.drive(4.0).bytes(),
@@ -41,7 +43,7 @@ OWN_NAMES = {".vel", ".rec"}
 #: Where real logs of a format lie, if not under its suffix.
 PLACES = {".vel": "koblenz/*.log", ".rec": "carla/**/*.log"}
 #: What only tells how a file is laid out.
-LAYOUT = {"chunks", "compression", "indexed", "sha1", "index_entries", "end_mark"}
+LAYOUT = {"chunks", "compression", "indexed", "mcap", "sha1", "index_entries", "end_mark"}
 
 Content = dict[str, tuple[Any, list[tuple[int, bytes]]]]
 

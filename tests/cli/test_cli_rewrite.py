@@ -102,6 +102,26 @@ def test_a_damaged_log_gives_code_3(run: Run) -> None:
     assert run("split", "cut.ulg", "--by-topic", "-o", "parts").code == 3
 
 
+def test_convert_to_logs(run: Run) -> None:
+    done = run("convert", "a.bag", "b.mcap", "--raw")
+    assert (done.code, "messages of 10 channels to b.mcap" in done.err) == (0, True)
+    told = run("convert", "b.mcap", "c.bag", "--strict", "--compression", "lz4", "--json").json
+    assert told["skipped"] == []
+    assert {one["topic"]: one["rows"] for one in told["channels"]} == {
+        topic: len(ch) for topic, ch in logreel.open("a.bag").channels.items()
+    }
+    assert logreel.open("c.bag").metadata["compression"] == ["lz4"]
+    done = run("convert", "a.mcap", "d.bag", "--json")
+    assert done.code == 3
+    assert sum(text.startswith("channel '/") for text in done.json["skipped"]) == 4
+    done = run("convert", "a.mcap", "e.bag", "--strict")
+    assert (done.code, "nothing is written" in done.err, Path("e.bag").exists()) == (1, True, False)
+    assert run("convert", "a.bag", "x.ndjson", "--raw").code == 2
+    assert run("recover", "a.ulg", "-o", "r.mcap").code == 0
+    assert logreel.open("r.mcap").origin == "ulog"
+    assert run("check", "r.mcap").code == 0
+
+
 def test_regular_expressions_choose_topics(run: Run) -> None:
     assert run("slice", "a.bag", "-o", "b.bag", "-t", "re:/(tf|imu)").code == 0
     assert set(logreel.open("b.bag")) == {"/tf", "/imu"}

@@ -45,6 +45,8 @@ def suffix(request: pytest.FixtureRequest) -> str:
 
 
 def test_what_was_shown_is_recorded(suffix: str, tmp_path: Path) -> None:
+    if suffix == ".mcap":
+        pytest.skip("fields are not encoded as JSON or protobuf, of which the sample has channels")
     source, out = sample(tmp_path, suffix), tmp_path / f"out{suffix}"
     due = lines(source)
     for like in (None, source):

@@ -15,6 +15,9 @@ from logreel.cli import common, draw
 @common.end
 @common.utc
 @common.interpolate
+@click.option("--raw", is_flag=True, help="Into a log: payloads and schemas byte for byte, and nothing else.")
+@click.option("--strict", is_flag=True, help="Into a log: refuse where something would be left out.")
+@common.compression
 @common.force
 @common.ros_axes
 @common.msgdef
@@ -29,10 +32,13 @@ def convert(
     end: str | None,
     utc: bool,
     interpolate: bool,
+    raw: bool,
+    strict: bool,
+    compression: str | None,
     force: bool,
     as_json: bool,
 ) -> int:
-    """Write a log as tables, JSON, pictures, point clouds or tracks.
+    """Write a log as tables, JSON, pictures, point clouds or tracks, or as a log of another format.
 
     The suffix of OUT says as which.
 
@@ -41,6 +47,8 @@ def convert(
 
     x.jpg/ x.ply/ are folders with a file per picture or point cloud. x.kml x.gpx x.geojson are one file with the
     tracks of all positions.
+
+    x.mcap x.bag x.ulg are logs with the same messages, byte for byte. What the other format cannot hold is told.
     """
     from logreel.model.log import open_log
     from logreel.outputs.convert import convert as write
@@ -56,6 +64,9 @@ def convert(
                 end=end,
                 utc=utc,
                 interpolate=interpolate,
+                raw=raw,
+                strict=strict,
+                compression=compression,
                 force=force,
                 progress=progress,
             )

@@ -4,7 +4,7 @@ heads  uint8[h]     the heads of all channels, one after another
 shape  int64[k, 5]  per channel: start of its head, bytes of it, place of the size in the head or -1, bytes of the size,
                     what to add to the payload's bytes
 stamp  int64[k, 2]  per channel: place of the time in the head or -1, and how it is written: 0 u32 seconds and u32
-                    nanoseconds, else that many ns per unit of a float64
+                    nanoseconds, -n as u64 of ns n times in a row, else that many ns per unit of a float64
 """
 
 import cython
@@ -39,6 +39,7 @@ def compose(
     """
     n: cython.Py_ssize_t = channel.shape[0]
     i: cython.Py_ssize_t
+    t: cython.longlong
     k: cython.longlong
     v: cython.ulonglong
     seconds: cython.longlong
@@ -71,6 +72,9 @@ def compose(
                     memcpy(p + stamp[k, 0], cython.address(word), 4)
                     word = cython.cast(cython.uint, time[i] - seconds * 1000000000)
                     memcpy(p + stamp[k, 0] + 4, cython.address(word), 4)
+                elif stamp[k, 1] < 0:
+                    for t in range(-stamp[k, 1]):
+                        memcpy(p + stamp[k, 0] + 8 * t, cython.address(time[i]), 8)
                 else:
                     number = cython.cast(cython.double, time[i]) / stamp[k, 1]
                     memcpy(p + stamp[k, 0], cython.address(number), 8)

@@ -57,10 +57,32 @@ def _next(o: cython.pointer[i32p]) -> cython.longlong:
 
 
 @cython.cfunc
+@cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
-def _size(ops: i64p, end: i64p, offsets: cython.pointer[i32p], largest: cython.longlong) -> cython.longlong:
-    """Bytes of the ops, or -1 where a count does not fit its prefix, -2 where they are more than *largest*."""
+def _gap(grid: cython.longlong, at: cython.longlong) -> cython.longlong:
+    """Bytes from *at* to the next place of a grid: its step, a power of two, and 256 times its origin."""
+    return ((grid >> 8) - at) & ((grid & 255) - 1)
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _align(p: mu8p, base: mu8p, grid: cython.longlong) -> mu8p:
+    """Zeros up to the next place of a grid."""
+    n: cython.longlong = _gap(grid, p - base)
+    memset(p, 0, n)
+    return p + n
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _size(
+    ops: i64p, end: i64p, offsets: cython.pointer[i32p], largest: cython.longlong, at: cython.longlong
+) -> cython.longlong:
+    """Bytes of the ops, which begin at byte *at* of the message, or -1 where a count does not fit its prefix, -2 where they are more than *largest*."""
     n: cython.longlong
     m: cython.longlong
     _k: cython.longlong
@@ -69,10 +91,13 @@ def _size(ops: i64p, end: i64p, offsets: cython.pointer[i32p], largest: cython.l
         if ops[0] == 0:  # FIXED
             total += ops[1]
         elif ops[0] == 1:  # BLOB
-            n = _next(offsets + ops[1])
+            n = _next(offsets + ops[1]) + ops[4]
             if n > _most(ops[2]):
                 return -1
-            total += ops[2] + n * ops[3]
+            total += ops[2]
+            if ops[5] and n:
+                total += _gap(ops[5], at + total)
+            total += n * ops[3]
         elif ops[0] == 2:  # SKIP
             total += ops[2]
         elif ops[0] == 5:  # STRINGS
@@ -89,6 +114,10 @@ def _size(ops: i64p, end: i64p, offsets: cython.pointer[i32p], largest: cython.l
         elif ops[0] == 6:  # REST
             if ops[1] >= 0:
                 total += _next(offsets + ops[1])
+        elif ops[0] == 7:  # ALIGN
+            total += _gap(ops[1], at + total)
+        elif ops[0] == 8:  # EXPECT
+            total += ops[1]
         else:  # LIST, REPEAT
             n = ops[2]
             if ops[0] == 3:
@@ -96,11 +125,13 @@ def _size(ops: i64p, end: i64p, offsets: cython.pointer[i32p], largest: cython.l
                 n = _next(offsets + ops[1]) if ops[1] >= 0 else 0
                 if n > _most(ops[2]):
                     return -1
+                if ops[5] and n:
+                    total += _gap(ops[5], at + total)
             if ops[3] == 1 and ops[6] == 0:
                 total += n * ops[4]
             else:
                 for _k in range(n):
-                    m = _size(ops + 6, ops + 6 + 6 * ops[3], offsets, largest)
+                    m = _size(ops + 6, ops + 6 + 6 * ops[3], offsets, largest, at + total)
                     if m < 0:
                         return m
                     total += m
@@ -150,6 +181,7 @@ def _write(
     end: i64p,
     copies: i64p,
     p: mu8p,
+    base: mu8p,
     data: cython.pointer[u8p],
     offsets: cython.pointer[i32p],
 ) -> mu8p:
@@ -164,11 +196,14 @@ def _write(
             p += ops[1]
         elif ops[0] == 1:  # BLOB
             n = _next(offsets + ops[1])
-            p = _prefix(p, ops[2], n)
+            p = _prefix(p, ops[2], n + ops[4])
+            if ops[5] and n:
+                p = _align(p, base, ops[5])
             n *= ops[3]
             memcpy(p, data[ops[1]], n)
             data[ops[1]] += n
-            p += n
+            memset(p + n, 0, ops[4])
+            p += n + ops[4]
         elif ops[0] == 2:  # SKIP
             p = _prefix(p, ops[2], 0)
         elif ops[0] == 5:  # STRINGS
@@ -186,11 +221,18 @@ def _write(
                 memcpy(p, data[ops[1]], n)
                 data[ops[1]] += n
                 p += n
+        elif ops[0] == 7:  # ALIGN
+            p = _align(p, base, ops[1])
+        elif ops[0] == 8:  # EXPECT
+            memcpy(p, cython.address(ops[2]), ops[1])
+            p += ops[1]
         else:  # LIST, REPEAT
             n = ops[2]
             if ops[0] == 3:
                 n = _next(offsets + ops[1]) if ops[1] >= 0 else 0
                 p = _prefix(p, ops[2], n)
+                if ops[5] and n:
+                    p = _align(p, base, ops[5])
             if ops[3] == 1 and ops[6] == 0:
                 if n:
                     memset(p, 0, n * ops[4])
@@ -198,7 +240,7 @@ def _write(
                 p += n * ops[4]
             else:
                 for _k in range(n):
-                    p = _write(ops + 6, ops + 6 + 6 * ops[3], copies, p, data, offsets)
+                    p = _write(ops + 6, ops + 6 + 6 * ops[3], copies, p, base, data, offsets)
             ops += 6 * ops[3]
         ops += 6
     return p
@@ -231,7 +273,7 @@ def sizes(
     po = cython.cast(cython.pointer[i32p], cython.address(offsets[0])) if offsets.shape[0] else cython.NULL
     with cython.nogil:
         while i < size.shape[0]:
-            size[i] = _size(first, last, po, largest)
+            size[i] = _size(first, last, po, largest, 0)
             if size[i] < 0:
                 why = size[i]
                 break
@@ -254,6 +296,7 @@ def write(
     start    int64[n]   where each message begins
     """
     i: cython.Py_ssize_t
+    p: mu8p
     first: i64p
     cp: i64p
     pd: cython.pointer[u8p]
@@ -266,4 +309,5 @@ def write(
     po = cython.cast(cython.pointer[i32p], cython.address(offsets[0])) if offsets.shape[0] else cython.NULL
     with cython.nogil:
         for i in range(start.shape[0]):
-            _write(first, first + 6 * ops.shape[0], cp, cython.address(out[0]) + start[i], pd, po)
+            p = cython.address(out[0]) + start[i]
+            _write(first, first + 6 * ops.shape[0], cp, p, p, pd, po)

@@ -1,16 +1,20 @@
-"""Walk messages by a Layout program: count and validate first, then fill exact columns.
+"""Walk messages by a Layout program: count and validate them. ``kernels.fill`` then fills exact columns.
 
 ops     int64[n, 6]  one row per op; its body, where it has one, is the rows right after it
 
         FIXED   nbytes first last           copies first … last-1, then on by nbytes
-        BLOB    column prefix item          a count of *prefix* bytes, then count * item bytes
-        SKIP    -      prefix item          the same, not copied
-        LIST    column prefix nbody least   a count, then the body count times; column -1: not shown
+        BLOB    column prefix item tail grid   a count of *prefix* bytes, then count * item bytes, of which the last
+                                            *tail* are not shown
+        SKIP    -      prefix item -    grid   the same, not copied
+        LIST    column prefix nbody least grid  a count, then the body count times; column -1: not shown
         REPEAT  -      count  nbody least   the body count times
         STRINGS column prefix text prefix   a count, then that many BLOBs of single bytes; column -1: not shown
         REST    column                      all that is left; column -1: not shown
+        ALIGN   grid                        on to the next place of a grid
+        EXPECT  nbytes value                that many bytes (at most 8), which must have this value
 
-        *least* is the fewest bytes one turn of the body takes; it is never 0.
+        *least* is the fewest bytes one turn of the body takes; it is never 0. A *grid* is a step, a power of two, and
+        256 times the byte of the message from which its places count; 0 is none. Behind a count of 0 nothing is aligned.
 copies  int64[m, 5]  from (bytes from the start of the run), width, column, step (bytes that one turn adds to the
                      column), tail (step on the last run of the column, else 0)
 
@@ -22,14 +26,12 @@ import cython
 if not cython.compiled:
     raise ImportError("logreel.kernels is not compiled: run `pip install -e .` (needs gcc)")
 
-from cython.cimports.libc.string import memcpy
+from cython.cimports.libc.string import memcmp, memcpy
 from cython.cimports.logreel.kernels.prefetch import prefetch_span
 
 u8p = cython.typedef(cython.pointer[cython.const[cython.uchar]])
-mu8p = cython.typedef(cython.pointer[cython.uchar])
 i64p = cython.typedef(cython.pointer[cython.const[cython.longlong]])
 mi64p = cython.typedef(cython.pointer[cython.longlong])
-i32p = cython.typedef(cython.pointer[cython.int])
 
 OK, SHORT, LEFTOVER = 0, 1, 2
 #: Messages ahead of the walk whose first bytes are asked for: between two of a channel lie those of others.
@@ -53,6 +55,15 @@ def _prefix(p: u8p, width: cython.longlong) -> cython.longlong:
 
 
 @cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _gap(grid: cython.longlong, at: cython.longlong) -> cython.longlong:
+    """Bytes from *at* to the next place of a grid: its step, a power of two, and 256 times its origin."""
+    return ((grid >> 8) - at) & ((grid & 255) - 1)
+
+
+@cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
 def _count(
@@ -60,6 +71,7 @@ def _count(
     end: i64p,
     p: u8p,
     stop: u8p,
+    base: u8p,
     counts: mi64p,
     sign: cython.longlong,
 ) -> u8p:
@@ -79,11 +91,13 @@ def _count(
                 return cython.NULL
             n = _prefix(p, ops[2])
             p += ops[2]
+            if ops[5] and n:
+                p += _gap(ops[5], p - base)
             if n * ops[3] > stop - p:
                 return cython.NULL
             p += n * ops[3]
             if ops[0] == 1:
-                counts[ops[1]] += sign * n
+                counts[ops[1]] += sign * (n - ops[4] if n > ops[4] else 0)
         elif ops[0] == 5:  # STRINGS
             if ops[2] > stop - p:
                 return cython.NULL
@@ -110,6 +124,14 @@ def _count(
             if ops[1] >= 0:
                 counts[ops[1]] += sign * (stop - p)
             p = stop
+        elif ops[0] == 7:  # ALIGN
+            p += _gap(ops[1], p - base)
+            if p > stop:
+                return cython.NULL
+        elif ops[0] == 8:  # EXPECT
+            if ops[1] > stop - p or memcmp(p, cython.address(ops[2]), ops[1]) != 0:
+                return cython.NULL
+            p += ops[1]
         else:  # LIST, REPEAT
             n = ops[2]
             if ops[0] == 3:
@@ -117,6 +139,8 @@ def _count(
                     return cython.NULL
                 n = _prefix(p, ops[2])
                 p += ops[2]
+                if ops[5] and n:
+                    p += _gap(ops[5], p - base)
             if n * ops[4] > stop - p:
                 return cython.NULL
             if ops[0] == 3 and ops[1] >= 0:
@@ -126,181 +150,9 @@ def _count(
                 p += n * ops[4]
             else:
                 for _k in range(n):
-                    p = _count(ops + 6, ops + 6 + 6 * ops[3], p, stop, counts, sign)
+                    p = _count(ops + 6, ops + 6 + 6 * ops[3], p, stop, base, counts, sign)
                     if p == cython.NULL:
                         return cython.NULL
-            ops += 6 * ops[3]
-        ops += 6
-    return p
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-def _copy(p: u8p, c: i64p, last: i64p, data: cython.pointer[mu8p]) -> cython.void:
-    """One turn: every run of bytes to the end of its column."""
-    d: mu8p
-    w: cython.longlong
-    while c < last:
-        w = c[1]
-        d = data[c[2]]
-        if w == 8:
-            memcpy(d, p + c[0], 8)
-        elif w == 4:
-            memcpy(d, p + c[0], 4)
-        elif w == 1:
-            d[0] = p[c[0]]
-        elif w == 2:
-            memcpy(d, p + c[0], 2)
-        else:
-            memcpy(d, p + c[0], w)
-        data[c[2]] = d + w
-        c += 5
-
-
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
-def _copy_turns(
-    p: u8p,
-    turns: cython.longlong,
-    size: cython.longlong,
-    c: i64p,
-    last: i64p,
-    data: cython.pointer[mu8p],
-) -> cython.void:
-    """Many turns of *size* bytes: column by column, each in a loop of constant width."""
-    d: mu8p
-    s: u8p
-    w: cython.longlong
-    step: cython.longlong
-    k: cython.longlong
-    while c < last:
-        s = p + c[0]
-        w = c[1]
-        d = data[c[2]]
-        step = c[3]
-        if w == 8:
-            for k in range(turns):
-                memcpy(d + k * step, s + k * size, 8)
-        elif w == 4:
-            for k in range(turns):
-                memcpy(d + k * step, s + k * size, 4)
-        elif w == 1:
-            for k in range(turns):
-                d[k * step] = s[k * size]
-        elif w == 2:
-            for k in range(turns):
-                memcpy(d + k * step, s + k * size, 2)
-        else:
-            for k in range(turns):
-                memcpy(d + k * step, s + k * size, w)
-        # The next run of the same column starts one run further; after the last, all turns are behind.
-        data[c[2]] = d + w + c[4] * (turns - 1)
-        c += 5
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-def _bytes(d: mu8p, p: u8p, n: cython.longlong, end: u8p, limit: mu8p) -> cython.void:
-    # Two moves are faster than a copy of unknown length, where neither side is too near its end.
-    if n <= 16 and end - p >= 16 and limit - d >= 16:
-        memcpy(d, p, 16)
-    else:
-        memcpy(d, p, n)
-
-
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
-def _fill(
-    ops: i64p,
-    last: i64p,
-    copies: i64p,
-    p: u8p,
-    stop: u8p,
-    end: u8p,
-    data: cython.pointer[mu8p],
-    limits: cython.pointer[mu8p],
-    offsets: cython.pointer[i32p],
-) -> u8p:
-    """Where the ops end. Checks nothing: _count has walked the same bytes."""
-    n: cython.longlong
-    m: cython.longlong
-    k: cython.longlong
-    _k: cython.longlong
-    t: cython.int
-    d: mu8p
-    o: i32p
-    while ops < last:
-        if ops[0] == 0:  # FIXED
-            _copy(p, copies + 5 * ops[2], copies + 5 * ops[3], data)
-            p += ops[1]
-        elif ops[0] == 1:  # BLOB
-            n = _prefix(p, ops[2])
-            p += ops[2]
-            o = offsets[ops[1]]
-            o[1] = o[0] + cython.cast(cython.int, n)
-            offsets[ops[1]] = o + 1
-            n *= ops[3]
-            d = data[ops[1]]
-            _bytes(d, p, n, end, limits[ops[1]])
-            data[ops[1]] = d + n
-            p += n
-        elif ops[0] == 2:  # SKIP
-            p += ops[2] + _prefix(p, ops[2]) * ops[3]
-        elif ops[0] == 5:  # STRINGS
-            n = _prefix(p, ops[2])
-            p += ops[2]
-            if ops[1] < 0:
-                for _k in range(n):
-                    p += ops[4] + _prefix(p, ops[4])
-                ops += 6
-                continue
-            o = offsets[ops[1]]
-            o[1] = o[0] + cython.cast(cython.int, n)
-            offsets[ops[1]] = o + 1
-            o = offsets[ops[3]]
-            d = data[ops[3]]
-            t = o[0]
-            for k in range(n):
-                m = _prefix(p, ops[4])
-                p += ops[4]
-                _bytes(d, p, m, end, limits[ops[3]])
-                d += m
-                p += m
-                t += cython.cast(cython.int, m)
-                o[k + 1] = t
-            offsets[ops[3]] = o + n
-            data[ops[3]] = d
-        elif ops[0] == 6:  # REST
-            if ops[1] >= 0:
-                n = stop - p
-                o = offsets[ops[1]]
-                o[1] = o[0] + cython.cast(cython.int, n)
-                offsets[ops[1]] = o + 1
-                memcpy(data[ops[1]], p, n)
-                data[ops[1]] += n
-            p = stop
-        else:  # LIST, REPEAT
-            n = ops[2]
-            if ops[0] == 3:
-                n = _prefix(p, ops[2])
-                p += ops[2]
-                if ops[1] >= 0:
-                    o = offsets[ops[1]]
-                    o[1] = o[0] + cython.cast(cython.int, n)
-                    offsets[ops[1]] = o + 1
-            if ops[3] == 1 and ops[6] == 0:
-                if n:
-                    _copy_turns(p, n, ops[4], copies + 5 * ops[8], copies + 5 * ops[9], data)
-                p += n * ops[4]
-            else:
-                for _k in range(n):
-                    p = _fill(ops + 6, ops + 6 + 6 * ops[3], copies, p, stop, end, data, limits, offsets)
             ops += 6 * ops[3]
         ops += 6
     return p
@@ -347,53 +199,12 @@ def count(
             if start[i] < 0 or stop[i] < start[i] or stop[i] > size:
                 status[i] = 1
                 continue
-            q = _count(first, last, b + start[i], b + stop[i], c, 1)
+            q = _count(first, last, b + start[i], b + stop[i], b + start[i], c, 1)
             if q == cython.NULL:
                 # The same walk back leaves the counts as they were, and costs nothing where all is well.
-                _count(first, last, b + start[i], b + stop[i], c, -1)
+                _count(first, last, b + start[i], b + stop[i], b + start[i], c, -1)
                 status[i] = 1
             else:
                 good += 1
                 status[i] = 0 if q == b + stop[i] else 2
     return good
-
-
-def fill(
-    source: cython.const[cython.uchar][::1],
-    start: cython.const[cython.longlong][::1],
-    stop: cython.const[cython.longlong][::1],
-    ops: cython.const[cython.longlong][:, ::1],
-    copies: cython.const[cython.longlong][:, ::1],
-    data: cython.ulonglong[::1],
-    limits: cython.const[cython.ulonglong][::1],
-    offsets: cython.ulonglong[::1],
-):
-    """Fill the columns with messages that ``count`` found sound.
-
-    data     uint64[c]  address of each column's bytes; advanced
-    limits   uint64[c]  address where they end: what lies behind may be another thread's
-    offsets  uint64[c]  address of each column's int32 offsets, of which the first is set; advanced
-    """
-    rows: cython.Py_ssize_t = start.shape[0]
-    i: cython.Py_ssize_t
-    b: u8p
-    first: i64p
-    last: i64p
-    cp: i64p
-    pd: cython.pointer[mu8p]
-    pl: cython.pointer[mu8p]
-    po: cython.pointer[i32p]
-    if rows == 0 or ops.shape[0] == 0:
-        return
-    b = cython.address(source[0]) if source.shape[0] else cython.cast(u8p, b"")
-    first = cython.address(ops[0, 0])
-    last = first + 6 * ops.shape[0]
-    cp = cython.address(copies[0, 0]) if copies.shape[0] else cython.NULL
-    pd = cython.cast(cython.pointer[mu8p], cython.address(data[0])) if data.shape[0] else cython.NULL
-    pl = cython.cast(cython.pointer[mu8p], cython.address(limits[0])) if limits.shape[0] else cython.NULL
-    po = cython.cast(cython.pointer[i32p], cython.address(offsets[0])) if offsets.shape[0] else cython.NULL
-    with cython.nogil:
-        for i in range(rows):
-            if i + AHEAD < rows:
-                prefetch_span(b + start[i + AHEAD], stop[i + AHEAD] - start[i + AHEAD])
-            _fill(first, last, cp, b + start[i], b + stop[i], b + source.shape[0], pd, pl, po)

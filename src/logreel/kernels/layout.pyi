@@ -13,13 +13,3 @@ def count(
     counts: NDArray[np.int64],
     status: NDArray[np.uint8],
 ) -> int: ...
-def fill(
-    source: NDArray[np.uint8],
-    start: NDArray[np.int64],
-    stop: NDArray[np.int64],
-    ops: NDArray[np.int64],
-    copies: NDArray[np.int64],
-    data: NDArray[np.uint64],
-    limits: NDArray[np.uint64],
-    offsets: NDArray[np.uint64],
-) -> None: ...

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -235,6 +235,14 @@ def words(data: Buffer, offset: I64, word: Word) -> I64:
     return out
 
 
+def beside(data: Buffer, offset: I64, word: Word) -> I64:
+    """The same for a word that lies before the payload; 0 where the payload is not in *data*."""
+    there = (offset >= -word.offset) & (offset <= len(data))
+    out = np.zeros(len(offset), np.int64)
+    out[there] = words(data, offset[there], word)
+    return out
+
+
 @dataclass(frozen=True, slots=True)
 class Made:
     """Messages of one channel that the reader made: their place in the MADE chunk and their times."""
@@ -253,12 +261,14 @@ class Track:
     made     number of messages if the reader makes them, or a function giving it; else None
     payload  gives int64[n] payload starts and sizes for messages that begin at int64[n] in data, where the block table
              tells the place of something before the payload
+    more     what else the format keeps beside a message, by name: ``publish_time`` in ns, ``sequence``
     """
 
     time: Word | Aligned | Derived | Callable[[MessageIndex], I64]
     size: Word | Aligned | Derived | int
     made: int | Callable[[], int] | None = None
     payload: Callable[[Buffer, I64], tuple[I64, I64]] | None = None
+    more: Mapping[str, Word] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,11 +12,15 @@ from typing import Any, NoReturn
 
 from logreel.errors import DamagedError, Problem
 from logreel.model.layout import (
+    HIDDEN,
     MAX_LEAVES,
     SCALARS,
+    Align,
     Bytes,
+    Expect,
     Field,
     FixedArray,
+    Grid,
     Layout,
     Measure,
     Node,
@@ -87,12 +91,18 @@ def _reader(node: Node, sizes: dict[int, Measure]) -> Read:
             return _read_struct(_parts(fields, sizes))
         case FixedArray(item=item, count=n):
             return _read_repeated(_reader(item, sizes), n, measure(item, sizes).least)
-        case Sequence(item=Scalar(type=t), width=w):
+        case Sequence(item=Scalar(type=t), width=w, grid=None):
             return _read_scalars(t, w)
-        case Sequence(item=item, width=w):
-            return _read_counted(_reader(item, sizes), w, measure(item, sizes).least)
-        case String(width=w):
-            return _read_prefixed(_text, w)
+        case Sequence(item=Scalar(type="char" | "uint8"), width=w):
+            return _read_prefixed(bytes, w)
+        case Sequence(item=item, width=w, grid=grid):
+            return _read_counted(_reader(item, sizes), w, measure(item, sizes).least, grid)
+        case String(width=w, grid=grid, tail=tail):
+            return _on_grid(_read_prefixed(_text if not tail else lambda raw: _text(raw[:-tail]), w), grid)
+        case Align(grid=grid):
+            return _on_grid(lambda data, pos: (None, pos), grid)
+        case Expect(data=expected):
+            return _read_expected(expected)
         case Bytes(width=w):
             return _read_prefixed(bytes, w)
         case Rest(text=text):
@@ -123,7 +133,7 @@ def _run(node: Node, sizes: dict[int, Measure]) -> tuple[str, Build]:
             shown = [
                 (f.name, build)
                 for f, (_, build) in zip(fields, runs, strict=True)
-                if not isinstance(f.node, Padding | Skip)
+                if not isinstance(f.node, HIDDEN)
             ]
             form = "".join(form for form, _ in runs)
             return form, lambda numbers: {name: build(numbers) for name, build in shown}
@@ -185,7 +195,7 @@ def _run_part(fields: list[Field], sizes: dict[int, Measure]) -> Part:
 
 def _member_part(f: Field, sizes: dict[int, Measure]) -> Part:
     read = _reader(f.node, sizes)
-    name, hidden = f.name, isinstance(f.node, Skip)
+    name, hidden = f.name, isinstance(f.node, HIDDEN)
 
     def part(data: memoryview, pos: int, out: dict[str, Any]) -> int:
         value, pos = read(data, pos)
@@ -231,10 +241,40 @@ def _length(data: memoryview, pos: int, width: int) -> int:
     return count
 
 
-def _read_counted(item: Read, width: int, least: int) -> Read:
+def _read_counted(item: Read, width: int, least: int, grid: Grid | None) -> Read:
     def read(data: memoryview, pos: int) -> tuple[Any, int]:
         count = _length(data, pos, width)
-        return _items(item, data, pos + width, count, least)
+        pos += width
+        if grid is not None and count:
+            pos += grid.gap(pos)
+        return _items(item, data, pos, count, least)
+
+    return read
+
+
+def _on_grid(inner: Read, grid: Grid | None) -> Read:
+    if grid is None:
+        return inner
+
+    def read(data: memoryview, pos: int) -> tuple[Any, int]:
+        gap = grid.gap(pos)
+        if gap > len(data) - pos:
+            _short(data, pos, gap)
+        return inner(data, pos + gap)
+
+    return read
+
+
+def _read_expected(expected: bytes) -> Read:
+    def read(data: memoryview, pos: int) -> tuple[Any, int]:
+        size = len(expected)
+        if size > len(data) - pos:
+            _short(data, pos, size)
+        if data[pos : pos + size] != expected:
+            found = bytes(data[pos : pos + size]).hex(" ")
+            text = f"expected bytes {expected.hex(' ')}, found {found}: an encoding that is not known"
+            raise DamagedError(Problem("payload", pos, size, True, text))
+        return None, pos + size
 
     return read
 

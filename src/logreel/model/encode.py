@@ -13,7 +13,9 @@ from logreel.errors import UsageError
 from logreel.model.decode import CODES
 from logreel.model.layout import (
     MAX_SIZE,
+    Align,
     Bytes,
+    Expect,
     FixedArray,
     Layout,
     Node,
@@ -147,14 +149,22 @@ def _put_checked(node: Node, value: Any, name: str, out: bytearray) -> None:
                 raise ValueError(f"{len(items)} items where {n} are needed")
             for one in items:
                 _put(item, one, name, out)
-        case String(width=w) | Bytes(width=w) | Sequence(item=Scalar(type="char" | "uint8"), width=w):
+        case Align(grid=grid):
+            out += bytes(grid.gap(len(out)))
+        case Expect(data=data):
+            out += data
+        case String(width=w, grid=grid, tail=tail):
+            raw = _raw(value) + bytes(tail)
+            out += bytes(grid.gap(len(out)) if grid else 0) + len(raw).to_bytes(w, "little") + raw
+        case Bytes(width=w) | Sequence(item=Scalar(type="char" | "uint8"), width=w):
             raw = bytes(value) if isinstance(value, list) else _raw(value)
             out += len(raw).to_bytes(w, "little") + raw
         case Rest():
             out += _raw(value)
-        case Sequence(item=item, width=w):
+        case Sequence(item=item, width=w, grid=grid):
             items = [] if value is None else list(value)
             out += len(items).to_bytes(w, "little")
+            out += bytes(grid.gap(len(out)) if grid and items else 0)
             for one in items:
                 _put(item, one, name, out)
 

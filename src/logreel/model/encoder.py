@@ -14,9 +14,11 @@ from typing import Any
 from logreel.model.decode import CODES
 from logreel.model.encode import encode_message
 from logreel.model.layout import (
+    HIDDEN,
     MAX_LEAVES,
     Bytes,
     FixedArray,
+    Grid,
     Layout,
     Measure,
     Node,
@@ -24,7 +26,6 @@ from logreel.model.layout import (
     Rest,
     Scalar,
     Sequence,
-    Skip,
     String,
     Struct,
     Time,
@@ -89,7 +90,9 @@ def _putter(node: Node, sizes: dict[int, Measure]) -> Put:
     match node:
         case Struct():
             return _put_struct(node, sizes)
-        case String(width=w) | Bytes(width=w) | Sequence(item=Scalar(type="char" | "uint8"), width=w):
+        case String(grid=Grid()) | Sequence(grid=Grid()):
+            return _refuse
+        case String(width=w, tail=0) | Bytes(width=w) | Sequence(item=Scalar(type="char" | "uint8"), width=w):
             return lambda value, out: _put_counted(_raw(value), w, out)
         case Sequence(item=Scalar(type=t), width=w):
             return _put_scalars(CODES[t], w)
@@ -252,7 +255,7 @@ def _run_struct(node: Struct, sizes: dict[int, Measure], whole: bool) -> tuple[s
     members = [
         (f.name, pull)
         for f, (_, pull) in zip(node.fields, runs, strict=True)
-        if not isinstance(f.node, Padding | Skip)
+        if not isinstance(f.node, HIDDEN)
     ]
     known = {name for name, _ in members}
 

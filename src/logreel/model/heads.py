@@ -12,8 +12,8 @@ from logreel.kernels import compose as kernel
 I64 = NDArray[np.int64]
 Bytes1 = NDArray[np.uint8]
 
-#: How times are written, see kernels/compose.py; other numbers are ns per unit of a float64.
-SECONDS_AND_NANOSECONDS = 0
+#: How times are written, see kernels/compose.py; positive numbers are ns per unit of a float64.
+SECONDS_AND_NANOSECONDS, NANOSECONDS_TWICE = 0, -2
 NOWHERE = -1
 
 

@@ -29,6 +29,7 @@ from logreel.model.blocks import (
     Separate,
     Track,
     Word,
+    beside,
     unrolled,
     words,
 )
@@ -49,6 +50,7 @@ __all__ = [
     "Separate",
     "Track",
     "Word",
+    "beside",
     "words",
 ]
 
@@ -211,6 +213,14 @@ class MessageIndex:
             times.flags.writeable = False
             self._times[channel] = times
         return self._times[channel]
+
+    def more(self, channel: int, name: str) -> I64 | None:
+        """int64[n]: ``publish_time`` (ns) or ``sequence`` of each message; None where the format has no such thing."""
+        word = self.tracks[channel].more.get(name)
+        if word is None:
+            return None
+        parts = [beside(self.chunks[chunk], at, word) for chunk, at in self._by_chunk(channel)]
+        return np.concatenate([np.zeros(0, np.int64), *parts])
 
     def sizes(self, channel: int) -> I64:
         """int64[n]: payload bytes of each message."""

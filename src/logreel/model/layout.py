@@ -14,13 +14,17 @@ from typing import Any, NamedTuple
 
 from logreel.errors import DefinitionError
 from logreel.model.nodes import (
+    HIDDEN,
     MAX_DEPTH,
     MAX_LEAVES,
     MAX_SIZE,
     SCALARS,
+    Align,
     Bytes,
+    Expect,
     Field,
     FixedArray,
+    Grid,
     Measure,
     Node,
     Padding,
@@ -36,13 +40,17 @@ from logreel.model.nodes import (
 )
 
 __all__ = [
+    "HIDDEN",
     "MAX_DEPTH",
     "MAX_LEAVES",
     "MAX_SIZE",
     "SCALARS",
+    "Align",
     "Bytes",
+    "Expect",
     "Field",
     "FixedArray",
+    "Grid",
     "Layout",
     "Leaf",
     "Measure",

@@ -63,6 +63,7 @@ class Log:
     index            the MessageIndex
     definitions      files and folders with definitions that the user gave
     own              what the format keeps for its writer, or None
+    origin           name of the format that the log was converted from, message by message; else its own
     """
 
     def __init__(self, source: Source, fmt: Format, scan: Scan) -> None:
@@ -73,6 +74,7 @@ class Log:
         self.epoch = scan.epoch
         self.index: MessageIndex = scan.index
         self.own: Any = scan.own
+        self.origin: str = scan.origin or fmt.name
 
     @cached_property
     def version(self) -> str:

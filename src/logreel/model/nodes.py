@@ -53,11 +53,28 @@ class Time:
     signed: bool = False
 
 
+class Grid(NamedTuple):
+    """Places in a message: byte *origin*, and from there on every *step* bytes (1, 2, 4, 8)."""
+
+    step: int
+    origin: int = 0
+
+    def gap(self, at: int) -> int:
+        """Bytes from *at* to the next place."""
+        return (self.origin - at) % self.step
+
+
 @dataclass(frozen=True, slots=True)
 class String:
-    """A length of *width* bytes (1, 2, 4), then that many bytes of text."""
+    """A length of *width* bytes (1, 2, 4), then that many bytes of text.
+
+    grid  where the length begins, None: anywhere
+    tail  bytes at the end that are counted and not shown, such as a NUL
+    """
 
     width: int = 4
+    grid: Grid | None = None
+    tail: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +99,20 @@ class Padding:
 
 
 @dataclass(frozen=True, slots=True)
+class Align:
+    """Bytes up to the next place of *grid*, never shown."""
+
+    grid: Grid
+
+
+@dataclass(frozen=True, slots=True)
+class Expect:
+    """Bytes (at most 8) that every message has here; one with others does not fit. Never shown."""
+
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class FixedArray:
     """*count* items, one after another, with no count in the bytes."""
 
@@ -91,10 +122,14 @@ class FixedArray:
 
 @dataclass(frozen=True, slots=True)
 class Sequence:
-    """A count of *width* bytes (1, 2, 4), then that many items."""
+    """A count of *width* bytes (1, 2, 4), then that many items.
+
+    grid  where the first item begins, None: right behind the count
+    """
 
     item: Node
     width: int = 4
+    grid: Grid | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,13 +143,13 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Struct:
-    """Members in file order; Padding members have the name ``""``."""
+    """Members in file order; those that are never shown have the name ``""``."""
 
     fields: tuple[Field, ...]
 
     def visible(self) -> Iterator[Field]:
         """The members that hold data."""
-        return (f for f in self.fields if not isinstance(f.node, Padding | Skip))
+        return (f for f in self.fields if not isinstance(f.node, HIDDEN))
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +159,11 @@ class Skip:
     node: Node
 
 
-Node = Scalar | Time | String | Bytes | Rest | Padding | FixedArray | Sequence | Struct | Skip
+Node = (
+    Scalar | Time | String | Bytes | Rest | Padding | Align | Expect | FixedArray | Sequence | Struct | Skip
+)
+#: What holds no data of a message.
+HIDDEN = (Padding, Align, Expect, Skip)
 
 
 class Measure(NamedTuple):
@@ -172,14 +211,25 @@ def _measure(node: Node, memo: dict[int, Measure], level: int) -> Measure:
             return Measure(8, 8)
         case Padding(size=n):
             return Measure(n, n)
-        case String(width=w) | Bytes(width=w):
+        case String(width=w, grid=grid):
+            _check_step(grid)
             return Measure(None, _checked_width(w))
+        case Bytes(width=w):
+            return Measure(None, _checked_width(w))
+        case Align(grid=grid):
+            _check_step(grid)
+            return Measure(None, 0)
+        case Expect(data=data):
+            if len(data) > 8:
+                raise DefinitionError(f"{len(data)} bytes are expected; at most 8 can be")
+            return Measure(None, len(data))
         case Rest():
             return Measure(None, 0, rest=True)
         case Skip(node=inner):
             one = measure(inner, memo, level)
             return one._replace(nodes=one.nodes + 1, height=one.height + 1)
-        case Sequence(item=item, width=w):
+        case Sequence(item=item, width=w, grid=grid):
+            _check_step(grid)
             one = _measure_item(item, memo, level)
             return Measure(None, _checked_width(w), one.nodes + 1, one.runs, one.height + 1)
         case FixedArray(item=item, count=n):
@@ -206,9 +256,14 @@ def _checked_width(width: int) -> int:
     return width
 
 
+def _check_step(grid: Grid | None) -> None:
+    if grid is not None and (grid.step not in (1, 2, 4, 8) or not 0 <= grid.origin < 1 << 16):
+        raise DefinitionError(f"a grid of {grid.step} bytes from byte {grid.origin}; expected 1, 2, 4 or 8")
+
+
 def _measure_item(item: Node, memo: dict[int, Measure], level: int) -> Measure:
     one = measure(item, memo, level)
-    if one.rest or isinstance(item, Padding | Skip):
+    if one.rest or isinstance(item, HIDDEN):
         raise DefinitionError(f"an array of {type(item).__name__} items")
     # Four bytes of count could ask for four thousand million of them.
     if one.least == 0:

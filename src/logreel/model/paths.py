@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import NoReturn
 
 from logreel.errors import DefinitionError, TopicError, UsageError
 from logreel.model.layout import (
+    HIDDEN,
     MAX_LEAVES,
     Field,
     FixedArray,
@@ -122,7 +124,7 @@ def _into_member(
         raise DefinitionError(f"where {path} lies differs from message to message")
     at = place.offset
     for f in node.fields:
-        if f.name == name and not isinstance(f.node, Padding | Skip):
+        if f.name == name and not isinstance(f.node, HIDDEN):
             return f.node, Place((*place.path, name), at, place.axes)
         at += _fixed(f.node, path, sizes)
     raise DefinitionError(f"{path} is hidden")
@@ -157,7 +159,8 @@ def project(layout: Layout, fields: Iterable[str]) -> Layout:
         _want(wanted, names)
     sizes: dict[int, Measure] = {}
     if isinstance(layout.root, Sequence):
-        return Layout(Sequence(_narrow_struct(layout.record, wanted, sizes), layout.root.width), layout.name)
+        root = replace(layout.root, item=_narrow_struct(layout.record, wanted, sizes))
+        return Layout(root, layout.name)
     return Layout(_narrow_struct(layout.root, wanted, sizes), layout.name)
 
 
@@ -175,10 +178,10 @@ def _narrow_struct(struct: Struct, wanted: Wanted, sizes: dict[int, Measure]) ->
 
 
 def _narrow_field(f: Field, wanted: Wanted, sizes: dict[int, Measure]) -> Field:
-    if f.name in wanted and not isinstance(f.node, Padding | Skip):
+    if f.name in wanted and not isinstance(f.node, HIDDEN):
         below = wanted[f.name]
         return f if below is None else Field(f.name, _narrow(f.node, below, sizes), f.unit)
-    if isinstance(f.node, Padding | Skip):
+    if isinstance(f.node, HIDDEN):
         return f
     size = measure(f.node, sizes).size
     return Field("", Skip(f.node) if size is None else Padding(size))
@@ -190,7 +193,7 @@ def _narrow(node: Node, wanted: Wanted, sizes: dict[int, Measure]) -> Node:
             return _narrow_struct(node, wanted, sizes)
         case FixedArray(item=item, count=n):
             return FixedArray(_narrow(item, wanted, sizes), n)
-        case Sequence(item=item, width=w):
-            return Sequence(_narrow(item, wanted, sizes), w)
+        case Sequence(item=item):
+            return replace(node, item=_narrow(item, wanted, sizes))
         case _:
             return node

@@ -12,9 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.model.layout import (
+    HIDDEN,
     SCALARS,
+    Align,
     Bytes,
+    Expect,
     FixedArray,
+    Grid,
     Layout,
     Leaf,
     Measure,
@@ -33,8 +37,8 @@ from logreel.model.layout import (
 
 I64 = NDArray[np.int64]
 
-FIXED, BLOB, SKIP, LIST, REPEAT, STRINGS, REST = range(7)
-HIDDEN = -1
+FIXED, BLOB, SKIP, LIST, REPEAT, STRINGS, REST, ALIGN, EXPECT = range(9)
+NO_COLUMN = -1
 
 #: Arrays of structs with more runs of bytes than this are walked in a loop instead of written out.
 MAX_INLINE = 64
@@ -118,13 +122,18 @@ class Program:
 def compile_layout(layout: Layout) -> Program:
     """The Program that walks one message of *layout*; hidden members are walked over, not copied."""
     emitter = _Emitter()
-    emitter.node(layout.root, HIDDEN, 1)
+    emitter.node(layout.root, NO_COLUMN, 1)
     emitter.flush()
     return Program(
         np.array(emitter.ops, np.int64).reshape(-1, 6),
         np.array(emitter.copies, np.int64).reshape(-1, 5),
         tuple(emitter.columns),
     )
+
+
+def _packed(grid: Grid | None) -> int:
+    """A grid as the kernels have it."""
+    return 0 if grid is None else grid.origin << 8 | grid.step
 
 
 class _Emitter:
@@ -146,13 +155,15 @@ class _Emitter:
         self.columns.append(Column(width, counted, scope, times))
         return len(self.columns) - 1
 
-    def op(self, code: int, a: int = 0, b: int = 0, c: int = 0, d: int = 0) -> None:
+    def op(self, code: int, a: int = 0, b: int = 0, c: int = 0, d: int = 0, e: int = 0) -> None:
         self.flush()
-        self.ops.append([code, a, b, c, d, 0])
+        self.ops.append([code, a, b, c, d, e])
 
-    def body(self, code: int, a: int, b: int, item: Node, scope: int, times: int, shown: bool = True) -> None:
+    def body(
+        self, code: int, a: int, b: int, item: Node, scope: int, times: int, shown: bool = True, grid: int = 0
+    ) -> None:
         """An op whose body is the ops of *item*."""
-        self.op(code, a, b, 0, measure(item, self.sizes).least)
+        self.op(code, a, b, 0, measure(item, self.sizes).least, grid)
         head = self.ops[-1]
         at = len(self.ops)
         self.node(item, scope, times, shown)
@@ -168,15 +179,23 @@ class _Emitter:
         match node:
             case Struct(fields=fields):
                 for f in fields:
-                    self.node(f.node, scope, times, shown and not isinstance(f.node, Padding | Skip))
+                    self.node(f.node, scope, times, shown and not isinstance(f.node, HIDDEN))
             case FixedArray(item=item, count=n):
                 self.body(REPEAT, 0, n, item, scope, times * n, shown)
-            case Sequence(item=item, width=w):
-                self.sequence(item, w, scope, times, shown)
-            case String(width=w) | Bytes(width=w):
+            case Sequence():
+                self.sequence(node, scope, times, shown)
+            case String(width=w, grid=grid, tail=tail):
+                if grid is not None:
+                    self.op(ALIGN, _packed(grid))
+                self.blob(w, 1, scope, times, shown, tail)
+            case Bytes(width=w):
                 self.blob(w, 1, scope, times, shown)
+            case Align(grid=grid):
+                self.op(ALIGN, _packed(grid))
+            case Expect(data=data):
+                self.op(EXPECT, len(data), int.from_bytes(data.ljust(8, b"\0"), "little", signed=True))
             case Rest():
-                self.op(REST, self.column(1, True, scope, times) if shown else HIDDEN)
+                self.op(REST, self.column(1, True, scope, times) if shown else NO_COLUMN)
             case Skip(node=inner):
                 self.node(inner, scope, times, False)
 
@@ -194,23 +213,28 @@ class _Emitter:
                 self.copies.append([self.pending + run, leaf.width, column, step, 0])
             self.copies[-1][4] = step
 
-    def blob(self, prefix: int, item: int, scope: int, times: int, shown: bool) -> None:
+    def blob(
+        self, prefix: int, item: int, scope: int, times: int, shown: bool, tail: int = 0, grid: int = 0
+    ) -> None:
         if shown:
-            self.op(BLOB, self.column(item, True, scope, times), prefix, item)
+            self.op(BLOB, self.column(item, True, scope, times), prefix, item, tail, grid)
         else:
-            self.op(SKIP, 0, prefix, item)
+            self.op(SKIP, 0, prefix, item, 0, grid)
 
-    def sequence(self, item: Node, prefix: int, scope: int, times: int, shown: bool) -> None:
+    def sequence(self, node: Sequence, scope: int, times: int, shown: bool) -> None:
+        item, prefix, grid = node.item, node.width, _packed(node.grid)
         size = measure(item, self.sizes).size
         if size is not None and (not shown or self.is_one_run(item, size)):
-            self.blob(prefix, size, scope, times, shown)
-        elif isinstance(item, String | Bytes):
-            column = self.column(0, True, scope, times) if shown else HIDDEN
-            text = self.column(1, True, column, 1) if shown else HIDDEN
+            self.blob(prefix, size, scope, times, shown, grid=grid)
+        elif (
+            isinstance(item, String | Bytes) and not grid and item in (String(item.width), Bytes(item.width))
+        ):
+            column = self.column(0, True, scope, times) if shown else NO_COLUMN
+            text = self.column(1, True, column, 1) if shown else NO_COLUMN
             self.op(STRINGS, column, prefix, text, item.width)
         else:
-            column = self.column(0, True, scope, times) if shown else HIDDEN
-            self.body(LIST, column, prefix, item, column, 1, shown)
+            column = self.column(0, True, scope, times) if shown else NO_COLUMN
+            self.body(LIST, column, prefix, item, column, 1, shown, grid)
 
     def is_one_run(self, item: Node, size: int) -> bool:
         """Whether the bytes of *item* are one column as they are."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -59,3 +60,31 @@ def spread(times: I64, rows: I64, records: I64) -> I64:
     number = np.arange(int(records.sum()), dtype=np.int64) - np.repeat(first, records)
     out: I64 = np.repeat(times[rows], records) + (np.repeat(step, records) * number).astype(np.int64)
     return out
+
+
+def payloads(piece: Piece) -> Iterator[bytes]:
+    """The bytes of each message of a piece."""
+    view = memoryview(piece.data)  # type: ignore[arg-type]
+    for at, size in zip(piece.offset.tolist(), piece.size.tolist(), strict=True):
+        yield bytes(view[at : at + size])
+
+
+def decoded(layout: Layout, rows: list[dict[str, Any]], bad: list[tuple[int, str]], n: int) -> Decoded:
+    """Plain values of the messages that could be read, as columns of the members that *layout* shows.
+
+    rows  those that could be read
+    bad   number and reason of the others, of *n* in all
+    """
+    import pyarrow as pa
+
+    from logreel.model.arrow import Decoded
+    from logreel.model.assemble import arrow_field
+
+    arrays = []
+    for f in layout.record.visible():
+        kind = arrow_field(f).type
+        found = pa.array([row[f.name] for row in rows], kind, from_pandas=False)
+        # A projection may want only a part of a struct.
+        arrays.append(found)
+    kept = np.setdiff1d(np.arange(n), [i for i, _ in bad]) if bad else None
+    return Decoded(arrays, kept, bad, np.zeros(0, np.int64), None)

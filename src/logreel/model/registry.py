@@ -17,6 +17,8 @@ from logreel.model.source import Source
 
 if TYPE_CHECKING:
     from logreel.model.commands import Command
+    from logreel.model.layout import Layout
+    from logreel.model.schema import Schema
 
 GROUP = "logreel.formats"
 
@@ -33,6 +35,7 @@ class Format:
               *saved* does not fit. Raises UnsupportedError for what it cannot do
     create    gives the Sink of a new file, ``create(appender, **options)``; None where such files cannot be written
     like      options for ``create`` that make a file like one with this metadata, e.g. of the same compression
+    layout    the Layout of messages whose schema is of this format's own language, in whatever file they lie
     sample    bytes of a realistic log that the package makes itself
     showcase  True for the format whose sample the demo shows
     api       name of the module that ``logreel.NAME`` gives: what can be done with logs of this format only
@@ -47,6 +50,7 @@ class Format:
     versions: str = ""
     create: Callable[..., Any] | None = None
     like: Callable[[Mapping[str, Any]], dict[str, Any]] = lambda metadata: {}
+    layout: Callable[[Schema], Layout | None] | None = None
     sample: Callable[[], bytes] | None = None
     showcase: bool = False
     api: str = ""

@@ -38,12 +38,16 @@ class Attachment:
 
     media_type  MIME type
     read        gives the bytes
+    time        ns of its place in the log, None where the log does not tell
+    created     ns since 1970 when it was made, None where the log does not tell
     """
 
     name: str
     media_type: str
     size: int
     read: Callable[[], bytes]
+    time: int | None = None
+    created: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +103,7 @@ class Scan:
     actors      who takes part, worked out from the open Log when asked; None where the format has no actors
     saved       named arrays and plain data from which the format can restore this scan without reading the log again
     own         what the format's Sink needs to take over content of this log as it lies there
+    origin      name of the format that the log was converted from, with nothing lost; empty where it was not
     """
 
     version: str | Callable[[], str]
@@ -119,6 +124,7 @@ class Scan:
     bounds: Callable[[], tuple[int | None, int | None]] | None = None
     verify: Callable[[], Iterable[Finding]] = tuple
     own: Any = None
+    origin: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,23 @@ class Schema:
     name      the type's name, e.g. ``vehicle_attitude`` or ``sensor_msgs/Imu``
     encoding  the definition language, e.g. ``ulog``, ``ros1msg``
     text      the definition verbatim, or empty where the log carries none
+    data      the definition where it is no text, such as compiled descriptors; else empty
     """
 
     name: str
     encoding: str
     text: str = ""
+    data: bytes = b""
+
+    @classmethod
+    def of(cls, name: str, encoding: str, raw: bytes) -> Schema:
+        """The schema whose definition are these bytes."""
+        try:
+            return cls(name, encoding, raw.decode("utf-8"))
+        except UnicodeDecodeError:
+            return cls(name, encoding, "", raw)
+
+    @property
+    def raw(self) -> bytes:
+        """The definition as bytes."""
+        return self.data or self.text.encode("utf-8", "surrogateescape")

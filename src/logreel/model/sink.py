@@ -90,6 +90,8 @@ class Sink:
     #: Times in ns and bytes of a payload that every channel takes without an error: messages inside of these are
     #: collected and given many at a time, others one by one. With -1 none is collected.
     earliest, latest, largest = -(1 << 63), (1 << 63) - 1, -1
+    #: What ``numbered`` gets column by column, of what logs tell beside messages: ``publish_time``, ``sequence``.
+    keeps: tuple[str, ...] = ()
 
     def __init__(self, out: Appender) -> None:
         self.out = out
@@ -193,6 +195,15 @@ class Sink:
         Comes before the first channel; of several logs the first one has precedence.
         """
         return []
+
+    def adopt(self, log: Log, returns: bool) -> list[str]:
+        """The same of a log of another format: metadata, parameters and attachments, as far as they fit.
+
+        returns  True: the log was once converted from this format, so what this has no place for at all is no loss
+        """
+        from logreel.model.adoption import adopt
+
+        return adopt(self, log, returns)
 
     def copy(self, excerpt: Excerpt) -> bool:
         """Copy a part of a log of the same format as it lies there; False, with nothing done, where that cannot be."""

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.kernels import fill as filling
 from logreel.kernels import layout as kernel
 from logreel.model.layout import MAX_SIZE, Field, Layout, Rest, Struct
 from logreel.model.program import Program, compile_layout
@@ -70,7 +71,7 @@ def walk(
 
     def fill(i: int, rows: slice) -> None:
         places = out.data[i].copy(), out.data[i + 1], out.offsets[i]
-        kernel.fill(source, start[rows], stop[rows], program.ops, program.copies, *places)
+        filling.fill(source, start[rows], stop[rows], program.ops, program.copies, *places)
 
     run(fill, cut)
     return out.buffers, len(start)

@@ -68,16 +68,17 @@ def recover(
     force: bool = False,
     progress: Progress | None = None,
 ) -> Recovered:
-    """Write every message that is wholly there, and all definitions, as a sound log of the same format.
+    """Write every message that is wholly there, and all definitions, as a sound log.
 
-    dst  None: the name without ``.active``, for a recording that was not finished
+    dst  its suffix may name another format, such as ``x.mcap``; None: the name without ``.active``, for a recording
+         that was not finished
 
     The new file gets its name only after it was opened again, and holds all these messages without any damage. The
     damaged one is left as it is. *compression*, *force* and *progress* are as for ``slice``; raises as ``slice`` does.
     """
     with opened(src) as log:
         path = _finished_name(log.name) if dst is None else os.fspath(dst)
-        done = rewrite([whole(log)], Target(path, compression, force, True, progress))
+        done = rewrite([whole(log)], Target(path, compression, force, True, progress, foreign=True))
         # Reading the messages may have found more than opening did.
         ledger = _ledger(log, [problem for problem in log.problems if problem.lost])
         return Recovered(done.path, done.size, done.channels, done.notes, done.skipped, ledger)

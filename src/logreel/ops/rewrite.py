@@ -1,4 +1,4 @@
-"""Logs written anew from parts of others, message by message as bytes: slice, merge, split, sort and recover.
+"""Logs written anew from parts of others, message by message as bytes: slice, merge, split, sort, recover and convert.
 
 The new file gets its name when it is complete and has been opened again; until then, and if anything goes wrong, what
 was there before is as it was.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +83,8 @@ class Target:
     chunk_bytes  of its chunks; None: about as in the first source
     force        replace a file of that name
     thorough     compare the times of all messages, too, when the new file is opened again
+    foreign      the suffix says which format is written; False: it is that of the source
+    strict       nothing is written where something would be left out
     """
 
     path: str
@@ -91,6 +93,8 @@ class Target:
     thorough: bool = False
     progress: Progress | None = None
     chunk_bytes: int | None = None
+    foreign: bool = False
+    strict: bool = False
 
 
 def rewrite(parts: Sequence[Part], target: Target, by_time: bool = False) -> Rewritten:
@@ -99,12 +103,13 @@ def rewrite(parts: Sequence[Part], target: Target, by_time: bool = False) -> Rew
     Raises UsageError for an output that is an input, UnsupportedError for a format that cannot be written, LogError
     where the output exists or cannot be written.
     """
-    fmt = format_of(parts[0].log)
+    log = parts[0].log
+    fmt = format_to_write(target.path, log) if target.foreign else format_of(log)
     _check_names(parts, target, fmt)
-    options = dict(fmt.like(parts[0].log.metadata))
+    options = dict(fmt.like(log.metadata)) if fmt.name in (log.format, log.origin) else {}
     for name, what in (("compression", "compression"), ("chunk_bytes", "chunks")):
         if getattr(target, name) is not None:
-            if name not in options:
+            if name not in fmt.like({}):
                 raise UsageError(f"{fmt.title} has no {what} to choose")
             options[name] = getattr(target, name)
     out = Appender(target.path, target.force, keep=False)
@@ -125,10 +130,21 @@ def format_of(log: Log) -> Format:
     return fmt
 
 
+def format_to_write(path: str, log: Log) -> Format:
+    """The format that the suffix of *path* names, else that of *log*; raises UnsupportedError as ``format_of``.
+
+    Of several formats of one suffix that of *log* is meant, or what it was converted from.
+    """
+    known = formats().values()
+    able = [fmt for fmt in known if fmt.create is not None and path.lower().endswith(fmt.suffixes)]
+    able.sort(key=lambda fmt: fmt.name not in (log.format, log.origin))
+    return able[0] if able else format_of(log)
+
+
 def _check_names(parts: Sequence[Part], target: Target, fmt: Format) -> None:
     place = os.path.realpath(target.path)
     for part in parts:
-        if part.log.format != fmt.name:
+        if part.log.format != (parts[0].log.format if target.foreign else fmt.name):
             text = f"is a log of another format than {parts[0].log.name}: convert it first"
             raise UsageError(text, path=part.log.name)
         if os.path.exists(part.log.name) and os.path.realpath(part.log.name) == place:
@@ -147,15 +163,15 @@ def add_channel(
 
     Raises as ``Writer.add_channel`` does for what is taken under no name.
     """
-    others = set(taken)
-    for _ in range(TRIES - 1):
+    others, refused = set(taken), list[DefinitionError]()
+    while len(refused) < TRIES:
         name = writer.sink.free_name(topic, others)
         try:
             return writer.add_channel(name, schema, metadata), name
-        except DefinitionError:
+        except DefinitionError as error:
+            refused.append(error)
             others.add(name)
-    name = writer.sink.free_name(topic, others)
-    return writer.add_channel(name, schema, metadata), name
+    raise refused[0]
 
 
 @dataclass
@@ -178,8 +194,8 @@ class _Job:
         writer = Writer(self.out, self.sink, None, False)
         part = self.parts[0]
         excerpt = Excerpt(part.log, part.rows, part.start, part.end, part.in_force)
-        if by_time or part.names or part.shift or not self.sink.copy(excerpt):
-            self._compose(writer, by_time)
+        if by_time or part.names or part.shift or self._is_foreign or not self.sink.copy(excerpt):
+            self._compose(writer, by_time or self._has_made)
         else:
             self.names = {ch.topic: [(0, ch)] for ch in part.channels}
         size = 0
@@ -196,6 +212,18 @@ class _Job:
             self.target.path, size, tuple(self._copied()), tuple(self.notes), tuple(self.skipped)
         )
 
+    @property
+    def _is_foreign(self) -> bool:
+        """Whether the new log is of another format."""
+        return self.parts[0].log.format != self.fmt.name
+
+    @property
+    def _has_made(self) -> bool:
+        """Whether a log of another format has to say where messages belong that the reader made of other records."""
+        return self._is_foreign and any(
+            part.log.index.tracks[number].made is not None for part in self.parts for number in part.rows
+        )
+
     def _copied(self) -> Iterator[Copied]:
         for name, members in self.names.items():
             if not name.startswith("~"):
@@ -210,13 +238,22 @@ class _Job:
 
     def _compose(self, writer: Writer, by_time: bool) -> None:
         for part in self.parts:
-            self.skipped += self.sink.inherit(part.log)
+            log = part.log
+            if self._is_foreign:
+                self.skipped += self.sink.adopt(log, log.origin == self.fmt.name)
+            else:
+                self.skipped += self.sink.inherit(log)
         table = self._add_channels(writer)
+        if self._is_foreign:
+            self.parts = [self._representable(part) for part in self.parts]
+        if self.target.strict and self.skipped:
+            raise LogError(f"nothing is written, because {self.skipped[0]}", path=self.target.path)
         numbered = [
             (p, ch.number)
             for p, part in enumerate(self.parts)
             for ch in part.channels
-            if self.sink.beside(part.log, ch.number, np.zeros(0, np.int64)) is not None
+            if not self._is_foreign
+            and self.sink.beside(part.log, ch.number, np.zeros(0, np.int64)) is not None
         ]
         batches: Iterable[Batch] = in_time_order(self.parts) if by_time else in_file_order(self.parts[0])
         total, done = sum(part.total for part in self.parts), 0
@@ -229,6 +266,8 @@ class _Job:
 
     def _beside(self, batch: Batch, numbered: list[tuple[int, int]]) -> np.ndarray | None:
         """int64[n, k]: the numbers that lie beside the payloads of these channels, zeros elsewhere."""
+        if batch.more and self.sink.keeps:
+            return np.column_stack([batch.more[name] for name in self.sink.keeps])
         found = np.zeros((len(batch.channel), 0), np.int64)
         for p, channel in numbered:
             mine = np.flatnonzero((batch.origin == p) & (batch.channel == channel))
@@ -254,13 +293,42 @@ class _Job:
             p, ch = members[0]
             topic = self.parts[p].names.get(ch.number, ch.topic)
             metadata = self.sink.joined([ch.metadata for _, ch in members])
-            number, name = add_channel(writer, topic, ch.schema, metadata, self.names)
+            try:
+                number, name = add_channel(writer, topic, ch.schema, metadata, self.names)
+            except (DefinitionError, UsageError) as error:
+                if not self._is_foreign:
+                    raise
+                self._leave_out(members, error.text)
+                continue
             if name != topic:
                 self.notes.append(f"{topic!r} of {members[0][1].log.name} became {name!r}")
             self.names[name] = members
             for p, ch in members:
                 table[p, ch.number] = number
         return table
+
+    def _leave_out(self, members: Sequence[tuple[int, Channel]], why: str) -> None:
+        """Do without a channel that the format cannot hold."""
+        for p, ch in members:
+            part = self.parts[p]
+            self.skipped.append(
+                f"channel {ch.topic!r} ({part.count(ch.number)} messages) was left out: {why}"
+            )
+            rows = {number: rows for number, rows in part.rows.items() if number != ch.number}
+            self.parts = [replace(one, rows=rows) if n == p else one for n, one in enumerate(self.parts)]
+
+    def _representable(self, part: Part) -> Part:
+        """*part* without messages whose times the format cannot hold."""
+        rows = dict(part.rows)
+        for number, some in part.rows.items():
+            times = part.log.index.times(number)[some] + part.shift
+            fits = (times >= self.sink.earliest) & (times <= self.sink.latest)
+            if not fits.all():
+                rows[number] = np.arange(len(part.log.index.times(number)))[some][fits]
+                topic = next(ch.topic for ch in part.channels if ch.number == number)
+                text = f"{int((~fits).sum())} messages of {topic!r} were left out: "
+                self.skipped.append(text + f"{self.sink.title} cannot hold their times")
+        return replace(part, rows=rows)
 
     # -------------------------------------------------------------------------------------------- verifying
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from logreel.model.chunks import MADE, Buffer
 from logreel.model.heads import joined
-from logreel.model.index import I64, Selection
+from logreel.model.index import I64, Selection, beside
 from logreel.model.order import by_rows
 from logreel.ops.parts import Part
 
@@ -29,6 +29,7 @@ class Batch:
     channel  int32[n]  number of the channel in that log
     time     int64[n]  ns, shifted
     offset   int64[n]  where the payload begins in its chunk of that log
+    more     int64[n]  each, what the logs tell beside messages, by name
     """
 
     origin: NDArray[np.int32]
@@ -38,6 +39,7 @@ class Batch:
     start: I64
     size: I64
     offset: I64
+    more: Mapping[str, I64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,20 +131,34 @@ def _buffered(parts: Sequence[Part], pick: _Pick) -> Iterator[Batch]:
 
 
 def _direct(parts: Sequence[Part], pick: _Pick) -> Batch:
-    data = parts[int(pick.origin[0])].log.index.chunks[int(pick.found.chunk[0])]
-    found = pick.found
-    return Batch(pick.origin, found.channel, found.time, data, found.offset, found.size, found.offset)
+    part, found = parts[int(pick.origin[0])], pick.found
+    data = part.log.index.chunks[int(found.chunk[0])]
+    more = _beside(part, found, data)
+    return Batch(pick.origin, found.channel, found.time, data, found.offset, found.size, found.offset, more)
+
+
+def _beside(part: Part, found: Selection, data: Buffer) -> dict[str, I64]:
+    """What the log of *part* tells beside these messages; all channels of a log tell the same, or nothing."""
+    words = part.log.index.tracks[int(found.channel[0])].more if len(found) else {}
+    more = {name: beside(data, found.offset, word) for name, word in words.items()}
+    if part.shift and "publish_time" in more:
+        more["publish_time"] += part.shift
+    return more
 
 
 def _gathered(parts: Sequence[Part], pick: _Pick, place: I64) -> Batch:
     """The payloads of several buffers, each buffer's behind those of the one before."""
     start, at, out = np.empty(len(place), np.int64), 0, []
+    more: dict[str, I64] = {}
     for one in np.unique(place).tolist():
         mine = np.flatnonzero(place == one)
         some = _direct(parts, pick.rows(mine))
         out.append(joined(some.data, some.start, some.size))
         start[mine] = at + np.cumsum(some.size) - some.size
         at += len(out[-1])
+        for name, values in some.more.items():
+            default = pick.found.time if name == "publish_time" else np.zeros_like(start)
+            more.setdefault(name, default.copy())[mine] = values
     found = pick.found
     data = np.concatenate(out)
-    return Batch(pick.origin, found.channel, found.time, data, start, found.size, found.offset)
+    return Batch(pick.origin, found.channel, found.time, data, start, found.size, found.offset, more)

@@ -12,7 +12,9 @@ from typing import IO, TYPE_CHECKING, Any
 from logreel._version import __version__
 from logreel.errors import DefinitionError, LogError, UsageError
 from logreel.model.log import Log
+from logreel.ops.parts import choose
 from logreel.ops.plain import opened, plain
+from logreel.ops.rewrite import Target, rewrite
 from logreel.ops.times import interval, shift_of
 from logreel.outputs.files import MANIFEST, MANIFEST_KEY, new_file, new_folder, sync_all, synced
 from logreel.outputs.items import write_items
@@ -71,6 +73,9 @@ def convert(
     end: str | int | None = None,
     utc: bool = False,
     interpolate: bool = False,
+    raw: bool = False,
+    strict: bool = False,
+    compression: str | None = None,
     force: bool = False,
     progress: Progress | None = None,
 ) -> Converted:
@@ -80,12 +85,16 @@ def convert(
     dst       ``x.parquet/``, ``x.csv/``, ``x.arrow/``: a folder with a file per channel and a manifest.json;
               without the slash: one file with the one channel that *topics* names. ``x.ndjson``: one file
               with all messages. ``x.jpg/``, ``x.ply/``: a folder with a folder per channel that has pictures or
-              clouds, and a file for each of them. ``x.kml``, ``x.gpx``, ``x.geojson``: one file with the tracks
+              clouds, and a file for each of them. ``x.kml``, ``x.gpx``, ``x.geojson``: one file with the tracks.
+              ``x.mcap``, ``x.bag`` …: a log, message by message as bytes
     topics    names or shell patterns; None: all that fit, the reserved ones with messages included
     start, end  ns, or times as people write them; half-open
     utc       wall-clock times
     interpolate  where a message holds many records of one time, spread their times evenly to the next message;
               only for tables: ``x.ndjson`` has a line per message
+    raw       only into logs: payloads and schemas byte for byte, and nothing else, which is so far all there is
+    strict    only into logs: write nothing where something would have to be left out
+    compression  only into logs: as their format calls it; None: as the source has it, or as is usual there
     force     replace *dst*: a file, or a folder that logreel wrote
     progress  called with the messages done and the messages in all
 
@@ -97,6 +106,13 @@ def convert(
     output = find_output(name)
     if interpolate and output.shape is not Shape.TABLES:
         raise UsageError(f"{output.suffix} has no rows whose times could be spread: leave out --interpolate")
+    if output.shape is Shape.LOG:
+        if utc:
+            raise UsageError(f"{output.suffix} has times of its own: leave out --utc")
+        how = Target(name, compression, force, progress=progress, foreign=True, strict=strict)
+        return _log(src, how, topics, start, end)
+    if raw or strict or compression is not None:
+        raise UsageError(f"{output.suffix} is no log: leave out --raw, --strict and --compression")
     with opened(src) as log:
         first, last = interval(log, start, end)
         shift_of(log, utc)
@@ -115,6 +131,21 @@ def convert(
                 "or choose one channel (-t)"
             )
         return _one_channel(job, output, name, force)
+
+
+def _log(
+    src: Readable | Log,
+    target: Target,
+    topics: str | Iterable[str] | None,
+    start: str | int | None,
+    end: str | int | None,
+) -> Converted:
+    with opened(src) as log:
+        first, last = interval(log, start, end)
+        done = rewrite([choose(log, topics, (), first, last)], target)
+        file = os.path.basename(target.path)
+        channels = tuple(Written(one.topic, file, one.messages) for one in done.channels)
+        return Converted(target.path, channels, done.skipped, done.notes)
 
 
 def _is_folder(output: Output, name: str) -> bool:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from logreel.errors import UsageError
 from logreel.model.lenses import lenses
+from logreel.model.registry import formats
 
 if TYPE_CHECKING:
     from logreel.model.channel import Channel
@@ -21,11 +22,13 @@ class Shape(Enum):
     TABLES  one file per channel, ``write(out, schema, batches)``, so several channels need a folder
     WHOLE   one file for all, ``write(out, job)``
     ITEMS   a folder per channel with a file per thing that its lens reads, ``write(thing)`` gives an Item
+    LOG     a log of some format, written message by message as bytes
     """
 
     TABLES = "tables"
     WHOLE = "whole"
     ITEMS = "items"
+    LOG = "log"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +60,7 @@ class Output:
     @property
     def names(self) -> tuple[str, ...]:
         """Its suffix as people write it, with a slash where that makes a folder; the usual one first."""
-        folder = () if self.shape is Shape.WHOLE else (f"{self.suffix}/",)
+        folder = () if self.shape in (Shape.WHOLE, Shape.LOG) else (f"{self.suffix}/",)
         return folder if self.shape is Shape.ITEMS else (*folder, self.suffix)
 
 
@@ -82,6 +85,16 @@ OUTPUTS: dict[str, Output] = {
 }
 
 
+def logs() -> dict[str, Output]:
+    """The outputs that are logs: those of every format that can be written."""
+    return {
+        suffix: Output(suffix, fmt.title, "", Shape.LOG, "message")
+        for fmt in formats().values()
+        if fmt.create is not None
+        for suffix in fmt.suffixes[:1]
+    }
+
+
 def readers(ch: Channel, reads: str) -> list[Callable[..., Any]]:
     """The methods named *reads* of the lenses of *ch*, to be called with it, start and end; often none."""
     return [getattr(lens, reads) for lens in lenses(ch) if hasattr(lens, reads)]
@@ -90,8 +103,8 @@ def readers(ch: Channel, reads: str) -> list[Callable[..., Any]]:
 def find_output(name: str) -> Output:
     """The output that the suffix of *name* chooses; raises UsageError that names the known ones."""
     plain = name.rstrip("/\\").lower()
-    for suffix, output in OUTPUTS.items():
+    for suffix, output in (*OUTPUTS.items(), *logs().items()):
         if plain.endswith(suffix):
             return output
-    known = ", ".join(output.names[0] for output in OUTPUTS.values())
+    known = ", ".join(output.names[0] for output in (*OUTPUTS.values(), *logs().values()))
     raise UsageError(f"the suffix of {name!r} names no output; known: {known}")

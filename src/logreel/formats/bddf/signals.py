@@ -13,7 +13,8 @@ from logreel.formats.bddf.readings import distinct_names, names_of
 from logreel.model.index import I64, MessageIndex
 from logreel.model.layout import SCALARS, Field, Layout, Padding, Scalar, Skip, Struct
 from logreel.model.pieces import Piece
-from logreel.schemas.protobuf.body import MessageBody, WireBody, payloads
+from logreel.model.reading import payloads
+from logreel.schemas.protobuf.body import MessageBody, WireBody
 from logreel.schemas.protobuf.wire import BadWire, items
 
 if TYPE_CHECKING:

@@ -70,6 +70,7 @@ class CarlaSink(Sink):
         self._heads.add(_FRAME_HEAD)
         self._last: Last | None = None
         self._heritage = Heritage()
+        self._returns = False
         self._changed = 0
 
     # ------------------------------------------------------------------------------------------- what is told
@@ -85,7 +86,7 @@ class CarlaSink(Sink):
 
     def channel(self, number: int, topic: str, schema: Schema, metadata: Mapping[str, Any]) -> None:
         """Take in a channel: the packets of one kind, see ``Dialect.kind_of``."""
-        kind = self._dialect.kind_of(topic, schema, metadata, bool(self._heritage.logs))
+        kind = self._dialect.kind_of(topic, schema, metadata, self._returns or bool(self._heritage.logs))
         if kind in self._kinds.values():
             text = f"{topic!r}: packets of kind {kind} are those of another channel; releases number some in other ways"
             raise UsageError(text)
@@ -114,6 +115,11 @@ class CarlaSink(Sink):
             self._dialect = Dialect(log.own.found.wide)
         return told
 
+    def adopt(self, log: Log, returns: bool) -> list[str]:
+        """Take over the header; packets of a recording that was converted are taken as they are."""
+        self._returns = returns
+        return super().adopt(log, returns)
+
     def copy(self, excerpt: Excerpt) -> bool:
         """Copy frames as they lie in the file."""
         self._header = header_of(excerpt.log)
@@ -138,8 +144,9 @@ class CarlaSink(Sink):
     ) -> None:
         """Append packets; where payloads are not what their kinds are, a UsageError comes after the others."""
         bad = (size > self.largest) | (time < self.earliest) | (time > self.latest)
-        # Those of recordings that are rewritten were judged when they were read.
-        for number in np.flatnonzero(np.bincount(channel)).tolist() if not self._heritage.logs else ():
+        # Those of recordings that are rewritten, or come back, were judged when they were read.
+        judged = self._returns or self._heritage.logs
+        for number in np.flatnonzero(np.bincount(channel)).tolist() if not judged else ():
             mine = np.flatnonzero((channel == number) & ~bad)
             bad[mine] = self._dialect.misfits(self._topics[number], data, start[mine], size[mine])
         good = np.flatnonzero(~bad) if bad.any() else slice(None)

@@ -3,31 +3,20 @@
 from __future__ import annotations
 
 import bz2
-import mmap
-import os
-import tempfile
-import weakref
 import zlib
-from collections import OrderedDict
-from contextlib import suppress
 from dataclasses import dataclass
-from threading import Lock
-from typing import IO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import Problem
 from logreel.formats.rosbag.encryption import Cipher
-from logreel.formats.rosbag.lz4_frames import unpack_lz4
+from logreel.model.chunkcache import ChunkCache
+from logreel.model.lz4_frames import unpack_lz4
 from logreel.model.source import Source
 
 Buffer = NDArray[np.uint8]
 
-#: Unpacked chunks kept in memory, whatever the size of the log.
-CACHE_BYTES = 64 << 20
-#: Unpacked chunks kept in a temporary file.
-SPOOL_BYTES = 16 << 30
 #: No chunk unpacks to more: writers close them at 768 KiB or so, the largest option in use is far below.
 MAX_CHUNK = 1 << 28
 COMPRESSIONS = ("none", "bz2", "lz4", "zlib")
@@ -134,66 +123,16 @@ def problem_of(chunk: Chunk, unpacked: Unpacked) -> Problem | None:
     return Problem("chunk", chunk.pos, chunk.stored, True, text)
 
 
-class ChunkCache:
-    """Unpacked chunks by number, each unpacked once however often it is asked for; safe to use from several threads.
+def cache(source: Source, chunks: list[Chunk], problems: list[Problem]) -> ChunkCache:
+    """The chunks unpacked when asked for; what is wrong with one is added to *problems* then."""
 
-    Small logs are kept in memory. The chunks of larger ones, where unpacking is slow, go to a temporary file, whose
-    pages the system drops and brings back as it needs memory; else the latest used ones are kept. What is wrong with a
-    chunk is added to *problems* when it is first unpacked.
-    """
+    def read(number: int) -> Buffer:
+        unpacked = unpack(source, chunks[number])
+        problem = problem_of(chunks[number], unpacked)
+        if problem and problem not in problems:
+            problems.append(problem)
+        return unpacked.data
 
-    def __init__(self, source: Source, chunks: list[Chunk], problems: list[Problem]) -> None:
-        self._source, self._chunks, self._problems = source, chunks, problems
-        self._kept: OrderedDict[int, Buffer] = OrderedDict()
-        self._locks = [Lock() for _ in range(64)]
-        self._lock = Lock()
-        sizes = [min(c.size, MAX_CHUNK) for c in chunks]
-        self._place = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        self._spool: IO[bytes] | None = None
-        # LZ4 unpacks about as fast as a temporary file is read; what somebody encrypted is not for the disk.
-        slow = any(c.compression in ("bz2", "zlib") for c in chunks) and not any(c.cipher for c in chunks)
-        if slow and CACHE_BYTES < self._place[-1] <= SPOOL_BYTES:
-            with suppress(OSError):
-                self._spool = tempfile.TemporaryFile(prefix="logreel-")  # noqa: SIM115 - lives as long as the log
-                weakref.finalize(self, self._spool.close)
-
-    def __call__(self, number: int) -> Buffer:
-        """The unpacked bytes of a chunk; of a damaged one what there is."""
-        with self._locks[number % len(self._locks)]:
-            with self._lock:
-                if number in self._kept:
-                    self._kept.move_to_end(number)
-                    return self._kept[number]
-            unpacked = unpack(self._source, self._chunks[number])
-            data, problem = unpacked.data, problem_of(self._chunks[number], unpacked)
-            if problem and problem not in self._problems:
-                self._problems.append(problem)
-            if self._spool is not None and len(data):
-                data = self._spooled(number, data)
-            self._keep(number, data)
-            return data
-
-    def _spooled(self, number: int, data: Buffer) -> Buffer:
-        """The same bytes as pages of the temporary file; *data* itself where they cannot be written."""
-        if self._spool is None or len(data) > self._place[number + 1] - self._place[number]:
-            return data
-        try:
-            handle, at = self._spool.fileno(), int(self._place[number])
-            view, done = memoryview(data), 0  # type: ignore[arg-type]
-            while done < len(view):
-                done += os.pwrite(handle, view[done:], at + done)
-            # A mapping begins at a page.
-            page = at // mmap.ALLOCATIONGRANULARITY * mmap.ALLOCATIONGRANULARITY
-            pages = mmap.mmap(handle, at - page + len(view), access=mmap.ACCESS_READ, offset=page)
-        except OSError:
-            self._spool = None
-            return data
-        return np.frombuffer(pages, np.uint8, len(data), at - page)
-
-    def _keep(self, number: int, data: Buffer) -> None:
-        with self._lock:
-            self._kept[number] = data
-            if self._spool is None:
-                # Mapped ones cost no memory of ours; they stay.
-                while sum(map(len, self._kept.values())) > CACHE_BYTES and len(self._kept) > 1:
-                    self._kept.popitem(last=False)
+    # LZ4 unpacks about as fast as a temporary file is read; what somebody encrypted is not for the disk.
+    slow = any(c.compression in ("bz2", "zlib") for c in chunks) and not any(c.cipher for c in chunks)
+    return ChunkCache(read, [min(c.size, MAX_CHUNK) for c in chunks], slow)

@@ -7,7 +7,7 @@ from typing import Any
 
 from logreel.errors import Problem, UnsupportedError
 from logreel.formats.rosbag import old, v1, v2
-from logreel.formats.rosbag.chunks import ChunkCache
+from logreel.formats.rosbag.chunks import cache
 from logreel.formats.rosbag.collect import Found, Indexed, collect
 from logreel.formats.rosbag.connections import Channels, Connection
 from logreel.formats.rosbag.definitions import Definitions
@@ -38,7 +38,7 @@ def scan(source: Source) -> Scan:
         found = v2.read(source)
         chunks = Chunks(
             source,
-            ChunkCache(source, found.chunks, found.problems),
+            cache(source, found.chunks, found.problems),
             lambda n: found.chunks[n].size,
             lambda n: found.chunks[n].pos,
         )

@@ -10,6 +10,8 @@ from logreel.model.scan import Saved, Scan
 
 if TYPE_CHECKING:
     from logreel.model.appender import Appender
+    from logreel.model.layout import Layout
+    from logreel.model.schema import Schema
     from logreel.model.sink import Sink
     from logreel.model.source import Source
 
@@ -60,6 +62,12 @@ def _create(out: Appender, **options: Any) -> Sink:
     return UlogSink(out, **options)
 
 
+def _layout(schema: Schema) -> Layout | None:
+    from logreel.formats.ulog.definitions import layout_of
+
+    return layout_of(schema)
+
+
 FORMAT = Format(
     name="ulog",
     title="PX4 ULog",
@@ -68,6 +76,7 @@ FORMAT = Format(
     sniff=_sniff,
     scan=_scan,
     create=_create,
+    layout=_layout,
     sample=_sample,
     showcase=True,
 )

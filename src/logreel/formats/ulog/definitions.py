@@ -20,6 +20,7 @@ from logreel.model.layout import (
     Scalar,
     Struct,
 )
+from logreel.model.schema import Schema
 
 #: A data record holds at most this many bytes; arrays that cannot fit are refused before anything is built.
 MAX_BYTES = 65535
@@ -190,3 +191,15 @@ class Definitions:
             lines[n] = self._texts[n].text
             todo += [f.type for f in reversed(self._texts[n].fields) if f.type not in BASIC]
         return "\n".join(lines.values())
+
+
+def layout_of(schema: Schema) -> Layout | None:
+    """The Layout of a channel by its schema alone; None where that has no text. Raises DefinitionError."""
+    if not schema.text:
+        return None
+    known = Definitions()
+    try:
+        names = [text.name for text in map(parse_format, schema.raw.splitlines()) if known.add(text)]
+    except BadRecord as error:
+        raise DefinitionError(str(error)) from None
+    return known.layout(names[0])

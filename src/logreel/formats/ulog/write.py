@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from logreel.errors import DefinitionError, UsageError
 from logreel.formats.ulog import content
+from logreel.formats.ulog.adopt import adopt
 from logreel.formats.ulog.copy import copy
 from logreel.formats.ulog.definitions import Definitions, parse_format
 from logreel.formats.ulog.heritage import Heritage, renamed
@@ -51,7 +52,7 @@ class UlogSink(Sink):
         self._definitions = Definitions()
         self._heritage: Heritage | None = None
         self._head = bytearray()
-        self._begun = self._fresh = False
+        self._begun = self._fresh = self._adopted = False
         self._heads = Heads()
         #: Name of the format and instance of each channel, or the reserved name.
         self._channels: list[tuple[str, int]] = []
@@ -155,6 +156,13 @@ class UlogSink(Sink):
         told = self._heritage.take(log)
         self._head += self._heritage.drain()
         return told
+
+    def adopt(self, log: Log, returns: bool) -> list[str]:
+        """Take over metadata, attachments, and parameters as they were at the start; changes come as messages."""
+        self._adopted = True
+        if returns and self._started is None:
+            self._started = log.start
+        return adopt(self, log, returns)
 
     def copy(self, excerpt: Excerpt) -> bool:
         """Copy records as they lie in the file; not where it holds several logs."""
@@ -265,8 +273,11 @@ class UlogSink(Sink):
         row = self.layout(next(n for n, w in self._reserved.items() if w == self._parameter_of)).decoder()(
             memoryview(payload)
         )
-        if self._heritage is not None and row["kind"] != "change":
-            return
+        if row["kind"] == "change" or not (self._adopted or self._heritage is not None):
+            self.parameter_row(row)
+
+    def parameter_row(self, row: Mapping[str, Any]) -> None:
+        """Append a parameter as a message of the channel ``~parameter`` tells of it."""
         value = int(row["value"]) if row["type"] == "int32_t" else float(row["value"])
         kinds = row["kind"].removesuffix(" default").split("+")
         bits = sum(1 << bit for bit, kind in enumerate(DEFAULT_KINDS) if kind in kinds)

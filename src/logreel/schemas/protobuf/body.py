@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from logreel.errors import DamagedError, Problem
 from logreel.model.index import I64, MessageIndex
 from logreel.model.layout import Bytes, Field, Layout, Scalar, Sequence, String, Struct
 from logreel.model.pieces import Piece
+from logreel.model.reading import decoded, payloads
 from logreel.schemas.protobuf.wire import BYTES, FIXED32, FIXED64, VARINT, BadWire, Item, items
 
 if TYPE_CHECKING:
@@ -27,34 +25,6 @@ _ITEM = Struct(
 #: What is shown of messages that nothing describes: their fields by number.
 WIRE = Layout(Struct((Field("fields", Sequence(_ITEM)),)), "wire")
 _NAMES = {VARINT: "varint", FIXED64: "fixed64", BYTES: "bytes", FIXED32: "fixed32"}
-
-
-def payloads(piece: Piece) -> Iterator[bytes]:
-    """The bytes of each message of a piece."""
-    view = memoryview(piece.data)  # type: ignore[arg-type]
-    for at, size in zip(piece.offset.tolist(), piece.size.tolist(), strict=True):
-        yield bytes(view[at : at + size])
-
-
-def decoded(layout: Layout, rows: list[dict[str, Any]], bad: list[tuple[int, str]], n: int) -> Decoded:
-    """Plain values of the messages that could be read, as columns of the members that *layout* shows.
-
-    rows  those that could be read
-    bad   number and reason of the others, of *n* in all
-    """
-    import pyarrow as pa
-
-    from logreel.model.arrow import Decoded
-    from logreel.model.assemble import arrow_field
-
-    arrays = []
-    for f in layout.record.visible():
-        kind = arrow_field(f).type
-        found = pa.array([row[f.name] for row in rows], kind, from_pandas=False)
-        # A projection may want only a part of a struct.
-        arrays.append(found)
-    kept = np.setdiff1d(np.arange(n), [i for i, _ in bad]) if bad else None
-    return Decoded(arrays, kept, bad, np.zeros(0, np.int64), None)
 
 
 class MessageBody:

@@ -21,15 +21,17 @@ class Types:
 
     paths  files with a FileDescriptorSet, folders of such, or names of modules with message classes, which are
            imported; other files are passed over
+    own    a FileDescriptorSet that comes before all others; empty for none
 
     Raises DefinitionError for a file that is none, and a module that cannot be imported.
     """
 
-    def __init__(self, paths: Iterable[Path] = ()) -> None:
+    def __init__(self, paths: Iterable[Path] = (), own: bytes = b"") -> None:
         from google.protobuf import descriptor_pool, timestamp_pb2
 
         paths = list(paths)
-        self._pools = [self._pool(path) for path in _files(paths)]
+        self._pools = [_pool(own, "the schema")] if own else []
+        self._pools += [_pool(_bytes(path), str(path)) for path in _files(paths)]
         for path in paths:
             if _MODULE.fullmatch(str(path)) and not path.exists() and path.suffix not in SUFFIXES:
                 _import_classes(str(path))
@@ -39,38 +41,6 @@ class Types:
         ours.Add(known.file_descriptor())
         self._pools.append(ours)
 
-    def _pool(self, path: Path) -> Any:
-        from google.protobuf import descriptor_pb2, descriptor_pool
-        from google.protobuf.message import DecodeError
-
-        try:
-            files = descriptor_pb2.FileDescriptorSet.FromString(path.read_bytes()).file
-        except (DecodeError, OSError) as error:
-            raise DefinitionError(f"{path}: no set of descriptors: {error}") from None
-        pool = descriptor_pool.DescriptorPool()
-        by_name = {file.name: file for file in files}
-        done: set[str] = set()
-
-        def add(name: str) -> None:
-            if name in done:
-                return
-            done.add(name)
-            if name not in by_name:
-                # Sets are often made without the library's own files.
-                pool.AddSerializedFile(descriptor_pool.Default().FindFileByName(name).serialized_pb)
-                return
-            for dependency in by_name[name].dependency:
-                add(dependency)
-            pool.Add(by_name[name])
-
-        _import_well_known()
-        try:
-            for name in by_name:
-                add(name)
-        except (TypeError, KeyError, RecursionError) as error:
-            raise DefinitionError(f"{path}: its descriptors do not fit together: {error}") from None
-        return pool
-
     def find(self, name: str) -> Any:
         """The Descriptor of a message type, or None where nothing describes it."""
         for pool in self._pools:
@@ -79,6 +49,47 @@ class Types:
             except KeyError:
                 continue
         return None
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise DefinitionError(f"{path}: no set of descriptors: {error}") from None
+
+
+def _pool(raw: bytes, name: str) -> Any:
+    """What a FileDescriptorSet describes; *name* is for errors."""
+    from google.protobuf import descriptor_pb2, descriptor_pool
+    from google.protobuf.message import DecodeError
+
+    try:
+        files = descriptor_pb2.FileDescriptorSet.FromString(raw).file
+    except DecodeError as error:
+        raise DefinitionError(f"{name}: no set of descriptors: {error}") from None
+    pool = descriptor_pool.DescriptorPool()
+    by_name = {file.name: file for file in files}
+    done: set[str] = set()
+
+    def add(one: str) -> None:
+        if one in done:
+            return
+        done.add(one)
+        if one not in by_name:
+            # Sets are often made without the library's own files.
+            pool.AddSerializedFile(descriptor_pool.Default().FindFileByName(one).serialized_pb)
+            return
+        for dependency in by_name[one].dependency:
+            add(dependency)
+        pool.Add(by_name[one])
+
+    _import_well_known()
+    try:
+        for one in by_name:
+            add(one)
+    except (TypeError, KeyError, RecursionError) as error:
+        raise DefinitionError(f"{name}: its descriptors do not fit together: {error}") from None
+    return pool
 
 
 def _files(paths: Iterable[Path]) -> Iterable[Path]:

@@ -1,0 +1,126 @@
+"""MCAPs side by side with the mcap library: open, index, columns, write, convert; with a copy and the compressor alone.
+
+Takes the number of messages.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+import logreel
+from harness import Job, compare
+
+# This script has the name of the library, which is meant where jobs import it.
+#: What is loaded when a first file of the format is opened is loaded before.
+OPEN = "import logreel; logreel.open(path)\n"
+PEER = "from mcap.reader import make_reader\n"
+COPY = Job("fresh copy of the mapped file", "np.fromfile(path, np.uint8)")
+READ = [
+    Job("open", "log = logreel.open(path); log.message_count", OPEN),
+    Job(
+        "open, times of all messages",
+        "log = logreel.open(path); [ch.times for ch in log.channels.values()]",
+        OPEN,
+    ),
+    Job(
+        "open, all columns",
+        "log = logreel.open(path); log.tables()",
+        OPEN + "import pyarrow, logreel.model.sweep\n",
+    ),
+    Job(
+        "open, one field",
+        "log = logreel.open(path); log['/imu']['angular_velocity.x']",
+        OPEN + "import pyarrow\n",
+    ),
+    Job("check: all checksums", "logreel.open(path).verify()", OPEN),
+    Job("mcap: summary", "make_reader(open(path, 'rb')).get_summary()", PEER),
+    Job("mcap: all messages", "for _ in make_reader(open(path, 'rb')).iter_messages(): pass", PEER, rounds=1),
+]
+OUT = OPEN + "import tempfile, shutil; out = tempfile.mkdtemp() + '/out'\n"
+WRITE = """
+log = logreel.open(path)
+raw = [(m.time, bytes(m.data)) for m in log.messages("/imu", end=log.start + 10**9 * 200)]
+"""
+PEERS_WRITE = """
+with open(out, "wb") as f:
+    w = Writer(f, compression=CompressionType.ZSTD); w.start()
+    c = w.register_channel("/imu", "ros1", w.register_schema("a", "ros1msg", b""))
+    for t, p in raw: w.add_message(c, t, p, t)
+    w.finish()
+"""
+OURS_WRITE = """
+with logreel.create(out + ".mcap") as w:
+    c = w.add_channel("/imu", log["/imu"].schema)
+    for t, p in raw: w.write(c, t, p)
+"""
+COMPRESS = Job(
+    "zstd alone, chunks of 1 MiB",
+    "for at in range(0, len(data), 1 << 20): pack(data[at : at + (1 << 20)])",
+    "import zstandard; data = open(path, 'rb').read(); pack = zstandard.ZstdCompressor().compress\n",
+)
+CONVERT = [
+    Job("bag to MCAP, zstd", "logreel.convert(path, out + '.mcap')", OUT),
+    Job("bag to MCAP, lz4", "logreel.convert(path, out + '.mcap', compression='lz4')", OUT),
+    Job("bag to MCAP, not packed", "logreel.convert(path, out + '.mcap', compression='none')", OUT),
+    Job(
+        "rosbags + mcap, message by message",
+        "with AnyReader([Path(path)]) as r, open(out, 'wb') as f:\n"
+        "    w = Writer(f, compression=CompressionType.ZSTD); w.start()\n"
+        "    ids = {c.id: w.register_channel(c.topic, 'ros1', w.register_schema(c.msgtype, 'ros1msg', b''))\n"
+        "           for c in r.connections}\n"
+        "    for c, t, p in r.messages(): w.add_message(ids[c.id], t, bytes(p), t)\n"
+        "    w.finish()",
+        OUT
+        + "from pathlib import Path\nfrom rosbags.highlevel import AnyReader\nfrom mcap.writer import *\n",
+        rounds=1,
+    ),
+]
+
+
+def bag(folder: Path, messages: int) -> Path:
+    """A bag of so many IMU messages of 0.3 kB with random numbers, which shrink little."""
+    path = folder / "a.bag"
+    rng = np.random.default_rng(1)
+    with logreel.create(path, flush_every=None) as w:
+        channel = w.add_channel("/imu", logreel.Schema("sensor_msgs/Imu", "ros1msg", ""))
+        head = bytes(12) + b"\x03\0\0\0imu"
+        for lo in range(0, messages, 100_000):
+            n = min(100_000, messages - lo)
+            rows = np.zeros((n, len(head) + 296), np.uint8)
+            rows[:, : len(head)] = np.frombuffer(head, np.uint8)
+            numbers = np.cumsum(rng.normal(size=(n, 37)), axis=0).round(3)
+            rows[:, len(head) :] = numbers.view(np.uint8).reshape(n, -1)
+            times = 10**18 + (lo + np.arange(n)) * 10**6
+            at = np.arange(n) * rows.shape[1]
+            w.write_many(np.full(n, channel, np.int32), times, rows.ravel(), at, at * 0 + rows.shape[1])
+    return path
+
+
+def main() -> None:
+    """Print the tables."""
+    messages = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
+    # The jobs import the mcap library by the name that this script has.
+    os.chdir("/")
+    with tempfile.TemporaryDirectory() as name:
+        source = bag(Path(name), messages)
+        mcaps = {kind: Path(name) / f"{kind}.mcap" for kind in ("none", "lz4", "zstd")}
+        for kind, path in mcaps.items():
+            logreel.convert(source, path, compression=kind)
+            compare(f"reading, {kind}", str(path), COPY, READ, rounds=3)
+        few = Path(name) / "few.mcap"
+        logreel.slice(mcaps["none"], few, count=messages // 5)
+        jobs = [
+            Job("write, one by one", OURS_WRITE, OUT + WRITE),
+            Job("mcap: add_message", PEERS_WRITE, OUT + WRITE + "from mcap.writer import *\n", rounds=1),
+        ]
+        compare("writing zstd", str(few), COMPRESS, jobs, rounds=3, unit="zstd")
+        compare("converting", str(source), COMPRESS, CONVERT, rounds=3, unit="zstd")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,243 @@
+"""Messages found chunk by chunk become the block table of the index; index records are read when asked for."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from threading import RLock
+
+import numpy as np
+
+from logreel.errors import Finding, Problem, UnsupportedError
+from logreel.formats.mcap.found import File, Messages
+from logreel.formats.mcap.linear import read_inside
+from logreel.formats.mcap.records import HEAD, MESSAGE_HEAD, PUBLISH_TIME, SEQUENCE
+from logreel.kernels import opcoded
+from logreel.model.chunks import FILE, Buffer, Chunks
+from logreel.model.index import GONE, I64, Aligned, Blocks, MessageIndex, Track, Word
+from logreel.model.source import Source
+
+#: More entries of the block table than this are refused: real logs come nowhere near.
+MOST_ENTRIES = 1 << 27
+#: What else a message has, before its payload.
+MORE = {"publish_time": Word(-PUBLISH_TIME, 8), "sequence": Word(-SEQUENCE, 4)}
+
+
+class Collected:
+    """All messages by block and channel; ``index`` makes the MessageIndex.
+
+    number  the channel of each id
+    """
+
+    def __init__(self, source: Source, file: File, number: Mapping[int, int]) -> None:
+        self._source, self._file = source, file
+        self._parts, self._ids = file.parts, np.array(sorted(number, key=number.__getitem__), np.int64)
+        if len(self._parts) * (len(number) + 1) > MOST_ENTRIES:
+            text = f"{len(number)} channels in {len(self._parts)} chunks are more than the index can hold"
+            raise UnsupportedError(text, path=source.name)
+        self._lock = RLock()
+        self._to_read = np.array([part.found is None for part in self._parts], bool)
+        self._to_place = self._to_read.copy()
+        counts = np.zeros((len(self._parts), len(number)), np.int64)
+        for row, part in enumerate(self._parts):
+            for one, count in part.counts():
+                if one in number:
+                    counts[row, number[one]] += count
+                else:
+                    text = f"{count} messages of channel {one}, which nothing describes"
+                    file.note("undeclared", part.pos, 0, True, text)
+        start = np.zeros((len(self._parts), len(number) + 1), np.int64)
+        start[:, 1:] = np.cumsum(counts, axis=1)
+        start += np.concatenate([[0], np.cumsum(counts.sum(axis=1))])[:-1, None].astype(np.int64)
+        n = int(counts.sum())
+        # Pages that nobody touches cost nothing.
+        self._entry, self._time, self._size = (
+            np.zeros(n, np.uint32),
+            np.zeros(n, np.int64),
+            np.zeros(n, np.uint32),
+        )
+        # A log without packed chunks lies in the file as it is.
+        plain = all(one.is_plain for one in file.chunks)
+        base = np.array([part.base + plain * file.chunks[part.chunk].data for part in self._parts], np.int64)
+        self._end = base + np.array([part.end - part.base for part in self._parts], np.int64)
+        chunk = np.array([FILE if plain else part.chunk for part in self._parts], np.int32)
+        self._blocks = Blocks(base, chunk, start, self._entry)
+        for row, part in enumerate(self._parts):
+            if part.found is not None:
+                self._put(row, part.found)
+
+    def index(self, chunks: Chunks, cheap: bool) -> MessageIndex:
+        """The MessageIndex over *chunks*; *cheap*: unpacking all of them takes no time that people notice."""
+        self._chunks = chunks
+        tracks = [
+            Track(lambda index, c=c: self._times(index, c), Aligned(self._size), more=MORE)  # type: ignore[misc]
+            for c in range(len(self._ids))
+        ]
+        return MessageIndex(chunks, self._blocks, tracks, None, self._resolve, cheap)
+
+    def bounds(self) -> tuple[int | None, int | None]:
+        """The earliest and the latest time, of chunks that were not read as they state it; None without messages."""
+        told = list(self._file.bounds)
+        for part in self._parts:
+            if part.found is not None:
+                told += [int(part.found.time.min()), int(part.found.time.max())]
+        return (min(told), max(told)) if told and len(self._time) else (None, None)
+
+    def _times(self, index: MessageIndex, channel: int) -> I64:
+        with self._lock:
+            self._load()
+        return index.take(channel, self._time)
+
+    # --------------------------------------------------------------------------------------------- filling
+
+    def _span(self, row: int) -> slice:
+        start = self._blocks.start
+        return slice(int(start[row, 0]), int(start[row, -1]))
+
+    def _put(self, row: int, found: Messages) -> None:
+        """Fill in messages that were read; of those that were expected but are not there, nothing but the time."""
+        start, ids = self._blocks.start[row], self._ids
+        order = np.argsort(found.key, kind="stable")
+        keys = found.key[order]
+        lo, hi = np.searchsorted(keys, ids, side="left"), np.searchsorted(keys, ids, side="right")
+        for c in np.flatnonzero(start[1:] > start[:-1]).tolist():
+            at, room = int(start[c]), int(start[c + 1] - start[c])
+            rows = order[lo[c] : hi[c]][:room]
+            mine, rest = slice(at, at + len(rows)), slice(at + len(rows), at + room)
+            self._entry[mine], self._time[mine], self._size[mine] = (
+                found.entry[rows],
+                found.time[rows],
+                found.size[rows],
+            )
+            self._size[rest], self._time[rest] = GONE, self._file.chunks[self._parts[row].chunk].start
+
+    def _load(self) -> None:
+        """Read the index records of all chunks that have not been looked at."""
+        rows = np.flatnonzero(self._to_read).tolist()
+        self._to_read[:] = False
+        runs = []
+        for row in rows:
+            start, part = self._blocks.start[row], self._parts[row]
+            at = {one: (place, count) for one, count, place in part.indexes}
+            size = part.end - part.base
+            for c in np.flatnonzero(start[1:] > start[:-1]).tolist():
+                place, count = at[int(self._ids[c])]
+                runs.append((place, int(self._ids[c]), count, size, int(start[c]), row))
+        if not runs:
+            return
+        table = np.array(runs, np.int64)
+        good = np.zeros(len(runs), np.uint8)
+        opcoded.entries(self._source.data, np.ascontiguousarray(table[:, :5]), self._time, self._entry, good)
+        for k in np.flatnonzero(good == 2).tolist():
+            # Some writers sort by time; what comes first in the file is first for us.
+            span = slice(int(table[k, 4]), int(table[k, 4] + table[k, 2]))
+            order = np.argsort(self._entry[span], kind="stable")
+            self._entry[span], self._time[span] = self._entry[span][order], self._time[span][order]
+        for row in np.unique(table[good == 0, 5]).tolist():
+            self._reread(row)
+
+    def _read(self, row: int) -> Messages:
+        part = self._parts[row]
+        file = File()
+        base, end = int(self._blocks.base[row]), int(self._end[row])
+        inside = Source(self._chunks[int(self._blocks.chunk[row])][base:end], "")
+        read_inside(inside, part.chunk, part.pos, file)
+        empty = np.zeros(0, np.int64)
+        found = [one.found for one in file.parts if one.found is not None]
+        return Messages(
+            *(np.concatenate([empty, *(getattr(one, name) for one in found)]) for name in ("key", "time")),
+            *(
+                np.concatenate([empty, *(getattr(one, name) for one in found)]).astype(np.uint32)
+                for name in ("entry", "size")
+            ),
+        )
+
+    def _reread(self, row: int) -> None:
+        """Read a chunk whose index is damaged."""
+        found = self._read(row)
+        self._put(row, found)
+        self._to_place[row] = False
+        self._tell(row, len(found.key))
+
+    def _tell(self, row: int, there: int) -> None:
+        span = self._span(row)
+        met = int((self._size[span] != GONE).sum())
+        missing, more = span.stop - span.start - met, there - met
+        text = "the index of a chunk does not fit its messages: they were read instead"
+        text += f"; {missing} that it names are not there" if missing else ""
+        text += f"; {more} that it does not name are left out" if more else ""
+        self._file.problems.append(Problem("index", self._parts[row].pos, 0, bool(missing or more), text))
+
+    # -------------------------------------------------------------------------------------------- resolving
+
+    def _resolve(self, rows: I64) -> None:
+        """Look up sizes in some blocks, and whether messages are where the index says; threads may ask at once."""
+        with self._lock:
+            if self._to_read.any():
+                self._load()
+            for row in rows[self._to_place[rows]].tolist():
+                self._to_place[row] = False
+                self._locate(row)
+
+    def _locate(self, row: int) -> None:
+        b, span = self._blocks, self._span(row)
+        data = self._chunks[int(b.chunk[row])]
+        base, end = int(b.base[row]), min(int(self._end[row]), len(data))
+        live = np.flatnonzero(b.start[row, 1:] > b.start[row, :-1])
+        runs = np.empty((len(live), 5), np.int64)
+        runs[:, 0], runs[:, 1] = b.start[row, live], b.start[row, live + 1]
+        runs[:, 2], runs[:, 3], runs[:, 4] = base, end, self._ids[live]
+        good = np.zeros(len(live), np.int64)
+        self._size[span] = GONE
+        opcoded.locate(data, runs, self._entry, self._time, self._size, good)
+        if int(good.sum()) < span.stop - span.start:
+            self._repair(row)
+        elif more := self._unnamed(data[base:end], span):
+            text = f"the index of a chunk leaves out {more} of its messages"
+            self._file.problems.append(Problem("index", self._parts[row].pos, 0, True, text))
+
+    def _unnamed(self, data: Buffer, span: slice) -> int:
+        """Messages in the bytes between those that the index names."""
+        begin = np.sort(self._entry[span].astype(np.int64)) - MESSAGE_HEAD
+        order = np.argsort(self._entry[span], kind="stable")
+        ends = begin + MESSAGE_HEAD + self._size[span][order]
+        edges = np.concatenate([np.zeros(1, np.int64), ends]), np.append(begin, len(data))
+        found = 0
+        for k in np.flatnonzero(edges[0] < edges[1]).tolist():
+            lo, hi = int(edges[0][k]), int(edges[1][k])
+            n = (hi - lo) // MESSAGE_HEAD + 2
+            key, time, place, size = (np.empty(n, np.int64) for _ in range(4))
+            note = np.empty((hi - lo) // HEAD + 2, np.int64)
+            found += opcoded.walk(data, lo, hi, key, time, place, size, note, 0)[2]
+        return found
+
+    def _repair(self, row: int) -> None:
+        """Read a chunk whose index lies: each of its claims is met by a message of that channel and time."""
+        found = self._read(row)
+        there: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
+        rows = zip(*(getattr(found, name).tolist() for name in ("key", "time", "entry", "size")), strict=True)
+        for key, time, entry, size in rows:
+            there[key, time].append((entry, size))
+        for waiting in there.values():
+            waiting.reverse()
+        start = self._blocks.start[row]
+        for c in np.flatnonzero(start[1:] > start[:-1]).tolist():
+            for i in range(int(start[c]), int(start[c + 1])):
+                waiting = there.get((int(self._ids[c]), int(self._time[i])), [])
+                self._entry[i], self._size[i] = waiting.pop() if waiting else (0, GONE)
+        self._tell(row, len(found.key))
+
+    def verify(self) -> Iterator[Finding]:
+        """What looking into all chunks tells."""
+        known = len(self._file.problems)
+        self._resolve(np.arange(len(self._parts)))
+        yield from map(Finding.of, self._file.problems[known:])
+        for row, part in enumerate(self._parts):
+            chunk, span = self._file.chunks[part.chunk], self._span(row)
+            times = self._time[span][self._size[span] != GONE]
+            if part.found is None and len(times):
+                edges = int(times.min()), int(times.max())
+                if edges != (chunk.start, chunk.end):
+                    text = f"a chunk says that its messages are from {chunk.start} to {chunk.end} ns"
+                    text += f", they are from {edges[0]} to {edges[1]}"
+                    yield Finding("index", "warn", chunk.pos, chunk.stored, text)

@@ -1,0 +1,132 @@
+"""From an MCAP file to a Scan."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from logreel.formats.mcap import linear, summary
+from logreel.formats.mcap.channels import OWN, infos, loaded, unique
+from logreel.formats.mcap.chunks import cache, compressions
+from logreel.formats.mcap.collect import Collected
+from logreel.formats.mcap.found import File
+from logreel.formats.mcap.layouts import Decoders
+from logreel.formats.mcap.records import Attached, BadRecord
+from logreel.formats.mcap.verify import verify
+from logreel.model.chunks import Chunks
+from logreel.model.scan import Attachment, Change, Parameter, Scan
+from logreel.model.source import Source
+
+#: A log that ends before this counts from its start or is simulated: 1973 in seconds since 1970.
+RELATIVE_NS = 10**8 * 10**9
+#: Looking at this many packed bytes takes a fraction of a second.
+CHEAP_BYTES = 1 << 28
+
+
+def scan(source: Source) -> Scan:
+    """The Scan of an MCAP file. Raises UnsupportedError for one with more channels and chunks than fit an index."""
+    try:
+        file = summary.read(source) or linear.read(source)
+    except BadRecord as error:
+        file = linear.read(source, trust=False)
+        file.note("index", source.size, 0, False, f"the summary is not used: {error}")
+    origin = dict(next((told for name, told in file.metadata if name == OWN), {}))
+    number, channels = infos(file, Decoders(source, file.problems))
+    collected = Collected(source, file, number)
+    chunks = Chunks(
+        source,
+        cache(source, file.chunks, file.problems),
+        lambda n: file.chunks[n].size,
+        lambda n: file.chunks[n].pos,
+    )
+    cheap = sum(one.stored for one in file.chunks if not one.is_plain) < CHEAP_BYTES
+    index = collected.index(chunks, cheap)
+    clock = loaded(origin.get("clock", ""))
+    start, end = _bounds(clock, collected, int(index.counts.sum()))
+    epoch = origin.get("epoch", "start" if end is not None and end < RELATIVE_NS else "unix")
+    offset = clock.get("utc_offset", 0 if epoch == "unix" else None)
+    return Scan(
+        version="0",
+        epoch=epoch if epoch in ("unix", "boot", "start") else "unix",
+        start=start,
+        end=end,
+        channels=channels,
+        index=index,
+        problems=file.problems,
+        metadata=lambda: _metadata(file, origin),
+        attachments=lambda: _attachments(source, file.attachments),
+        parameters=lambda: _parameters(origin),
+        utc_offset=lambda: offset if isinstance(offset, int) else None,
+        verify=lambda: verify(source, file, collected),
+        own=file,
+        origin=origin.get("format", ""),
+    )
+
+
+def _bounds(clock: Mapping[str, Any], collected: Collected, messages: int) -> tuple[int | None, int | None]:
+    """First and last moment: those of the log that this one was converted from while all of its messages are there."""
+    told = clock.get("start"), clock.get("end")
+    if clock.get("messages") == messages and all(isinstance(moment, int | None) for moment in told):
+        return told
+    return collected.bounds()
+
+
+def _metadata(file: File, origin: Mapping[str, str]) -> Mapping[str, Any]:
+    """Metadata records by name, of repeated names a list; what a converted log told; facts of the file itself."""
+    found: dict[str, Any] = {}
+    for name, told in file.metadata:
+        if name == OWN:
+            continue
+        before = found.get(name)
+        found[name] = told if before is None else [*(before if isinstance(before, list) else [before]), told]
+    facts: dict[str, Any] = {
+        "profile": file.profile,
+        "library": file.library,
+        "chunks": len(file.every),
+        "compression": compressions(file.every),
+        "indexed": file.by_summary,
+    }
+    if (told_by := file.statistics) is not None:
+        facts["statistics"] = {
+            "messages": told_by.messages,
+            "schemas": told_by.schemas,
+            "channels": told_by.channels,
+            "attachments": told_by.attachments,
+            "metadata": told_by.metadata,
+            "chunks": told_by.chunks,
+            "start_ns": told_by.start,
+            "end_ns": told_by.end,
+        }
+    if "mcap" in found:
+        facts["metadata"] = found["mcap"]
+    if origin:
+        facts["converted_from"] = {name: origin[name] for name in ("format", "version") if name in origin}
+    return found | loaded(origin.get("metadata", "")) | {"mcap": facts}
+
+
+def _attachments(source: Source, attached: list[Attached]) -> list[Attachment]:
+    names = unique(one.name for one in attached)
+    return [
+        Attachment(
+            name,
+            one.media_type,
+            one.size,
+            lambda one=one: source.read(one.data, one.size),  # type: ignore[misc]
+            one.log_time,
+            one.create_time,
+        )
+        for name, one in zip(names, attached, strict=True)
+    ]
+
+
+def _parameters(origin: Mapping[str, str]) -> list[Parameter]:
+    made = []
+    for one in loaded(origin.get("parameters", "")).get("parameters", []):
+        try:
+            changes = tuple(Change(int(time), value) for time, value in one["changes"])
+            made.append(
+                Parameter(str(one["name"]), str(one["type"]), one["value"], changes, dict(one["defaults"]))
+            )
+        except (KeyError, TypeError, ValueError):
+            continue
+    return made

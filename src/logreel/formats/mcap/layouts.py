@@ -1,0 +1,83 @@
+"""What decodes the messages of a channel: by the language of its schema and the encoding of its messages."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from logreel.errors import DefinitionError, Problem
+from logreel.formats.mcap.records import Channel
+from logreel.model.layout import Field, Layout, Rest, Struct
+from logreel.model.reading import Reading
+from logreel.model.registry import formats
+from logreel.model.schema import Schema
+from logreel.model.source import Source
+from logreel.schemas import ros1msg
+
+#: What messages without a usable definition have.
+RAW = Layout(Struct((Field("data", Rest()),)), "raw")
+
+
+class Decoders:
+    """Layouts and readings of the channels of one file; what cannot be used is recorded as a Problem, once."""
+
+    def __init__(self, source: Source, problems: list[Problem]) -> None:
+        self._source, self._problems = source, problems
+        self._found: dict[int, tuple[Layout, Reading | None]] = {}
+
+    def find(self, channel: Channel, schema: Schema) -> tuple[Layout, Reading | None]:
+        """The Layout of a channel's messages, and what decodes them where that is no walk of their bytes."""
+        if channel.id not in self._found:
+            try:
+                self._found[channel.id] = self._make(channel, schema)
+            except DefinitionError as error:
+                self._note(f"{channel.topic}: {error.text}; its messages are raw bytes")
+                self._found[channel.id] = RAW, None
+        return self._found[channel.id]
+
+    def _make(self, channel: Channel, schema: Schema) -> tuple[Layout, Reading | None]:
+        match channel.encoding, schema.encoding:
+            case "ros1", "ros1msg":
+                found = ros1msg.define(
+                    schema.name, schema.text, channel.metadata.get("md5sum", "*"), self._registry
+                )
+                return ros1msg.layout(found), None
+            case "protobuf", "protobuf":
+                return self._protobuf(schema)
+            case "json", _:
+                from logreel.schemas.json.body import JsonBody
+
+                body = JsonBody(schema.text if schema.encoding == "jsonschema" else "")
+                return body.layout, body
+            case "cdr", "ros2msg":
+                from logreel.schemas import ros2msg
+
+                return ros2msg.layout(schema.name, schema.text), None
+        own = formats().get(schema.encoding)
+        return (own.layout(schema) if own is not None and own.layout is not None else None) or RAW, None
+
+    def _protobuf(self, schema: Schema) -> tuple[Layout, Reading | None]:
+        from logreel.schemas.protobuf.body import MessageBody, WireBody
+        from logreel.schemas.protobuf.types import Types
+
+        descriptor = Types(self._source.definitions, schema.raw).find(schema.name)
+        if descriptor is None:
+            self._note(f"nothing describes {schema.name or 'messages'}; their fields are shown by number")
+            return WireBody.layout, WireBody()
+        body = MessageBody(descriptor)
+        return body.layout, body
+
+    @cached_property
+    def _registry(self) -> ros1msg.Registry:
+        if not self._source.definitions:
+            return ros1msg.standard()
+        registry = ros1msg.Registry()
+        for path in self._source.definitions:
+            # Only definitions of ROS messages can be of use here.
+            if path.is_dir() or path.suffix == ".msg":
+                registry.add_path(path)
+        return registry
+
+    def _note(self, text: str) -> None:
+        problem = Problem("definition", 0, 0, False, text)
+        if problem not in self._problems:
+            self._problems.append(problem)

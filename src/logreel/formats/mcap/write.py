@@ -1,0 +1,303 @@
+"""MCAP files being written: chunks with their message index, then a summary."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from logreel._version import __version__
+from logreel.errors import DefinitionError, UsageError
+from logreel.formats.mcap import records
+from logreel.formats.mcap.channels import NO_SCHEMA, OWN, dumped
+from logreel.formats.mcap.found import File
+from logreel.formats.mcap.records import LOG_TIME, MAGIC, MESSAGE_HEAD, PUBLISH_TIME, SEQUENCE
+from logreel.formats.mcap.write_channels import Declared, declare
+from logreel.formats.mcap.write_summary import Summary, attachment_record, begun, pairs, record, string
+from logreel.model.appender import Appender
+from logreel.model.blocks import I64
+from logreel.model.heads import NANOSECONDS_TWICE
+from logreel.model.layout import Layout
+from logreel.model.log import Log
+from logreel.model.schema import Schema
+from logreel.model.sink import Payload, Payloads
+from logreel.model.stretches import StretchSink
+
+CHUNK_BYTES = 1 << 20
+#: Of a chunk before its last message, which can be as large again.
+LARGEST = (1 << 30) - 1
+COMPRESSIONS = ("zstd", "lz4", "none")
+_ENTRY = np.dtype([("time", "<u8"), ("place", "<u8")])
+_U64 = np.dtype("<u8")
+
+
+class McapSink(StretchSink):
+    """Writes version 0.
+
+    compression  of chunks: ``zstd``, ``lz4`` or ``none``
+    level        of the compression, None: as the library has it
+    chunk_bytes  a chunk is closed by the message with which it outgrows this, and when the file is flushed
+    profile      what the header says of the conventions that the file follows; None: ``ros1`` where all is of ROS 1
+    library      what the header says of who wrote it
+    """
+
+    title, encoding = "an MCAP", "ros1msg"
+    earliest, latest, largest = 0, (1 << 63) - 1, LARGEST
+    keeps = ("publish_time", "sequence")
+
+    def __init__(
+        self,
+        out: Appender,
+        *,
+        compression: str = "zstd",
+        level: int | None = None,
+        chunk_bytes: int = CHUNK_BYTES,
+        profile: str | None = None,
+        library: str = f"logreel {__version__}",
+    ) -> None:
+        super().__init__(out)
+        if compression not in COMPRESSIONS:
+            raise UsageError(f"compression {compression!r}; an MCAP has {', '.join(COMPRESSIONS)}")
+        if not 0 < chunk_bytes <= LARGEST:
+            raise UsageError(f"chunks of {chunk_bytes} bytes; an MCAP has chunks of 1 to {LARGEST}")
+        self._pack, self._compression = (
+            _packer(compression, level),
+            "" if compression == "none" else compression,
+        )
+        self._limit, self._profile, self._library = chunk_bytes, profile, library
+        self._channels: list[Declared] = []
+        self._schemas: dict[Schema, int] = {}
+        self._declared: set[int] = set()
+        self._summary, self._crc, self._begun = Summary(), 0, False
+        self._more: Mapping[str, I64] = {}
+        self._row = 0
+        self._inherited: set[tuple[Any, ...]] = set()
+        self._begin_chunk()
+
+    # --------------------------------------------------------------------------------------------- channels
+
+    def channel(self, number: int, topic: str, schema: Schema, metadata: Mapping[str, Any]) -> None:
+        """Take in a channel.
+
+        metadata  ``message_encoding`` where that does not follow from the schema; text by name; what is no text is
+                  kept as JSON
+        """
+        if number >= (1 << 16) - 1:
+            raise DefinitionError(f"channel {topic!r}: an MCAP has at most {(1 << 16) - 1} channels")
+        declared = declare(topic, schema, metadata)
+        if declared.schema not in self._schemas:
+            self._schemas[declared.schema] = 0 if declared.schema == NO_SCHEMA else len(self._schemas) + 1
+        self._channels.append(declared)
+        self._heads.add(
+            struct.pack("<BQHIQQ", records.MESSAGE, 0, number + 1, 0, 0, 0),
+            size_at=1,
+            size_width=8,
+            size_add=MESSAGE_HEAD - records.HEAD,
+            time_at=MESSAGE_HEAD - LOG_TIME,
+            time_kind=NANOSECONDS_TWICE,
+        )
+        self._fresh = np.append(self._fresh, True)
+
+    def schema_for(self, topic: str, layout: Layout) -> Schema:
+        """A type of ROS 1, named after the topic."""
+        from logreel.schemas import ros1msg
+
+        name = ros1msg.type_name(topic)
+        return Schema(name, self.encoding, ros1msg.spell(layout, name))
+
+    def layout(self, number: int) -> Layout:
+        """The Layout of the channel's definition, where that is a walk of bytes."""
+        return self._channels[number].layout()
+
+    def _definition(self, number: int) -> bytes:
+        """Schema (if it was not written) and channel record."""
+        one = self._channels[number]
+        schema = self._schemas[one.schema]
+        made = b""
+        if schema and schema not in self._declared:
+            self._declared.add(schema)
+            content = struct.pack("<H", schema) + string(one.schema.name) + string(one.schema.encoding)
+            made = self._summary.repeat(records.SCHEMA, content + string(one.schema.raw))
+        content = struct.pack("<HH", number + 1, schema) + string(one.topic) + string(one.encoding)
+        return made + self._summary.repeat(records.CHANNEL, content + pairs(one.metadata))
+
+    def declare(self, number: int) -> None:
+        """Put the definition of a channel into the chunk."""
+        self._put(np.frombuffer(self._definition(number), np.uint8))
+
+    # --------------------------------------------------------------------------------------------- messages
+
+    def numbered(self, channel: NDArray[np.int32], time: I64, payloads: Payloads) -> None:
+        """Append messages with their publish times and sequence numbers, which are the log times and 0 elsewhere."""
+        beside = payloads.beside
+        if beside is None or beside.shape[1] != len(self.keeps):
+            raise UsageError(f"beside the messages of an MCAP lie two numbers: {' and '.join(self.keeps)}")
+        self._more, self._row = dict(zip(self.keeps, beside.T, strict=True)), 0
+        try:
+            self.messages(channel, time, payloads.data, payloads.start, payloads.size)
+        finally:
+            self._more = {}
+
+    def room(self) -> int:
+        """Bytes that the chunk may still grow by."""
+        return max(0, self._limit - self._bytes)
+
+    def stretch(self, channel: NDArray[np.int32], time: I64, place: I64, made: NDArray[np.uint8]) -> None:
+        """Add records to the chunk, and close it if they fill it."""
+        rows = slice(self._row, self._row + len(channel))
+        self._row = rows.stop
+        for name, before, width in (("publish_time", PUBLISH_TIME, 8), ("sequence", SEQUENCE, 4)):
+            if name in self._more:
+                raw = self._more[name][rows].astype(_U64).view(np.uint8).reshape(-1, 8)[:, :width]
+                made[(place + MESSAGE_HEAD - before)[:, None] + np.arange(width)] = raw
+        self._entries.append((channel, time, place + self._bytes))
+        self._put(made)
+        if self._bytes > self._limit:
+            self._close_chunk()
+
+    def _put(self, part: NDArray[np.uint8]) -> None:
+        self._content.append(part.data)
+        self._bytes += part.nbytes
+
+    def _begin_chunk(self) -> None:
+        self._content: list[memoryview] = []
+        self._bytes = 0
+        self._entries: list[tuple[NDArray[np.int32], I64, I64]] = []
+
+    def _close_chunk(self) -> None:
+        self._begin()
+        data = b"".join(self._content)
+        stored = self._pack(data)
+        channel, time, place = (np.concatenate(parts) for parts in zip(*self._entries, strict=True))
+        times, pos = (int(time.min()), int(time.max())), self.out.tell()
+        head = struct.pack("<QQQI", *times, len(data), zlib.crc32(data)) + string(self._compression)
+        head += struct.pack("<Q", len(stored))
+        self._write(begun(records.CHUNK, len(head) + len(stored)) + head)
+        self._write(stored)
+        length, offsets = self.out.tell() - pos, list[tuple[int, int]]()
+        order = np.argsort(channel, kind="stable")
+        entries = np.empty(len(order), _ENTRY)
+        entries["time"], entries["place"] = time[order], place[order]
+        numbers, first = np.unique(channel[order], return_index=True)
+        edges = np.append(first, len(order)).tolist()
+        for number, lo, hi in zip(numbers.tolist(), edges[:-1], edges[1:], strict=True):
+            offsets.append((number + 1, self.out.tell()))
+            content = struct.pack("<H", number + 1) + string(entries[lo:hi].tobytes())
+            self._write(record(records.MESSAGE_INDEX, content))
+            self._summary.count(number + 1, hi - lo)
+        self.out.commit()
+        sizes = len(stored), len(data)
+        self._summary.chunk(times, pos, length, offsets, self.out.tell(), self._compression, sizes)
+        self._begin_chunk()
+
+    # ------------------------------------------------------------------------------- records of other kinds
+
+    def metadata(self, name: str, value: Any) -> None:
+        """Append a metadata record: a map of text by name, or a list of such, one record each."""
+        for one in value if isinstance(value, list | tuple) else [value]:
+            if not isinstance(one, Mapping):
+                raise UsageError(f"metadata {name!r} of an MCAP is a map of text by name, not {one!r:.40}")
+            text = {str(k): v if isinstance(v, str) else dumped(v) for k, v in one.items()}
+            self._begin()
+            pos = self.out.tell()
+            self._write(record(records.METADATA, string(name) + pairs(text)))
+            self.out.commit()
+            self._summary.metadata(pos, self.out.tell() - pos, name)
+
+    def attachment(self, name: str, data: bytes, media_type: str) -> None:
+        """Append an attachment."""
+        self._attach(name, data, media_type, self._summary.end, 0)
+
+    def _attach(self, name: str, data: bytes, media_type: str, time: int, created: int) -> None:
+        self._begin()
+        pos = self.out.tell()
+        self._write(attachment_record(name, data, media_type, time, created))
+        self.out.commit()
+        self._summary.attachment(pos, self.out.tell() - pos, (time, created), len(data), name, media_type)
+
+    def inherit(self, log: Log) -> list[str]:
+        """Take over metadata and attachments, those of several logs that are the same once."""
+        own: File = log.own
+        told, key = [], tuple[Any, ...]()
+        for name, found in own.metadata:
+            key = ("metadata", name, tuple(found.items()))
+            if name == OWN and any(k[:2] == key[:2] for k in self._inherited - {key}):
+                told.append(f"what {log.name} was converted from is left out: the first log was, too")
+            elif key not in self._inherited:
+                self.metadata(name, found)
+                self._inherited.add(key)
+        for one, a in zip(own.attachments, log.attachments.values(), strict=True):
+            data = a.read()
+            key = ("attachment", one.name, one.log_time, one.create_time, data)
+            if key not in self._inherited:
+                self._attach(one.name, data, one.media_type, one.log_time, one.create_time)
+                self._inherited.add(key)
+        return told
+
+    def adopt(self, log: Log, returns: bool) -> list[str]:
+        """Take over all that a log of another format tells, so that it can be had back."""
+        plain = [ch for ch in log.channels.values() if not ch.reserved]
+        if self._profile is None and plain and all(ch.schema.encoding == "ros1msg" for ch in plain):
+            self._profile = "ros1"
+        # The bounds hold as long as no message was taken out.
+        messages = int(log.index.counts.sum())
+        clock = {"utc_offset": log.utc_offset, "start": log.start, "end": log.end, "messages": messages}
+        parameters = [
+            {
+                "name": p.name,
+                "type": p.type,
+                "value": p.value,
+                "changes": [[c.time, c.value] for c in p.changes],
+                "defaults": dict(p.defaults),
+            }
+            for p in log.parameters.values()
+        ]
+        told = {"format": log.format, "version": log.version, "epoch": log.epoch, "clock": dumped(clock)}
+        told["metadata"] = dumped(log.metadata)
+        self.metadata(OWN, told | ({"parameters": dumped({"parameters": parameters})} if parameters else {}))
+        for name, one in log.attachments.items():
+            self._attach(name, one.read(), one.media_type, one.time or 0, one.created or 0)
+        return []
+
+    # ---------------------------------------------------------------------------------------------- the file
+
+    def _write(self, piece: Payload) -> None:
+        self._crc = zlib.crc32(piece, self._crc)
+        self.out.write(piece)
+
+    def _begin(self) -> None:
+        if not self._begun:
+            self._begun = True
+            self._write(MAGIC + record(records.HEADER, string(self._profile or "") + string(self._library)))
+
+    def settle(self) -> None:
+        """Close the chunk: what is in it can be read from here on."""
+        self._begin()
+        if self._entries:
+            self._close_chunk()
+        self.out.commit()
+
+    def finish(self) -> None:
+        """Define the channels without messages, and write the summary."""
+        self._begin()
+        for number in np.flatnonzero(self._fresh).tolist():
+            self._write(self._definition(number))
+        self._write(record(records.DATA_END, struct.pack("<I", self._crc)))
+        self.out.write(self._summary.ending(self.out.tell()))
+        self.out.commit()
+
+
+def _packer(compression: str, level: int | None) -> Any:
+    if compression == "zstd":
+        import zstandard
+
+        return zstandard.ZstdCompressor(level=3 if level is None else level).compress
+    if compression == "lz4":
+        import lz4.frame
+
+        return lambda data: lz4.frame.compress(data, compression_level=level or 0)
+    return lambda data: data

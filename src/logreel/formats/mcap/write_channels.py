@@ -1,0 +1,91 @@
+"""From a channel that is to be written to what an MCAP says about it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from logreel.errors import DefinitionError
+from logreel.formats.mcap.channels import ADDED, ENCODING, written
+from logreel.model.layout import Layout
+from logreel.model.registry import formats
+from logreel.model.schema import Schema
+
+#: The encoding of messages, by that of their schema.
+ENCODINGS = {
+    "ros1msg": "ros1",
+    "ros2msg": "cdr",
+    "ros2idl": "cdr",
+    "omgidl": "cdr",
+    "jsonschema": "json",
+    "protobuf": "protobuf",
+    "flatbuffer": "flatbuffer",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """A channel; *encoding* is that of its messages."""
+
+    topic: str
+    schema: Schema
+    encoding: str
+    metadata: Mapping[str, str]
+    layout: Callable[[], Layout]
+
+
+def declare(topic: str, schema: Schema, metadata: Mapping[str, Any]) -> Declared:
+    """What to write of a channel."""
+    encoding = metadata.get(ENCODING)
+    if not isinstance(encoding, str):
+        encoding = ENCODINGS.get(schema.encoding, schema.encoding)
+    told, stated = dict(metadata), str(metadata.get("topic", topic))
+    # Channels of a topic that has others before have an instance number behind its name, in square brackets.
+    if re.fullmatch(re.escape(stated) + r"\[\d+\]", topic):
+        told.pop("topic")
+    else:
+        stated = topic
+    full = _full(schema, str(metadata.get("md5sum", "*")))
+    if full != schema:
+        told[ADDED] = True
+    return Declared(stated, full, encoding, written(_hinted(told)), partial(_layout, schema, full, encoding))
+
+
+def _full(schema: Schema, md5: str) -> Schema:
+    """The same; other tools need the text of a standard message that the log did not carry."""
+    if schema.encoding != "ros1msg" or schema.raw:
+        return schema
+    from logreel.schemas import ros1msg
+
+    try:
+        return Schema(schema.name, schema.encoding, ros1msg.full_text(schema.name, md5=md5))
+    except DefinitionError:
+        return schema
+
+
+def _hinted(told: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The same, with what other tools look for in the metadata of channels of ROS 1."""
+    callers = told.get("callerids")
+    if not isinstance(callers, list) or len(callers) != 1 or "callerid" in told:
+        return told
+    return {**told, "callerid": str(callers[0])}
+
+
+def _layout(schema: Schema, full: Schema, encoding: str) -> Layout:
+    if (schema.encoding, encoding) == ("ros1msg", "ros1"):
+        from logreel.schemas import ros1msg
+
+        return ros1msg.layout(ros1msg.parse(full.text, full.name))
+    if (schema.encoding, encoding) == ("ros2msg", "cdr"):
+        from logreel.schemas import ros2msg
+
+        return ros2msg.layout(schema.name, schema.text)
+    own = formats().get(schema.encoding)
+    found = own.layout(schema) if own is not None and own.layout is not None else None
+    if found is None:
+        text = f"messages of encoding {encoding or 'that nobody names'!r} are given as bytes"
+        raise DefinitionError(text)
+    return found

@@ -1,0 +1,84 @@
+"""Unpacked chunks, each unpacked once as far as memory allows."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import tempfile
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from threading import Lock
+from typing import IO
+
+import numpy as np
+
+from logreel.model.chunks import Buffer
+
+#: Unpacked chunks kept in memory, whatever the size of the log.
+CACHE_BYTES = 64 << 20
+#: Unpacked chunks kept in a temporary file.
+SPOOL_BYTES = 16 << 30
+
+
+class ChunkCache:
+    """Unpacked chunks by number, each unpacked once however often it is asked for; safe to use from several threads.
+
+    unpack  gives the bytes of a chunk; of a damaged one what there is
+    sizes   the most bytes that each may have
+    slow    True where unpacking takes longer than reading a file
+
+    Small logs are kept in memory. The chunks of larger ones, where unpacking is slow, go to a temporary file, whose
+    pages the system drops and brings back as it needs memory; else the latest used ones are kept.
+    """
+
+    def __init__(self, unpack: Callable[[int], Buffer], sizes: Sequence[int], slow: bool) -> None:
+        self._unpack = unpack
+        self._kept: OrderedDict[int, Buffer] = OrderedDict()
+        self._locks = [Lock() for _ in range(64)]
+        self._lock = Lock()
+        self._place = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        self._spool: IO[bytes] | None = None
+        if slow and CACHE_BYTES < self._place[-1] <= SPOOL_BYTES:
+            with suppress(OSError):
+                self._spool = tempfile.TemporaryFile(prefix="logreel-")  # noqa: SIM115 - lives as long as the log
+                weakref.finalize(self, self._spool.close)
+
+    def __call__(self, number: int) -> Buffer:
+        """The unpacked bytes of a chunk; of a damaged one what there is."""
+        with self._locks[number % len(self._locks)]:
+            with self._lock:
+                if number in self._kept:
+                    self._kept.move_to_end(number)
+                    return self._kept[number]
+            data = self._unpack(number)
+            if self._spool is not None and len(data):
+                data = self._spooled(number, data)
+            self._keep(number, data)
+            return data
+
+    def _spooled(self, number: int, data: Buffer) -> Buffer:
+        """The same bytes as pages of the temporary file; *data* itself where they cannot be written."""
+        if self._spool is None or len(data) > self._place[number + 1] - self._place[number]:
+            return data
+        try:
+            handle, at = self._spool.fileno(), int(self._place[number])
+            view, done = memoryview(data), 0  # type: ignore[arg-type]
+            while done < len(view):
+                done += os.pwrite(handle, view[done:], at + done)
+            # A mapping begins at a page.
+            page = at // mmap.ALLOCATIONGRANULARITY * mmap.ALLOCATIONGRANULARITY
+            pages = mmap.mmap(handle, at - page + len(view), access=mmap.ACCESS_READ, offset=page)
+        except OSError:
+            self._spool = None
+            return data
+        return np.frombuffer(pages, np.uint8, len(data), at - page)
+
+    def _keep(self, number: int, data: Buffer) -> None:
+        with self._lock:
+            self._kept[number] = data
+            if self._spool is None:
+                # Mapped ones cost no memory of ours; they stay.
+                while sum(map(len, self._kept.values())) > CACHE_BYTES and len(self._kept) > 1:
+                    self._kept.popitem(last=False)

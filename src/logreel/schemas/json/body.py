@@ -1,0 +1,66 @@
+"""Payloads that are JSON, to columns and to plain values."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from logreel.errors import DamagedError, DefinitionError, Problem
+from logreel.model.index import I64, MessageIndex
+from logreel.model.layout import Field, Layout, Rest, Struct
+from logreel.model.pieces import Piece
+from logreel.model.reading import decoded, payloads
+from logreel.schemas.json.shapes import Fit, shape
+
+if TYPE_CHECKING:
+    from logreel.model.arrow import Decoded
+
+#: Messages of which no schema tells the fields are shown whole.
+TEXT = Layout(Struct((Field("json", Rest(text=True)),)), "json")
+
+
+class JsonBody:
+    """Decodes messages that are JSON objects.
+
+    schema  their JSON Schema; where it names no properties the table has one column, ``json``, with the whole text
+    """
+
+    def __init__(self, schema: str = "") -> None:
+        self.layout, fit = TEXT, None
+        try:
+            node, fit = shape(json.loads(schema)) if schema.strip() else (None, None)
+        except (ValueError, RecursionError) as error:
+            raise DefinitionError(f"its JSON schema cannot be used: {error}") from None
+        self._fit: Fit | None = None
+        if isinstance(node, Struct):
+            self.layout, self._fit = Layout(node, "json"), fit
+
+    def columns(self, index: MessageIndex, layout: Layout, piece: Piece, rows: I64) -> Decoded:
+        """See Reading; what is no JSON object is left out. Members of other types than the schema says are missing."""
+        if self._fit is None:
+            return decoded(
+                layout, [{"json": d.decode("utf-8", "replace")} for d in payloads(piece)], [], len(rows)
+            )
+        found: list[dict[str, Any]] = []
+        bad: list[tuple[int, str]] = []
+        for i, data in enumerate(payloads(piece)):
+            try:
+                found.append(self._fit(self._object(data)))
+            except (ValueError, RecursionError) as error:
+                bad.append((i, f"no JSON object: {error}"))
+        return decoded(layout, found, bad, len(rows))
+
+    def one(self, index: MessageIndex, data: memoryview, row: int | None) -> dict[str, Any]:
+        """The object as it stands there; what is no object as ``{"json": value}``."""
+        try:
+            value = json.loads(bytes(data))
+        except (ValueError, RecursionError) as error:
+            text = f"no JSON: {error}"
+            raise DamagedError(Problem("payload", 0, len(data), True, text)) from None
+        return value if isinstance(value, dict) else {"json": value}
+
+    def _object(self, data: bytes) -> dict[str, Any]:
+        value = json.loads(data)
+        if not isinstance(value, dict):
+            raise ValueError(f"it is {type(value).__name__}")
+        return value

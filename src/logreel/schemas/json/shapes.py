@@ -1,0 +1,120 @@
+"""JSON Schema as Layouts: which columns messages have, and how values come to fit them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from logreel.errors import DefinitionError
+from logreel.model.layout import MAX_DEPTH, MAX_LEAVES, Field, Node, Scalar, Sequence, String, Struct
+
+#: Makes of any value one that the column holds, None where it is of another type.
+Fit = Callable[[Any], Any]
+_INT64 = range(-(1 << 63), 1 << 63)
+
+
+def shape(schema: Any) -> tuple[Node | None, Fit]:
+    """The Node of what *schema* describes, and how values fit it; None where it says too little.
+
+    Understands type, properties, items, ``$ref`` to ``$defs`` or ``definitions``, and alternatives with null. Raises
+    DefinitionError for a schema that describes more than a table can hold.
+    """
+    return _Maker(schema).node(schema, 0)
+
+
+class _Maker:
+    def __init__(self, root: Any) -> None:
+        self.root, self.parts = root, 0
+
+    def node(self, schema: Any, depth: int) -> tuple[Node | None, Fit]:
+        self.parts += 1
+        if self.parts > MAX_LEAVES // 8:
+            raise DefinitionError("its JSON schema has too many parts")
+        schema = self.resolved(schema)
+        if not isinstance(schema, dict) or depth > MAX_DEPTH // 2:
+            return None, _nothing
+        kinds = schema.get("type")
+        kinds = [k for k in (kinds if isinstance(kinds, list) else [kinds]) if k != "null"]
+        match kinds:
+            case ["object"] | [None] if isinstance(schema.get("properties"), dict):
+                return self.object(schema["properties"], depth)
+            case ["array"]:
+                node, fit = self.node(schema.get("items"), depth + 1)
+                return (None, fit) if node is None else (Sequence(node), _many(fit))
+            case ["string"]:
+                return String(), _text
+            case ["boolean"]:
+                return Scalar("bool"), lambda value: value if isinstance(value, bool) else None
+            case ["integer"]:
+                return Scalar("int64"), _integer
+            case ["number"] | ["integer", "number"] | ["number", "integer"]:
+                return Scalar("float64"), _number
+        return None, _nothing
+
+    def resolved(self, schema: Any) -> Any:
+        for _ in range(MAX_DEPTH):
+            if not isinstance(schema, dict):
+                return schema
+            for word in ("anyOf", "oneOf"):
+                real = [s for s in schema.get(word) or [] if s != {"type": "null"}]
+                if len(real) == 1:
+                    schema = real[0]
+            reference = schema.get("$ref") if isinstance(schema, dict) else None
+            if not isinstance(reference, str) or not f"{reference}/".startswith("#/"):
+                return schema
+            schema = self.root
+            for step in reference.split("/")[1:]:
+                schema = schema.get(step) if isinstance(schema, dict) else None
+        return None
+
+    def object(self, properties: dict[str, Any], depth: int) -> tuple[Node | None, Fit]:
+        fields, fits = [], []
+        for name, one in properties.items():
+            node, fit = self.node(one, depth + 1)
+            if node is None:
+                # What has no type is shown as JSON.
+                node, fit = String(), _shown
+            fields.append(Field(str(name), node))
+            fits.append((str(name), fit))
+        if not fields:
+            return None, _nothing
+        return (
+            Struct(tuple(fields)),
+            lambda value: (
+                {name: fit(value.get(name)) for name, fit in fits} if isinstance(value, dict) else None
+            ),
+        )
+
+
+def _nothing(value: Any) -> Any:
+    return None
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _integer(value: Any) -> int | None:
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) and value in _INT64 else None
+
+
+def _number(value: Any) -> float | None:
+    # NaN and infinities, which JSON has no number for, are often written as text.
+    if isinstance(value, str) and value.lower().lstrip("+-") in ("nan", "infinity", "inf"):
+        return float(value)
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return None
+    return float(value) if abs(value) < 1e308 or isinstance(value, float) else math.inf
+
+
+def _shown(value: Any) -> str | None:
+    import json
+
+    return None if value is None else json.dumps(value, ensure_ascii=False)
+
+
+def _many(fit: Fit) -> Fit:
+    return lambda value: [fit(one) for one in value] if isinstance(value, list) else None

@@ -1,0 +1,216 @@
+"""MCAP files cut at every byte and damaged in thousands of ways, against the plain reader."""
+
+from __future__ import annotations
+
+import os
+import random
+import struct
+from collections import Counter
+
+import pytest
+import zstandard
+from mutations import mutate
+
+import logreel
+import mcap_oracle
+from limits import limited, processor
+from logreel.errors import LogError
+from logreel.formats.mcap.sample import MAGIC, Builder, record, string, tiny, walk
+from mcap_rows import fast_rows
+
+CASES = int(os.environ.get("LOGREEL_FUZZ", "150"))
+#: Of a processor: ten times what the slowest case takes here, or nearly.
+SECONDS = 30.0
+BASES = {
+    "zstd": tiny(),
+    "lz4": tiny(Builder("lz4", chunk_bytes=120)),
+    "plain": tiny(Builder("", chunk_bytes=120)),
+    "loose": tiny(Builder(None)),
+    "no index": tiny(Builder("zstd", chunk_bytes=120, index=False)),
+    "no summary": tiny(Builder("zstd", chunk_bytes=120, summary=False)),
+}
+#: Those whose messages lie in the file as they are.
+PLAIN = ("plain", "loose")
+
+
+def _open(data: bytes) -> logreel.Log | None:
+    try:
+        return logreel.open(data)
+    except LogError:
+        return None
+
+
+@pytest.mark.parametrize("base", BASES)
+def test_every_cut_keeps_all_whole_messages_and_invents_none(base: str) -> None:
+    data = BASES[base]
+    rows = mcap_oracle.read(data).rows()
+    assert len(rows) == 6
+    for cut in range(8, len(data)):
+        log = logreel.open(data[:cut])
+        due = mcap_oracle.read(data[:cut]).rows()
+        got = fast_rows(log)
+        assert Counter(due) <= Counter(got) <= Counter(rows), cut
+        if base in PLAIN:
+            assert got == due, cut
+        assert log.problems, cut
+
+
+@pytest.mark.parametrize("cut", range(8))
+def test_a_file_cut_in_its_mark_is_one_clear_error(cut: int) -> None:
+    with pytest.raises(LogError):
+        logreel.open(tiny()[:cut])
+
+
+@pytest.mark.parametrize("base", BASES)
+def test_damage_never_raises_hangs_or_loses_in_silence(base: str) -> None:
+    data = BASES[base]
+    for seed in range(CASES):
+        broken = mutate(data, seed)
+        with processor(SECONDS):
+            log = _open(broken)
+            if log is None:
+                assert broken[:8] != MAGIC, seed
+                continue
+            got = fast_rows(log)
+            for ch in log.channels.values():
+                assert len(ch.to_arrow()) <= len(ch)
+            assert log.metadata["mcap"]["library"] is not None
+            for one in log.attachments.values():
+                assert len(one.read()) == one.size
+        judge = mcap_oracle.read(broken)
+        if not log.problems:
+            assert Counter(judge.rows()) <= Counter(got), seed
+        index = log.index
+        found = index.select(order="file")
+        for chunk, at, size in zip(
+            *(getattr(found, k).tolist() for k in ("chunk", "offset", "size")), strict=True
+        ):
+            assert 0 <= at <= at + size <= len(index.chunks[chunk]), seed
+        for problem in log.problems:
+            assert 0 <= problem.offset <= problem.offset + problem.size <= len(broken), (seed, problem)
+        # Damage to the bytes of a packed chunk is found by its checksum alone.
+        assert isinstance(log.verify(), tuple)
+
+
+@pytest.mark.parametrize("base", PLAIN)
+def test_what_the_plain_reader_finds_is_found(base: str) -> None:
+    """Of the messages that damage did not touch, at most those of one damaged place are missing, and that is told."""
+    data = BASES[base]
+    sound = Counter(row[1:] for row in mcap_oracle.read(data).rows())
+    for seed in range(CASES):
+        broken = mutate(data, seed)
+        log = _open(broken)
+        if log is None:
+            continue
+        judge = Counter(row[1:] for row in mcap_oracle.read(broken).rows())
+        missing = (judge & sound) - Counter(row[1:] for row in fast_rows(log))
+        assert not missing or log.problems, (seed, missing)
+
+
+def test_noise_is_no_message() -> None:
+    for seed in range(CASES // 2):
+        rng = random.Random(seed)
+        noise = rng.randbytes(rng.choice((0, 1, 3, 12, 100, 3000)))
+        if seed % 3 == 0:
+            noise = bytes(b & rng.choice((0x0F, 0xFF)) for b in noise)
+        assert not fast_rows(logreel.open(MAGIC + noise)), seed
+
+
+def test_damage_in_the_middle_costs_one_chunk() -> None:
+    data = walk(4.0, Builder(chunk_bytes=1 << 13))
+    sound = logreel.open(data)
+    chunks = sound.metadata["mcap"]["chunks"]
+    assert chunks > 8
+    pos = sound.index.chunks.place_of(chunks // 2)
+    broken = data[: pos + 60] + bytes(40) + data[pos + 100 :]
+    log = logreel.open(broken)
+    rows, due = Counter(fast_rows(log)), Counter(fast_rows(sound))
+    assert rows <= due
+    lost = int(sound.index.blocks.start[chunks // 2, -1] - sound.index.blocks.start[chunks // 2, 0])
+    assert 0 < (due - rows).total() <= lost
+    assert [p.code for p in log.problems if p.offset == pos and p.lost] == ["chunk", "index"]
+
+
+@pytest.mark.parametrize("grow", [0, 1, 1000])
+def test_an_index_that_lies_is_put_right(grow: int) -> None:
+    """Places in the index records, which no checksum covers when nobody verifies the data section."""
+    data = bytearray(tiny(Builder("zstd", sums=False)))
+    at = data.index(b"\x07", 300)
+    while struct.unpack_from("<Q", data, at + 1)[0] != 6 + 16 * 3:
+        at = data.index(b"\x07", at + 1)
+    struct.pack_into("<Q", data, at + 15 + 8, 31 + grow)
+    log = logreel.open(bytes(data))
+    assert fast_rows(log) == fast_rows(logreel.open(tiny()))
+    assert "index" in [p.code for p in log.problems]
+
+
+# -------------------------------------------------------------------------------------------------------- bombs
+
+
+def _chunk(stored: bytes, size: int, compression: str = "zstd") -> bytes:
+    head = struct.pack("<QQQI", 0, 0, size, 0) + string(compression)
+    return record(6, head + struct.pack("<Q", len(stored)) + stored)
+
+
+@pytest.mark.parametrize("size", [1 << 40, (1 << 64) - 1, 4 << 30, 100])
+def test_a_chunk_that_would_be_huge(size: int) -> None:
+    stored = zstandard.ZstdCompressor().compress(bytes(4 << 20))
+    stored *= 40
+    data = MAGIC + record(1, string("") * 2) + _chunk(stored, size)
+
+    def read() -> None:
+        log = logreel.open(data)
+        assert not fast_rows(log)
+        assert "chunk" in [p.code for p in log.problems]
+
+    limited(read)
+
+
+def test_many_channels_in_many_chunks() -> None:
+    """A table of chunks and channels that the file does not justify is refused."""
+    channels = b"".join(
+        record(4, struct.pack("<HH", n, 0) + string(f"{n}") + string("") + string(b"")) for n in range(40_000)
+    )
+    message = record(5, struct.pack("<HIQQ", 1, 0, 0, 0))
+    chunks = _chunk(zstandard.ZstdCompressor().compress(message), len(message)) * 20_000
+
+    def read() -> None:
+        with pytest.raises(logreel.UnsupportedError, match="channels in"):
+            logreel.open(MAGIC + channels + chunks)
+
+    limited(read)
+
+
+def test_lengths_that_go_beyond_the_file() -> None:
+    for kind in range(1, 16):
+        for length in (1 << 63, (1 << 64) - 1, (1 << 62) + 7):
+            log = logreel.open(MAGIC + struct.pack("<BQ", kind, length) + bytes(100))
+            assert log.problems
+    for name in ("index", "summary"):
+        foot = struct.pack("<QQ", 8 if name == "index" else 1 << 60, 0)
+        body = MAGIC + record(8, b"\xff" * 200) + record(2, foot + struct.pack("<I", 0)) + MAGIC
+        assert not fast_rows(logreel.open(body))
+
+
+def test_a_wrong_checksum_is_found_by_check() -> None:
+    for base, code in (("zstd", "crc"), ("plain", "crc"), ("loose", "crc")):
+        data = bytearray(BASES[base])
+        at = data.index(b"remember")
+        data[at] ^= 1
+        found = logreel.open(bytes(data)).verify()
+        assert {f.code for f in found} == {code}
+        assert any("attachment" in f.text for f in found), base
+    data = bytearray(BASES["plain"])
+    data[data.index(b'"one"') + 1] ^= 1
+    found = logreel.open(bytes(data)).verify()
+    assert sorted("chunk" in f.text for f in found) == [False, True]
+
+
+def test_times_that_a_chunk_lies_about_are_found_by_check() -> None:
+    data = bytearray(tiny(Builder(sums=False)))
+    log = logreel.open(bytes(data))
+    first = struct.pack("<QQ", log.start or 0, log.end or 0)
+    for at in (data.index(first), data.rindex(first)):
+        data[at] ^= 1
+    found = {(f.code, f.severity) for f in logreel.open(bytes(data)).verify()}
+    assert found == {("index", "warn"), ("statistics", "warn")}

@@ -1,0 +1,242 @@
+"""What MCAP files hold, in every way in which they are packed: against the plain reader and the mcap library."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import struct
+
+import numpy as np
+import pytest
+
+import logreel
+import mcap_oracle
+from logreel.formats.mcap import chunks as packing
+from logreel.formats.mcap.sample import START, Builder, message, pairs, record, string, tiny, walk
+from mcap_rows import fast_rows, library_rows, library_summary
+
+WAYS = list(itertools.product(("zstd", "lz4", "", None), (True, False), (True, False), (True, False)))
+
+
+def built(way: tuple[str | None, bool, bool, bool], chunk_bytes: int = 120) -> Builder:
+    compression, index, summary, finished = way
+    return Builder(compression, chunk_bytes, index=index, summary=summary, finished=finished)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_every_way_of_packing_holds_the_same(way: tuple[str | None, bool, bool, bool]) -> None:
+    data = tiny(built(way))
+    log = logreel.open(data)
+    judge = mcap_oracle.read(data)
+    assert fast_rows(log) == judge.rows() == mcap_oracle.read(tiny()).rows()
+    assert [p.code for p in log.problems] == ([] if way[3] else ["unfinished"])
+    assert log.verify() == ()
+    assert log.metadata["build"] == {"version": "1", "by": "hand"}
+    notes = log.attachments["notes.txt"]
+    assert (notes.media_type, notes.read(), notes.time, notes.created) == (
+        "text/plain",
+        b"remember the milk",
+        START,
+        START,
+    )
+    assert log["/words"].metadata == {"from": "a sample", "message_encoding": "json"}
+    assert (log.start, log.end, log.epoch, log.utc_offset) == (START, START + 30_000_005, "unix", 0)
+    facts = log.metadata["mcap"]
+    assert facts["library"] == "logreel sample"
+    assert facts["indexed"] == (way[0] is not None and all(way[1:]))
+    assert ("statistics" in facts) == (way[2] and way[3])
+    if way[3]:
+        assert library_rows(data) == judge.rows()
+
+
+def test_a_walk_is_read_as_the_library_reads_it() -> None:
+    data = walk(3.0, Builder(chunk_bytes=1 << 13))
+    log = logreel.open(data)
+    assert fast_rows(log) == library_rows(data)
+    told = library_summary(data).statistics
+    assert log.metadata["mcap"]["statistics"]["messages"] == told.message_count == log.message_count
+    assert {ch.topic: len(ch) for ch in log.channels.values()} == {
+        c.topic: told.channel_message_counts[c.id] for c in library_summary(data).channels.values()
+    }
+
+
+def test_opening_by_the_summary_unpacks_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = walk(2.0, Builder(chunk_bytes=1 << 12))
+    unpacked = []
+    true = packing.unpack
+    monkeypatch.setattr(
+        packing, "unpack", lambda source, chunk: (unpacked.append(chunk.pos), true(source, chunk))[1]
+    )
+    log = logreel.open(data)
+    assert len(log["/imu"]) == 200
+    assert log["/imu"].times[0] == log.start
+    assert log["/imu"].rate == pytest.approx(100, rel=0.02)
+    assert unpacked == []
+    assert log["/fix"]["latitude"].shape == (4,)
+    assert 0 < len(set(unpacked)) < log.metadata["mcap"]["chunks"]
+
+
+def test_messages_of_four_languages_are_decoded() -> None:
+    log = logreel.open(walk(2.0))
+    assert log["/imu"]["orientation.w"][0] == 1.0
+    assert log["/fix"].to_arrow().column("status").to_pylist()[0] == {"status": 0, "service": 1}
+    status = log["/status"]
+    assert status.fields == ["mode", "battery", "steps", "motors", "pose.x", "pose.y"]
+    assert status["steps"].tolist() == [2 * k for k in range(10)]
+    assert status["pose.x"][0] == 8.0
+    first = next(log.messages("/status"))
+    assert first.decode() == json.loads(bytes(first.data))
+    assert log["/motor"]["angle"][1] == pytest.approx(0.36004018)
+    assert set(log["/motor"]["state"].tolist()) == {"swing", "stance"}
+    assert not log.problems
+
+
+def test_json_is_shown_as_far_as_its_schema_tells() -> None:
+    kinds = {
+        "a": {"type": ["number", "null"]},
+        "b": {"anyOf": [{"$ref": "#/$defs/pair"}, {"type": "null"}]},
+        "c": {"type": "array", "items": {"type": "integer"}},
+        "d": {},
+        "e": {"type": "boolean"},
+    }
+    schema = {
+        "properties": kinds,
+        "$defs": {"pair": {"type": "object", "properties": {"x": {"type": "string"}}}},
+    }
+    out = Builder().schema(1, "s", "jsonschema", json.dumps(schema).encode()).channel(1, 1, "/j", "json")
+    out.message(1, START, b'{"a": 1, "b": {"x": "y"}, "c": [1, 2.0, "no"], "d": [1], "e": true, "more": 5}')
+    out.message(1, START + 1, b'{"a": "NaN", "b": 3, "e": 1}').message(1, START + 2, b"[1, 2]").message(
+        1, START + 3, b"{"
+    )
+    out.channel(2, 0, "/plain", "json").message(2, START, b'{"x": [1]}').message(2, START + 1, b"17")
+    log = logreel.open(out.bytes())
+    first, second = log["/j"].to_arrow().to_pylist()
+    assert first | {"time": 0} == {
+        "time": 0,
+        "a": 1.0,
+        "b": {"x": "y"},
+        "c": [1, 2, None],
+        "d": "[1]",
+        "e": True,
+    }
+    assert np.isnan(second["a"])
+    assert (second["b"], second["c"], second["d"], second["e"]) == (None, None, None, None)
+    assert log["/plain"].to_arrow()["json"].to_pylist() == ['{"x": [1]}', "17"]
+    assert [m.decode() for m in log.messages("/plain")] == [{"x": [1]}, {"json": 17}]
+    with pytest.raises(logreel.DamagedError, match="no JSON"):
+        [m.decode() for m in log.messages("/j")]
+
+
+@pytest.mark.parametrize("schema", [b"{", b"[" * 9999, b'{"$ref": "#"}', b"17", b'{"type": "object"}'])
+def test_schemas_of_json_that_tell_nothing(schema: bytes) -> None:
+    out = Builder().schema(1, "s", "jsonschema", schema).channel(1, 1, "/j", "json")
+    log = logreel.open(out.message(1, START, b"{}").bytes())
+    assert log["/j"].to_arrow().num_rows == 1
+
+
+def test_a_schema_without_end_is_refused() -> None:
+    wide = {"type": "object", "properties": {f"{n}": {"$ref": "#"} for n in range(2000)}}
+    out = Builder().schema(1, "s", "jsonschema", json.dumps(wide).encode()).channel(1, 1, "/j", "json")
+    log = logreel.open(out.message(1, START, b"{}").bytes())
+    assert log["/j"].fields == ["data"]
+    assert [p.code for p in log.problems] == ["definition"]
+
+
+def test_what_nobody_can_decode_is_bytes() -> None:
+    out = Builder().schema(1, "a/B", "ros1msg", b"float64 x\nnobody/knows y\n").channel(1, 1, "/a", "ros1")
+    out.schema(2, "B", "flatbuffer", b"\xff\x00").channel(2, 2, "/b", "flatbuffer")
+    out.schema(3, "C", "protobuf", b"\xff\x00").channel(3, 3, "/c", "protobuf")
+    for number in (1, 2, 3):
+        out.message(number, START, b"abc")
+    log = logreel.open(out.bytes())
+    for name in ("/a", "/b", "/c"):
+        assert log[name].to_arrow()["data"].to_pylist() == [b"abc"]
+    assert sorted(p.text.split(":")[0] for p in log.problems) == ["/a", "/c"]
+    assert (log["/b"].schema.text, log["/b"].schema.data, log["/b"].schema.raw) == (
+        "",
+        b"\xff\x00",
+        b"\xff\x00",
+    )
+
+
+def test_a_topic_of_several_channels() -> None:
+    out = Builder().channel(7, 0, "/a", "").channel(9, 0, "/a", "json").channel(8, 0, "/a[1]", "")
+    for number, payload in ((7, b"x"), (9, b"{}"), (8, b"y")):
+        out.message(number, START, payload)
+    log = logreel.open(out.bytes())
+    assert list(log) == ["/a", "/a[1]", "/a[2]"]
+    assert log["/a[2]"].metadata == {"message_encoding": "json", "topic": "/a"}
+    assert [bytes(m.data) for m in log.messages(["/a[1]"])] == [b"y"]
+
+
+def test_records_that_are_unknown_undeclared_or_stand_alone() -> None:
+    out = Builder("zstd").channel(1, 0, "/a", "").message(1, START, b"x").raw(record(0x81, b"mine"))
+    out.raw(record(0x42, b"future")).message(3, START, b"lost")
+    log = logreel.open(out.bytes())
+    assert sorted((p.code, p.lost) for p in log.problems) == [
+        ("undeclared", True),
+        ("unknown", False),
+        ("unknown", True),
+    ]
+    assert log.message_count == 1
+    # Messages outside of chunks beside those inside.
+    out = Builder("lz4").channel(1, 0, "/a", "").message(1, START, b"x").raw(message(1, START + 1, b"y"))
+    log = logreel.open(out.message(1, START + 2, b"z").bytes())
+    assert [bytes(m.data) for m in log.messages("/a")] == [b"x", b"y", b"z"]
+    assert not log.problems
+    out = (
+        Builder("")
+        .channel(1, 0, "/a", "")
+        .message(1, START, b"x")
+        .raw(record(4, struct.pack("<HH", 1, 0) + string("/b") + string("") + pairs({})))
+    )
+    log = logreel.open(out.bytes())
+    assert [p.code for p in log.problems] == ["redefined"]
+    assert list(log) == ["/a"]
+
+
+def test_entries_sorted_by_time_come_in_file_order() -> None:
+    out = Builder("zstd").channel(1, 0, "/a", "")
+    for k in (3, 1, 2):
+        out.message(1, START + k, bytes([k]))
+    out._entries[1].sort()
+    log = logreel.open(out.bytes())
+    assert log["/a"].times.tolist() == [START + 3, START + 1, START + 2]
+    assert [bytes(m.data) for m in log.messages("/a", order="file")] == [b"\x03", b"\x01", b"\x02"]
+    assert not log.problems
+
+
+def test_clocks() -> None:
+    def opened(time: int) -> logreel.Log:
+        return logreel.open(Builder().channel(1, 0, "/a", "").message(1, time, b"").bytes())
+
+    assert (opened(5).epoch, opened(5).utc_offset) == ("start", None)
+    assert (opened(START).epoch, opened(START).utc_offset) == ("unix", 0)
+    assert opened((1 << 64) - 1)["/a"].times.tolist() == [(1 << 63) - 1]
+    empty = logreel.open(Builder().bytes())
+    assert (empty.start, empty.end) == (None, None)
+
+
+def test_metadata_and_attachments_of_one_name() -> None:
+    out = (
+        Builder()
+        .metadata("a", {"x": "1"})
+        .metadata("a", {"x": "2"})
+        .attachment("f", "", b"1")
+        .attachment("f", "", b"2")
+    )
+    log = logreel.open(out.bytes())
+    assert log.metadata["a"] == [{"x": "1"}, {"x": "2"}]
+    assert {name: one.read() for name, one in log.attachments.items()} == {"f": b"1", "f[1]": b"2"}
+
+
+def test_statistics_that_lie_are_not_believed() -> None:
+    data = bytearray(tiny(Builder(chunk_bytes=120, sums=False)))
+    log = logreel.open(bytes(data))
+    told = log.metadata["mcap"]["statistics"]
+    at = data.rindex(struct.pack("<Q", told["messages"]) + struct.pack("<H", told["schemas"]))
+    data[at] = 7
+    log = logreel.open(bytes(data))
+    assert fast_rows(log) == mcap_oracle.read(tiny()).rows()
+    assert [p.code for p in log.problems] == ["index"]
+    assert "statistics" in {f.code for f in log.verify()}

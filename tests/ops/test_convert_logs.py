@@ -1,0 +1,166 @@
+"""Logs of every format as MCAP and back: messages, schemas and what else there is stay what they are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import logreel
+from contents import LAYOUT, SAMPLES, content, told
+from logreel.formats.bddf.sample import walk as bddf_walk
+from logreel.formats.ulog.sample import Builder
+from logreel.model.registry import formats
+from mcap_rows import library_rows
+
+OWN = {f.name: f for f in formats().values() if f.sample is not None and f.name != "mcap"}
+
+
+def written(path: Path, data: bytes) -> Path:
+    path.write_bytes(data)
+    return path
+
+
+def without(metadata: dict[str, object]) -> dict[str, object]:
+    """Metadata but for facts of the file, which are those of the new one."""
+    return {
+        name: value for name, value in metadata.items() if name not in ("checksum", "size_reading", *LAYOUT)
+    }
+
+
+def check(source: Path, folder: Path) -> list[str]:
+    """Convert a log to MCAP, and back where that can be; gives what was left out."""
+    log, there = logreel.open(source), folder / "x.mcap"
+    done = logreel.convert(source, there, raw=True, force=True)
+    other = logreel.open(there)
+    if done.skipped:
+        return list(done.skipped)
+    due = content(log)
+    assert content(other) == due
+    assert [ch.schema for ch in other.channels.values()] == [ch.schema for ch in log.channels.values()]
+    assert len(library_rows(there.read_bytes())) == sum(len(messages) for _, messages in due.values())
+    mine, its = told(log), told(other)
+    assert repr(mine[0]) == repr(its[0])
+    assert mine[1:3] == its[1:3]
+    assert mine[4:] == its[4:]
+    assert (other.epoch, other.origin) == (log.epoch, log.format)
+    assert other.verify() == ()
+    fmt = formats()[log.format]
+    if fmt.create is not None:
+        back = folder / f"x{fmt.suffixes[0]}"
+        again = logreel.convert(there, back, force=True, strict=True)
+        assert not again.skipped
+        third = logreel.open(back)
+        assert content(third) == due
+        assert repr(without(told(third)[0])) == repr(without(mine[0]))
+        assert told(third)[1:] == mine[1:]
+    return []
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_samples_of_every_format_come_back(name: str, tmp_path: Path) -> None:
+    make = {f.suffixes[0]: f for f in OWN.values()}.get
+    fmt = OWN[name]
+    data = SAMPLES[fmt.suffixes[0]]() if fmt.suffixes[0] in SAMPLES else fmt.sample()  # type: ignore[misc]
+    assert make(fmt.suffixes[0]) is not None
+    assert check(written(tmp_path / f"a{fmt.suffixes[0]}", data), tmp_path) == []
+
+
+@pytest.mark.parametrize("folder", ["ulog", "rosbag", "bddf", "carla", "koblenz"])
+def test_real_logs_come_back(shared: Path, tmp_path: Path, folder: str) -> None:
+    files = [
+        f
+        for f in sorted((shared / "data" / folder).rglob("*.*"))
+        if f.suffix in (".ulg", ".bag", ".bddf", ".log")
+    ]
+    seen = 0
+    for path in files:
+        if path.stat().st_size > 600_000:
+            continue
+        skipped = check(path, tmp_path)
+        # One sample has times before 1970.
+        assert not skipped or (folder == "bddf" and "cannot hold their times" in skipped[0]), path
+        seen += 1
+    if not seen:
+        pytest.skip("no samples beside the repository (LOGREEL_SHARED)")
+
+
+def test_bags_have_the_profile_and_hints_that_other_tools_know(tmp_path: Path) -> None:
+    bag = written(tmp_path / "a.bag", SAMPLES[".bag"]())
+    logreel.convert(bag, tmp_path / "a.mcap")
+    log = logreel.open(tmp_path / "a.mcap")
+    assert log.metadata["mcap"]["profile"] == "ros1"
+    assert log.metadata["mcap"]["converted_from"] == {"format": "rosbag", "version": "2.0"}
+    told = mcap_channel(tmp_path / "a.mcap", "/imu")
+    assert told["callerid"] == "/robot"
+    assert len(told["md5sum"]) == 32
+    assert log["/imu"]["orientation.w"].tolist() == logreel.open(bag)["/imu"]["orientation.w"].tolist()
+
+
+def mcap_channel(path: Path, topic: str) -> dict[str, str]:
+    from mcap.reader import make_reader
+
+    with path.open("rb") as file:
+        summary = make_reader(file).get_summary()
+        assert summary is not None
+        return next(c.metadata for c in summary.channels.values() if c.topic == topic)
+
+
+def test_a_flight_in_an_mcap_is_decoded_like_one(tmp_path: Path) -> None:
+    flight = written(tmp_path / "a.ulg", SAMPLES[".ulg"]())
+    logreel.convert(flight, tmp_path / "a.mcap")
+    one, two = logreel.open(flight), logreel.open(tmp_path / "a.mcap")
+    for topic in ("sensor_accel", "vehicle_attitude"):
+        assert two[topic].to_arrow().equals(one[topic].to_arrow())
+
+
+def test_what_the_other_format_cannot_hold_is_told(tmp_path: Path) -> None:
+    mcap = written(tmp_path / "a.mcap", SAMPLES[".mcap"]())
+    done = logreel.convert(mcap, tmp_path / "a.bag")
+    assert [one.topic for one in done.channels] == ["/imu", "/fix"]
+    assert sum(text.startswith("channel '/") for text in done.skipped) == 4
+    assert any("metadata 'robot' left out" in text for text in done.skipped)
+    assert any("attachment 'calibration.yaml' left out" in text for text in done.skipped)
+    assert content(tmp_path / "a.bag")["/imu"] == content(mcap)["/imu"]
+    with pytest.raises(logreel.LogError, match="nothing is written, because"):
+        logreel.convert(mcap, tmp_path / "b.bag", strict=True)
+    assert not (tmp_path / "b.bag").exists()
+    logreel.convert(mcap, tmp_path / "c.bag", topics=["/imu"], start="+1s")
+    assert len(logreel.open(tmp_path / "c.bag")["/imu"]) == 500
+    done = logreel.convert(written(tmp_path / "d.bddf", bddf_walk()), tmp_path / "d.ulg")
+    assert not done.channels
+    assert done.skipped
+
+
+def test_recover_into_another_format(tmp_path: Path) -> None:
+    flight = written(tmp_path / "a.ulg", SAMPLES[".ulg"]()[:-50])
+    done = logreel.recover(flight, tmp_path / "a.mcap")
+    assert done.lost_bytes > 0
+    assert content(tmp_path / "a.mcap") == content(flight)
+
+
+def test_options_of_logs_are_for_logs(tmp_path: Path) -> None:
+    flight = written(tmp_path / "a.ulg", SAMPLES[".ulg"]())
+    for options in ({"raw": True}, {"strict": True}, {"compression": "lz4"}):
+        with pytest.raises(logreel.UsageError, match="is no log"):
+            logreel.convert(flight, tmp_path / "a.ndjson", **options)
+    with pytest.raises(logreel.UsageError, match="leave out --utc"):
+        logreel.convert(flight, tmp_path / "a.mcap", utc=True)
+    with pytest.raises(logreel.UsageError, match="same file"):
+        logreel.convert(flight, flight, force=True)
+    with pytest.raises(logreel.UsageError, match="compression"):
+        logreel.convert(flight, tmp_path / "b.ulg", compression="lz4")
+    logreel.convert(flight, tmp_path / "a.mcap", compression="lz4")
+    assert logreel.open(tmp_path / "a.mcap").metadata["mcap"]["compression"] == ["lz4"]
+    logreel.convert(flight, tmp_path / "c.ulg")
+    assert (tmp_path / "c.ulg").read_bytes() == flight.read_bytes()
+
+
+def test_values_that_json_has_no_word_for(tmp_path: Path) -> None:
+    """Information of any type, parameters with defaults and changes, binary attachments."""
+    out = Builder(start_us=1_000_000).flags().info("sys_name", "PX4").format("a:uint64_t timestamp;float x;")
+    out.info_multiple("uint8_t[4] blob", b"\x00\x01\xfe\xff").info_multiple(
+        "char[3] lines", b"one"
+    ).parameter("P", 0.1)
+    out.subscribe("a", 0).data(0, bytes(8) + b"\0\0\xc0\x7f").parameter("P", float("inf"))
+    assert check(written(tmp_path / "a.ulg", out.bytes()), tmp_path) == []
