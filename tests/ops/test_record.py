@@ -44,12 +44,18 @@ def suffix(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
+@pytest.fixture(params=[".bag", ".mcap", ".ulg"])
+def typed(request: pytest.FixtureRequest) -> str:
+    """Formats whose channels may have any fields."""
+    return str(request.param)
+
+
 def test_what_was_shown_is_recorded(suffix: str, tmp_path: Path) -> None:
     if suffix == ".mcap":
         pytest.skip("fields are not encoded as JSON or protobuf, of which the sample has channels")
     source, out = sample(tmp_path, suffix), tmp_path / f"out{suffix}"
     due = lines(source)
-    for like in (None, source):
+    for like in (source,) if suffix == ".bddf" else (None, source):
         done = record(due, out, like=like, force=True)
         assert (done.lines, done.broken, done.messages) == (len(due), 0, len(due))
         assert lines(out) == due
@@ -136,7 +142,7 @@ def test_values_come_back_or_are_refused(node: Node, value: Any, found: Any) -> 
         assert restore({"x": value, "y": None} if isinstance(value, str) else {"x": value}) == {"x": found}
 
 
-def test_what_does_not_fit_is_told(suffix: str, tmp_path: Path) -> None:
+def test_what_does_not_fit_is_told(typed: str, tmp_path: Path) -> None:
     good = [line("/a", n, x=n, s="text") for n in range(3)]
     bad = [
         "{",
@@ -156,15 +162,15 @@ def test_what_does_not_fit_is_told(suffix: str, tmp_path: Path) -> None:
     source = tmp_path / "lines"
     source.write_text(text)
     with source.open("rb") as file:
-        done = record(file, tmp_path / f"a{suffix}", ahead=1)
+        done = record(file, tmp_path / f"a{typed}", ahead=1)
     assert (done.lines, done.broken, done.messages) == (15, 12, 3)
     assert [one.split(":")[0] for one in done.skipped] == [f"line {n}" for n in range(3, 15)]
     assert "'no field!' cannot be a field" in done.skipped[-1]
     assert [m.decode()["x"] for m in logreel.open(done.path).messages()] == [0, 1, 2]
     with pytest.raises(logreel.LogError, match=r"^line 3: this is no JSON"):
-        record(text.splitlines(), tmp_path / f"b{suffix}", strict=True)
-    assert not (tmp_path / f"b{suffix}").exists()
-    saved = logreel.recover(tmp_path / f"b{suffix}.active")
+        record(text.splitlines(), tmp_path / f"b{typed}", strict=True)
+    assert not (tmp_path / f"b{typed}").exists()
+    saved = logreel.recover(tmp_path / f"b{typed}.active")
     assert saved.messages in (0, 1)
 
 
@@ -213,8 +219,8 @@ def test_times_of_messages_that_differ_are_told(tmp_path: Path) -> None:
     assert [m.decode()["timestamp"] for m in logreel.open(done.path).messages()] == [10**6, 2 * 10**6]
 
 
-def test_a_silent_pipe_is_flushed(suffix: str, tmp_path: Path) -> None:
-    out, (read, write) = tmp_path / f"a{suffix}", os.pipe()
+def test_a_silent_pipe_is_flushed(typed: str, tmp_path: Path) -> None:
+    out, (read, write) = tmp_path / f"a{typed}", os.pipe()
     done: list[Recorded] = []
     asked = threading.Event()
 

@@ -114,6 +114,10 @@ class Sink:
         """
         raise DefinitionError(f"{self.title} has no definitions of its own for messages of channel {topic!r}")
 
+    def takes(self, schema: Schema) -> bool:
+        """Whether a channel of a log with this schema can be recorded with it."""
+        return bool(self.encoding) and schema.encoding == self.encoding
+
     def schema_from(self, topic: str, text: str, file: str) -> Schema:
         """The Schema that somebody gave for *topic* as *text*, which stood in *file*."""
         if not self.encoding:

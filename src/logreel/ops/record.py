@@ -63,12 +63,17 @@ class _Line:
 
 @dataclass(slots=True)
 class _Channel:
-    """A channel of the new log; *restore* turns values as JSON has them into those that are written."""
+    """A channel of the new log.
+
+    restore  turns values as JSON has them into those that are written
+    derived  fields that are not written, since reading tells them
+    """
 
     number: int
     name: str
     restore: Callable[[Mapping[str, Any]], dict[str, Any]]
     stamp: tuple[str, int] | None
+    derived: frozenset[str]
     messages: int = 0
 
 
@@ -145,11 +150,11 @@ class _Recorder:
             with opened(like) as log:
                 for ch in log.channels.values():
                     if ch.topic not in self._known:
-                        self._know(ch, sink.encoding)
+                        self._know(ch)
 
-    def _know(self, ch: Channel, encoding: str) -> None:
+    def _know(self, ch: Channel) -> None:
         try:
-            given = (ch.schema, ch.metadata) if ch.schema.encoding == encoding else (ch.layout, {})
+            given = (ch.schema, ch.metadata) if self._writer.sink.takes(ch.schema) else (ch.layout, {})
             self._known[ch.topic] = given
             if not ch.reserved:
                 self._add(ch.topic, *given)
@@ -161,7 +166,8 @@ class _Recorder:
         number, name = add_channel(self._writer, topic, schema, metadata, taken)
         if name != topic:
             self.notes.append(f"{topic!r} became {name!r}")
-        self.channels[topic] = _Channel(number, name, restorer(sink.layout(number)), sink.stamp(number))
+        restore, derived = restorer(sink.layout(number)), frozenset(sink.derived(number))
+        self.channels[topic] = _Channel(number, name, restore, sink.stamp(number), derived)
 
     def _channel_of(self, topic: str, data: Iterable[Mapping[str, Any]]) -> _Channel:
         """The channel of *topic*, added if need be for such messages; raises UsageError where it cannot be."""
@@ -234,7 +240,8 @@ class _Recorder:
     def _write(self, line: _Line) -> None:
         try:
             channel = self._channel_of(line.topic, [line.data])
-            values = channel.restore(line.data)
+            data = {name: value for name, value in line.data.items() if name not in channel.derived}
+            values = channel.restore(data)
             self._writer.write(channel.number, line.time, values)
         except UsageError as error:
             self._leave_out(line.number, error)

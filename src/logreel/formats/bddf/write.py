@@ -118,6 +118,10 @@ class BddfSink(Sink):
         self._joined = np.append(self._joined, joined)
         self._put(encode.series_descriptor(self._series[-1]))
 
+    def takes(self, schema: Schema) -> bool:
+        """Messages of a content type, and plain values."""
+        return schema.encoding in ("bddf", "protobuf") or "/" in schema.encoding
+
     def layout(self, number: int) -> Layout:
         """Additional indexes, then ``sample`` and ``value``, ``text``, ``data``, or the fields of a described type."""
         return self._by_fields(number).layout

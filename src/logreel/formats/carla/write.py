@@ -41,6 +41,7 @@ class CarlaSink(Sink):
     """
 
     title = "a CARLA recording"
+    encoding = "carla"
     earliest, latest, largest = -9 * 10**18, 9 * 10**18, (1 << 31) - 1
 
     def __init__(
@@ -94,6 +95,10 @@ class CarlaSink(Sink):
         self._topics.append(topic)
         self._is_frame = np.append(self._is_frame, kind == FRAME_START)
         self._heads.add(struct.pack("<BI", kind, 0), size_at=1)
+
+    def schema_for(self, topic: str, layout: Layout) -> Schema:
+        """Topics have types of their own, whatever the fields are."""
+        return Schema(topic, self.encoding)
 
     def layout(self, number: int) -> Layout:
         """How the packets of the channel's kind are laid out."""

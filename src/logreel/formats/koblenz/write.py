@@ -48,6 +48,7 @@ class KoblenzSink(Sink):
     """
 
     title = "a Koblenz log"
+    encoding = "koblenz"
     largest = MAX_SIZE - HEAD
 
     def __init__(self, out: Appender, *, size_reading: str = "A") -> None:
@@ -76,6 +77,10 @@ class KoblenzSink(Sink):
         self._layouts.append(layout_of(kind, topic))
         head = pack_head(0, VALID_MARK, kind.type, kind.version, 0.0)
         self._heads.add(head, size_at=0, size_add=self._reading.base, time_at=_TIME_AT, time_kind=_MS)
+
+    def schema_for(self, topic: str, layout: Layout) -> Schema:
+        """Topics begin with their types, whatever the fields are."""
+        return Schema(topic.partition("/")[0].partition("@")[0], self.encoding)
 
     def layout(self, number: int) -> Layout:
         """The Layout of the channel's type; of types that nothing describes, one field ``payload``."""
