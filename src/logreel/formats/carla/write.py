@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.errors import UnsupportedError, UsageError
+from logreel.errors import DefinitionError, UnsupportedError, UsageError
 from logreel.formats.carla.copy import Copier
 from logreel.formats.carla.heritage import Heritage, header_of, pack_header
 from logreel.formats.carla.packets import END, FRAME_START, HEAD, START
@@ -98,7 +98,12 @@ class CarlaSink(Sink):
 
     def schema_for(self, topic: str, layout: Layout) -> Schema:
         """Topics have types of their own, whatever the fields are."""
-        return Schema(topic, self.encoding)
+        schema = Schema(topic, self.encoding)
+        try:
+            self._dialect.kind_of(topic, schema, {}, False)
+        except UsageError as error:
+            raise DefinitionError(error.text) from None
+        return schema
 
     def layout(self, number: int) -> Layout:
         """How the packets of the channel's kind are laid out."""

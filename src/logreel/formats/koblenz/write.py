@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.errors import UsageError
+from logreel.errors import DefinitionError, UsageError
 from logreel.formats.koblenz.content import Content
 from logreel.formats.koblenz.framing import MAX_UNKNOWN, Kind
 from logreel.formats.koblenz.records import (
@@ -80,7 +80,12 @@ class KoblenzSink(Sink):
 
     def schema_for(self, topic: str, layout: Layout) -> Schema:
         """Topics begin with their types, whatever the fields are."""
-        return Schema(topic.partition("/")[0].partition("@")[0], self.encoding)
+        schema = Schema(topic.partition("/")[0].partition("@")[0], self.encoding)
+        try:
+            kind_of(topic, schema, {})
+        except UsageError as error:
+            raise DefinitionError(error.text) from None
+        return schema
 
     def layout(self, number: int) -> Layout:
         """The Layout of the channel's type; of types that nothing describes, one field ``payload``."""
