@@ -29,7 +29,7 @@ from logreel.model.registry import formats
 from logreel.ops.recovery import recover
 
 START = 1_700_000_000 * 10**9
-TOLD = struct.Struct("<QQ")
+TOLD = struct.Struct("<QQQ")
 #: Seconds after which a recorder is killed at the latest, and messages after which it closes its file.
 LATEST, MOST = 0.03, 5000
 #: What a message is known by.
@@ -109,11 +109,12 @@ def recorder(path: Path, name: str, content: Simple | Replay, seed: int, told: i
                 content.write(w, n)
                 n += 1
             w.flush(sync=rng.random() < 0.02)
-            os.write(told, TOLD.pack(n, active.stat().st_size))
+            now = active.stat()
+            os.write(told, TOLD.pack(n, now.st_size, now.st_ino))
 
 
-def killed(path: Path, name: str, content: Simple | Replay, seed: int) -> tuple[int, int]:
-    """Messages that a killed recorder told, and the size of its file then."""
+def killed(path: Path, name: str, content: Simple | Replay, seed: int) -> tuple[int, int, int]:
+    """Messages that a killed recorder told, and the size of its file then, and which one that was."""
     read, write = os.pipe()
     pid = os.fork()
     if not pid:
@@ -133,15 +134,18 @@ def killed(path: Path, name: str, content: Simple | Replay, seed: int) -> tuple[
     with open(read, "rb") as pipe:
         told += pipe.read()
     whole = len(told) // TOLD.size * TOLD.size
-    count, size = TOLD.unpack_from(told, whole - TOLD.size) if whole else (0, 0)
-    return count, size
+    count, size, file = TOLD.unpack_from(told, whole - TOLD.size) if whole else (0, 0, 0)
+    return count, size, file
 
 
-def left(path: Path, size: int, rng: random.Random) -> Iterator[tuple[str, bytes]]:
-    """The file as it is, and as a power cut may leave it."""
+def left(path: Path, size: int, file: int, rng: random.Random) -> Iterator[tuple[str, bytes]]:
+    """The file as it is, and as a power cut may leave it.
+
+    One that took the place of the file flushed, with an index in front, was on the disk before it did.
+    """
     data = path.read_bytes()
     yield "as it is", data
-    if path.suffix == ".active":
+    if path.suffix == ".active" and path.stat().st_ino == file:
         cut = rng.randint(size, len(data))
         yield f"cut at {cut}", data[:cut]
         yield f"zeros from {cut}", data[:cut] + bytes(-cut % 4096 + rng.choice((0, 4096)))
@@ -171,13 +175,13 @@ def main() -> None:
         content = content_of(name, folder)
         for run in range(seed, seed + runs):
             path = folder / f"{run}{formats()[name].suffixes[0]}"
-            count, size = killed(path, name, content, run)
+            count, size, file = killed(path, name, content, run)
             told += count > 0
             kept = path if path.exists() else Path(f"{path}.active")
             if not kept.exists():
                 bad += [(run, "there is no file")] * (count > 0)
                 continue
-            for how, data in left(kept, size, random.Random(run)):
+            for how, data in left(kept, size, file, random.Random(run)):
                 text = wrong(data, content.due(count), content, folder / f"saved{path.suffix}")
                 bad += [(run, how, text)] if text else []
             kept.unlink()
