@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import os
@@ -41,7 +42,9 @@ def safe(text: object) -> str:
 
 
 def say(text: str) -> None:
-    """One sentence on stderr."""
+    """One sentence on stderr, behind what stdout was given before where both go to one place."""
+    with contextlib.suppress(OSError):
+        sys.stdout.flush()
     sys.stderr.write(f"logreel: {safe(text)}\n")
 
 
