@@ -11,6 +11,7 @@ if not cython.compiled:
     raise ImportError("logreel.kernels is not compiled: run `pip install -e .` (needs gcc)")
 
 from cython.cimports.libc.string import memcpy, memset
+from cython.cimports.logreel.kernels.loads import gap
 
 u8p = cython.typedef(cython.pointer[cython.const[cython.uchar]])
 mu8p = cython.typedef(cython.pointer[cython.uchar])
@@ -60,18 +61,9 @@ def _next(o: cython.pointer[i32p]) -> cython.longlong:
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
-def _gap(grid: cython.longlong, at: cython.longlong) -> cython.longlong:
-    """Bytes from *at* to the next place of a grid: its step, a power of two, and 256 times its origin."""
-    return ((grid >> 8) - at) & ((grid & 255) - 1)
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
 def _align(p: mu8p, base: mu8p, grid: cython.longlong) -> mu8p:
     """Zeros up to the next place of a grid."""
-    n: cython.longlong = _gap(grid, p - base)
+    n: cython.longlong = gap(grid, p - base)
     memset(p, 0, n)
     return p + n
 
@@ -96,7 +88,7 @@ def _size(
                 return -1
             total += ops[2]
             if ops[5] and n:
-                total += _gap(ops[5], at + total)
+                total += gap(ops[5], at + total)
             total += n * ops[3]
         elif ops[0] == 2:  # SKIP
             total += ops[2]
@@ -115,7 +107,7 @@ def _size(
             if ops[1] >= 0:
                 total += _next(offsets + ops[1])
         elif ops[0] == 7:  # ALIGN
-            total += _gap(ops[1], at + total)
+            total += gap(ops[1], at + total)
         elif ops[0] == 8:  # EXPECT
             total += ops[1]
         else:  # LIST, REPEAT
@@ -126,7 +118,7 @@ def _size(
                 if n > _most(ops[2]):
                     return -1
                 if ops[5] and n:
-                    total += _gap(ops[5], at + total)
+                    total += gap(ops[5], at + total)
             if ops[3] == 1 and ops[6] == 0:
                 total += n * ops[4]
             else:

@@ -6,6 +6,7 @@ if not cython.compiled:
     raise ImportError("logreel.kernels is not compiled: run `pip install -e .` (needs gcc)")
 
 from cython.cimports.libc.string import memcpy
+from cython.cimports.logreel.kernels.loads import gap, prefix
 from cython.cimports.logreel.kernels.prefetch import prefetch_span
 
 u8p = cython.typedef(cython.pointer[cython.const[cython.uchar]])
@@ -15,31 +16,6 @@ i32p = cython.typedef(cython.pointer[cython.int])
 
 #: Messages ahead of the walk whose bytes are asked for: between two of a channel lie those of others.
 AHEAD = cython.declare(cython.longlong, 12)
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-def _prefix(p: u8p, width: cython.longlong) -> cython.longlong:
-    v4: cython.uint = 0
-    v2: cython.ushort = 0
-    if width == 4:
-        memcpy(cython.address(v4), p, 4)
-        return v4
-    if width == 1:
-        return p[0]
-    memcpy(cython.address(v2), p, 2)
-    return v2
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-def _gap(grid: cython.longlong, at: cython.longlong) -> cython.longlong:
-    """Bytes from *at* to the next place of a grid: its step, a power of two, and 256 times its origin."""
-    return ((grid >> 8) - at) & ((grid & 255) - 1)
 
 
 @cython.cfunc
@@ -149,10 +125,10 @@ def _fill(
             _copy(p, copies + 5 * ops[2], copies + 5 * ops[3], data)
             p += ops[1]
         elif ops[0] == 1:  # BLOB
-            n = _prefix(p, ops[2])
+            n = prefix(p, ops[2])
             p += ops[2]
             if ops[5] and n:
-                p += _gap(ops[5], p - base)
+                p += gap(ops[5], p - base)
             m = n - ops[4] if n > ops[4] else 0
             o = offsets[ops[1]]
             o[1] = o[0] + cython.cast(cython.int, m)
@@ -163,17 +139,17 @@ def _fill(
             data[ops[1]] = d + m
             p += n * ops[3]
         elif ops[0] == 2:  # SKIP
-            n = _prefix(p, ops[2])
+            n = prefix(p, ops[2])
             p += ops[2]
             if ops[5] and n:
-                p += _gap(ops[5], p - base)
+                p += gap(ops[5], p - base)
             p += n * ops[3]
         elif ops[0] == 5:  # STRINGS
-            n = _prefix(p, ops[2])
+            n = prefix(p, ops[2])
             p += ops[2]
             if ops[1] < 0:
                 for _k in range(n):
-                    p += ops[4] + _prefix(p, ops[4])
+                    p += ops[4] + prefix(p, ops[4])
                 ops += 6
                 continue
             o = offsets[ops[1]]
@@ -183,7 +159,7 @@ def _fill(
             d = data[ops[3]]
             t = o[0]
             for k in range(n):
-                m = _prefix(p, ops[4])
+                m = prefix(p, ops[4])
                 p += ops[4]
                 _bytes(d, p, m, end, limits[ops[3]])
                 d += m
@@ -202,20 +178,20 @@ def _fill(
                 data[ops[1]] += n
             p = stop
         elif ops[0] == 7:  # ALIGN
-            p += _gap(ops[1], p - base)
+            p += gap(ops[1], p - base)
         elif ops[0] == 8:  # EXPECT
             p += ops[1]
         else:  # LIST, REPEAT
             n = ops[2]
             if ops[0] == 3:
-                n = _prefix(p, ops[2])
+                n = prefix(p, ops[2])
                 p += ops[2]
                 if ops[1] >= 0:
                     o = offsets[ops[1]]
                     o[1] = o[0] + cython.cast(cython.int, n)
                     offsets[ops[1]] = o + 1
                 if ops[5] and n:
-                    p += _gap(ops[5], p - base)
+                    p += gap(ops[5], p - base)
             if ops[3] == 1 and ops[6] == 0:
                 if n:
                     _copy_turns(p, n, ops[4], copies + 5 * ops[8], copies + 5 * ops[9], data)

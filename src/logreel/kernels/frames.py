@@ -25,38 +25,11 @@ if not cython.compiled:
     raise ImportError("logreel.kernels is not compiled: run `pip install -e .` (needs gcc)")
 
 from cython.cimports.libc.string import memcpy
+from cython.cimports.logreel.kernels.loads import u16, u32, u64
 from cython.cimports.logreel.kernels.prefetch import prefetch, prefetch_span
 
 u8p = cython.typedef(cython.pointer[cython.const[cython.uchar]])
 i64p = cython.typedef(cython.pointer[cython.const[cython.longlong]])
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-def _u16(p: u8p) -> cython.longlong:
-    return p[0] | p[1] << 8
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-def _u32(p: u8p) -> cython.uint:
-    v: cython.uint
-    memcpy(cython.address(v), p, 4)
-    return v
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-def _u64(p: u8p) -> cython.ulonglong:
-    v: cython.ulonglong
-    memcpy(cython.address(v), p, 8)
-    return v
 
 
 @cython.cfunc
@@ -129,7 +102,7 @@ def _judge(
             action = 4
         elif size < k[1] or size > k[2]:
             return -1
-        elif t[3] and left >= spec[7] + 2 and size != 2 + _u16(b + pos + spec[7]) * t[3]:
+        elif t[3] and left >= spec[7] + 2 and size != 2 + u16(b + pos + spec[7]) * t[3]:
             return -1
     elif left > spec[0] and size > 0:
         first = b[pos + spec[0]]
@@ -224,12 +197,12 @@ def walk(
         while pos < end:
             while pos < fast and n < cap:
                 prefetch(b + pos + 2048)
-                size = _u32(b + pos + to_size) & size_mask
+                size = u32(b + pos + to_size) & size_mask
                 if wide:
-                    word = _u64(b + pos + to_key) & key_mask
+                    word = u64(b + pos + to_key) & key_mask
                     row = word * multiplier >> shift
                 else:
-                    row = _u32(b + pos + to_key) & key_mask
+                    row = u32(b + pos + to_key) & key_mask
                 nx = pos + size + size_add
                 if not is_data[b[pos + to_kind]] or row >= cython.cast(cython.ulonglong, nkeys) or nx > end:
                     break
@@ -240,7 +213,7 @@ def walk(
                     break
                 if counted:
                     width = pt[5 * b[pos + to_kind] + 3]
-                    if width and size != 2 + _u16(b + pos + skip) * width:
+                    if width and size != 2 + u16(b + pos + skip) * width:
                         break
                 pr[n] = cython.cast(cython.ulonglong, k[0]) << 32 | cython.cast(
                     cython.ulonglong, pos + skip - base

@@ -26,7 +26,8 @@ import cython
 if not cython.compiled:
     raise ImportError("logreel.kernels is not compiled: run `pip install -e .` (needs gcc)")
 
-from cython.cimports.libc.string import memcmp, memcpy
+from cython.cimports.libc.string import memcmp
+from cython.cimports.logreel.kernels.loads import gap, prefix
 from cython.cimports.logreel.kernels.prefetch import prefetch_span
 
 u8p = cython.typedef(cython.pointer[cython.const[cython.uchar]])
@@ -36,31 +37,6 @@ mi64p = cython.typedef(cython.pointer[cython.longlong])
 OK, SHORT, LEFTOVER = 0, 1, 2
 #: Messages ahead of the walk whose first bytes are asked for: between two of a channel lie those of others.
 AHEAD = cython.declare(cython.longlong, 12)
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-def _prefix(p: u8p, width: cython.longlong) -> cython.longlong:
-    v4: cython.uint = 0
-    v2: cython.ushort = 0
-    if width == 4:
-        memcpy(cython.address(v4), p, 4)
-        return v4
-    if width == 1:
-        return p[0]
-    memcpy(cython.address(v2), p, 2)
-    return v2
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-def _gap(grid: cython.longlong, at: cython.longlong) -> cython.longlong:
-    """Bytes from *at* to the next place of a grid: its step, a power of two, and 256 times its origin."""
-    return ((grid >> 8) - at) & ((grid & 255) - 1)
 
 
 @cython.cfunc
@@ -89,10 +65,10 @@ def _count(
         elif ops[0] == 1 or ops[0] == 2:  # BLOB, SKIP
             if ops[2] > stop - p:
                 return cython.NULL
-            n = _prefix(p, ops[2])
+            n = prefix(p, ops[2])
             p += ops[2]
             if ops[5] and n:
-                p += _gap(ops[5], p - base)
+                p += gap(ops[5], p - base)
             if n * ops[3] > stop - p:
                 return cython.NULL
             p += n * ops[3]
@@ -101,7 +77,7 @@ def _count(
         elif ops[0] == 5:  # STRINGS
             if ops[2] > stop - p:
                 return cython.NULL
-            n = _prefix(p, ops[2])
+            n = prefix(p, ops[2])
             p += ops[2]
             if n * ops[4] > stop - p:
                 return cython.NULL
@@ -110,7 +86,7 @@ def _count(
             for _k in range(n):
                 if ops[4] > stop - q:
                     return cython.NULL
-                m = _prefix(q, ops[4])
+                m = prefix(q, ops[4])
                 q += ops[4]
                 if m > stop - q:
                     return cython.NULL
@@ -125,7 +101,7 @@ def _count(
                 counts[ops[1]] += sign * (stop - p)
             p = stop
         elif ops[0] == 7:  # ALIGN
-            p += _gap(ops[1], p - base)
+            p += gap(ops[1], p - base)
             if p > stop:
                 return cython.NULL
         elif ops[0] == 8:  # EXPECT
@@ -137,10 +113,10 @@ def _count(
             if ops[0] == 3:
                 if ops[2] > stop - p:
                     return cython.NULL
-                n = _prefix(p, ops[2])
+                n = prefix(p, ops[2])
                 p += ops[2]
                 if ops[5] and n:
-                    p += _gap(ops[5], p - base)
+                    p += gap(ops[5], p - base)
             if n * ops[4] > stop - p:
                 return cython.NULL
             if ops[0] == 3 and ops[1] >= 0:

@@ -10,7 +10,7 @@ import cython
 if not cython.compiled:
     raise ImportError("logreel.kernels is not compiled: run `pip install -e .` (needs gcc)")
 
-from cython.cimports.libc.string import memcpy
+from cython.cimports.logreel.kernels.loads import u16, u64
 from cython.cimports.logreel.kernels.prefetch import prefetch
 
 u8p = cython.typedef(cython.pointer[cython.const[cython.uchar]])
@@ -28,27 +28,9 @@ MOST = cython.declare(cython.longlong, 9223372036854775807)
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
-def _u64(p: u8p) -> cython.ulonglong:
-    v: cython.ulonglong = 0
-    memcpy(cython.address(v), p, 8)
-    return v
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-def _u16(p: u8p) -> cython.longlong:
-    return p[0] | p[1] << 8
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
 def _time(p: u8p) -> cython.longlong:
     """A time in ns; those beyond int64 are held at its maximum."""
-    v: cython.ulonglong = _u64(p)
+    v: cython.ulonglong = u64(p)
     return MOST if v > cython.cast(cython.ulonglong, MOST) else cython.cast(cython.longlong, v)
 
 
@@ -102,7 +84,7 @@ def _judge(
     if end - pos < HEAD:
         return 1
     least = _least(b[pos])
-    v = _u64(b + pos + 1)
+    v = u64(b + pos + 1)
     if v > cython.cast(cython.ulonglong, MOST) or cython.cast(cython.longlong, v) < least:
         return 2
     length[0] = cython.cast(cython.longlong, v)
@@ -154,7 +136,7 @@ def walk(
                 why = 4
                 break
             if kind == 5:
-                key[n] = _u16(b + pos + 9)
+                key[n] = u16(b + pos + 9)
                 time[n] = _time(b + pos + 15)
                 data[n] = pos + MESSAGE_HEAD
                 size[n] = length - 22
@@ -232,7 +214,7 @@ def entries(
             if run[k, 0] < 0 or run[k, 0] > size or _judge(b, run[k, 0], size, cython.address(length)) != 0:
                 continue
             p = b + run[k, 0]
-            if p[0] != 7 or _u16(p + 9) != run[k, 1] or length < 6 + 16 * n:
+            if p[0] != 7 or u16(p + 9) != run[k, 1] or length < 6 + 16 * n:
                 continue
             if p[11] + 256 * (p[12] + 256 * (p[13] + cython.cast(cython.longlong, 256) * p[14])) != 16 * n:
                 continue
@@ -242,7 +224,7 @@ def entries(
             for i in range(n):
                 prefetch(p + 1024)
                 time[to + i] = _time(p)
-                v = _u64(p + 8)
+                v = u64(p + 8)
                 if run[k, 3] < MESSAGE_HEAD or v > cython.cast(cython.ulonglong, run[k, 3] - MESSAGE_HEAD):
                     good[k] = 0
                     break
@@ -284,7 +266,7 @@ def locate(
                     continue
                 if _judge(b, pos, run[k, 3], cython.address(length)) != 0 or b[pos] != 5:
                     continue
-                if _u16(b + pos + 9) != run[k, 4] or _time(b + pos + 15) != time[i]:
+                if u16(b + pos + 9) != run[k, 4] or _time(b + pos + 15) != time[i]:
                     continue
                 size[i] = cython.cast(cython.uint, length - 22)
                 good[k] += 1

@@ -11,7 +11,8 @@ import cython
 if not cython.compiled:
     raise ImportError("logreel.kernels is not compiled: run `pip install -e .` (needs gcc)")
 
-from cython.cimports.libc.string import memchr, memcmp, memcpy
+from cython.cimports.libc.string import memchr, memcmp
+from cython.cimports.logreel.kernels.loads import u32
 from cython.cimports.logreel.kernels.prefetch import prefetch
 
 u8p = cython.typedef(cython.pointer[cython.const[cython.uchar]])
@@ -35,18 +36,8 @@ Head = cython.struct(
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
-def _u32(p: u8p) -> cython.uint:
-    v: cython.uint = 0
-    memcpy(cython.address(v), p, 4)
-    return v
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
 def _time(p: u8p) -> cython.longlong:
-    return cython.cast(cython.longlong, _u32(p)) * 1000000000 + _u32(p + 4)
+    return cython.cast(cython.longlong, u32(p)) * 1000000000 + u32(p + 4)
 
 
 @cython.cfunc
@@ -81,7 +72,7 @@ def _head(b: u8p, pos: cython.longlong, end: cython.longlong, r: cython.pointer[
     r.named = 0
     if end - pos < 4:
         return 1
-    n = _u32(b + pos)
+    n = u32(b + pos)
     if n > end - pos - 4:
         return 1
     p = b + pos + 4
@@ -89,7 +80,7 @@ def _head(b: u8p, pos: cython.longlong, end: cython.longlong, r: cython.pointer[
     while p < e:
         if e - p < 4:
             return 2
-        f = _u32(p)
+        f = u32(p)
         p += 4
         fields += 1
         if f > e - p or fields > 256:
@@ -97,14 +88,14 @@ def _head(b: u8p, pos: cython.longlong, end: cython.longlong, r: cython.pointer[
         if f == 4 and memcmp(p, cython.cast(cython.p_char, b"op="), 3) == 0:
             r.op = p[3]
         elif f == 9 and memcmp(p, cython.cast(cython.p_char, b"conn="), 5) == 0:
-            r.conn = _u32(p + 5)
+            r.conn = u32(p + 5)
         elif f == 13 and memcmp(p, cython.cast(cython.p_char, b"time="), 5) == 0:
             r.time = _time(p + 5)
             r.stamp = p + 5 - (b + pos)
         elif f == 8 and memcmp(p, cython.cast(cython.p_char, b"sec="), 4) == 0:
-            sec = _u32(p + 4)
+            sec = u32(p + 4)
         elif f == 9 and memcmp(p, cython.cast(cython.p_char, b"nsec="), 5) == 0:
-            nsec = _u32(p + 5)
+            nsec = u32(p + 5)
         elif f >= 6 and memcmp(p, cython.cast(cython.p_char, b"topic="), 6) == 0:
             r.key = r.key ^ _hash(p + 6, f - 6, cython.cast(cython.ulonglong, 14695981039346656037))
             r.named = r.named | 1
@@ -125,7 +116,7 @@ def _head(b: u8p, pos: cython.longlong, end: cython.longlong, r: cython.pointer[
     pos += 4 + n
     if end - pos < 4:
         return 1
-    r.size = _u32(b + pos)
+    r.size = u32(b + pos)
     r.data = pos + 4
     return 1 if r.size > end - pos - 4 else 0
 
@@ -153,7 +144,7 @@ def find(
     n: cython.longlong
     with cython.nogil:
         while end - pos >= 16:
-            n = _u32(b + pos)
+            n = u32(b + pos)
             if 8 <= n <= longest and _head(b, pos, end, cython.address(r)) == 0:
                 if 1 <= r.op <= 7 and _fits(cython.address(r), 7):
                     break
@@ -238,13 +229,13 @@ def _like(
     rest: cython.longlong
     if last == cython.NULL or r.stamp < 0:
         return False
-    n = 4 + cython.cast(cython.longlong, _u32(last))
+    n = 4 + cython.cast(cython.longlong, u32(last))
     rest = r.stamp + 8
     if end - pos < n + 4 or memcmp(b + pos, last, r.stamp) != 0:
         return False
     if memcmp(b + pos + rest, last + rest, n - rest) != 0:
         return False
-    r.size = _u32(b + pos + n)
+    r.size = u32(b + pos + n)
     if r.size > end - pos - n - 4:
         return False
     r.data = pos + n + 4

@@ -10,7 +10,8 @@ import cython
 if not cython.compiled:
     raise ImportError("logreel.kernels is not compiled: run `pip install -e .` (needs gcc)")
 
-from cython.cimports.libc.string import memchr, memcmp, memcpy
+from cython.cimports.libc.string import memchr, memcmp
+from cython.cimports.logreel.kernels.loads import u32
 from cython.cimports.logreel.kernels.prefetch import prefetch
 
 u8p = cython.typedef(cython.pointer[cython.const[cython.uchar]])
@@ -28,16 +29,6 @@ Head = cython.struct(
     data=cython.longlong,  # start of the data
     stored=cython.longlong,  # bytes of it
 )
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-def _u32(p: u8p) -> cython.uint:
-    v: cython.uint = 0
-    memcpy(cython.address(v), p, 4)
-    return v
 
 
 @cython.cfunc
@@ -72,7 +63,7 @@ def _head(b: u8p, pos: cython.longlong, end: cython.longlong, r: cython.pointer[
     r.packing = -1
     if pos < 0 or end - pos < 8:
         return False
-    n = _u32(b + pos)
+    n = u32(b + pos)
     if n > end - pos - 8:
         return False
     p = b + pos + 4
@@ -80,25 +71,25 @@ def _head(b: u8p, pos: cython.longlong, end: cython.longlong, r: cython.pointer[
     while p < e:
         if e - p < 4:
             return False
-        f = _u32(p)
+        f = u32(p)
         p += 4
         if f > e - p:
             return False
         if f == 4 and memcmp(p, cython.cast(cython.p_char, b"op="), 3) == 0:
             r.op = p[3]
         elif f == 9 and memcmp(p, cython.cast(cython.p_char, b"conn="), 5) == 0:
-            r.conn = _u32(p + 5)
+            r.conn = u32(p + 5)
         elif f == 10 and memcmp(p, cython.cast(cython.p_char, b"count="), 6) == 0:
-            r.count = _u32(p + 6)
+            r.count = u32(p + 6)
         elif f == 9 and memcmp(p, cython.cast(cython.p_char, b"size="), 5) == 0:
-            r.size = _u32(p + 5)
+            r.size = u32(p + 5)
         elif f >= 12 and memcmp(p, cython.cast(cython.p_char, b"compression="), 12) == 0:
             r.packing = _packing(p + 12, f - 12)
         elif memchr(p, 61, f) == cython.NULL:
             return False
         p += f
     r.data = pos + 8 + n
-    r.stored = _u32(b + pos + 4 + n)
+    r.stored = u32(b + pos + 4 + n)
     return True
 
 
@@ -192,8 +183,8 @@ def entries(
             p = b + run[k, 1]
             for _i in range(run[k, 0]):
                 prefetch(p + 1024)
-                time[at] = cython.cast(cython.longlong, _u32(p)) * 1000000000 + _u32(p + 4)
-                v = _u32(p + 8)
+                time[at] = cython.cast(cython.longlong, u32(p)) * 1000000000 + u32(p + 4)
+                v = u32(p + 8)
                 place[at] = cython.cast(cython.uint, v)
                 if v >= run[k, 2] and outside > k:
                     outside = k

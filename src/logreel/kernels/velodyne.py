@@ -14,23 +14,13 @@ import cython
 if not cython.compiled:
     raise ImportError("logreel.kernels is not compiled: run `pip install -e .` (needs gcc)")
 
-from cython.cimports.libc.string import memcpy
+from cython.cimports.logreel.kernels.loads import u16
 
 u8p = cython.typedef(cython.pointer[cython.const[cython.uchar]])
 f32p = cython.typedef(cython.pointer[cython.const[cython.float]])
 
 PACKET, BLOCK, BLOCKS, LASERS = 1206, 100, 12, 32
 UPPER, LOWER = 0xEEFF, 0xDDFF
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-def _u16(p: u8p) -> cython.ushort:
-    v: cython.ushort
-    memcpy(cython.address(v), p, 2)
-    return v
 
 
 def points(
@@ -109,8 +99,8 @@ def points(
             dual = 1 if b[offset[i] + 1204] == 0x39 and not two_banks else 0
             for k in range(12):
                 p = b + offset[i] + 100 * k
-                flag = _u16(p)
-                at = _u16(p + 2)
+                flag = u16(p)
+                at = u16(p + 2)
                 if at >= 36000 or not (flag == 0xEEFF or (two_banks and flag == 0xDDFF)):
                     continue
                 bank = 32 if flag == 0xDDFF else 0
@@ -120,7 +110,7 @@ def points(
                 p += 4
                 f = cython.address(laser[0, 0]) + bank
                 for j in range(32):
-                    far[j] = cython.cast(cython.float, _u16(p + 3 * j))
+                    far[j] = cython.cast(cython.float, u16(p + 3 * j))
                 for j in range(32):
                     # Sine and cosine of azimuth minus correction.
                     sine = s * f[128 + j] - c * f[192 + j]
@@ -137,7 +127,7 @@ def points(
                         a[j] = a[j] + 360 if a[j] < 0 else a[j]
                         a[j] = a[j] - 360 if a[j] >= 360 else a[j]
                 for j in range(32):
-                    raw = _u16(p + 3 * j)
+                    raw = u16(p + 3 * j)
                     # Written always, kept if there was a return: no branch to guess.
                     px[used] = x[j]
                     py[used] = y[j]
