@@ -265,6 +265,18 @@ def test_adjacent_turns_keep_runs_together():
     judge(lo.Layout(lo.Sequence(item, 2)), [b"\4\0" + bytes(range(29 * 4)), b"\0\0", b"\1\0" + bytes(29)])
 
 
+@pytest.mark.parametrize("words", range(1, 10))
+@pytest.mark.parametrize("around", [(), ("uint8",), ("uint16", "float64")], ids=len)
+def test_many_turns_of_neighbouring_words(words, around):
+    """Four words and more of four turns and more are turned four at a time, and no byte next to them is touched."""
+    kinds = [*around, *itertools.islice(itertools.cycle(["uint32", "float32", "int32"]), words), *around]
+    record = lo.Struct(tuple(lo.Field(f"f{i}", lo.Scalar(kind)) for i, kind in enumerate(kinds)))
+    size = lo.Layout(record).size
+    some = np.random.default_rng(words).integers(0, 127, 20 * size, np.uint8).tobytes()
+    messages = [turns.to_bytes(2, "little") + some[: turns * size] for turns in (*range(10), 3, 17, 4)]
+    judge(lo.Layout(lo.Sequence(record, 2)), messages)
+
+
 def test_the_kernel_refuses_tables_that_do_not_fit():
     program = compile_layout(JOINTS)
     one = np.zeros(1, np.int64)

@@ -8,6 +8,7 @@ if not cython.compiled:
 from cython.cimports.libc.string import memcpy
 from cython.cimports.logreel.kernels.loads import gap, prefix
 from cython.cimports.logreel.kernels.prefetch import prefetch_span
+from cython.cimports.logreel.kernels.transpose import transpose_rows
 
 u8p = cython.typedef(cython.pointer[cython.const[cython.uchar]])
 mu8p = cython.typedef(cython.pointer[cython.uchar])
@@ -44,6 +45,44 @@ def _copy(p: u8p, c: i64p, last: i64p, data: cython.pointer[mu8p]) -> cython.voi
 
 
 @cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _words(c: i64p, last: i64p) -> cython.longlong:
+    """How many runs from *c* on are neighbouring words of four bytes, each to a column of its own."""
+    n: cython.longlong = 0
+    while c < last and c[1] == 4 and c[3] == 4:
+        n += 1
+        if c + 5 == last or c[5] != c[0] + 4:
+            break
+        c += 5
+    return n
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _copy_words(
+    p: u8p,
+    turns: cython.longlong,
+    size: cython.longlong,
+    c: i64p,
+    n: cython.longlong,
+    data: cython.pointer[mu8p],
+) -> cython.void:
+    """Many turns of *n* neighbouring words: four columns at once, the last four perhaps twice."""
+    k: cython.longlong
+    i: cython.longlong
+    for k in range(0, n, 4):
+        i = 5 * (k if k <= n - 4 else n - 4)
+        transpose_rows(
+            p + c[i], size, turns, data[c[i + 2]], data[c[i + 7]], data[c[i + 12]], data[c[i + 17]]
+        )
+    for k in range(n):
+        data[c[5 * k + 2]] += 4 * turns
+
+
+@cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
 def _copy_turns(
@@ -61,6 +100,12 @@ def _copy_turns(
     step: cython.longlong
     k: cython.longlong
     while c < last:
+        if turns >= 4:
+            k = _words(c, last)
+            if k >= 4:
+                _copy_words(p, turns, size, c, k, data)
+                c += 5 * k
+                continue
         s = p + c[0]
         w = c[1]
         d = data[c[2]]

@@ -38,8 +38,13 @@ class Reading(Protocol):
 class Sweeping(Reading, Protocol):
     """A Reading that has a shorter way to all messages of a channel."""
 
-    def whole(self, index: MessageIndex, channel: int, layout: Layout) -> tuple[Decoded, I64] | None:
-        """What ``columns`` gives for all messages, and int64[n] times in ns; None where the short way is none."""
+    def whole(
+        self, index: MessageIndex, channel: int, layout: Layout, explode: bool
+    ) -> tuple[Decoded, I64] | None:
+        """What ``columns`` gives for all messages, and int64[n] times in ns; None where the short way is none.
+
+        explode  messages without records may be left out
+        """
         ...
 
 

@@ -15,11 +15,16 @@ from logreel.model.gather import Want, gather, gather_piece
 from logreel.model.index import I64, Aligned
 from logreel.model.pieces import Piece, batches, load
 from logreel.model.tables import PLAIN, decoded, fixed, table_of, word_of
+from logreel.model.threads import alone
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from logreel.model.channel import Channel
+
+Work = Callable[[], list[tuple[str, "pa.Table"]]]
+#: What a message costs, in bytes of a large one that could be read in its time.
+MESSAGE = 500
 
 
 def tables(channels: Sequence[Channel]) -> dict[str, pa.Table]:
@@ -57,12 +62,18 @@ def _swept(channels: Sequence[Channel]) -> dict[str, pa.Table]:
     return {topic: pa.concat_tables(some) for topic, some in parts.items()}
 
 
-def _work(channels: Sequence[Channel]) -> Sequence[Callable[[], list[tuple[str, pa.Table]]]]:
+def _work(channels: Sequence[Channel]) -> Sequence[Work]:
     """Pieces of work that give tables of channels: whole ones, or parts of all in the order of the file."""
     packed = [ch for ch in channels if _is_packed(ch)]
+    costs = {ch.number: _cost(ch) for ch in channels if ch not in packed}
     # The longest first, so that none is left alone at the end.
-    whole = sorted((ch for ch in channels if ch not in packed), key=_weight, reverse=True)
-    each = [partial(_whole, ch) for ch in whole]
+    whole = sorted((ch for ch in channels if ch not in packed), key=lambda ch: costs[ch.number], reverse=True)
+    most = sum(costs.values()) // 2
+    each: list[Work] = [partial(_whole, ch) for ch in whole]
+    each = [
+        work if costs[ch.number] > most else partial(alone, work)
+        for ch, work in zip(whole, each, strict=True)
+    ]
     if not packed:
         return each
     index = packed[0].log.index
@@ -78,11 +89,11 @@ def _is_packed(ch: Channel) -> bool:
     return index.tracks[ch.number].made is None and bool((index.table.chunk != FILE).any())
 
 
-def _weight(ch: Channel) -> int:
-    """Bytes of a channel as far as they are known without looking at its messages."""
+def _cost(ch: Channel) -> int:
+    """Bytes of a channel as far as they are known without looking at its messages, and what each of those costs."""
     index = ch.log.index
     known = isinstance(index.tracks[ch.number].size, int | Aligned)
-    return index.bytes_of(ch.number) if known else index.count(ch.number)
+    return (index.bytes_of(ch.number) if known else 0) + MESSAGE * index.count(ch.number)
 
 
 def _whole(ch: Channel) -> list[tuple[str, pa.Table]]:

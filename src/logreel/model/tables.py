@@ -156,7 +156,7 @@ def _swept(ch: Channel, fields: list[str] | None, rows: Rows, shape: Shape) -> p
     if whole is None or shape.interpolate or not isinstance(rows, slice) or rows != slice(0, len(ch)):
         return None
     part = ch.layout if fields is None else ch.layout.project(fields)
-    found = whole(ch.log.index, ch.number, part)
+    found = whole(ch.log.index, ch.number, part, shape.explode)
     if found is None:
         return None
     got = as_asked(part, found[0], fields, shape.explode)

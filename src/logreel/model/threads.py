@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
@@ -16,14 +17,26 @@ from logreel.kernels import blocks as kernel
 T = TypeVar("T")
 #: Fewer numbers than this are not worth a thread.
 NUMBERS = 1 << 19
+_here = threading.local()
+
+
+def alone(work: Callable[[], T]) -> T:
+    """``work()`` in this thread only, where others keep the processors busy: more threads than those cost time."""
+    before = getattr(_here, "alone", False)
+    _here.alone = True
+    try:
+        return work()
+    finally:
+        _here.alone = before
 
 
 def shares(n: int, least: int, threads: int | None = None) -> list[slice]:
     """range(n) cut into a share for each processor, none of less than *least*.
 
-    threads  None: as many as there are processors
+    threads  None: as many as there are processors, or one in ``alone``
     """
-    count = max(1, min(threads or os.cpu_count() or 1, n // least))
+    threads = threads or (1 if getattr(_here, "alone", False) else os.cpu_count() or 1)
+    count = max(1, min(threads, n // least))
     cuts = [n * i // count for i in range(count + 1)]
     return [slice(lo, hi) for lo, hi in itertools.pairwise(cuts)]
 

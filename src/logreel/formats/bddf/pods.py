@@ -102,7 +102,9 @@ class PodBody:
         values = gathered(piece) if asked else np.zeros(0, np.uint8)
         return self._decoded(layout, values, count, kept, bad)
 
-    def whole(self, index: MessageIndex, channel: int, layout: Layout) -> tuple[Decoded, I64] | None:
+    def whole(
+        self, index: MessageIndex, channel: int, layout: Layout, explode: bool
+    ) -> tuple[Decoded, I64] | None:
         """See Sweeping; where all blocks have as many whole samples as the first one."""
         n, runs = index.count(channel), list(index.runs(channel))
         if not n:

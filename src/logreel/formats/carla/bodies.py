@@ -7,13 +7,35 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from logreel.model.beside import PlainBody
+from logreel.formats.carla.clock import FRAME, Frames
+from logreel.model.beside import BesideReading, PlainBody
 from logreel.model.index import I64, MessageIndex
 from logreel.model.layout import Layout, Sequence, measure
-from logreel.model.pieces import Piece
+from logreel.model.pieces import Piece, pieces
 
 if TYPE_CHECKING:
     from logreel.model.arrow import Decoded
+
+
+class PacketReading(BesideReading):
+    """Packets with the number of the frame that they lie in."""
+
+    def __init__(self, frames: Frames, channel: int, body: PacketBody) -> None:
+        super().__init__([FRAME.name], lambda _, rows: frames.numbers(channel, rows), body)
+        self._frames = frames
+
+    def whole(
+        self, index: MessageIndex, channel: int, layout: Layout, explode: bool
+    ) -> tuple[Decoded, I64] | None:
+        """See Sweeping; empty packets are left out, since no row comes of them."""
+        if not explode or not isinstance(layout.root, Sequence):
+            return None
+        (piece,) = pieces(index, channel, slice(None))
+        full = np.flatnonzero(piece.size > layout.root.width)
+        got = self.columns(index, layout, Piece(piece.data, piece.offset[full], piece.size[full]), full)
+        if got.bad or len(got.leftover):
+            return None
+        return got, self._frames.times(channel, full)
 
 
 class PacketBody(PlainBody):

@@ -11,8 +11,11 @@ from numpy.typing import NDArray
 from logreel.formats.carla.layouts import layout
 from logreel.model.gather import Want, gather
 from logreel.model.index import I64, MessageIndex
+from logreel.model.layout import Field, Scalar
 
 FRAMES = layout("frames", wide=False)
+#: The column of every other channel that tells the frame.
+FRAME = Field("frame", Scalar("uint64"))
 #: Seconds that nanoseconds of 64 bits can hold.
 _MOST = 9e9
 
@@ -83,11 +86,10 @@ class Frames:
             self._rows[channel] = found.astype(np.int64)
         return self._rows[channel]
 
-    def times(self, channel: int) -> I64:
-        """int64[n]: ns of each message of a channel; before any frame, that of the first."""
-        if not len(self.time):
-            return np.zeros(int(self._index.counts[channel]), np.int64)
-        return self.time[np.maximum(self.rows(channel), 0)]
+    def times(self, channel: int, rows: I64 | slice = slice(None)) -> I64:
+        """int64[n]: ns of these messages of a channel; before any frame, that of the first."""
+        frame = self.rows(channel)[rows]
+        return self.time[np.maximum(frame, 0)] if len(self.time) else np.zeros(len(frame), np.int64)
 
     def numbers(self, channel: int, rows: I64) -> list[NDArray[Any]]:
         """One array, uint64[n]: the number of the frame of these messages, 0 before any."""

@@ -13,8 +13,8 @@ import numpy as np
 from logreel.errors import DamagedError, Problem, UnsupportedError
 from logreel.formats.carla.actors import actors
 from logreel.formats.carla.axes import TurnedBody, turned
-from logreel.formats.carla.bodies import PacketBody
-from logreel.formats.carla.clock import Frames
+from logreel.formats.carla.bodies import PacketBody, PacketReading
+from logreel.formats.carla.clock import FRAME, Frames
 from logreel.formats.carla.generation import Evidence
 from logreel.formats.carla.layouts import RAW, layout
 from logreel.formats.carla.packets import FRAME_START, HEAD
@@ -22,18 +22,16 @@ from logreel.formats.carla.text import lines
 from logreel.formats.carla.textmode import is_text, undone
 from logreel.formats.carla.verify import verify
 from logreel.formats.carla.walk import Found, Walker
-from logreel.model.beside import BesideReading, with_members
+from logreel.model.beside import with_members
 from logreel.model.chunks import Chunks
 from logreel.model.index import I64, Aligned, MessageIndex, Track
-from logreel.model.layout import Field, Layout, Scalar
+from logreel.model.layout import Layout
 from logreel.model.pieces import places
 from logreel.model.reading import Reading
 from logreel.model.scan import ChannelInfo, Scan
 from logreel.model.schema import Schema
 from logreel.model.source import Source
 
-#: The size of a packet, in its head.
-_FRAME = Field("frame", Scalar("uint64"))
 LEFT = "x forward, y right, z up (left-handed)"
 RIGHT = "x forward, y left, z up (right-handed)"
 
@@ -144,7 +142,7 @@ class Content:
         return ChannelInfo(
             topic,
             Schema(topic, "carla"),
-            lambda: with_members(turned(self._layout(topic)) if ros else self._layout(topic), [_FRAME]),
+            lambda: with_members(turned(self._layout(topic)) if ros else self._layout(topic), [FRAME]),
             metadata,
             partial(self._reading, self._channels[kind], topic, TurnedBody if ros else PacketBody),
         )
@@ -155,9 +153,7 @@ class Content:
         return layout(topic, self.found.wide)
 
     def _reading(self, channel: int, topic: str, body: type[PacketBody]) -> Reading:
-        return BesideReading(
-            [_FRAME.name], lambda _, rows: self._frames.numbers(channel, rows), body(self._layout(topic))
-        )
+        return PacketReading(self._frames, channel, body(self._layout(topic)))
 
     def _events(self, topic: str) -> Iterator[tuple[int, int, dict[str, Any]]]:
         """Time in ns, number of the frame, and the records one by one of a topic of which most packets have none."""
