@@ -33,13 +33,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given.file.lower().endswith(_ITS_OWN) or not os.path.isfile(given.file):
         return INCOMPATIBLE
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    from logreel.cli.draw import say
-    from logreel.cli.run import report
     from logreel.errors import UnknownFormatError
     from logreel.model.log import open_log
 
     try:
         with open_log(given.file) as log:
+            from logreel.cli.draw import say
             from logreel.outputs.rrd import Place, stream
 
             place = Place(given.application_id, given.recording_id, given.entity_path_prefix)
@@ -48,5 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except UnknownFormatError:
         return INCOMPATIBLE
     except BaseException as error:
+        from logreel.cli.run import report
+
         return report(error)
     return 0

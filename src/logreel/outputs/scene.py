@@ -53,7 +53,8 @@ class Scene:
         columns = list(columns)
         if not len(times) or not columns:
             return
-        low, high = TIME_MIN - min(self._shift, 0), TIME_MAX - max(self._shift, 0)
+        # The least number of all means that there is no time.
+        low, high = TIME_MIN + 1 - min(self._shift, 0), TIME_MAX - max(self._shift, 0)
         shifted = np.clip(times, low, high) + self._shift
         if self._wall:
             time = rerun.TimeColumn(TIME, timestamp=shifted.view("datetime64[ns]"))

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from numpy.typing import NDArray
+
 from logreel.errors import UnsupportedError
-from logreel.model.lenses import Image, Picture
+from logreel.model.lenses import Image
 from logreel.outputs.frames import VIDEO, frame_of
 from logreel.outputs.job import LeftOut
 from logreel.outputs.pictures import Encoded, encoded
@@ -34,9 +36,10 @@ def show_pictures(scene: Scene, ch: Channel, lens: Image) -> int:
                     codec = frame.codec
                     scene.fix(scene.path(ch), _stream(codec))
                 rows.add(_samples, picture.time, frame.packet, len(frame.packet))
-            elif (raw := _raw(picture)) is not None:
-                rows.add(_single, picture.time, raw, len(picture.data))
-                rows.send()
+            elif meter := _DEPTH.get(picture.encoding or ""):
+                rows.add(_depths, picture.time, (picture.array(), meter), len(picture.data))
+            elif (pixels := pixels_of(picture)) is not None:
+                rows.add(_images, picture.time, pixels, pixels.nbytes)
             else:
                 whole = encoded(picture)
                 rows.add(_encoded, picture.time, whole, len(whole.data))
@@ -68,19 +71,37 @@ def _stream(codec: str) -> Any:
     return rerun.VideoStream(codec=rerun.VideoCodec.H264 if codec == "h264" else rerun.VideoCodec.H265)
 
 
-def _raw(picture: Picture) -> Any:
-    """An archetype of the raw pixels of *picture*; None where it has none that can be shown."""
+def _images(images: list[NDArray[Any]]) -> Iterable[Any]:
     import rerun
 
-    if meter := _DEPTH.get(picture.encoding or ""):
-        return rerun.DepthImage(picture.array(), meter=meter)
-    pixels = pixels_of(picture)
-    if pixels is None:
-        return None
-    return rerun.Image(pixels, color_model=_MODELS[1 if pixels.ndim == 2 else pixels.shape[2]])
+    buffers, formats = [_bytes(image) for image in images], [_format(image) for image in images]
+    columns: Iterable[Any] = rerun.Image.columns(buffer=buffers, format=formats)
+    return columns
 
 
-def _single(archetypes: list[Any]) -> Iterable[Any]:
-    """The columns of one archetype."""
-    (one,) = archetypes
-    return [batch.partition([len(batch.as_arrow_array())]) for batch in one.as_component_batches()]
+def _depths(images: list[tuple[NDArray[Any], float]]) -> Iterable[Any]:
+    import rerun
+
+    columns: Iterable[Any] = rerun.DepthImage.columns(
+        buffer=[_bytes(image) for image, _ in images],
+        format=[_format(image) for image, _ in images],
+        meter=[meter for _, meter in images],
+    )
+    return columns
+
+
+def _bytes(image: NDArray[Any]) -> bytes:
+    return image.astype(image.dtype.newbyteorder("<"), copy=False).tobytes()
+
+
+def _format(image: NDArray[Any]) -> Any:
+    import rerun
+
+    high, wide, samples = image.shape if image.ndim == 3 else (*image.shape, 1)
+    kind = "F" if image.dtype.kind == "f" else "U"
+    return rerun.components.ImageFormat(
+        width=wide,
+        height=high,
+        color_model=getattr(rerun.ColorModel, _MODELS[samples]),
+        channel_datatype=getattr(rerun.ChannelDatatype, f"{kind}{8 * image.dtype.itemsize}"),
+    )
