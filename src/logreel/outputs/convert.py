@@ -85,8 +85,9 @@ def convert(
     dst       ``x.parquet/``, ``x.csv/``, ``x.arrow/``: a folder with a file per channel and a manifest.json;
               without the slash: one file with the one channel that *topics* names. ``x.ndjson``: one file
               with all messages. ``x.jpg/``, ``x.ply/``: a folder with a folder per channel that has pictures or
-              clouds, and a file for each of them. ``x.kml``, ``x.gpx``, ``x.geojson``: one file with the tracks.
-              ``x.mcap``, ``x.bag`` …: a log, message by message as bytes
+              clouds, and a file for each of them. ``x.mp4``: a video of the pictures of one channel, with a
+              slash a folder with a video per channel. ``x.rrd``: a recording of Rerun. ``x.kml``, ``x.gpx``,
+              ``x.geojson``: one file with the tracks. ``x.mcap``, ``x.bag`` …: a log, message by message as bytes
     topics    names or shell patterns; None: all that fit, the reserved ones with messages included
     start, end  ns, or times as people write them; half-open
     utc       wall-clock times
@@ -100,7 +101,8 @@ def convert(
 
     Nothing but the whole result ever has the name *dst*. Channels that cannot be decoded are left out and
     told of. Raises UsageError for an unknown suffix, several channels for one file, or unreadable times;
-    LogError where *dst* exists, or none of the channels can be decoded or holds what *dst* is made of.
+    MissingDependencyError where *dst* needs an extra that is not installed; LogError where *dst* exists, or none of
+    the channels can be decoded or holds what *dst* is made of.
     """
     name = os.fspath(dst)
     output = find_output(name)
