@@ -113,6 +113,9 @@ class _Film:
                     stream = self._file.add_stream_from_template(video)
             except (av.FFmpegError, IndexError, ValueError) as error:
                 raise UnsupportedError(f"its {frame.codec} cannot be used") from error
+            if frame.codec == "mjpeg":
+                # Older releases of av open an encoder that is never used, and which refuses grey.
+                stream.pix_fmt = "yuvj420p"
             stream.time_base = base
             return stream
         if _CODEC not in av.codecs_available:
