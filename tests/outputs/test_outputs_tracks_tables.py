@@ -36,7 +36,10 @@ def from_kml(text: bytes) -> list[list[Row]]:
         times: list[Any] = when or [None] * len(places)
         high = modes == {"absolute"}
         tracks.append(
-            [(float(p[0]), float(p[1]), float(p[2]) if high else None, t) for p, t in zip(places, times, strict=True)]
+            [
+                (float(p[0]), float(p[1]), float(p[2]) if high else None, t)
+                for p, t in zip(places, times, strict=True)
+            ]
         )
     return tracks
 
@@ -57,7 +60,11 @@ def from_geojson(text: bytes) -> list[list[Row]]:
         many = feature["geometry"]["type"] == "MultiLineString"
         lines, times = feature["geometry"]["coordinates"], feature["properties"].get("coordTimes")
         places = [place for line in (lines if many else [lines]) for place in line]
-        when = [time for part in (times if many else [times]) for time in part] if times else [None] * len(places)
+        when = (
+            [time for part in (times if many else [times]) for time in part]
+            if times
+            else [None] * len(places)
+        )
         tracks.append(
             [(p[0], p[1], p[2] if len(p) > 2 else None, t) for p, t in zip(places, when, strict=True)]
         )
