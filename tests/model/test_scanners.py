@@ -57,11 +57,8 @@ def test_error_codes_are_no_ranges() -> None:
 def test_the_size_of_a_jpeg() -> None:
     data = picture(0, 0)
     assert jpeg_size(data) == (64, 48)
-    assert jpeg_size(memoryview(data)) == (64, 48)
     assert jpeg_size(data[:2] + b"\xff\xff\xff" + data[2:]) == (64, 48)  # fill bytes
-    cuts = [jpeg_size(data[:n]) for n in range(len(data))]
-    assert cuts == sorted(cuts, key=bool)
-    assert set(cuts) == {None, (64, 48)}
+    assert all(jpeg_size(data[:n]) is None for n in range(len(data)))
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ def convert(
     force: bool,
     as_json: bool,
 ) -> int:
-    """Write a log as tables, JSON, pictures, point clouds or tracks, or as a log of another format.
+    """Write a log as tables, JSON, pictures, videos, clouds, tracks or a Rerun recording, or as a log of another format.
 
     The suffix of OUT says as which.
 
@@ -47,6 +47,9 @@ def convert(
 
     x.jpg/ x.ply/ are folders with a file per picture or point cloud. x.kml x.gpx x.geojson are one file with the
     tracks of all positions.
+
+    x.mp4 is a video of the pictures of one channel (-t), x.mp4/ a folder with a video per channel. x.rrd is a
+    recording of Rerun.
 
     x.mcap x.bag x.ulg are logs with the same messages, byte for byte. What the other format cannot hold is told.
     """

@@ -85,8 +85,9 @@ def convert(
     dst       ``x.parquet/``, ``x.csv/``, ``x.arrow/``: a folder with a file per channel and a manifest.json;
               without the slash: one file with the one channel that *topics* names. ``x.ndjson``: one file
               with all messages. ``x.jpg/``, ``x.ply/``: a folder with a folder per channel that has pictures or
-              clouds, and a file for each of them. ``x.kml``, ``x.gpx``, ``x.geojson``: one file with the tracks.
-              ``x.mcap``, ``x.bag`` …: a log, message by message as bytes
+              clouds, and a file for each of them. ``x.mp4``: a video of the pictures of one channel, with a
+              slash a folder with a video per channel. ``x.rrd``: a recording of Rerun. ``x.kml``, ``x.gpx``,
+              ``x.geojson``: one file with the tracks. ``x.mcap``, ``x.bag`` …: a log, message by message as bytes
     topics    names or shell patterns; None: all that fit, the reserved ones with messages included
     start, end  ns, or times as people write them; half-open
     utc       wall-clock times
@@ -100,7 +101,8 @@ def convert(
 
     Nothing but the whole result ever has the name *dst*. Channels that cannot be decoded are left out and
     told of. Raises UsageError for an unknown suffix, several channels for one file, or unreadable times;
-    LogError where *dst* exists, or none of the channels can be decoded or holds what *dst* is made of.
+    MissingDependencyError where *dst* needs an extra that is not installed; LogError where *dst* exists, or none of
+    the channels can be decoded or holds what *dst* is made of.
     """
     name = os.fspath(dst)
     output = find_output(name)
@@ -130,7 +132,8 @@ def convert(
                 f"{len(job.channels)} channels do not fit into one file: write the folder {name}/, "
                 "or choose one channel (-t)"
             )
-        return _one_channel(job, output, name, force)
+        one = _one_film if output.shape is Shape.FILMS else _one_channel
+        return one(job, output, name, force)
 
 
 def _log(
@@ -155,7 +158,7 @@ def _is_folder(output: Output, name: str) -> bool:
         raise UsageError(f"{output.suffix} is one file: leave out the slash at the end of {name!r}")
     if output.shape is Shape.ITEMS and not slash:
         raise UsageError(f"{output.suffix} is a folder with a file per {output.item}: write {name}/")
-    return slash or (output.shape is Shape.TABLES and os.path.isdir(name))
+    return slash or (output.shape in (Shape.TABLES, Shape.FILMS) and os.path.isdir(name))
 
 
 def _channels(log: Log, topics: str | Iterable[str] | None, output: Output) -> list[Channel]:
@@ -194,6 +197,16 @@ def _one_channel(job: Job, output: Output, name: str, force: bool) -> Converted:
     return Converted(name, (Written(ch.topic, os.path.basename(name), job.rows.get(ch.topic, 0)),), ())
 
 
+def _one_film(job: Job, output: Output, name: str, force: bool) -> Converted:
+    (ch,) = job.channels
+    with new_file(name, force) as out:
+        output.writer()(out, job, ch)
+        if job.skipped and not job.rows:
+            raise LogError(f"nothing could be written: {job.skipped[0]}", path=job.log.name)
+    written = Written(ch.topic, os.path.basename(name), job.rows.get(ch.topic, 0))
+    return Converted(name, (written,), tuple(job.skipped), tuple(job.notes))
+
+
 def _unfit() -> tuple[type[Exception], ...]:
     """What is raised for a channel that cannot be decoded, or has a type that an output cannot hold."""
     import pyarrow as pa
@@ -208,10 +221,10 @@ def _reason(error: Exception) -> str:
 def _folder(job: Job, output: Output, name: str, force: bool) -> Converted:
     items = output.shape is Shape.ITEMS
     files = file_names((ch.topic for ch in job.channels), "" if items else output.suffix)
+    make = {Shape.ITEMS: _items_of, Shape.FILMS: _film_of}.get(output.shape, _file_of)
     written = []
     with new_folder(name, force, Path(job.log.name)) as folder:
         for ch in job.channels:
-            make = _items_of if items else _file_of
             made = make(job, ch, output, folder / files[ch.topic])
             written.append(Written(ch.topic, files[ch.topic] if made else None, job.rows.get(ch.topic, 0)))
         if job.skipped and not any(one.file for one in written):
@@ -243,6 +256,15 @@ def _file_of(job: Job, ch: Channel, output: Output, path: Path) -> bool:
         job.skipped.append(f"channel {ch.topic!r} was left out: {_reason(error)}")
         return False
     return True
+
+
+def _film_of(job: Job, ch: Channel, output: Output, path: Path) -> bool:
+    """Write the video of one channel; False where there is nothing to show."""
+    with synced(path) as out:
+        output.writer()(out, job, ch)
+    if ch.topic not in job.rows:
+        path.unlink()
+    return ch.topic in job.rows
 
 
 def _manifest(out: IO[bytes], job: Job, written: list[Written]) -> None:

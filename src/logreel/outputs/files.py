@@ -26,9 +26,8 @@ def _temporary(target: Path) -> Path:
 
 @contextlib.contextmanager
 def synced(path: Path) -> Iterator[IO[bytes]]:
-    """A new binary file at *path* that is on disk when the block ends; it must not exist."""
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o666)
-    with os.fdopen(handle, "wb") as out:
+    """A new binary file at *path*, its ``name``, that is on disk when the block ends; it must not exist."""
+    with open(path, "xb") as out:
         yield out
         out.flush()
         os.fsync(out.fileno())

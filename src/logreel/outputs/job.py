@@ -47,6 +47,7 @@ class Job:
     rows     rows, messages, pictures … written so far, by topic
     skipped  one sentence for each thing that could not be written
     notes    one sentence for each thing worth knowing that is no loss
+    done     messages so far, as ``went`` was told
     """
 
     log: Log
@@ -59,7 +60,7 @@ class Job:
     skipped: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     interpolate: bool = False
-    _done: int = 0
+    done: int = 0
     _next: int = 0
 
     @cached_property
@@ -74,10 +75,10 @@ class Job:
 
     def went(self, messages: int) -> None:
         """Tell *progress* that so many *messages* are done: at every half percent, and at the end."""
-        self._done += messages
-        if self.progress is not None and self._done >= self._next:
-            self._next = min(self._done + self.total // 200, self.total)
-            self.progress(self._done, max(self._done, self.total))
+        self.done += messages
+        if self.progress is not None and self.done >= self._next:
+            self._next = min(self.done + self.total // 200, self.total)
+            self.progress(self.done, max(self.done, self.total))
 
     def table(self, ch: Channel) -> tuple[pa.Schema, Iterator[pa.RecordBatch], bool]:
         """Schema of *ch*, its rows in batches of bounded size, counted when taken, and whether there are any.

@@ -2,38 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
-
-from logreel.errors import UnsupportedError
 from logreel.model.lenses import Picture
 from logreel.outputs.items import Item
-from logreel.outputs.pictures import kind_of, size_of
+from logreel.outputs.pictures import encoded
+from logreel.outputs.pixels import pixels_of
 from logreel.outputs.png import png
-
-#: Raw pixels of one sample, and those of several: which of these are red, green, blue and alpha. Pixels that are
-#: named by their type alone have the order of OpenCV.
-_GREY = frozenset(
-    name + bits
-    for name in ("mono", "bayer_rggb", "bayer_bggr", "bayer_gbrg", "bayer_grbg")
-    for bits in ("8", "16")
-) | {"8UC", "16UC", "8UC1", "16UC1"}
-_SAMPLES = {
-    f"{name}{bits}{number}": order
-    for name, number, order in (
-        ("rgb", "", [0, 1, 2]),
-        ("bgr", "", [2, 1, 0]),
-        ("rgba", "", [0, 1, 2, 3]),
-        ("bgra", "", [2, 1, 0, 3]),
-        ("", "UC3", [2, 1, 0]),
-        ("", "UC4", [2, 1, 0, 3]),
-    )
-    for bits in (8, 16)
-}
-#: Where the luma of a pixel and the two chromas of a pair lie in its four bytes.
-_PAIRS = {"yuv422": (1, 3, 0, 2), "yuv422_yuy2": (0, 2, 1, 3)}
 
 
 def write(picture: Picture) -> Item:
@@ -42,42 +15,7 @@ def write(picture: Picture) -> Item:
     Raises UnsupportedError for a picture that is broken, has another size than it is said to have, or fits no
     picture file.
     """
-    if (pixels := _pixels(picture)) is not None:
+    if (pixels := pixels_of(picture)) is not None:
         return Item(".png", [png(pixels)])
-    data = bytes(picture.data)
-    kind = kind_of(data)
-    if kind is None:
-        name = picture.encoding or picture.format or "content of unknown kind"
-        raise UnsupportedError(f"no picture file holds {name[:60]!r}" if data else "it is empty")
-    width, height = size_of(data, kind)
-    if picture.width and picture.height and (picture.width, picture.height) != (width, height):
-        raise UnsupportedError(
-            f"it is said to have {picture.width} × {picture.height} pixels, but has {width} × {height}"
-        )
-    return Item(kind, [data])
-
-
-def _pixels(picture: Picture) -> NDArray[Any] | None:
-    """Grey, RGB or RGBA, or None where the picture has no raw pixels that are of a colour."""
-    if picture.encoding in _GREY:
-        return picture.array()
-    if order := _SAMPLES.get(picture.encoding or ""):
-        return picture.array()[..., order]
-    if places := _PAIRS.get(picture.encoding or ""):
-        return _rgb(picture.array(), *places)
-    return None
-
-
-def _rgb(pixels: NDArray[np.uint8], first: int, second: int, blue: int, red: int) -> NDArray[np.uint8]:
-    """Pairs of pixels that share their chroma, ITU-R BT.601 with black at 16 and white at 235, as RGB."""
-    height, width = pixels.shape[:2]
-    if width % 2:
-        raise UnsupportedError(f"{width} pixels in a row are no pairs")
-    pairs = pixels.reshape(height, width // 2, 4).astype(np.float32)
-    luma = 1.164384 * (pairs[..., [first, second]] - 16)
-    cb, cr = (pairs[..., [place, place]] - 128 for place in (blue, red))
-    rgb = np.stack(
-        [luma + 1.596027 * cr, luma - 0.391762 * cb - 0.812968 * cr, luma + 2.017232 * cb], axis=-1
-    )
-    found: NDArray[np.uint8] = np.rint(rgb).clip(0, 255).astype(np.uint8).reshape(height, width, 3)
-    return found
+    whole = encoded(picture)
+    return Item(whole.kind, [whole.data])

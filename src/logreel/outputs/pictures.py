@@ -1,60 +1,54 @@
-"""Sizes that encoded pictures state, found after checking that they are whole."""
+"""Encoded pictures, checked to be whole."""
 
 from __future__ import annotations
 
 import struct
 import zlib
+from dataclasses import dataclass
 
 from logreel.errors import UnsupportedError
+from logreel.model.lenses import Picture
+from logreel.model.sensors.jpeg import MAGIC as JPEG_MAGIC
+from logreel.model.sensors.jpeg import jpeg_size
 
-#: Segments before the pixels of a JPEG; a colour profile takes 255 at most.
-_MAX_SEGMENTS = 4096
-_SCAN = 0xDA
-#: Markers of segments that may come before the pixels.
-_SEGMENTS = frozenset(range(0xC0, 0xFF)) - frozenset(range(0xD0, _SCAN))
-#: Markers of a frame header: all of C0 to CF but the tables among them.
-_FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 PNG_MAGIC = b"\x89PNG\r\n\x1a\n"
 
 
-def kind_of(data: bytes) -> str | None:
-    """``.jpg`` or ``.png``, by how *data* begins."""
-    if data.startswith(b"\xff\xd8\xff"):
-        return ".jpg"
-    return ".png" if data.startswith(PNG_MAGIC) else None
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """The bytes of a whole picture, its kind (``.jpg`` or ``.png``) and its size in pixels."""
+
+    kind: str
+    data: bytes
+    width: int
+    height: int
 
 
-def size_of(data: bytes, kind: str) -> tuple[int, int]:
-    """Width and height of a picture; raises UnsupportedError where it is not whole."""
-    width, height = _jpeg_size(data) if kind == ".jpg" else _png_size(data)
-    if not (width and height):
+def encoded(picture: Picture) -> Encoded:
+    """The bytes of *picture* after a check that they are a whole JPEG or PNG.
+
+    Raises UnsupportedError where they are not, or are of another size than the picture is said to have.
+    """
+    data = bytes(picture.data)
+    if data.startswith(JPEG_MAGIC):
+        kind, size = ".jpg", jpeg_size(data)
+    elif data.startswith(PNG_MAGIC):
+        kind, size = ".png", _png_size(data)
+    else:
+        name = picture.encoding or picture.format or "content of unknown kind"
+        raise UnsupportedError(f"no picture file holds {name[:60]!r}" if data else "it is empty")
+    if size is None:
+        raise UnsupportedError(f"its {'JPEG' if kind == '.jpg' else 'PNG'} is broken or cut off")
+    if 0 in size:
         raise UnsupportedError("it has no pixels")
-    return width, height
+    if picture.width and picture.height and (picture.width, picture.height) != size:
+        raise UnsupportedError(
+            f"it is said to have {picture.width} × {picture.height} pixels, but has {size[0]} × {size[1]}"
+        )
+    return Encoded(kind, data, *size)
 
 
-def _jpeg_size(data: bytes) -> tuple[int, int]:
-    """ITU-T T.81, annex B: segments up to the scan, one of which is the frame header, and an end."""
-    at, size = 2, None
-    for _ in range(_MAX_SEGMENTS):
-        while data[at : at + 2] == b"\xff\xff":
-            at += 1
-        if len(data) - at < 4 or data[at] != 0xFF:
-            break
-        marker, length = data[at + 1], int.from_bytes(data[at + 2 : at + 4], "big")
-        if marker not in _SEGMENTS or length < 2 or length > len(data) - at - 2:
-            break
-        if marker in _FRAMES and length >= 8:
-            height, width = struct.unpack_from(">HH", data, at + 5)
-            size = width, height
-        at += 2 + length
-        if marker == _SCAN:
-            if size is None or data.rfind(b"\xff\xd9") < at:
-                break
-            return size
-    raise UnsupportedError("its JPEG is broken or cut off")
-
-
-def _png_size(data: bytes) -> tuple[int, int]:
+def _png_size(data: bytes) -> tuple[int, int] | None:
     """PNG, section 5: chunks with a check sum each, the first is the header and the last the end."""
     at, size = len(PNG_MAGIC), None
     while len(data) - at >= 12:
@@ -71,4 +65,4 @@ def _png_size(data: bytes) -> tuple[int, int]:
         if kind == b"IEND":
             return size
         at += 12 + length
-    raise UnsupportedError("its PNG is broken or cut off")
+    return None

@@ -34,7 +34,7 @@ def write(cloud: Points) -> Item:
     own type. PLY has no integers of 64 bits: they become double. Raises UnsupportedError for a cloud without
     coordinates, or with more than 4096 values in a point.
     """
-    columns = _columns(cloud)
+    columns = values_of(cloud)
     there = np.isfinite(columns["x"]) & np.isfinite(columns["y"]) & np.isfinite(columns["z"])
     vertices = np.empty(np.count_nonzero(there), [(name, _type(values)) for name, values in columns.items()])
     for name, values in columns.items():
@@ -43,8 +43,11 @@ def write(cloud: Points) -> Item:
     return Item(".ply", [_header(cloud, vertices, len(there) - len(vertices)), vertices.tobytes()], lacks)
 
 
-def _columns(cloud: Points) -> dict[str, NDArray[Any]]:
-    """An array of k values by property name."""
+def values_of(cloud: Points) -> dict[str, NDArray[Any]]:
+    """An array of k values by property name: ``x``, ``y``, ``z`` first, then all else.
+
+    Raises UnsupportedError for a cloud without coordinates, or with more than 4096 values in a point.
+    """
     fields = dict(cloud.fields)
     axes = {axis: fields.pop(axis) for axis in "xyz" if axis in fields and fields[axis].ndim == 1}
     if not axes:

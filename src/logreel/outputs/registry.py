@@ -20,12 +20,14 @@ class Shape(Enum):
     """What an output consists of.
 
     TABLES  one file per channel, ``write(out, schema, batches)``, so several channels need a folder
+    FILMS   the same of what the lens of a channel reads, ``write(out, job, ch)``
     WHOLE   one file for all, ``write(out, job)``
     ITEMS   a folder per channel with a file per thing that its lens reads, ``write(thing)`` gives an Item
     LOG     a log of some format, written message by message as bytes
     """
 
     TABLES = "tables"
+    FILMS = "films"
     WHOLE = "whole"
     ITEMS = "items"
     LOG = "log"
@@ -78,6 +80,8 @@ OUTPUTS: dict[str, Output] = {
         Output(
             ".ply", "Point clouds", "logreel.outputs.ply", Shape.ITEMS, "cloud", "clouds", "points or scans"
         ),
+        Output(".mp4", "Videos", "logreel.outputs.mp4", Shape.FILMS, "picture", "pictures", "pictures"),
+        Output(".rrd", "Recordings of Rerun", "logreel.outputs.rrd", Shape.WHOLE),
         Output(".kml", "Tracks in KML", "logreel.outputs.kml", Shape.WHOLE, *_TRACKS),
         Output(".gpx", "Tracks in GPX", "logreel.outputs.gpx", Shape.WHOLE, *_TRACKS),
         Output(".geojson", "Tracks in GeoJSON", "logreel.outputs.geojson", Shape.WHOLE, *_TRACKS),

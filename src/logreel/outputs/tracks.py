@@ -64,11 +64,11 @@ def tracks(job: Job) -> Iterator[Track]:
     shift = utc_shift(job.log)
     for ch in job.channels:
         for read in readers(ch, "fixes"):
-            good, why = _valid(read(ch, job.start, job.end))
+            good, why = valid(read(ch, job.start, job.end))
             for left in why:
                 job.notes += left.told("position", f"of {ch.topic!r} left out")
             if len(good):
-                yield Track(ch.topic, ch.schema.name, list(_segments(good)), shift)
+                yield Track(ch.topic, ch.schema.name, list(segments(good)), shift)
                 job.rows[ch.topic] = len(good)
         job.went(len(ch))
     if job.notes and not job.rows:
@@ -77,7 +77,7 @@ def tracks(job: Job) -> Iterator[Track]:
         job.notes.append("the tracks have no times, as the log does not tell how its clock relates to UTC")
 
 
-def _valid(fixes: Fixes) -> tuple[Fixes, list[LeftOut]]:
+def valid(fixes: Fixes) -> tuple[Fixes, list[LeftOut]]:
     """The rows that are positions, by time, and how many are not, for each reason."""
     lat, lon = fixes.latitude, fixes.longitude
     wrong: dict[str, NDArray[np.bool_]] = {
@@ -94,7 +94,7 @@ def _valid(fixes: Fixes) -> tuple[Fixes, list[LeftOut]]:
     return found.take(np.argsort(found.time, kind="stable")), why
 
 
-def _segments(fixes: Fixes) -> Iterator[Fixes]:
+def segments(fixes: Fixes) -> Iterator[Fixes]:
     """Parts of *fixes*, which are in order: cut at gaps, and where the way crosses 180° of longitude."""
     # As unsigned numbers, so that stamps from one end of int64 to the other cannot overflow.
     steps = fixes.time[1:].view(np.uint64) - fixes.time[:-1].view(np.uint64)

@@ -56,10 +56,10 @@ class ActorPose:
     location: str = "location"
     rotation: str = "rotation"
 
-    def states(self, ch: Channel) -> ActorStates:
-        """The states of all actors of *ch*, with what the log's other channels tell about them."""
+    def states(self, ch: Channel, start: int | None = None, end: int | None = None) -> ActorStates:
+        """The states of the actors of *ch* with start <= time < end (ns), with what other channels tell about them."""
         place, turn = axes(self.location), tuple(f"{self.rotation}.{name}" for name in TURN)
-        found = columns(_metric(ch), [self.id, *place, *turn])
+        found = columns(_metric(ch), [self.id, *place, *turn], start, end)
         number = np.asarray(found.values[self.id], np.int64)
         known, row = np.unique(number, return_inverse=True)
         centre, size = _boxes(ch.log, known)

@@ -124,9 +124,11 @@ def _is_list(kind: pa.DataType) -> bool:
 
 def times_of(table: pa.Table | pa.RecordBatch) -> I64:
     """int64[n]: the column ``time`` in ns."""
-    import pyarrow as pa
+    from logreel.model.tables import as_numpy
 
-    return np.asarray(table.column("time").cast(pa.int64()), np.int64)
+    column = table.column("time")
+    parts = [as_numpy(part) for part in getattr(column, "chunks", [column])]
+    return parts[0] if len(parts) == 1 else np.concatenate([np.zeros(0, np.int64), *parts])
 
 
 def flatten(column: pa.ChunkedArray) -> tuple[NDArray[Any], I64]:

@@ -111,7 +111,7 @@ class Image:
 
 def _checked(ch: Channel, picture: Picture) -> Picture:
     """A picture that is told to be compressed, but not how: a JPEG of the stated size, else there is a Problem."""
-    size = jpeg_size(picture.data)
+    size = jpeg_size(bytes(picture.data))
     if size is None or size != (picture.width, picture.height):
         have = "no whole JPEG" if size is None else f"{size[0]} × {size[1]} pixels"
         text = f"{ch.topic}: a picture that should have {picture.width} × {picture.height} pixels has {have}"

@@ -59,9 +59,10 @@ class Pose:
     child: str | None = None
     many: bool = False
 
-    def track(self, ch: Channel) -> Places:
-        """The poses of all messages of *ch*."""
-        return _track(ch, self.position, self.orientation, self.frame, self.child)
+    def track(self, ch: Channel, start: int | None = None, end: int | None = None) -> Places:
+        """The poses of the messages of *ch* with start <= time < end (ns)."""
+        paths = self.position, self.orientation, self.frame, self.child
+        return _track(ch, *paths, start, end)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,14 +78,23 @@ class Transform:
     child: str | None = None
     many: bool = False
 
-    def track(self, ch: Channel) -> Places:
-        """The transforms of all messages of *ch*."""
-        return _track(ch, self.translation, self.rotation, self.frame, self.child)
+    def track(self, ch: Channel, start: int | None = None, end: int | None = None) -> Places:
+        """The transforms of the messages of *ch* with start <= time < end (ns)."""
+        paths = self.translation, self.rotation, self.frame, self.child
+        return _track(ch, *paths, start, end)
 
 
-def _track(ch: Channel, vector: str, quaternion: str, frame: str | None, child: str | None) -> Places:
+def _track(
+    ch: Channel,
+    vector: str,
+    quaternion: str,
+    frame: str | None,
+    child: str | None,
+    start: int | None,
+    end: int | None,
+) -> Places:
     place, turn = axes(vector), axes(quaternion, "xyzw")
-    found = columns(ch, [*place, *turn, *(name for name in (frame, child) if name)])
+    found = columns(ch, [*place, *turn, *(name for name in (frame, child) if name)], start, end)
     return Places(
         found.time,
         found.stack(place),

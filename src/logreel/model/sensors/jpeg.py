@@ -1,25 +1,37 @@
-"""The size that a JPEG states of itself."""
+"""The size that a JPEG states of itself, found after checking that it is whole."""
 
 from __future__ import annotations
 
 #: Segments before the pixels; a colour profile takes 255 at most.
 _MAX_SEGMENTS = 4096
+_SCAN = 0xDA
+#: Markers of segments that may come before the pixels.
+_SEGMENTS = frozenset(range(0xC0, 0xFF)) - frozenset(range(0xD0, _SCAN))
 #: Markers of a frame header: all of C0 to CF but the tables among them.
 _FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
+MAGIC, _END = b"\xff\xd8\xff", b"\xff\xd9"
 
 
-def jpeg_size(data: bytes | memoryview) -> tuple[int, int] | None:
-    """Width and height by the frame header, as ITU-T T.81 describes it; None where there is none."""
-    if bytes(data[:3]) != b"\xff\xd8\xff":
+def jpeg_size(data: bytes) -> tuple[int, int] | None:
+    """Width and height of a JPEG; None where it is none, broken or cut off.
+
+    ITU-T T.81, annex B: segments up to the scan, one of which is the frame header, and an end.
+    """
+    if not data.startswith(MAGIC):
         return None
-    at = 2
+    at, size = 2, None
     for _ in range(_MAX_SEGMENTS):
-        while bytes(data[at : at + 2]) == b"\xff\xff":
+        while data[at : at + 2] == b"\xff\xff":
             at += 1
-        if len(data) - at < 9 or data[at] != 0xFF:
-            return None
-        if data[at + 1] in _FRAMES:
+        if len(data) - at < 4 or data[at] != 0xFF:
+            break
+        marker, length = data[at + 1], int.from_bytes(data[at + 2 : at + 4], "big")
+        if marker not in _SEGMENTS or length < 2 or length > len(data) - at - 2:
+            break
+        if marker in _FRAMES and length >= 8:
             high, wide = (int.from_bytes(data[at + i : at + i + 2], "big") for i in (5, 7))
-            return wide, high
-        at += 2 + max(2, int.from_bytes(data[at + 2 : at + 4], "big"))
+            size = wide, high
+        at += 2 + length
+        if marker == _SCAN:
+            return size if data.rfind(_END) >= at else None
     return None

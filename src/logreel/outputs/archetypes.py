@@ -1,0 +1,252 @@
+"""What lenses read, as archetypes of Rerun."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from logreel.errors import UnsupportedError
+from logreel.model.index import I64
+from logreel.model.lenses import (
+    F64,
+    ActorPose,
+    Image,
+    Joints,
+    LaserScan,
+    PackedCloud,
+    PacketCloud,
+    Places,
+    PlainCloud,
+    Points,
+    Pose,
+    Position,
+    RangeScan,
+    Text,
+    Transform,
+    lenses,
+)
+from logreel.outputs.job import LeftOut
+from logreel.outputs.ply import values_of
+from logreel.outputs.scene import ROWS, Rows, Scene, windows
+from logreel.outputs.stills import show_pictures
+from logreel.outputs.tracks import segments, valid
+
+if TYPE_CHECKING:
+    from logreel.model.channel import Channel
+
+_CLOUDS = (PackedCloud, PlainCloud, PacketCloud, LaserScan, RangeScan)
+#: Names of syslog numbers.
+_LEVELS = ("CRITICAL", "CRITICAL", "CRITICAL", "ERROR", "WARN", "INFO", "INFO", "DEBUG")
+
+
+def show(scene: Scene, ch: Channel) -> tuple[int, bool]:
+    """Send what the lenses of *ch* recognise: how many things, and whether they are all that is worth showing."""
+    shown, bulky = 0, False
+    for lens in lenses(ch):
+        for kinds, how in _HOW:
+            if isinstance(lens, kinds):
+                shown = max(shown, how(scene, ch, lens))
+                bulky |= how in (_clouds, show_pictures)
+    return shown, bulky
+
+
+def _positions(scene: Scene, ch: Channel, lens: Position) -> int:
+    import rerun
+
+    good, why = valid(lens.fixes(ch, scene.job.start, scene.job.end))
+    for left in why:
+        scene.job.notes += left.told("position", f"of {ch.topic!r} left out")
+    places = np.stack([good.latitude, good.longitude], axis=-1)
+    for lo in range(0, len(good), ROWS):
+        some = slice(lo, lo + ROWS)
+        scene.send(scene.path(ch), good.time[some], lo, rerun.GeoPoints.columns(positions=places[some]))
+    if len(good):
+        lines = [np.stack([part.latitude, part.longitude], axis=-1) for part in segments(good)]
+        scene.fix(scene.path(ch, "track"), rerun.GeoLineStrings(lat_lon=lines))
+    return len(good)
+
+
+def _lines(scene: Scene, ch: Channel, lens: Text) -> int:
+    import rerun
+
+    done = 0
+    for start, end in windows(scene.job, ch):
+        lines = lens.lines(ch, start, end)
+        text = [f"{line.source}: {line.text}" if line.source else line.text for line in lines]
+        level = [_level(line.level) for line in lines]
+        times = np.array([line.time for line in lines], np.int64)
+        scene.send(scene.path(ch), times, done, rerun.TextLog.columns(text=text, level=level))
+        done += len(lines)
+    return done
+
+
+def _level(number: int | None) -> str:
+    return _LEVELS[number] if number is not None and 0 <= number < len(_LEVELS) else "TRACE"
+
+
+def _poses(scene: Scene, ch: Channel, lens: Pose) -> int:
+    """Where one thing was, as a transform; many poses of one message as points."""
+    import rerun
+
+    done = rows = 0
+    for start, end in windows(scene.job, ch):
+        found = lens.track(ch, start, end)
+        times = found.time
+        if lens.many:
+            times, counts = _moments(found.time)
+            columns = rerun.Points3D.columns(positions=found.position).partition(counts)
+        else:
+            columns = _transform(scene, found, slice(None), {})
+        scene.send(scene.path(ch), times, done, columns)
+        done, rows = done + len(times), rows + len(found.time)
+    return rows
+
+
+def _transforms(scene: Scene, ch: Channel, lens: Transform) -> int:
+    """How frames lie in each other, each that is placed as an entity of its own."""
+    sent: Counter[str] = Counter()
+    for start, end in windows(scene.job, ch):
+        found = lens.track(ch, start, end)
+        child = _names(found.child if found.child is not None else [""] * len(found.time))
+        for name in dict.fromkeys(child.tolist()):
+            rows = np.flatnonzero(child == name)
+            own = {"child_frame": [name] * len(rows)} if name else {}
+            columns = _transform(scene, found, rows, own)
+            scene.send(scene.path(ch, name), found.time[rows], sent[name], columns)
+            sent[name] += len(rows)
+    return sum(sent.values())
+
+
+def _transform(scene: Scene, found: Places, rows: I64 | slice, own: dict[str, list[str]]) -> Any:
+    import rerun
+
+    if scene.framed and found.frame is not None:
+        own = {**own, "parent_frame": _names(found.frame[rows]).tolist()}
+    place, turn = found.position[rows], found.rotation[rows]
+    return rerun.Transform3D.columns(translation=place, quaternion=turn, **own)
+
+
+def _names(frames: Iterable[Any]) -> NDArray[Any]:
+    """Names of frames without the slash that old ones begin with."""
+    return np.array([str(name).lstrip("/") for name in frames], object)
+
+
+def _moments(time: I64) -> tuple[I64, I64]:
+    """Times of rows, each once where rows that follow each other share it, and how many do."""
+    first = np.flatnonzero(np.diff(time, prepend=time[:1] - 1)) if len(time) else np.zeros(0, np.int64)
+    return time[first], np.diff(first, append=len(time))
+
+
+def _clouds(scene: Scene, ch: Channel, lens: Any) -> int:
+    bad, short = LeftOut(), LeftOut()
+    rows, make = Rows(scene, scene.path(ch)), _framed_points if scene.framed else _points
+    for cloud in lens.clouds(ch, scene.job.start, scene.job.end):
+        try:
+            seen = _seen(cloud)
+        except UnsupportedError as error:
+            bad.add(error.text)
+        else:
+            rows.add(make, cloud.time, (*seen, cloud.frame.lstrip("/")), 16 * len(seen[0]) + 64)
+            if cloud.lost:
+                short.add(f"it lacks {cloud.lost} of its points")
+        scene.job.went(1)
+    scene.job.skipped += bad.told("cloud", f"of {ch.topic!r} left out")
+    scene.job.skipped += short.told("cloud", f"of {ch.topic!r} not whole")
+    return rows.send()
+
+
+def _seen(cloud: Points) -> tuple[NDArray[np.float32], NDArray[np.uint8]]:
+    """float32[k, 3] metres of the points that lie somewhere, and their colours, uint8[k, 4], or none."""
+    found = values_of(cloud)
+    with np.errstate(all="ignore"):
+        place = np.stack([found[axis] for axis in "xyz"], axis=-1).astype(np.float32)
+    there = np.isfinite(place).all(axis=1)
+    colour = np.zeros((0, 4), np.uint8)
+    if all(found.get(name, place).dtype == np.uint8 for name in ("red", "green", "blue")):
+        colour = np.stack(
+            [found["red"], found["green"], found["blue"], np.full(len(place), 255, np.uint8)], axis=-1
+        )[there]
+    return place[there], colour
+
+
+def _points(clouds: list[Any]) -> Iterator[Any]:
+    import rerun
+
+    place, colour = (np.concatenate([cloud[i] for cloud in clouds]) for i in range(2))
+    yield from rerun.Points3D.columns(positions=place).partition([len(cloud[0]) for cloud in clouds])
+    if len(colour):
+        yield from rerun.Points3D.columns(colors=colour).partition([len(cloud[1]) for cloud in clouds])
+
+
+def _framed_points(clouds: list[Any]) -> Iterator[Any]:
+    import rerun
+
+    yield from _points(clouds)
+    if all(cloud[2] for cloud in clouds):
+        yield from rerun.CoordinateFrame.columns(frame=[cloud[2] for cloud in clouds])
+
+
+def _actors(scene: Scene, ch: Channel, lens: ActorPose) -> int:
+    import rerun
+
+    done = rows = 0
+    for start, end in windows(scene.job, ch):
+        found = lens.states(ch, start, end)
+        times, counts = _moments(found.time)
+        middle = np.nan_to_num(found.centre)
+        columns = rerun.Boxes3D.columns(
+            half_sizes=np.nan_to_num(found.size) / 2,
+            centers=found.position + _rotated(middle, found.rotation),
+            quaternions=found.rotation,
+            labels=[
+                f"{number} {model}".rstrip() for number, model in zip(found.id, found.model, strict=True)
+            ],
+        )
+        scene.send(scene.path(ch), times, done, columns.partition(counts))
+        done, rows = done + len(times), rows + len(found.time)
+    return rows
+
+
+def _rotated(vector: F64, turn: F64) -> F64:
+    """float64[n, 3]: each vector turned by its quaternion."""
+    axis = turn[:, :3]
+    half = np.cross(axis, vector) + turn[:, 3:] * vector
+    out: F64 = vector + 2 * np.cross(axis, half)
+    return out
+
+
+def _joints(scene: Scene, ch: Channel, lens: Joints) -> int:
+    import rerun
+
+    job = scene.job
+    for name, joint in lens.series(ch).items():
+        mine = np.ones(len(joint.time), np.bool_)
+        if job.start is not None:
+            mine &= joint.time >= job.start
+        if job.end is not None:
+            mine &= joint.time < job.end
+        told: dict[str, F64] = {
+            "position": joint.position, "velocity": joint.velocity, "effort": joint.effort
+        }  # fmt: skip
+        for what, values in told.items():
+            if np.isfinite(values[mine]).any():
+                columns = rerun.Scalars.columns(scalars=values[mine])
+                scene.send(scene.path(ch, name, what), joint.time[mine], 0, columns)
+    return len(ch)
+
+
+_How = Callable[[Scene, "Channel", Any], int]
+_HOW: tuple[tuple[Any, _How], ...] = (
+    (Position, _positions),
+    (Text, _lines),
+    (Pose, _poses),
+    (Transform, _transforms),
+    (_CLOUDS, _clouds),
+    (Image, show_pictures),
+    (ActorPose, _actors),
+    (Joints, _joints),
+)

@@ -1,0 +1,81 @@
+"""Numbers of any channel as curves of Rerun, one for each field."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from logreel.model.layout import FixedArray, Node, Scalar, Struct
+from logreel.model.lenses import F64
+from logreel.model.lenses.base import times_of
+from logreel.model.tables import as_numpy
+from logreel.ops.pieces import rows_per_piece
+from logreel.outputs.scene import Scene
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from logreel.model.channel import Channel
+
+#: An array of more numbers than this is no bundle of curves.
+_MOST = 64
+
+
+def show_numbers(scene: Scene, ch: Channel) -> int:
+    """Send all fields of *ch* that are numbers, alone or in arrays of one size; gives the number of rows."""
+    import rerun
+
+    fields = [f.name for f in ch.layout.record.visible() if _has_numbers(f.node)]
+    done = 0
+    if not fields:
+        return done
+    for batch in ch.batches(rows_per_piece(ch), fields, scene.job.start, scene.job.end):
+        times = times_of(batch)
+        for name, column in zip(batch.schema.names[1:], batch.columns[1:], strict=True):
+            for path, values in _curves((name,), column):
+                scene.send(scene.path(ch, *path), times, done, rerun.Scalars.columns(scalars=values))
+        done += len(batch)
+        scene.job.went(len(batch))
+        scene.flush()
+    return done
+
+
+def _has_numbers(node: Node) -> bool:
+    if isinstance(node, Struct):
+        return any(_has_numbers(f.node) for f in node.visible())
+    if isinstance(node, FixedArray):
+        return node.count <= _MOST and _has_numbers(node.item)
+    return isinstance(node, Scalar) and node.type != "char"
+
+
+def _curves(path: tuple[str, ...], array: pa.Array) -> Iterator[tuple[tuple[str, ...], F64]]:
+    """Paths and values of all numbers below *array*: float64[n] or [n, k]."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kind = array.type
+    if pa.types.is_struct(kind):
+        for i, child in enumerate(array.flatten()):
+            yield from _curves((*path, kind.field(i).name), child)
+    elif pa.types.is_fixed_size_list(kind) and kind.list_size <= _MOST:
+        if _is_number(kind.value_type):
+            yield path, _values(array.flatten()).reshape(len(array), kind.list_size)
+        else:
+            for i in range(kind.list_size):
+                yield from _curves((*path[:-1], f"{path[-1]}[{i}]"), pc.list_element(array, i))
+    elif _is_number(kind):
+        yield path, _values(array)
+
+
+def _is_number(kind: Any) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind))
+
+
+def _values(array: pa.Array) -> F64:
+    # A NaN may be of a kind that warns when it is touched.
+    with np.errstate(invalid="ignore"):
+        return as_numpy(array).astype(np.float64)

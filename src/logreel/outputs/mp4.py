@@ -1,0 +1,191 @@
+"""The pictures of a channel as a video in MP4: what is encoded stays as it is, all else becomes H.264."""
+
+from __future__ import annotations
+
+import io
+from fractions import Fraction
+from itertools import chain
+from typing import IO, TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from logreel._version import __version__
+from logreel.errors import MissingDependencyError, UnsupportedError
+from logreel.ops.times import SECOND, utc_shift, utc_text
+from logreel.outputs.frames import Frame, frame_of
+from logreel.outputs.job import Job, LeftOut
+from logreel.outputs.registry import readers
+
+if TYPE_CHECKING:
+    from logreel.model.channel import Channel
+
+#: The length of a picture is a number of 31 bits, so a clock of microseconds could not count 36 minutes.
+_FINE, _COARSE, _MOST = 1_000_000, 90_000, (1 << 31) - 1
+#: Where a time goes back or ahead by more than this, in s, the next ones count from there.
+_JUMP = 10
+_CODEC = "libx264"
+#: So good that differences are hard to see.
+_QUALITY = {"crf": "18", "preset": "fast"}
+_KEY_EVERY = 30
+
+
+def write(out: IO[bytes], job: Job, ch: Channel) -> None:
+    """Write the pictures of *ch*, each at its time, as one video.
+
+    JPEG, H.264 and H.265 byte for byte; raw pixels of 8 bits and PNG are encoded as H.264. What the first picture is
+    decides what the video holds. Others, broken ones, and packets before the first key frame are left out; *job* is
+    told. Needs ``logreel[video]``.
+    """
+    try:
+        import av
+    except ImportError as error:
+        raise MissingDependencyError("av", "video") from error
+    bad, done = LeftOut(), 0
+    with av.open(out, "w", format="mp4") as file:
+        film = _Film(file, job, ch)
+        for picture in chain.from_iterable(read(ch, job.start, job.end) for read in readers(ch, "pictures")):
+            done += 1
+            try:
+                film.add(picture.time, frame_of(picture))
+            except UnsupportedError as error:
+                bad.add(error.text)
+            else:
+                job.rows[ch.topic] = job.rows.get(ch.topic, 0) + 1
+            job.went(1)
+        film.finish()
+    job.went(max(0, len(ch) - done))
+    job.skipped += bad.told("picture", f"of {ch.topic!r} left out")
+    job.notes += film.jumps.told("picture", f"of {ch.topic!r} shown right after the one before")
+
+
+class _Film:
+    """A video that grows picture by picture.
+
+    jumps  pictures whose time is not after that of the one before, or far from it
+    """
+
+    def __init__(self, file: Any, job: Job, ch: Channel) -> None:
+        self._file, self._job, self._ch = file, job, ch
+        length = (job.log.end or 0) - (job.log.start or 0)
+        self._rate = _FINE if length * _FINE < _MOST * SECOND else _COARSE
+        self._stream: Any = None
+        self._first: Frame | None = None
+        self._origin, self._last = 0, -1
+        self._held: Any = None
+        self._step = self._rate
+        self.jumps = LeftOut()
+
+    def add(self, time: int, frame: Frame) -> None:
+        """Show *frame* from *time* (ns) on; raises UnsupportedError where it is not like the first one."""
+        if self._first is None:
+            if not frame.key:
+                raise UnsupportedError("there is no key frame before it")
+            self._stream = self._add_stream(frame)
+            self._first, self._origin = frame, time
+            self._describe(time)
+        first = self._first
+        if (frame.codec, frame.size) != (first.codec, first.size):
+            raise UnsupportedError(f"it is {_told(frame)}, but the first one is {_told(first)}")
+        at = self._tick(time)
+        if frame.pixels is None:
+            self._put(frame.packet, at, frame.key)
+        else:
+            self._encode(frame.pixels, at)
+
+    def finish(self) -> None:
+        """Write what is held back."""
+        if self._first is not None and self._first.pixels is not None:
+            self._put_all(self._stream.encode(None))
+        if self._held is not None:
+            self._mux(self._step)
+
+    def _add_stream(self, frame: Frame) -> Any:
+        import av
+
+        base = Fraction(1, self._rate)
+        if frame.pixels is None:
+            try:
+                with av.open(io.BytesIO(frame.packet), format=frame.codec) as source:
+                    video = source.streams.video[0]
+                    if 0 in (video.width, video.height):
+                        raise ValueError("no size")
+                    stream = self._file.add_stream_from_template(video)
+            except (av.FFmpegError, IndexError, ValueError) as error:
+                raise UnsupportedError(f"its {frame.codec} cannot be used") from error
+            if frame.codec == "mjpeg":
+                # Older releases of av open an encoder that is never used, and which refuses grey.
+                stream.pix_fmt = "yuvj420p"
+            stream.time_base = base
+            return stream
+        if _CODEC not in av.codecs_available:
+            raise UnsupportedError(f"this installation of av has no {_CODEC} to encode it")
+        stream = self._file.add_stream(_CODEC, options=_QUALITY)
+        stream.width, stream.height = (size + size % 2 for size in frame.size)
+        stream.pix_fmt = "yuv420p"
+        stream.time_base = stream.codec_context.time_base = base
+        # So packets come in the order of their times.
+        stream.codec_context.max_b_frames = 0
+        stream.codec_context.gop_size = _KEY_EVERY
+        return stream
+
+    def _describe(self, time: int) -> None:
+        shift, told = utc_shift(self._job.log), self._file.metadata
+        told["title"] = self._ch.topic
+        told["comment"] = f"made by logreel {__version__}; begins at {time} ns"
+        if shift is not None:
+            told["creation_time"] = utc_text(time + shift, 6)
+
+    def _tick(self, time: int) -> int:
+        """When to show the next picture: later than the one before, at its time wherever that goes."""
+        at = ((time - self._origin) * self._rate + SECOND // 2) // SECOND
+        ahead = at - self._last
+        if self._last < 0 or 0 < ahead <= _MOST:
+            self._last = max(at, 0)
+            return self._last
+        self.jumps.add("its time is no later" if ahead <= 0 else "its time is hours later")
+        if abs(ahead) > _JUMP * self._rate:
+            self._origin += (ahead - 1) * SECOND // self._rate
+        self._last += 1
+        return self._last
+
+    def _encode(self, pixels: NDArray[np.uint8], at: int) -> None:
+        import av
+
+        # Colours are stored for squares of four pixels.
+        edge = [(0, pixels.shape[0] % 2), (0, pixels.shape[1] % 2), (0, 0)][: pixels.ndim]
+        if any(map(any, edge)):
+            pixels = np.pad(pixels, edge, mode="edge")
+        frame = av.VideoFrame.from_ndarray(pixels, "gray" if pixels.ndim == 2 else "rgb24")
+        frame = frame.reformat(format="yuv420p")
+        frame.pts, frame.time_base = at, Fraction(1, self._rate)
+        try:
+            packets = self._stream.encode(frame)
+        except av.FFmpegError as error:
+            raise UnsupportedError(f"{_CODEC} cannot encode it") from error
+        self._put_all(packets)
+
+    def _put_all(self, packets: list[Any]) -> None:
+        for packet in packets:
+            self._put(bytes(packet), packet.pts, packet.is_keyframe)
+
+    def _put(self, data: bytes, at: int, key: bool) -> None:
+        """Hold a packet back until the next one tells how long it is shown."""
+        import av
+
+        if self._held is not None:
+            self._step = at - self._held.pts
+            self._mux(self._step)
+        self._held = packet = av.Packet(data)
+        packet.pts = packet.dts = at
+        packet.is_keyframe = key
+
+    def _mux(self, duration: int) -> None:
+        packet = self._held
+        packet.stream, packet.time_base, packet.duration = self._stream, Fraction(1, self._rate), duration
+        self._file.mux(packet)
+
+
+def _told(frame: Frame) -> str:
+    size = f"{frame.size[0]} × {frame.size[1]} pixels" if any(frame.size) else "video"
+    return f"{frame.codec or 'raw'} of {size}"

@@ -1,0 +1,88 @@
+"""Logs as recordings of Rerun: what lenses recognise as its archetypes, other numbers as curves."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import IO, TYPE_CHECKING, Any
+
+from logreel.errors import DefinitionError, LogError, MissingDependencyError
+from logreel.model.lenses import Transform, lenses
+from logreel.model.log import Log
+from logreel.outputs.archetypes import show
+from logreel.outputs.curves import show_numbers
+from logreel.outputs.job import Job
+from logreel.outputs.scene import Scene
+
+if TYPE_CHECKING:
+    from logreel.model.channel import Channel
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a viewer wants a recording: names of its application and of itself, and a path before all others."""
+
+    application: str = "logreel"
+    recording: str | None = None
+    prefix: str = ""
+
+
+def write(out: IO[bytes], job: Job) -> None:
+    """Write all channels of *job* as a recording with the timelines ``time`` and ``count``.
+
+    Positions, poses, transforms, pictures, clouds, scans, log lines and actors become what Rerun shows of them, and
+    numbers in fields of one size a curve for each field. Needs ``logreel[rerun]``.
+    """
+    record(job, Place(), lambda recording: recording.save(out.name))
+
+
+def stream(log: Log, place: Place) -> list[str]:
+    """Send a whole log to standard output; gives a sentence for each thing that could not be sent."""
+    job = Job(log, [ch for ch in log.channels.values() if not ch.reserved or len(ch)])
+    record(job, place, lambda recording: recording.stdout())
+    return job.skipped
+
+
+def record(job: Job, place: Place, sink: Callable[[Any], None]) -> None:
+    """As ``write``, to wherever *sink* sends the RecordingStream that it is given."""
+    try:
+        import rerun
+    except ImportError as error:
+        raise MissingDependencyError("rerun-sdk", "rerun") from error
+    recording = rerun.RecordingStream(
+        place.application, recording_id=place.recording or str(uuid.uuid4()), send_properties=False
+    )
+    sink(recording)
+    try:
+        recording.send_recording_name(os.path.basename(job.log.name))
+        scene = Scene(recording, job, place.prefix, _has_frames(job))
+        for ch in job.channels:
+            _channel(scene, ch)
+    finally:
+        recording.disconnect()
+    if job.skipped and not job.rows:
+        raise LogError(f"nothing could be written: {job.skipped[0]}", path=job.log.name)
+
+
+def _channel(scene: Scene, ch: Channel) -> None:
+    """Send the messages of *ch*; *scene.job* is told what was left out."""
+    job, before = scene.job, scene.job.done
+    try:
+        shown, bulky = show(scene, ch)
+        numbers = 0 if bulky else show_numbers(scene, ch)
+    except DefinitionError as error:
+        job.skipped.append(f"channel {ch.topic!r} was left out: {error.text}")
+    else:
+        if rows := max(shown, numbers):
+            job.rows[ch.topic] = rows
+        elif len(ch):
+            job.notes.append(f"channel {ch.topic!r} holds nothing that Rerun shows")
+    job.went(max(0, before + len(ch) - job.done))
+    scene.flush()
+
+
+def _has_frames(job: Job) -> bool:
+    """Whether any channel says how named frames lie in each other."""
+    return any(isinstance(lens, Transform) and lens.child for ch in job.channels for lens in lenses(ch))

@@ -1,0 +1,116 @@
+"""A recording of Rerun that is being made: entities by topic, times, and rows sent together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from logreel.model.index import I64, TIME_MAX, TIME_MIN
+from logreel.ops.times import shift_of
+from logreel.outputs.job import Job
+
+if TYPE_CHECKING:
+    from logreel.model.channel import Channel
+
+Make = Callable[[list[Any]], Iterable[Any]]
+#: Rows, and bytes, that are sent together: so much a viewer loads at once.
+ROWS, BYTES = 65536, 4 << 20
+#: Never ``log_time`` or ``log_tick``: these say when something was recorded with Rerun itself.
+TIME, COUNT = "time", "count"
+
+
+class Scene:
+    """Where the content of a log goes.
+
+    job     what is to be written
+    framed  whether frames of reference have names: else entities lie where their paths say
+    """
+
+    def __init__(self, recording: Any, job: Job, prefix: str, framed: bool) -> None:
+        self._recording, self.job, self.framed = recording, job, framed
+        self._prefix = prefix.rstrip("/")
+        shift = shift_of(job.log, job.utc)
+        self._wall, self._shift = job.log.epoch == "unix" or shift is not None, shift or 0
+
+    def path(self, ch: Channel, *parts: str) -> str:
+        """The entity of *ch*, or one below it."""
+        import rerun
+
+        names = [name for name in (*ch.topic.split("/"), *parts) if name]
+        return f"{self._prefix}{rerun.new_entity_path(names)}"
+
+    def send(self, path: str, times: I64, first: int, columns: Iterable[Any]) -> None:
+        """Send rows of one entity.
+
+        times  int64[n]  ns of the log's clock
+        first  number of the first row
+        """
+        import rerun
+
+        columns = list(columns)
+        if not len(times) or not columns:
+            return
+        # The least number of all means that there is no time.
+        low, high = TIME_MIN + 1 - min(self._shift, 0), TIME_MAX - max(self._shift, 0)
+        shifted = np.clip(times, low, high) + self._shift
+        if self._wall:
+            time = rerun.TimeColumn(TIME, timestamp=shifted.view("datetime64[ns]"))
+        else:
+            time = rerun.TimeColumn(TIME, duration=shifted.view("timedelta64[ns]"))
+        count = rerun.TimeColumn(COUNT, sequence=np.arange(first, first + len(times), dtype=np.int64))
+        self._recording.send_columns(path, [time, count], columns, strict=True)
+
+    def fix(self, path: str, archetype: Any) -> None:
+        """Send what holds at any time."""
+        self._recording.log(path, archetype, static=True, strict=True)
+
+    def flush(self) -> None:
+        """Wait until all is written that was sent."""
+        self._recording.flush()
+
+
+class Rows:
+    """Things of one entity, collected and sent together."""
+
+    def __init__(self, scene: Scene, path: str) -> None:
+        self._scene, self._path = scene, path
+        self._make: Make | None = None
+        self._times: list[int] = []
+        self._things: list[Any] = []
+        self._size = self._sent = 0
+
+    def add(self, make: Make, time: int, thing: Any, size: int) -> None:
+        """Collect one more of *size* bytes; *make* makes columns of Rerun of several."""
+        if make is not self._make:
+            self.send()
+            self._make = make
+        self._times.append(time)
+        self._things.append(thing)
+        self._size += size
+        if self._size > BYTES or len(self._times) >= ROWS:
+            self.send()
+
+    def send(self) -> int:
+        """Send what was collected; gives how many there were so far."""
+        if self._make is not None and self._times:
+            times = np.array(self._times, np.int64)
+            self._scene.send(self._path, times, self._sent, self._make(self._things))
+            self._scene.flush()
+        self._sent += len(self._times)
+        self._times, self._things, self._size = [], [], 0
+        return self._sent
+
+
+def windows(job: Job, ch: Channel) -> Iterator[tuple[int | None, int | None]]:
+    """Intervals (ns, half-open) that cover what *job* wants of *ch*: some ten thousand messages each, by time."""
+    times = np.sort(ch.times)
+    first, last = (
+        len(times) * i if bound is None else int(times.searchsorted(bound))
+        for i, bound in enumerate((job.start, job.end))
+    )
+    cuts = np.unique(times[first:last][::ROWS])[1:].tolist()
+    if first < last:
+        yield from pairwise([job.start, *cuts, job.end])
