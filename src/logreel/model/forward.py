@@ -108,12 +108,16 @@ class Rehearsal(Appender):
         self.check()
         end = edit.place + edit.size
         clash = any(
-            one.place < end and edit.place < one.place + one.size and (one.place, one.size) != (edit.place, edit.size)
+            one.place < end
+            and edit.place < one.place + one.size
+            and (one.place, one.size) != (edit.place, edit.size)
             for one in self._edits.values()
         )
         # Where bytes moved, places do not mean any more what they meant before.
         if self._moved or clash or not 0 <= edit.place <= end <= self._size:
-            raise UnsupportedError("cannot be sent while it is written: it is changed too often", path=self.name)
+            raise UnsupportedError(
+                "cannot be sent while it is written: it is changed too often", path=self.name
+            )
         self._edits[edit.place] = edit
 
     def finish(self) -> None:

@@ -209,7 +209,9 @@ def write_job(out: IO[bytes], job: Job, output: Output) -> None:
     try:
         output.writer()(out, schema, batches)
     except _unfit() as error:
-        raise LogError(f"channel {ch.topic!r} cannot be written: {_reason(error)}", path=job.log.name) from error
+        raise LogError(
+            f"channel {ch.topic!r} cannot be written: {_reason(error)}", path=job.log.name
+        ) from error
 
 
 def _unfit() -> tuple[type[Exception], ...]:

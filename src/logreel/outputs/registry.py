@@ -84,7 +84,9 @@ OUTPUTS: dict[str, Output] = {
             ".ply", "Point clouds", "logreel.outputs.ply", Shape.ITEMS, "cloud", "clouds", "points or scans"
         ),
         Output(".kml", "Tracks in KML", "logreel.outputs.kml", Shape.WHOLE, *_TRACKS, media=_KML),
-        Output(".gpx", "Tracks in GPX", "logreel.outputs.gpx", Shape.WHOLE, *_TRACKS, media="application/gpx+xml"),
+        Output(
+            ".gpx", "Tracks in GPX", "logreel.outputs.gpx", Shape.WHOLE, *_TRACKS, media="application/gpx+xml"
+        ),
         Output(
             ".geojson", "Tracks in GeoJSON", "logreel.outputs.geojson", Shape.WHOLE, *_TRACKS, media=_GEOJSON
         ),

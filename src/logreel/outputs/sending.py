@@ -42,7 +42,9 @@ class Wish:
 
 def kinds() -> dict[str, str]:
     """What ``Wish.kind`` can be, and the suffix that each means: every output that is one file, every format."""
-    found = {suffix[1:]: suffix for suffix, one in {**OUTPUTS, **logs()}.items() if one.shape is not Shape.ITEMS}
+    found = {
+        suffix[1:]: suffix for suffix, one in {**OUTPUTS, **logs()}.items() if one.shape is not Shape.ITEMS
+    }
     for fmt in formats().values():
         if fmt.create is not None:
             found |= {suffix.lstrip("."): suffix for suffix in fmt.suffixes} | {fmt.name: fmt.suffixes[0]}

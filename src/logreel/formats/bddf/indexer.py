@@ -80,22 +80,21 @@ class Follower:
             head = read_header(source, pos, source.size) if why == OTHER else None
             if head is None or head.next > source.size:
                 break
-            series = note_of(source, head).series
-            if series is not None:
-                collector.declare(series.index, len(self._series))
-                self._series.append((series, self._at + pos))
+            found = note_of(source, head).series
+            if found is not None:
+                collector.declare(found.index, len(self._series))
+                self._series.append((found, self._at + pos))
                 self._entries.append([])
                 self._payloads.append(0)
             pos = head.next
-        self._keep(source, MessageIndex(Chunks(source), collector.finish(), [IN_BLOCKS] * len(self._series)))
-        self._rest, self._at = source.read(pos, source.size), self._at + pos
-
-    def _keep(self, source: Source, index: MessageIndex) -> None:
-        for channel in index.table.live():
+        table = collector.finish()
+        index = MessageIndex(Chunks(source), table, [IN_BLOCKS] * len(self._series))
+        for channel in table.live():
             start = index.starts(channel)
             size, payloads = wirewrite.entries(source.data, start, _NOTHING, self._at)
             self._entries[channel].append(_made(source.data, start, size, self._at).tobytes())
             self._payloads[channel] += payloads
+        self._rest, self._at = source.read(pos, source.size), self._at + pos
 
     def pieces(self, at: int) -> Pieces:
         """As those of an Indexer."""
