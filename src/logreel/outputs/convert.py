@@ -163,12 +163,14 @@ def channels_for(
 ) -> list[Channel]:
     """The channels that *output* is made of: those chosen that hold what it needs, but those of *exclude*.
 
-    Raises TopicError, and LogError where none does.
+    Raises TopicError, UsageError where all are left out, and LogError where none holds it.
     """
     every = list(log.channels.values())
     chosen = [ch for ch in every if not ch.reserved or len(ch)] if topics is None else log.match(topics)
     without = {ch.number for ch in log.match(exclude)} if exclude else set()
     chosen = [ch for ch in chosen if ch.number not in without]
+    if without and not chosen:
+        raise UsageError("no channel is left", path=log.name)
     if not output.reads:
         return chosen
     found = [ch for ch in chosen if readers(ch, output.reads)]

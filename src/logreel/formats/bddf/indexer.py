@@ -69,7 +69,7 @@ class Follower:
     def follow(self, piece: Payload) -> None:
         """Take the next bytes of the file."""
         source = Source(b"".join((self._rest, piece)), "what was written")
-        pos = 0 if self._at else len(MAGIC)
+        pos = min(source.size, max(0, len(MAGIC) - self._at))
         collector = Collector(source.data)
         for n, (series, _) in enumerate(self._series):
             collector.declare(series.index, n)
