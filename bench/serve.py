@@ -23,7 +23,6 @@ from pathlib import Path
 from urllib.parse import urlencode, urlsplit
 
 import biglog
-
 import logreel
 
 TOKEN = "a-token-of-the-bench"
@@ -80,7 +79,9 @@ def run(megabytes: int, clients: int) -> None:
     distinct = {json.dumps(wish): wish for wish in asked}
     begin = time.perf_counter()
     expected = {key: due(path, wish) for key, wish in distinct.items()}
-    print(f"{len(distinct)} different slices written by the verbs one by one: {time.perf_counter() - begin:.2f} s")
+    print(
+        f"{len(distinct)} different slices written by the verbs one by one: {time.perf_counter() - begin:.2f} s"
+    )
     command = [sys.executable, "-m", "logreel", "serve", str(path)]
     with subprocess.Popen(
         command, stderr=subprocess.PIPE, text=True, env={**os.environ, "LOGREEL_TOKEN": TOKEN}
