@@ -1,6 +1,6 @@
 """Fifty clients slice one large log at once: throughput against a copy of the file, memory, and every byte compared.
 
-    python bench/serve.py [megabytes] [clients]
+    python bench/serve.py [ulog|bag|bddf] [clients]
 
 The service runs in a process of its own. Half of the clients ask for stretches of time, a quarter for topics, a quarter
 for another format. What they get is compared by digest with what ``logreel.slice`` and ``logreel.convert`` write.
@@ -22,6 +22,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from urllib.parse import urlencode, urlsplit
 
+import bigbag
+import bigbddf
 import biglog
 import logreel
 
@@ -44,7 +46,7 @@ def wishes(log: logreel.Log, n: int) -> dict[str, str | list[str]]:
         return {"format": "mcap", "start": f"{at}ns", "end": f"{at + length // 40}ns"}
     if n % 4 == 2:
         topics = sorted((ch.topic for ch in log.channels.values()), key=lambda t: -len(log[t]))
-        return {"topic": topics[n % 5 : n % 5 + 3]}
+        return {"topic": [topics[n % len(topics)], topics[(n + 1) % len(topics)]]}
     return {"start": f"{at}ns", "end": f"{at + length // 6}ns"}
 
 
@@ -72,8 +74,7 @@ def fetch(base: str, log: str, wish: dict[str, str | list[str]]) -> tuple[str, i
     return digest.hexdigest() if reply.status == 200 else reply.reason, size
 
 
-def run(megabytes: int, clients: int) -> None:
-    path = biglog.make(megabytes)
+def run(path: Path, clients: int) -> None:
     log = logreel.open(path)
     asked = [wishes(log, n) for n in range(clients)]
     distinct = {json.dumps(wish): wish for wish in asked}
@@ -124,4 +125,6 @@ def run(megabytes: int, clients: int) -> None:
 
 
 if __name__ == "__main__":
-    run(*(int(arg) for arg in [*sys.argv[1:], *("300", "50")[len(sys.argv) - 1 :]]))
+    kind, clients = [*sys.argv[1:], *("ulog", "50")[len(sys.argv) - 1 :]]
+    makers = {"ulog": biglog.make, "bag": lambda: bigbag.make(scale=1.5), "bddf": bigbddf.make}
+    run(makers[kind](), int(clients))

@@ -15,7 +15,7 @@ import pytest
 import logreel
 from logreel.errors import LogError
 from logreel.model import forward
-from logreel.model.registry import formats
+from logreel.model.registry import Format, formats
 from logreel.outputs.sending import kinds
 from serving import Client, running
 
@@ -96,6 +96,39 @@ def test_a_slice_of_another_format_has_the_bytes_of_convert(
         for wish in (one, wishes(log)[2]) if kind not in ("csv", "arrow") else (one,):
             due = written(log, tmp_path / f"a.{kind}", wish, convert=True)
             assert asked(client, SAMPLES[name], wish, format=kind) == due
+
+
+def test_a_format_of_another_package_needs_no_edit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from logreel.model import registry
+    from logreel.model.blocks import Blocks
+    from logreel.model.chunks import Chunks
+    from logreel.model.index import MessageIndex
+    from logreel.model.scan import Saved, Scan
+    from logreel.model.sink import Excerpt, Sink
+    from logreel.model.source import Source
+
+    def scan(source: Source, _: Saved | None) -> Scan:
+        return Scan("7", "start", None, None, [], MessageIndex(Chunks(source), Blocks.empty(0), []), [])
+
+    class OtherSink(Sink):
+        def copy(self, excerpt: Excerpt) -> bool:
+            self.out.put(b"OTHER....")
+            self.out.put((tmp_path / "a.oth").read_bytes()[9:])
+            self.out.patch(5, b"%4d" % (self.out.tell() - 9))
+            return True
+
+    other = Format(
+        "other", "Another format", (".oth",), lambda s: s.head.startswith(b"OTHER"), scan, create=OtherSink
+    )
+    monkeypatch.setattr(registry, "_foreign", lambda: {"other": other})
+    monkeypatch.setattr(forward, "KEPT", -1)
+    (tmp_path / "a.oth").write_bytes(b"OTHER  -1" + bytes(1234))
+    with running(tmp_path) as client:
+        (log,) = client.ask("/logs").json["logs"]
+        assert (log["name"], log["format"], log["version"]) == ("a.oth", "other", "7")
+        assert {"oth", "other"} <= set(client.ask("/").json["formats"])
+        for wish in ({}, {"format": "oth"}, {"format": "other"}):
+            assert client.slice("a.oth", **wish).body == b"OTHER1234" + bytes(1234)
 
 
 def test_all_files_of_one_thing_can_be_asked_for() -> None:
