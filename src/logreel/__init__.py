@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from logreel.ops.slicing import split
     from logreel.ops.stats import stats
     from logreel.outputs.convert import convert
+    from logreel.outputs.serve import Service
 
 _LAZY = {
     "open": ("logreel.model.log", "open_log"),
@@ -71,6 +72,7 @@ _LAZY = {
     "record": ("logreel.ops.record", "record"),
     "recover": ("logreel.ops.recovery", "recover"),
     "convert": ("logreel.outputs.convert", "convert"),
+    "Service": ("logreel.outputs.serve", "Service"),
 }
 
 __all__ = [
@@ -87,6 +89,7 @@ __all__ = [
     "MissingDependencyError",
     "Problem",
     "Schema",
+    "Service",
     "TopicError",
     "UnknownFormatError",
     "UnsupportedError",

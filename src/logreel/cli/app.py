@@ -13,6 +13,7 @@ from logreel._version import __version__
 VERBS = {
     "Look": ("info", "cat", "schema", "params", "text", "attachments", "stats", "check", "diff"),
     "Make": ("convert", "record", "slice", "merge", "split", "sort", "recover", "index"),
+    "Offer": ("serve",),
     "Help": ("demo", "formats", "completion"),
 }
 

@@ -239,10 +239,12 @@ def entries(
     buf: cython.const[cython.uchar][::1],
     place: cython.const[cython.longlong][::1],
     out: cython.uchar[::1],
+    base: cython.longlong = 0,
 ):
     """Write the index entries, 3 { 1 time, 2 place, 3 further numbers }, of the data blocks at *place*.
 
-    out  uint8[m]; of 0 bytes: nothing is written
+    out   uint8[m]; of 0 bytes: nothing is written
+    base  where in the file *buf* begins; what is written counts from the beginning of the file
 
     Returns the bytes of all entries and those of the payloads; -1 where no data block is at one of the places.
     """
@@ -269,14 +271,14 @@ def entries(
             ):
                 total = -1
                 break
-            size = _entry(b + r.descriptor, b + r.payload, place[i], p, False)
+            size = _entry(b + r.descriptor, b + r.payload, base + place[i], p, False)
             if size < 0:
                 total = -1
                 break
             if write:
                 p[0] = 26
                 p = _put(p + 1, cython.cast(cython.ulonglong, size))
-                _entry(b + r.descriptor, b + r.payload, place[i], p, True)
+                _entry(b + r.descriptor, b + r.payload, base + place[i], p, True)
                 p += size
             total += 1 + _length(cython.cast(cython.ulonglong, size)) + size
             payloads += r.size

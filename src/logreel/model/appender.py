@@ -38,6 +38,9 @@ class Appender:
     Raises LogError where one exists and *force* is not given.
     """
 
+    #: Whether what was written can be read again, in ``unfinished``, before it is finished.
+    readable = True
+
     def __init__(self, path: str | os.PathLike[str], force: bool = False, keep: bool = True) -> None:
         self.name = os.fspath(path)
         self._target, self._force, self._keep = target_of(path), force, keep

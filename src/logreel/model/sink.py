@@ -92,6 +92,8 @@ class Sink:
     earliest, latest, largest = -(1 << 63), (1 << 63) - 1, -1
     #: What ``numbered`` gets column by column, of what logs tell beside messages: ``publish_time``, ``sequence``.
     keeps: tuple[str, ...] = ()
+    #: Whether nothing that was appended is ever changed, so that it can be sent on at once.
+    forward = False
 
     def __init__(self, out: Appender) -> None:
         self.out = out

@@ -97,25 +97,35 @@ class Target:
     strict: bool = False
 
 
-def rewrite(parts: Sequence[Part], target: Target, by_time: bool = False) -> Rewritten:
+def rewrite(
+    parts: Sequence[Part],
+    target: Target,
+    by_time: bool = False,
+    out: Appender | None = None,
+    skipped: list[str] | None = None,
+) -> Rewritten:
     """Write *parts*, which are of one format, as one new log: by time, or (one part) as they lie in the file.
+
+    out      takes the bytes in place of a new file; the path of *target* then only says by its suffix what is written
+    skipped  gets the sentences about what is left out while it is written
 
     Raises UsageError for an output that is an input, UnsupportedError for a format that cannot be written, LogError
     where the output exists or cannot be written.
     """
     log = parts[0].log
     fmt = format_to_write(target.path, log) if target.foreign else format_of(log)
-    _check_names(parts, target, fmt)
+    if out is None:
+        _check_names(parts, target, fmt)
     options = dict(fmt.like(log.metadata)) if fmt.name in (log.format, log.origin) else {}
     for name, what in (("compression", "compression"), ("chunk_bytes", "chunks")):
         if getattr(target, name) is not None:
             if name not in fmt.like({}):
                 raise UsageError(f"{fmt.title} has no {what} to choose")
             options[name] = getattr(target, name)
-    out = Appender(target.path, target.force, keep=False)
+    out = out or Appender(target.path, target.force, keep=False)
     try:
-        job = _Job(parts, target, fmt, out, fmt.create(out, **options))  # type: ignore[misc]
-        return job.run(by_time)
+        sink = fmt.create(out, **options)  # type: ignore[misc]
+        return _Job(parts, target, fmt, out, sink, [] if skipped is None else skipped).run(by_time)
     except BaseException:
         out.discard()
         raise
@@ -183,8 +193,8 @@ class _Job:
     fmt: Format
     out: Appender
     sink: Sink
+    skipped: list[str]
     notes: list[str] = field(default_factory=list)
-    skipped: list[str] = field(default_factory=list)
     names: dict[str, list[tuple[int, Channel]]] = field(default_factory=dict)
     #: What the new file has of channels that are made of others when they are read.
     made: dict[str, int] = field(default_factory=dict)
@@ -198,18 +208,11 @@ class _Job:
             self._compose(writer, by_time or self._has_made)
         else:
             self.names = {ch.topic: [(0, ch)] for ch in part.channels}
-        size = 0
-
-        def check(path: Path) -> None:
-            nonlocal size
-            size = path.stat().st_size
-            self._verify(path)
-
-        writer.close(check)
+        writer.close(self._verify if self.out.readable else None)
         self._tell(1, 1)
         self.notes += self.sink.notes
         return Rewritten(
-            self.target.path, size, tuple(self._copied()), tuple(self.notes), tuple(self.skipped)
+            self.target.path, self.out.tell(), tuple(self._copied()), tuple(self.notes), tuple(self.skipped)
         )
 
     @property

@@ -122,7 +122,7 @@ def convert(
         if source.exists() and os.path.realpath(source) == os.path.realpath(name):
             raise UsageError("input and output are the same file", path=name)
         folder = _is_folder(output, name)
-        job = Job(log, _channels(log, topics, output), first, last, utc, progress, interpolate=interpolate)
+        job = Job(log, channels_for(log, topics, output), first, last, utc, progress, interpolate=interpolate)
         if output.shape is Shape.WHOLE:
             return _one_for_all(job, output, name, force)
         if folder:
@@ -161,9 +161,19 @@ def _is_folder(output: Output, name: str) -> bool:
     return slash or (output.shape in (Shape.TABLES, Shape.FILMS) and os.path.isdir(name))
 
 
-def _channels(log: Log, topics: str | Iterable[str] | None, output: Output) -> list[Channel]:
+def channels_for(
+    log: Log, topics: str | Iterable[str] | None, output: Output, exclude: str | Iterable[str] = ()
+) -> list[Channel]:
+    """The channels that *output* is made of: those chosen that hold what it needs, but those of *exclude*.
+
+    Raises TopicError, UsageError where all are left out, and LogError where none holds it.
+    """
     every = list(log.channels.values())
     chosen = [ch for ch in every if not ch.reserved or len(ch)] if topics is None else log.match(topics)
+    without = {ch.number for ch in log.match(exclude)} if exclude else set()
+    chosen = [ch for ch in chosen if ch.number not in without]
+    if without and not chosen:
+        raise UsageError("no channel is left", path=log.name)
     if not output.reads:
         return chosen
     found = [ch for ch in chosen if readers(ch, output.reads)]
@@ -176,9 +186,8 @@ def _channels(log: Log, topics: str | Iterable[str] | None, output: Output) -> l
 
 
 def _one_for_all(job: Job, output: Output, name: str, force: bool) -> Converted:
-    write = output.writer()
     with new_file(name, force) as out:
-        write(out, job)
+        write_job(out, job, output)
     file = os.path.basename(name)
     rows = [(ch.topic, job.rows.get(ch.topic, 0)) for ch in job.channels]
     channels = tuple(Written(topic, file if count else None, count) for topic, count in rows)
@@ -187,13 +196,8 @@ def _one_for_all(job: Job, output: Output, name: str, force: bool) -> Converted:
 
 def _one_channel(job: Job, output: Output, name: str, force: bool) -> Converted:
     (ch,) = job.channels
-    schema, batches, _ = job.table(ch)
-    write = output.writer()
     with new_file(name, force) as out:
-        try:
-            write(out, schema, batches)
-        except _unfit() as error:
-            raise LogError(f"channel {ch.topic!r} cannot be written: {_reason(error)}", path=name) from error
+        write_job(out, job, output)
     return Converted(name, (Written(ch.topic, os.path.basename(name), job.rows.get(ch.topic, 0)),), ())
 
 
@@ -205,6 +209,24 @@ def _one_film(job: Job, output: Output, name: str, force: bool) -> Converted:
             raise LogError(f"nothing could be written: {job.skipped[0]}", path=job.log.name)
     written = Written(ch.topic, os.path.basename(name), job.rows.get(ch.topic, 0))
     return Converted(name, (written,), tuple(job.skipped), tuple(job.notes))
+
+
+def write_job(out: IO[bytes], job: Job, output: Output) -> None:
+    """Write what is one file, of all channels of *job* or of its only one, to *out*, from its beginning to its end.
+
+    Raises LogError where a channel cannot be written.
+    """
+    if output.shape is Shape.WHOLE:
+        output.writer()(out, job)
+        return
+    (ch,) = job.channels
+    schema, batches, _ = job.table(ch)
+    try:
+        output.writer()(out, schema, batches)
+    except _unfit() as error:
+        raise LogError(
+            f"channel {ch.topic!r} cannot be written: {_reason(error)}", path=job.log.name
+        ) from error
 
 
 def _unfit() -> tuple[type[Exception], ...]:

@@ -44,6 +44,7 @@ class Output:
     item    what is counted
     reads   method of the lenses that give what is written; empty: every channel can be written
     needs   what a channel must hold for that
+    media   its media type; empty: it needs a file that has a name, or where it can go back
     """
 
     suffix: str
@@ -53,6 +54,7 @@ class Output:
     item: str = "row"
     reads: str = ""
     needs: str = ""
+    media: str = "application/octet-stream"
 
     def writer(self) -> Callable[..., Any]:
         """The function that writes."""
@@ -66,25 +68,34 @@ class Output:
         return folder if self.shape is Shape.ITEMS else (*folder, self.suffix)
 
 
+_ARROW, _PARQUET = "application/vnd.apache.arrow.file", "application/vnd.apache.parquet"
+_LINES, _GEOJSON = "application/x-ndjson", "application/geo+json"
+_KML = "application/vnd.google-earth.kml+xml"
 _TRACKS = ("position", "fixes", "latitude and longitude")
 
 #: A new output is a module and a line here.
 OUTPUTS: dict[str, Output] = {
     output.suffix: output
     for output in (
-        Output(".parquet", "Apache Parquet", "logreel.outputs.parquet", Shape.TABLES),
-        Output(".csv", "Comma-separated values", "logreel.outputs.csv", Shape.TABLES),
-        Output(".arrow", "Apache Arrow IPC", "logreel.outputs.arrow_ipc", Shape.TABLES),
-        Output(".ndjson", "JSON, a line per message", "logreel.outputs.ndjson", Shape.WHOLE),
+        Output(".parquet", "Apache Parquet", "logreel.outputs.parquet", Shape.TABLES, media=_PARQUET),
+        Output(".csv", "Comma-separated values", "logreel.outputs.csv", Shape.TABLES, media="text/csv"),
+        Output(".arrow", "Apache Arrow IPC", "logreel.outputs.arrow_ipc", Shape.TABLES, media=_ARROW),
+        Output(".ndjson", "JSON, a line per message", "logreel.outputs.ndjson", Shape.WHOLE, media=_LINES),
         Output(".jpg", "Pictures", "logreel.outputs.jpg", Shape.ITEMS, "picture", "pictures", "pictures"),
         Output(
             ".ply", "Point clouds", "logreel.outputs.ply", Shape.ITEMS, "cloud", "clouds", "points or scans"
         ),
-        Output(".mp4", "Videos", "logreel.outputs.mp4", Shape.FILMS, "picture", "pictures", "pictures"),
-        Output(".rrd", "Recordings of Rerun", "logreel.outputs.rrd", Shape.WHOLE),
-        Output(".kml", "Tracks in KML", "logreel.outputs.kml", Shape.WHOLE, *_TRACKS),
-        Output(".gpx", "Tracks in GPX", "logreel.outputs.gpx", Shape.WHOLE, *_TRACKS),
-        Output(".geojson", "Tracks in GeoJSON", "logreel.outputs.geojson", Shape.WHOLE, *_TRACKS),
+        Output(
+            ".mp4", "Videos", "logreel.outputs.mp4", Shape.FILMS, "picture", "pictures", "pictures", media=""
+        ),
+        Output(".rrd", "Recordings of Rerun", "logreel.outputs.rrd", Shape.WHOLE, media=""),
+        Output(".kml", "Tracks in KML", "logreel.outputs.kml", Shape.WHOLE, *_TRACKS, media=_KML),
+        Output(
+            ".gpx", "Tracks in GPX", "logreel.outputs.gpx", Shape.WHOLE, *_TRACKS, media="application/gpx+xml"
+        ),
+        Output(
+            ".geojson", "Tracks in GeoJSON", "logreel.outputs.geojson", Shape.WHOLE, *_TRACKS, media=_GEOJSON
+        ),
     )
 }
 

@@ -1,28 +1,16 @@
-"""What lies in a file besides data blocks, block by block, and how a sound file's index is made of what is there."""
+"""What lies in a file besides data blocks, block by block."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
-from logreel.errors import LogError, Problem
+from logreel.errors import Problem
 from logreel.formats.bddf import messages
 from logreel.formats.bddf.blocks import DESCRIPTOR, END, MAGIC, Header, read_descriptor, read_header
-from logreel.formats.bddf.collect import IN_BLOCKS, OTHER, Collector
-from logreel.formats.bddf.encode import file_index
-from logreel.formats.bddf.messages import BadWire, FileIndex, Series
-from logreel.kernels import wirewrite
-from logreel.model.chunks import Chunks
-from logreel.model.index import MessageIndex
+from logreel.formats.bddf.collect import OTHER, Collector
+from logreel.formats.bddf.messages import BadWire, Series
 from logreel.model.source import Source
-from logreel.schemas.protobuf.build import number, varint
-from logreel.schemas.protobuf.wire import BYTES
-
-#: Blocks of which the index is made at once.
-STEP = 1 << 16
-_NOTHING = np.zeros(0, np.uint8)
 
 
 class Unclear(ValueError):
@@ -59,7 +47,7 @@ def notes(source: Source, collector: Collector, lost: Sequence[Problem] = ()) ->
         head = read_header(source, pos, source.size) if why == OTHER else None
         if head is None or (head.next > source.size and head.kind != END):
             raise Unclear(f"no sound block at {pos}")
-        yield _note(source, head)
+        yield note_of(source, head)
         if head.kind == END:
             break
         pos = head.next
@@ -67,7 +55,8 @@ def notes(source: Source, collector: Collector, lost: Sequence[Problem] = ()) ->
         raise Unclear(f"no damage at {min(ends)}")
 
 
-def _note(source: Source, head: Header) -> Note:
+def note_of(source: Source, head: Header) -> Note:
+    """What the block is that *head* begins; raises Unclear where a series is declared that cannot be read."""
     if head.kind != DESCRIPTOR:
         return Note(head, -1)
     start = source.read(head.body, 1)
@@ -80,48 +69,3 @@ def _note(source: Source, head: Header) -> Note:
     except BadWire as error:
         raise Unclear(str(error)) from None
     return Note(head, kind, series)
-
-
-class Indexer:
-    """Makes the index of a file that ends behind its last data block."""
-
-    def __init__(self, source: Source) -> None:
-        self._data = source.data
-        self._series: list[tuple[Series, int]] = []
-        collector = Collector(source.data)
-        try:
-            for note in notes(source, collector):
-                if note.series is not None:
-                    collector.declare(note.series.index, len(self._series))
-                    self._series.append((note.series, note.header.pos))
-        except Unclear as error:
-            raise LogError(f"was changed by somebody else: {error}", path=source.name) from None
-        table = collector.finish()
-        self._index = MessageIndex(Chunks(source), table, [IN_BLOCKS] * len(self._series))
-
-    def pieces(self, at: int) -> Iterator[bytes | memoryview]:
-        """The bytes of the index, which begins at *at*, in pieces; the last one is the whole file index."""
-        places = []
-        for channel, (series, declared) in enumerate(self._series):
-            places.append(at)
-            for piece in self._series_index(channel, series, declared):
-                at += len(piece)
-                yield piece
-        names = tuple(series.identifier for series, _ in self._series)
-        hashes = tuple(series.hash for series, _ in self._series)
-        yield file_index(FileIndex(names, tuple(places), hashes))
-
-    def _series_index(self, channel: int, series: Series, declared: int) -> Iterator[bytes | memoryview]:
-        start = self._index.starts(channel)
-        parts = [start[lo : lo + STEP] for lo in range(0, len(start), STEP)]
-        found = [wirewrite.entries(self._data, some, _NOTHING) for some in parts]
-        first, last = number(1, series.index) + number(2, declared), number(4, sum(p for _, p in found))
-        size = len(first) + sum(n for n, _ in found) + len(last)
-        # The content is not at hand as a whole: the block is made of pieces around it.
-        head = varint(messages.SERIES_INDEX << 3 | BYTES) + varint(size)
-        yield (len(head) + size | DESCRIPTOR << 56).to_bytes(8, "little") + head + first
-        for some, (n, _) in zip(parts, found, strict=True):
-            out = np.empty(n, np.uint8)
-            wirewrite.entries(self._data, some, out)
-            yield out.data
-        yield last

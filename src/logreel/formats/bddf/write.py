@@ -20,8 +20,8 @@ from logreel.formats.bddf.collect import MAX_SERIES
 from logreel.formats.bddf.content import Content, topic_of
 from logreel.formats.bddf.declare import Hashes, check, declare, identity
 from logreel.formats.bddf.given import Given
+from logreel.formats.bddf.indexer import Follower, Indexer
 from logreel.formats.bddf.messages import CHECKSUM_NONE, CHECKSUM_SHA1, FileDescriptor, Series, StructType
-from logreel.formats.bddf.survey import Indexer
 from logreel.kernels import wireindex, wirewrite
 from logreel.model.appender import Appender
 from logreel.model.chunks import FILE
@@ -53,6 +53,7 @@ class BddfSink(Sink):
 
     title = "BDDF"
     largest = (1 << 31) - 1
+    forward = True
 
     def __init__(
         self,
@@ -68,6 +69,8 @@ class BddfSink(Sink):
         self._sha = hashlib.sha1(usedforsecurity=False)
         #: Where blocks are made; memory that is there already costs less than fresh one.
         self._room = np.empty(STRETCH, np.uint8)
+        #: What makes the index where the file cannot be read again.
+        self._follower = None if out.readable else Follower()
         self._begun = False
         self._head = bytearray()
         self._series: list[Series] = []
@@ -246,18 +249,20 @@ class BddfSink(Sink):
 
     def finish(self) -> None:
         """Write the index, which is made of the file itself, and the checksum."""
-        at = self.out.tell()
-        self.out.flush()
-        try:
-            source = Source.open(self.out.unfinished)
-        except OSError as error:
-            raise LogError(f"cannot be read to make its index: {error}", path=self.out.name) from None
-        for piece in Indexer(source).pieces(at):
+        maker, self._follower = self._follower or self._indexer(), None
+        for piece in maker.pieces(self.out.tell()):
             index = self.out.tell()
             self._write(piece)
         self._write(encode.ending(index))
         digest = self._sha.digest() if self._file.checksum == CHECKSUM_SHA1 else bytes(DIGEST)
         self.out.put(encode.closing(digest))
+
+    def _indexer(self) -> Indexer:
+        self.out.flush()
+        try:
+            return Indexer(Source.open(self.out.unfinished))
+        except OSError as error:
+            raise LogError(f"cannot be read to make its index: {error}", path=self.out.name) from None
 
     def _begin(self) -> None:
         if not self._begun:
@@ -273,6 +278,8 @@ class BddfSink(Sink):
     def _write(self, piece: Payload) -> None:
         if self._file.checksum == CHECKSUM_SHA1:
             self._sha.update(piece)
+        if self._follower is not None:
+            self._follower.follow(piece)
         self.out.put(piece)
 
 

@@ -48,6 +48,7 @@ class McapSink(StretchSink):
     title, encoding = "an MCAP", "ros1msg"
     earliest, latest, largest = 0, (1 << 63) - 1, LARGEST
     keeps = ("publish_time", "sequence")
+    forward = True
 
     def __init__(
         self,

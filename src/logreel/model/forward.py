@@ -1,0 +1,229 @@
+"""A log that is sent on while it is written: what its Sink changes later is found out by a rehearsal.
+
+A Sink appends, and some go back at the end to fill in what they could not know before: where the index is, how long a
+frame lasted. What has been sent cannot be changed. So the same Sink writes the same log twice: first for a Rehearsal,
+which keeps nothing but sizes and these changes, then for a Stream, which makes them when their turn comes.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from logreel.errors import LogError, UnsupportedError
+from logreel.model.appender import Appender, Piece
+
+#: Bytes that are sent at once.
+PIECE = 128 << 10
+#: What a log may have at most to be kept by its Rehearsal, so that it need not be written twice.
+KEPT = 1 << 20
+
+Take = Callable[[bytes], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """*size* bytes at *place*, as they were appended, are *content* in the end, which may be of another size."""
+
+    place: int
+    size: int
+    content: bytes
+
+
+def _nothing() -> None:
+    """Nobody has to be asked whether to go on."""
+
+
+class Rehearsal(Appender):
+    """Takes a log and keeps what a Stream of the same has to know.
+
+    go_on  called before anything is taken; raises what ends the work
+
+    edits    what is changed later, by place
+    content  the log itself, where it has at most KEPT bytes; else None
+    """
+
+    readable = False
+
+    def __init__(self, name: str, go_on: Callable[[], None] = _nothing) -> None:
+        self.name, self._go_on = name, go_on
+        self._edits: dict[int, Edit] = {}
+        self._kept: bytearray | None = bytearray()
+        self._size = self._moved = 0
+
+    @property
+    def edits(self) -> list[Edit]:
+        """What is changed later, by place."""
+        return sorted(self._edits.values(), key=lambda edit: edit.place)
+
+    @property
+    def content(self) -> bytes | None:
+        """The log as it is in the end, if it is small."""
+        if self._kept is None:
+            return None
+        for edit in reversed(self.edits):
+            self._kept[edit.place : edit.place + edit.size] = edit.content
+        return bytes(self._kept)
+
+    def check(self) -> None:
+        """Raise what ends the work."""
+        self._go_on()
+
+    def tell(self) -> int:
+        """Where the next byte will stand."""
+        return self._size + self._moved
+
+    def write(self, piece: Piece) -> None:
+        """Take bytes."""
+        self.check()
+        view = memoryview(piece).cast("B")
+        self._size += len(view)
+        if self._size > KEPT:
+            self._kept = None
+        if self._kept is not None:
+            self._kept += view
+
+    def put(self, piece: Piece) -> None:
+        """Take bytes."""
+        self.write(piece)
+
+    def commit(self) -> None:
+        """Everything is taken already."""
+
+    def flush(self, sync: bool = False) -> None:
+        """Everything is taken already."""
+        self.check()
+
+    def patch(self, place: int, piece: Piece) -> None:
+        """Write over bytes."""
+        self._change(Edit(place, len(piece), bytes(piece)))
+
+    def splice(self, place: int, size: int, piece: Piece) -> None:
+        """Put *piece*, of any length, in the place of *size* bytes."""
+        self._change(Edit(place, size, bytes(piece)))
+        self._moved += len(piece) - size
+
+    def _change(self, edit: Edit) -> None:
+        self.check()
+        end = edit.place + edit.size
+        clash = any(
+            one.place < end
+            and edit.place < one.place + one.size
+            and (one.place, one.size) != (edit.place, edit.size)
+            for one in self._edits.values()
+        )
+        # Where bytes moved, places do not mean any more what they meant before.
+        if self._moved or clash or not 0 <= edit.place <= end <= self._size:
+            raise UnsupportedError(
+                "cannot be sent while it is written: it is changed too often", path=self.name
+            )
+        self._edits[edit.place] = edit
+
+    def finish(self) -> None:
+        """Nothing is left to do."""
+
+    def leave(self) -> None:
+        """Nothing is left to do."""
+
+    def discard(self) -> None:
+        """Nothing is left to do."""
+
+
+class Stream(Appender):
+    """Sends a log on, piece by piece, in order.
+
+    take   called with bytes; what it raises ends the work
+    edits  of a Rehearsal of the same log; without it nothing may be changed later
+    """
+
+    readable = False
+
+    def __init__(self, name: str, take: Take, edits: Iterable[Edit] = ()) -> None:
+        self.name, self._take = name, take
+        self._due = {edit.place: edit for edit in edits}
+        self._edits = deque(sorted(self._due.values(), key=lambda edit: edit.place))
+        self._waiting = bytearray()
+        #: Where the next byte to be sent was appended, how many follow that were replaced, and how far bytes moved.
+        self._sent = self._dropped = self._moved = 0
+
+    def check(self) -> None:
+        """Whoever takes the bytes says when it is over."""
+
+    def tell(self) -> int:
+        """Where the next byte will stand."""
+        return self._sent + len(self._waiting) + self._moved
+
+    def write(self, piece: Piece) -> None:
+        """Append bytes."""
+        view = memoryview(piece).cast("B")
+        if len(self._waiting) + len(view) < PIECE:
+            self._waiting += view
+            return
+        self._send()
+        whole = len(view) // PIECE * PIECE
+        for at in range(0, whole, PIECE):
+            self._pass(view[at : at + PIECE])
+        self._waiting += view[whole:]
+
+    def put(self, piece: Piece) -> None:
+        """Append bytes."""
+        self.write(piece)
+
+    def commit(self) -> None:
+        """Pieces are sent when they are large enough."""
+
+    def flush(self, sync: bool = False) -> None:
+        """Pieces are sent when they are large enough."""
+
+    def patch(self, place: int, piece: Piece) -> None:
+        """Nothing is left to do: the change was made when its turn came."""
+        self._made(place, len(piece))
+
+    def splice(self, place: int, size: int, piece: Piece) -> None:
+        """Nothing is left to do: the change was made when its turn came."""
+        self._made(place, size)
+        self._moved += len(piece) - size
+
+    def _made(self, place: int, size: int) -> None:
+        edit = self._due.get(place)
+        if edit is None or edit.size != size:
+            raise LogError("was changed by somebody else while it was sent", path=self.name)
+
+    def finish(self) -> None:
+        """Send what is left."""
+        self._send()
+        if self._edits or self._dropped:
+            raise LogError("was changed by somebody else while it was sent", path=self.name)
+
+    def leave(self) -> None:
+        """Send nothing more."""
+        self._waiting.clear()
+
+    def discard(self) -> None:
+        """Send nothing more."""
+        self.leave()
+
+    def _send(self) -> None:
+        waiting, self._waiting = self._waiting, bytearray()
+        self._pass(memoryview(waiting))
+
+    def _pass(self, view: memoryview) -> None:
+        """Send bytes with the changes that are due among them."""
+        out = bytearray()
+        while len(view):
+            if self._dropped:
+                step = min(self._dropped, len(view))
+                self._dropped -= step
+            elif self._edits and self._edits[0].place == self._sent:
+                edit = self._edits.popleft()
+                out += edit.content
+                self._dropped = edit.size
+                continue
+            else:
+                step = min(len(view), self._edits[0].place - self._sent) if self._edits else len(view)
+                out += view[:step]
+            self._sent += step
+            view = view[step:]
+        if out:
+            self._take(bytes(out))

@@ -1,0 +1,115 @@
+"""The answer with a slice: sent as it is made, as fast as it is taken, and broken off where it cannot be completed."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from threading import Thread
+
+from starlette.exceptions import HTTPException
+from starlette.types import Receive, Scope, Send
+
+from logreel.errors import LogError
+from logreel.outputs.sending import Sending
+from logreel.outputs.serve.flow import Flow, Gone
+from logreel.outputs.serve.held import Held
+
+#: Slices that are sent at one time; who comes later is asked to try again.
+MOST = 64
+#: Seconds after which a client that takes nothing is given up.
+PATIENCE = 60.0
+Tell = Callable[[str], None]
+
+
+class Flows:
+    """The answers on their way."""
+
+    def __init__(self) -> None:
+        self._all: set[Flow] = set()
+        self._closed = False
+
+    def add(self, flow: Flow) -> None:
+        """One more; raises HTTPException 503 where there are too many."""
+        if self._closed or len(self._all) >= MOST:
+            text = f"{MOST} slices are being sent already: try again later"
+            raise HTTPException(503, text, {"Retry-After": "1"})
+        self._all.add(flow)
+
+    def drop(self, flow: Flow) -> None:
+        """One less."""
+        flow.stop()
+        self._all.discard(flow)
+
+    def stop(self) -> None:
+        """Break off all of them, and take no more."""
+        self._closed = True
+        for flow in self._all:
+            flow.stop()
+
+
+class Answer:
+    """Sends what a Sending makes; an application of ASGI."""
+
+    def __init__(self, held: Held, sending: Sending, flows: Flows, tell: Tell, lost: int) -> None:
+        self._held, self._sending, self._flows, self._tell = held, sending, flows, tell
+        self._lost = lost
+
+    def headers(self, size: int | None) -> list[tuple[bytes, bytes]]:
+        """What is known before the first byte."""
+        known = {
+            "content-type": self._sending.media,
+            "content-disposition": f'attachment; filename="{self._sending.name}"',
+            "logreel-lost": str(self._lost),
+            "logreel-skipped": str(len(self._sending.skipped)),
+        }
+        if size is not None:
+            known["content-length"] = str(size)
+        return [(name.encode(), value.encode()) for name, value in known.items()]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["method"] == "HEAD":
+            await send({"type": "http.response.start", "status": 200, "headers": self.headers(None)})
+            await send({"type": "http.response.body", "body": b""})
+            return
+        flow = Flow(self._held.turn, self._held.check)
+        self._flows.add(flow)
+        # Without chunks only a length tells whether all has come.
+        sized = scope["http_version"] == "1.0"
+        Thread(target=flow.run, args=(self._sending, sized), name="logreel-slice", daemon=True).start()
+        watcher = asyncio.create_task(_watch(receive, flow))
+        try:
+            await self._send(flow, send)
+        except Gone:
+            pass
+        finally:
+            watcher.cancel()
+            self._flows.drop(flow)
+
+    async def _send(self, flow: Flow, send: Send) -> None:
+        # An error before the first piece becomes an answer of its own.
+        piece = await flow.next()
+        headers = self.headers(0 if piece is None else flow.size)
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        try:
+            while piece is not None:
+                body = {"type": "http.response.body", "body": piece, "more_body": True}
+                await asyncio.wait_for(send(body), PATIENCE)
+                piece = await flow.next()
+            await send({"type": "http.response.body", "body": b""})
+        except TimeoutError:
+            self._tell(f"{self._sending.name}: broken off: nothing was taken for {PATIENCE:.0f} s")
+        except Gone:
+            raise
+        except Exception as error:
+            # Returning without the end of the body closes the connection, which the client cannot overlook.
+            why = error.text if isinstance(error, LogError) else repr(error)
+            self._tell(f"{self._sending.name}: broken off: {why}")
+
+
+async def _watch(receive: Receive, flow: Flow) -> None:
+    """Stop the work when the client goes away."""
+    with contextlib.suppress(asyncio.CancelledError):
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        flow.stop()

@@ -1,0 +1,162 @@
+"""What is sent while it is written has the bytes of the file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from logreel.errors import LogError, UnsupportedError
+from logreel.model import forward
+from logreel.model.appender import Appender
+from logreel.model.forward import Edit, Rehearsal, Stream
+
+PIECES = st.lists(st.binary(max_size=40), min_size=1, max_size=12)
+PLACES = st.lists(st.tuples(st.integers(0, 200), st.integers(0, 20)), max_size=4)
+
+
+def write(out: Appender, pieces: list[bytes], patches: list[tuple[int, int]], splice: int | None) -> None:
+    """Append, change some of it that does not overlap, and put other bytes into the place of some."""
+    total, free = sum(map(len, pieces)), list[range]()
+    for n, piece in enumerate(pieces):
+        (out.put if n % 2 else out.write)(memoryview(piece))
+        out.commit()
+    for place, size in patches:
+        here = range(place, place + size)
+        if size and place + size <= total and not any(set(here) & set(one) for one in free):
+            free.append(here)
+            out.patch(place, b"#" * size)
+    if (
+        splice is not None
+        and splice + 3 <= total
+        and not any(set(range(splice, splice + 3)) & set(r) for r in free)
+    ):
+        out.splice(splice, 3, b"<longer>")
+        assert out.tell() == total + 5
+        out.write(b"end")
+    out.finish()
+
+
+class Plain(Appender):
+    """A file as the bytes that it has."""
+
+    def __init__(self) -> None:
+        self.bytes = bytearray()
+
+    def tell(self) -> int:
+        return len(self.bytes)
+
+    def write(self, piece: Any) -> None:
+        self.bytes += piece
+
+    def put(self, piece: Any) -> None:
+        self.bytes += piece
+
+    def commit(self) -> None:
+        pass
+
+    def patch(self, place: int, piece: Any) -> None:
+        self.bytes[place : place + len(piece)] = piece
+
+    def splice(self, place: int, size: int, piece: Any) -> None:
+        self.bytes[place : place + size] = piece
+
+    def finish(self) -> None:
+        pass
+
+
+@given(PIECES, PLACES, st.none() | st.integers(0, 200), st.integers(1, 60), st.integers(-1, 400))
+def test_a_stream_has_the_bytes_of_the_file(
+    pieces: list[bytes], patches: list[tuple[int, int]], splice: int | None, size: int, kept: int
+) -> None:
+    plain = Plain()
+    write(plain, pieces, patches, splice)
+    due = bytes(plain.bytes)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(forward, "PIECE", size)
+        patch.setattr(forward, "KEPT", kept)
+        rehearsal = Rehearsal("a")
+        write(rehearsal, pieces, patches, splice)
+        assert rehearsal.tell() == len(due)
+        assert rehearsal.content in (due, None)
+        assert (rehearsal.content is None) == (len(due) - 5 * (len(due) > sum(map(len, pieces))) > kept)
+        sent: list[bytes] = []
+        write(Stream("a", sent.append, rehearsal.edits), pieces, patches, splice)
+    assert b"".join(sent) == due
+    assert all(sent)
+
+
+def test_what_cannot_be_foreseen_is_refused() -> None:
+    rehearsal = Rehearsal("a.log")
+    rehearsal.write(bytes(20))
+    rehearsal.patch(4, b"ab")
+    rehearsal.patch(4, b"cd")
+    assert rehearsal.edits == [Edit(4, 2, b"cd")]
+    for place, size in ((3, 2), (4, 1), (5, 4), (19, 2)):
+        with pytest.raises(UnsupportedError, match="changed too often"):
+            rehearsal.patch(place, bytes(size))
+    rehearsal.splice(10, 2, b"longer")
+    with pytest.raises(UnsupportedError):
+        rehearsal.patch(0, b"x")
+
+
+@pytest.mark.parametrize("edits", [[], [Edit(4, 1, b"x")]])
+def test_a_change_that_was_not_foreseen_is_an_error(edits: list[Edit]) -> None:
+    stream = Stream("a.log", list[bytes]().append, edits)
+    stream.write(bytes(20))
+    with pytest.raises(LogError, match="changed by somebody else"):
+        stream.patch(4, b"ab")
+
+
+@pytest.mark.parametrize("place", [19, 20, 40])
+def test_a_stream_that_is_shorter_than_foreseen_is_an_error(place: int) -> None:
+    stream = Stream("a.log", list[bytes]().append, [Edit(place, 4, b"1234")])
+    stream.write(bytes(20))
+    with pytest.raises(LogError, match="changed by somebody else"):
+        stream.finish()
+
+
+def test_work_ends_with_what_is_raised() -> None:
+    def gone(*_: Any) -> None:
+        raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        Rehearsal("a", gone).write(b"x")
+    stream = Stream("a", gone)
+    with pytest.raises(InterruptedError):
+        stream.put(bytes(forward.PIECE))
+    stream.leave()
+    stream.discard()
+
+
+def test_the_index_of_a_file_is_made_of_what_goes_by(tmp_path: Path) -> None:
+    from random import Random
+
+    from logreel.formats.bddf.indexer import Follower, Indexer
+    from logreel.formats.bddf.sample import walk
+    from logreel.model.source import Source
+
+    data = walk()
+    end = int.from_bytes(data[-32:-24], "little")
+    # The index itself begins before the place of the file index: it is left to what makes it anew.
+    source = Source.open(data[: _index_of(data, end)])
+    due = b"".join(bytes(piece) for piece in Indexer(source).pieces(source.size))
+    assert data[source.size :].startswith(due[:1000])
+    for seed in range(8):
+        random, follower, at = Random(seed), Follower(), 0
+        while at < source.size:
+            step = random.choice((1, 7, 100, 5000))
+            follower.follow(data[at : min(at + step, source.size)])
+            at += step
+        assert b"".join(bytes(piece) for piece in follower.pieces(source.size)) == due
+
+
+def _index_of(data: bytes, last: int) -> int:
+    """Where the index of the first series begins, which the file index names."""
+    from logreel.formats.bddf.indexed import Index
+    from logreel.model.source import Source
+
+    return int(min(Index(Source.open(data)).file.offsets, default=last))
