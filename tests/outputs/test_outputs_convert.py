@@ -240,7 +240,7 @@ def test_wrong_wishes_are_refused(log: logreel.Log, tmp_path: Path) -> None:
             "x.doc",
             None,
             UsageError,
-            r"known: \.parquet/, \.csv/, \.arrow/, \.ndjson, \.jpg/, \.ply/, \.kml, \.gpx, \.geojson",
+            r"known: \.parquet/, \.csv/, \.arrow/, \.ndjson, \.jpg/, \.ply/, \.mp4/, \.rrd, \.kml, \.gpx, \.geojson",
         ),
         ("x", None, UsageError, "names no output"),
         ("x.parquet", None, UsageError, r"channels do not fit into one file: write the folder .*x.parquet/"),
