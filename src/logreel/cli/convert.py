@@ -38,7 +38,7 @@ def convert(
     force: bool,
     as_json: bool,
 ) -> int:
-    """Write a log as tables, JSON, pictures, videos, clouds, tracks or a Rerun recording, or in another format.
+    """Write a log as tables, JSON, pictures, videos, clouds, tracks or a Rerun recording, or as another log.
 
     The suffix of OUT says as which.
 

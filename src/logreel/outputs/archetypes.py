@@ -38,20 +38,15 @@ from logreel.outputs.tracks import segments, valid
 if TYPE_CHECKING:
     from logreel.model.channel import Channel
 
+
 _CLOUDS = (PackedCloud, PlainCloud, PacketCloud, LaserScan, RangeScan)
 #: Names of syslog numbers.
 _LEVELS = ("CRITICAL", "CRITICAL", "CRITICAL", "ERROR", "WARN", "INFO", "INFO", "DEBUG")
 
 
-def show(scene: Scene, ch: Channel) -> tuple[int, bool]:
-    """Send what the lenses of *ch* recognise: how many things, and whether they are all that is worth showing."""
-    shown, bulky = 0, False
-    for lens in lenses(ch):
-        for kinds, how in _HOW:
-            if isinstance(lens, kinds):
-                shown = max(shown, how(scene, ch, lens))
-                bulky |= how in (_clouds, show_pictures)
-    return shown, bulky
+def ways_of(ch: Channel) -> list[tuple[Way, Any]]:
+    """How to send what the lenses of *ch* recognise, and these lenses."""
+    return [(way, lens) for lens in lenses(ch) for kinds, way in _WAYS if isinstance(lens, kinds)]
 
 
 def _positions(scene: Scene, ch: Channel, lens: Position) -> int:
@@ -222,13 +217,10 @@ def _rotated(vector: F64, turn: F64) -> F64:
 def _joints(scene: Scene, ch: Channel, lens: Joints) -> int:
     import rerun
 
-    job = scene.job
+    most = 0
     for name, joint in lens.series(ch).items():
-        mine = np.ones(len(joint.time), np.bool_)
-        if job.start is not None:
-            mine &= joint.time >= job.start
-        if job.end is not None:
-            mine &= joint.time < job.end
+        mine = scene.job.wants(joint.time)
+        most = max(most, int(np.count_nonzero(mine)))
         told: dict[str, F64] = {
             "position": joint.position, "velocity": joint.velocity, "effort": joint.effort
         }  # fmt: skip
@@ -236,11 +228,12 @@ def _joints(scene: Scene, ch: Channel, lens: Joints) -> int:
             if np.isfinite(values[mine]).any():
                 columns = rerun.Scalars.columns(scalars=values[mine])
                 scene.send(scene.path(ch, name, what), joint.time[mine], 0, columns)
-    return len(ch)
+    return most
 
 
-_How = Callable[[Scene, "Channel", Any], int]
-_HOW: tuple[tuple[Any, _How], ...] = (
+#: Sends what a lens reads of a channel; gives the number of things sent.
+Way = Callable[[Scene, "Channel", Any], int]
+_WAYS: tuple[tuple[Any, Way], ...] = (
     (Position, _positions),
     (Text, _lines),
     (Pose, _poses),
@@ -250,3 +243,5 @@ _HOW: tuple[tuple[Any, _How], ...] = (
     (ActorPose, _actors),
     (Joints, _joints),
 )
+#: Beside what these send nothing of a channel is worth showing.
+WHOLE = (_clouds, show_pictures)

@@ -23,14 +23,16 @@ if TYPE_CHECKING:
 _MOST = 64
 
 
-def show_numbers(scene: Scene, ch: Channel) -> int:
-    """Send all fields of *ch* that are numbers, alone or in arrays of one size; gives the number of rows."""
+def number_fields(ch: Channel) -> list[str]:
+    """The fields of *ch* that are numbers, alone or in arrays of one size, or have such."""
+    return [f.name for f in ch.layout.record.visible() if _has_numbers(f.node)]
+
+
+def show_numbers(scene: Scene, ch: Channel, fields: list[str]) -> int:
+    """Send the numbers of these *fields*; gives the number of rows."""
     import rerun
 
-    fields = [f.name for f in ch.layout.record.visible() if _has_numbers(f.node)]
     done = 0
-    if not fields:
-        return done
     for batch in ch.batches(rows_per_piece(ch), fields, scene.job.start, scene.job.end):
         times = times_of(batch)
         for name, column in zip(batch.schema.names[1:], batch.columns[1:], strict=True):

@@ -8,6 +8,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+import numpy as np
+from numpy.typing import NDArray
+
+from logreel.model.index import I64
 from logreel.model.log import Log
 from logreel.ops.pieces import pieces
 
@@ -67,6 +71,11 @@ class Job:
     def total(self) -> int:
         """Messages of all channels; an interval may leave some of them out."""
         return sum(len(ch) for ch in self.channels)
+
+    def wants(self, times: I64) -> NDArray[np.bool_]:
+        """Which of *times* (ns) lie in the interval."""
+        first = np.ones(len(times), np.bool_) if self.start is None else times >= self.start
+        return first if self.end is None else first & (times < self.end)
 
     def wrote(self, topic: str, rows: int) -> None:
         """Count *rows*, each of which is a message, as written."""

@@ -11,8 +11,8 @@ from typing import IO, TYPE_CHECKING, Any
 from logreel.errors import DefinitionError, LogError, MissingDependencyError
 from logreel.model.lenses import Transform, lenses
 from logreel.model.log import Log
-from logreel.outputs.archetypes import show
-from logreel.outputs.curves import show_numbers
+from logreel.outputs.archetypes import WHOLE, ways_of
+from logreel.outputs.curves import number_fields, show_numbers
 from logreel.outputs.job import Job
 from logreel.outputs.scene import Scene
 
@@ -70,14 +70,17 @@ def _channel(scene: Scene, ch: Channel) -> None:
     """Send the messages of *ch*; *scene.job* is told what was left out."""
     job, before = scene.job, scene.job.done
     try:
-        shown, bulky = show(scene, ch)
-        numbers = 0 if bulky else show_numbers(scene, ch)
+        ways = ways_of(ch)
+        fields = [] if any(way in WHOLE for way, _ in ways) else number_fields(ch)
+        rows = max((way(scene, ch, lens) for way, lens in ways), default=0)
+        if fields:
+            rows = max(rows, show_numbers(scene, ch, fields))
     except DefinitionError as error:
         job.skipped.append(f"channel {ch.topic!r} was left out: {error.text}")
     else:
-        if rows := max(shown, numbers):
+        if rows:
             job.rows[ch.topic] = rows
-        elif len(ch):
+        if not ways and not fields and len(ch):
             job.notes.append(f"channel {ch.topic!r} holds nothing that Rerun shows")
     job.went(max(0, before + len(ch) - job.done))
     scene.flush()
