@@ -48,8 +48,11 @@ class Flow:
                 self._since = time.monotonic()
                 self._make(sending, sized)
                 self._go_on()
+        except Gone:
+            return
         except Exception as error:
-            last = error
+            # A traceback would keep what the thread was working with.
+            last = error.with_traceback(None)
         self._give(last)
 
     def _make(self, sending: Sending, sized: bool) -> None:
