@@ -119,6 +119,27 @@ def test_a_stream_that_is_shorter_than_foreseen_is_an_error(place: int) -> None:
         stream.finish()
 
 
+def test_bytes_are_made_again_for_who_has_to_see_them(tmp_path: Path) -> None:
+    def make(out: Appender) -> None:
+        for n in range(100):
+            out.write(bytes([n]))
+            out.commit()
+        out.flush()
+        seen.clear()
+        out.again(seen.extend, 50)
+        out.finish()
+
+    seen = bytearray()
+    make(Appender(tmp_path / "a"))
+    due = bytes(range(50))
+    assert seen == due
+    for out in (Rehearsal("a", make=make), Stream("a", list[bytes]().append, make=make)):
+        make(out)
+        assert seen == due
+    with pytest.raises(UnsupportedError, match="has to be read again"):
+        make(Rehearsal("a"))
+
+
 def test_work_ends_with_what_is_raised() -> None:
     def gone(*_: Any) -> None:
         raise InterruptedError
@@ -132,10 +153,12 @@ def test_work_ends_with_what_is_raised() -> None:
     stream.discard()
 
 
-def test_the_index_of_a_file_is_made_of_what_goes_by(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kept", [1 << 20, 3000, 100])
+def test_the_index_of_a_file_is_made_of_what_goes_by(kept: int, monkeypatch: pytest.MonkeyPatch) -> None:
     from random import Random
 
-    from logreel.formats.bddf.indexer import Follower, Indexer
+    from logreel.formats.bddf import follower as module
+    from logreel.formats.bddf.indexer import Indexer
     from logreel.formats.bddf.sample import walk
     from logreel.model.source import Source
 
@@ -145,13 +168,22 @@ def test_the_index_of_a_file_is_made_of_what_goes_by(tmp_path: Path) -> None:
     source = Source.open(data[: _index_of(data, end)])
     due = b"".join(bytes(piece) for piece in Indexer(source).pieces(source.size))
     assert data[source.size :].startswith(due[:1000])
+    monkeypatch.setattr(module, "KEPT", kept)
+    shown: list[int] = []
+
+    def again(take: Any, upto: int) -> None:
+        shown.append(upto)
+        take(data[:upto])
+
     for seed in range(8):
-        random, follower, at = Random(seed), Follower(), 0
+        random, follower, at = Random(seed), module.Follower(again), 0
         while at < source.size:
             step = random.choice((1, 7, 100, 5000))
             follower.follow(data[at : min(at + step, source.size)])
             at += step
         assert b"".join(bytes(piece) for piece in follower.pieces(source.size)) == due
+    assert bool(shown) == (kept < 1 << 20)
+    assert set(shown) <= {source.size}
 
 
 def _index_of(data: bytes, last: int) -> int:

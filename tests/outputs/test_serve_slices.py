@@ -14,6 +14,7 @@ import pytest
 
 import logreel
 from logreel.errors import LogError
+from logreel.formats.bddf import follower
 from logreel.model import forward
 from logreel.model.registry import Format, formats
 from logreel.outputs.sending import kinds
@@ -77,6 +78,7 @@ def test_a_slice_has_the_bytes_of_the_verb(
         # Changes that come later fall into pieces that were sent, and across their edges.
         monkeypatch.setattr(forward, "KEPT", -1)
         monkeypatch.setattr(forward, "PIECE", 1000)
+        monkeypatch.setattr(follower, "KEPT", 2000)
     with logreel.open(folder / SAMPLES[name]) as log:
         for wish in wishes(log):
             due = written(log, tmp_path / SAMPLES[name], wish)

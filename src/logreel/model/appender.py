@@ -6,7 +6,7 @@ import contextlib
 import itertools
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -154,6 +154,15 @@ class Appender:
         os.close(self._handle)
         self._handle = handle
         self._sound += len(piece) - size
+
+    def again(self, take: Callable[[bytes], None], upto: int) -> None:
+        """Give *take* the bytes up to *upto* once more, piece by piece; before anything was spliced."""
+        self.flush()
+        try:
+            for part in self._read(0, upto):
+                take(part)
+        except OSError as error:
+            raise self._failed(error) from error
 
     def _read(self, start: int, end: int) -> Iterator[bytes]:
         while start < end:

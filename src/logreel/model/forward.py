@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 
 from logreel.errors import LogError, UnsupportedError
@@ -20,6 +21,7 @@ PIECE = 128 << 10
 KEPT = 1 << 20
 
 Take = Callable[[bytes], None]
+Make = Callable[[Appender], object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,19 +37,89 @@ def _nothing() -> None:
     """Nobody has to be asked whether to go on."""
 
 
-class Rehearsal(Appender):
-    """Takes a log and keeps what a Stream of the same has to know.
+class _Forward(Appender):
+    """Takes bytes that cannot be read again; they are made again where somebody has to see them.
 
-    go_on  called before anything is taken; raises what ends the work
+    go_on  called between pieces of work; raises what ends it
+    make   writes the same log to another Appender
+    """
+
+    readable = False
+
+    def __init__(self, name: str, go_on: Callable[[], None] = _nothing, make: Make | None = None) -> None:
+        self.name, self._go_on, self._make = name, go_on, make
+
+    def check(self) -> None:
+        """Raise what ends the work."""
+        self._go_on()
+
+    def commit(self) -> None:
+        """Everything is taken as it comes."""
+
+    def flush(self, sync: bool = False) -> None:
+        """Everything is taken as it comes."""
+        self.check()
+
+    def put(self, piece: Piece) -> None:
+        """Take bytes."""
+        self.write(piece)
+
+    def again(self, take: Take, upto: int) -> None:
+        """Give *take* the bytes up to *upto* once more, piece by piece, by making them."""
+        if self._make is None:
+            raise UnsupportedError(
+                "cannot be sent while it is written: it has to be read again", path=self.name
+            )
+        with suppress(_Enough):
+            self._make(_Again(self.name, self._go_on, take, upto))
+
+    def finish(self) -> None:
+        """Nothing is left to do."""
+
+    def leave(self) -> None:
+        """Nothing is left to do."""
+
+    def discard(self) -> None:
+        """Nothing is left to do."""
+
+
+class _Enough(Exception):
+    """All that somebody wanted to see was made."""
+
+
+class _Again(_Forward):
+    """Gives *take* the first *size* bytes."""
+
+    #: Nothing has to be known of what comes behind them.
+    readable = True
+
+    def __init__(self, name: str, go_on: Callable[[], None], take: Take, size: int) -> None:
+        super().__init__(name, go_on)
+        self._take, self._size, self._at = take, size, 0
+
+    def tell(self) -> int:
+        """Where the next byte will stand."""
+        return self._at
+
+    def write(self, piece: Piece) -> None:
+        """Give bytes away, as far as they are wanted."""
+        self.check()
+        view = memoryview(piece).cast("B")[: self._size - self._at]
+        self._take(bytes(view))
+        self._at += len(view)
+        if self._at == self._size:
+            raise _Enough
+
+
+class Rehearsal(_Forward):
+    """Takes a log and keeps what a Stream of the same has to know.
 
     edits    what is changed later, by place
     content  the log itself, where it has at most KEPT bytes; else None
     """
 
-    readable = False
-
-    def __init__(self, name: str, go_on: Callable[[], None] = _nothing) -> None:
-        self.name, self._go_on = name, go_on
+    def __init__(self, name: str, go_on: Callable[[], None] = _nothing, make: Make | None = None) -> None:
+        super().__init__(name, go_on, make)
         self._edits: dict[int, Edit] = {}
         self._kept: bytearray | None = bytearray()
         self._size = self._moved = 0
@@ -66,10 +138,6 @@ class Rehearsal(Appender):
             self._kept[edit.place : edit.place + edit.size] = edit.content
         return bytes(self._kept)
 
-    def check(self) -> None:
-        """Raise what ends the work."""
-        self._go_on()
-
     def tell(self) -> int:
         """Where the next byte will stand."""
         return self._size + self._moved
@@ -83,17 +151,6 @@ class Rehearsal(Appender):
             self._kept = None
         if self._kept is not None:
             self._kept += view
-
-    def put(self, piece: Piece) -> None:
-        """Take bytes."""
-        self.write(piece)
-
-    def commit(self) -> None:
-        """Everything is taken already."""
-
-    def flush(self, sync: bool = False) -> None:
-        """Everything is taken already."""
-        self.check()
 
     def patch(self, place: int, piece: Piece) -> None:
         """Write over bytes."""
@@ -120,35 +177,29 @@ class Rehearsal(Appender):
             )
         self._edits[edit.place] = edit
 
-    def finish(self) -> None:
-        """Nothing is left to do."""
 
-    def leave(self) -> None:
-        """Nothing is left to do."""
-
-    def discard(self) -> None:
-        """Nothing is left to do."""
-
-
-class Stream(Appender):
+class Stream(_Forward):
     """Sends a log on, piece by piece, in order.
 
     take   called with bytes; what it raises ends the work
     edits  of a Rehearsal of the same log; without it nothing may be changed later
     """
 
-    readable = False
-
-    def __init__(self, name: str, take: Take, edits: Iterable[Edit] = ()) -> None:
-        self.name, self._take = name, take
+    def __init__(
+        self,
+        name: str,
+        take: Take,
+        edits: Iterable[Edit] = (),
+        go_on: Callable[[], None] = _nothing,
+        make: Make | None = None,
+    ) -> None:
+        super().__init__(name, go_on, make)
+        self._take = take
         self._due = {edit.place: edit for edit in edits}
         self._edits = deque(sorted(self._due.values(), key=lambda edit: edit.place))
         self._waiting = bytearray()
         #: Where the next byte to be sent was appended, how many follow that were replaced, and how far bytes moved.
         self._sent = self._dropped = self._moved = 0
-
-    def check(self) -> None:
-        """Whoever takes the bytes says when it is over."""
 
     def tell(self) -> int:
         """Where the next byte will stand."""
@@ -165,16 +216,6 @@ class Stream(Appender):
         for at in range(0, whole, PIECE):
             self._pass(view[at : at + PIECE])
         self._waiting += view[whole:]
-
-    def put(self, piece: Piece) -> None:
-        """Append bytes."""
-        self.write(piece)
-
-    def commit(self) -> None:
-        """Pieces are sent when they are large enough."""
-
-    def flush(self, sync: bool = False) -> None:
-        """Pieces are sent when they are large enough."""
 
     def patch(self, place: int, piece: Piece) -> None:
         """Nothing is left to do: the change was made when its turn came."""

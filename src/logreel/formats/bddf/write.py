@@ -19,8 +19,9 @@ from logreel.formats.bddf.blocks import MAGIC
 from logreel.formats.bddf.collect import MAX_SERIES
 from logreel.formats.bddf.content import Content, topic_of
 from logreel.formats.bddf.declare import Hashes, check, declare, identity
+from logreel.formats.bddf.follower import Follower
 from logreel.formats.bddf.given import Given
-from logreel.formats.bddf.indexer import Follower, Indexer
+from logreel.formats.bddf.indexer import Indexer
 from logreel.formats.bddf.messages import CHECKSUM_NONE, CHECKSUM_SHA1, FileDescriptor, Series, StructType
 from logreel.kernels import wireindex, wirewrite
 from logreel.model.appender import Appender
@@ -70,7 +71,7 @@ class BddfSink(Sink):
         #: Where blocks are made; memory that is there already costs less than fresh one.
         self._room = np.empty(STRETCH, np.uint8)
         #: What makes the index where the file cannot be read again.
-        self._follower = None if out.readable else Follower()
+        self._follower = None if out.readable else Follower(out.again)
         self._begun = False
         self._head = bytearray()
         self._series: list[Series] = []

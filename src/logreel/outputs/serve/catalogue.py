@@ -73,8 +73,9 @@ class Catalogue:
 
     def find(self, id: str) -> Entry:
         """The log of that id as it is now; raises TopicError that names the nearest ones."""
-        known = self._known.get(id)
-        again = None if known is None else self._entry(known.path, known.name, id)
+        with self._lock:
+            known = self._known.get(id)
+            again = None if known is None else self._entry(known.path, known.name, id)
         if again is not None and self._is_inside(again.path):
             return again
         known = {entry.id: entry for entry in self.list()}.get(id)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from threading import Lock, Semaphore
 
-from logreel.model.forward import Rehearsal, Stream
+from logreel.model.forward import Edit, Rehearsal, Stream
 from logreel.outputs.sending import Sending
 
 #: Pieces that wait to be sent at most.
@@ -48,21 +48,25 @@ class Flow:
                 self._since = time.monotonic()
                 self._make(sending, sized)
                 self._go_on()
+        except Gone:
+            return
         except Exception as error:
-            last = error
+            # A traceback would keep what the thread was working with.
+            last = error.with_traceback(None)
         self._give(last)
 
     def _make(self, sending: Sending, sized: bool) -> None:
-        rehearsal = None
+        edits: list[Edit] = []
         if sized or not sending.forward:
-            rehearsal = Rehearsal(sending.name, self._go_on)
+            rehearsal = Rehearsal(sending.name, self._go_on, sending.make)
             sending.make(rehearsal)
+            edits = rehearsal.edits
             self.size = rehearsal.tell()
             content = rehearsal.content
             if content is not None:
                 self._take(content)
                 return
-        sending.make(Stream(sending.name, self._take, rehearsal.edits if rehearsal else ()))
+        sending.make(Stream(sending.name, self._take, edits, self._go_on, sending.make))
 
     def _go_on(self) -> None:
         """Between two pieces of work: whether to go on, and whether somebody else has waited long enough."""

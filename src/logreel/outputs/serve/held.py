@@ -17,6 +17,8 @@ from logreel.outputs.serve.catalogue import Entry, Stamp
 
 #: Logs kept open; each may hold its index and 64 MiB of unpacked chunks.
 OPEN = 8
+#: Logs of which is kept what the list says of them.
+TOLD = 100_000
 
 
 class ChangedError(LogError):
@@ -76,6 +78,8 @@ class Logs:
         """What the list says of a log, which is opened for it once."""
         known = self._told.get(entry.id)
         if known is None or known[0] != entry.stamp:
+            if len(self._told) >= TOLD:
+                self._told.clear()
             known = self._told[entry.id] = entry.stamp, self._summary(entry)
         return known[1]
 
