@@ -201,22 +201,24 @@ class Player:
 
     def __iter__(self) -> Iterator[Message]:
         """The messages, each when it is due, those of ``/clock`` included."""
-        for turn in self._turns():
-            yield from [turn] if isinstance(turn, Message) else self._each(turn)
+        with contextlib.closing(self._turns()) as turns:
+            for turn in turns:
+                yield from [turn] if isinstance(turn, Message) else self._each(turn)
 
     def run(self) -> Tally:
         """Play to the sink until the end, or until ``stop``; tells what was played."""
         message, batch = self.sink.message, self.sink.batch
-        for turn in self._turns():
-            if isinstance(turn, Message):
-                message(turn)
-            elif self.sink.batches:
-                self._late(turn)
-                batch(turn.run[turn.first : turn.last])
-                self._went(turn, turn.last - turn.first)
-            else:
-                for one in self._each(turn):
-                    message(one)
+        with contextlib.closing(self._turns()) as turns:
+            for turn in turns:
+                if isinstance(turn, Message):
+                    message(turn)
+                elif self.sink.batches:
+                    self._late(turn)
+                    batch(turn.run[turn.first : turn.last])
+                    self._went(turn, turn.last - turn.first)
+                else:
+                    for one in self._each(turn):
+                        message(one)
         return self.tally
 
     def _turns(self) -> Turns:

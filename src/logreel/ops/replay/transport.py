@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from dataclasses import dataclass
 from threading import Condition
 
@@ -67,7 +67,7 @@ class Turn:
 
 
 #: Messages of the logs, or one of the clock.
-Turns = Iterator[Turn | Message]
+Turns = Generator[Turn | Message, None, None]
 #: The same, telling at last whether to go on.
 Going = Generator[Turn | Message, None, bool]
 
@@ -307,7 +307,7 @@ class Transport:
             while left > TAIL and not self._wishes.asked:
                 self.timer.sleep(self._changed, min(left - TAIL if due else left, LONGEST))
                 left = LONGEST if due is None else due - self.timer.now()
-            if self._wishes.asked and left > 0:
+            if self._wishes.asked:
                 return False
         while due is not None and self.timer.now() < due:
             self.timer.nap()
