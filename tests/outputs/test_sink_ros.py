@@ -17,6 +17,8 @@ import pytest
 
 import logreel
 from cli_runner import Run, environment
+from logreel.formats.rosbag.sample import tiny
+from logreel.schemas import ros1msg
 from replaying import MS, NUMBER, Numbered, bag
 
 #: Where Debian keeps the Python of ROS.
@@ -90,27 +92,34 @@ def ros(tmp_path: Path) -> Iterator[Ros]:
 def test_a_genuine_recorder_receives_exactly_the_messages(ros: Ros, tmp_path: Path) -> None:
     # Recorders have queues of a hundred messages per topic: no topic has more, so that none overflows.
     content = [Numbered(f"/{'abc'[n % 3]}", 5 * MS * n, n) for n in range(240)]
-    log = bag(tmp_path / "sent.bag", [Numbered("/map", 0, 1000), *content], latched=("/map",))
+    logs = [
+        bag(tmp_path / "sent.bag", [Numbered("/map", 0, 1000), *content], latched=("/map",)),
+        logreel.open(tiny("1.1")),
+    ]
+    (tmp_path / "old.bag").write_bytes(tiny("1.1"))
     recorder = ros.start("/usr/lib/rosbag/record", "-a", "-O", "got.bag")
     active = tmp_path / "got.bag.active"
     wait_for(active.exists)
-    done = ros.play(str(tmp_path / "sent.bag"), "--to", "ros", "--set", f"wait={PATIENCE}", "--clock", "20")
+    options = ["--align", "start", "--to", "ros", "--set", f"wait={PATIENCE}", "--clock", "20"]
+    done = ros.play(str(tmp_path / "sent.bag"), str(tmp_path / "old.bag"), *options)
     assert done.returncode == 0, done.stderr
-    wait_for(lambda: _complete(tmp_path / "got.bag.active", recorder))
+    wait_for(lambda: _complete(active, recorder))
     got = logreel.open(tmp_path / "got.bag")
-    for ch in log.channels.values():
-        assert _payloads(got, ch.topic) == _payloads(log, ch.topic)
-        assert got[ch.topic].schema == ch.schema
-        assert got[ch.topic].metadata["md5sum"] == ch.metadata["md5sum"]
-        assert bool(got[ch.topic].metadata["latching"]) == (ch.topic == "/map")
+    for ch in (ch for log in logs for ch in log.channels.values()):
+        assert _payloads(got, ch.topic) == _payloads(ch.log, ch.topic)
+        found = got[ch.topic]
+        definition = ros1msg.define(ch.schema.name, ch.schema.text)
+        assert (found.schema.name, found.schema.text) == (ch.schema.name, ch.schema.text or definition.text)
+        assert found.metadata["md5sum"] == definition.md5
+        assert bool(found.metadata["latching"]) == (ch.topic == "/map")
     clock = got["/clock"]["clock"]
-    assert clock[0] == log.start
+    assert clock[0] == logs[0].start
     assert len(clock) >= 20
 
 
 def _complete(active: Path, recorder: subprocess.Popen[bytes]) -> bool:
     """Have the recorder, which has received all by now or will at once, close its bag."""
-    time.sleep(0.5)
+    time.sleep(2)
     recorder.send_signal(signal.SIGINT)
     recorder.wait(PATIENCE)
     return not active.exists()

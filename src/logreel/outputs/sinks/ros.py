@@ -80,15 +80,8 @@ class Ros(Sink):
         """A class of messages that rospy takes for that of *ch* and sends as bytes."""
         if ch.schema.encoding != ENCODING:
             raise DefinitionError(f"its messages are of {ch.schema.encoding}, not of ROS 1")
-        stated = ch.metadata.get("md5sum")
-        md5 = stated if isinstance(stated, str) and len(stated) == 32 else None
-        definition = ros1msg.define(ch.schema.name, ch.schema.text, md5 or "*")
-        content = {
-            "_type": ch.schema.name,
-            "_md5sum": md5 or definition.md5,
-            "_full_text": ch.schema.text or definition.text,
-            "__slots__": [],
-        }
+        md5, text = _identity(ch)
+        content = {"_type": ch.schema.name, "_md5sum": md5, "_full_text": text, "__slots__": []}
         return type("Raw", (self._rospy.AnyMsg,), content)
 
     def _publisher(self, topic: str, kind: Any, latch: bool) -> Any:
@@ -104,6 +97,22 @@ class Ros(Sink):
         while waiting and time.monotonic() < until:
             waiting = {one for one in waiting if not one.get_num_connections()}
             time.sleep(0.02)
+
+
+def _identity(ch: Channel) -> tuple[str, str]:
+    """Hash and definition of the messages of *ch*, as nodes of today know them.
+
+    Bags of version 1.1 have hashes of another kind. A hash that does not fit the definition is kept: so did whoever
+    sent the messages.
+    """
+    stated = str(ch.metadata.get("md5sum") or "*")
+    try:
+        definition = ros1msg.define(ch.schema.name, ch.schema.text, stated)
+    except DefinitionError:
+        if len(stated) != 32:
+            raise
+        return stated, ch.schema.text
+    return definition.md5 if definition.matches(stated) else stated, ch.schema.text or definition.text
 
 
 def _imported() -> tuple[Any, Any]:
