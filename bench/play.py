@@ -80,8 +80,9 @@ def pace(name: str, log: logreel.Log, rate: float) -> None:
     player = logreel.Player(log, rate=rate, duration=int(SECONDS * rate * 1e9), on_message=note)
     wanted = sum(1 for _ in logreel.Player(log, rate=0, duration=int(SECONDS * rate * 1e9)))
     tally = player.run()
-    due = np.diff(np.clip(times, player.start_time, player.end_time)) / rate
-    off = np.abs(np.diff(arrived) - due) / 1e6
+    # Messages from outside the time of the log have no moment.
+    inside = (np.array(times) >= player.start_time) & (np.array(times) <= player.end_time)
+    off = np.abs(np.diff(np.array(arrived)[inside]) - np.diff(np.array(times)[inside]) / rate) / 1e6
     median, high = np.percentile(off, [50, 99])
     late = f"{tally.late / max(tally.timed, 1):7.2%} {tally.mean / 1e6:9.3f} {tally.worst / 1e6:9.3f}"
     order = "yes" if times == sorted(times) else "NO"

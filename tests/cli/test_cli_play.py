@@ -24,6 +24,12 @@ from replaying import MS, Numbered, bag, numbers
 
 #: Seconds after which a test gives up.
 PATIENCE = 60
+#: Runs logreel with standard input as the controlling terminal.
+OWN_TERMINAL = """
+import fcntl, os, sys, termios
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+os.execv(sys.executable, [sys.executable, "-m", "logreel", *sys.argv[1:]])
+"""
 
 
 @pytest.fixture
@@ -40,7 +46,7 @@ class Screen:
     def __init__(self, *args: str | Path, stdout: int | None = None) -> None:
         main, side = pty.openpty()
         self.main, self.text, self.mode = main, "", termios.tcgetattr(side)
-        command = [sys.executable, "-m", "logreel", *map(str, args)]
+        command = [sys.executable, "-c", OWN_TERMINAL, *map(str, args)]
         self.process = subprocess.Popen(
             command,
             stdin=side,
@@ -48,7 +54,6 @@ class Screen:
             stderr=side,
             env={**environment(), "TERM": "xterm", "LC_ALL": "C.UTF-8"},
             start_new_session=True,
-            preexec_fn=_take_terminal,
         )
         self.side = side
 
@@ -86,12 +91,6 @@ class Screen:
     @property
     def restored(self) -> bool:
         return termios.tcgetattr(self.side) == self.mode
-
-
-def _take_terminal() -> None:
-    import fcntl
-
-    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
 @contextlib.contextmanager

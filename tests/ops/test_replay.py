@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import random
 import threading
+from bisect import bisect_left
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -137,6 +140,9 @@ def test_a_stamp_of_another_age_holds_nothing_up(tmp_path: Path, timer: FakeTime
     assert [time for time, _ in arrived] == sorted(log["a"].times.tolist())
     assert arrived[0][1] == arrived[1][1] == 0
     assert arrived[-1][1] == arrived[-2][1] == 1990 * MS
+    # They had no moment at which they were due.
+    assert (player.tally.messages, player.tally.timed) == (200, 198)
+    assert logreel.Player(log, timer=FakeTimer(), sink=logreel.sink("null")).run().timed == 198
     backwards = logreel.Player(log, timer=FakeTimer(), rate=-1)
     assert [message.time for message in backwards] == [time for time, _ in arrived[::-1]]
 
@@ -207,6 +213,33 @@ def test_steps_go_both_ways(log: logreel.Log, timer: FakeTimer) -> None:
     found = [what for _, what in diary.whole_ms if isinstance(what, int)]
     assert found == [0, 1, 2, 2, 1, 0, 0, 1, 9, 9]
     assert player.position == BASE + 90 * MS
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_any_way_through_a_log(tmp_path: Path, timer: FakeTimer, seed: int) -> None:
+    some = random.Random(seed)
+    content = sorted((Numbered("/a", some.randrange(8) * MS, n) for n in range(30)), key=lambda m: m.time)
+    log, times = bag(tmp_path / "a.bag", content), [BASE + m.time for m in content]
+    player = logreel.Player(log, timer=timer, paused=True, on_message=lambda m: found.append(number(m)))
+    found: list[int] = []
+    expected: list[int] = []
+    at = 0
+    for n in range(60):
+        if some.random() < 0.2:
+            target = times[0] + some.randrange(-1, 9) * MS
+            timer.at(n * SECOND, partial(player.seek, target))
+            at = bisect_left(times, min(target, times[-1]))
+            continue
+        count = some.choice((-7, -2, -1, -1, 1, 1, 2, 7))
+        timer.at(n * SECOND, partial(player.step, count))
+        for _ in range(abs(count)):
+            at, passed = (at + 1, at) if count > 0 else (at - 1, at - 1)
+            if 0 <= passed < len(content):
+                expected.append(content[passed].number)
+            at = min(max(at, 0), len(content))
+    timer.at(100 * SECOND, player.stop)
+    player.run()
+    assert found == expected
 
 
 def test_seek_and_rate_while_playing(log: logreel.Log, timer: FakeTimer) -> None:

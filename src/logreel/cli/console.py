@@ -87,21 +87,22 @@ def console(player: Player) -> Iterator[None]:
 
 
 def _attend(player: Player, handle: int | None, shown: bool, over: Event) -> None:
-    """Draw the status and obey keys until it is *over*."""
+    """Draw the status and obey keys until it is *over*, or the terminal is gone."""
     status = Status(player)
-    while not over.is_set():
-        keys = None
-        if handle is None:
-            over.wait(EVERY)
-        elif select.select([handle], [], [], EVERY)[0]:
-            keys = _read(handle)
-            # A terminal that is gone gives nothing, at once and for ever.
-            handle = handle if keys else None
-        if keys and press(player, keys):
-            sys.stderr.write(f"{CLEAR * shown}{HELP}\n")
-        if shown and not over.is_set():
-            sys.stderr.write(CLEAR + status.line(shutil.get_terminal_size((100, 24)).columns))
-            sys.stderr.flush()
+    with contextlib.suppress(OSError):
+        while not over.is_set():
+            keys = None
+            if handle is None:
+                over.wait(EVERY)
+            elif select.select([handle], [], [], EVERY)[0]:
+                keys = _read(handle)
+                # A terminal that is gone gives nothing, at once and for ever.
+                handle = handle if keys else None
+            if keys and press(player, keys):
+                sys.stderr.write(f"{CLEAR * shown}{HELP}\n")
+            if shown and not over.is_set():
+                sys.stderr.write(CLEAR + status.line(shutil.get_terminal_size((100, 24)).columns))
+                sys.stderr.flush()
 
 
 def _read(handle: int) -> str:

@@ -236,11 +236,12 @@ class Player:
 
     def _each(self, turn: Turn) -> Iterator[Message]:
         """The messages of *turn* up to the moment when something else is asked for."""
-        done, wishes, now, clamp = 0, self._wishes, self._transport.timer.now, self._timeline.clamp
+        done, wishes, now = 0, self._wishes, self._transport.timer.now
+        start, end = self.start_time, self.end_time
         try:
             for message in turn.run.messages(turn.first, turn.last):
-                if turn.pace is not None:
-                    self.tally.lateness(now() - turn.pace.due(clamp(message.time)))
+                if turn.pace is not None and start <= message.time <= end:
+                    self.tally.lateness(now() - turn.pace.due(message.time))
                 done += 1
                 yield message
                 if wishes.asked and not turn.in_force:

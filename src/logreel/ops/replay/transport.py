@@ -59,10 +59,11 @@ class Turn:
     in_force: bool = False
 
     def dues(self, start: int, end: int) -> I64:
-        """int64[n]: when each message is due, by a pace."""
+        """int64[n]: when each message from *start* to *end* is due, by a pace."""
         if self.pace is None:
             raise ValueError("these messages have no moment")
-        time = np.clip(self.run.time[self.first : self.last], start, end) - self.pace.log
+        time = self.run.time[self.first : self.last]
+        time = time[(time >= start) & (time <= end)] - self.pace.log
         return self.pace.wall + np.rint(time / self.pace.rate).astype(np.int64)
 
 
@@ -246,8 +247,13 @@ class Transport:
         if not self._ready(step) or self._run is None:
             return False
         run, first, pace = self._run, self._at, self._pace
-        last, time = len(run), self._timeline.clamp(run.times[first])
-        self._next = time
+        last, edge = len(run), self._edge(step)
+        if pace is not None and step * run.times[first] < step * edge:
+            # From before the time of the log: they have no moment, and nobody is to catch up for them.
+            yield Turn(run, first, self._until(run, first, edge - step, step))
+            self._anchor()
+            return True
+        self._next = time = self._timeline.clamp(run.times[first])
         if pace is not None:
             pace = self._shortened(pace, time, step)
         if self._clock is not None and step * self._tick <= step * time:
