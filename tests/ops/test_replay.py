@@ -22,7 +22,6 @@ class Diary(logreel.Sink):
     """Notes what comes, and when."""
 
     def __init__(self, timer: FakeTimer, batches: bool = False) -> None:
-        super().__init__()
         self.timer, self.batches = timer, batches
         self.notes: list[tuple[int, Any]] = []
 

@@ -112,7 +112,6 @@ class Radio(logreel.Sink):
     """A sink of somebody else."""
 
     def __init__(self, host: str = "localhost", port: int = 1, loud: bool = False, gain: float = 1.0) -> None:
-        super().__init__()
         self.told = (host, port, loud, gain)
 
 

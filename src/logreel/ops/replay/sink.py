@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from logreel.model.log import Message
@@ -27,9 +28,10 @@ class Sink:
     waits = False
     prints = False
 
-    def __init__(self) -> None:
-        #: A sentence for each thing that could not be played.
-        self.skipped: list[str] = []
+    @cached_property
+    def skipped(self) -> list[str]:
+        """A sentence for each thing that could not be played."""
+        return []
 
     def open(self, player: Player) -> None:
         """Get ready; ``player.channels`` are those of which messages may come. Called once, before anything else."""
@@ -59,7 +61,6 @@ class Calls(Sink):
     """Calls a function with each message."""
 
     def __init__(self, function: Callable[[Message], object]) -> None:
-        super().__init__()
         self._function = function
 
     def message(self, message: Message) -> None:

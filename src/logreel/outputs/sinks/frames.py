@@ -30,7 +30,6 @@ class Frames(Sink):
     prints = True
 
     def __init__(self, out: IO[bytes] | None = None) -> None:
-        super().__init__()
         self._out = sys.stdout.buffer if out is None else out
         self._frame: list[Message] = []
         self._ways: dict[int, Describe] = {}

@@ -30,7 +30,6 @@ class Ros(Sink):
     """
 
     def __init__(self, node: str = "logreel_play", wait: float = 0.0) -> None:
-        super().__init__()
         self._node, self._wait = node, wait
         self._rospy, master = _imported()
         if not master.is_master_online():

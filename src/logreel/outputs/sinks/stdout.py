@@ -33,7 +33,6 @@ class Stdout(Sink):
     prints = True
 
     def __init__(self, frames: str = "ndjson", out: IO[bytes] | None = None) -> None:
-        super().__init__()
         if frames not in ("ndjson", "raw"):
             raise UsageError(f"frames are 'ndjson' or 'raw', not {frames!r}")
         self._out = sys.stdout.buffer if out is None else out
