@@ -26,8 +26,8 @@ EVERYWHERE = {"errors", "_version"}
 #: What ``logreel/__init__.py`` may load at first touch, besides what is visible everywhere.
 PUBLIC = {"model", "ops", "outputs"}
 MAX_LINES = 400
-#: A string that is a lazy import by table or import_module; "logreel.formats" is the entry point group.
-MODULE_NAME = re.compile(r"(?!logreel\.formats$)logreel(\.\w+)+")
+#: A string that is a lazy import by table or import_module; two are groups of entry points.
+MODULE_NAME = re.compile(r"(?!logreel\.(?:formats|sinks)$)logreel(\.\w+)+")
 BANNED_CALLS = {"print", "eval", "exec"}
 
 

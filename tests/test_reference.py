@@ -5,6 +5,7 @@ Links between pages lead somewhere.
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
 from collections.abc import Iterator
@@ -22,6 +23,7 @@ from logreel.formats.carla.sample import eventful
 from logreel.formats.ulog.sample import tiny
 from logreel.model.actor import Actor
 from logreel.model.commands import Answer
+from logreel.ops.replay.timeline import Place
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 CODE = re.compile(r"`([^`]+)`")
@@ -74,6 +76,18 @@ def test_the_api_page_has_every_name_of_one_format_only() -> None:
 def test_the_api_page_has_every_member_of_a_writer(tmp_path: Path) -> None:
     with logreel.create(tmp_path / "a.bag") as writer:
         assert not members(writer) - words(section_of("api.md", "Writer"))
+
+
+def test_the_api_page_has_every_member_of_a_player() -> None:
+    player = logreel.Player(tiny(), rate=0)
+    run = next(player._timeline.runs(Place(0)))
+    assert not members(player) - words(section_of("api.md", "Player"))
+    assert not members(player.tally) - words(section_of("api.md", "Player"))
+    assert not members(logreel.Sink()) - words(section_of("api.md", "Sink"))
+    assert not members(run) - words(section_of("api.md", "Sink"))
+    options = set(inspect.signature(logreel.Player).parameters) - {"logs"}
+    text = next(text for head, text in sections("api.md").items() if head.startswith("`logreel.play("))
+    assert options == options & words(text)
 
 
 def test_the_api_page_has_every_error() -> None:

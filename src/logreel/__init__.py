@@ -42,12 +42,14 @@ if TYPE_CHECKING:
     from logreel.ops.merging import merge
     from logreel.ops.record import record
     from logreel.ops.recovery import recover
+    from logreel.ops.replay import Player, Sink, play
     from logreel.ops.slicing import slice_log as slice
     from logreel.ops.slicing import sort_log as sort
     from logreel.ops.slicing import split
     from logreel.ops.stats import stats
     from logreel.outputs.convert import convert
     from logreel.outputs.serve import Service
+    from logreel.outputs.sinks.registry import sink
 
 _LAZY = {
     "open": ("logreel.model.log", "open_log"),
@@ -69,6 +71,10 @@ _LAZY = {
     "merge": ("logreel.ops.merging", "merge"),
     "split": ("logreel.ops.slicing", "split"),
     "sort": ("logreel.ops.slicing", "sort_log"),
+    "play": ("logreel.ops.replay", "play"),
+    "Player": ("logreel.ops.replay", "Player"),
+    "Sink": ("logreel.ops.replay", "Sink"),
+    "sink": ("logreel.outputs.sinks.registry", "sink"),
     "record": ("logreel.ops.record", "record"),
     "recover": ("logreel.ops.recovery", "recover"),
     "convert": ("logreel.outputs.convert", "convert"),
@@ -87,9 +93,11 @@ __all__ = [
     "Message",
     "MessageIndex",
     "MissingDependencyError",
+    "Player",
     "Problem",
     "Schema",
     "Service",
+    "Sink",
     "TopicError",
     "UnknownFormatError",
     "UnsupportedError",
@@ -104,8 +112,10 @@ __all__ = [
     "known_formats",
     "merge",
     "open",
+    "play",
     "record",
     "recover",
+    "sink",
     "slice",
     "sort",
     "split",

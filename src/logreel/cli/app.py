@@ -12,6 +12,7 @@ from logreel._version import __version__
 #: its name.
 VERBS = {
     "Look": ("info", "cat", "schema", "params", "text", "attachments", "stats", "check", "diff"),
+    "Play": ("play",),
     "Make": ("convert", "record", "slice", "merge", "split", "sort", "recover", "index"),
     "Offer": ("serve",),
     "Help": ("demo", "formats", "completion"),

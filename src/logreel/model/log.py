@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
+from sys import modules
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
@@ -213,6 +214,11 @@ class Log:
         """
         channels = {ch.number: ch for ch in self.match(topics)}
         return self._messages(channels, self.index.pieces(channels, start, end, order, reverse))
+
+    def play(self, **options: Any) -> Iterable[Message]:
+        """Messages when they are due, by a clock: ``logreel.play(log, …)``, a Player, whose options these are."""
+        # Players live on a higher floor, which is reached by the names that the package offers.
+        return modules[__name__.partition(".")[0]].play(self, **options)  # type: ignore[no-any-return]
 
     def _messages(self, channels: dict[int, Channel], pieces: Iterator[Selection]) -> Iterator[Message]:
         views: dict[int, memoryview] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from types import ModuleType
@@ -18,6 +18,7 @@ from logreel.model.source import Source
 if TYPE_CHECKING:
     from logreel.model.commands import Command
     from logreel.model.layout import Layout
+    from logreel.model.log import Log, Message
     from logreel.model.schema import Schema
 
 GROUP = "logreel.formats"
@@ -40,6 +41,8 @@ class Format:
     showcase  True for the format whose sample the demo shows
     api       name of the module that ``logreel.NAME`` gives: what can be done with logs of this format only
     commands  ``module:name`` of a tuple of ``model.commands.Command``, which become ``logreel NAME COMMAND``
+    frames    ``module:name`` of a function that gives, for a Log, a function that tells in lines of text of messages
+              that have one time
     """
 
     name: str
@@ -55,6 +58,7 @@ class Format:
     showcase: bool = False
     api: str = ""
     commands: str = ""
+    frames: str = ""
     extra: dict[str, Any] = field(default_factory=dict)
 
 
@@ -107,11 +111,23 @@ def public_module(name: str) -> ModuleType | None:
 
 def commands_of(fmt: Format) -> tuple[Command, ...]:
     """The commands of a format, loaded when asked for."""
-    if not fmt.commands:
-        return ()
-    module, _, name = fmt.commands.partition(":")
-    found: tuple[Command, ...] = getattr(importlib.import_module(module), name)
+    found: tuple[Command, ...] = _named(fmt.commands) if fmt.commands else ()
     return found
+
+
+def describer(log: Log) -> Callable[[Sequence[Message]], list[str]] | None:
+    """What tells of messages of *log* that have one time, in the words of its format; None where that has none."""
+    fmt = formats().get(log.format)
+    if fmt is None or not fmt.frames:
+        return None
+    found: Callable[[Sequence[Message]], list[str]] = _named(fmt.frames)(log)
+    return found
+
+
+def _named(place: str) -> Any:
+    """What ``module:name`` stands for."""
+    module, _, name = place.partition(":")
+    return getattr(importlib.import_module(module), name)
 
 
 def _sniffed(source: Source) -> Format | None:

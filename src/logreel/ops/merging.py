@@ -55,7 +55,7 @@ def merge(
         for old in changes:
             if not any(old in log for log in logs):
                 raise UsageError(f"no log has a channel {old!r} to rename")
-        kept = _kept(logs, topics, exclude)
+        kept = kept_topics(logs, topics, exclude)
         parts = [
             _part(log, names, logs[0], align, prefix, changes)
             for log, names, prefix in zip(logs, kept, prefixes or [""] * len(logs), strict=True)
@@ -64,7 +64,7 @@ def merge(
         return rewrite(parts, target, by_time=True)
 
 
-def _kept(
+def kept_topics(
     logs: Sequence[Log], topics: str | Iterable[str] | None, exclude: str | Iterable[str]
 ) -> list[set[str]]:
     """The names of the channels of each log that are wanted."""
@@ -93,10 +93,10 @@ def _part(
         for ch in log.channels.values()
         if not ch.reserved and (prefix or ch.topic in changes)
     }
-    return Part(log, rows, names=names, shift=0 if log is first else _shift(log, first, align))
+    return Part(log, rows, names=names, shift=0 if log is first else clock_shift(log, first, align))
 
 
-def _shift(log: Log, first: Log, align: str | None) -> int:
+def clock_shift(log: Log, first: Log, align: str | None) -> int:
     """ns to add to the times of *log*."""
     if align is None:
         return 0

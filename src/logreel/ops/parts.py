@@ -85,7 +85,7 @@ def choose(
         rows, end = _first(log, rows, count, end)
     if keep_latched and start is not None:
         for ch in chosen:
-            rows[ch.number] = _with(_latched(ch, start), rows[ch.number])
+            rows[ch.number] = _with(in_force(ch, start), rows[ch.number])
     return Part(log, rows, start, end, in_force=keep_latched)
 
 
@@ -120,20 +120,22 @@ def _head(rows: Rows, count: int) -> Rows:
     return slice(rows.start, rows.start + count) if isinstance(rows, slice) else rows[:count]
 
 
-def _latched(ch: Channel, start: int) -> list[int]:
-    """Rows before *start* whose content is still in force at *start*."""
+def in_force(ch: Channel, start: int) -> list[int]:
+    """Rows of *ch* before *start* (ns) whose content is still in force then."""
+    parameters = ch.topic.split("@")[0] == PARAMETERS
+    # Later messages of other channels cannot be read without them.
+    needed = bool(ch.metadata.get("is_metadata"))
+    if not (parameters or needed or ch.metadata.get("latching")):
+        return []
     times = ch.times
     before = np.flatnonzero(times < start)
     if not len(before):
         return []
-    if ch.topic.split("@")[0] == PARAMETERS:
+    if parameters:
         names = ch["name"][before]
         return sorted({str(name): int(row) for name, row in zip(names, before, strict=True)}.values())
-    if ch.metadata.get("is_metadata"):
-        # Later messages of other channels cannot be read without them.
+    if needed:
         return [int(row) for row in before]
-    if not ch.metadata.get("latching"):
-        return []
     return [int(before[np.flatnonzero(times[before] == times[before].max())[-1]])]
 
 

@@ -43,24 +43,24 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True)
-class _Pick:
+class Pick:
     """Messages of several parts: a Selection, and which part each is of."""
 
     origin: NDArray[np.int32]
     found: Selection
 
-    def rows(self, which: slice | I64 | NDArray[np.bool_]) -> _Pick:
+    def rows(self, which: slice | I64 | NDArray[np.bool_]) -> Pick:
         parts = (getattr(self.found, name)[which] for name, _ in Selection.KINDS)
-        return _Pick(self.origin[which], Selection(*parts))
+        return Pick(self.origin[which], Selection(*parts))
 
     @classmethod
-    def of(cls, number: int, found: Selection, shift: int) -> _Pick:
+    def of(cls, number: int, found: Selection, shift: int) -> Pick:
         if shift:
             found = Selection(found.time + shift, found.channel, found.chunk, found.offset, found.size)
         return cls(np.full(len(found), number, np.int32), found)
 
     @classmethod
-    def all(cls, picks: Sequence[_Pick]) -> _Pick:
+    def all(cls, picks: Sequence[Pick]) -> Pick:
         columns = (np.concatenate([getattr(p.found, name) for p in picks]) for name, _ in Selection.KINDS)
         return cls(np.concatenate([p.origin for p in picks]), Selection(*columns))
 
@@ -68,12 +68,12 @@ class _Pick:
 def in_file_order(part: Part) -> Iterator[Batch]:
     """The messages of *part* as they lie in the file."""
     for piece in by_rows(part.log.index, part.rows):
-        yield from _batches([part], _Pick.of(0, piece, part.shift))
+        yield from _batches([part], Pick.of(0, piece, part.shift))
 
 
 def in_time_order(parts: Sequence[Part]) -> Iterator[Batch]:
     """The messages of all *parts* by time; those of one time by part, then as they lie in the file."""
-    for pick in _merged(parts):
+    for pick in merged(parts):
         made = pick.found.chunk == MADE
         if made.any():
             # What the reader made of other records has the time of the message before it.
@@ -83,34 +83,39 @@ def in_time_order(parts: Sequence[Part]) -> Iterator[Batch]:
         yield from _batches(parts, pick)
 
 
-def _merged(parts: Sequence[Part]) -> Iterator[_Pick]:
-    """Picks of which each holds all messages up to some time that are not in one before."""
-    streams = [_picks(n, part) for n, part in enumerate(parts)]
-    heads = {n: pick for n, stream in enumerate(streams) if (pick := next(stream, None)) is not None}
+def merged(parts: Sequence[Part], reverse: bool = False) -> Iterator[Pick]:
+    """Picks of which each holds all messages up to some time that are not in one before; *reverse*: backwards.
+
+    Those of one time are in the order of the parts, with others between them.
+    """
+    sign = -1 if reverse else 1
+    numbers = reversed(range(len(parts))) if reverse else range(len(parts))
+    streams = {n: _picks(n, parts[n], reverse) for n in numbers}
+    heads = {n: pick for n, stream in streams.items() if (pick := next(stream, None)) is not None}
     while heads:
         # The pieces of a log do not overlap in time: what comes next in it is later than its head.
-        until = min(int(pick.found.time[-1]) for pick in heads.values())
+        until = min(sign * int(pick.found.time[-1]) for pick in heads.values())
         ready = []
         for n, pick in list(heads.items()):
-            cut = int(pick.found.time.searchsorted(until, side="right"))
+            cut = int((sign * pick.found.time).searchsorted(until, side="right"))
             ready.append(pick.rows(slice(0, cut)))
-            rest: _Pick | None = pick.rows(slice(cut, None))
+            rest: Pick | None = pick.rows(slice(cut, None))
             if cut == len(pick.origin):
                 rest = next(streams[n], None)
             if rest is None:
                 del heads[n]
             else:
                 heads[n] = rest
-        yield _Pick.all(ready)
+        yield Pick.all(ready)
 
 
-def _picks(number: int, part: Part) -> Iterator[_Pick]:
-    for found in part.log.index.pieces(part.rows, part.start, part.end):
+def _picks(number: int, part: Part, reverse: bool) -> Iterator[Pick]:
+    for found in part.log.index.pieces(part.rows, part.start, part.end, reverse=reverse):
         if len(found):
-            yield _Pick.of(number, found, part.shift)
+            yield Pick.of(number, found, part.shift)
 
 
-def _batches(parts: Sequence[Part], pick: _Pick) -> Iterator[Batch]:
+def _batches(parts: Sequence[Part], pick: Pick) -> Iterator[Batch]:
     """The payloads of *pick*, in pieces of about BYTES; each lies in one buffer."""
     size = pick.found.size
     piece = (np.cumsum(size) - size) // BYTES
@@ -120,7 +125,7 @@ def _batches(parts: Sequence[Part], pick: _Pick) -> Iterator[Batch]:
             yield from _buffered(parts, pick.rows(slice(lo, hi)))
 
 
-def _buffered(parts: Sequence[Part], pick: _Pick) -> Iterator[Batch]:
+def _buffered(parts: Sequence[Part], pick: Pick) -> Iterator[Batch]:
     place = pick.origin.astype(np.int64) << 32 | pick.found.chunk.astype(np.uint32)
     turns = np.flatnonzero(np.diff(place)) + 1
     if len(turns) * STRETCH <= len(place):
@@ -130,7 +135,7 @@ def _buffered(parts: Sequence[Part], pick: _Pick) -> Iterator[Batch]:
         yield _gathered(parts, pick, place)
 
 
-def _direct(parts: Sequence[Part], pick: _Pick) -> Batch:
+def _direct(parts: Sequence[Part], pick: Pick) -> Batch:
     part, found = parts[int(pick.origin[0])], pick.found
     data = part.log.index.chunks[int(found.chunk[0])]
     more = _beside(part, found, data)
@@ -146,7 +151,7 @@ def _beside(part: Part, found: Selection, data: Buffer) -> dict[str, I64]:
     return more
 
 
-def _gathered(parts: Sequence[Part], pick: _Pick, place: I64) -> Batch:
+def _gathered(parts: Sequence[Part], pick: Pick, place: I64) -> Batch:
     """The payloads of several buffers, each buffer's behind those of the one before."""
     start, at, out = np.empty(len(place), np.int64), 0, []
     more: dict[str, I64] = {}

@@ -5,12 +5,32 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from logreel.errors import UsageError
 
 if TYPE_CHECKING:
     from logreel.model.log import Log
+
+
+class Clocked(Protocol):
+    """What times can be relative to: a Log, or something else with a clock. See ``Log`` for what these are."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def epoch(self) -> str: ...
+
+    @property
+    def start(self) -> int | None: ...
+
+    @property
+    def end(self) -> int | None: ...
+
+    @property
+    def utc_offset(self) -> int | None: ...
+
 
 SECOND = 10**9
 _UNITS = {
@@ -31,7 +51,7 @@ _HINT = (
 )
 
 
-def parse_time(text: str, log: Log) -> int:
+def parse_time(text: str, log: Clocked) -> int:
     """The time that *text* means, in ns of the clock of *log*.
 
     ``+12.5s`` and ``00:01:30`` count from the start of the log, ``-30s`` from its end; ``123ns`` is a time
@@ -66,7 +86,7 @@ def _checked(ns: int, text: str) -> int:
     return ns
 
 
-def _relative(sign: str, ns: int, text: str, log: Log) -> int:
+def _relative(sign: str, ns: int, text: str, log: Clocked) -> int:
     edge = log.start if sign == "+" else log.end
     if edge is None:
         raise UsageError(
@@ -75,7 +95,7 @@ def _relative(sign: str, ns: int, text: str, log: Log) -> int:
     return edge + ns if sign == "+" else edge - ns
 
 
-def _from_utc(ns: int, text: str, log: Log) -> int:
+def _from_utc(ns: int, text: str, log: Clocked) -> int:
     offset = 0 if log.epoch == "unix" else log.utc_offset
     if offset is None:
         raise UsageError(
@@ -120,7 +140,7 @@ def duration_ns(text: str) -> int:
     return _checked(-ns if sign == "-" else ns, text)
 
 
-def interval(log: Log, start: str | int | None, end: str | int | None) -> tuple[int | None, int | None]:
+def interval(log: Clocked, start: str | int | None, end: str | int | None) -> tuple[int | None, int | None]:
     """The half-open interval ``[start, end)`` in ns that two times of the user mean; None is no bound.
 
     Raises UsageError for times that cannot be read, or an end before the start.

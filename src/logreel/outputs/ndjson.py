@@ -42,25 +42,49 @@ def line(message: Message, data: dict[str, Any], shift: int | None = None) -> st
         return _ENCODER.encode(plain(found))
 
 
+class Decoder:
+    """Gives the fields of messages, and keeps count of what cannot be decoded.
+
+    skipped  gets a sentence for each channel whose definition cannot be used, and from ``tell`` for each with others
+    """
+
+    def __init__(self, channels: Iterable[Channel], skipped: list[str]) -> None:
+        self.usable: list[str] = []
+        self._unusable: set[Channel] = set()
+        self._bad: dict[str, LeftOut] = {}
+        self._skipped = skipped
+        for ch in channels:
+            try:
+                _ = ch.layout
+            except DefinitionError as error:
+                skipped.append(f"channel {ch.topic!r} was left out: {error.text}")
+                self._unusable.add(ch)
+            else:
+                self.usable.append(ch.topic)
+
+    def __call__(self, message: Message) -> dict[str, Any] | None:
+        """The fields of *message*, or None."""
+        if message.channel in self._unusable:
+            return None
+        try:
+            return message.decode()
+        except (DamagedError, DefinitionError) as error:
+            self._bad.setdefault(message.channel.topic, LeftOut()).add(error.text)
+            return None
+
+    def tell(self) -> None:
+        """Tell *skipped* of the messages that could not be decoded."""
+        for topic, left in self._bad.items():
+            self._skipped += left.told("message", f"of {topic!r} left out")
+
+
 def decoded(
     log: Log, channels: Iterable[Channel], start: int | None, end: int | None, skipped: list[str]
 ) -> Iterator[tuple[Message, dict[str, Any]]]:
     """Messages of *channels* by time with their fields; *skipped* gets a sentence for what is left out."""
-    usable = []
-    for ch in channels:
-        try:
-            _ = ch.layout
-        except DefinitionError as error:
-            skipped.append(f"channel {ch.topic!r} was left out: {error.text}")
-        else:
-            usable.append(ch.topic)
-    bad: dict[str, LeftOut] = {}
-    for message in log.messages(usable, start, end):
-        try:
-            data = message.decode()
-        except (DamagedError, DefinitionError) as error:
-            bad.setdefault(message.channel.topic, LeftOut()).add(error.text)
-            continue
-        yield message, data
-    for topic, left in bad.items():
-        skipped += left.told("message", f"of {topic!r} left out")
+    decode = Decoder(channels, skipped)
+    for message in log.messages(decode.usable, start, end):
+        data = decode(message)
+        if data is not None:
+            yield message, data
+    decode.tell()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import tempfile
 import unittest
@@ -22,6 +23,9 @@ from logreel.model.log import Log
 from logreel.model.registry import Format, formats
 from logreel.model.source import Source
 from logreel.model.writer import create
+from logreel.ops.replay import Player
+from logreel.ops.replay.timeline import Place, Timeline
+from logreel.outputs.sinks.frames import Frames
 from logreel.testing.judge import expect, is_consistent, lie_inside, no_hang, opened_as, payloads, rows
 from logreel.testing.mutations import mutate
 
@@ -110,6 +114,19 @@ class FormatSuite:
             expect(
                 [m.time for half in halves for m in half] == times, "an interval cut in two is not the whole"
             )
+
+    def test_played_back(self) -> None:
+        """A replay gives the messages of the log, backwards in the opposite order, and its frames can be told of."""
+        for log in self._logs():
+            messages = list(log.messages())
+            expect(list(Player(log, rate=0)) == messages, "a replay gives other messages than the log")
+            line = Timeline([log])
+            runs = line.runs(line.turned(Place(messages[-1].time + 1), -1))
+            back = [message for run in runs for message in run.messages()]
+            expect(back == messages[::-1], "a replay backwards has another order")
+            out = io.BytesIO()
+            Player(log, rate=0, sink=Frames(out)).run()
+            expect(out.getvalue(), "frames are told of without a word")
 
     def test_payloads_lie_in_the_file(self) -> None:
         """Every payload lies inside of its bytes, and messages in the file do not overlap."""

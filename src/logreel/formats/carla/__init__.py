@@ -48,4 +48,5 @@ FORMAT = Format(
     sample=_sample,
     api="logreel.formats.carla.api",
     commands="logreel.formats.carla.commands:COMMANDS",
+    frames="logreel.formats.carla.frames:frames",
 )

@@ -1,0 +1,129 @@
+"""``logreel play``."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NoReturn
+
+import rich_click as click
+
+from logreel.cli import common, draw
+
+if TYPE_CHECKING:
+    from logreel.ops.replay import Player
+
+
+@click.command()
+@click.argument("files", metavar="FILE…", nargs=-1, required=True)
+@click.option(
+    "-r", "--rate", type=float, default=1.0, show_default=True, metavar="RATE",
+    help="How much faster; 0: as fast as possible; negative: backwards.",
+)  # fmt: skip
+@common.topics
+@common.exclude
+@common.start
+@common.end
+@click.option("--duration", metavar="TIME", help="Play no longer than this: 60s, 00:01:30.")
+@click.option("--loop", is_flag=True, help="Begin again at the end.")
+@click.option("--pause", is_flag=True, help="Begin paused.")
+@click.option("--skip-silence", metavar="TIME", help="Shorten times without messages to this.")
+@click.option("--clock", type=float, metavar="HZ", help="Also tell the time, as messages on /clock.")
+@click.option("--align", metavar="HOW", help="Move the clocks of further logs: utc, start, or by +2.5s.")
+@click.option(
+    "--to",
+    "name",
+    metavar="SINK",
+    help="stdout, null, frames, ros, or a plug-in; by default stdout, on a terminal null.",
+)
+@click.option("--frames", metavar="KIND", help="On stdout: ndjson, lines of JSON, or raw, frames of bytes.")
+@click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="An option of the sink.")
+@common.ros_axes
+@common.msgdef
+def play(
+    files: tuple[str, ...],
+    rate: float,
+    topics: tuple[str, ...],
+    exclude: tuple[str, ...],
+    start: str | None,
+    end: str | None,
+    duration: str | None,
+    loop: bool,
+    pause: bool,
+    skip_silence: str | None,
+    clock: float | None,
+    align: str | None,
+    name: str | None,
+    frames: str | None,
+    settings: tuple[str, ...],
+    ros_axes: bool,
+    msgdef: tuple[str, ...],
+) -> int:
+    """Play logs at the pace at which they were recorded.
+
+    On a terminal the keys are: space pause, . and , step, arrows seek and change the rate, q quit, ? help.
+    """
+    from logreel.errors import UsageError
+    from logreel.model.log import open_log
+    from logreel.ops.replay import Player
+    from logreel.outputs.sinks.registry import sink
+
+    for pair in settings:
+        if "=" not in pair:
+            raise UsageError(f"--set {pair!r}: write NAME=VALUE")
+    options = {option: value for option, _, value in (pair.partition("=") for pair in settings)}
+    if frames is not None:
+        options["frames"] = frames
+    chosen = name or ("null" if sys.stdout.isatty() and frames is None else "stdout")
+    with contextlib.ExitStack() as stack:
+        logs = [stack.enter_context(open_log(file, definitions=msgdef, ros_axes=ros_axes)) for file in files]
+        player = Player(
+            logs,
+            rate=rate,
+            topics=topics or None,
+            exclude=exclude,
+            start=start,
+            end=end,
+            duration=duration,
+            loop=loop,
+            paused=pause,
+            skip_silence=skip_silence,
+            clock=clock,
+            align=align,
+            sink=sink(chosen, **options),
+        )
+        _play(player)
+        return max(draw.finish(log, player.sink.skipped if n == 0 else ()) for n, log in enumerate(logs))
+
+
+def _play(player: Player) -> None:
+    """Play in this thread, with keys and a status line where there is a terminal; tell at last what was played."""
+    from logreel.cli.console import console
+
+    try:
+        with _ended_by_signals(), console(player):
+            player.run()
+    finally:
+        tally = player.tally
+        many = f"played {tally.messages} message{'s' * (tally.messages != 1)}"
+        if tally.timed:
+            many += f", {tally.late} more than 1 ms late (worst {tally.worst / 1e6:.2f} ms"
+            many += f", mean {tally.mean / 1e6:.3f} ms)"
+        draw.say(many)
+
+
+@contextlib.contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """Whoever ends this process lets it put the terminal right first."""
+
+    def end(number: int, frame: object) -> NoReturn:
+        raise SystemExit(128 + number)
+
+    old = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in old.items():
+            signal.signal(number, handler)

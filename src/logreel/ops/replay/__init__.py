@@ -1,0 +1,10 @@
+"""Logs played back: a clock, an order, and somebody who listens."""
+
+from __future__ import annotations
+
+from logreel.ops.replay.player import Player, play
+from logreel.ops.replay.run import Run
+from logreel.ops.replay.sink import Sink
+from logreel.ops.replay.tally import Tally
+
+__all__ = ["Player", "Run", "Sink", "Tally", "play"]

@@ -1,0 +1,42 @@
+"""The channel ``/clock``, which tells the time of a replay to those who live by it."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+
+import numpy as np
+
+from logreel.errors import UsageError
+from logreel.model.blocks import Blocks, Track
+from logreel.model.channel import Channel
+from logreel.model.chunks import Chunks
+from logreel.model.index import MessageIndex
+from logreel.model.log import Log, Message
+from logreel.model.registry import Format
+from logreel.model.scan import ChannelInfo, Scan
+from logreel.model.schema import Schema
+from logreel.model.source import Source
+from logreel.ops.times import SECOND
+from logreel.schemas import ros1msg
+
+TOPIC, TYPE, DEFINITION = "/clock", "rosgraph_msgs/Clock", "time clock\n"
+_SCHEMA = Schema(TYPE, "ros1msg", DEFINITION)
+
+
+def clock_channel(channels: Sequence[Channel], epoch: str) -> Channel:
+    """A channel ``/clock`` of a log of its own; raises UsageError where *channels* have one already."""
+    if any(ch.topic == TOPIC for ch in channels):
+        raise UsageError(f"the log has a channel {TOPIC} already: leave it out with exclude, -x {TOPIC}")
+    info = ChannelInfo(TOPIC, _SCHEMA, lambda: ros1msg.layout(ros1msg.define(TYPE, DEFINITION)))
+    source = Source(b"", TOPIC)
+    index = MessageIndex(Chunks(source), Blocks.empty(1), [Track(lambda index: np.zeros(0, np.int64), 8)])
+    scan = Scan("", epoch, None, None, [info], index, [])
+    fmt = Format("clock", "clock", (), lambda source: False, lambda source, saved: None)
+    return Log(source, fmt, scan)[TOPIC]
+
+
+def tick(channel: Channel, time: int) -> Message:
+    """A message that says that it is *time* (ns); ROS knows no time before 0 and none behind 2106."""
+    second, rest = divmod(min(max(time, 0), (1 << 32) * SECOND - 1), SECOND)
+    return Message(time, channel, memoryview(struct.pack("<II", second, rest)))

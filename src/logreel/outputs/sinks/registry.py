@@ -1,0 +1,79 @@
+"""Which sinks there are, by name: those that come along, and those of other packages."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Callable, Mapping
+from importlib import metadata
+from typing import Any
+
+from logreel.errors import LogError, UsageError
+from logreel.ops.replay import Sink
+
+#: Entry points that give a class, or a function, that makes a Sink; its keywords are the options.
+GROUP = "logreel.sinks"
+#: A new sink is a module and a line here.
+OWN = {
+    "stdout": ("logreel.outputs.sinks.stdout", "Stdout"),
+    "null": ("logreel.outputs.sinks.null", "Null"),
+    "frames": ("logreel.outputs.sinks.frames", "Frames"),
+    "ros": ("logreel.outputs.sinks.ros", "Ros"),
+}
+
+
+def sink_names() -> list[str]:
+    """The names of all sinks, our own first."""
+    return list(dict.fromkeys([*OWN, *sorted(point.name for point in metadata.entry_points(group=GROUP))]))
+
+
+def sink(name: str, **options: Any) -> Sink:
+    """The Sink called *name*, to be given to a Player.
+
+    options  of the sink; text is taken as what the option's default is: a number, a truth, or text
+
+    Raises UsageError for a name that no sink has, or an option that this one does not have.
+    """
+    make = _maker(name)
+    made = make(**_options(name, make, options))
+    if not isinstance(made, Sink):
+        raise LogError(f"the sink plug-in {name!r} gave no Sink, but {type(made).__name__}")
+    return made
+
+
+def _maker(name: str) -> Callable[..., Any]:
+    if name in OWN:
+        module, attribute = OWN[name]
+        own: Callable[..., Any] = getattr(importlib.import_module(module), attribute)
+        return own
+    for point in metadata.entry_points(group=GROUP, name=name):
+        try:
+            foreign: Callable[..., Any] = point.load()
+        except Exception as error:
+            raise LogError(f"the sink plug-in {name!r} cannot be loaded: {error!r}") from error
+        return foreign
+    raise UsageError(f"no sink {name!r}; there are: {', '.join(sink_names())}")
+
+
+def _options(name: str, make: Callable[..., Any], options: Mapping[str, Any]) -> dict[str, Any]:
+    known = {p.name: p for p in inspect.signature(make).parameters.values() if p.kind is not p.VAR_POSITIONAL}
+    for option in options:
+        if option not in known:
+            some = ", ".join(known) or "none at all"
+            raise UsageError(f"the sink {name!r} has no option {option!r}; it has: {some}")
+    return {option: _value(option, value, known[option].default) for option, value in options.items()}
+
+
+def _value(option: str, value: Any, default: Any) -> Any:
+    """*value*, where it is text as what the *default* of the option is."""
+    if not isinstance(value, str) or isinstance(default, str):
+        return value
+    try:
+        if isinstance(default, bool):
+            return {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}[
+                value.lower()
+            ]
+        return type(default)(value) if isinstance(default, (int, float)) else value
+    except (KeyError, ValueError):
+        kind = "yes or no" if isinstance(default, bool) else "a number"
+        raise UsageError(f"the option {option!r} is {kind}, not {value!r}") from None

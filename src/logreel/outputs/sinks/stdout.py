@@ -1,0 +1,90 @@
+"""Messages on standard output: lines of JSON, or frames of raw bytes."""
+
+from __future__ import annotations
+
+import json
+import struct
+import sys
+from typing import IO, TYPE_CHECKING
+
+from logreel.errors import UsageError
+from logreel.model.log import Message
+from logreel.ops.plain import plain
+from logreel.ops.replay import Sink
+from logreel.outputs.ndjson import Decoder, line
+
+if TYPE_CHECKING:
+    from logreel.model.channel import Channel
+    from logreel.ops.replay import Player
+
+#: Size of what follows it, kind, number of the channel.
+HEAD = struct.Struct("<IBI")
+CHANNEL, MESSAGE = 0, 1
+_TIME = struct.Struct("<q")
+
+
+class Stdout(Sink):
+    """Writes each message.
+
+    frames  ``ndjson``: a line of JSON, as ``logreel cat`` shows it; ``raw``: see docs/howto/play.md
+    out     a binary file; None: standard output
+    """
+
+    prints = True
+
+    def __init__(self, frames: str = "ndjson", out: IO[bytes] | None = None) -> None:
+        if frames not in ("ndjson", "raw"):
+            raise UsageError(f"frames are 'ndjson' or 'raw', not {frames!r}")
+        self._out = sys.stdout.buffer if out is None else out
+        self._raw = frames == "raw"
+        self._numbers: dict[Channel, int] = {}
+
+    def open(self, player: Player) -> None:
+        """Look which channels can be decoded."""
+        if self._raw:
+            if self._out.isatty():
+                raise UsageError("raw frames are not for a terminal: send them to a file or a program")
+            return
+        self._decode = Decoder(player.channels, self.skipped)
+
+    def message(self, message: Message) -> None:
+        """Write one message; what cannot be decoded is left out and counted."""
+        if self._raw:
+            self._frame(message)
+            return
+        data = self._decode(message)
+        if data is not None:
+            self._out.write(line(message, data).encode("ascii") + b"\n")
+
+    def flush(self) -> None:
+        """Hand over what was written."""
+        self._out.flush()
+
+    def close(self) -> None:
+        """Hand over the rest, and tell what was left out."""
+        if not self._raw:
+            self._decode.tell()
+        self._out.flush()
+
+    def _frame(self, message: Message) -> None:
+        number = self._numbers.get(message.channel)
+        if number is None:
+            number = self._numbers[message.channel] = len(self._numbers)
+            body = json.dumps(plain(_about(message.channel))).encode("ascii")
+            self._out.write(HEAD.pack(5 + len(body), CHANNEL, number) + body)
+        size = 5 + _TIME.size + len(message.data)
+        self._out.write(HEAD.pack(size, MESSAGE, number) + _TIME.pack(message.time))
+        self._out.write(message.data)
+
+
+def _about(ch: Channel) -> dict[str, object]:
+    """What a receiver has to know of a channel; a definition that is no text as base64."""
+    schema = ch.schema
+    definition = {"data": schema.data} if schema.data else {"text": schema.text}
+    return {
+        "topic": ch.topic,
+        "type": schema.name,
+        "encoding": schema.encoding,
+        "log": ch.log.name,
+        **definition,
+    }

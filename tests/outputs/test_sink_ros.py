@@ -1,0 +1,152 @@
+"""What is published through rospy is what a genuine recorder receives; skipped where ROS 1 is not installed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+import logreel
+from cli_runner import Run, environment
+from logreel.formats.rosbag.sample import tiny
+from logreel.schemas import ros1msg
+from replaying import MS, NUMBER, Numbered, bag
+
+#: Where Debian keeps the Python of ROS.
+PACKAGES = "/usr/lib/python3/dist-packages"
+PATIENCE = 60
+PLAY = (
+    f"import sys; sys.path.append({PACKAGES!r}); from logreel.cli import main; sys.exit(main(sys.argv[1:]))"
+)
+
+
+class Ros:
+    """A master, and programs that know it."""
+
+    def __init__(self, folder: Path, stack: ExitStack) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            port = server.getsockname()[1]
+        self.environment = {
+            **os.environ,
+            "ROS_MASTER_URI": f"http://127.0.0.1:{port}",
+            "ROS_IP": "127.0.0.1",
+            "ROS_HOME": str(folder / "home"),
+            "ROS_LOG_DIR": str(folder / "log"),
+        }
+        self.environment.pop("PYTHONPATH", None)
+        self._folder, self._stack = folder, stack
+        self.start("rosmaster", "--core", "-p", str(port))
+
+        def listens() -> bool:
+            with socket.socket() as one:
+                return one.connect_ex(("127.0.0.1", port)) == 0
+
+        wait_for(listens)
+
+    def start(self, *command: str) -> subprocess.Popen[bytes]:
+        process = subprocess.Popen(
+            command,
+            env=self.environment,
+            cwd=self._folder,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        self._stack.callback(process.wait)
+        self._stack.callback(process.kill)
+        return process
+
+    def play(self, *args: str) -> subprocess.CompletedProcess[bytes]:
+        env = {**self.environment, **{k: environment()[k] for k in ("PYTHONPATH", "LOGREEL_CACHE")}}
+        command = [sys.executable, "-c", PLAY, "play", *args]
+        return subprocess.run(command, env=env, capture_output=True, timeout=PATIENCE)
+
+
+def wait_for(what: Callable[[], object]) -> None:
+    end = time.monotonic() + PATIENCE
+    while not what():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+@pytest.fixture
+def ros(tmp_path: Path) -> Iterator[Ros]:
+    recorder = Path("/usr/lib/rosbag/record")
+    if not (shutil.which("rosmaster") and recorder.exists()):
+        pytest.skip("no ROS 1 here (Debian: python3-rosmaster, rosbag)")
+    here = subprocess.run([sys.executable, "-c", f"import sys; sys.path.append({PACKAGES!r}); import rospy"])
+    if here.returncode:
+        pytest.skip("rospy cannot be imported by this Python")
+    with ExitStack() as stack:
+        yield Ros(tmp_path, stack)
+
+
+def test_a_genuine_recorder_receives_exactly_the_messages(ros: Ros, tmp_path: Path) -> None:
+    # Recorders have queues of a hundred messages per topic: no topic has more, so that none overflows.
+    content = [Numbered(f"/{'abc'[n % 3]}", 5 * MS * n, n) for n in range(240)]
+    logs = [
+        bag(tmp_path / "sent.bag", [Numbered("/map", 0, 1000), *content], latched=("/map",)),
+        logreel.open(tiny("1.1")),
+    ]
+    (tmp_path / "old.bag").write_bytes(tiny("1.1"))
+    recorder = ros.start("/usr/lib/rosbag/record", "-a", "-O", "got.bag")
+    active = tmp_path / "got.bag.active"
+    wait_for(active.exists)
+    options = ["--align", "start", "--to", "ros", "--set", f"wait={PATIENCE}", "--clock", "20"]
+    done = ros.play(str(tmp_path / "sent.bag"), str(tmp_path / "old.bag"), *options)
+    assert done.returncode == 0, done.stderr
+    wait_for(lambda: _complete(active, recorder))
+    got = logreel.open(tmp_path / "got.bag")
+    for ch in (ch for log in logs for ch in log.channels.values()):
+        assert _payloads(got, ch.topic) == _payloads(ch.log, ch.topic)
+        found = got[ch.topic]
+        definition = ros1msg.define(ch.schema.name, ch.schema.text)
+        assert (found.schema.name, found.schema.text) == (ch.schema.name, ch.schema.text or definition.text)
+        assert found.metadata["md5sum"] == definition.md5
+        assert bool(found.metadata["latching"]) == (ch.topic == "/map")
+    clock = got["/clock"]["clock"]
+    assert clock[0] == logs[0].start
+    assert len(clock) >= 20
+
+
+def _complete(active: Path, recorder: subprocess.Popen[bytes]) -> bool:
+    """Have the recorder, which has received all by now or will at once, close its bag."""
+    time.sleep(2)
+    recorder.send_signal(signal.SIGINT)
+    recorder.wait(PATIENCE)
+    return not active.exists()
+
+
+def _payloads(log: logreel.Log, topic: str) -> list[bytes]:
+    return [bytes(message.data) for message in log.messages(topic)]
+
+
+def test_what_is_not_of_ros_is_left_out(ros: Ros, logs: Path) -> None:
+    done = ros.play(str(logs / "flight.ulg"), "--to", "ros")
+    assert done.returncode == 2
+    assert b"no channel holds messages of ROS 1" in done.stderr
+
+
+def test_without_a_master(ros: Ros, logs: Path) -> None:
+    ros.environment["ROS_MASTER_URI"] = "http://127.0.0.1:9"
+    done = ros.play(str(logs / "flight.ulg"), "--to", "ros")
+    assert done.returncode == 1
+    assert b"no ROS master answers at http://127.0.0.1:9" in done.stderr
+
+
+def test_without_rospy(run: Run, tmp_path: Path) -> None:
+    if "rospy" in sys.modules:
+        pytest.skip("rospy is there")
+    bag(tmp_path / "a.bag", [Numbered("/a", 0, 0)])
+    done = run("play", tmp_path / "a.bag", "--to", "ros")
+    assert done.code == 1
+    assert "needs rospy" in done.err
+    assert NUMBER.encoding == "ros1msg"
