@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from logreel.ops.slicing import slice_log as slice
     from logreel.ops.slicing import sort_log as sort
     from logreel.ops.slicing import split
+    from logreel.ops.sql import sql
     from logreel.ops.stats import stats
     from logreel.outputs.convert import convert
 
@@ -63,6 +64,7 @@ _LAZY = {
     "check": ("logreel.ops.check", "check"),
     "diff": ("logreel.ops.diff", "diff"),
     "info": ("logreel.ops.info", "info"),
+    "sql": ("logreel.ops.sql", "sql"),
     "stats": ("logreel.ops.stats", "stats"),
     "slice": ("logreel.ops.slicing", "slice_log"),
     "merge": ("logreel.ops.merging", "merge"),
@@ -106,6 +108,7 @@ __all__ = [
     "slice",
     "sort",
     "split",
+    "sql",
     "stats",
 ]
 

@@ -41,6 +41,9 @@ class Shape:
 
 PLAIN = Shape()
 
+#: A piece of a table holds at most so many times the messages of the one before.
+GROWTH = 64
+
 #: What the time of a record means where a message holds many of them: metadata of the column ``time``.
 OF_MESSAGE = b"of the message that the record is in, which is that of its first record"
 SPREAD = b"spread evenly from the message that the record is in to the next one; only the first record's is recorded"
@@ -215,6 +218,21 @@ def _report(ch: Channel, got: Decoded, numbers: I64) -> None:
         ch.log.note(Problem("leftover", 0, 0, False, text))
 
 
+def time_column(ch: Channel, times: I64, utc: bool = False) -> pa.Array:
+    """Times of messages of *ch* (ns of its clock) as the column ``time`` shows them, see ``Channel.to_arrow``."""
+    import pyarrow as pa
+
+    kind = pa.timestamp("ns") if ch.log.epoch == "unix" else pa.duration("ns")
+    if utc:
+        offset = ch.log.utc_offset
+        if offset is None:
+            raise UsageError("the log does not tell how its clock relates to UTC", path=ch.log.name)
+        # An absurd stamp stays at the end of time instead of wrapping around.
+        times = np.clip(times, TIME_MIN - min(offset, 0), TIME_MAX - max(offset, 0)) + offset
+        kind = pa.timestamp("ns", tz="UTC")
+    return pa.Array.from_buffers(kind, len(times), [None, pa.py_buffer(np.ascontiguousarray(times))])
+
+
 def _with_time(
     ch: Channel, times: I64, arrays: Sequence[pa.Array], fields: list[str] | None, shape: Shape
 ) -> pa.Table:
@@ -222,22 +240,16 @@ def _with_time(
 
     from logreel.model.arrow import schema_of
 
-    kind = pa.timestamp("ns") if ch.log.epoch == "unix" else pa.duration("ns")
-    if shape.utc:
-        offset = ch.log.utc_offset
-        if offset is None:
-            raise UsageError("the log does not tell how its clock relates to UTC", path=ch.log.name)
-        # An absurd stamp stays at the end of time instead of wrapping around.
-        times = np.clip(times, TIME_MIN - min(offset, 0), TIME_MAX - max(offset, 0)) + offset
-        kind = pa.timestamp("ns", tz="UTC")
-    first = pa.Array.from_buffers(kind, len(times), [None, pa.py_buffer(np.ascontiguousarray(times))])
+    first = time_column(ch, times, shape.utc)
     columns = schema_of(ch.layout, fields, shape.explode)
     told = {"topic": ch.topic, "type": ch.schema.name, "epoch": ch.log.epoch, "source": ch.log.name}
     # A file name need not be Unicode, metadata must.
     meta = {key: value.encode("utf-8", "backslashreplace") for key, value in told.items()}
     return pa.Table.from_arrays(
         [first, *arrays],
-        schema=pa.schema([pa.field("time", kind, metadata=_meaning(ch, shape)), *columns], metadata=meta),
+        schema=pa.schema(
+            [pa.field("time", first.type, metadata=_meaning(ch, shape)), *columns], metadata=meta
+        ),
     )
 
 
@@ -256,11 +268,17 @@ def batches(
     shape: Shape,
     size: int | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """The table of *ch* in pieces of at most *rows* messages, see ``Channel.batches``.
+    """The table of *ch* in pieces of at most *rows* messages, see ``Channel.batches``; *size* as for ``batches_of``."""
+    return batches_of(ch, ch.log.index.rows_between(ch.number, start, end), rows, fields, shape, size)
+
+
+def batches_of(
+    ch: Channel, picked: Rows, rows: int, fields: list[str] | None, shape: Shape, size: int | None = None
+) -> Iterator[pa.RecordBatch]:
+    """The messages *picked* of *ch* as a table in pieces of at most *rows* messages.
 
     size  bytes of a piece, which begin with one message and grow or shrink as the one before tells; None: any
     """
-    picked = ch.log.index.rows_between(ch.number, start, end)
     lo = picked.start if isinstance(picked, slice) else 0
     stop, count = lo + _length(picked, len(ch)), rows if size is None else 1
     while lo < stop:
@@ -268,6 +286,7 @@ def batches(
         hi = min(lo + count, picked.stop) if isinstance(picked, slice) else lo + count
         found = table_of(ch, fields, slice(lo, hi) if isinstance(picked, slice) else picked[lo:hi], shape)
         if size is not None:
-            count = max(1, min(rows, count * size // max(1, found.nbytes)))
+            # Whoever wants the first rows only should not have thousands decoded.
+            count = max(1, min(rows, count * size // max(1, found.nbytes), count * GROWTH))
         yield from found.combine_chunks().to_batches()
         lo = hi
