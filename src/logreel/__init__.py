@@ -36,10 +36,12 @@ if TYPE_CHECKING:
     from logreel.model.registry import formats as known_formats
     from logreel.model.schema import Schema
     from logreel.model.writer import Writer, create
+    from logreel.ops.align import align
     from logreel.ops.check import check
     from logreel.ops.diff import diff
     from logreel.ops.info import info
     from logreel.ops.merging import merge
+    from logreel.ops.polars import scan_polars
     from logreel.ops.record import record
     from logreel.ops.recovery import recover
     from logreel.ops.slicing import slice_log as slice
@@ -61,6 +63,7 @@ _LAZY = {
     "Writer": ("logreel.model.writer", "Writer"),
     "create": ("logreel.model.writer", "create"),
     "known_formats": ("logreel.model.registry", "formats"),
+    "align": ("logreel.ops.align", "align"),
     "check": ("logreel.ops.check", "check"),
     "diff": ("logreel.ops.diff", "diff"),
     "info": ("logreel.ops.info", "info"),
@@ -72,6 +75,7 @@ _LAZY = {
     "sort": ("logreel.ops.slicing", "sort_log"),
     "record": ("logreel.ops.record", "record"),
     "recover": ("logreel.ops.recovery", "recover"),
+    "scan_polars": ("logreel.ops.polars", "scan_polars"),
     "convert": ("logreel.outputs.convert", "convert"),
 }
 
@@ -95,6 +99,7 @@ __all__ = [
     "UsageError",
     "Writer",
     "__version__",
+    "align",
     "check",
     "convert",
     "create",
@@ -105,6 +110,7 @@ __all__ = [
     "open",
     "record",
     "recover",
+    "scan_polars",
     "slice",
     "sort",
     "split",

@@ -69,7 +69,11 @@ def field_values(ch: Channel, path: str) -> NDArray[Any]:
         made = ch.log.index.tracks[ch.number].made is not None
         out = gather_rows(ch.log.index, want, slice(None)) if made else gather(ch.log.index, [want])[0]
         return numpy_column(leaf, out.columns[0], len(ch))
-    column = table(ch, [path], None, None, PLAIN).column(path)
+    return column_values(table(ch, [path], None, None, PLAIN).column(path))
+
+
+def column_values(column: pa.ChunkedArray | pa.Array) -> NDArray[Any]:
+    """The values of a column; arrays of fixed size become further axes."""
     shape: list[int] = []
     while hasattr(column.type, "list_size"):
         shape.append(column.type.list_size)
