@@ -46,28 +46,26 @@ def rows_for(condition: pc.Expression, schema: pa.Schema, times: I64, known: Kno
     schema  the columns that the condition can ask for
     times   int64[n] of all messages, in any order
     """
-    if not isinstance(rows, slice):
-        times = times[rows]
-    first, stop, _ = rows.indices(len(times)) if isinstance(rows, slice) else (0, len(times), 1)
-    found = list(_alive(condition, schema, times, known, first, stop))
-    if len(found) == 1:
-        part = slice(*found[0])
-        return part if isinstance(rows, slice) else rows[part]
+    picked = times[rows]
+    order = None if (picked[1:] >= picked[:-1]).all() else np.argsort(picked, kind="stable")
+    ascending = picked if order is None else picked[order]
+    found = list(_alive(condition, schema, ascending, known, 0, len(ascending)))
+    if order is None and len(found) == 1 and isinstance(rows, slice):
+        first = rows.indices(len(times))[0]
+        return slice(first + found[0][0], first + found[0][1])
     each = np.concatenate([np.zeros(0, np.int64), *(np.arange(lo, hi) for lo, hi in found)])
-    return each if isinstance(rows, slice) else rows[each]
+    chosen = each if order is None else np.sort(order[each])
+    return chosen + rows.indices(len(times))[0] if isinstance(rows, slice) else rows[chosen]
 
 
 def _alive(
     condition: pc.Expression, schema: pa.Schema, times: I64, known: Known, first: int, stop: int
 ) -> Iterator[tuple[int, int]]:
-    """The ranges of rows between *first* and *stop* that *condition* can be true for, in order."""
+    """The ranges of ascending *times* from *first* to *stop* that *condition* can be true for, in order."""
     cuts = np.unique(np.linspace(first, stop, PARTS + 1).astype(np.int64))
-    if len(cuts) < 2:
-        return
-    low = np.minimum.reduceat(times[:stop], cuts[:-1]).tolist()
-    high = np.maximum.reduceat(times[:stop], cuts[:-1]).tolist()
+    low, high = times[cuts[:-1]].tolist(), times[cuts[1:] - 1].tolist()
     kept = _possible(condition, schema, [known(a, b) for a, b in zip(low, high, strict=True)])
-    for a, b in _groups(kept):
+    for a, b in _joined([(i, i + 1) for i in kept]):
         lo, hi = int(cuts[a]), int(cuts[b])
         if stop - first <= PARTS:
             yield lo, hi
@@ -77,7 +75,7 @@ def _alive(
         ranges = [*_alive(condition, schema, times, known, lo, inner)]
         if inner < hi:
             ranges += [(inner, outer)] if inner < outer else []
-            ranges += _alive(condition, schema, times, known, max(inner, outer), hi)
+            ranges += _alive(condition, schema, times, known, outer, hi)
         yield from _joined(ranges)
 
 
@@ -90,11 +88,6 @@ def _possible(condition: pc.Expression, schema: pa.Schema, known: list[pc.Expres
     ]
     all_parts = ds.FileSystemDataset(parts, schema, form)
     return sorted(int(part.path) for part in all_parts.get_fragments(filter=condition))
-
-
-def _groups(numbers: list[int]) -> Iterator[tuple[int, int]]:
-    """Numbers that follow one another as half-open ranges."""
-    return iter(_joined([(i, i + 1) for i in numbers]))
 
 
 def _joined(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:

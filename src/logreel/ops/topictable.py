@@ -165,7 +165,7 @@ class TopicTable(ds.Dataset):  # type: ignore[misc]
         names = self._schema.names if columns is None else list(columns)
         used = names if filter is None else [*names, *columns_of(filter, self._schema, names)]
         schema = pa.schema([self._schema.field(name) for name in names])
-        return ds.Scanner.from_batches(self._watched(names, used, filter), schema=schema)
+        return LazyScanner(schema, self._watched(names, used, filter))
 
     def _watched(
         self, names: list[str], used: list[str], condition: pc.Expression | None
@@ -186,6 +186,18 @@ class TopicTable(ds.Dataset):  # type: ignore[misc]
         if condition is None or not {TIME, TIME_NS, LOG} & {*columns_of(condition, self._schema, ())}:
             return part.rows
         return rows_for(condition, self._schema, part.times(), part.known, part.rows)
+
+
+@dataclass(frozen=True)
+class LazyScanner:
+    """Stands for Arrow's scanner, which would read many batches ahead of who takes them."""
+
+    projected_schema: pa.Schema
+    batches: Iterator[pa.RecordBatch]
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """The batches, each made when it is taken."""
+        return pa.RecordBatchReader.from_batches(self.projected_schema, self.batches)
 
 
 def alias(topic: str) -> str:
