@@ -215,7 +215,10 @@ def _one_table(job: Job, output: Output, name: str, force: bool, how: Alignment 
             yield batch
 
     with new_file(name, force) as out:
-        write(out, schema, counted())
+        try:
+            write(out, schema, counted())
+        except _unfit() as error:
+            raise LogError(f"the table cannot be written: {_reason(error)}", path=name) from error
     file = os.path.basename(name)
     counts = [(ch.topic, job.rows.get(ch.topic, 0)) for ch in job.channels]
     channels = tuple(Written(topic, file if count else None, count) for topic, count in counts)
