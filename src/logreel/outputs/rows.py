@@ -49,10 +49,8 @@ def plain_rows(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
 
 
 def _value(value: Any) -> Any:
-    if isinstance(value, Decimal):
-        # What DuckDB makes of sums of integers, and of numbers with a point.
-        return int(value) if value == value.to_integral_value() else float(value)
-    return plain(value)
+    # What DuckDB makes of sums of integers.
+    return int(value) if isinstance(value, Decimal) else plain(value)
 
 
 def mapped(kind: pa.DataType, change: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
@@ -79,4 +77,6 @@ def _in_ns(kind: pa.DataType) -> pa.DataType:
 def _as_number(kind: pa.DataType) -> pa.DataType:
     import pyarrow as pa
 
+    if pa.types.is_decimal(kind) and kind.scale:
+        return pa.float64()
     return pa.int64() if pa.types.is_timestamp(kind) or pa.types.is_duration(kind) else kind
