@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ from logreel.outputs.items import write_items
 from logreel.outputs.job import Job, Progress
 from logreel.outputs.names import file_names
 from logreel.outputs.registry import Output, Shape, find_output, readers
+from logreel.outputs.turns import Turns, side_by_side
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -285,12 +287,13 @@ def _reason(error: Exception) -> str:
 def _folder(job: Job, output: Output, name: str, force: bool) -> Converted:
     items = output.shape is Shape.ITEMS
     files = file_names((ch.topic for ch in job.channels), "" if items else output.suffix)
-    written = []
     with new_folder(name, force, Path(job.log.name)) as folder:
-        for ch in job.channels:
-            make = _items_of if items else _file_of
-            made = make(job, ch, output, folder / files[ch.topic])
-            written.append(Written(ch.topic, files[ch.topic] if made else None, job.rows.get(ch.topic, 0)))
+        paths = {topic: folder / file for topic, file in files.items()}
+        made = _folders_of(job, output, paths) if items else _files_of(job, output, paths)
+        written = [
+            Written(ch.topic, files[ch.topic] if ch.topic in made else None, job.rows.get(ch.topic, 0))
+            for ch in job.channels
+        ]
         if job.skipped and not any(one.file for one in written):
             raise LogError(f"nothing could be written: {job.skipped[0]}", path=job.log.name)
         if items:
@@ -300,26 +303,37 @@ def _folder(job: Job, output: Output, name: str, force: bool) -> Converted:
     return Converted(name, tuple(written), tuple(job.skipped), tuple(job.notes))
 
 
-def _items_of(job: Job, ch: Channel, output: Output, path: Path) -> bool:
-    """Write the folder of one channel; False where there is nothing to write."""
-    write_items(path, job, ch, output)
-    return ch.topic in job.rows
+def _folders_of(job: Job, output: Output, paths: dict[str, Path]) -> set[str]:
+    """Write the folder of each channel; gives the topics of those that had anything to write."""
+    for ch in job.channels:
+        write_items(paths[ch.topic], job, ch, output)
+    return {*job.rows}
 
 
-def _file_of(job: Job, ch: Channel, output: Output, path: Path) -> bool:
-    """Write one file of a folder; False where there is nothing to write or the channel cannot be decoded."""
+def _files_of(job: Job, output: Output, paths: dict[str, Path]) -> set[str]:
+    """Write the file of each channel; gives the topics of those that had anything to write and can be decoded."""
+    turns = Turns()
+    # The longest first, so that none is left alone at the end.
+    longest = sorted(job.channels, key=lambda ch: ch.bytes, reverse=True)
+    tasks = [partial(_file_of, job, ch, output, paths[ch.topic], turns) for ch in longest]
+    told = dict(zip((ch.topic for ch in longest), side_by_side(tasks, turns), strict=True))
+    job.skipped += [why for ch in job.channels if (why := told[ch.topic][1])]
+    return {topic for topic, (made, _) in told.items() if made}
+
+
+def _file_of(job: Job, ch: Channel, output: Output, path: Path, turns: Turns) -> tuple[bool, str]:
+    """Write one file of a folder; gives whether there is one, and why the channel was left out."""
     try:
-        schema, batches, some = job.table(ch)
+        schema, batches, some = turns.take(lambda: job.table(ch))
         if not some:
-            return False
+            return False, ""
         with synced(path) as out:
-            output.writer()(out, schema, batches)
+            output.writer()(out, schema, turns.each(batches))
     except _unfit() as error:
         path.unlink(missing_ok=True)
         job.rows.pop(ch.topic, None)
-        job.skipped.append(f"channel {ch.topic!r} was left out: {_reason(error)}")
-        return False
-    return True
+        return False, f"channel {ch.topic!r} was left out: {_reason(error)}"
+    return True, ""
 
 
 def _manifest(out: IO[bytes], job: Job, written: list[Written]) -> None:
