@@ -32,11 +32,13 @@ class Shape:
     explode      one row per record where a message holds many; else one per message, with lists
     utc          wall-clock times
     interpolate  spread the times of the records of a message evenly to the next one
+    clock        False: nobody looks at the times, so they are zeros
     """
 
     explode: bool = True
     utc: bool = False
     interpolate: bool = False
+    clock: bool = True
 
 
 PLAIN = Shape()
@@ -124,7 +126,11 @@ def table_of(ch: Channel, fields: list[str] | None, rows: Rows, shape: Shape = P
         (got,) = gather(index, [Want(ch.number, leaves, word)])
     else:
         got = gather_rows(index, Want(ch.number, leaves), rows)
-    return fixed(ch, fields, got, index.times(ch.number)[rows] if got.time is None else got.time, shape)
+    return fixed(ch, fields, got, _times(ch, shape)[rows] if got.time is None else got.time, shape)
+
+
+def _times(ch: Channel, shape: Shape) -> I64:
+    return ch.log.index.times(ch.number) if shape.clock else np.zeros(len(ch), np.int64)
 
 
 def fixed(ch: Channel, fields: list[str] | None, got: Gathered, times: I64, shape: Shape = PLAIN) -> pa.Table:
@@ -172,7 +178,7 @@ def _swept(ch: Channel, fields: list[str] | None, rows: Rows, shape: Shape) -> p
 
 def decoded(ch: Channel, fields: list[str] | None, piece: Piece, numbers: I64, shape: Shape) -> pa.Table:
     """The messages of a piece, whose numbers in their channel are *numbers*, by the walk of their Layout."""
-    times = ch.log.index.times(ch.number)
+    times = _times(ch, shape)
     got = _decode(ch, piece, numbers, fields, shape.explode)
     _report(ch, got, numbers)
     if shape.interpolate and got.records is not None:

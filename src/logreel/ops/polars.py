@@ -46,21 +46,21 @@ def scan_polars(log: Readable | Log, topic: str, *, utc: bool = False) -> Any:
         if predicate is not None:
             needed |= {*predicate.meta.root_names()}
         paths = [name for name in empty.column_names[1:] if name in needed]
-        for frame in _frames(ch, paths, rows, utc, count):
+        for frame in _frames(ch, paths, rows, Shape(utc=utc, clock="time" in needed), count):
             found = frame if predicate is None else frame.filter(predicate)
             yield found if columns is None else found.select(columns)
 
     return register_io_source(source, schema=pl.DataFrame(empty).schema)
 
 
-def _frames(ch: Channel, paths: list[str], rows: Rows, utc: bool, count: int | None) -> Iterator[Any]:
+def _frames(ch: Channel, paths: list[str], rows: Rows, shape: Shape, count: int | None) -> Iterator[Any]:
     """The first *count* rows of the messages *rows* in frames of bounded size."""
     import polars as pl
     import pyarrow as pa
 
     left = count
     most = ROWS if left is None else max(1, min(ROWS, left))
-    for batch in batches_of(ch, rows, most, [spell((name,)) for name in paths], Shape(utc=utc), BYTES):
+    for batch in batches_of(ch, rows, most, [spell((name,)) for name in paths], shape, BYTES):
         table = pa.Table.from_batches([batch.slice(0, left)]).rename_columns(["time", *paths])
         yield pl.from_arrow(table)
         if left is not None:

@@ -83,7 +83,8 @@ class Part:
         """These messages as batches of bounded size with *columns* of *schema*; what the channel lacks is null."""
         own = [name for name in columns if name in self.fields]
         paths = [self.fields[name][0] for name in own]
-        for batch in batches_of(self.ch, rows, ROWS, paths, Shape(utc=self.utc), BYTES):
+        shape = Shape(utc=self.utc, clock=not {TIME, TIME_NS}.isdisjoint(columns))
+        for batch in batches_of(self.ch, rows, ROWS, paths, shape, BYTES):
             arrays = dict(zip(own, batch.columns[1:], strict=True))
             arrays[TIME], arrays[TIME_NS] = batch.column(0), batch.column(0).cast(pa.int64())
             if LOG in columns:
