@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from cli_runner import logs, run, spawn
+from decoding import decoding
 
 # A conftest.py of tests/cli would hide this one from those who import from it.
-__all__ = ["SHARED", "logs", "run", "shared", "spawn"]
+__all__ = ["SHARED", "decoding", "logs", "run", "shared", "spawn"]
 from hypothesis import HealthCheck, settings
 
 # A shared machine stalls at random: a deadline would test the machine.

@@ -142,6 +142,7 @@ ARGUMENTS = {
     "stats": ["log.ulg", "--fields"],
     "check": ["log.ulg"],
     "diff": ["log.ulg", "more.ulg", "--messages", "--fields"],
+    "sql": ["FROM pair", "log.ulg"],
     "convert": ["log.ulg", "out.csv/"],
     "record": ["out.bag", "--from", "log.ndjson"],
     "slice": ["log.ulg", "-o", "out.ulg"],
@@ -159,7 +160,7 @@ ARGUMENTS = {
 #: Keys of a problem, which the page tells once for all verbs.
 PROBLEM = {"code", "offset", "size", "lost", "text"}
 #: What is below these keys comes from the log.
-FREE = {"data", "metadata", "defaults", "parameters"}
+FREE = {"data", "metadata", "defaults", "parameters", "rows"}
 
 
 def keys(value: Any) -> Iterator[str]:

@@ -36,16 +36,19 @@ if TYPE_CHECKING:
     from logreel.model.registry import formats as known_formats
     from logreel.model.schema import Schema
     from logreel.model.writer import Writer, create
+    from logreel.ops.align import align
     from logreel.ops.check import check
     from logreel.ops.diff import diff
     from logreel.ops.info import info
     from logreel.ops.merging import merge
+    from logreel.ops.polars import scan_polars
     from logreel.ops.record import record
     from logreel.ops.recovery import recover
     from logreel.ops.replay import Player, Sink, play
     from logreel.ops.slicing import slice_log as slice
     from logreel.ops.slicing import sort_log as sort
     from logreel.ops.slicing import split
+    from logreel.ops.sql import sql
     from logreel.ops.stats import stats
     from logreel.outputs.convert import convert
     from logreel.outputs.serve import Service
@@ -63,9 +66,11 @@ _LAZY = {
     "Writer": ("logreel.model.writer", "Writer"),
     "create": ("logreel.model.writer", "create"),
     "known_formats": ("logreel.model.registry", "formats"),
+    "align": ("logreel.ops.align", "align"),
     "check": ("logreel.ops.check", "check"),
     "diff": ("logreel.ops.diff", "diff"),
     "info": ("logreel.ops.info", "info"),
+    "sql": ("logreel.ops.sql", "sql"),
     "stats": ("logreel.ops.stats", "stats"),
     "slice": ("logreel.ops.slicing", "slice_log"),
     "merge": ("logreel.ops.merging", "merge"),
@@ -77,6 +82,7 @@ _LAZY = {
     "sink": ("logreel.outputs.sinks.registry", "sink"),
     "record": ("logreel.ops.record", "record"),
     "recover": ("logreel.ops.recovery", "recover"),
+    "scan_polars": ("logreel.ops.polars", "scan_polars"),
     "convert": ("logreel.outputs.convert", "convert"),
     "Service": ("logreel.outputs.serve", "Service"),
 }
@@ -104,6 +110,7 @@ __all__ = [
     "UsageError",
     "Writer",
     "__version__",
+    "align",
     "check",
     "convert",
     "create",
@@ -115,10 +122,12 @@ __all__ = [
     "play",
     "record",
     "recover",
+    "scan_polars",
     "sink",
     "slice",
     "sort",
     "split",
+    "sql",
     "stats",
 ]
 

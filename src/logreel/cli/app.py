@@ -11,7 +11,7 @@ from logreel._version import __version__
 #: Verbs by what they are for, in the order of the help; each is a module of this folder with a command of
 #: its name.
 VERBS = {
-    "Look": ("info", "cat", "schema", "params", "text", "attachments", "stats", "check", "diff"),
+    "Look": ("info", "cat", "schema", "params", "text", "attachments", "stats", "check", "diff", "sql"),
     "Play": ("play",),
     "Make": ("convert", "record", "slice", "merge", "split", "sort", "recover", "index"),
     "Offer": ("serve",),

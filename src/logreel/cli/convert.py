@@ -15,6 +15,21 @@ from logreel.cli import common, draw
 @common.end
 @common.utc
 @common.interpolate
+@click.option(
+    "--layout",
+    type=click.Choice(["wide", "long"]),
+    default="wide",
+    show_default=True,
+    help="Of tables: a column per field, or all channels in one table with a row per value.",
+)
+@click.option(
+    "--align",
+    type=click.Choice(["previous", "nearest"]),
+    help="All channels in one table with a row per moment: their last row before it, or the closest one.",
+)
+@click.option("--rate", metavar="RATE", help="Moments to align to: 50Hz.")
+@click.option("--clock", metavar="TOPIC", help="Align to the messages of a channel instead.")
+@click.option("--tolerance", metavar="TIME", help="Align to nothing further away: 20ms.")
 @click.option("--raw", is_flag=True, help="Into a log: payloads and schemas byte for byte, and nothing else.")
 @click.option("--strict", is_flag=True, help="Into a log: refuse where something would be left out.")
 @common.compression
@@ -32,6 +47,11 @@ def convert(
     end: str | None,
     utc: bool,
     interpolate: bool,
+    layout: str,
+    align: str | None,
+    rate: str | None,
+    clock: str | None,
+    tolerance: str | None,
     raw: bool,
     strict: bool,
     compression: str | None,
@@ -43,7 +63,8 @@ def convert(
     The suffix of OUT says as which.
 
     x.parquet/ x.csv/ x.arrow/ are folders with a file per channel and a manifest.json; without the slash one
-    file with one channel (-t). x.ndjson is one file with all messages.
+    file with one channel (-t), or with all in one table (--layout long, --align). x.ndjson is one file with all
+    messages.
 
     x.jpg/ x.ply/ are folders with a file per picture or point cloud. x.kml x.gpx x.geojson are one file with the
     tracks of all positions.
@@ -67,6 +88,11 @@ def convert(
                 end=end,
                 utc=utc,
                 interpolate=interpolate,
+                layout=layout,
+                align=align,
+                rate=rate,
+                clock=clock,
+                tolerance=tolerance,
                 raw=raw,
                 strict=strict,
                 compression=compression,

@@ -199,6 +199,17 @@ class Channel:
         """A ``polars.DataFrame``; *options* as for ``to_arrow``. Needs ``logreel[polars]``."""
         return _need("polars").from_arrow(self.to_arrow(fields, **options))
 
+    def to_xarray(self, fields: Iterable[str] | None = None, **options: Any) -> Any:
+        """An ``xarray.Dataset`` with the coordinate ``time`` and a variable per field, named by its path.
+
+        Arrays of fixed size get a dimension of their own, ``q_dim_0``. Units are in ``attrs``. *options* as for
+        ``to_arrow``. Needs ``logreel[xarray]``.
+        """
+        _need("xarray")
+        from logreel.model.xarray import dataset
+
+        return dataset(self, self.fields if fields is None else list(fields), options)
+
 
 def _need(library: str) -> Any:
     import importlib

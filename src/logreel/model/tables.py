@@ -32,14 +32,19 @@ class Shape:
     explode      one row per record where a message holds many; else one per message, with lists
     utc          wall-clock times
     interpolate  spread the times of the records of a message evenly to the next one
+    clock        False: nobody looks at the times, so they are zeros
     """
 
     explode: bool = True
     utc: bool = False
     interpolate: bool = False
+    clock: bool = True
 
 
 PLAIN = Shape()
+
+#: A piece of a table holds at most so many times the messages of the one before.
+GROWTH = 64
 
 #: What the time of a record means where a message holds many of them: metadata of the column ``time``.
 OF_MESSAGE = b"of the message that the record is in, which is that of its first record"
@@ -66,7 +71,11 @@ def field_values(ch: Channel, path: str) -> NDArray[Any]:
         made = ch.log.index.tracks[ch.number].made is not None
         out = gather_rows(ch.log.index, want, slice(None)) if made else gather(ch.log.index, [want])[0]
         return numpy_column(leaf, out.columns[0], len(ch))
-    column = table(ch, [path], None, None, PLAIN).column(path)
+    return column_values(table(ch, [path], None, None, PLAIN).column(path))
+
+
+def column_values(column: pa.ChunkedArray | pa.Array) -> NDArray[Any]:
+    """The values of a column; arrays of fixed size become further axes."""
     shape: list[int] = []
     while hasattr(column.type, "list_size"):
         shape.append(column.type.list_size)
@@ -117,7 +126,11 @@ def table_of(ch: Channel, fields: list[str] | None, rows: Rows, shape: Shape = P
         (got,) = gather(index, [Want(ch.number, leaves, word)])
     else:
         got = gather_rows(index, Want(ch.number, leaves), rows)
-    return fixed(ch, fields, got, index.times(ch.number)[rows] if got.time is None else got.time, shape)
+    return fixed(ch, fields, got, _times(ch, shape)[rows] if got.time is None else got.time, shape)
+
+
+def _times(ch: Channel, shape: Shape) -> I64:
+    return ch.log.index.times(ch.number) if shape.clock else np.zeros(len(ch), np.int64)
 
 
 def fixed(ch: Channel, fields: list[str] | None, got: Gathered, times: I64, shape: Shape = PLAIN) -> pa.Table:
@@ -165,7 +178,7 @@ def _swept(ch: Channel, fields: list[str] | None, rows: Rows, shape: Shape) -> p
 
 def decoded(ch: Channel, fields: list[str] | None, piece: Piece, numbers: I64, shape: Shape) -> pa.Table:
     """The messages of a piece, whose numbers in their channel are *numbers*, by the walk of their Layout."""
-    times = ch.log.index.times(ch.number)
+    times = _times(ch, shape)
     got = _decode(ch, piece, numbers, fields, shape.explode)
     _report(ch, got, numbers)
     if shape.interpolate and got.records is not None:
@@ -215,6 +228,21 @@ def _report(ch: Channel, got: Decoded, numbers: I64) -> None:
         ch.log.note(Problem("leftover", 0, 0, False, text))
 
 
+def time_column(ch: Channel, times: I64, utc: bool = False) -> pa.Array:
+    """Times of messages of *ch* (ns of its clock) as the column ``time`` shows them, see ``Channel.to_arrow``."""
+    import pyarrow as pa
+
+    kind = pa.timestamp("ns") if ch.log.epoch == "unix" else pa.duration("ns")
+    if utc:
+        offset = ch.log.utc_offset
+        if offset is None:
+            raise UsageError("the log does not tell how its clock relates to UTC", path=ch.log.name)
+        # An absurd stamp stays at the end of time instead of wrapping around.
+        times = np.clip(times, TIME_MIN - min(offset, 0), TIME_MAX - max(offset, 0)) + offset
+        kind = pa.timestamp("ns", tz="UTC")
+    return pa.Array.from_buffers(kind, len(times), [None, pa.py_buffer(np.ascontiguousarray(times))])
+
+
 def _with_time(
     ch: Channel, times: I64, arrays: Sequence[pa.Array], fields: list[str] | None, shape: Shape
 ) -> pa.Table:
@@ -222,22 +250,16 @@ def _with_time(
 
     from logreel.model.arrow import schema_of
 
-    kind = pa.timestamp("ns") if ch.log.epoch == "unix" else pa.duration("ns")
-    if shape.utc:
-        offset = ch.log.utc_offset
-        if offset is None:
-            raise UsageError("the log does not tell how its clock relates to UTC", path=ch.log.name)
-        # An absurd stamp stays at the end of time instead of wrapping around.
-        times = np.clip(times, TIME_MIN - min(offset, 0), TIME_MAX - max(offset, 0)) + offset
-        kind = pa.timestamp("ns", tz="UTC")
-    first = pa.Array.from_buffers(kind, len(times), [None, pa.py_buffer(np.ascontiguousarray(times))])
+    first = time_column(ch, times, shape.utc)
     columns = schema_of(ch.layout, fields, shape.explode)
     told = {"topic": ch.topic, "type": ch.schema.name, "epoch": ch.log.epoch, "source": ch.log.name}
     # A file name need not be Unicode, metadata must.
     meta = {key: value.encode("utf-8", "backslashreplace") for key, value in told.items()}
     return pa.Table.from_arrays(
         [first, *arrays],
-        schema=pa.schema([pa.field("time", kind, metadata=_meaning(ch, shape)), *columns], metadata=meta),
+        schema=pa.schema(
+            [pa.field("time", first.type, metadata=_meaning(ch, shape)), *columns], metadata=meta
+        ),
     )
 
 
@@ -256,11 +278,17 @@ def batches(
     shape: Shape,
     size: int | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """The table of *ch* in pieces of at most *rows* messages, see ``Channel.batches``.
+    """The table of *ch* in pieces of at most *rows* messages, see ``Channel.batches``; *size* as for ``batches_of``."""
+    return batches_of(ch, ch.log.index.rows_between(ch.number, start, end), rows, fields, shape, size)
+
+
+def batches_of(
+    ch: Channel, picked: Rows, rows: int, fields: list[str] | None, shape: Shape, size: int | None = None
+) -> Iterator[pa.RecordBatch]:
+    """The messages *picked* of *ch* as a table in pieces of at most *rows* messages.
 
     size  bytes of a piece, which begin with one message and grow or shrink as the one before tells; None: any
     """
-    picked = ch.log.index.rows_between(ch.number, start, end)
     lo = picked.start if isinstance(picked, slice) else 0
     stop, count = lo + _length(picked, len(ch)), rows if size is None else 1
     while lo < stop:
@@ -268,6 +296,7 @@ def batches(
         hi = min(lo + count, picked.stop) if isinstance(picked, slice) else lo + count
         found = table_of(ch, fields, slice(lo, hi) if isinstance(picked, slice) else picked[lo:hi], shape)
         if size is not None:
-            count = max(1, min(rows, count * size // max(1, found.nbytes)))
+            # Whoever wants the first rows only should not have thousands decoded.
+            count = max(1, min(rows, count * size // max(1, found.nbytes), count * GROWTH))
         yield from found.combine_chunks().to_batches()
         lo = hi

@@ -4,27 +4,38 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from logreel._version import __version__
 from logreel.errors import DefinitionError, LogError, UsageError
 from logreel.model.log import Log
+from logreel.ops.align import Alignment
 from logreel.ops.parts import choose
 from logreel.ops.plain import opened, plain
 from logreel.ops.rewrite import Target, rewrite
 from logreel.ops.times import interval, shift_of
+from logreel.outputs.combined import aligned_table, long_table, write_lines
 from logreel.outputs.files import MANIFEST, MANIFEST_KEY, new_file, new_folder, sync_all, synced
 from logreel.outputs.items import write_items
 from logreel.outputs.job import Job, Progress
 from logreel.outputs.names import file_names
 from logreel.outputs.registry import Output, Shape, find_output, readers
+from logreel.outputs.turns import Turns, side_by_side
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from logreel.model.channel import Channel
     from logreel.model.source import Readable
+
+#: How a table of several channels may be laid out.
+LAYOUTS = ("wide", "long")
+#: JSON holds such tables too, besides messages.
+LINES = ".ndjson"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,17 +53,19 @@ class Converted:
 
     skipped  one sentence for each thing that could not be written
     notes    one sentence for each thing worth knowing that is no loss
+    shared   rows of the one table that the channels share, or None where each has its own
     """
 
     path: str
     channels: tuple[Written, ...]
     skipped: tuple[str, ...]
     notes: tuple[str, ...] = ()
+    shared: int | None = None
 
     @property
     def rows(self) -> int:
-        """Rows of all channels."""
-        return sum(one.rows for one in self.channels)
+        """Rows of all channels, or of the table that they share."""
+        return sum(one.rows for one in self.channels) if self.shared is None else self.shared
 
     def as_dict(self) -> dict[str, Any]:
         """The plain data of ``convert --json``."""
@@ -73,6 +86,11 @@ def convert(
     end: str | int | None = None,
     utc: bool = False,
     interpolate: bool = False,
+    layout: str = "wide",
+    align: str | None = None,
+    rate: str | float | None = None,
+    clock: str | None = None,
+    tolerance: str | int | None = None,
     raw: bool = False,
     strict: bool = False,
     compression: str | None = None,
@@ -93,6 +111,10 @@ def convert(
     utc       wall-clock times
     interpolate  where a message holds many records of one time, spread their times evenly to the next message;
               only for tables: ``x.ndjson`` has a line per message
+    layout    ``wide``; ``long``: one table of all channels with a row per value; for ``x.parquet``, ``x.csv``,
+              ``x.arrow``, ``x.ndjson``
+    align     ``previous`` or ``nearest``: one table of all channels with a row per moment, for the same outputs;
+              *rate*, *clock* and *tolerance* as for ``logreel.align``
     raw       only into logs: payloads and schemas byte for byte, and nothing else, which is so far all there is
     strict    only into logs: write nothing where something would have to be left out
     compression  only into logs: as their format calls it; None: as the source has it, or as is usual there
@@ -106,13 +128,15 @@ def convert(
     """
     name = os.fspath(dst)
     output = find_output(name)
-    if interpolate and output.shape is not Shape.TABLES:
+    how = _alignment(align, rate, clock, tolerance)
+    together = _together(output, name, layout, how)
+    if interpolate and output.shape is not Shape.TABLES and not together:
         raise UsageError(f"{output.suffix} has no rows whose times could be spread: leave out --interpolate")
     if output.shape is Shape.LOG:
         if utc:
             raise UsageError(f"{output.suffix} has times of its own: leave out --utc")
-        how = Target(name, compression, force, progress=progress, foreign=True, strict=strict)
-        return _log(src, how, topics, start, end)
+        target = Target(name, compression, force, progress=progress, foreign=True, strict=strict)
+        return _log(src, target, topics, start, end)
     if raw or strict or compression is not None:
         raise UsageError(f"{output.suffix} is no log: leave out --raw, --strict and --compression")
     with opened(src) as log:
@@ -121,8 +145,10 @@ def convert(
         source = Path(log.name)
         if source.exists() and os.path.realpath(source) == os.path.realpath(name):
             raise UsageError("input and output are the same file", path=name)
-        folder = _is_folder(output, name)
+        folder = not together and _is_folder(output, name)
         job = Job(log, channels_for(log, topics, output), first, last, utc, progress, interpolate=interpolate)
+        if together:
+            return _one_table(job, output, name, force, how)
         if output.shape is Shape.WHOLE:
             return _one_for_all(job, output, name, force)
         if folder:
@@ -149,6 +175,59 @@ def _log(
         file = os.path.basename(target.path)
         channels = tuple(Written(one.topic, file, one.messages) for one in done.channels)
         return Converted(target.path, channels, done.skipped, done.notes)
+
+
+def _alignment(
+    method: str | None, rate: str | float | None, clock: str | None, tolerance: str | int | None
+) -> Alignment | None:
+    if method is not None:
+        return Alignment(method, rate, clock, tolerance)
+    if (rate, clock, tolerance) != (None, None, None):
+        raise UsageError(
+            "a rate, a clock and a tolerance are for tables aligned in time: choose how with --align"
+        )
+    return None
+
+
+def _together(output: Output, name: str, layout: str, how: Alignment | None) -> bool:
+    """Whether all channels become one table; raises UsageError where *output* cannot hold that."""
+    if layout not in LAYOUTS:
+        raise UsageError(f"{layout!r} is no layout of tables; known: {', '.join(LAYOUTS)}")
+    if layout == "wide" and how is None:
+        return False
+    if layout == "long" and how is not None:
+        raise UsageError("a table aligned in time is wide: leave out --layout long, or --align")
+    if output.shape is not Shape.TABLES and output.suffix != LINES:
+        raise UsageError(
+            f"{output.suffix} holds no table of several channels: leave out --layout and --align"
+        )
+    if name.endswith(("/", os.sep)):
+        raise UsageError(
+            f"one table of several channels is one file: leave out the slash at the end of {name!r}"
+        )
+    return True
+
+
+def _one_table(job: Job, output: Output, name: str, force: bool, how: Alignment | None) -> Converted:
+    schema, batches = long_table(job) if how is None else aligned_table(job, how)
+    write = write_lines if output.suffix == LINES else output.writer()
+    rows = 0
+
+    def counted() -> Iterator[pa.RecordBatch]:
+        nonlocal rows
+        for batch in batches:
+            rows += batch.num_rows
+            yield batch
+
+    with new_file(name, force) as out:
+        try:
+            write(out, schema, counted())
+        except _unfit() as error:
+            raise LogError(f"the table cannot be written: {_reason(error)}", path=name) from error
+    file = os.path.basename(name)
+    counts = [(ch.topic, job.rows.get(ch.topic, 0)) for ch in job.channels]
+    channels = tuple(Written(topic, file if count else None, count) for topic, count in counts)
+    return Converted(name, channels, tuple(job.skipped), tuple(job.notes), rows)
 
 
 def _is_folder(output: Output, name: str) -> bool:
@@ -243,12 +322,14 @@ def _reason(error: Exception) -> str:
 def _folder(job: Job, output: Output, name: str, force: bool) -> Converted:
     items = output.shape is Shape.ITEMS
     files = file_names((ch.topic for ch in job.channels), "" if items else output.suffix)
-    make = {Shape.ITEMS: _items_of, Shape.FILMS: _film_of}.get(output.shape, _file_of)
-    written = []
     with new_folder(name, force, Path(job.log.name)) as folder:
-        for ch in job.channels:
-            made = make(job, ch, output, folder / files[ch.topic])
-            written.append(Written(ch.topic, files[ch.topic] if made else None, job.rows.get(ch.topic, 0)))
+        paths = {topic: folder / file for topic, file in files.items()}
+        make = {Shape.ITEMS: _folders_of, Shape.FILMS: _films_of}.get(output.shape, _files_of)
+        made = make(job, output, paths)
+        written = [
+            Written(ch.topic, files[ch.topic] if ch.topic in made else None, job.rows.get(ch.topic, 0))
+            for ch in job.channels
+        ]
         if job.skipped and not any(one.file for one in written):
             raise LogError(f"nothing could be written: {job.skipped[0]}", path=job.log.name)
         if items:
@@ -258,35 +339,48 @@ def _folder(job: Job, output: Output, name: str, force: bool) -> Converted:
     return Converted(name, tuple(written), tuple(job.skipped), tuple(job.notes))
 
 
-def _items_of(job: Job, ch: Channel, output: Output, path: Path) -> bool:
-    """Write the folder of one channel; False where there is nothing to write."""
-    write_items(path, job, ch, output)
-    return ch.topic in job.rows
+def _folders_of(job: Job, output: Output, paths: dict[str, Path]) -> set[str]:
+    """Write the folder of each channel; gives the topics of those that had anything to write."""
+    for ch in job.channels:
+        write_items(paths[ch.topic], job, ch, output)
+    return {*job.rows}
 
 
-def _file_of(job: Job, ch: Channel, output: Output, path: Path) -> bool:
-    """Write one file of a folder; False where there is nothing to write or the channel cannot be decoded."""
+def _files_of(job: Job, output: Output, paths: dict[str, Path]) -> set[str]:
+    """Write the file of each channel; gives the topics of those that had anything to write and can be decoded."""
+    turns = Turns()
+    # The longest first, so that none is left alone at the end.
+    longest = sorted(job.channels, key=lambda ch: ch.bytes, reverse=True)
+    tasks = [partial(_file_of, job, ch, output, paths[ch.topic], turns) for ch in longest]
+    told = dict(zip((ch.topic for ch in longest), side_by_side(tasks, turns), strict=True))
+    job.skipped += [why for ch in job.channels if (why := told[ch.topic][1])]
+    return {topic for topic, (made, _) in told.items() if made}
+
+
+def _file_of(job: Job, ch: Channel, output: Output, path: Path, turns: Turns) -> tuple[bool, str]:
+    """Write one file of a folder; gives whether there is one, and why the channel was left out."""
     try:
-        schema, batches, some = job.table(ch)
+        schema, batches, some = turns.take(lambda: job.table(ch))
         if not some:
-            return False
+            return False, ""
         with synced(path) as out:
-            output.writer()(out, schema, batches)
+            output.writer()(out, schema, turns.each(batches))
     except _unfit() as error:
         path.unlink(missing_ok=True)
         job.rows.pop(ch.topic, None)
-        job.skipped.append(f"channel {ch.topic!r} was left out: {_reason(error)}")
-        return False
-    return True
+        return False, f"channel {ch.topic!r} was left out: {_reason(error)}"
+    return True, ""
 
 
-def _film_of(job: Job, ch: Channel, output: Output, path: Path) -> bool:
-    """Write the video of one channel; False where there is nothing to show."""
-    with synced(path) as out:
-        output.writer()(out, job, ch)
-    if ch.topic not in job.rows:
-        path.unlink()
-    return ch.topic in job.rows
+def _films_of(job: Job, output: Output, paths: dict[str, Path]) -> set[str]:
+    """Write the video of each channel; gives the topics of those that had anything to show."""
+    for ch in job.channels:
+        path = paths[ch.topic]
+        with synced(path) as out:
+            output.writer()(out, job, ch)
+        if ch.topic not in job.rows:
+            path.unlink()
+    return {*job.rows}
 
 
 def _manifest(out: IO[bytes], job: Job, written: list[Written]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import IO, TYPE_CHECKING
 
 from logreel.ops.pieces import distinct, flatten
@@ -23,13 +23,27 @@ def write(out: IO[bytes] | io.RawIOBase, schema: pa.Schema, batches: Iterable[pa
     those. Arrays whose length the data decides are JSON text, bytes are base64; text is quoted, a missing
     value is not.
     """
+    _write(out, schema, batches, flat)
+
+
+def write_result(out: IO[bytes], schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
+    """Write any table: as ``write`` does, but every column keeps its name."""
+    _write(out, schema, batches, plainly_flat)
+
+
+def _write(
+    out: IO[bytes] | io.RawIOBase,
+    schema: pa.Schema,
+    batches: Iterable[pa.RecordBatch],
+    flattened: Callable[[pa.RecordBatch], pa.RecordBatch],
+) -> None:
     import pyarrow as pa
 
-    head = flat(pa.RecordBatch.from_arrays([pa.array([], f.type) for f in schema], schema=schema))
+    head = flattened(pa.RecordBatch.from_arrays([pa.nulls(0, f.type) for f in schema], schema=schema))
     row = io.StringIO()
     csv.writer(row, lineterminator="\n").writerow(head.schema.names)
     out.write(row.getvalue().encode("utf-8", "backslashreplace"))
-    write_rows(out, head.schema, map(flat, batches))
+    write_rows(out, head.schema, map(flattened, batches))
 
 
 def write_rows(out: IO[bytes] | io.RawIOBase, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
@@ -48,12 +62,20 @@ def flat(batch: pa.RecordBatch) -> pa.RecordBatch:
     """*batch* with flat columns of types that CSV can hold, and the name of the time column by its unit."""
     import pyarrow as pa
 
-    names, arrays = flatten(batch)
+    rows = plainly_flat(batch)
     wall = pa.types.is_timestamp(batch.schema[0].type) and batch.schema[0].type.tz is not None
-    first = arrays[0] if wall else arrays[0].cast(pa.int64())
-    rest = [a.cast(pa.int64()) if pa.types.is_duration(a.type) else a for a in arrays[1:]]
-    names[0] = "time" if wall else "time_ns"
-    return pa.RecordBatch.from_arrays([first, *rest], names=distinct(names))
+    first = rows.column(0) if wall else rows.column(0).cast(pa.int64())
+    names = ["time" if wall else "time_ns", *rows.schema.names[1:]]
+    return pa.RecordBatch.from_arrays([first, *rows.columns[1:]], names=distinct(names))
+
+
+def plainly_flat(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """*batch* with flat columns of types that CSV can hold; lengths of time are integer ns."""
+    import pyarrow as pa
+
+    names, arrays = flatten(batch)
+    plain = [a.cast(pa.int64()) if pa.types.is_duration(a.type) else a for a in arrays]
+    return pa.RecordBatch.from_arrays(plain, names=names)
 
 
 def limited(

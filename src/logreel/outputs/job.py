@@ -92,19 +92,24 @@ class Job:
     def table(self, ch: Channel) -> tuple[pa.Schema, Iterator[pa.RecordBatch], bool]:
         """Schema of *ch*, its rows in batches of bounded size, counted when taken, and whether there are any.
 
+        The metadata of the schema also has the definition of the messages as the log carries it, where it is text.
         Raises DefinitionError if the definition of *ch* cannot be used.
         """
         batches = pieces(ch, self.start, self.end, self.utc, self.interpolate)
         head = next(batches, None)
         if head is None:
-            return (
-                ch.to_arrow(start=0, end=0, utc=self.utc, interpolate=self.interpolate).schema,
-                iter(()),
-                False,
-            )
-        return head.schema, self._counted(ch.topic, itertools.chain([head], batches)), True
+            none = ch.to_arrow(start=0, end=0, utc=self.utc, interpolate=self.interpolate)
+            return _defined(none.schema, ch), iter(()), False
+        return _defined(head.schema, ch), self._counted(ch.topic, itertools.chain([head], batches)), True
 
     def _counted(self, topic: str, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             yield batch
             self.wrote(topic, batch.num_rows)
+
+
+def _defined(schema: pa.Schema, ch: Channel) -> pa.Schema:
+    """*schema* with the definition of *ch* in its metadata."""
+    told = {"format": ch.log.format, "encoding": ch.schema.encoding, "definition": ch.schema.text}
+    meta = {key.encode(): value.encode("utf-8", "backslashreplace") for key, value in told.items() if value}
+    return schema.with_metadata({**schema.metadata, **meta})

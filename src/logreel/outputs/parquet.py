@@ -1,14 +1,17 @@
-"""Channels as Parquet: zstd, a row group per batch, nested fields kept as they are."""
+"""Channels as Parquet: zstd, row groups of bounded size, nested fields kept as they are."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import IO, TYPE_CHECKING
 
 from logreel.ops.pieces import distinct
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+#: A row group ends where it has so many rows, or about so many bytes before compression.
+GROUP_ROWS, GROUP_BYTES = 1 << 19, 32 << 20
 
 
 def write(out: IO[bytes], schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
@@ -21,5 +24,20 @@ def write(out: IO[bytes], schema: pa.Schema, batches: Iterable[pa.RecordBatch]) 
     # Numbers of sensors rarely repeat, so a dictionary only costs.
     texts = [f.name for f in schema if pa.types.is_string(f.type)]
     with pq.ParquetWriter(out, schema, compression="zstd", use_dictionary=texts or False) as writer:
-        for batch in batches:
-            writer.write_batch(pa.RecordBatch.from_arrays(batch.columns, schema=schema))
+        for group in _groups(batches):
+            rows = [pa.RecordBatch.from_arrays(batch.columns, schema=schema) for batch in group]
+            writer.write_table(pa.Table.from_batches(rows, schema), row_group_size=GROUP_ROWS)
+
+
+def _groups(batches: Iterable[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
+    """Batches put together as they are to be written, so that both memory and the number of row groups are bounded."""
+    group: list[pa.RecordBatch] = []
+    rows = size = 0
+    for batch in batches:
+        group.append(batch)
+        rows, size = rows + batch.num_rows, size + batch.nbytes
+        if rows >= GROUP_ROWS or size >= GROUP_BYTES:
+            yield group
+            group, rows, size = [], 0, 0
+    if group:
+        yield group

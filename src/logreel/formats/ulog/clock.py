@@ -76,33 +76,31 @@ class Neighbours:
         """int64[n] ns: for each file position the largest data time before it, the start of the log if none."""
         out = np.full(len(positions), self._start, np.int64)
         block = np.searchsorted(self._index.blocks.base, positions, side="right") - 1
-        before: tuple[int, I64] = (-2, np.zeros(0, np.int64))
+        before, top = -2, 0
         for b in np.unique(block).tolist():
             if b < 0:
                 continue
-            here, (at, top) = block == b, self._running(b)
             # Records at the start of a block look back into the one before it.
-            last = before[1] if before[0] == b - 1 else (self._running(b - 1)[1] if b else before[1])
-            n = np.searchsorted(at, positions[here])
-            times = np.concatenate([last[-1:] if len(last) else [self._start], top])
-            out[here] = np.maximum(out[here], np.maximum.accumulate(times)[n])
-            before = b, top
+            if b and before != b - 1:
+                top = int(self._latest(b - 1, np.array([TIME_MAX]))[0])
+            here = block == b
+            *latest, whole = self._latest(b, np.append(positions[here], TIME_MAX))
+            out[here] = np.maximum(np.maximum(out[here], latest), top)
+            before, top = b, int(whole)
         return out
 
-    def _running(self, block: int) -> tuple[I64, I64]:
-        """File positions of the block's messages in file order, and the largest time up to each."""
-        blocks, parts = self._index.blocks, []
+    def _latest(self, block: int, positions: I64) -> I64:
+        """int64[n] ns: the largest data time of a block before each file position, 0 if none."""
+        blocks = self._index.blocks
+        data, found = self._index.chunks[int(blocks.chunk[block])], np.zeros(len(positions), np.int64)
         for c, word in self._timed:
-            entry = blocks.entry[blocks.start[block, c] : blocks.start[block, c + 1]]
-            if len(entry):
-                at = entry + blocks.base[block]
-                parts.append((at, words(self._index.chunks[int(blocks.chunk[block])], at, word)))
-        if not parts:
-            return np.zeros(0, np.int64), np.zeros(0, np.int64)
-        at, time = (np.concatenate([p[k] for p in parts]) for k in (0, 1))
-        order = np.argsort(at)
-        time = np.where(time <= self._end, time, 0)[order]
-        return at[order], np.maximum.accumulate(time)
+            at = blocks.entry[blocks.start[block, c] : blocks.start[block, c + 1]] + blocks.base[block]
+            if len(at):
+                time = words(data, at, word)
+                running = np.maximum.accumulate(np.where(time <= self._end, time, 0))
+                n = np.searchsorted(at, positions)
+                found = np.maximum(found, np.where(n > 0, running[n - 1], 0))
+        return found
 
 
 class ShortClocks:

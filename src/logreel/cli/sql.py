@@ -1,0 +1,148 @@
+"""``logreel sql``."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from typing import IO, TYPE_CHECKING, Any
+
+import rich_click as click
+
+from logreel.cli import common, draw
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from logreel.model.log import Log
+
+FORMS = ["table", "csv", "parquet", "json", "ndjson", "arrow"]
+
+
+@click.command()
+@click.argument("query")
+@click.argument("files", metavar="FILE...", nargs=-1, required=True)
+@click.option(
+    "--format", "form", type=click.Choice(FORMS), help="Of the result; else as -o says, or a table to read."
+)
+@click.option("-o", "--output", "out", metavar="OUT", help="Write the result to a file.")
+@common.force
+@common.start
+@common.end
+@common.utc
+@common.ros_axes
+@common.msgdef
+@common.as_json
+def sql(
+    query: str,
+    files: tuple[str, ...],
+    ros_axes: bool,
+    msgdef: tuple[str, ...],
+    form: str | None,
+    out: str | None,
+    force: bool,
+    start: str | None,
+    end: str | None,
+    utc: bool,
+    as_json: bool,
+) -> int:
+    """Ask channels as tables, with DuckDB's SQL: logreel sql "SELECT avg(voltage_v) FROM battery_status" a.ulg
+
+    Tables are topics, of all logs together, with the columns time, time_ns, log, and the fields. Awkward topics
+    stand in double quotes, or are written with _ in place of what is no letter: imu_data is /imu/data.
+    logreel.logs and logreel.channels tell what there is.
+    """
+    from logreel.model.log import open_log
+    from logreel.ops.sql import answer
+
+    with contextlib.ExitStack() as stack:
+        logs = [stack.enter_context(open_log(f, definitions=msgdef, ros_axes=ros_axes)) for f in files]
+        form = _form(form, out, as_json)
+        schema, batches = stack.enter_context(answer(query, logs, start, end, utc))
+        if as_json:
+            _object(logs, schema, batches)
+        elif form == "table":
+            _table(schema, batches)
+        else:
+            _write(form, out, force, schema, batches)
+        return max(draw.finish(log) for log in logs)
+
+
+def _form(form: str | None, out: str | None, as_json: bool) -> str:
+    """The form of the result; raises UsageError where it cannot be."""
+    from logreel.errors import UsageError
+    from logreel.outputs.results import BINARY, form_of
+
+    if as_json and (form or out):
+        raise UsageError("--json is a form of its own: leave out --format and -o")
+    if out is None or out == "-":
+        if form in BINARY and sys.stdout.isatty():
+            raise UsageError(f"{form} is no text for a terminal: give a file with -o")
+        return form or "table"
+    if form == "table":
+        raise UsageError("a table to read goes to stdout: leave out -o, or choose csv")
+    return form or form_of(out)
+
+
+def _write(
+    form: str, out: str | None, force: bool, schema: pa.Schema, batches: Iterator[pa.RecordBatch]
+) -> None:
+    from logreel.outputs.files import new_file
+    from logreel.outputs.results import FORMS as WRITERS
+
+    if out is None or out == "-":
+        sys.stdout.flush()
+        target: Any = draw.SafeLines() if sys.stdout.isatty() else sys.stdout.buffer
+        WRITERS[form](target, schema, batches)
+        return
+    rows = 0
+
+    def counted() -> Iterator[pa.RecordBatch]:
+        nonlocal rows
+        for batch in batches:
+            rows += batch.num_rows
+            yield batch
+
+    file: IO[bytes]
+    with new_file(out, force) as file:
+        WRITERS[form](file, schema, counted())
+    draw.say(f"wrote {rows} row{'s' * (rows != 1)} to {out}")
+
+
+def _object(logs: list[Log], schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> None:
+    """The one object of ``--json``."""
+    from logreel.outputs.rows import plain_rows
+
+    draw.echo_json(
+        {
+            "paths": [log.name for log in logs],
+            "columns": [{"name": field.name, "type": str(field.type)} for field in schema],
+            "rows": [row for batch in batches for row in plain_rows(batch)],
+            "problems": [problem.as_dict() for log in logs for problem in log.problems],
+        }
+    )
+
+
+def _table(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> None:
+    """The rows for people: lengths of time in seconds, moments as RFC 3339."""
+    import pyarrow as pa
+
+    from logreel.ops.times import seconds_text, utc_text
+    from logreel.outputs.rows import plain_rows
+
+    def cell(kind: pa.DataType, value: Any) -> str:
+        if value is None or isinstance(value, str):
+            return value or ""
+        if pa.types.is_duration(kind):
+            return seconds_text(value)
+        return utc_text(value) if pa.types.is_timestamp(kind) else draw.value_text(value)
+
+    kinds = schema.types
+    rows = [
+        [cell(kind, value) for kind, value in zip(kinds, row.values(), strict=True)]
+        for batch in batches
+        for row in plain_rows(batch)
+    ]
+    texts = (pa.types.is_string, pa.types.is_nested, pa.types.is_timestamp, pa.types.is_boolean)
+    right = [i for i, kind in enumerate(kinds) if not any(of(kind) for of in texts)]
+    draw.table(schema.names, rows, right)

@@ -1,0 +1,46 @@
+"""Channels as datasets of xarray."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from logreel.model.tables import column_values
+
+if TYPE_CHECKING:
+    from logreel.model.channel import Channel
+
+
+def dataset(ch: Channel, fields: list[str], options: dict[str, Any]) -> Any:
+    """*fields* of *ch* as an ``xarray.Dataset``, see ``Channel.to_xarray``."""
+    import xarray
+
+    table = ch.to_arrow(fields, **options)
+    clock = table.schema.field(0)
+    variables = {}
+    for column, field in zip(table.columns[1:], list(table.schema)[1:], strict=True):
+        values = _values(column)
+        # The coordinate has that name already.
+        name = "time_2" if field.name == "time" else field.name
+        axes = [f"{name}_dim_{i}" for i in range(values.ndim - 1)]
+        variables[name] = (("time", *axes), values, _text(field.metadata, {"unit": "units"}))
+    time = ("time", _values(table.column(0)), _text(clock.metadata, {}))
+    return xarray.Dataset(variables, {"time": time}, _text(table.schema.metadata, {}))
+
+
+def _values(column: pa.ChunkedArray) -> NDArray[Any]:
+    """The values of *column*, times and durations as NumPy knows them."""
+    values, kind = column_values(column), column.type
+    while pa.types.is_fixed_size_list(kind):
+        kind = kind.value_type
+    if pa.types.is_timestamp(kind):
+        return values.view("datetime64[ns]")
+    return values.view("timedelta64[ns]") if pa.types.is_duration(kind) else values
+
+
+def _text(metadata: dict[bytes, bytes] | None, names: dict[str, str]) -> dict[str, str]:
+    """Metadata of Arrow as attributes, some of them under other *names*."""
+    told = {key.decode(): value.decode() for key, value in (metadata or {}).items()}
+    return {names.get(key, key): value for key, value in told.items()}

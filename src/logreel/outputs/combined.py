@@ -1,0 +1,125 @@
+"""Several channels as one table: aligned in time, or long, with a row per value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import IO, TYPE_CHECKING
+
+from logreel.errors import DefinitionError, LogError
+from logreel.ops.align import Alignment, aligned
+from logreel.ops.pieces import flatten
+from logreel.outputs import rows
+from logreel.outputs.job import Job
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from logreel.model.channel import Channel
+
+#: Rows of a long table that are made at once.
+LONG_ROWS = 1 << 18
+#: Above this, not every integer is a double.
+EXACT = 1 << 53
+
+
+def aligned_table(job: Job, how: Alignment) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    """The channels of *job* as one table with a row per moment, see ``logreel.align``; counts the answers of each."""
+    channels = _usable(job)
+    span = (job.start, job.end)
+    schema, batches = aligned(job.log, [(ch, None) for ch in channels], how, span, job.utc, job.interpolate)
+
+    def counted() -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield batch
+            answered = {
+                field.metadata[b"topic"].decode("utf-8"): len(column) - column.null_count
+                for field, column in zip(list(schema)[1:], batch.columns[1:], strict=True)
+            }
+            for topic, count in answered.items():
+                job.rows[topic] = job.rows.get(topic, 0) + count
+
+    return schema, counted()
+
+
+def long_table(job: Job) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    """The channels of *job* as one table with a row per value, channel after channel.
+
+    Columns are ``time``, ``topic``, ``field`` (``q[0]``, ``pose.position.x``), ``value``, a double, and ``text``: what
+    is no number, and the digits of integers that no double holds exactly. Values that are missing have no row.
+    """
+    import pyarrow as pa
+
+    channels = _usable(job)
+    if not channels:
+        raise LogError("the log has no channel to write", path=job.log.name)
+    clock = job.table(channels[0])[0].field(0)
+    schema = pa.schema(
+        [
+            clock.remove_metadata(),
+            *(pa.field(name, pa.string()) for name in ("topic", "field")),
+            pa.field("value", pa.float64()),
+            pa.field("text", pa.string()),
+        ],
+        metadata={"source": job.log.name.encode("utf-8", "backslashreplace"), "epoch": job.log.epoch},
+    )
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for ch in channels:
+            for batch in job.table(ch)[1]:
+                yield from _long(batch, ch.topic, schema)
+
+    return schema, batches()
+
+
+def _usable(job: Job) -> list[Channel]:
+    """The channels of *job* that can be decoded; the others are told of."""
+    found = []
+    for ch in job.channels:
+        try:
+            _ = ch.layout
+            found.append(ch)
+        except DefinitionError as error:
+            job.skipped.append(f"channel {ch.topic!r} was left out: {error.text}")
+    if job.skipped and not found:
+        raise LogError(f"nothing could be written: {job.skipped[0]}", path=job.log.name)
+    return found
+
+
+def _long(batch: pa.RecordBatch, topic: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """One batch with a row per value, field after field, in batches of bounded size."""
+    import pyarrow as pa
+
+    names, _ = flatten(batch.slice(0, 0))
+    step = max(1, LONG_ROWS // max(1, len(names) - 1))
+    for lo in range(0, batch.num_rows, step):
+        names, arrays = flatten(batch.slice(lo, step))
+        for name, array in zip(names[1:], arrays[1:], strict=True):
+            value, text = _cells(array)
+            label = (pa.repeat(pa.scalar(one), len(array)) for one in (topic, name))
+            found = pa.RecordBatch.from_arrays([arrays[0], *label, value, text], schema=schema)
+            yield found if not array.null_count else found.filter(array.is_valid())
+
+
+def _cells(array: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """*array* as the columns ``value`` and ``text``."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kind = array.type
+    if pa.types.is_temporal(kind):
+        array, kind = array.cast(pa.int64()), pa.int64()
+    if pa.types.is_string(kind):
+        return pa.nulls(len(array), pa.float64()), array
+    if kind not in (pa.int64(), pa.uint64()):
+        return array.cast(pa.float64()), pa.nulls(len(array), pa.string())
+    exact = pc.less_equal(array, pa.scalar(EXACT, kind))
+    if kind == pa.int64():
+        exact = pc.and_(exact, pc.greater_equal(array, pa.scalar(-EXACT, kind)))
+    digits = pc.if_else(exact, pa.scalar(None, pa.string()), array.cast(pa.string()))
+    return array.cast(pa.float64(), safe=False), digits
+
+
+def write_lines(out: IO[bytes], schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
+    """Write a JSON object per row, whose time is called ``time_ns`` as everywhere in JSON."""
+    names = ["time_ns", *schema.names[1:]]
+    rows.write(out, schema, (batch.rename_columns(names) for batch in batches))

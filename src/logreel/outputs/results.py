@@ -1,0 +1,34 @@
+"""The result of a query in the form that was asked for."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from typing import IO, TYPE_CHECKING
+
+from logreel.errors import UsageError
+from logreel.outputs import arrow_ipc, csv, parquet, rows
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Writer = Callable[[IO[bytes], "pa.Schema", Iterable["pa.RecordBatch"]], None]
+
+#: By the name of the form, which is also the suffix of a file of it.
+FORMS: dict[str, Writer] = {
+    "csv": csv.write_result,
+    "parquet": parquet.write,
+    "json": rows.write_list,
+    "ndjson": rows.write,
+    "arrow": arrow_ipc.write,
+}
+#: Forms that no terminal can show.
+BINARY = ("parquet", "arrow")
+
+
+def form_of(name: str) -> str:
+    """The form that the suffix of *name* chooses; raises UsageError that names the known ones."""
+    suffix = os.path.splitext(name)[1].lower().removeprefix(".")
+    if suffix not in FORMS:
+        raise UsageError(f"the suffix of {name!r} names no form of a table; known: {', '.join(FORMS)}")
+    return suffix

@@ -1,0 +1,82 @@
+"""Any table as JSON: an object per row."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from decimal import Decimal
+from typing import IO, TYPE_CHECKING, Any
+
+from logreel.ops.pieces import distinct
+from logreel.ops.plain import plain
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def write(out: IO[bytes], schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
+    """Write a line per row; see ``plain_rows`` for values."""
+    for line in _lines(batches):
+        out.write(line + b"\n")
+
+
+def write_list(out: IO[bytes], schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
+    """Write one list with a line per row; see ``plain_rows`` for values."""
+    between = b"["
+    for line in _lines(batches):
+        out.write(between + line)
+        between = b",\n "
+    out.write(b"[]\n" if between == b"[" else b"]\n")
+
+
+def _lines(batches: Iterable[pa.RecordBatch]) -> Iterator[bytes]:
+    for batch in batches:
+        for row in plain_rows(batch):
+            yield json.dumps(row, allow_nan=False).encode("ascii")
+
+
+def plain_rows(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
+    """The rows of *batch* as JSON can hold them: times and durations as integer ns, bytes as base64."""
+    import pyarrow as pa
+
+    names = distinct(batch.schema.names)
+    columns = [
+        column.cast(mapped(column.type, _in_ns)).cast(mapped(column.type, _as_number))
+        for column in batch.columns
+    ]
+    for row in pa.RecordBatch.from_arrays(columns, names=names).to_pylist():
+        yield {name: _value(value) for name, value in row.items()}
+
+
+def _value(value: Any) -> Any:
+    # What DuckDB makes of sums of integers.
+    return int(value) if isinstance(value, Decimal) else plain(value)
+
+
+def mapped(kind: pa.DataType, change: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
+    """*kind* with every type that is no struct and no list changed, however deep inside."""
+    import pyarrow as pa
+
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(mapped(field.type, change)) for field in kind])
+    if pa.types.is_fixed_size_list(kind):
+        return pa.list_(kind.value_field.with_type(mapped(kind.value_type, change)), kind.list_size)
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(mapped(kind.value_type, change)))
+    return change(kind)
+
+
+def _in_ns(kind: pa.DataType) -> pa.DataType:
+    import pyarrow as pa
+
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp("ns", kind.tz)
+    return pa.duration("ns") if pa.types.is_duration(kind) else kind
+
+
+def _as_number(kind: pa.DataType) -> pa.DataType:
+    import pyarrow as pa
+
+    if pa.types.is_decimal(kind) and kind.scale:
+        return pa.float64()
+    return pa.int64() if pa.types.is_timestamp(kind) or pa.types.is_duration(kind) else kind

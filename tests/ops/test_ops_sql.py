@@ -1,0 +1,325 @@
+"""SQL: answers are those of the tables, and only what a query needs is decoded."""
+
+from __future__ import annotations
+
+import struct
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+import logreel
+from decoding import Decoding
+from logreel.errors import LogError, MissingDependencyError, TopicError, UsageError
+from logreel.formats.rosbag.sample import drive
+from logreel.formats.ulog.sample import Builder
+from logreel.ops import sql as module
+from logreel.ops.prune import rows_for
+from logreel.ops.topictable import alias
+from sample_logs import hostile, short_flight, tiny
+
+S = 10**9
+
+
+def one_topic(kind: str, rows: list[bytes], name: str = "t", start_us: int = 1) -> bytes:
+    out = Builder(start_us).flags().format(f"{name}:uint64_t timestamp;{kind}").subscribe(name, 0)
+    for row in rows:
+        out.data(0, row)
+    return out.bytes()
+
+
+@pytest.fixture(scope="module")
+def log() -> logreel.Log:
+    return logreel.open(short_flight())
+
+
+@pytest.fixture(scope="module")
+def bag() -> logreel.Log:
+    return logreel.open(drive())
+
+
+def test_a_table_has_all_of_the_channel(log: logreel.Log, bag: logreel.Log) -> None:
+    for source in (log, bag, logreel.open(tiny())):
+        for ch in source.channels.values():
+            want = ch.to_arrow()
+            got = logreel.sql(f'FROM "{ch.topic}"', source)
+            names = [n if n != "time" or i == 0 else "time_2" for i, n in enumerate(want.column_names)]
+            assert got.column_names == ["time", "time_ns", *names[1:], "log"], ch.topic
+            assert got["time_ns"].to_pylist() == want["time"].cast(pa.int64()).to_pylist()
+            assert got["time"].cast(pa.int64()).to_pylist() == [
+                # An interval of DuckDB has microseconds.
+                t if source.epoch == "unix" else t // 1000 * 1000
+                for t in got["time_ns"].to_pylist()
+            ]
+            for name, column in zip(names[1:], want.columns[1:], strict=True):
+                assert repr(got[name].to_pylist()) == repr(column.to_pylist()), (ch.topic, name)
+            assert set(got["log"].to_pylist()) <= {source.name}
+
+
+def test_one_field_alone_is_decoded(log: logreel.Log, bag: logreel.Log, decoding: Decoding) -> None:
+    (row,) = logreel.sql("SELECT avg(voltage_v) AS v FROM battery_status", log).to_pylist()
+    assert row["v"] == pytest.approx(float(log["battery_status"]["voltage_v"].mean()))
+    assert decoding.fields == {"voltage_v"}
+    decoding.forget()
+    path = "pose.pose.position.x"
+    (row,) = logreel.sql(
+        f'SELECT max("{path}") AS x, max(pose.pose.position.x) AS y FROM odom', bag
+    ).to_pylist()
+    assert row == {"x": bag["/odom"][path].max(), "y": bag["/odom"][path].max()}
+    assert decoding.fields == {path, "pose"}
+    decoding.forget()
+    (row,) = logreel.sql(f'SELECT max("{path}") AS x FROM odom', bag).to_pylist()
+    assert decoding.fields == {path}
+    decoding.forget()
+    assert logreel.sql("SELECT count(*) AS n FROM vehicle_attitude", log)["n"].to_pylist() == [392]
+    assert decoding.fields == set()
+
+
+@pytest.mark.parametrize(
+    ("condition", "kept"),
+    [
+        ("time_ns >= {a} AND time_ns < {b}", lambda t, a, b: (t >= a) & (t < b)),
+        ("time_ns BETWEEN {a} AND {b}", lambda t, a, b: (t >= a) & (t <= b)),
+        ("time_ns = {a}", lambda t, a, b: t == a),
+        ("time_ns > {b} AND q[1] > 5", lambda t, a, b: t > b),
+        ("time_ns < {a} OR time_ns >= {b}", lambda t, a, b: (t < a) | (t >= b)),
+        ("time_ns < 0", lambda t, a, b: t < 0),
+        ("time_ns IS NOT NULL AND time_ns >= {b}", lambda t, a, b: t >= b),
+    ],
+)
+def test_messages_at_other_times_are_not_decoded(
+    log: logreel.Log, decoding: Decoding, condition: str, kept: object
+) -> None:
+    times = log["vehicle_attitude"].times
+    a, b = int(times[97]), int(times[230])
+    keep = kept(times, a, b)  # type: ignore[operator]
+    query = f"SELECT time_ns, q FROM vehicle_attitude WHERE {condition.format(a=a, b=b)}"
+    got = logreel.sql(query, log)
+    if "q[1]" not in condition:
+        assert got["time_ns"].to_pylist() == times[keep].tolist()
+    assert decoding.rows == np.flatnonzero(keep).tolist()
+
+
+def test_times_in_no_order_are_found(decoding: Decoding) -> None:
+    stamps = np.random.default_rng(1).permutation(500).tolist()
+    log = logreel.open(one_topic("uint8_t x;", [struct.pack("<QB", 1 + t, t % 200) for t in stamps]))
+    got = logreel.sql("SELECT time_ns, x FROM t WHERE time_ns BETWEEN 100000 AND 120000", log)
+    want = [1 + t for t in stamps if 100 <= 1 + t <= 120]
+    assert (got["time_ns"].to_numpy() // 1000).tolist() == want
+    assert got["x"].to_pylist() == [(t - 1) % 200 for t in want]
+    assert len(decoding.rows) == len(want)
+    # The messages of an interval need not follow one another either.
+    part = logreel.sql("SELECT count(*) AS n FROM t WHERE time_ns < 50000", log, start=20_000, end=110_000)
+    assert part["n"].to_pylist() == [30]
+
+
+def test_pruning_leaves_out_nothing_that_passes() -> None:
+    rng = np.random.default_rng(2)
+    schema = pa.schema([("time_ns", pa.int64()), ("x", pa.int64())])
+    ns = pc.field("time_ns")
+    for n in (0, 1, 2, 15, 16, 17, 300):
+        times = np.sort(rng.integers(0, 100, n)) if n % 2 else rng.integers(0, 100, n)
+        rows = pa.table([times, rng.integers(0, 9, n)], schema)
+        for a, b in rng.integers(-5, 105, (12, 2)).tolist():
+            for condition in ((ns >= a) & (ns < b), (ns < a) | (ns > b), (ns > a) & (pc.field("x") > 3)):
+                found = rows_for(
+                    condition, schema, times, lambda lo, hi: (ns >= lo) & (ns <= hi), slice(0, n)
+                )
+                mask = np.zeros(n, bool)
+                mask[found] = True
+                passing = rows.append_column("i", pa.array(np.arange(n))).filter(condition)["i"].to_numpy()
+                assert mask[passing].all()
+
+
+def test_the_first_rows_take_little(decoding: Decoding) -> None:
+    log = logreel.open(one_topic("uint8_t x;", [struct.pack("<QB", i, 1) for i in range(30_000)]))
+    assert logreel.sql("SELECT x FROM t LIMIT 1", log).num_rows == 1
+    assert len(decoding.rows) < 5000
+
+
+def test_several_logs_are_one_table_with_the_name_of_each(tmp_path: Path, decoding: Decoding) -> None:
+    for i in range(3):
+        (tmp_path / f"{i}.ulg").write_bytes(one_topic("uint8_t x;", [struct.pack("<QB", 5, i)] * (i + 1)))
+    paths = [str(tmp_path / f"{i}.ulg") for i in range(3)]
+    got = logreel.sql("SELECT log, count(*) AS n, max(x) AS x FROM t GROUP BY log ORDER BY log", *paths)
+    assert got.to_pylist() == [{"log": path, "n": i + 1, "x": i} for i, path in enumerate(paths)]
+    decoding.forget()
+    got = logreel.sql(f"SELECT x FROM t WHERE log = '{paths[2]}'", *paths)
+    assert got["x"].to_pylist() == [2, 2, 2]
+    assert len(decoding.rows) == 3
+    twice = logreel.sql("SELECT DISTINCT log FROM t ORDER BY log", paths[0], paths[0])
+    assert twice["log"].to_pylist() == [paths[0], f"{paths[0]}_2"]
+
+
+def test_schemas_that_differ_are_put_together_by_name() -> None:
+    old = one_topic("float x;uint8_t[2] c;uint8_t gone;", [struct.pack("<Qf3B", 5, 0.5, 1, 2, 3)])
+    new = one_topic("double x;uint8_t[3] c;bool fresh;", [struct.pack("<Qd4B", 6, 0.1, 4, 5, 6, 1)])
+    rows = logreel.sql("SELECT x, c, gone, fresh FROM t ORDER BY time_ns", old, new).to_pylist()
+    assert rows == [
+        {"x": 0.5, "c": [1, 2], "gone": 3, "fresh": None},
+        {"x": 0.1, "c": [4, 5, 6], "gone": None, "fresh": True},
+    ]
+    text = one_topic("char[4] x;", [struct.pack("<Q4s", 7, b"hi")])
+    with pytest.raises(UsageError, match=r"'x' of 't' is float in <bytes> and string in <bytes>_2"):
+        logreel.sql("SELECT x FROM t", old, text)
+
+
+def test_clocks_that_differ_need_utc(log: logreel.Log, bag: logreel.Log, tmp_path: Path) -> None:
+    raw = short_flight()
+    logreel.convert(raw, tmp_path / "a.mcap")
+    assert logreel.sql("SELECT DISTINCT log FROM sensor_gps", raw, tmp_path / "a.mcap").num_rows == 2
+    got = logreel.sql("SELECT time, time_ns FROM sensor_gps", log, utc=True)
+    assert log.utc_offset is not None
+    assert got["time_ns"].to_pylist() == (log["sensor_gps"].times + log.utc_offset).tolist()
+    assert got["time"].type == pa.timestamp("ns")
+    with pytest.raises(UsageError, match="does not tell"):
+        logreel.sql("FROM pair", tiny(), utc=True)
+
+
+def test_an_interval_is_meant_for_each_log(log: logreel.Log) -> None:
+    got = logreel.sql(
+        "SELECT log, count(*) AS n FROM vehicle_attitude GROUP BY log", log, log, start="+1s", end="+2s"
+    )
+    assert (
+        got["n"].to_pylist()
+        == [log.table("vehicle_attitude", [], log.start + S, log.start + 2 * S).num_rows] * 2
+    )
+
+
+def test_names_of_tables(log: logreel.Log) -> None:
+    assert [alias(t) for t in ("sensor_accel[1]", "/imu/data", "~text", "/3d", "//", "a.b c")] == [
+        "sensor_accel_1", "imu_data", "_text", "_3d", "_", "a_b_c"
+    ]  # fmt: skip
+    want = logreel.sql('SELECT x FROM "sensor_accel[1]"', log)
+    assert logreel.sql("SELECT x FROM sensor_accel_1", log).equals(want)
+    assert logreel.sql("SELECT x FROM Sensor_Accel_1", log).equals(want)
+    assert logreel.sql("WITH w AS (FROM sensor_accel_1) SELECT x FROM w", log).equals(want)
+    clash = Builder(1).flags()
+    for i, name in enumerate(("ab", "aB")):
+        clash.format(f"{name}:uint64_t timestamp;uint8_t x;").subscribe(name, i).data(
+            i, struct.pack("<QB", 5, i)
+        )
+    raw = clash.bytes()
+    assert logreel.sql("SELECT x FROM aB", raw)["x"].to_pylist() == [1]
+    for query, words in (
+        ("FROM AB", 'may mean "ab" or "aB"'),
+        ("FROM ab, aB", "case does not tell tables apart"),
+    ):
+        with pytest.raises(UsageError, match=words):
+            logreel.sql(query, raw)
+
+
+def test_names_of_columns() -> None:
+    raw = one_topic("uint8_t X;uint8_t x;uint8_t time;uint8_t log;", [struct.pack("<Q4B", 5, 1, 2, 3, 4)])
+    (row,) = logreel.sql("SELECT X, x_2, time_2, log_2, log, 5 AS a, 6 AS a FROM t", raw).to_pylist()
+    assert row == {"X": 1, "x_2": 2, "time_2": 3, "log_2": 4, "log": "<bytes>", "a": 5, "a_2": 6}
+
+
+def test_what_there_is_can_be_asked_too(log: logreel.Log) -> None:
+    (row,) = logreel.sql("FROM logreel.logs", log).to_pylist()
+    assert row == {
+        "log": "<bytes>", "format": "ulog", "version": "1", "size": log.size, "epoch": "boot",
+        "start_ns": log.start, "end_ns": log.end, "utc_offset_ns": log.utc_offset,
+    }  # fmt: skip
+    rows = logreel.sql("FROM LogReel.Channels", log).to_pylist()
+    assert [row["topic"] for row in rows] == list(log)
+    ch = log["sensor_gps"]
+    assert rows[list(log).index("sensor_gps")] == {
+        "log": "<bytes>", "topic": "sensor_gps", "type": ch.schema.name, "encoding": "ulog", "messages": len(ch),
+        "start_ns": ch.start, "end_ns": ch.end,
+    }  # fmt: skip
+    assert {"sensor_gps", "sensor_accel_1"} <= set(logreel.sql("SHOW TABLES", log)["name"].to_pylist())
+    assert "voltage_v" in logreel.sql("DESCRIBE battery_status", log)["column_name"].to_pylist()
+
+
+def test_statements_of_several_parts(log: logreel.Log) -> None:
+    got = logreel.sql("CREATE TABLE few AS FROM sensor_gps LIMIT 3; SELECT count(*) AS n FROM few", log)
+    assert got["n"].to_pylist() == [3]
+    assert logreel.sql("PIVOT sensor_gps ON fix_type USING count(*) GROUP BY log", log).num_rows == 1
+    with pytest.raises(UsageError, match="no result"):
+        logreel.sql("", log)
+
+
+@pytest.mark.parametrize(
+    ("query", "error", "words"),
+    [
+        (
+            "SELECT * FROM vehicle_atitude",
+            TopicError,
+            "no table 'vehicle_atitude'; nearest: vehicle_attitude",
+        ),
+        ("SELECT nope FROM sensor_gps", UsageError, '"nope" not found'),
+        ("SELEC 1", UsageError, 'syntax error at or near "SELEC"'),
+        ("SELECT * FROM read_text('/etc/hostname')", UsageError, "Permission"),
+        ("SELECT * FROM '/etc/hostname'", LogError, "hostname"),
+        ("SELECT * FROM 'data.csv'", LogError, "data.csv"),
+        ("COPY (SELECT 1) TO 'x.csv'", UsageError, "Permission"),
+        ("ATTACH 'x.db'", UsageError, "Permission"),
+        ("INSTALL httpfs", UsageError, "Permission"),
+        ("SET enable_external_access = true; SELECT 1", UsageError, "locked"),
+        ("SELECT * FROM secret", TopicError, "no table 'secret'"),
+        ("SELECT error('so it goes')", LogError, "so it goes"),
+        ("SELECT 'x'::INT", LogError, "Could not convert"),
+    ],
+)
+def test_wrong_queries(
+    log: logreel.Log, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, query: str, error: type, words: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    secret = pa.table({"a": [1]})
+    with pytest.raises(error, match="(?i)" + words.replace("'", "['\"]?")):
+        logreel.sql(query, log)
+    assert secret.num_rows == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_goes_wrong_while_decoding_is_told_as_it_is(
+    log: logreel.Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise UsageError("the chunk is encrypted")
+
+    monkeypatch.setattr("logreel.ops.topictable.batches_of", broken)
+    with pytest.raises(UsageError, match="the chunk is encrypted"):
+        logreel.sql("SELECT avg(x) FROM sensor_accel", log)
+
+
+def test_lengths_of_time_are_durations() -> None:
+    got = logreel.sql(
+        "SELECT max(time) - min(time) AS d, INTERVAL '1 month 2 days' AS m, NULL::INTERVAL AS n FROM pair",
+        tiny(),
+    )
+    day = 86_400 * S
+    assert got.schema.types == [pa.duration("ns")] * 3
+    assert [c.cast(pa.int64()).to_pylist() for c in got.columns] == [[70_000_000], [32 * day], [None]]
+
+
+def test_nested_values_stay_nested() -> None:
+    (row,) = logreel.sql(
+        'SELECT cells, cells[2].volt AS b, "cells[1].volt" AS c FROM pair LIMIT 1', tiny()
+    ).to_pylist()
+    assert row == {"cells": [{"volt": 3.5, "id": 1}, {"volt": 3.625, "id": 2}], "b": 3.625, "c": 3.625}
+    values = logreel.sql("SELECT value FROM odd", hostile())["value"].to_pylist()
+    assert repr(values) == "[1.5, nan, inf, -inf]"
+
+
+def test_without_duckdb_there_is_a_hint(log: logreel.Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    with pytest.raises(MissingDependencyError, match=r"pip install 'logreel\[sql\]'"):
+        logreel.sql("SELECT 1", log)
+
+
+def test_a_query_needs_a_log() -> None:
+    with pytest.raises(UsageError, match="needs a log"):
+        logreel.sql("SELECT 1")
+
+
+def test_results_come_in_batches(log: logreel.Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    with module.answer("SELECT i FROM range(200000) AS t(i)", [log]) as (schema, batches):
+        assert schema.names == ["i"]
+        sizes = [batch.num_rows for batch in batches]
+    assert sum(sizes) == 200_000
+    assert max(sizes) <= module.RESULT_ROWS

@@ -1,0 +1,51 @@
+"""Files are written side by side, decoded one by one, and all of them stop when one fails."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from logreel.outputs.turns import FILES, Turns, side_by_side
+
+
+def test_one_decodes_at_a_time() -> None:
+    turns, busy, most = Turns(), 0, 0
+
+    def items() -> Iterator[int]:
+        nonlocal busy, most
+        for i in range(300):
+            busy += 1
+            most = max(most, busy)
+            busy -= 1
+            yield i
+
+    got = side_by_side([lambda: list(turns.each(items()))] * 6, turns)
+    assert got == [list(range(300))] * 6
+    assert most == 1
+
+
+def test_files_are_written_at_once() -> None:
+    turns, together = Turns(), threading.Barrier(FILES)
+    assert side_by_side([lambda: together.wait(30) >= 0] * FILES, turns) == [True] * FILES
+
+
+def test_the_first_that_fails_stops_the_others() -> None:
+    turns, failed = Turns(), threading.Event()
+
+    def endless() -> int:
+        def items() -> Iterator[int]:
+            i = 0
+            while True:
+                yield (i := i + 1)
+
+        return sum(turns.each(items()))
+
+    def full() -> int:
+        failed.set()
+        raise OSError("No space left on device")
+
+    with pytest.raises(OSError, match="No space left"):
+        side_by_side([endless, full, full, endless], turns)
+    assert failed.is_set()
