@@ -38,7 +38,7 @@ JOBS = [
     Job("slice: everything", "logreel.slice(path, name)", IMPORTS, bound="4"),
     Job("slice: second half", "logreel.slice(path, name, start=middle)", IMPORTS, bound="4"),
     Job("recover", "logreel.recover(path, name)", IMPORTS, bound="4"),
-    Job("sort", "logreel.sort(path, name)", IMPORTS),
+    Job("sort", "logreel.sort(path, name)", IMPORTS, bound="4"),
     Job("merge of two halves", "logreel.merge(halves, name)", IMPORTS + HALVES, bound="4"),
 ]
 TOPICS = Job(

@@ -107,6 +107,11 @@ class MessageIndex:
         """The messages that the reader made for *channel*; None for a channel that lies in the file."""
         return self._made[channel] if self.tracks[channel].made is not None else None
 
+    @property
+    def puts_off(self) -> bool:
+        """Whether blocks have to be resolved before they are read."""
+        return self._resolve is not None
+
     def resolve(self, rows: I64) -> None:
         """Make sure that places and sizes in these blocks are known."""
         if self._resolve is not None:

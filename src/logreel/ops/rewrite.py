@@ -24,6 +24,7 @@ from logreel.model.registry import Format, formats
 from logreel.model.schema import Schema
 from logreel.model.sink import Excerpt, Sink
 from logreel.model.source import Source
+from logreel.model.threads import ahead
 from logreel.model.writer import Writer
 from logreel.ops.parts import Part
 from logreel.ops.streams import Batch, in_file_order, in_time_order
@@ -257,7 +258,7 @@ class _Job:
         ]
         batches: Iterable[Batch] = in_time_order(self.parts) if by_time else in_file_order(self.parts[0])
         total, done = sum(part.total for part in self.parts), 0
-        for batch in batches:
+        for batch in ahead(batches):
             channel = table[batch.origin, batch.channel]
             beside = self._beside(batch, numbered)
             writer.write_many(channel, batch.time, batch.data, batch.start, batch.size, beside)

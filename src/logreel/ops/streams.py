@@ -9,16 +9,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.model.chunks import MADE, Buffer
-from logreel.model.heads import joined
+from logreel.model.chunks import Buffer
+from logreel.model.heads import put_at
 from logreel.model.index import I64, Selection, beside
-from logreel.model.order import by_rows
+from logreel.model.merge import Queue, merged
 from logreel.ops.parts import Part
 
 #: Payload bytes written at once, about.
 BYTES = 8 << 20
-#: Messages of several buffers are gathered into one where fewer than these follow each other in one, on average.
-STRETCH = 64
+#: Messages of several buffers are gathered into one where fewer bytes than these follow each other in one, on average.
+STRETCH = 1 << 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class _Pick:
-    """Messages of several parts: a Selection, and which part each is of."""
+    """Messages in order: a Selection, and which part each is of."""
 
     origin: NDArray[np.int32]
     found: Selection
@@ -53,61 +53,33 @@ class _Pick:
         parts = (getattr(self.found, name)[which] for name, _ in Selection.KINDS)
         return _Pick(self.origin[which], Selection(*parts))
 
-    @classmethod
-    def of(cls, number: int, found: Selection, shift: int) -> _Pick:
-        if shift:
-            found = Selection(found.time + shift, found.channel, found.chunk, found.offset, found.size)
-        return cls(np.full(len(found), number, np.int32), found)
-
-    @classmethod
-    def all(cls, picks: Sequence[_Pick]) -> _Pick:
-        columns = (np.concatenate([getattr(p.found, name) for p in picks]) for name, _ in Selection.KINDS)
-        return cls(np.concatenate([p.origin for p in picks]), Selection(*columns))
-
 
 def in_file_order(part: Part) -> Iterator[Batch]:
-    """The messages of *part* as they lie in the file."""
-    for piece in by_rows(part.log.index, part.rows):
-        yield from _batches([part], _Pick.of(0, piece, part.shift))
+    """The messages of *part* as they lie in the file; what the reader made of other records comes first."""
+    return _ordered([part], False)
 
 
 def in_time_order(parts: Sequence[Part]) -> Iterator[Batch]:
-    """The messages of all *parts* by time; those of one time by part, then as they lie in the file."""
-    for pick in _merged(parts):
-        made = pick.found.chunk == MADE
-        if made.any():
-            # What the reader made of other records has the time of the message before it.
-            pick = pick.rows(np.lexsort((made, pick.found.time)))
-        elif len(parts) > 1:
-            pick = pick.rows(np.argsort(pick.found.time, kind="stable"))
-        yield from _batches(parts, pick)
+    """The messages of all *parts* by time; those of one time by part, then as they lie in the file.
+
+    What the reader made of other records has the time of the message before it, and comes behind it.
+    """
+    return _ordered(parts, True)
 
 
-def _merged(parts: Sequence[Part]) -> Iterator[_Pick]:
-    """Picks of which each holds all messages up to some time that are not in one before."""
-    streams = [_picks(n, part) for n, part in enumerate(parts)]
-    heads = {n: pick for n, stream in enumerate(streams) if (pick := next(stream, None)) is not None}
-    while heads:
-        # The pieces of a log do not overlap in time: what comes next in it is later than its head.
-        until = min(int(pick.found.time[-1]) for pick in heads.values())
-        ready = []
-        for n, pick in list(heads.items()):
-            cut = int(pick.found.time.searchsorted(until, side="right"))
-            ready.append(pick.rows(slice(0, cut)))
-            rest: _Pick | None = pick.rows(slice(cut, None))
-            if cut == len(pick.origin):
-                rest = next(streams[n], None)
-            if rest is None:
-                del heads[n]
-            else:
-                heads[n] = rest
-        yield _Pick.all(ready)
-
-
-def _picks(number: int, part: Part) -> Iterator[_Pick]:
-    for found in part.log.index.pieces(part.rows, part.start, part.end):
-        if len(found):
-            yield _Pick.of(number, found, part.shift)
+def _ordered(parts: Sequence[Part], by_time: bool) -> Iterator[Batch]:
+    queues, origin = list[Queue](), list[int]()
+    for p, part in enumerate(parts):
+        for number in sorted(part.rows):
+            made = part.log.index.tracks[number].made is not None
+            rank = (p + made * len(parts)) if by_time else -made
+            queues.append(Queue(part.log.index, number, part.rows[number], part.shift, rank))
+            origin.append(p)
+    origins = np.array(origin, np.int32)
+    channels = np.array([queue.channel for queue in queues], np.int32)
+    for piece in merged(queues, by_time):
+        found = Selection(piece.time, channels[piece.queue], piece.chunk, piece.offset, piece.size)
+        yield from _batches(parts, _Pick(origins[piece.queue], found))
 
 
 def _batches(parts: Sequence[Part], pick: _Pick) -> Iterator[Batch]:
@@ -123,8 +95,8 @@ def _batches(parts: Sequence[Part], pick: _Pick) -> Iterator[Batch]:
 def _buffered(parts: Sequence[Part], pick: _Pick) -> Iterator[Batch]:
     place = pick.origin.astype(np.int64) << 32 | pick.found.chunk.astype(np.uint32)
     turns = np.flatnonzero(np.diff(place)) + 1
-    if len(turns) * STRETCH <= len(place):
-        for lo, hi in zip([0, *turns.tolist()], [*turns.tolist(), len(place)], strict=True):
+    if len(turns) * STRETCH <= int(pick.found.size.sum()):
+        for lo, hi in itertools.pairwise([0, *turns.tolist(), len(place)]):
             yield _direct(parts, pick.rows(slice(lo, hi)))
     else:
         yield _gathered(parts, pick, place)
@@ -147,18 +119,17 @@ def _beside(part: Part, found: Selection, data: Buffer) -> dict[str, I64]:
 
 
 def _gathered(parts: Sequence[Part], pick: _Pick, place: I64) -> Batch:
-    """The payloads of several buffers, each buffer's behind those of the one before."""
-    start, at, out = np.empty(len(place), np.int64), 0, []
+    """The payloads of several buffers in one, in order; one buffer after the other is read."""
+    found = pick.found
+    ends = np.cumsum(found.size)
+    start, data = ends - found.size, np.empty(int(ends[-1]), np.uint8)
     more: dict[str, I64] = {}
-    for one in np.unique(place).tolist():
+    heads = np.concatenate([[0], np.flatnonzero(np.diff(place)) + 1])
+    for one in np.unique(place[heads]).tolist():
         mine = np.flatnonzero(place == one)
         some = _direct(parts, pick.rows(mine))
-        out.append(joined(some.data, some.start, some.size))
-        start[mine] = at + np.cumsum(some.size) - some.size
-        at += len(out[-1])
+        put_at(data, start[mine], some.data, some.start, some.size)
         for name, values in some.more.items():
-            default = pick.found.time if name == "publish_time" else np.zeros_like(start)
+            default = found.time if name == "publish_time" else np.zeros_like(start)
             more.setdefault(name, default.copy())[mine] = values
-    found = pick.found
-    data = np.concatenate(out)
     return Batch(pick.origin, found.channel, found.time, data, start, found.size, found.offset, more)
