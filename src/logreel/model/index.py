@@ -220,10 +220,12 @@ class MessageIndex:
         return self._times[channel]
 
     def more(self, channel: int, name: str) -> I64 | None:
-        """int64[n]: ``publish_time`` (ns) or ``sequence`` of each message; None where the format has no such thing."""
+        """int64[n]: what the format keeps beside each message, by name (see ``Track``); None where there is none."""
         word = self.tracks[channel].more.get(name)
         if word is None:
             return None
+        if isinstance(word, Aligned):
+            return self.take(channel, word.values)
         parts = [beside(self.chunks[chunk], at, word) for chunk, at in self._by_chunk(channel)]
         return np.concatenate([np.zeros(0, np.int64), *parts])
 

@@ -46,6 +46,7 @@ class Merged:
     queue  int32[n]  number of the Queue
     time   int64[n]  ns, shifted
     chunk, offset, size  int32[n], int64[n], int64[n]: where the payload lies
+    at     int64[n]  its place in the entries of the block table, or its row where it does not lie in blocks
     """
 
     queue: NDArray[np.int32]
@@ -53,12 +54,11 @@ class Merged:
     chunk: NDArray[np.int32]
     offset: I64
     size: I64
+    at: I64
 
     def rows(self, which: slice | I64 | NDArray[np.bool_]) -> Merged:
         """Some of them."""
-        return Merged(
-            self.queue[which], self.time[which], self.chunk[which], self.offset[which], self.size[which]
-        )
+        return Merged(*(getattr(self, name)[which] for name in Merged.__slots__))
 
 
 def merged(
@@ -140,9 +140,9 @@ class _Contest:
                 break
         if not n:
             return None
-        queue, time, chunk = queue[:n], time[:n], chunk[:n]
-        offset, size = self._rules.measured(queue, start[:n], at[:n])
-        found = Merged(queue, time, chunk, offset, size)
+        queue, at = queue[:n], at[:n]
+        offset, size = self._rules.measured(queue, start[:n], at)
+        found = Merged(queue, time[:n], chunk[:n], offset, size, at)
         there = size != GONE
         return found if there.all() else found.rows(there)
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from logreel.model.chunks import Buffer
 from logreel.model.heads import put_at
-from logreel.model.index import I64, Selection, beside
-from logreel.model.merge import Queue, merged
+from logreel.model.index import I64, Aligned, beside
+from logreel.model.merge import Merged, Queue, merged
 from logreel.ops.parts import Part
 
 #: Payload bytes written at once, about.
@@ -44,14 +44,14 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class _Pick:
-    """Messages in order: a Selection, and which part each is of."""
+    """Messages in order: int32[n] each, the part that each is of and its channel there, and where they lie."""
 
     origin: NDArray[np.int32]
-    found: Selection
+    channel: NDArray[np.int32]
+    found: Merged
 
-    def rows(self, which: slice | I64 | NDArray[np.bool_]) -> _Pick:
-        parts = (getattr(self.found, name)[which] for name, _ in Selection.KINDS)
-        return _Pick(self.origin[which], Selection(*parts))
+    def rows(self, which: slice | I64) -> _Pick:
+        return _Pick(self.origin[which], self.channel[which], self.found.rows(which))
 
 
 def in_file_order(part: Part) -> Iterator[Batch]:
@@ -78,8 +78,7 @@ def _ordered(parts: Sequence[Part], by_time: bool) -> Iterator[Batch]:
     origins = np.array(origin, np.int32)
     channels = np.array([queue.channel for queue in queues], np.int32)
     for piece in merged(queues, by_time):
-        found = Selection(piece.time, channels[piece.queue], piece.chunk, piece.offset, piece.size)
-        yield from _batches(parts, _Pick(origins[piece.queue], found))
+        yield from _batches(parts, _Pick(origins[piece.queue], channels[piece.queue], piece))
 
 
 def _batches(parts: Sequence[Part], pick: _Pick) -> Iterator[Batch]:
@@ -105,14 +104,18 @@ def _buffered(parts: Sequence[Part], pick: _Pick) -> Iterator[Batch]:
 def _direct(parts: Sequence[Part], pick: _Pick) -> Batch:
     part, found = parts[int(pick.origin[0])], pick.found
     data = part.log.index.chunks[int(found.chunk[0])]
-    more = _beside(part, found, data)
-    return Batch(pick.origin, found.channel, found.time, data, found.offset, found.size, found.offset, more)
+    more = _beside(part, pick, data)
+    return Batch(pick.origin, pick.channel, found.time, data, found.offset, found.size, found.offset, more)
 
 
-def _beside(part: Part, found: Selection, data: Buffer) -> dict[str, I64]:
+def _beside(part: Part, pick: _Pick, data: Buffer) -> dict[str, I64]:
     """What the log of *part* tells beside these messages; all channels of a log tell the same, or nothing."""
-    words = part.log.index.tracks[int(found.channel[0])].more if len(found) else {}
-    more = {name: beside(data, found.offset, word) for name, word in words.items()}
+    more = dict[str, I64]()
+    for name, rule in part.log.index.tracks[int(pick.channel[0])].more.items():
+        if isinstance(rule, Aligned):
+            more[name] = rule.values[pick.found.at].astype(np.int64)
+        else:
+            more[name] = beside(data, pick.found.offset, rule)
     if part.shift and "publish_time" in more:
         more["publish_time"] += part.shift
     return more
@@ -132,4 +135,4 @@ def _gathered(parts: Sequence[Part], pick: _Pick, place: I64) -> Batch:
         for name, values in some.more.items():
             default = found.time if name == "publish_time" else np.zeros_like(start)
             more.setdefault(name, default.copy())[mine] = values
-    return Batch(pick.origin, found.channel, found.time, data, start, found.size, found.offset, more)
+    return Batch(pick.origin, pick.channel, found.time, data, start, found.size, found.offset, more)
