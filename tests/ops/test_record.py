@@ -44,7 +44,7 @@ def suffix(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-@pytest.fixture(params=[".bag", ".mcap", ".ulg"])
+@pytest.fixture(params=[".bag", ".bddf", ".mcap", ".ulg"])
 def typed(request: pytest.FixtureRequest) -> str:
     """Formats whose channels may have any fields."""
     return str(request.param)
@@ -55,7 +55,7 @@ def test_what_was_shown_is_recorded(suffix: str, tmp_path: Path) -> None:
         pytest.skip("fields are not encoded as JSON or protobuf, of which the sample has channels")
     source, out = sample(tmp_path, suffix), tmp_path / f"out{suffix}"
     due = lines(source)
-    for like in (source,) if suffix == ".bddf" else (None, source):
+    for like in (None, source):
         done = record(due, out, like=like, force=True)
         assert (done.lines, done.broken, done.messages) == (len(due), 0, len(due))
         assert lines(out) == due
@@ -154,18 +154,18 @@ def test_what_does_not_fit_is_told(typed: str, tmp_path: Path) -> None:
         line("/a", 4, x="one"),
         line("/a", 4, x=1, z=1),
         line("/a", 4, x=1 << 63),
-        line("/a", -4, x=1),
-        line("/bad", 4, **{"no field!": 1}),
-        line("/bad", 5, **{"no field!": 1}),
     ]
+    if typed != ".bddf":
+        # JSON has names of any kind, and times before 1970.
+        bad += [line("/a", -4, x=1), *(line("/bad", n, **{"no field!": 1}) for n in (4, 5))]
     text = "\n".join([good[0], "", *bad, *good[1:]])
     source = tmp_path / "lines"
     source.write_text(text)
     with source.open("rb") as file:
         done = record(file, tmp_path / f"a{typed}", ahead=1)
-    assert (done.lines, done.broken, done.messages) == (15, 12, 3)
-    assert [one.split(":")[0] for one in done.skipped] == [f"line {n}" for n in range(3, 15)]
-    assert "'no field!' cannot be a field" in done.skipped[-1]
+    assert (done.lines, done.broken, done.messages) == (3 + len(bad), len(bad), 3)
+    assert [one.split(":")[0] for one in done.skipped] == [f"line {n}" for n in range(3, 3 + len(bad))]
+    assert typed == ".bddf" or "'no field!' cannot be a field" in done.skipped[-1]
     assert [m.decode()["x"] for m in logreel.open(done.path).messages()] == [0, 1, 2]
     with pytest.raises(logreel.LogError, match=r"^line 3: this is no JSON"):
         record(text.splitlines(), tmp_path / f"b{typed}", strict=True)

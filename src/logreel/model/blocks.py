@@ -259,14 +259,15 @@ class Track:
     made     number of messages if the reader makes them, or a function giving it; else None
     payload  gives int64[n] payload starts and sizes for messages that begin at int64[n] in data, where the block table
              tells the place of something before the payload
-    more     what else the format keeps beside a message, by name: ``publish_time`` in ns, ``sequence``
+    more     what else the format keeps beside a message, by name: ``publish_time`` in ns, ``sequence``, ``connection``
+             (its number in ``headers`` of the channel's metadata)
     """
 
     time: Word | Aligned | Derived | Callable[[MessageIndex], I64]
     size: Word | Aligned | Derived | int
     made: int | Callable[[], int] | None = None
     payload: Callable[[Buffer, I64], tuple[I64, I64]] | None = None
-    more: Mapping[str, Word] = field(default_factory=dict)
+    more: Mapping[str, Word | Aligned] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

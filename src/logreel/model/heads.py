@@ -19,14 +19,18 @@ NOWHERE = -1
 
 def joined(data: Bytes1, start: I64, size: I64) -> Bytes1:
     """uint8[sum of size]: the stretches data[start[i]:start[i] + size[i]], one after another."""
-    place = np.cumsum(size) - size
     out = np.empty(int(size.sum()), np.uint8)
+    put_at(out, np.cumsum(size) - size, data, start, size)
+    return out
+
+
+def put_at(out: Bytes1, place: I64, data: Bytes1, start: I64, size: I64) -> None:
+    """Copy the stretches data[start[i]:start[i] + size[i]] to place[i] in *out*."""
     nothing = np.zeros(len(start), np.int64)
     shape, stamp = np.array([[0, 0, NOWHERE, 0, 0]], np.int64), np.array([[NOWHERE, 0]], np.int64)
     head, channel = np.zeros(1, np.uint8), nothing.astype(np.int32)
-    start, size = (np.ascontiguousarray(a, np.int64) for a in (start, size))
+    start, size, place = (np.ascontiguousarray(a, np.int64) for a in (start, size, place))
     kernel.compose(data, channel, nothing, start, size, head, shape, stamp, place, out)
-    return out
 
 
 @dataclass(slots=True)
@@ -37,8 +41,8 @@ class Heads:
     """
 
     _bytes: bytearray = field(default_factory=bytearray)
-    _shape: list[tuple[int, int, int, int, int]] = field(default_factory=list)
-    _stamp: list[tuple[int, int]] = field(default_factory=list)
+    _rows: list[tuple[int, int, int, int, int, int, int]] = field(default_factory=list)
+    _known: I64 = field(default_factory=lambda: np.zeros((0, 7), np.int64))
 
     def add(
         self,
@@ -50,14 +54,21 @@ class Heads:
         time_kind: int = SECONDS_AND_NANOSECONDS,
     ) -> None:
         """The head of the next channel: where in it the size of the payload stands, plus *size_add*, and the time."""
-        self._shape.append((len(self._bytes), len(head), size_at, size_width, size_add))
-        self._stamp.append((time_at, time_kind))
+        self._rows.append((len(self._bytes), len(head), size_at, size_width, size_add, time_at, time_kind))
         self._bytes += head
+
+    @property
+    def _table(self) -> I64:
+        """int64[k, 7]: what the kernel has to know of each head; made anew where there are more heads."""
+        if len(self._known) != len(self._rows):
+            self._known = np.array(self._rows, np.int64).reshape(-1, 7)
+        return self._known
 
     def places(self, channel: NDArray[np.int32], size: I64) -> I64:
         """int64[n + 1]: where each record begins when they lie one after another, and the end."""
-        lengths = np.array([row[1] for row in self._shape], np.int64)
-        return np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths[channel] + size)])
+        place = np.zeros(len(channel) + 1, np.int64)
+        np.cumsum(self._table[:, 1][channel] + size, out=place[1:])
+        return place
 
     def compose(
         self, channel: NDArray[np.int32], time: I64, data: Bytes1, start: I64, size: I64, place: I64
@@ -71,8 +82,8 @@ class Heads:
             np.ascontiguousarray(start, np.int64),
             np.ascontiguousarray(size, np.int64),
             np.frombuffer(self._bytes, np.uint8),
-            np.array(self._shape, np.int64).reshape(-1, 5),
-            np.array(self._stamp, np.int64).reshape(-1, 2),
+            np.ascontiguousarray(self._table[:, :5]),
+            np.ascontiguousarray(self._table[:, 5:]),
             place,
             out,
         )

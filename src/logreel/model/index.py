@@ -107,6 +107,11 @@ class MessageIndex:
         """The messages that the reader made for *channel*; None for a channel that lies in the file."""
         return self._made[channel] if self.tracks[channel].made is not None else None
 
+    @property
+    def puts_off(self) -> bool:
+        """Whether blocks have to be resolved before they are read."""
+        return self._resolve is not None
+
     def resolve(self, rows: I64) -> None:
         """Make sure that places and sizes in these blocks are known."""
         if self._resolve is not None:
@@ -215,10 +220,12 @@ class MessageIndex:
         return self._times[channel]
 
     def more(self, channel: int, name: str) -> I64 | None:
-        """int64[n]: ``publish_time`` (ns) or ``sequence`` of each message; None where the format has no such thing."""
+        """int64[n]: what the format keeps beside each message, by name (see ``Track``); None where there is none."""
         word = self.tracks[channel].more.get(name)
         if word is None:
             return None
+        if isinstance(word, Aligned):
+            return self.take(channel, word.values)
         parts = [beside(self.chunks[chunk], at, word) for chunk, at in self._by_chunk(channel)]
         return np.concatenate([np.zeros(0, np.int64), *parts])
 

@@ -90,7 +90,7 @@ class Sink:
     #: Times in ns and bytes of a payload that every channel takes without an error: messages inside of these are
     #: collected and given many at a time, others one by one. With -1 none is collected.
     earliest, latest, largest = -(1 << 63), (1 << 63) - 1, -1
-    #: What ``numbered`` gets column by column, of what logs tell beside messages: ``publish_time``, ``sequence``.
+    #: What ``numbered`` gets column by column, of what logs tell beside messages (see ``Track.more``).
     keeps: tuple[str, ...] = ()
     #: Whether nothing that was appended is ever changed, so that it can be sent on at once.
     forward = False
@@ -183,6 +183,13 @@ class Sink:
     def joined(self, metadata: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
         """What a channel tells that is made of several of one topic and definition, from what each of them tells."""
         return metadata[0]
+
+    def renumbered(self, metadata: Mapping[str, Any], joined: Mapping[str, Any]) -> I64 | None:
+        """What each number of the last thing that it ``keeps`` beside messages of a channel becomes in the joined one.
+
+        None: it stays what it is.
+        """
+        return None
 
     def identity(self, topic: str, schema: Schema, metadata: Mapping[str, Any]) -> Hashable:
         """What channels of several logs must have in common to become one."""

@@ -13,7 +13,10 @@ from logreel.model.sink import Payload, Sink
 
 
 class StretchSink(Sink):
-    """Messages come in stretches; each channel is declared before its first message."""
+    """Messages come in stretches; each channel is declared before its first message.
+
+    A format may give channels several heads: what is called a channel here is then one of these.
+    """
 
     def __init__(self, out: Appender) -> None:
         super().__init__(out)

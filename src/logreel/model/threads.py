@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 import os
 import threading
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
 import numpy as np
@@ -47,6 +47,16 @@ def run(work: Callable[[int, slice], T], cut: list[slice]) -> list[T]:
         return [work(0, cut[0])]
     with ThreadPoolExecutor(len(cut)) as pool:
         return list(pool.map(work, range(len(cut)), cut))
+
+
+def ahead(items: Iterable[T]) -> Iterator[T]:
+    """The same items; while one is used, the next one is made in a thread of its own."""
+    source, end = iter(items), object()
+    with ThreadPoolExecutor(1) as pool:
+        following: Future[Any] = pool.submit(next, source, end)
+        while (item := following.result()) is not end:
+            following = pool.submit(next, source, end)
+            yield item
 
 
 def repeated(values: NDArray[Any], count: NDArray[np.int64]) -> NDArray[Any]:

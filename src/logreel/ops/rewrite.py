@@ -24,6 +24,7 @@ from logreel.model.registry import Format, formats
 from logreel.model.schema import Schema
 from logreel.model.sink import Excerpt, Sink
 from logreel.model.source import Source
+from logreel.model.threads import ahead
 from logreel.model.writer import Writer
 from logreel.ops.parts import Part
 from logreel.ops.streams import Batch, in_file_order, in_time_order
@@ -198,6 +199,8 @@ class _Job:
     names: dict[str, list[tuple[int, Channel]]] = field(default_factory=dict)
     #: What the new file has of channels that are made of others when they are read.
     made: dict[str, int] = field(default_factory=dict)
+    #: New numbers beside messages, by part and channel number there.
+    moved: dict[tuple[int, int], np.ndarray] = field(default_factory=dict)
 
     def run(self, by_time: bool) -> Rewritten:
         """Write everything, look at it, and give it its name."""
@@ -260,7 +263,7 @@ class _Job:
         ]
         batches: Iterable[Batch] = in_time_order(self.parts) if by_time else in_file_order(self.parts[0])
         total, done = sum(part.total for part in self.parts), 0
-        for batch in batches:
+        for batch in ahead(batches):
             channel = table[batch.origin, batch.channel]
             beside = self._beside(batch, numbered)
             writer.write_many(channel, batch.time, batch.data, batch.start, batch.size, beside)
@@ -269,8 +272,12 @@ class _Job:
 
     def _beside(self, batch: Batch, numbered: list[tuple[int, int]]) -> np.ndarray | None:
         """int64[n, k]: the numbers that lie beside the payloads of these channels, zeros elsewhere."""
-        if batch.more and self.sink.keeps:
-            return np.column_stack([batch.more[name] for name in self.sink.keeps])
+        if self.sink.keeps and batch.more.keys() >= set(self.sink.keeps):
+            found = np.column_stack([batch.more[name] for name in self.sink.keeps])
+            for (p, channel), numbers in self.moved.items():
+                mine = np.flatnonzero((batch.origin == p) & (batch.channel == channel))
+                found[mine, -1] = numbers[found[mine, -1]]
+            return found
         found = np.zeros((len(batch.channel), 0), np.int64)
         for p, channel in numbered:
             mine = np.flatnonzero((batch.origin == p) & (batch.channel == channel))
@@ -308,6 +315,9 @@ class _Job:
             self.names[name] = members
             for p, ch in members:
                 table[p, ch.number] = number
+                moved = None if self._is_foreign else self.sink.renumbered(ch.metadata, metadata)
+                if moved is not None:
+                    self.moved[p, ch.number] = moved
         return table
 
     def _leave_out(self, members: Sequence[tuple[int, Channel]], why: str) -> None:

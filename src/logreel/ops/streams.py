@@ -9,16 +9,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.model.chunks import MADE, Buffer
-from logreel.model.heads import joined
-from logreel.model.index import I64, Selection, beside
-from logreel.model.order import by_rows
+from logreel.model.chunks import Buffer
+from logreel.model.heads import put_at
+from logreel.model.index import I64, Aligned, beside
+from logreel.model.merge import Merged, Queue, merged
 from logreel.ops.parts import Part
 
 #: Payload bytes written at once, about.
 BYTES = 8 << 20
-#: Messages of several buffers are gathered into one where fewer than these follow each other in one, on average.
-STRETCH = 64
+#: Messages of several buffers are gathered into one where fewer bytes than these follow each other in one, on average.
+STRETCH = 1 << 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,79 +43,45 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True)
-class Pick:
-    """Messages of several parts: a Selection, and which part each is of."""
+class _Pick:
+    """Messages in order: int32[n] each, the part that each is of and its channel there, and where they lie."""
 
     origin: NDArray[np.int32]
-    found: Selection
+    channel: NDArray[np.int32]
+    found: Merged
 
-    def rows(self, which: slice | I64 | NDArray[np.bool_]) -> Pick:
-        parts = (getattr(self.found, name)[which] for name, _ in Selection.KINDS)
-        return Pick(self.origin[which], Selection(*parts))
-
-    @classmethod
-    def of(cls, number: int, found: Selection, shift: int) -> Pick:
-        if shift:
-            found = Selection(found.time + shift, found.channel, found.chunk, found.offset, found.size)
-        return cls(np.full(len(found), number, np.int32), found)
-
-    @classmethod
-    def all(cls, picks: Sequence[Pick]) -> Pick:
-        columns = (np.concatenate([getattr(p.found, name) for p in picks]) for name, _ in Selection.KINDS)
-        return cls(np.concatenate([p.origin for p in picks]), Selection(*columns))
+    def rows(self, which: slice | I64) -> _Pick:
+        return _Pick(self.origin[which], self.channel[which], self.found.rows(which))
 
 
 def in_file_order(part: Part) -> Iterator[Batch]:
-    """The messages of *part* as they lie in the file."""
-    for piece in by_rows(part.log.index, part.rows):
-        yield from _batches([part], Pick.of(0, piece, part.shift))
+    """The messages of *part* as they lie in the file; what the reader made of other records comes first."""
+    return _ordered([part], False)
 
 
 def in_time_order(parts: Sequence[Part]) -> Iterator[Batch]:
-    """The messages of all *parts* by time; those of one time by part, then as they lie in the file."""
-    for pick in merged(parts):
-        made = pick.found.chunk == MADE
-        if made.any():
-            # What the reader made of other records has the time of the message before it.
-            pick = pick.rows(np.lexsort((made, pick.found.time)))
-        elif len(parts) > 1:
-            pick = pick.rows(np.argsort(pick.found.time, kind="stable"))
-        yield from _batches(parts, pick)
+    """The messages of all *parts* by time; those of one time by part, then as they lie in the file.
 
-
-def merged(parts: Sequence[Part], reverse: bool = False) -> Iterator[Pick]:
-    """Picks of which each holds all messages up to some time that are not in one before; *reverse*: backwards.
-
-    Those of one time are in the order of the parts, with others between them.
+    What the reader made of other records has the time of the message before it, and comes behind it.
     """
-    sign = -1 if reverse else 1
-    numbers = reversed(range(len(parts))) if reverse else range(len(parts))
-    streams = {n: _picks(n, parts[n], reverse) for n in numbers}
-    heads = {n: pick for n, stream in streams.items() if (pick := next(stream, None)) is not None}
-    while heads:
-        # The pieces of a log do not overlap in time: what comes next in it is later than its head.
-        until = min(sign * int(pick.found.time[-1]) for pick in heads.values())
-        ready = []
-        for n, pick in list(heads.items()):
-            cut = int((sign * pick.found.time).searchsorted(until, side="right"))
-            ready.append(pick.rows(slice(0, cut)))
-            rest: Pick | None = pick.rows(slice(cut, None))
-            if cut == len(pick.origin):
-                rest = next(streams[n], None)
-            if rest is None:
-                del heads[n]
-            else:
-                heads[n] = rest
-        yield Pick.all(ready)
+    return _ordered(parts, True)
 
 
-def _picks(number: int, part: Part, reverse: bool) -> Iterator[Pick]:
-    for found in part.log.index.pieces(part.rows, part.start, part.end, reverse=reverse):
-        if len(found):
-            yield Pick.of(number, found, part.shift)
+def _ordered(parts: Sequence[Part], by_time: bool) -> Iterator[Batch]:
+    queues, origin = list[Queue](), list[int]()
+    for p, part in enumerate(parts):
+        for number in sorted(part.rows):
+            made = part.log.index.tracks[number].made is not None
+            rank = (p + made * len(parts)) if by_time else -made
+            queues.append(Queue(part.log.index, number, part.rows[number], part.shift, rank))
+            origin.append(p)
+    origins = np.array(origin, np.int32)
+    channels = np.array([queue.channel for queue in queues], np.int32)
+    for piece in merged(queues, by_time):
+        yield from _batches(parts, _Pick(origins[piece.queue], channels[piece.queue], piece))
 
 
-def _batches(parts: Sequence[Part], pick: Pick) -> Iterator[Batch]:
+def _batches(parts: Sequence[Part], pick: _Pick) -> Iterator[Batch]:
     """The payloads of *pick*, in pieces of about BYTES; each lies in one buffer."""
     size = pick.found.size
     piece = (np.cumsum(size) - size) // BYTES
@@ -125,45 +91,48 @@ def _batches(parts: Sequence[Part], pick: Pick) -> Iterator[Batch]:
             yield from _buffered(parts, pick.rows(slice(lo, hi)))
 
 
-def _buffered(parts: Sequence[Part], pick: Pick) -> Iterator[Batch]:
+def _buffered(parts: Sequence[Part], pick: _Pick) -> Iterator[Batch]:
     place = pick.origin.astype(np.int64) << 32 | pick.found.chunk.astype(np.uint32)
     turns = np.flatnonzero(np.diff(place)) + 1
-    if len(turns) * STRETCH <= len(place):
-        for lo, hi in zip([0, *turns.tolist()], [*turns.tolist(), len(place)], strict=True):
+    if len(turns) * STRETCH <= int(pick.found.size.sum()):
+        for lo, hi in itertools.pairwise([0, *turns.tolist(), len(place)]):
             yield _direct(parts, pick.rows(slice(lo, hi)))
     else:
         yield _gathered(parts, pick, place)
 
 
-def _direct(parts: Sequence[Part], pick: Pick) -> Batch:
+def _direct(parts: Sequence[Part], pick: _Pick) -> Batch:
     part, found = parts[int(pick.origin[0])], pick.found
     data = part.log.index.chunks[int(found.chunk[0])]
-    more = _beside(part, found, data)
-    return Batch(pick.origin, found.channel, found.time, data, found.offset, found.size, found.offset, more)
+    more = _beside(part, pick, data)
+    return Batch(pick.origin, pick.channel, found.time, data, found.offset, found.size, found.offset, more)
 
 
-def _beside(part: Part, found: Selection, data: Buffer) -> dict[str, I64]:
+def _beside(part: Part, pick: _Pick, data: Buffer) -> dict[str, I64]:
     """What the log of *part* tells beside these messages; all channels of a log tell the same, or nothing."""
-    words = part.log.index.tracks[int(found.channel[0])].more if len(found) else {}
-    more = {name: beside(data, found.offset, word) for name, word in words.items()}
+    more = dict[str, I64]()
+    for name, rule in part.log.index.tracks[int(pick.channel[0])].more.items():
+        if isinstance(rule, Aligned):
+            more[name] = rule.values[pick.found.at].astype(np.int64)
+        else:
+            more[name] = beside(data, pick.found.offset, rule)
     if part.shift and "publish_time" in more:
         more["publish_time"] += part.shift
     return more
 
 
-def _gathered(parts: Sequence[Part], pick: Pick, place: I64) -> Batch:
-    """The payloads of several buffers, each buffer's behind those of the one before."""
-    start, at, out = np.empty(len(place), np.int64), 0, []
+def _gathered(parts: Sequence[Part], pick: _Pick, place: I64) -> Batch:
+    """The payloads of several buffers in one, in order; one buffer after the other is read."""
+    found = pick.found
+    ends = np.cumsum(found.size)
+    start, data = ends - found.size, np.empty(int(ends[-1]), np.uint8)
     more: dict[str, I64] = {}
-    for one in np.unique(place).tolist():
+    heads = np.concatenate([[0], np.flatnonzero(np.diff(place)) + 1])
+    for one in np.unique(place[heads]).tolist():
         mine = np.flatnonzero(place == one)
         some = _direct(parts, pick.rows(mine))
-        out.append(joined(some.data, some.start, some.size))
-        start[mine] = at + np.cumsum(some.size) - some.size
-        at += len(out[-1])
+        put_at(data, start[mine], some.data, some.start, some.size)
         for name, values in some.more.items():
-            default = pick.found.time if name == "publish_time" else np.zeros_like(start)
+            default = found.time if name == "publish_time" else np.zeros_like(start)
             more.setdefault(name, default.copy())[mine] = values
-    found = pick.found
-    data = np.concatenate(out)
-    return Batch(pick.origin, found.channel, found.time, data, start, found.size, found.offset, more)
+    return Batch(pick.origin, pick.channel, found.time, data, start, found.size, found.offset, more)

@@ -21,7 +21,7 @@ from logreel.formats.bddf.messages import (
     Series,
     StructType,
 )
-from logreel.formats.bddf.payloads import PROTOBUF, Payloads
+from logreel.formats.bddf.payloads import JSON, JSON_SCHEMA, PROTOBUF, Payloads
 from logreel.formats.bddf.pods import RAW, PodBody, describe, layout_of, type_text
 from logreel.formats.bddf.readings import (
     Body,
@@ -42,6 +42,7 @@ from logreel.model.reading import Reading
 from logreel.model.scan import ChannelInfo, Scan, TextLine
 from logreel.model.schema import Schema
 from logreel.model.source import Source
+from logreel.schemas.json.body import JsonBody
 from logreel.schemas.protobuf.body import MessageBody, WireBody
 
 TEXT = Layout(Struct((Field("text", Rest(text=True)),)), "text")
@@ -180,7 +181,8 @@ class Content:
         elif isinstance(series.type, MessageType):
             kind = series.type
             encoding = "protobuf" if kind.content_type == PROTOBUF else kind.content_type
-            schema = Schema(kind.name or kind.content_type, encoding)
+            text = series.annotations.get(JSON_SCHEMA, "") if encoding == JSON else ""
+            schema = Schema(kind.name or kind.content_type, encoding, text)
         elif isinstance(series.type, StructType):
             names = ", ".join(series.type.members)
             schema = Schema("struct", "bddf", f"{names}: members of other series, joined by their times.")
@@ -198,7 +200,9 @@ class Content:
         if isinstance(kind, MessageType):
             if kind.content_type == PROTOBUF:
                 return self._message_body(number, kind).layout
-            is_text = kind.content_type.startswith("text/") or kind.content_type == "application/json"
+            if (body := self._json_body(number)) is not None:
+                return body.layout
+            is_text = kind.content_type.startswith("text/") or kind.content_type == JSON
             return TEXT if is_text else RAW
         return RAW
 
@@ -217,6 +221,14 @@ class Content:
         body = self._payloads.body(self._topics[number], kind)
         return SignalBody(body, self._signals) if kind.name == TICK and self._signals else body
 
+    @cache  # noqa: B019 - as above
+    def _json_body(self, number: int) -> JsonBody | None:
+        series = self.found.series[number]
+        kind, schema = series.type, series.annotations.get(JSON_SCHEMA)
+        if not isinstance(kind, MessageType) or kind.content_type != JSON or schema is None:
+            return None
+        return self._payloads.json(self._topics[number], schema)
+
     def _body(self, number: int, series: Series) -> Body | None:
         """What decodes payloads where no Layout can."""
         kind = series.type
@@ -224,7 +236,7 @@ class Content:
             return self._message_body(number, kind)
         if isinstance(kind, PodType) and layout_of(series, kind) is not None:
             return PodBody(kind)
-        return None
+        return self._json_body(number)
 
     def _layout(self, number: int, series: Series) -> Layout:
         layout = self._body_layout(number, series)

@@ -19,7 +19,7 @@ from logreel.formats.bddf.messages import (
     Series,
     StructType,
 )
-from logreel.formats.bddf.payloads import PROTOBUF
+from logreel.formats.bddf.payloads import JSON, JSON_SCHEMA, PROTOBUF
 from logreel.model.schema import Schema
 
 CHANNEL = "bosdyn:channel"
@@ -44,6 +44,8 @@ def declare(topic: str, schema: Schema, metadata: Mapping[str, Any]) -> Series:
         names=tuple(map(str, metadata.get("additional_indexes", ()))),
         description=str(metadata.get("description", "")),
     )
+    if schema.encoding == JSON and schema.text:
+        series = replace(series, annotations={JSON_SCHEMA: schema.text, **series.annotations})
     series = named(series, topic)
     series = replace(series, hash=series.identifier.hash)
     check(lambda: series_descriptor(series), f"channel {topic!r:.60}")

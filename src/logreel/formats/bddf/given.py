@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,13 +12,15 @@ from numpy.typing import NDArray
 from logreel.errors import DefinitionError, UsageError
 from logreel.formats.bddf.content import TEXT
 from logreel.formats.bddf.messages import MessageType, PodType, Series, StructType
-from logreel.formats.bddf.payloads import PROTOBUF
+from logreel.formats.bddf.payloads import JSON, JSON_SCHEMA, PROTOBUF
 from logreel.formats.bddf.pods import RAW, layout_of
 from logreel.formats.bddf.readings import distinct_names, names_of, with_numbers
 from logreel.model.heads import joined
 from logreel.model.index import I64
-from logreel.model.layout import Layout, Sequence
+from logreel.model.layout import Layout, Sequence, Struct
 from logreel.model.sink import Payloads, Wrapping
+from logreel.schemas.json.body import JsonBody
+from logreel.schemas.json.spell import written
 
 #: Gives the library's Descriptor of a message type, or None.
 Find = Callable[[str], Any]
@@ -34,51 +37,58 @@ class Given:
 
     def __init__(self, series: Series, find: Find) -> None:
         kind, self._inner = series.type, RAW
-        self._make: Callable[[], Any] | None = None
+        #: Makes the payload of a message given by fields, where these are no walk of it.
+        self._serialized: Callable[[dict[str, Any]], bytes] | None = None
         if isinstance(kind, StructType):
             raise DefinitionError("a struct is joined from its members: write those")
         if isinstance(kind, PodType):
             self._inner = layout_of(series, kind) or RAW
         elif isinstance(kind, MessageType):
-            self._take(kind, find)
+            self._take(series, kind, find)
         names = distinct_names(series.names, names_of(self._inner))
         self._k = len(names)
         self.layout = with_numbers(self._inner, names) if names else self._inner
         self.wrapping: Wrapping | None = None
         if isinstance(self.layout.root, Sequence):
             self.wrapping = Wrapping([*names, "sample"], self._samples)
-        elif names or self._make is not None:
+        elif names or self._serialized is not None:
             self.wrapping = Wrapping(names, self._messages)
 
-    def _take(self, kind: MessageType, find: Find) -> None:
-        if kind.content_type.startswith("text/") or kind.content_type == "application/json":
+    def _take(self, series: Series, kind: MessageType, find: Find) -> None:
+        if kind.content_type.startswith("text/") or kind.content_type == JSON:
             self._inner = TEXT
+        if kind.content_type == JSON and JSON_SCHEMA in series.annotations:
+            body = JsonBody(series.annotations[JSON_SCHEMA])
+            self._inner = body.layout if body.has_fields else Layout(Struct(()))
+            self._serialized = written
         descriptor = find(kind.name) if kind.content_type == PROTOBUF and kind.name else None
         if descriptor is not None:
             from google.protobuf import message_factory
 
             from logreel.schemas.protobuf.layouts import Shape
 
-            self._inner, self._make = Shape(descriptor).layout, message_factory.GetMessageClass(descriptor)
+            self._inner = Shape(descriptor).layout
+            self._serialized = partial(self._filled, message_factory.GetMessageClass(descriptor))
 
     def _messages(self, data: Bytes1, start: I64) -> Payloads:
         """Additional indexes, and the fields of a message."""
         first, size = start[:-1], np.diff(start)
         beside = _numbers(data, first, self._k) if self._k else None
         first, size = first + 8 * self._k, size - 8 * self._k
-        if self._make is None:
+        if self._serialized is None:
             return Payloads(data, first, size, beside)
         decode, view, made = self._inner.decoder(), memoryview(data.data), []
         for at, end in zip(first.tolist(), (first + size).tolist(), strict=True):
-            made.append(self._serialized(self._make(), decode(view[at:end])))
+            made.append(self._serialized(decode(view[at:end])))
         size = np.array([len(one) for one in made], np.int64)
         return Payloads(np.frombuffer(b"".join(made), np.uint8), np.cumsum(size) - size, size, beside)
 
-    def _serialized(self, message: Any, fields: dict[str, Any]) -> bytes:
+    def _filled(self, make: Callable[[], Any], fields: dict[str, Any]) -> bytes:
         from google.protobuf.message import DecodeError
 
         from logreel.schemas.protobuf.fill import fill
 
+        message = make()
         try:
             fill(message, fields)
         except (ValueError, TypeError, DecodeError) as error:

@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING
 from logreel.errors import DefinitionError, Problem
 from logreel.formats.bddf.messages import MessageType
 from logreel.model.source import Source
+from logreel.schemas.json.body import JsonBody
 from logreel.schemas.protobuf.body import MessageBody, WireBody
 
 if TYPE_CHECKING:
     from logreel.schemas.protobuf.types import Types
 
-PROTOBUF = "application/protobuf"
+PROTOBUF, JSON = "application/protobuf", "application/json"
+#: The annotation of a series of JSON that says which fields its messages have: a JSON Schema.
+JSON_SCHEMA = "json_schema"
 
 
 class Payloads:
@@ -43,6 +46,15 @@ class Payloads:
         if kind.name not in self._bodies:
             self._bodies[kind.name] = self._make(topic, kind.name)
         return self._bodies[kind.name]
+
+    def json(self, topic: str, schema: str) -> JsonBody | None:
+        """What decodes JSON of this JSON Schema; None where that tells no fields."""
+        try:
+            body = JsonBody(schema)
+        except DefinitionError as error:
+            self._note(f"{topic}: {error.text}; its messages are shown as text")
+            return None
+        return body if body.has_fields else None
 
     def _make(self, topic: str, name: str) -> MessageBody | WireBody:
         descriptor = self._types.find(name) if name else None

@@ -23,6 +23,7 @@ from logreel.formats.bddf.follower import Follower
 from logreel.formats.bddf.given import Given
 from logreel.formats.bddf.indexer import Indexer
 from logreel.formats.bddf.messages import CHECKSUM_NONE, CHECKSUM_SHA1, FileDescriptor, Series, StructType
+from logreel.formats.bddf.spell import spell
 from logreel.kernels import wireindex, wirewrite
 from logreel.model.appender import Appender
 from logreel.model.chunks import FILE
@@ -121,6 +122,10 @@ class BddfSink(Sink):
         joined = isinstance(series.type, StructType) and identity(series) not in self._solid
         self._joined = np.append(self._joined, joined)
         self._put(encode.series_descriptor(self._series[-1]))
+
+    def schema_for(self, topic: str, layout: Layout) -> Schema:
+        """Plain values for records of nothing but a number ``value``, for others JSON with a JSON Schema."""
+        return spell(layout)
 
     def takes(self, schema: Schema) -> bool:
         """Messages of a content type, and plain values."""

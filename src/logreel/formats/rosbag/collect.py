@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import Finding, Problem
+from logreel.formats.rosbag.connections import CONNECTION, Channels
 from logreel.kernels import tagged
 from logreel.model.chunks import FILE, Buffer, Chunks
 from logreel.model.index import I64, Aligned, Blocks, MessageIndex, Track
@@ -112,6 +113,7 @@ class Collected:
     end    int64[b]   where its data ends, in the file or in the unpacked chunk
     by_index  True if entries and sizes are to be looked up when needed: the index tells where records are, not data
     span   int64[b, 2]  first and last time of each block as the bag states them, -1 where it does not; or none
+    turn   int64[n]   which of its channel's connections each message came by; or none where channels have one
     """
 
     def __init__(
@@ -125,7 +127,9 @@ class Collected:
         problems: list[Problem],
         by_index: bool = False,
         span: I64 | None = None,
+        turn: NDArray[np.uint32] | None = None,
     ) -> None:
+        self._turn = turn
         self._blocks, self._conn, self._time, self._size = blocks, conn, time, size
         self._pos, self._end, self._problems = pos, end, problems
         self._pending = np.full(len(pos), by_index)
@@ -133,15 +137,16 @@ class Collected:
         self._lock = Lock()
 
     @classmethod
-    def of_parts(
-        cls, parts: list[Found], number: Mapping[int, int], channels: int, problems: list[Problem]
-    ) -> Collected:
-        """Of messages that were found by reading; *number* tells the channel of a key."""
+    def of_parts(cls, parts: list[Found], known_as: Channels, problems: list[Problem]) -> Collected:
+        """Of messages that were found by reading; *known_as* tells the channel of a key."""
+        number, channels = known_as.number, len(known_as)
         n = sum(len(p.key) for p in parts)
         times, sizes, entries = np.empty(n, np.int64), np.empty(n, np.uint32), np.empty(n, np.uint32)
         start = np.zeros((len(parts), channels + 1), np.int64)
         used = 0
+        turns = np.empty(n if known_as.are_several else 0, np.uint32)
         known = np.array(sorted(number), np.int64)
+        turn_of = np.array([known_as.turn[k] for k in known.tolist()], np.uint32)
         target = np.array([number[k] for k in known.tolist()], np.int64)
         for row, p in enumerate(parts):
             at = np.searchsorted(known, p.key)
@@ -158,17 +163,19 @@ class Collected:
             start[row, 1:] = used + np.cumsum(np.bincount(channel[order], minlength=channels))
             span = slice(used, used + here)
             entries[span], times[span], sizes[span] = p.entry[order], p.time[order], p.size[order]
+            if len(turns):
+                turns[span] = turn_of[at[order]]
             used = span.stop
         base, pos, end = (np.array([getattr(p, k) for p in parts], np.int64) for k in ("base", "pos", "end"))
         chunk = np.array([p.chunk for p in parts], np.int32)
         blocks = Blocks(base, chunk, start, entries[:used])
-        return cls(blocks, np.zeros(0, np.uint32), times[:used], sizes[:used], pos, end, problems)
+        none, turn = np.zeros(0, np.uint32), turns[:used] if known_as.are_several else None
+        return cls(blocks, none, times[:used], sizes[:used], pos, end, problems, turn=turn)
 
     @classmethod
-    def of_index(
-        cls, found: Indexed, number: Mapping[int, int], channels: int, problems: list[Problem]
-    ) -> Collected:
-        """Of messages that the index names; *number* tells the channel of a connection."""
+    def of_index(cls, found: Indexed, known_as: Channels, problems: list[Problem]) -> Collected:
+        """Of messages that the index names; *known_as* tells the channel of a connection."""
+        number, channels = known_as.number, len(known_as)
         row, conn, count = found.run.T
         channel = np.array([number[c] for c in conn.tolist()], np.int64)
         chunks = len(found.pos)
@@ -192,7 +199,11 @@ class Collected:
         base = found.data if found.plain else np.zeros(chunks, np.int64)
         chunk = np.full(chunks, FILE, np.int32) if found.plain else np.arange(chunks, dtype=np.int32)
         blocks, size = Blocks(base, chunk, start, entry), np.zeros(len(time), np.uint32)
-        return cls(blocks, key, time, size, found.pos, base + found.size, problems, True, found.span)
+        turn = None
+        if known_as.are_several:
+            known = np.array(sorted(number), np.uint32)
+            turn = np.array([known_as.turn[k] for k in known.tolist()], np.uint32)[known.searchsorted(key)]
+        return cls(blocks, key, time, size, found.pos, base + found.size, problems, True, found.span, turn)
 
     def bounds(self) -> tuple[int | None, int | None]:
         """The earliest and the latest time, None for a bag without messages."""
@@ -203,7 +214,9 @@ class Collected:
     def index(self, chunks: Chunks, cheap: bool) -> MessageIndex:
         """The MessageIndex over *chunks*; *cheap*: unpacking all of them takes no time that people notice."""
         self._chunks = chunks
-        tracks = [Track(Aligned(self._time), Aligned(self._size))] * (self._blocks.start.shape[1] - 1)
+        more = {} if self._turn is None else {CONNECTION: Aligned(self._turn)}
+        track = Track(Aligned(self._time), Aligned(self._size), more=more)
+        tracks = [track] * (self._blocks.start.shape[1] - 1)
         return MessageIndex(chunks, self._blocks, tracks, None, self._resolve, cheap)
 
     def verify(self) -> Iterator[Finding]:
@@ -267,10 +280,8 @@ class Collected:
         return repair(claims, *where)
 
 
-def collect(
-    messages: list[Found] | Indexed, number: Mapping[int, int], channels: int, problems: list[Problem]
-) -> Collected:
-    """All *messages*; *number* tells the channel of a key or connection."""
+def collect(messages: list[Found] | Indexed, known_as: Channels, problems: list[Problem]) -> Collected:
+    """All *messages*; *known_as* tells the channel of a key or connection."""
     if isinstance(messages, Indexed):
-        return Collected.of_index(messages, number, channels, problems)
-    return Collected.of_parts(messages, number, channels, problems)
+        return Collected.of_index(messages, known_as, problems)
+    return Collected.of_parts(messages, known_as, problems)

@@ -11,6 +11,9 @@ from logreel.model.layout import Layout
 from logreel.model.scan import ChannelInfo
 from logreel.model.schema import Schema
 
+#: What the index calls the number of the connection that a message came by.
+CONNECTION = "connection"
+
 
 @dataclass(frozen=True, slots=True)
 class Connection:
@@ -57,7 +60,9 @@ class Channels:
         self._definitions = definitions
         self._channels: list[Channel] = []
         self._by_identity: dict[tuple[str, str, str], int] = {}
+        #: By key: the channel of a connection, and which of the channel's connections it is.
         self.number: dict[int, int] = {}
+        self.turn: dict[int, int] = {}
 
     def __len__(self) -> int:
         return len(self._channels)
@@ -72,10 +77,16 @@ class Channels:
             self._channels.append(Channel(*identity, connection.definition))
         number = self._by_identity[identity]
         channel = self._channels[number]
+        self.turn[connection.key] = len(channel.connections)
         channel.connections.append(connection)
         channel.definition = channel.definition or connection.definition
         self.number[connection.key] = number
         return number
+
+    @property
+    def are_several(self) -> bool:
+        """Whether a channel has several connections."""
+        return len(self.turn) > len(self._channels)
 
     def infos(self) -> list[ChannelInfo]:
         """Channels as the model wants them; further definitions of a topic are marked by an instance number."""

@@ -77,7 +77,7 @@ def _scan(
     channels = Channels(Definitions(source, problems))
     for connection in connections:
         channels.add(connection)
-    collected = collect(messages, channels.number, len(channels), problems)
+    collected = collect(messages, channels, problems)
     start, end = collected.bounds()
     relative = end is not None and end < RELATIVE_NS
     return Scan(

@@ -7,12 +7,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from logreel.errors import DefinitionError
+from logreel.formats.rosbag.connections import CONNECTION
 from logreel.formats.rosbag.write_topics import Declared, declare, given_in, written_for
 from logreel.model.appender import Appender
 from logreel.model.layout import Layout
 from logreel.model.schema import Schema
+from logreel.model.sink import I64, Payloads
 from logreel.model.stretches import StretchSink
 
 U32, U64 = struct.Struct("<I"), struct.Struct("<Q")
@@ -47,10 +50,13 @@ class BagSink(StretchSink):
 
     title, encoding = "a bag", "ros1msg"
     earliest, latest, largest = 0, (10**9 << 32) - 1, (1 << 31) - 1
+    keeps = (CONNECTION,)
 
     def __init__(self, out: Appender) -> None:
         super().__init__(out)
         self._channels: list[Declared] = []
+        #: Of each channel: the first of its lines, which have a head each, and how many it has.
+        self._lines = np.zeros((0, 2), np.int64)
 
     def channel(self, number: int, topic: str, schema: Schema, metadata: Mapping[str, Any]) -> None:
         """Take in a channel.
@@ -59,9 +65,10 @@ class BagSink(StretchSink):
                   or else ``callerids`` and ``latching``
         """
         declared = declare(topic, schema, metadata)
-        self.add(declared)
+        lines = self.add(declared)
         self._channels.append(declared)
-        self._fresh = np.append(self._fresh, True)
+        self._lines = np.append(self._lines, [[len(self._fresh), lines]], axis=0)
+        self._fresh = np.append(self._fresh, np.ones(lines, bool))
 
     def schema_for(self, topic: str, layout: Layout) -> Schema:
         """A type of package ``logreel``, named after the topic."""
@@ -78,6 +85,24 @@ class BagSink(StretchSink):
         headers = [header for one in metadata for header in one.get("headers", ())]
         return {**metadata[0], "headers": [h for i, h in enumerate(headers) if h not in headers[:i]]}
 
+    def renumbered(self, metadata: Mapping[str, Any], joined: Mapping[str, Any]) -> I64 | None:
+        """Where each connection of a channel is among all of the joined one."""
+        own, every = list(metadata.get("headers", ())), list(joined.get("headers", ()))
+        return None if own == every[: len(own)] else np.array([every.index(one) for one in own], np.int64)
+
+    def messages(
+        self, channel: NDArray[np.int32], time: I64, data: NDArray[np.uint8], start: I64, size: I64
+    ) -> None:
+        """Append messages, which came by the first connection of their channels."""
+        super().messages(self._lines[channel, 0].astype(np.int32), time, data, start, size)
+
+    def numbered(self, channel: NDArray[np.int32], time: I64, payloads: Payloads) -> None:
+        """Append messages with the numbers of the connections that they came by; too large ones mean the last."""
+        first, lines = self._lines[channel].T
+        turn = np.zeros(len(channel), np.int64) if payloads.beside is None else payloads.beside[:, -1]
+        line = (first + np.clip(turn, 0, lines - 1)).astype(np.int32)
+        super().messages(line, time, payloads.data, payloads.start, payloads.size)
+
     def layout(self, number: int) -> Layout:
         """The Layout of the channel's definition."""
         found = self._channels[number].layout
@@ -85,6 +110,6 @@ class BagSink(StretchSink):
             raise DefinitionError("the channel has no definition: its messages are bytes")
         return found
 
-    def add(self, declared: Declared) -> None:
-        """Make the head of a channel's messages."""
+    def add(self, declared: Declared) -> int:
+        """Make the heads of a channel's messages, and say how many there are: by connection, or one."""
         raise NotImplementedError

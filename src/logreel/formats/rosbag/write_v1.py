@@ -46,13 +46,14 @@ class Sink11(_Sink1):
         self.out.write(_MAGIC_1_1)
         self.out.commit()
 
-    def add(self, declared: Declared) -> None:
-        """Take in a channel; its definition has no place."""
+    def add(self, declared: Declared) -> int:
+        """Take in a channel; its definition has no place, nor have its connections."""
         if not _TOPIC.fullmatch(declared.topic):
             text = "cannot be the topic of a bag of version 1.1: up to 256 characters of ASCII"
             raise UsageError(f"{declared.topic!r:.80} {text}")
         head = f"{declared.topic}\n{declared.md5}\n{declared.type}\n".encode() + bytes(12)
         self._heads.add(head, size_at=len(head) - 4, time_at=len(head) - 12)
+        return 1
 
 
 class Sink12(_Sink1):
@@ -67,8 +68,8 @@ class Sink12(_Sink1):
         self.out.write(_MAGIC_1_2 + (_header(0) if indexed else b""))
         self.out.commit()
 
-    def add(self, declared: Declared) -> None:
-        """Take in a channel; only latched ones tell who published them."""
+    def add(self, declared: Declared) -> int:
+        """Take in a channel; only latched ones tell who published them, and that is one for all messages."""
         header = declared.headers[0]
         more = {name: header[name] for name in ("callerid", "latching") if header.get("latching") == "1"}
         named = {name: value.encode() for name, value in more.items()} | {"md5": declared.md5.encode()}
@@ -77,6 +78,7 @@ class Sink12(_Sink1):
         head = begun(records.OP_MESSAGE, named, 0)
         self._heads.add(head, size_at=len(head) - 4)
         self._nsec_at = np.append(self._nsec_at, nsec_at)
+        return 1
 
     def declare(self, number: int) -> None:
         """Write the definition."""

@@ -60,17 +60,16 @@ class Sink20(BagSink):
             raise UsageError(f"chunks of {chunk_bytes} bytes; a bag has chunks of 1 to {LARGEST}")
         self._compression, self._limit = compression, chunk_bytes or CHUNK_BYTES
         self._inherits = chunk_bytes is None
-        self._connections: list[list[bytes]] = []
-        self._number = np.zeros(0, np.int64)
+        self._connections: list[bytes] = []
         self._infos: list[_Info] = []
         self._begin_chunk()
         self.out.write(MAGIC + self._header(0, 0))
         self.out.commit()
 
-    def add(self, declared: Declared) -> None:
-        """Take in a channel: one connection or more, of which the first has the messages."""
-        number, made = sum(map(len, self._connections)), []
-        for i, header in enumerate(declared.headers):
+    def add(self, declared: Declared) -> int:
+        """Take in a channel: one connection or more."""
+        for header in declared.headers:
+            number = U32.pack(len(self._connections))
             inner = {
                 **header,
                 "type": declared.type,
@@ -78,12 +77,11 @@ class Sink20(BagSink):
                 "message_definition": declared.text,
             }
             data = fields({name: value.encode() for name, value in inner.items()})
-            named = {"conn": U32.pack(number + i), "topic": declared.topic.encode()}
-            made.append(record(records.OP_CONNECTION, named, data))
-        head = begun(records.OP_MESSAGE, {"conn": U32.pack(number), "time": bytes(8)}, 0)
-        self._heads.add(head, size_at=len(head) - 4, time_at=len(head) - 12)
-        self._connections.append(made)
-        self._number = np.append(self._number, number)
+            named = {"conn": number, "topic": declared.topic.encode()}
+            self._connections.append(record(records.OP_CONNECTION, named, data))
+            head = begun(records.OP_MESSAGE, {"conn": number, "time": bytes(8)}, 0)
+            self._heads.add(head, size_at=len(head) - 4, time_at=len(head) - 12)
+        return len(declared.headers)
 
     def inherit(self, log: Log) -> list[str]:
         """Make chunks as large as those of the first bag that has any, unless another size was asked for."""
@@ -93,8 +91,8 @@ class Sink20(BagSink):
         return []
 
     def declare(self, number: int) -> None:
-        """Put the connections of a channel into the chunk."""
-        self._put(np.frombuffer(b"".join(self._connections[number]), np.uint8))
+        """Put a connection into the chunk."""
+        self._put(np.frombuffer(self._connections[number], np.uint8))
 
     def room(self) -> int:
         """Bytes that the chunk may still grow by."""
@@ -102,7 +100,7 @@ class Sink20(BagSink):
 
     def stretch(self, channel: NDArray[np.int32], time: I64, place: I64, made: NDArray[np.uint8]) -> None:
         """Add records to the chunk, and close it if they fill it."""
-        self._entries.append((self._number[channel], time, place + self._bytes))
+        self._entries.append((channel, time, place + self._bytes))
         self._put(made)
         if self._bytes > self._limit:
             self._close_chunk()
@@ -114,7 +112,7 @@ class Sink20(BagSink):
     def _begin_chunk(self) -> None:
         self._content: list[memoryview] = []
         self._bytes = 0
-        self._entries: list[tuple[I64, I64, I64]] = []
+        self._entries: list[tuple[NDArray[np.int32], I64, I64]] = []
 
     def settle(self) -> None:
         """Close the chunk: what is in it can be read from here on."""
@@ -146,8 +144,8 @@ class Sink20(BagSink):
 
     def finish(self) -> None:
         """Write the summary, and complete the header."""
-        at, connections = self.out.tell(), [one for made in self._connections for one in made]
-        for connection in connections:
+        at = self.out.tell()
+        for connection in self._connections:
             self.out.write(connection)
         for info in self._infos:
             named = {
@@ -159,7 +157,7 @@ class Sink20(BagSink):
             }
             self.out.write(record(records.OP_CHUNK_INFO, named, info.counts.tobytes()))
         self.out.commit()
-        self.out.patch(len(MAGIC), self._header(at, len(connections)))
+        self.out.patch(len(MAGIC), self._header(at, len(self._connections)))
 
     def _header(self, index_pos: int, connections: int) -> bytes:
         named = {

@@ -6,6 +6,7 @@ import itertools
 import re
 import struct
 from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -59,7 +60,7 @@ class UlogSink(Sink):
         self._layouts: dict[int, Layout] = {}
         self._stamps: dict[int, Word] = {}
         self._stamped: dict[Word, list[int]] = {}
-        self._reserved: dict[int, Callable[[int, bytes], None]] = {}
+        self._reserved: dict[int, Callable[[int, bytes], bytes]] = {}
         self._subscribed: set[int] = set()
 
     # ------------------------------------------------------------------------------------------ definitions
@@ -188,32 +189,41 @@ class UlogSink(Sink):
         if int(size.max()) > MAX_SIZE - 2:
             raise UsageError(f"a message of {int(size.max())} bytes; a ULog holds at most {MAX_SIZE - 2}")
         self._begin(int(time[0]))
-        special = np.flatnonzero(self._among(self._reserved)[channel]) if self._reserved else ()
-        lo = 0
-        for row in [*(int(row) for row in special), len(channel)]:
-            if row > lo:
-                some = slice(lo, row)
-                self._data(channel[some], time[some], data, start[some], size[some])
-            if row < len(channel):
-                payload = data[int(start[row]) : int(start[row] + size[row])].tobytes()
-                self._reserved[int(channel[row])](int(time[row]), payload)
-            lo = row + 1
-
-    def _data(
-        self, channel: NDArray[np.int32], time: I64, data: NDArray[np.uint8], start: I64, size: I64
-    ) -> None:
         for number in np.flatnonzero(np.bincount(channel)).tolist():
-            if number not in self._subscribed:
+            if number not in self._subscribed and number not in self._reserved:
                 self._subscribe(number)
-        place = self._heads.places(channel, size)
+        others = dict[int, bytes]()
+        if self._reserved:
+            for row in np.flatnonzero(self._among(self._reserved)[channel]).tolist():
+                payload = data[int(start[row]) : int(start[row] + size[row])].tobytes()
+                others[row] = self._reserved[int(channel[row])](int(time[row]), payload)
+        self.out.put(memoryview(self._records(channel, time, data, start, size, others)))  # type: ignore[arg-type]
+        self._fresh = True
+
+    def _records(
+        self,
+        channel: NDArray[np.int32],
+        time: I64,
+        data: NDArray[np.uint8],
+        start: I64,
+        size: I64,
+        others: Mapping[int, bytes],
+    ) -> NDArray[np.uint8]:
+        """Messages as data records; at the rows of *others* stand these."""
+        room = size
+        if others:
+            rows = np.array(list(others), np.int64)
+            room, size = size.copy(), size.copy()
+            room[rows], size[rows] = [len(written) for written in others.values()], 0
+        place = self._heads.places(channel, room)
         out = self._heads.compose(channel, time, data, start, size, place)
         for word, members in self._stamped.items():
-            mine = self._among(members)[channel]
-            mine &= size >= word.offset + word.width
-            _set_stamps(out, (place[:-1] + DATA_HEAD)[mine], time[mine], word)
-        self.out.write(memoryview(out))  # type: ignore[arg-type]
-        self.out.commit()
-        self._fresh = True
+            some = self._among(members)[channel]
+            some &= size >= word.offset + word.width
+            _set_stamps(out, (place[:-1] + DATA_HEAD)[some], time[some], word)
+        for row, written in others.items():
+            out[place[row] : place[row + 1]] = np.frombuffer(written, np.uint8)
+        return out
 
     def _among(self, numbers: Iterable[int]) -> NDArray[np.bool_]:
         """True for these of all channels."""
@@ -242,11 +252,7 @@ class UlogSink(Sink):
             raise UsageError(f"parameter {name!r}: a ULog holds whole numbers and floats, not {value!r:.40}")
         if time is not None:
             self._begin(time)
-        self._parameter("P", name, value)
-
-    def _parameter(self, letter: str, name: str, value: float | int, head: bytes = b"") -> None:
-        kind, code = ("int32_t", "i") if isinstance(value, int) else ("float", "f")
-        self._put(letter, head, key(f"{kind} {name}", name), packed(name, code, value))
+        self._append(_parameter("P", name, value))
 
     def text(self, time: int, level: int, text: str) -> None:
         """Append a logged string."""
@@ -261,30 +267,25 @@ class UlogSink(Sink):
         for at in range(0, max(1, len(data)), PART):
             self._put("M", bytes((at > 0,)), *key_value(label, data[at : at + PART]))
 
-    def _text_of(self, time: int, payload: bytes) -> None:
+    def _text_of(self, time: int, payload: bytes) -> bytes:
         level, tag, _ = struct.unpack_from("<BHH", payload)
         moment = struct.pack("<Q", time // NS_PER_US)
         if tag:
-            self._put("C", struct.pack("<BH", 0x30 + level, tag), moment, payload[5:])
-        else:
-            self._put("L", bytes((0x30 + level,)), moment, payload[5:])
+            return record("C", struct.pack("<BH", 0x30 + level, tag), moment, payload[5:])
+        return record("L", bytes((0x30 + level,)), moment, payload[5:])
 
-    def _parameter_of(self, time: int, payload: bytes) -> None:
-        row = self.layout(next(n for n, w in self._reserved.items() if w == self._parameter_of)).decoder()(
-            memoryview(payload)
-        )
+    def _parameter_of(self, time: int, payload: bytes) -> bytes:
+        row = _parameter_row()(memoryview(payload))
         if row["kind"] == "change" or not (self._adopted or self._heritage is not None):
-            self.parameter_row(row)
+            return _parameter_record(row)
+        return b""
 
     def parameter_row(self, row: Mapping[str, Any]) -> None:
         """Append a parameter as a message of the channel ``~parameter`` tells of it."""
-        value = int(row["value"]) if row["type"] == "int32_t" else float(row["value"])
-        kinds = row["kind"].removesuffix(" default").split("+")
-        bits = sum(1 << bit for bit, kind in enumerate(DEFAULT_KINDS) if kind in kinds)
-        self._parameter("Q" if bits else "P", row["name"], value, bytes((bits,)) if bits else b"")
+        self._append(_parameter_record(row))
 
-    def _dropout_of(self, time: int, payload: bytes) -> None:
-        self._put("O", payload[:2])
+    def _dropout_of(self, time: int, payload: bytes) -> bytes:
+        return record("O", payload[:2])
 
     # ------------------------------------------------------------------------------------------ the file
 
@@ -313,7 +314,9 @@ class UlogSink(Sink):
             self._begun = True
 
     def _put(self, letter: str, *parts: Payload) -> None:
-        written = record(letter, *parts)
+        self._append(record(letter, *parts))
+
+    def _append(self, written: bytes) -> None:
         if self._begun:
             self.out.write(written)
             self.out.commit()
@@ -325,6 +328,24 @@ def _base(topic: str) -> tuple[str, int]:
     """The name of a topic's format, and which instance it is."""
     instance = _INSTANCE.match(topic)
     return (instance[1], int(instance[2])) if instance else (topic, 0)
+
+
+def _parameter(letter: str, name: str, value: float | int, head: bytes = b"") -> bytes:
+    kind, code = ("int32_t", "i") if isinstance(value, int) else ("float", "f")
+    return record(letter, head, key(f"{kind} {name}", name), packed(name, code, value))
+
+
+@cache
+def _parameter_row() -> Callable[[memoryview], Any]:
+    return Layout(content.RESERVED["~parameter"], "~parameter").decoder()
+
+
+def _parameter_record(row: Mapping[str, Any]) -> bytes:
+    """What a message of the channel ``~parameter`` stands for."""
+    value = int(row["value"]) if row["type"] == "int32_t" else float(row["value"])
+    kinds = row["kind"].removesuffix(" default").split("+")
+    bits = sum(1 << bit for bit, kind in enumerate(DEFAULT_KINDS) if kind in kinds)
+    return _parameter("Q" if bits else "P", row["name"], value, bytes((bits,)) if bits else b"")
 
 
 def _set_stamps(out: NDArray[np.uint8], payload: I64, time: I64, word: Word) -> None:

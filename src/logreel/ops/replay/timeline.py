@@ -6,18 +6,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from logreel.errors import UsageError
 from logreel.model.channel import Channel
 from logreel.model.chunks import FILE
-from logreel.model.index import GONE, I64, TIME_MIN, Selection
+from logreel.model.index import TIME_MIN
 from logreel.model.log import Log
-from logreel.model.pieces import places
+from logreel.model.merge import Merged, Queue, merged
+from logreel.model.pieces import Rows
 from logreel.ops.merging import clock_shift, kept_topics
-from logreel.ops.parts import Part, in_force
+from logreel.ops.parts import in_force
 from logreel.ops.replay.run import Run
-from logreel.ops.streams import Pick, merged
 from logreel.ops.times import duration_ns, interval
 
 #: Messages of a run at most, and bytes of the unpacked chunks that they lie in.
@@ -73,16 +72,15 @@ class Timeline:
         self.bounds = self._bounds(start, end, duration)
         self._clip()
         self.channels: list[Channel] = []
-        #: For each log int32[c]: place in channels by number in the log.
-        self._numbers: list[NDArray[np.int32]] = []
-        self._chosen: list[list[int]] = []
-        for log, names in zip(self.logs, kept_topics(self.logs, topics, exclude), strict=True):
+        #: int32[c]: the number of the log that each is of.
+        origin: list[int] = []
+        for n, (log, names) in enumerate(
+            zip(self.logs, kept_topics(self.logs, topics, exclude), strict=True)
+        ):
             some = [ch for ch in log.match(names) if topics is not None or not ch.reserved]
-            numbers = np.full(len(log.channels), -1, np.int32)
-            numbers[[ch.number for ch in some]] = np.arange(len(some)) + len(self.channels)
             self.channels += some
-            self._numbers.append(numbers)
-            self._chosen.append([ch.number for ch in some])
+            origin += [n] * len(some)
+        self._origin = np.array(origin, np.int32)
 
     # ------------------------------------------------------------------------------------------------- times
 
@@ -118,6 +116,10 @@ class Timeline:
             return 0
         return min(max(time, self.start), self.end)
 
+    def shift(self, ch: Channel) -> int:
+        """ns added to the times of a channel; 0 for one of another log."""
+        return next((shift for log, shift in zip(self.logs, self._shifts, strict=True) if log is ch.log), 0)
+
     # ---------------------------------------------------------------------------------------------- messages
 
     def turned(self, place: Place, step: int) -> Place:
@@ -130,8 +132,8 @@ class Timeline:
         """What follows *place* in its direction."""
         skip, step = place.passed, place.step
         span = (place.time, None) if step > 0 else (None, place.time + 1)
-        for pick in merged(self._parts(*span), reverse=step < 0):
-            run = self._run(self._ordered(pick, step))
+        for piece in merged(self._queues(*span), reverse=step < 0, first=RUN):
+            run = self._run(piece)
             if skip:
                 passed = min(skip, len(run))
                 run, skip = run[passed:], skip - passed
@@ -139,50 +141,44 @@ class Timeline:
 
     def in_force(self, time: int) -> Iterator[Run]:
         """What was said before *time* and still holds: latched messages, and what later ones cannot be read without."""
-        parts = []
-        for n, (log, shift) in enumerate(zip(self.logs, self._shifts, strict=True)):
-            for ch in log.channels.values():
-                rows = in_force(ch, time - shift) if self._numbers[n][ch.number] >= 0 else []
-                if rows:
-                    parts.append(Pick.of(n, _picked(log, ch.number, np.array(rows, np.int64)), shift))
-        if parts:
-            yield from self._bounded(self._run(self._ordered(Pick.all(parts), 1)))
+        held = [in_force(ch, time - self.shift(ch)) for ch in self.channels]
+        if any(held):
+            for piece in merged(self._queued([np.array(rows, np.int64) for rows in held])):
+                yield from self._bounded(self._run(piece))
 
     @property
     def empty(self) -> bool:
         """Whether there is no message to play."""
-        return next(merged(self._parts(None, None)), None) is None
+        return not any(len(piece.time) for piece in merged(self._queues(None, None), first=1))
 
     def _count_at(self, time: int) -> int:
-        return sum(len(pick.origin) for pick in merged(self._parts(time, time + 1)))
+        return sum(len(piece.time) for piece in merged(self._queues(time, time + 1)))
 
-    def _parts(self, start: int | None, end: int | None) -> list[Part]:
-        """All channels wanted between *start* and *end*, the bounds of play aside."""
+    def _queues(self, start: int | None, end: int | None) -> list[Queue]:
+        """All channels wanted between *start* and *end*, and between the bounds of play."""
         first = max((t for t in (start, self.bounds[0]) if t is not None), default=None)
         last = min((t for t in (end, self.bounds[1]) if t is not None), default=None)
-        return [
-            Part(
-                log,
-                {number: slice(0, log.index.count(number)) for number in chosen},
-                None if first is None else max(first - shift, TIME_MIN),
-                None if last is None else last - shift,
-                shift=shift,
-            )
-            for log, shift, chosen in zip(self.logs, self._shifts, self._chosen, strict=True)
-        ]
+        rows = []
+        for ch in self.channels:
+            shift = self.shift(ch)
+            begin = None if first is None else max(first - shift, TIME_MIN)
+            stop = None if last is None else last - shift
+            rows.append(ch.log.index.rows_between(ch.number, begin, stop))
+        return self._queued(rows)
 
-    def _ordered(self, pick: Pick, step: int) -> Pick:
-        if len(self.logs) == 1 and bool((np.diff(pick.found.time) * step >= 0).all()):
-            return pick
-        return pick.rows(np.argsort(pick.found.time * step, kind="stable"))
+    def _queued(self, rows: Sequence[Rows]) -> list[Queue]:
+        """These rows of each channel; what a reader made of other records comes before what it is about."""
+        queues = []
+        for ch, some, origin in zip(self.channels, rows, self._origin.tolist(), strict=True):
+            index = ch.log.index
+            made = index.tracks[ch.number].made is not None
+            queues.append(Queue(index, ch.number, some, self._shifts[origin], 2 * origin - made))
+        return queues
 
-    def _run(self, pick: Pick) -> Run:
-        found, channel = pick.found, np.empty(len(pick.origin), np.int32)
-        for n in np.unique(pick.origin).tolist():
-            mine = pick.origin == n
-            channel[mine] = self._numbers[n][found.channel[mine]]
+    def _run(self, piece: Merged) -> Run:
+        origin = self._origin[piece.queue]
         return Run(
-            self.channels, self._view, channel, found.time, pick.origin, found.chunk, found.offset, found.size
+            self.channels, self._view, piece.queue, piece.time, origin, piece.chunk, piece.offset, piece.size
         )
 
     def _view(self, origin: int, chunk: int) -> memoryview:
@@ -202,12 +198,3 @@ class Timeline:
         middle = len(run) // 2
         yield from self._halved(run[:middle])
         yield from self._halved(run[middle:])
-
-
-def _picked(log: Log, number: int, rows: I64) -> Selection:
-    """Messages of a channel at *rows*, ascending."""
-    chunk, offset, size = places(log.index, number, rows)
-    there = size != GONE
-    times = log.index.times(number)[rows[there]]
-    numbers = np.full(len(times), number, np.int32)
-    return Selection(times, numbers, chunk[there], offset[there], size[there])

@@ -35,6 +35,11 @@ class JsonBody:
         if isinstance(node, Struct):
             self.layout, self._fit = Layout(node, "json"), fit
 
+    @property
+    def has_fields(self) -> bool:
+        """Whether the schema names any."""
+        return self._fit is not None
+
     def columns(self, index: MessageIndex, layout: Layout, piece: Piece, rows: I64) -> Decoded:
         """See Reading; what is no JSON object is left out. Members of other types than the schema says are missing."""
         if self._fit is None:

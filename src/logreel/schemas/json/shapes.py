@@ -11,7 +11,7 @@ from logreel.model.layout import MAX_DEPTH, MAX_LEAVES, Field, Node, Scalar, Seq
 
 #: Makes of any value one that the column holds, None where it is of another type.
 Fit = Callable[[Any], Any]
-_INT64 = range(-(1 << 63), 1 << 63)
+_INT64, _UINT64 = range(-(1 << 63), 1 << 63), range(1 << 64)
 
 
 def shape(schema: Any) -> tuple[Node | None, Fit]:
@@ -46,6 +46,8 @@ class _Maker:
                 return String(), _text
             case ["boolean"]:
                 return Scalar("bool"), lambda value: value if isinstance(value, bool) else None
+            case ["integer"] if _is_wide(schema):
+                return Scalar("uint64"), _natural
             case ["integer"]:
                 return Scalar("int64"), _integer
             case ["number"] | ["integer", "number"] | ["number", "integer"]:
@@ -95,10 +97,24 @@ def _text(value: Any) -> str | None:
     return value if isinstance(value, str) else None
 
 
+def _is_wide(schema: dict[str, Any]) -> bool:
+    """Whether an integer has to have 64 bits without a sign."""
+    least, most = schema.get("minimum"), schema.get("maximum")
+    return isinstance(least, int) and least >= 0 and isinstance(most, int) and most not in _INT64
+
+
 def _integer(value: Any) -> int | None:
+    return _whole(value, _INT64)
+
+
+def _natural(value: Any) -> int | None:
+    return _whole(value, _UINT64)
+
+
+def _whole(value: Any, among: range) -> int | None:
     if isinstance(value, float) and value.is_integer():
         value = int(value)
-    return value if isinstance(value, int) and not isinstance(value, bool) and value in _INT64 else None
+    return value if isinstance(value, int) and not isinstance(value, bool) and value in among else None
 
 
 def _number(value: Any) -> float | None:

@@ -1,0 +1,209 @@
+"""Messages of many channels, of one log or several, in one order and piece by piece.
+
+What is held at once are the times of the channels wanted and one piece, never a list of all messages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from logreel.kernels import merge as kernel
+from logreel.model.blocks import GONE, I64, Aligned, Derived, Word, words
+from logreel.model.chunks import FILE
+from logreel.model.index import MessageIndex
+from logreel.model.pieces import Rows
+
+#: About so many messages make a piece.
+PIECE = 1 << 16
+_COLUMNS, _STATE, _KNOWN = 14, 8, 2
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """Messages of a channel that wait for their turn.
+
+    rows   which ones: a slice, or ascending row numbers
+    shift  ns to add to their times
+    rank   among messages of one time (or of any, in the order of places) those of a lower rank come first
+    """
+
+    index: MessageIndex
+    channel: int
+    rows: Rows
+    shift: int = 0
+    rank: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """Some messages in order, as arrays of one length.
+
+    queue  int32[n]  number of the Queue
+    time   int64[n]  ns, shifted
+    chunk, offset, size  int32[n], int64[n], int64[n]: where the payload lies
+    at     int64[n]  its place in the entries of the block table, or its row where it does not lie in blocks
+    """
+
+    queue: NDArray[np.int32]
+    time: I64
+    chunk: NDArray[np.int32]
+    offset: I64
+    size: I64
+    at: I64
+
+    def rows(self, which: slice | I64 | NDArray[np.bool_]) -> Merged:
+        """Some of them."""
+        return Merged(*(getattr(self, name)[which] for name in Merged.__slots__))
+
+
+def merged(
+    queues: Sequence[Queue], by_time: bool = True, reverse: bool = False, first: int = PIECE
+) -> Iterator[Merged]:
+    """All messages by time, ties by rank and place; or by rank and place; *reverse*: backwards.
+
+    first  so many messages make the first piece
+    """
+    contest, wanted = _Contest(queues, by_time, reverse), first
+    while True:
+        found = contest.take(wanted)
+        if found is None:
+            return
+        yield found
+        wanted = PIECE
+
+
+class _Contest:
+    """The tables of the kernel, and what they point to."""
+
+    def __init__(self, queues: Sequence[Queue], by_time: bool, reverse: bool) -> None:
+        self._queues, self._by_time, self._reverse = queues, by_time, reverse
+        self._held: list[NDArray[Any]] = []
+        #: Which blocks of a log may be read.
+        self._ready = {
+            id(queue.index): np.zeros(len(queue.index.table.base), np.uint8)
+            for queue in queues
+            if queue.index.puts_off
+        }
+        self._table = np.zeros((len(queues), _COLUMNS), np.int64)
+        for i, queue in enumerate(queues):
+            self._enter(self._table[i], queue)
+        self._state = np.zeros((len(queues), _STATE), np.int64)
+        self._tree = np.zeros(len(queues), np.int64)
+        self._rules = _Rules(queues)
+
+    def _at(self, array: NDArray[Any], kind: type) -> int:
+        """The address of an array that stays where it is."""
+        array = np.ascontiguousarray(array, kind)
+        self._held.append(array)
+        return int(array.ctypes.data)
+
+    def _enter(self, row: I64, queue: Queue) -> None:
+        index, channel, rows = queue.index, queue.channel, queue.rows
+        times = index.times(channel)[rows]
+        order = None
+        if self._by_time and len(times) > 1 and not bool((times[1:] >= times[:-1]).all()):
+            order = np.argsort(times, kind="stable")
+            times = times[order]
+        row[0], row[3], row[12], row[13] = self._at(times, np.int64), len(times), queue.shift, queue.rank
+        if isinstance(rows, slice):
+            row[2] = rows.indices(index.count(channel))[0]
+            if order is not None:
+                row[1] = self._at(order + row[2], np.int64)
+        else:
+            row[1] = self._at(rows if order is None else rows[order], np.int64)
+        if (made := index.made(channel)) is not None:
+            row[11] = self._at(made.offset, np.int64)
+            return
+        table = index.table
+        begin, end = table.run(channel)
+        row[4] = self._at(table.entries(channel), np.uint32)
+        row[5], row[6] = self._at(begin, np.int64), self._at(np.cumsum(end - begin), np.int64)
+        row[7], row[8] = self._at(table.base, np.int64), self._at(table.chunk, np.int32)
+        row[9] = len(table.base)
+        if id(index) in self._ready:
+            row[10] = int(self._ready[id(index)].ctypes.data)
+
+    def take(self, wanted: int) -> Merged | None:
+        """The next messages, about as many as are wanted; None where nothing is left."""
+        time, start, at = (np.empty(wanted, np.int64) for _ in range(3))
+        queue, chunk = (np.empty(wanted, np.int32) for _ in range(2))
+        n = 0
+        while n < wanted:
+            flags = self._by_time, self._reverse
+            n = kernel.merge(self._table, self._state, self._tree, *flags, time, queue, chunk, start, at, n)
+            if n < wanted and not self._make_ready():
+                break
+        if not n:
+            return None
+        queue, at = queue[:n], at[:n]
+        offset, size = self._rules.measured(queue, start[:n], at)
+        found = Merged(queue, time[:n], chunk[:n], offset, size, at)
+        there = size != GONE
+        return found if there.all() else found.rows(there)
+
+    def _make_ready(self) -> bool:
+        """Resolve the blocks that queues wait for, if any does."""
+        waiting = np.flatnonzero(self._state[:, _KNOWN] == 0).tolist()
+        for i in waiting:
+            index, block = self._queues[i].index, int(self._state[i, 1])
+            if not self._ready[id(index)][block]:
+                index.resolve(np.array([block], np.int64))
+                self._ready[id(index)][block] = 1
+        return bool(waiting)
+
+
+class _Rules:
+    """Where payloads begin and how large they are, for queues of any logs; those of one rule are asked together."""
+
+    def __init__(self, queues: Sequence[Queue]) -> None:
+        numbers: dict[Any, int] = {}
+        #: One queue of each rule, and the sizes of queues whose messages have all one size.
+        self._asked = list[Queue]()
+        self._rule, self._fixed = (np.full(len(queues), -1, np.int64) for _ in range(2))
+        for i, queue in enumerate(queues):
+            track = queue.index.tracks[queue.channel]
+            if track.made is None and track.payload is None and isinstance(track.size, int):
+                self._fixed[i] = track.size
+                continue
+            own = queue.channel if track.made is not None else -1
+            size = track.size if isinstance(track.size, Word) else id(track.size)
+            key = id(queue.index), own, size, id(track.payload)
+            if key not in numbers:
+                numbers[key] = len(numbers)
+                self._asked.append(queue)
+            self._rule[i] = numbers[key]
+
+    def measured(self, queue: NDArray[np.int32], start: I64, at: I64) -> tuple[I64, I64]:
+        """Payload start and size (or GONE) of messages; *at* are their places in the entries, or rows."""
+        if len(self._asked) == 1 and (self._rule == 0).all():
+            return self._of(self._asked[0], start, at)
+        size = self._fixed[queue]
+        if not self._asked:
+            return start, size
+        rule, offset = self._rule[queue], start.copy()
+        for number in np.flatnonzero(np.bincount(rule + 1)[1:]).tolist():
+            mine = np.flatnonzero(rule == number)
+            offset[mine], size[mine] = self._of(self._asked[number], start[mine], at[mine])
+        return offset, size
+
+    def _of(self, queue: Queue, start: I64, at: I64) -> tuple[I64, I64]:
+        index, track = queue.index, queue.index.tracks[queue.channel]
+        if (made := index.made(queue.channel)) is not None:
+            return start, made.size[at]
+        # Only formats without chunks leave anything beside the message or to be worked out.
+        if track.payload is not None:
+            return track.payload(index.chunks[FILE], start)
+        match track.size:
+            case Word() as word:
+                return start, words(index.chunks[FILE], start, word)
+            case Derived(get):
+                return start, get(index.chunks[FILE], start)
+            case Aligned(values):
+                return start, values[at].astype(np.int64)
+            case size:
+                return start, np.full(len(start), size, np.int64)

@@ -1,0 +1,128 @@
+"""Messages of several channels in one order, against sorted lists."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from logreel.model.blocks import GONE, Aligned, Blocks, Made, Track
+from logreel.model.chunks import MADE, Chunks
+from logreel.model.index import MessageIndex
+from logreel.model.merge import Queue, merged
+from logreel.model.source import Source
+
+#: Messages of a log: channel, time, and bytes to the next one. The last channel is made.
+CHANNELS = 4
+MESSAGES = st.lists(
+    st.tuples(st.integers(0, CHANNELS - 1), st.integers(-3, 5), st.integers(1, 9)), max_size=40
+)
+
+
+def indexed(
+    rows: list[tuple[int, int, int]], blocks: int, late: bool = False
+) -> tuple[MessageIndex, list[Any]]:
+    """An index over messages in so many blocks, and each message: channel, time, chunk, offset, size.
+
+    late  entries and sizes are wrong until their block is resolved
+    """
+    made = [row for row in rows if row[0] == CHANNELS - 1]
+    inside = [row for row in rows if row[0] < CHANNELS - 1]
+    at = np.cumsum([0, *(row[2] for row in inside)])[: len(inside)].astype(np.int64)
+    of = np.array([i * blocks // max(1, len(inside)) for i in range(len(inside))], np.int64)
+    channel = np.array([row[0] for row in inside], np.int64)
+    base = np.array([at[of == k][0] if (of == k).any() else 0 for k in range(blocks)], np.int64)
+    order = np.lexsort((np.arange(len(inside)), channel, of))
+    counts = np.array(
+        [[((of == k) & (channel == c)).sum() for c in range(CHANNELS)] for k in range(blocks)], np.int64
+    ).reshape(blocks, CHANNELS)
+    ends = np.cumsum(counts.ravel()).reshape(counts.shape)
+    start = np.column_stack([ends[:, 0] - counts[:, 0], ends])
+    entry = (at - base[of])[order].astype(np.uint32)
+    size = np.array([inside[i][2] if inside[i][2] < 9 else GONE for i in order], np.uint32)
+    time = np.array([inside[i][1] for i in order], np.int64)
+    right = entry.copy(), size.copy()
+    if late:
+        entry[:], size[:] = 7, 7
+
+    def resolve(numbers: np.ndarray) -> None:
+        for k in numbers.tolist():
+            span = slice(int(start[k, 0]), int(start[k, -1]))
+            entry[span], size[span] = right[0][span], right[1][span]
+
+    tracks = [Track(Aligned(time), Aligned(size))] * (CHANNELS - 1)
+    tracks.append(Track(Aligned(time), Aligned(size), len(made)))
+    places = np.arange(len(made), dtype=np.int64) * 10
+    own = Made(places, places * 0 + 3, np.array([row[1] for row in made], np.int64))
+    index = MessageIndex(
+        Chunks(Source(b"", "log")),
+        Blocks(base, (np.arange(blocks) - 1).astype(np.int32), start, entry),
+        tracks,
+        lambda: (np.zeros(0, np.uint8), {CHANNELS - 1: own}),
+        resolve if late else None,
+    )
+    due: list[Any] = [
+        (row[0], row[1], int(of[i]) - 1, int(at[i]), row[2] if row[2] < 9 else GONE)
+        for i, row in enumerate(inside)
+    ]
+    due += [(row[0], row[1], MADE, 10 * i, 3) for i, row in enumerate(made)]
+    return index, due
+
+
+@given(MESSAGES, st.integers(1, 4), st.booleans(), st.booleans(), st.booleans(), st.integers(1, 50))
+def test_messages_come_by_time_or_by_place(
+    rows: list[tuple[int, int, int]], blocks: int, late: bool, by_time: bool, reverse: bool, first: int
+) -> None:
+    index, due = indexed(rows, blocks, late)
+    queues = [Queue(index, c, slice(None), rank=-(c == CHANNELS - 1)) for c in range(CHANNELS)]
+    found = list(merged(queues, by_time, reverse, first))
+    seen = [
+        row
+        for piece in found
+        for row in zip(
+            *(a.tolist() for a in (piece.queue, piece.time, piece.chunk, piece.offset, piece.size)),
+            strict=True,
+        )
+    ]
+    due.sort(key=lambda row: (row[1] if by_time else 0, -(row[2] == MADE), row[2], row[3]))
+    assert seen == [row for row in (due[::-1] if reverse else due) if row[4] != GONE]
+    assert not found or len(found[0].time) <= first
+
+
+@given(MESSAGES, MESSAGES, st.integers(-4, 4), st.data())
+def test_some_messages_of_two_logs_come_by_time_then_by_log(
+    one: list[tuple[int, int, int]], two: list[tuple[int, int, int]], shift: int, data: st.DataObject
+) -> None:
+    queues, due = [], []
+    for rank, (rows, moved) in enumerate(((one, 0), (two, shift))):
+        index, every = indexed(rows, 2)
+        for c in range(CHANNELS):
+            mine = [row for row in every if row[0] == c]
+            keep = sorted(data.draw(st.sets(st.integers(0, max(0, len(mine) - 1)))) if mine else ())
+            due += [(mine[i][1] + moved, rank, *mine[i][2:], len(queues)) for i in keep]
+            queues.append(Queue(index, c, np.array(keep, np.int64), moved, rank))
+    due = [row for row in sorted(due) if row[4] != GONE]
+    found = [
+        (piece.time.tolist()[i], piece.queue.tolist()[i], piece.offset.tolist()[i])
+        for piece in merged(queues, first=3)
+        for i in range(len(piece.time))
+    ]
+    assert found == [(row[0], row[5], row[3]) for row in due]
+
+
+def test_nothing_is_merged_of_nothing() -> None:
+    assert list(merged([])) == []
+    index, _ = indexed([], 1)
+    assert list(merged([Queue(index, 0, slice(0, 0))])) == []
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_the_ends_of_64_bits_have_an_order(reverse: bool) -> None:
+    last = (1 << 63) - 1
+    index, _ = indexed([(0, 0, 1), (1, 0, 1), (2, 0, 1)], 1)
+    index._times = {0: np.array([last]), 1: np.array([-last - 1]), 2: np.array([0])}
+    found = next(merged([Queue(index, c, slice(None)) for c in range(3)], reverse=reverse))
+    assert found.time.tolist() == sorted([last, 0, -last - 1], reverse=reverse)
