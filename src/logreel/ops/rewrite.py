@@ -30,6 +30,8 @@ from logreel.ops.streams import Batch, in_file_order, in_time_order
 
 #: Called with the messages done and the messages in all.
 Progress = Callable[[int, int], None]
+#: In the metadata of a channel that a conversion made of another one: the topic of that.
+MADE_OF = "made_of"
 #: Names tried for a channel that a format does not take beside others of its name.
 TRIES = 8
 
@@ -97,8 +99,12 @@ class Target:
     strict: bool = False
 
 
-def rewrite(parts: Sequence[Part], target: Target, by_time: bool = False) -> Rewritten:
+def rewrite(
+    parts: Sequence[Part], target: Target, by_time: bool = False, how: Callable[..., Rewriting] | None = None
+) -> Rewritten:
     """Write *parts*, which are of one format, as one new log: by time, or (one part) as they lie in the file.
+
+    how  makes what writes, where messages are not to be copied as they are: a kind of ``Rewriting``
 
     Raises UsageError for an output that is an input, UnsupportedError for a format that cannot be written, LogError
     where the output exists or cannot be written.
@@ -114,8 +120,8 @@ def rewrite(parts: Sequence[Part], target: Target, by_time: bool = False) -> Rew
             options[name] = getattr(target, name)
     out = Appender(target.path, target.force, keep=False)
     try:
-        job = _Job(parts, target, fmt, out, fmt.create(out, **options))  # type: ignore[misc]
-        return job.run(by_time)
+        sink = fmt.create(out, **options)  # type: ignore[misc]
+        return (how or Rewriting)(parts, target, fmt, out, sink).run(by_time)
     except BaseException:
         out.discard()
         raise
@@ -175,8 +181,8 @@ def add_channel(
 
 
 @dataclass
-class _Job:
-    """One new log in the making; *numbers* are those of its channels by part and channel number there."""
+class Rewriting:
+    """One new log in the making."""
 
     parts: Sequence[Part]
     target: Target
@@ -255,7 +261,7 @@ class _Job:
             if not self._is_foreign
             and self.sink.beside(part.log, ch.number, np.zeros(0, np.int64)) is not None
         ]
-        batches: Iterable[Batch] = in_time_order(self.parts) if by_time else in_file_order(self.parts[0])
+        batches = self._batches(by_time)
         total, done = sum(part.total for part in self.parts), 0
         for batch in batches:
             channel = table[batch.origin, batch.channel]
@@ -263,6 +269,10 @@ class _Job:
             writer.write_many(channel, batch.time, batch.data, batch.start, batch.size, beside)
             done += len(channel)
             self._tell(done, total)
+
+    def _batches(self, by_time: bool) -> Iterable[Batch]:
+        """What is written, in its order."""
+        return in_time_order(self.parts) if by_time else in_file_order(self.parts[0])
 
     def _beside(self, batch: Batch, numbered: list[tuple[int, int]]) -> np.ndarray | None:
         """int64[n, k]: the numbers that lie beside the payloads of these channels, zeros elsewhere."""
@@ -294,7 +304,7 @@ class _Job:
             topic = self.parts[p].names.get(ch.number, ch.topic)
             metadata = self.sink.joined([ch.metadata for _, ch in members])
             try:
-                number, name = add_channel(writer, topic, ch.schema, metadata, self.names)
+                number, name = add_channel(writer, topic, *self._declared(ch, metadata), self.names)
             except (DefinitionError, UsageError) as error:
                 if not self._is_foreign:
                     raise
@@ -307,13 +317,20 @@ class _Job:
                 table[p, ch.number] = number
         return table
 
+    def _declared(self, channel: Channel, metadata: Mapping[str, Any]) -> tuple[Schema, Mapping[str, Any]]:
+        """What the messages of a channel are written with, of which *metadata* is to be told."""
+        return channel.schema, metadata
+
     def _leave_out(self, members: Sequence[tuple[int, Channel]], why: str) -> None:
         """Do without a channel that the format cannot hold."""
         for p, ch in members:
             part = self.parts[p]
-            self.skipped.append(
-                f"channel {ch.topic!r} ({part.count(ch.number)} messages) was left out: {why}"
-            )
+            if MADE_OF in ch.metadata:
+                self.notes.append(f"channel {ch.topic!r} was left out: it was made of {ch.metadata[MADE_OF]!r}")
+            else:
+                self.skipped.append(
+                    f"channel {ch.topic!r} ({part.count(ch.number)} messages) was left out: {why}"
+                )
             rows = {number: rows for number, rows in part.rows.items() if number != ch.number}
             self.parts = [replace(one, rows=rows) if n == p else one for n, one in enumerate(self.parts)]
 

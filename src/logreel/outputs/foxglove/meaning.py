@@ -24,16 +24,17 @@ from logreel.model.lenses import (
     lenses,
 )
 from logreel.model.tables import Shape, table_of
+from logreel.ops.rewrite import MADE_OF
 from logreel.outputs.foxglove import motion, sensors
 from logreel.outputs.foxglove.encoders import Encoder, Fill, Rows
+from logreel.outputs.foxglove.mixture import Mixture
 from logreel.outputs.foxglove.wellknown import PACKAGE, wellknown
 from logreel.schemas.protobuf.spell import spell, type_name, values
 
 if TYPE_CHECKING:
     from logreel.model.channel import Channel
+    from logreel.model.log import Log
 
-#: In the metadata of a channel that was made of another: the topic of that.
-MADE_OF = "made_of"
 #: What tells how to read messages wherever they go; all other languages of definitions are those of one format.
 COMMON = {"ros1msg", "ros2msg", "ros2idl", "omgidl", "protobuf", "jsonschema", "flatbuffer", ""}
 #: Types of ROS that tools show themselves, without the package.
@@ -42,6 +43,10 @@ NATIVE = {
     *("PoseArray", "PoseStamped", "PoseWithCovarianceStamped", "Path"),
     *("Log", "TFMessage", "tfMessage", "TransformStamped"),
 }
+#: In the metadata of a channel whose messages are of another encoding than those that were logged: that of the schema.
+TRANSCODED = "transcoded_from"
+#: What metadata tell of the encoding of messages.
+_OF_MESSAGES = {"message_encoding"}
 _ROS = {"ros1msg", "ros2msg", "ros2idl"}
 _WHOLE = Shape(explode=False)
 
@@ -106,17 +111,20 @@ def transcoded(ch: Channel) -> Encoder:
         time = np.asarray(table.column(0).combine_chunks().cast("int64"), np.int64)
         return time, values(ch.layout, message, table.columns[1:])
 
-    return Encoder(ch, ch.topic, message, fill, {**ch.metadata, "transcoded_from": ch.schema.encoding})
+    told = {name: value for name, value in ch.metadata.items() if name not in _OF_MESSAGES}
+    return Encoder(ch, ch.topic, message, fill, {**told, TRANSCODED: ch.schema.encoding})
 
 
-def encoders(channels: Iterable[Channel]) -> tuple[list[Encoder], list[str]]:
-    """All that make channels of *channels*; a sentence for each channel that can be read by nobody."""
-    made, told = list[Encoder](), list[str]()
+def mixture(log: Log, channels: Iterable[Channel]) -> Mixture:
+    """What makes of *channels* of *log* those that other tools understand, and keeps those that they do."""
+    instead, added, told = dict[int, Encoder](), list[Encoder](), list[str]()
+    there = {(ch.metadata.get(MADE_OF), ch.schema.name) for ch in log.channels.values()}
     for ch in channels:
-        made += meanings(ch)
+        if MADE_OF not in ch.metadata:
+            added += [one for one in meanings(ch) if (ch.topic, one.message.name) not in there]
         if not is_common(ch):
             try:
-                made.append(transcoded(ch))
+                instead[ch.number] = transcoded(ch)
             except DefinitionError as error:
                 told.append(f"channel {ch.topic!r} stays as it is: {error.text}")
-    return made, told
+    return Mixture(instead, added, told)

@@ -30,6 +30,8 @@ _SCALARS = {
     "float32": "float",
     "float64": "double",
 }
+#: Longer arrays of bytes, of one length, are opaque; shorter ones are numbers.
+OPAQUE = 64
 #: The field of a message with many records, and that of a row of an array of arrays.
 RECORDS, ROW = "records", "values"
 
@@ -88,9 +90,9 @@ def _kind(node: Node, name: str) -> tuple[str | Message, bool]:
             return "duration" if signed else "time", False
         case FixedArray(item=Scalar(type="char")) | String() | Rest(text=True):
             return "string", False
-        case FixedArray(item=Scalar(type="uint8")) | Counted(item=Scalar(type="char" | "uint8")):
+        case FixedArray(item=Scalar(type="uint8"), count=n) if n > OPAQUE:
             return "bytes", False
-        case Bytes() | Rest():
+        case Bytes() | Rest() | Counted(item=Scalar(type="char" | "uint8")):
             return "bytes", False
         case FixedArray(item=item) | Counted(item=item):
             kind, repeated = _kind(item, name)
@@ -147,7 +149,7 @@ def _value(node: Node, array: pa.Array, kind: Any) -> Any:
             return _bytes(array)
         case FixedArray(item=item, count=n):
             offsets = np.arange(len(array) + 1, dtype=np.int64) * n
-            if item == Scalar("uint8"):
+            if kind == "bytes":
                 return Many(offsets, _numbers(array.flatten()))
             return _many(offsets, item, array.flatten(), kind)
         case Counted(item=item):
