@@ -17,6 +17,7 @@ import numpy as np
 
 from logreel.errors import DefinitionError, LogError, UnsupportedError, UsageError
 from logreel.model.appender import Appender
+from logreel.model.beside import left_beside
 from logreel.model.channel import Channel
 from logreel.model.layout import Layout
 from logreel.model.log import Log
@@ -30,8 +31,8 @@ from logreel.ops.streams import Batch, in_file_order, in_time_order
 
 #: Called with the messages done and the messages in all.
 Progress = Callable[[int, int], None]
-#: In the metadata of a channel that a conversion made of another one: the topic of that.
-MADE_OF = "made_of"
+#: In the metadata of a channel: the topic that it was made of, and what its messages were encoded in before.
+MADE_OF, TRANSCODED = "made_of", "transcoded_from"
 #: Names tried for a channel that a format does not take beside others of its name.
 TRIES = 8
 
@@ -319,18 +320,19 @@ class Rewriting:
 
     def _declared(self, channel: Channel, metadata: Mapping[str, Any]) -> tuple[Schema, Mapping[str, Any]]:
         """What the messages of a channel are written with, of which *metadata* is to be told."""
+        self.skipped += left_beside(channel) if self._is_foreign else []
         return channel.schema, metadata
 
     def _leave_out(self, members: Sequence[tuple[int, Channel]], why: str) -> None:
         """Do without a channel that the format cannot hold."""
         for p, ch in members:
             part = self.parts[p]
+            text = f"channel {ch.topic!r} ({part.count(ch.number)} messages) was left out: "
+            hint = "; convert --raw keeps messages as they are" * (TRANSCODED in ch.metadata)
             if MADE_OF in ch.metadata:
-                self.notes.append(f"channel {ch.topic!r} was left out: it was made of {ch.metadata[MADE_OF]!r}")
+                self.notes.append(f"{text}it was made of {ch.metadata[MADE_OF]!r}")
             else:
-                self.skipped.append(
-                    f"channel {ch.topic!r} ({part.count(ch.number)} messages) was left out: {why}"
-                )
+                self.skipped.append(text + why + hint)
             rows = {number: rows for number, rows in part.rows.items() if number != ch.number}
             self.parts = [replace(one, rows=rows) if n == p else one for n, one in enumerate(self.parts)]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
@@ -66,7 +66,7 @@ class Translating(Rewriting):
 
     def _declared(self, channel: Channel, metadata: Mapping[str, Any]) -> tuple[Schema, Mapping[str, Any]]:
         made = self.translation.replaced(channel)
-        return (channel.schema, metadata) if made is None else (made.schema, made.metadata)
+        return super()._declared(channel, metadata) if made is None else (made.schema, made.metadata)
 
     def _compose(self, writer: Writer, by_time: bool) -> None:
         self.sink.mixed = True
@@ -101,9 +101,11 @@ class Translating(Rewriting):
         missing = self.parts[0].count(channel.number) - int(self.written[channel.number])
         if missing:
             self.sink.added[self._kept_as(name, channel)] -= missing
-            self.skipped.append(f"{missing} messages of {channel.topic!r} were left out: they cannot be decoded")
+            self.skipped.append(
+                f"{missing} messages of {channel.topic!r} were left out: they cannot be decoded"
+            )
 
-    def _copied(self) -> Iterable[Copied]:
+    def _copied(self) -> Iterator[Copied]:
         yield from super()._copied()
         count = len(self.parts[0].log.channels)
         for number, name in enumerate(self.added, count):

@@ -2,28 +2,71 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import threading
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from logreel.errors import UsageError
+from logreel.model.blocks import I64
 
 COMPRESSIONS = ("zstd", "lz4", "none")
 #: More threads than this only wait for the one that makes the chunks.
 _MOST = 4
+_ENTRY = np.dtype([("time", "<u8"), ("place", "<u8")])
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What a chunk consists of.
+
+    parts    its bytes
+    channel  int32[n]  of each message
+    time     int64[n]  ns
+    place    int64[n]  where each begins in the chunk
+    """
+
+    parts: Sequence[memoryview]
+    channel: NDArray[np.int32]
+    time: I64
+    place: I64
+
+    def by_channel(self) -> Iterator[tuple[int, int, bytes]]:
+        """Of each channel its number, how many messages it has, and pairs of their times and places as bytes."""
+        # Numbers of 16 bits are sorted by counting.
+        order = np.argsort(self.channel.astype(np.uint16), kind="stable")
+        entries = np.empty(len(order), _ENTRY)
+        entries["time"], entries["place"] = self.time[order], self.place[order]
+        counts = np.bincount(self.channel)
+        numbers = np.flatnonzero(counts)
+        edges = np.concatenate([[0], np.cumsum(counts[numbers])]).tolist()
+        for number, (lo, hi) in zip(numbers.tolist(), itertools.pairwise(edges), strict=True):
+            yield number, hi - lo, entries[lo:hi].tobytes()
 
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """A packed chunk: what is stored, and of what is in it the bytes and the checksum."""
+    """A packed chunk.
+
+    stored   its bytes
+    size     bytes of what is in it
+    crc      checksum of that
+    times    ns of the first and the last message
+    entries  see ``Content.by_channel``
+    """
 
     stored: bytes
     size: int
     crc: int
+    times: tuple[int, int]
+    entries: list[tuple[int, int, bytes]]
 
 
 class Packer:
@@ -40,12 +83,13 @@ class Packer:
         self._pool: ThreadPoolExecutor | None = None
         self.workers = 0 if compression == "none" else min(_MOST, os.cpu_count() or 1)
 
-    def pack(self, content: Sequence[memoryview]) -> Packed:
-        """Pack a chunk that has these parts."""
-        data = b"".join(content)
-        return Packed(self._compress(data), len(data), zlib.crc32(data))
+    def pack(self, content: Content) -> Packed:
+        """Pack a chunk."""
+        data = b"".join(content.parts)
+        times = int(content.time.min()), int(content.time.max())
+        return Packed(self._compress(data), len(data), zlib.crc32(data), times, list(content.by_channel()))
 
-    def later(self, content: Sequence[memoryview]) -> Future[Packed]:
+    def later(self, content: Content) -> Future[Packed]:
         """The same in another thread."""
         if self._pool is None:
             self._pool = ThreadPoolExecutor(self.workers, "logreel-pack")

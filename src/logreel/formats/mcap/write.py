@@ -17,10 +17,10 @@ from logreel.errors import DefinitionError, UsageError
 from logreel.formats.mcap import records
 from logreel.formats.mcap.channels import NO_SCHEMA, OWN, dumped
 from logreel.formats.mcap.found import File
-from logreel.formats.mcap.packing import Packed, Packer
+from logreel.formats.mcap.packing import Content, Packed, Packer
 from logreel.formats.mcap.records import LOG_TIME, MAGIC, MESSAGE_HEAD, PUBLISH_TIME, SEQUENCE
 from logreel.formats.mcap.write_channels import Declared, declare
-from logreel.formats.mcap.write_summary import Entries, Summary, attachment_record, begun, pairs, record, string
+from logreel.formats.mcap.write_summary import Summary, attachment_record, begun, pairs, record, string
 from logreel.model.appender import Appender
 from logreel.model.blocks import I64
 from logreel.model.heads import NANOSECONDS_TWICE
@@ -73,7 +73,7 @@ class McapSink(StretchSink):
         self._more: Mapping[str, I64] = {}
         self._row = 0
         self._inherited: set[tuple[Any, ...]] = set()
-        self._waiting: deque[tuple[Future[Packed], Entries]] = deque()
+        self._waiting: deque[Future[Packed]] = deque()
         self._begin_chunk()
 
     # --------------------------------------------------------------------------------------------- channels
@@ -168,35 +168,31 @@ class McapSink(StretchSink):
 
     def _close_chunk(self) -> None:
         """Begin another chunk; the one before is packed meanwhile, and written when it is its turn."""
-        entries = Entries(*(np.concatenate(parts) for parts in zip(*self._entries, strict=True)))
-        content = self._content
+        columns = (np.concatenate(parts) for parts in zip(*self._entries, strict=True))
+        content = Content(self._content, *columns)
         self._begin_chunk()
         if not self._packer.workers:
-            self._write_chunk(self._packer.pack(content), entries)
+            self._write_chunk(self._packer.pack(content))
             return
-        self._waiting.append((self._packer.later(content), entries))
-        while len(self._waiting) > 2 * self._packer.workers or (self._waiting and self._waiting[0][0].done()):
-            self._write_first()
-
-    def _write_first(self) -> None:
-        packed, entries = self._waiting.popleft()
-        self._write_chunk(packed.result(), entries)
+        self._waiting.append(self._packer.later(content))
+        while len(self._waiting) > 2 * self._packer.workers or (self._waiting and self._waiting[0].done()):
+            self._write_chunk(self._waiting.popleft().result())
 
     def _catch_up(self) -> None:
         """Write the chunks that are being packed, and whatever comes before them."""
         while self._waiting:
-            self._write_first()
+            self._write_chunk(self._waiting.popleft().result())
         self._begin()
 
-    def _write_chunk(self, packed: Packed, entries: Entries) -> None:
+    def _write_chunk(self, packed: Packed) -> None:
         self._begin()
-        times, pos = (int(entries.time.min()), int(entries.time.max())), self.out.tell()
+        times, pos = packed.times, self.out.tell()
         head = struct.pack("<QQQI", *times, packed.size, packed.crc) + string(self._compression)
         head += struct.pack("<Q", len(packed.stored))
         self._write(begun(records.CHUNK, len(head) + len(packed.stored)) + head)
         self._write(packed.stored)
         length, offsets = self.out.tell() - pos, list[tuple[int, int]]()
-        for number, count, content in entries.by_channel():
+        for number, count, content in packed.entries:
             offsets.append((number + 1, self.out.tell()))
             self._write(record(records.MESSAGE_INDEX, struct.pack("<H", number + 1) + string(content)))
             self._summary.count(number + 1, count)

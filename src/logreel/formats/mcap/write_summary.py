@@ -4,17 +4,10 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-
-import numpy as np
-from numpy.typing import NDArray
+from collections.abc import Iterable, Mapping
 
 from logreel.formats.mcap import records
 from logreel.formats.mcap.records import MAGIC
-from logreel.model.blocks import I64
-
-_ENTRY = np.dtype([("time", "<u8"), ("place", "<u8")])
 
 
 def begun(kind: int, size: int) -> bytes:
@@ -43,30 +36,6 @@ def attachment_record(name: str, data: bytes, media_type: str, time: int, create
     content = struct.pack("<QQ", time, created) + string(name) + string(media_type)
     content += struct.pack("<Q", len(data)) + data
     return record(records.ATTACHMENT, content + struct.pack("<I", zlib.crc32(content)))
-
-
-@dataclass(frozen=True, slots=True)
-class Entries:
-    """The messages of a chunk.
-
-    channel  int32[n]
-    time     int64[n]  ns
-    place    int64[n]  where each begins in the chunk
-    """
-
-    channel: NDArray[np.int32]
-    time: I64
-    place: I64
-
-    def by_channel(self) -> Iterator[tuple[int, int, bytes]]:
-        """Of each channel its number, how many messages it has, and pairs of their times and places as bytes."""
-        order = np.argsort(self.channel, kind="stable")
-        entries = np.empty(len(order), _ENTRY)
-        entries["time"], entries["place"] = self.time[order], self.place[order]
-        numbers, first = np.unique(self.channel[order], return_index=True)
-        edges = np.append(first, len(order)).tolist()
-        for number, lo, hi in zip(numbers.tolist(), edges[:-1], edges[1:], strict=True):
-            yield number, hi - lo, entries[lo:hi].tobytes()
 
 
 class Summary:

@@ -1,4 +1,4 @@
-"""Which channels of other schemas a channel gives: what its lenses read, and its fields where others cannot read them."""
+"""Which channels of other schemas a channel gives: what lenses read, and its fields where others cannot read them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from logreel.model.lenses import (
     lenses,
 )
 from logreel.model.tables import Shape, table_of
-from logreel.ops.rewrite import MADE_OF
+from logreel.ops.rewrite import MADE_OF, TRANSCODED
 from logreel.outputs.foxglove import motion, sensors
 from logreel.outputs.foxglove.encoders import Encoder, Fill, Rows
 from logreel.outputs.foxglove.mixture import Mixture
@@ -43,8 +43,6 @@ NATIVE = {
     *("PoseArray", "PoseStamped", "PoseWithCovarianceStamped", "Path"),
     *("Log", "TFMessage", "tfMessage", "TransformStamped"),
 }
-#: In the metadata of a channel whose messages are of another encoding than those that were logged: that of the schema.
-TRANSCODED = "transcoded_from"
 #: What metadata tell of the encoding of messages.
 _OF_MESSAGES = {"message_encoding"}
 _ROS = {"ros1msg", "ros2msg", "ros2idl"}
@@ -52,7 +50,7 @@ _WHOLE = Shape(explode=False)
 
 
 def meanings(ch: Channel) -> Iterator[Encoder]:
-    """What makes a channel of a well-known schema for everything that *ch* means; nothing for one that has such a schema.
+    """What makes a channel of a well-known schema for all that *ch* means; nothing where it has such a schema.
 
     The new topic is that of *ch* and the name of the schema: ``/gps/LocationFix``.
     """
@@ -62,13 +60,13 @@ def meanings(ch: Channel) -> Iterator[Encoder]:
     if ch.schema.encoding in _ROS and name.rpartition("/")[2] in NATIVE:
         return
     for lens in lenses(ch):
-        found = _fill(lens)
+        found = meaning_of(lens)
         if found is not None:
             schema, fill = found
             yield Encoder(ch, f"{ch.topic}/{schema}", wellknown(schema), fill, {MADE_OF: ch.topic})
 
 
-def _fill(lens: Lens) -> tuple[str, Fill] | None:
+def meaning_of(lens: Lens) -> tuple[str, Fill] | None:
     """The schema for what *lens* reads, and what fills it; None where there is no schema for that."""
     match lens:
         case Position():
@@ -120,11 +118,13 @@ def mixture(log: Log, channels: Iterable[Channel]) -> Mixture:
     instead, added, told = dict[int, Encoder](), list[Encoder](), list[str]()
     there = {(ch.metadata.get(MADE_OF), ch.schema.name) for ch in log.channels.values()}
     for ch in channels:
-        if MADE_OF not in ch.metadata:
+        if not {MADE_OF, TRANSCODED} & ch.metadata.keys():
             added += [one for one in meanings(ch) if (ch.topic, one.message.name) not in there]
         if not is_common(ch):
             try:
                 instead[ch.number] = transcoded(ch)
             except DefinitionError as error:
-                told.append(f"channel {ch.topic!r} stays as it is: {error.text}")
+                told.append(
+                    f"messages of channel {ch.topic!r} stay in an encoding of the format: {error.text}"
+                )
     return Mixture(instead, added, told)

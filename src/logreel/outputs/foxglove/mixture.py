@@ -79,9 +79,9 @@ def _edges(part: Part) -> list[Any]:
             continue
         size = ch.bytes / len(ch) if index.sizes_are_cheap else _PACKED * part.log.size / every
         step = max(1, int(WINDOW / _SAMPLES / max(1.0, size)))
-        some = np.sort(times)[::step]
-        samples.append(some)
-        weights.append(np.full(len(some), size * step))
+        some = times[::step]
+        samples += [some, times.min(keepdims=True)]
+        weights += [np.full(len(some), size * step), np.zeros(1)]
     if not samples:
         return []
     time, weight = np.concatenate(samples), np.concatenate(weights)

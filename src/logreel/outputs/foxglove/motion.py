@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.model.index import I64
-from logreel.model.lenses import ActorPose, ActorStates, F64, Places, Pose, Position, Text, Transform
+from logreel.model.lenses import F64, ActorPose, ActorStates, Places, Pose, Position, Text, Transform
 from logreel.outputs.foxglove.encoders import Fill, Rows
 from logreel.outputs.foxglove.wellknown import number_of
 from logreel.schemas.protobuf.columns import Many, Values, same, texts
@@ -117,7 +117,7 @@ def scene(lens: ActorPose) -> Fill:
 
 def _entities(states: ActorStates) -> Values:
     n = len(states.time)
-    boxed = np.isfinite(states.size).all(1) & np.isfinite(states.centre).all(1)
+    boxed = np.isfinite(np.hstack([states.size, states.centre])).all(axis=1).reshape(n)
     pairs = np.arange(n + 1, dtype=np.int64) * 2
     told = [text for pair in zip(states.kind, states.model, strict=True) for text in pair]
     return {

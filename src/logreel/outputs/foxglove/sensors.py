@@ -43,7 +43,11 @@ def images(lens: Image) -> Fill:
         found = [(one, _format(one)) for one in lens.pictures(ch, start, end)]
         kept = [(one, name) for one, name in found if name]
         if len(kept) < len(found):
-            _note(ch, "picture", f"pictures that are neither JPEG, PNG nor WebP have no {ch.topic}/CompressedImage")
+            _note(
+                ch,
+                "picture",
+                f"pictures that are neither JPEG, PNG nor WebP have no {ch.topic}/CompressedImage",
+            )
         time = np.array([one.time for one, _ in kept], np.int64)
         return time, {
             "timestamp": time,
@@ -186,7 +190,7 @@ def _kind(values: NDArray[Any]) -> str:
 def _fields(kind: np.dtype[Any]) -> Iterator[tuple[str, int, int]]:
     """Name, place and number of the type of each field."""
     for name in kind.names or ():
-        inner, place = (kind.fields or {})[name][:2]
+        inner, place = kind.fields[name][:2]  # type: ignore[index]
         yield name, place, number_of("PackedElementField.NumericType", _TYPES[inner.str[1:]])
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from logreel.kernels import protowrite as kernel
 from logreel.model.index import I64
 from logreel.schemas.protobuf.build import varint
-from logreel.schemas.protobuf.describe import Enum, Field, Message
+from logreel.schemas.protobuf.describe import Field, Message
 
 VARINT, FIXED, SPAN, PACKED, MESSAGE, MESSAGES, SPANS, TIME = range(8)
 #: Kinds of a fixed width, as NumPy has them.

@@ -122,6 +122,8 @@ def values(layout: Layout, message: Message, columns: Sequence[pa.ChunkedArray])
 def _joined(column: pa.ChunkedArray) -> pa.Array:
     import pyarrow as pa
 
+    if column.num_chunks == 1:
+        return column.chunk(0)
     found = column.combine_chunks()
     return pa.concat_arrays(found.chunks) if isinstance(found, pa.ChunkedArray) else found
 
