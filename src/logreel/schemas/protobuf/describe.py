@@ -111,12 +111,14 @@ def _needed(message: Message, top: Message) -> Iterator[str]:
 
 
 def _fill(out: Any, message: Message) -> None:
+    declared = set[str]()
     for f in message.fields:
         made = out.field.add(name=f.name, number=f.number, label=3 if f.repeated else 1)
         if isinstance(f.kind, Message | Enum):
             made.type = _MESSAGE if isinstance(f.kind, Message) else _ENUM
             made.type_name = f".{f.kind.name}"
-            if message.holds(f.kind):
+            if message.holds(f.kind) and f.kind.name not in declared:
+                declared.add(f.kind.name)
                 _declare(out, f.kind)
         elif f.kind in TIMES:
             made.type, made.type_name = _MESSAGE, f".google.protobuf.{TIMES[f.kind].capitalize()}"

@@ -96,8 +96,10 @@ def _kind(node: Node, name: str) -> tuple[str | Message, bool]:
             return "bytes", False
         case FixedArray(item=item) | Counted(item=item):
             kind, repeated = _kind(item, name)
-            # Nothing is repeated twice.
-            return (Message(name, (Field(ROW, 1, kind, True),)), True) if repeated else (kind, True)
+            if not repeated:
+                return kind, True
+            # Nothing is repeated twice: a row of it is a message.
+            return Message(name, (Field(ROW, 1, _kind(item, f"{name}.Row")[0], True),)), True
         case Struct():
             return _message(node, name), False
         case _:
