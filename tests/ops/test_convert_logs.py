@@ -33,8 +33,9 @@ def check(source: Path, folder: Path) -> list[str]:
     log, there = logreel.open(source), folder / "x.mcap"
     done = logreel.convert(source, there, raw=True, force=True)
     other = logreel.open(there)
-    if done.skipped:
-        return list(done.skipped)
+    left_out = [text for text in done.skipped if "lie beside its messages" not in text]
+    if left_out:
+        return left_out
     due = content(log)
     assert content(other) == due
     assert [ch.schema for ch in other.channels.values()] == [ch.schema for ch in log.channels.values()]
