@@ -53,20 +53,11 @@ class Content:
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """A packed chunk.
-
-    stored   its bytes
-    size     bytes of what is in it
-    crc      checksum of that
-    times    ns of the first and the last message
-    entries  see ``Content.by_channel``
-    """
+    """A packed chunk: its bytes, and of what is in it the size and the checksum."""
 
     stored: bytes
     size: int
     crc: int
-    times: tuple[int, int]
-    entries: list[tuple[int, int, bytes]]
 
 
 class Packer:
@@ -85,9 +76,9 @@ class Packer:
 
     def pack(self, content: Content) -> Packed:
         """Pack a chunk."""
+        # Whatever takes the interpreter's lock here waits for the thread that makes the chunks.
         data = b"".join(content.parts)
-        times = int(content.time.min()), int(content.time.max())
-        return Packed(self._compress(data), len(data), zlib.crc32(data), times, list(content.by_channel()))
+        return Packed(self._compress(data), len(data), zlib.crc32(data))
 
     def later(self, content: Content) -> Future[Packed]:
         """The same in another thread."""

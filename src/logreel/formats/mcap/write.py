@@ -73,7 +73,7 @@ class McapSink(StretchSink):
         self._more: Mapping[str, I64] = {}
         self._row = 0
         self._inherited: set[tuple[Any, ...]] = set()
-        self._waiting: deque[Future[Packed]] = deque()
+        self._waiting: deque[tuple[Content, Future[Packed]]] = deque()
         self._begin_chunk()
 
     # --------------------------------------------------------------------------------------------- channels
@@ -172,29 +172,33 @@ class McapSink(StretchSink):
         content = Content(self._content, *columns)
         self._begin_chunk()
         if not self._packer.workers:
-            self._write_chunk(self._packer.pack(content))
+            self._write_chunk(content, self._packer.pack(content))
             return
-        self._waiting.append(self._packer.later(content))
-        while len(self._waiting) > 2 * self._packer.workers or (self._waiting and self._waiting[0].done()):
-            self._write_chunk(self._waiting.popleft().result())
+        self._waiting.append((content, self._packer.later(content)))
+        while len(self._waiting) > 2 * self._packer.workers or (self._waiting and self._waiting[0][1].done()):
+            self._write_first()
+
+    def _write_first(self) -> None:
+        content, packed = self._waiting.popleft()
+        self._write_chunk(content, packed.result())
 
     def _catch_up(self) -> None:
         """Write the chunks that are being packed, and whatever comes before them."""
         while self._waiting:
-            self._write_chunk(self._waiting.popleft().result())
+            self._write_first()
         self._begin()
 
-    def _write_chunk(self, packed: Packed) -> None:
+    def _write_chunk(self, content: Content, packed: Packed) -> None:
         self._begin()
-        times, pos = packed.times, self.out.tell()
+        times, pos = (int(content.time.min()), int(content.time.max())), self.out.tell()
         head = struct.pack("<QQQI", *times, packed.size, packed.crc) + string(self._compression)
         head += struct.pack("<Q", len(packed.stored))
         self._write(begun(records.CHUNK, len(head) + len(packed.stored)) + head)
         self._write(packed.stored)
         length, offsets = self.out.tell() - pos, list[tuple[int, int]]()
-        for number, count, content in packed.entries:
+        for number, count, entries in content.by_channel():
             offsets.append((number + 1, self.out.tell()))
-            self._write(record(records.MESSAGE_INDEX, struct.pack("<H", number + 1) + string(content)))
+            self._write(record(records.MESSAGE_INDEX, struct.pack("<H", number + 1) + string(entries)))
             self._summary.count(number + 1, count)
         self.out.commit()
         sizes = len(packed.stored), packed.size
