@@ -1,6 +1,6 @@
 """MCAPs side by side with the mcap library: open, index, columns, write, convert; with a copy and the compressor alone.
 
-Takes the number of messages.
+Takes the number of messages, and ``convert`` for conversions only.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+import biglog
 import logreel
 from harness import Job, compare
 
@@ -63,23 +64,46 @@ COMPRESS = Job(
     "for at in range(0, len(data), 1 << 20): pack(data[at : at + (1 << 20)])",
     "import zstandard; data = open(path, 'rb').read(); pack = zstandard.ZstdCompressor().compress\n",
 )
+#: What is loaded when a first log is converted is loaded before: a short one is.
+CONVERT_SETUP = (
+    OUT
+    + "from logreel.formats.ulog.sample import flight\n"
+    + "for raw in (True, False): logreel.convert(flight(1.0), out + '.mcap', raw=raw, force=True)\n"
+    + "os.remove(out + '.mcap')\n"
+)
 CONVERT = [
-    Job("bag to MCAP, zstd", "logreel.convert(path, out + '.mcap')", OUT),
-    Job("bag to MCAP, lz4", "logreel.convert(path, out + '.mcap', compression='lz4')", OUT),
-    Job("bag to MCAP, not packed", "logreel.convert(path, out + '.mcap', compression='none')", OUT),
-    Job(
-        "rosbags + mcap, message by message",
-        "with AnyReader([Path(path)]) as r, open(out, 'wb') as f:\n"
-        "    w = Writer(f, compression=CompressionType.ZSTD); w.start()\n"
-        "    ids = {c.id: w.register_channel(c.topic, 'ros1', w.register_schema(c.msgtype, 'ros1msg', b''))\n"
-        "           for c in r.connections}\n"
-        "    for c, t, p in r.messages(): w.add_message(ids[c.id], t, bytes(p), t)\n"
-        "    w.finish()",
-        OUT
-        + "from pathlib import Path\nfrom rosbags.highlevel import AnyReader\nfrom mcap.writer import *\n",
-        rounds=1,
-    ),
+    Job("--raw, zstd", "logreel.convert(path, out + '.mcap', raw=True)", CONVERT_SETUP, bound="≤ 1.67"),
+    Job("zstd", "logreel.convert(path, out + '.mcap')", CONVERT_SETUP, bound="≤ 1.67"),
+    Job("--raw, lz4", "logreel.convert(path, out + '.mcap', raw=True, compression='lz4')", CONVERT_SETUP),
+    Job("--raw, none", "logreel.convert(path, out + '.mcap', raw=True, compression='none')", CONVERT_SETUP),
 ]
+ROSBAGS = Job(
+    "rosbags + mcap, message by message",
+    "with AnyReader([Path(path)]) as r, open(out, 'wb') as f:\n"
+    "    w = Writer(f, compression=CompressionType.ZSTD); w.start()\n"
+    "    ids = {c.id: w.register_channel(c.topic, 'ros1', w.register_schema(c.msgtype, 'ros1msg', b''))\n"
+    "           for c in r.connections}\n"
+    "    for c, t, p in r.messages(): w.add_message(ids[c.id], t, bytes(p), t)\n"
+    "    w.finish()",
+    OUT + "from pathlib import Path\nfrom rosbags.highlevel import AnyReader\nfrom mcap.writer import *\n",
+    rounds=1,
+    bound="≥ 10 × ours",
+)
+PYULOG = Job(
+    "pyulog + mcap, message by message as JSON",
+    "with open(out, 'wb') as f:\n"
+    "    w = Writer(f, compression=CompressionType.ZSTD); w.start()\n"
+    "    for d in ULog(path).data_list:\n"
+    "        c = w.register_channel(d.name, 'json', w.register_schema(d.name, 'jsonschema', b'{}'))\n"
+    "        names, columns = list(d.data), [v.tolist() for v in d.data.values()]\n"
+    "        for row in zip(*columns):\n"
+    "            t = row[0] * 1000\n"
+    "            w.add_message(c, t, json.dumps(dict(zip(names, row))).encode(), t)\n"
+    "    w.finish()",
+    OUT + "import json\nfrom pyulog import ULog\nfrom mcap.writer import *\n",
+    rounds=1,
+    bound="≥ 10 × ours",
+)
 
 
 def bag(folder: Path, messages: int) -> Path:
@@ -101,25 +125,47 @@ def bag(folder: Path, messages: int) -> Path:
     return path
 
 
+def _packing(path: Path, folder: Path) -> Job:
+    """The compressor alone, of all that an MCAP of the same messages has in its chunks and their indexes."""
+    plain = str(folder / "plain.mcap")
+    logreel.convert(path, plain, raw=True, compression="none", force=True)
+    setup = (
+        f"import zstandard; data = open({plain!r}, 'rb').read(); pack = zstandard.ZstdCompressor().compress\n"
+    )
+    return Job("zstd alone, of the bytes of the MCAP", COMPRESS.job, setup)
+
+
+def _read_and_write(source: Path, folder: Path, messages: int) -> None:
+    mcaps = {kind: folder / f"{kind}.mcap" for kind in ("none", "lz4", "zstd")}
+    for kind, path in mcaps.items():
+        logreel.convert(source, path, compression=kind)
+        compare(f"reading, {kind}", str(path), COPY, READ, rounds=3)
+    few = folder / "few.mcap"
+    logreel.slice(mcaps["none"], few, count=messages // 5)
+    jobs = [
+        Job("write, one by one", OURS_WRITE, OUT + WRITE),
+        Job("mcap: add_message", PEERS_WRITE, OUT + WRITE + "from mcap.writer import *\n", rounds=1),
+    ]
+    compare("writing zstd", str(few), COMPRESS, jobs, rounds=3, unit="zstd")
+
+
+def _convert(source: Path, folder: Path) -> None:
+    for title, path, peer in (("a bag", source, ROSBAGS), ("a ULog", biglog.make(100), PYULOG)):
+        jobs = [*CONVERT, _packing(path, folder), peer]
+        compare(f"{title} to MCAP", str(path), COMPRESS, jobs, rounds=3, unit="zstd")
+
+
 def main() -> None:
     """Print the tables."""
-    messages = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
+    numbers = [int(word) for word in sys.argv[1:] if word.isdecimal()]
+    messages = numbers[0] if numbers else 1_000_000
     # The jobs import the mcap library by the name that this script has.
     os.chdir("/")
     with tempfile.TemporaryDirectory() as name:
         source = bag(Path(name), messages)
-        mcaps = {kind: Path(name) / f"{kind}.mcap" for kind in ("none", "lz4", "zstd")}
-        for kind, path in mcaps.items():
-            logreel.convert(source, path, compression=kind)
-            compare(f"reading, {kind}", str(path), COPY, READ, rounds=3)
-        few = Path(name) / "few.mcap"
-        logreel.slice(mcaps["none"], few, count=messages // 5)
-        jobs = [
-            Job("write, one by one", OURS_WRITE, OUT + WRITE),
-            Job("mcap: add_message", PEERS_WRITE, OUT + WRITE + "from mcap.writer import *\n", rounds=1),
-        ]
-        compare("writing zstd", str(few), COMPRESS, jobs, rounds=3, unit="zstd")
-        compare("converting", str(source), COMPRESS, CONVERT, rounds=3, unit="zstd")
+        if "convert" not in sys.argv:
+            _read_and_write(source, Path(name), messages)
+        _convert(source, Path(name))
 
 
 if __name__ == "__main__":

@@ -33,8 +33,9 @@ def check(source: Path, folder: Path) -> list[str]:
     log, there = logreel.open(source), folder / "x.mcap"
     done = logreel.convert(source, there, raw=True, force=True)
     other = logreel.open(there)
-    if done.skipped:
-        return list(done.skipped)
+    left_out = [text for text in done.skipped if "lie beside its messages" not in text]
+    if left_out:
+        return left_out
     due = content(log)
     assert content(other) == due
     assert [ch.schema for ch in other.channels.values()] == [ch.schema for ch in log.channels.values()]
@@ -87,7 +88,7 @@ def test_real_logs_come_back(shared: Path, tmp_path: Path, folder: str) -> None:
 
 def test_bags_have_the_profile_and_hints_that_other_tools_know(tmp_path: Path) -> None:
     bag = written(tmp_path / "a.bag", SAMPLES[".bag"]())
-    logreel.convert(bag, tmp_path / "a.mcap")
+    logreel.convert(bag, tmp_path / "a.mcap", raw=True)
     log = logreel.open(tmp_path / "a.mcap")
     assert log.metadata["mcap"]["profile"] == "ros1"
     assert log.metadata["mcap"]["converted_from"] == {"format": "rosbag", "version": "2.0"}
@@ -108,7 +109,7 @@ def mcap_channel(path: Path, topic: str) -> dict[str, str]:
 
 def test_a_flight_in_an_mcap_is_decoded_like_one(tmp_path: Path) -> None:
     flight = written(tmp_path / "a.ulg", SAMPLES[".ulg"]())
-    logreel.convert(flight, tmp_path / "a.mcap")
+    logreel.convert(flight, tmp_path / "a.mcap", raw=True)
     one, two = logreel.open(flight), logreel.open(tmp_path / "a.mcap")
     for topic in ("sensor_accel", "vehicle_attitude"):
         assert two[topic].to_arrow().equals(one[topic].to_arrow())

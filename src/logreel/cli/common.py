@@ -62,6 +62,9 @@ output = click.option("-o", "--output", "out", metavar="OUT", required=True, hel
 compression = click.option(
     "--compression", metavar="NAME", help="Of the new log, where its format has one; else as in the source."
 )
+chunk_size = click.option(
+    "--chunk-size", metavar="SIZE", help="Of the new log's chunks, where its format has them: 1MiB."
+)
 
 
 def each(

@@ -33,6 +33,7 @@ from logreel.cli import common, draw
 @click.option("--raw", is_flag=True, help="Into a log: payloads and schemas byte for byte, and nothing else.")
 @click.option("--strict", is_flag=True, help="Into a log: refuse where something would be left out.")
 @common.compression
+@common.chunk_size
 @common.force
 @common.ros_axes
 @common.msgdef
@@ -55,6 +56,7 @@ def convert(
     raw: bool,
     strict: bool,
     compression: str | None,
+    chunk_size: str | None,
     force: bool,
     as_json: bool,
 ) -> int:
@@ -72,7 +74,9 @@ def convert(
     x.mp4 is a video of the pictures of one channel (-t), x.mp4/ a folder with a video per channel. x.rrd is a
     recording of Rerun.
 
-    x.mcap x.bag x.ulg are logs with the same messages, byte for byte. What the other format cannot hold is told.
+    x.mcap x.bag x.ulg are logs with the same messages. What the other format cannot hold is told. In x.mcap other
+    tools can read them all, and find positions, poses, pictures, clouds, texts and actors in Foxglove's schemas;
+    --raw keeps messages byte for byte instead, so that they can be converted back.
     """
     from logreel.model.log import open_log
     from logreel.outputs.convert import convert as write
@@ -96,6 +100,7 @@ def convert(
                 raw=raw,
                 strict=strict,
                 compression=compression,
+                chunk_bytes=None if chunk_size is None else common.bytes_of(chunk_size),
                 force=force,
                 progress=progress,
             )

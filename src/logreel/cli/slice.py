@@ -17,7 +17,7 @@ from logreel.cli import common, draw
 @click.option("-n", "--count", type=click.IntRange(min=0), metavar="N", help="Only the first N messages.")
 @click.option("--keep-latched", is_flag=True, help="Carry in what is in force at the start.")
 @common.compression
-@click.option("--chunk-size", metavar="SIZE", help="Of its chunks, where its format has them: 1MiB.")
+@common.chunk_size
 @common.force
 @common.as_json
 def slice(  # noqa: A001 - the verb's name

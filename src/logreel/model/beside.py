@@ -16,6 +16,7 @@ from logreel.model.threads import repeated
 
 if TYPE_CHECKING:
     from logreel.model.arrow import Decoded
+    from logreel.model.channel import Channel
 
 #: Gives, for the messages with these numbers in their channel, one array of n numbers per column.
 Values = Callable[[MessageIndex, I64], Sequence[NDArray[Any]]]
@@ -45,6 +46,13 @@ class PlainBody:
         return self._decode(data)
 
 
+def left_beside(ch: Channel) -> list[str]:
+    """What a log that only has the payloads of *ch* does without, as a sentence; often nothing."""
+    names = getattr(ch.reading, "logged", ())
+    text = f"{', '.join(names)} of channel {ch.topic!r} left out: these numbers lie beside its messages"
+    return [text] if names else []
+
+
 def with_members(layout: Layout, members: Sequence[Field]) -> Layout:
     """*layout* with *members* before those of its records."""
     record = Struct((*members, *layout.record.fields))
@@ -58,7 +66,10 @@ class BesideReading:
 
     names   of the columns
     values  their numbers, for chosen messages
+    logged  names of those that follow from nothing else in the log
     """
+
+    logged: tuple[str, ...] = ()
 
     def __init__(self, names: Sequence[str], values: Values, body: Body) -> None:
         self._names, self._values, self._body = names, values, body

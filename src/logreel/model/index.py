@@ -76,6 +76,7 @@ class MessageIndex:
         self._make, self._resolve = make, resolve
         self.sizes_are_cheap = sizes_are_cheap
         self._times: dict[int, I64] = {}
+        self._sorted: dict[int, bool] = {}
 
     @property
     def blocks(self) -> Blocks:
@@ -267,15 +268,24 @@ class MessageIndex:
         rule, n = self.tracks[channel].size, self.count(channel)
         return rule * n if isinstance(rule, int) and rule else int(self.sizes(channel).sum())
 
+    def _is_sorted(self, channel: int) -> bool:
+        """Whether the times of a channel never go back."""
+        if channel not in self._sorted:
+            t = self.times(channel)
+            self._sorted[channel] = bool((t[1:] >= t[:-1]).all())
+        return self._sorted[channel]
+
     def rows_between(self, channel: int, start: int | None, end: int | None) -> slice | I64:
         """Rows of *channel* with start <= time < end: a slice where they are consecutive, else row numbers."""
         n = self.count(channel)
         if start is None and end is None:
             return slice(0, n)
         t = self.times(channel)
-        keep = np.flatnonzero(
-            (t >= (TIME_MIN if start is None else start)) & (t < (TIME_MAX if end is None else end))
-        )
+        first, last = TIME_MIN if start is None else start, TIME_MAX if end is None else end
+        if self._is_sorted(channel):
+            lo, hi = t.searchsorted([first, last]).tolist()
+            return slice(lo, max(lo, hi))
+        keep = np.flatnonzero((t >= first) & (t < last))
         if len(keep) == 0:
             return slice(0, 0)
         if keep[-1] - keep[0] + 1 == len(keep):

@@ -38,6 +38,8 @@ class Format:
     like      options for ``create`` that make a file like one with this metadata, e.g. of the same compression
     layout    the Layout of messages whose schema is of this format's own language, in whatever file they lie
     sample    bytes of a realistic log that the package makes itself
+    exchange  True for a format that takes any schema and is read by many tools: logs converted to it get channels in
+              schemas that these know
     showcase  True for the format whose sample the demo shows
     api       name of the module that ``logreel.NAME`` gives: what can be done with logs of this format only
     commands  ``module:name`` of a tuple of ``model.commands.Command``, which become ``logreel NAME COMMAND``
@@ -55,6 +57,7 @@ class Format:
     like: Callable[[Mapping[str, Any]], dict[str, Any]] = lambda metadata: {}
     layout: Callable[[Schema], Layout | None] | None = None
     sample: Callable[[], bytes] | None = None
+    exchange: bool = False
     showcase: bool = False
     api: str = ""
     commands: str = ""

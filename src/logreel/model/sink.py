@@ -79,6 +79,7 @@ class Sink:
 
     notes  sentences about what is not as it was given
     added  messages by ``kept_as`` that the Sink added by itself, or (below 0) left out since they are there already
+    mixed  True: there will be messages of other encodings than in the log that is adopted or inherited
     """
 
     #: What the format calls itself, for errors.
@@ -99,6 +100,7 @@ class Sink:
         self.out = out
         self.notes: list[str] = []
         self.added = Counter[str]()
+        self.mixed = False
 
     def channel(self, number: int, topic: str, schema: Schema, metadata: Mapping[str, Any]) -> None:
         """Take in a channel; numbers ascend from 0. Raises DefinitionError for a schema that cannot be written."""

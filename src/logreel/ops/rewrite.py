@@ -17,6 +17,7 @@ import numpy as np
 
 from logreel.errors import DefinitionError, LogError, UnsupportedError, UsageError
 from logreel.model.appender import Appender
+from logreel.model.beside import left_beside
 from logreel.model.channel import Channel
 from logreel.model.layout import Layout
 from logreel.model.log import Log
@@ -31,6 +32,8 @@ from logreel.ops.streams import Batch, in_file_order, in_time_order
 
 #: Called with the messages done and the messages in all.
 Progress = Callable[[int, int], None]
+#: In the metadata of a channel: the topic that it was made of, and what its messages were encoded in before.
+MADE_OF, TRANSCODED = "made_of", "transcoded_from"
 #: Names tried for a channel that a format does not take beside others of its name.
 TRIES = 8
 
@@ -102,11 +105,13 @@ def rewrite(
     parts: Sequence[Part],
     target: Target,
     by_time: bool = False,
+    how: Callable[..., Rewriting] | None = None,
     out: Appender | None = None,
     skipped: list[str] | None = None,
 ) -> Rewritten:
     """Write *parts*, which are of one format, as one new log: by time, or (one part) as they lie in the file.
 
+    how      makes what writes, where messages are not to be copied as they are: a kind of ``Rewriting``
     out      takes the bytes in place of a new file; the path of *target* then only says by its suffix what is written
     skipped  gets the sentences about what is left out while it is written
 
@@ -126,7 +131,8 @@ def rewrite(
     out = out or Appender(target.path, target.force, keep=False)
     try:
         sink = fmt.create(out, **options)  # type: ignore[misc]
-        return _Job(parts, target, fmt, out, sink, [] if skipped is None else skipped).run(by_time)
+        found = (how or Rewriting)(parts, target, fmt, out, sink, [] if skipped is None else skipped)
+        return found.run(by_time)
     except BaseException:
         out.discard()
         raise
@@ -186,8 +192,8 @@ def add_channel(
 
 
 @dataclass
-class _Job:
-    """One new log in the making; *numbers* are those of its channels by part and channel number there."""
+class Rewriting:
+    """One new log in the making."""
 
     parts: Sequence[Part]
     target: Target
@@ -261,7 +267,7 @@ class _Job:
             if not self._is_foreign
             and self.sink.beside(part.log, ch.number, np.zeros(0, np.int64)) is not None
         ]
-        batches: Iterable[Batch] = in_time_order(self.parts) if by_time else in_file_order(self.parts[0])
+        batches = self._batches(by_time)
         total, done = sum(part.total for part in self.parts), 0
         for batch in ahead(batches):
             channel = table[batch.origin, batch.channel]
@@ -269,6 +275,10 @@ class _Job:
             writer.write_many(channel, batch.time, batch.data, batch.start, batch.size, beside)
             done += len(channel)
             self._tell(done, total)
+
+    def _batches(self, by_time: bool) -> Iterable[Batch]:
+        """What is written, in its order."""
+        return in_time_order(self.parts) if by_time else in_file_order(self.parts[0])
 
     def _beside(self, batch: Batch, numbered: list[tuple[int, int]]) -> np.ndarray | None:
         """int64[n, k]: the numbers that lie beside the payloads of these channels, zeros elsewhere."""
@@ -304,7 +314,7 @@ class _Job:
             topic = self.parts[p].names.get(ch.number, ch.topic)
             metadata = self.sink.joined([ch.metadata for _, ch in members])
             try:
-                number, name = add_channel(writer, topic, ch.schema, metadata, self.names)
+                number, name = add_channel(writer, topic, *self._declared(ch, metadata), self.names)
             except (DefinitionError, UsageError) as error:
                 if not self._is_foreign:
                     raise
@@ -320,13 +330,21 @@ class _Job:
                     self.moved[p, ch.number] = moved
         return table
 
+    def _declared(self, channel: Channel, metadata: Mapping[str, Any]) -> tuple[Schema, Mapping[str, Any]]:
+        """What the messages of a channel are written with, of which *metadata* is to be told."""
+        self.skipped += left_beside(channel) if self._is_foreign else []
+        return channel.schema, metadata
+
     def _leave_out(self, members: Sequence[tuple[int, Channel]], why: str) -> None:
         """Do without a channel that the format cannot hold."""
         for p, ch in members:
             part = self.parts[p]
-            self.skipped.append(
-                f"channel {ch.topic!r} ({part.count(ch.number)} messages) was left out: {why}"
-            )
+            text = f"channel {ch.topic!r} ({part.count(ch.number)} messages) was left out: "
+            hint = "; convert --raw keeps messages as they are" * (TRANSCODED in ch.metadata)
+            if MADE_OF in ch.metadata:
+                self.notes.append(f"{text}it was made of {ch.metadata[MADE_OF]!r}")
+            else:
+                self.skipped.append(text + why + hint)
             rows = {number: rows for number, rows in part.rows.items() if number != ch.number}
             self.parts = [replace(one, rows=rows) if n == p else one for n, one in enumerate(self.parts)]
 

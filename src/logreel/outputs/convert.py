@@ -14,10 +14,11 @@ from logreel._version import __version__
 from logreel.errors import DefinitionError, LogError, UsageError
 from logreel.model.log import Log
 from logreel.ops.align import Alignment
-from logreel.ops.parts import choose
+from logreel.ops.parts import Part, choose
 from logreel.ops.plain import opened, plain
-from logreel.ops.rewrite import Target, rewrite
+from logreel.ops.rewrite import Rewritten, Target, format_to_write, rewrite
 from logreel.ops.times import interval, shift_of
+from logreel.ops.translate import translate
 from logreel.outputs.combined import aligned_table, long_table, write_lines
 from logreel.outputs.files import MANIFEST, MANIFEST_KEY, new_file, new_folder, sync_all, synced
 from logreel.outputs.items import write_items
@@ -94,6 +95,7 @@ def convert(
     raw: bool = False,
     strict: bool = False,
     compression: str | None = None,
+    chunk_bytes: int | None = None,
     force: bool = False,
     progress: Progress | None = None,
 ) -> Converted:
@@ -115,9 +117,12 @@ def convert(
               ``x.arrow``, ``x.ndjson``
     align     ``previous`` or ``nearest``: one table of all channels with a row per moment, for the same outputs;
               *rate*, *clock* and *tolerance* as for ``logreel.align``
-    raw       only into logs: payloads and schemas byte for byte, and nothing else, which is so far all there is
+    raw       only into logs: payloads and schemas byte for byte, and nothing else. Otherwise a log that many tools
+              read, an MCAP, gets channels in schemas that they know for all that lenses recognise, and messages that
+              they cannot decode become protobuf
     strict    only into logs: write nothing where something would have to be left out
     compression  only into logs: as their format calls it; None: as the source has it, or as is usual there
+    chunk_bytes  only into logs: size of their chunks before they are packed; None: as is usual there
     force     replace *dst*: a file, or a folder that logreel wrote
     progress  called with the messages done and the messages in all
 
@@ -135,10 +140,19 @@ def convert(
     if output.shape is Shape.LOG:
         if utc:
             raise UsageError(f"{output.suffix} has times of its own: leave out --utc")
-        target = Target(name, compression, force, progress=progress, foreign=True, strict=strict)
-        return _log(src, target, topics, start, end)
-    if raw or strict or compression is not None:
-        raise UsageError(f"{output.suffix} is no log: leave out --raw, --strict and --compression")
+        target = Target(
+            name,
+            compression,
+            force,
+            progress=progress,
+            chunk_bytes=chunk_bytes,
+            foreign=True,
+            strict=strict,
+        )
+        return _log(src, target, topics, start, end, raw)
+    if raw or strict or compression is not None or chunk_bytes is not None:
+        text = "leave out --raw, --strict, --compression and --chunk-size"
+        raise UsageError(f"{output.suffix} is no log: {text}")
     with opened(src) as log:
         first, last = interval(log, start, end)
         shift_of(log, utc)
@@ -168,10 +182,12 @@ def _log(
     topics: str | Iterable[str] | None,
     start: str | int | None,
     end: str | int | None,
+    raw: bool,
 ) -> Converted:
     with opened(src) as log:
         first, last = interval(log, start, end)
-        done = rewrite([choose(log, topics, (), first, last)], target)
+        part = choose(log, topics, (), first, last)
+        done = rewrite([part], target) if raw else _with_meaning(part, target)
         file = os.path.basename(target.path)
         channels = tuple(Written(one.topic, file, one.messages) for one in done.channels)
         return Converted(target.path, channels, done.skipped, done.notes)
@@ -228,6 +244,18 @@ def _one_table(job: Job, output: Output, name: str, force: bool, how: Alignment 
     counts = [(ch.topic, job.rows.get(ch.topic, 0)) for ch in job.channels]
     channels = tuple(Written(topic, file if count else None, count) for topic, count in counts)
     return Converted(name, channels, tuple(job.skipped), tuple(job.notes), rows)
+
+
+def _with_meaning(part: Part, target: Target) -> Rewritten:
+    """Write a log so that tools understand it that do not know its format, where the format is one for exchange."""
+    if not format_to_write(target.path, part.log).exchange:
+        return rewrite([part], target)
+    from logreel.outputs.foxglove.meaning import mixture
+
+    mixed = mixture(part.log, part.channels)
+    if not mixed.instead and not mixed.added:
+        return rewrite([part], target)
+    return translate(part, target, mixed)
 
 
 def _is_folder(output: Output, name: str) -> bool:

@@ -274,7 +274,7 @@ class FormatSuite:
         with self._folder() as folder:
             for log in self._logs():
                 path = folder / f"a{mcap.suffixes[0]}"
-                convert(log, path, force=True)
+                convert(log, path, raw=True, force=True)
                 expect(rows(open_log(path)) == rows(log), "as MCAP it holds something else")
                 if self.format.create is not None:
                     back = folder / f"back{self.format.suffixes[0]}"

@@ -49,7 +49,7 @@ class NumberedReading(BesideReading):
 
     def __init__(self, channel: int, names: Sequence[str], body: Body) -> None:
         super().__init__(names, self._numbers, body)
-        self._channel = channel
+        self._channel, self.logged = channel, tuple(names)
 
     def _numbers(self, index: MessageIndex, rows: I64) -> list[np.ndarray[Any, Any]]:
         """int64[n] per additional index of some blocks."""

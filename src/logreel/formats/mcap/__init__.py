@@ -59,4 +59,5 @@ FORMAT = Format(
     create=_create,
     like=_like,
     sample=_sample,
+    exchange=True,
 )

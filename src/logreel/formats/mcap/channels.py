@@ -19,6 +19,8 @@ OWN = "logreel"
 ENCODING = "message_encoding"
 #: Says of a channel that its log had no definition of its messages, a standard one that was added.
 ADDED = "definition_added"
+#: Says of a channel in what language its schema would be, had its log a definition of its messages.
+UNDEFINED = "undefined_in"
 NO_SCHEMA = Schema("", "")
 
 
@@ -37,6 +39,8 @@ def infos(file: File, decoders: Decoders) -> tuple[dict[int, int], list[ChannelI
         if told.get(ADDED) is True:
             told.pop(ADDED)
             schema = Schema(schema.name, schema.encoding)
+        if isinstance(told.get(UNDEFINED), str):
+            schema = Schema(schema.name, told.pop(UNDEFINED))
         find = partial(decoders.find, channel, schema)
         made.append(
             ChannelInfo(name, schema, lambda find=find: find()[0], told, lambda find=find: find()[1])  # type: ignore[misc]

@@ -46,12 +46,18 @@ def read(source: Source) -> File | None:
         return None
     if not _gaps(source, chunks, start, file):
         return None
-    if any(number not in file.channels for one in chunks for number, _ in one.offsets):
+    if not _defined({number for one in chunks for number, _ in one.offsets}, file):
         return None
-    for one in chunks:
-        _take(source, one, file)
+    if not all(_take(one, file) for one in chunks):
+        return None
     _compare(file)
     return file
+
+
+def _defined(numbers: set[int], file: File) -> bool:
+    """Whether the summary repeats these channels and their schemas."""
+    channels = [file.channels.get(number) for number in numbers]
+    return all(ch is not None and (not ch.schema or ch.schema in file.schemas) for ch in channels)
 
 
 def _gaps(source: Source, chunks: list[ChunkIndex], end: int, file: File) -> bool:
@@ -75,8 +81,11 @@ def _gaps(source: Source, chunks: list[ChunkIndex], end: int, file: File) -> boo
     return True
 
 
-def _take(source: Source, one: ChunkIndex, file: File) -> None:
-    """Take in a chunk: how many messages each channel has follows from the places of its index records."""
+def _take(one: ChunkIndex, file: File) -> bool:
+    """Take in a chunk: how many messages each channel has follows from the places of its index records.
+
+    False where it does not, since records have something behind their content.
+    """
     data = one.pos + HEAD + 40 + len(one.compression.encode())
     if one.compression not in COMPRESSIONS:
         raise BadRecord(f"a chunk of unknown compression {one.compression[:20]!r}")
@@ -90,8 +99,10 @@ def _take(source: Source, one: ChunkIndex, file: File) -> None:
     indexes = []
     for (at, number), after in zip(offsets, ends, strict=True):
         count, left = divmod(after - at - INDEX, ENTRY)
-        if at < behind or count < 0 or left:
+        if at < behind or count < 0:
             raise BadRecord(f"the index of the chunk at {one.pos} is not as long as it says")
+        if left:
+            return False
         indexes.append((number, count, at))
     if len({number for number, _ in one.offsets}) < len(offsets):
         raise BadRecord(f"the chunk at {one.pos} has two indexes of one channel")
@@ -101,6 +112,7 @@ def _take(source: Source, one: ChunkIndex, file: File) -> None:
         file.add(Part(len(file.chunks), one.pos, 0, one.size, indexes))
         file.chunks.append(chunk)
         file.bounds += [one.start, one.end]
+    return True
 
 
 def _compare(file: File) -> None:

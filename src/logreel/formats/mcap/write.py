@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import struct
 import zlib
+from collections import deque
 from collections.abc import Mapping
+from concurrent.futures import Future
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,7 @@ from logreel.errors import DefinitionError, UsageError
 from logreel.formats.mcap import records
 from logreel.formats.mcap.channels import NO_SCHEMA, OWN, dumped
 from logreel.formats.mcap.found import File
+from logreel.formats.mcap.packing import Content, Packed, Packer
 from logreel.formats.mcap.records import LOG_TIME, MAGIC, MESSAGE_HEAD, PUBLISH_TIME, SEQUENCE
 from logreel.formats.mcap.write_channels import Declared, declare
 from logreel.formats.mcap.write_summary import Summary, attachment_record, begun, pairs, record, string
@@ -30,8 +33,6 @@ from logreel.model.stretches import StretchSink
 CHUNK_BYTES = 1 << 20
 #: Of a chunk before its last message, which can be as large again.
 LARGEST = (1 << 30) - 1
-COMPRESSIONS = ("zstd", "lz4", "none")
-_ENTRY = np.dtype([("time", "<u8"), ("place", "<u8")])
 _U64 = np.dtype("<u8")
 
 
@@ -61,14 +62,10 @@ class McapSink(StretchSink):
         library: str = f"logreel {__version__}",
     ) -> None:
         super().__init__(out)
-        if compression not in COMPRESSIONS:
-            raise UsageError(f"compression {compression!r}; an MCAP has {', '.join(COMPRESSIONS)}")
+        self._packer = Packer(compression, level)
         if not 0 < chunk_bytes <= LARGEST:
             raise UsageError(f"chunks of {chunk_bytes} bytes; an MCAP has chunks of 1 to {LARGEST}")
-        self._pack, self._compression = (
-            _packer(compression, level),
-            "" if compression == "none" else compression,
-        )
+        self._compression = "" if compression == "none" else compression
         self._limit, self._profile, self._library = chunk_bytes, profile, library
         self._channels: list[Declared] = []
         self._schemas: dict[Schema, int] = {}
@@ -77,6 +74,7 @@ class McapSink(StretchSink):
         self._more: Mapping[str, I64] = {}
         self._row = 0
         self._inherited: set[tuple[Any, ...]] = set()
+        self._waiting: deque[tuple[Content, Future[Packed]]] = deque()
         self._begin_chunk()
 
     # --------------------------------------------------------------------------------------------- channels
@@ -170,30 +168,42 @@ class McapSink(StretchSink):
         self._entries: list[tuple[NDArray[np.int32], I64, I64]] = []
 
     def _close_chunk(self) -> None:
-        self._begin()
-        data = b"".join(self._content)
-        stored = self._pack(data)
-        channel, time, place = (np.concatenate(parts) for parts in zip(*self._entries, strict=True))
-        times, pos = (int(time.min()), int(time.max())), self.out.tell()
-        head = struct.pack("<QQQI", *times, len(data), zlib.crc32(data)) + string(self._compression)
-        head += struct.pack("<Q", len(stored))
-        self._write(begun(records.CHUNK, len(head) + len(stored)) + head)
-        self._write(stored)
-        length, offsets = self.out.tell() - pos, list[tuple[int, int]]()
-        order = np.argsort(channel, kind="stable")
-        entries = np.empty(len(order), _ENTRY)
-        entries["time"], entries["place"] = time[order], place[order]
-        numbers, first = np.unique(channel[order], return_index=True)
-        edges = np.append(first, len(order)).tolist()
-        for number, lo, hi in zip(numbers.tolist(), edges[:-1], edges[1:], strict=True):
-            offsets.append((number + 1, self.out.tell()))
-            content = struct.pack("<H", number + 1) + string(entries[lo:hi].tobytes())
-            self._write(record(records.MESSAGE_INDEX, content))
-            self._summary.count(number + 1, hi - lo)
-        self.out.commit()
-        sizes = len(stored), len(data)
-        self._summary.chunk(times, pos, length, offsets, self.out.tell(), self._compression, sizes)
+        """Begin another chunk; the one before is packed meanwhile, and written when it is its turn."""
+        columns = (np.concatenate(parts) for parts in zip(*self._entries, strict=True))
+        content = Content(self._content, *columns)
         self._begin_chunk()
+        if not self._packer.workers:
+            self._write_chunk(content, self._packer.pack(content))
+            return
+        self._waiting.append((content, self._packer.later(content)))
+        while len(self._waiting) > 2 * self._packer.workers or (self._waiting and self._waiting[0][1].done()):
+            self._write_first()
+
+    def _write_first(self) -> None:
+        content, packed = self._waiting.popleft()
+        self._write_chunk(content, packed.result())
+
+    def _catch_up(self) -> None:
+        """Write the chunks that are being packed, and whatever comes before them."""
+        while self._waiting:
+            self._write_first()
+        self._begin()
+
+    def _write_chunk(self, content: Content, packed: Packed) -> None:
+        self._begin()
+        times, pos = (int(content.time.min()), int(content.time.max())), self.out.tell()
+        head = struct.pack("<QQQI", *times, packed.size, packed.crc) + string(self._compression)
+        head += struct.pack("<Q", len(packed.stored))
+        self._write(begun(records.CHUNK, len(head) + len(packed.stored)) + head)
+        self._write(packed.stored)
+        length, offsets = self.out.tell() - pos, list[tuple[int, int]]()
+        for number, count, entries in content.by_channel():
+            offsets.append((number + 1, self.out.tell()))
+            self._write(record(records.MESSAGE_INDEX, struct.pack("<H", number + 1) + string(entries)))
+            self._summary.count(number + 1, count)
+        self.out.commit()
+        sizes = len(packed.stored), packed.size
+        self._summary.chunk(times, pos, length, offsets, self.out.tell(), self._compression, sizes)
 
     # ------------------------------------------------------------------------------- records of other kinds
 
@@ -203,7 +213,7 @@ class McapSink(StretchSink):
             if not isinstance(one, Mapping):
                 raise UsageError(f"metadata {name!r} of an MCAP is a map of text by name, not {one!r:.40}")
             text = {str(k): v if isinstance(v, str) else dumped(v) for k, v in one.items()}
-            self._begin()
+            self._catch_up()
             pos = self.out.tell()
             self._write(record(records.METADATA, string(name) + pairs(text)))
             self.out.commit()
@@ -211,10 +221,11 @@ class McapSink(StretchSink):
 
     def attachment(self, name: str, data: bytes, media_type: str) -> None:
         """Append an attachment."""
+        self._catch_up()
         self._attach(name, data, media_type, self._summary.end, 0)
 
     def _attach(self, name: str, data: bytes, media_type: str, time: int, created: int) -> None:
-        self._begin()
+        self._catch_up()
         pos = self.out.tell()
         self._write(attachment_record(name, data, media_type, time, created))
         self.out.commit()
@@ -273,32 +284,23 @@ class McapSink(StretchSink):
     def _begin(self) -> None:
         if not self._begun:
             self._begun = True
-            self._write(MAGIC + record(records.HEADER, string(self._profile or "") + string(self._library)))
+            # Profiles are about one encoding of all messages.
+            profile = "" if self.mixed else self._profile or ""
+            self._write(MAGIC + record(records.HEADER, string(profile) + string(self._library)))
 
     def settle(self) -> None:
         """Close the chunk: what is in it can be read from here on."""
-        self._begin()
         if self._entries:
             self._close_chunk()
+        self._catch_up()
         self.out.commit()
 
     def finish(self) -> None:
         """Define the channels without messages, and write the summary."""
-        self._begin()
+        self._catch_up()
+        self._packer.close()
         for number in np.flatnonzero(self._fresh).tolist():
             self._write(self._definition(number))
         self._write(record(records.DATA_END, struct.pack("<I", self._crc)))
         self.out.write(self._summary.ending(self.out.tell()))
         self.out.commit()
-
-
-def _packer(compression: str, level: int | None) -> Any:
-    if compression == "zstd":
-        import zstandard
-
-        return zstandard.ZstdCompressor(level=3 if level is None else level).compress
-    if compression == "lz4":
-        import lz4.frame
-
-        return lambda data: lz4.frame.compress(data, compression_level=level or 0)
-    return lambda data: data

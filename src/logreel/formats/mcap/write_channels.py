@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from logreel.errors import DefinitionError
-from logreel.formats.mcap.channels import ADDED, ENCODING, written
+from logreel.formats.mcap.channels import ADDED, ENCODING, UNDEFINED, written
 from logreel.model.layout import Layout
 from logreel.model.registry import formats
 from logreel.model.schema import Schema
@@ -24,6 +24,8 @@ ENCODINGS = {
     "protobuf": "protobuf",
     "flatbuffer": "flatbuffer",
 }
+#: Encodings of schemas that are nothing without their bytes.
+COMPILED = ("protobuf", "flatbuffer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +53,18 @@ def declare(topic: str, schema: Schema, metadata: Mapping[str, Any]) -> Declared
     full = _full(schema, str(metadata.get("md5sum", "*")))
     if full != schema:
         told[ADDED] = True
+    elif schema.encoding in COMPILED and not schema.raw:
+        # Others take a schema of such an encoding to describe the messages.
+        told[UNDEFINED], full = schema.encoding, Schema(schema.name, "")
     return Declared(stated, full, encoding, written(_hinted(told)), partial(_layout, schema, full, encoding))
 
 
 def _full(schema: Schema, md5: str) -> Schema:
-    """The same; other tools need the text of a standard message that the log did not carry."""
+    """The same; other tools need the definition of a message that the log did not carry, where it is known."""
+    if schema.encoding == "protobuf" and not schema.raw:
+        from logreel.schemas.protobuf.types import Types
+
+        return Schema.of(schema.name, schema.encoding, Types().set_of(schema.name))
     if schema.encoding != "ros1msg" or schema.raw:
         return schema
     from logreel.schemas import ros1msg

@@ -36,6 +36,7 @@ class Places:
     rotation  float64[k, 4]  quaternion x, y, z, w
     frame     object[k]      name of the frame that these numbers refer to, or None
     child     object[k]      name of the frame that is placed by them, or None
+    row       int64[k]       the row of the channel's table that each is of: items of one message have one
     """
 
     time: I64
@@ -43,6 +44,7 @@ class Places:
     rotation: F64
     frame: NDArray[Any] | None
     child: NDArray[Any] | None
+    row: I64
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +63,7 @@ class Pose:
 
     def track(self, ch: Channel, start: int | None = None, end: int | None = None) -> Places:
         """The poses of the messages of *ch* with start <= time < end (ns)."""
-        paths = self.position, self.orientation, self.frame, self.child
-        return _track(ch, *paths, start, end)
+        return _track(ch, self.position, self.orientation, self.frame, self.child, start, end)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +81,7 @@ class Transform:
 
     def track(self, ch: Channel, start: int | None = None, end: int | None = None) -> Places:
         """The transforms of the messages of *ch* with start <= time < end (ns)."""
-        paths = self.translation, self.rotation, self.frame, self.child
-        return _track(ch, *paths, start, end)
+        return _track(ch, self.translation, self.rotation, self.frame, self.child, start, end)
 
 
 def _track(
@@ -101,6 +101,7 @@ def _track(
         found.stack(turn),
         found.values[frame] if frame else None,
         found.values[child] if child else None,
+        found.row,
     )
 
 

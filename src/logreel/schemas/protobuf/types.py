@@ -50,6 +50,26 @@ class Types:
                 continue
         return None
 
+    def set_of(self, name: str) -> bytes:
+        """A FileDescriptorSet of a message type and all that it needs; empty where nothing describes it."""
+        from google.protobuf import descriptor_pb2
+
+        found, files = self.find(name), dict[str, bytes]()
+        if found is not None:
+            _collect(found.file, files)
+        out = descriptor_pb2.FileDescriptorSet()
+        for raw in files.values():
+            out.file.add().MergeFromString(raw)
+        return bytes(out.SerializeToString(deterministic=True))
+
+
+def _collect(file: Any, files: dict[str, bytes]) -> None:
+    """Add a file behind all those that it needs."""
+    for one in file.dependencies:
+        if one.name not in files:
+            _collect(one, files)
+    files[file.name] = file.serialized_pb
+
 
 def _bytes(path: Path) -> bytes:
     try:
