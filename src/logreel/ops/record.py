@@ -21,7 +21,8 @@ from logreel.model.writer import FLUSH_EVERY, Writer, create
 from logreel.ops.infer import common, layout_of, restorer
 from logreel.ops.lines import Pipe, lines_of
 from logreel.ops.plain import opened
-from logreel.ops.rewrite import Copied, Rewritten, add_channel
+from logreel.ops.rewrite import add_channel
+from logreel.ops.target import Copied, Rewritten
 
 #: Messages that are looked at before the first ones are written; for how many seconds, and bytes of lines, at most.
 AHEAD, AHEAD_SECONDS, AHEAD_BYTES = 10_000, 1.0, 1 << 24

@@ -9,13 +9,13 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from logreel.errors import DefinitionError, LogError, UnsupportedError, UsageError
+from logreel.errors import DefinitionError, LogError, UsageError
 from logreel.model.appender import Appender
 from logreel.model.beside import left_beside
 from logreel.model.channel import Channel
@@ -29,76 +29,12 @@ from logreel.model.threads import ahead
 from logreel.model.writer import Writer
 from logreel.ops.parts import Part
 from logreel.ops.streams import Batch, in_file_order, in_time_order
+from logreel.ops.target import Copied, Rewritten, Target, format_of, format_to_write
 
-#: Called with the messages done and the messages in all.
-Progress = Callable[[int, int], None]
 #: In the metadata of a channel: the topic that it was made of, and what its messages were encoded in before.
 MADE_OF, TRANSCODED = "made_of", "transcoded_from"
 #: Names tried for a channel that a format does not take beside others of its name.
 TRIES = 8
-
-
-@dataclass(frozen=True, slots=True)
-class Copied:
-    """One channel of a new log."""
-
-    topic: str
-    messages: int
-
-
-@dataclass(frozen=True, slots=True)
-class Rewritten:
-    """A log that was written.
-
-    channels  all but the reserved ones
-    size      bytes
-    notes     one sentence for each thing that is not as it was, though nothing is missing
-    skipped   one sentence for each thing that was left out
-    """
-
-    path: str
-    size: int
-    channels: tuple[Copied, ...]
-    notes: tuple[str, ...]
-    skipped: tuple[str, ...]
-
-    @property
-    def messages(self) -> int:
-        """Messages of all channels but the reserved ones."""
-        return sum(one.messages for one in self.channels)
-
-    def as_dict(self) -> dict[str, Any]:
-        """The keys that the verbs have in common."""
-        return {
-            "output": self.path,
-            "size": self.size,
-            "messages": self.messages,
-            "channels": [asdict(one) for one in self.channels],
-            "notes": list(self.notes),
-            "skipped": list(self.skipped),
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """Where to write, and how.
-
-    compression  as the format calls it; None: as the first source has it
-    chunk_bytes  of its chunks; None: about as in the first source
-    force        replace a file of that name
-    thorough     compare the times of all messages, too, when the new file is opened again
-    foreign      the suffix says which format is written; False: it is that of the source
-    strict       nothing is written where something would be left out
-    """
-
-    path: str
-    compression: str | None = None
-    force: bool = False
-    thorough: bool = False
-    progress: Progress | None = None
-    chunk_bytes: int | None = None
-    foreign: bool = False
-    strict: bool = False
 
 
 def rewrite(
@@ -136,26 +72,6 @@ def rewrite(
     except BaseException:
         out.discard()
         raise
-
-
-def format_of(log: Log) -> Format:
-    """The format of *log*, which can be written; raises UnsupportedError for one that cannot be yet."""
-    fmt = formats()[log.format]
-    if fmt.create is None:
-        able = ", ".join(f.title for f in formats().values() if f.create is not None)
-        raise UnsupportedError(f"{fmt.title} cannot be written yet; what can be: {able}", path=log.name)
-    return fmt
-
-
-def format_to_write(path: str, log: Log) -> Format:
-    """The format that the suffix of *path* names, else that of *log*; raises UnsupportedError as ``format_of``.
-
-    Of several formats of one suffix that of *log* is meant, or what it was converted from.
-    """
-    known = formats().values()
-    able = [fmt for fmt in known if fmt.create is not None and path.lower().endswith(fmt.suffixes)]
-    able.sort(key=lambda fmt: fmt.name not in (log.format, log.origin))
-    return able[0] if able else format_of(log)
 
 
 def _check_names(parts: Sequence[Part], target: Target, fmt: Format) -> None:

@@ -14,8 +14,9 @@ from logreel.model.channel import Channel
 from logreel.model.schema import Schema
 from logreel.model.writer import Writer
 from logreel.ops.parts import Part
-from logreel.ops.rewrite import Copied, Rewriting, Rewritten, Target, add_channel, rewrite
+from logreel.ops.rewrite import Rewriting, add_channel, rewrite
 from logreel.ops.streams import Batch
+from logreel.ops.target import Copied, Rewritten, Target
 
 
 class Made(Protocol):

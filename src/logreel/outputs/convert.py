@@ -2,80 +2,39 @@
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
-from functools import partial
+from collections.abc import Iterable
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from logreel._version import __version__
-from logreel.errors import DefinitionError, LogError, UsageError
+from logreel.errors import LogError, UsageError
 from logreel.model.log import Log
 from logreel.ops.align import Alignment
 from logreel.ops.parts import Part, choose
-from logreel.ops.plain import opened, plain
-from logreel.ops.rewrite import Rewritten, Target, format_to_write, rewrite
+from logreel.ops.plain import opened
+from logreel.ops.rewrite import rewrite
+from logreel.ops.target import Rewritten, Target, format_to_write
 from logreel.ops.times import interval, shift_of
 from logreel.ops.translate import translate
-from logreel.outputs.combined import aligned_table, long_table, write_lines
-from logreel.outputs.files import MANIFEST, MANIFEST_KEY, new_file, new_folder, sync_all, synced
-from logreel.outputs.items import write_items
 from logreel.outputs.job import Job, Progress
-from logreel.outputs.names import file_names
+from logreel.outputs.making import (
+    LINES,
+    Converted,
+    Written,
+    one_channel,
+    one_film,
+    one_folder,
+    one_for_all,
+    one_table,
+)
 from logreel.outputs.registry import Output, Shape, find_output, readers
-from logreel.outputs.turns import Turns, side_by_side
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from logreel.model.channel import Channel
     from logreel.model.source import Readable
 
 #: How a table of several channels may be laid out.
 LAYOUTS = ("wide", "long")
-#: JSON holds such tables too, besides messages.
-LINES = ".ndjson"
-
-
-@dataclass(frozen=True, slots=True)
-class Written:
-    """One channel: how many rows went to which file or folder (None: a channel without any has none)."""
-
-    topic: str
-    file: str | None
-    rows: int
-
-
-@dataclass(frozen=True, slots=True)
-class Converted:
-    """What a conversion wrote.
-
-    skipped  one sentence for each thing that could not be written
-    notes    one sentence for each thing worth knowing that is no loss
-    shared   rows of the one table that the channels share, or None where each has its own
-    """
-
-    path: str
-    channels: tuple[Written, ...]
-    skipped: tuple[str, ...]
-    notes: tuple[str, ...] = ()
-    shared: int | None = None
-
-    @property
-    def rows(self) -> int:
-        """Rows of all channels, or of the table that they share."""
-        return sum(one.rows for one in self.channels) if self.shared is None else self.shared
-
-    def as_dict(self) -> dict[str, Any]:
-        """The plain data of ``convert --json``."""
-        return {
-            "output": self.path,
-            "channels": [asdict(one) for one in self.channels],
-            "skipped": list(self.skipped),
-            "notes": list(self.notes),
-        }
 
 
 def convert(
@@ -162,17 +121,17 @@ def convert(
         folder = not together and _is_folder(output, name)
         job = Job(log, channels_for(log, topics, output), first, last, utc, progress, interpolate=interpolate)
         if together:
-            return _one_table(job, output, name, force, how)
+            return one_table(job, output, name, force, how)
         if output.shape is Shape.WHOLE:
-            return _one_for_all(job, output, name, force)
+            return one_for_all(job, output, name, force)
         if folder:
-            return _folder(job, output, name, force)
+            return one_folder(job, output, name, force)
         if len(job.channels) != 1:
             raise UsageError(
                 f"{len(job.channels)} channels do not fit into one file: write the folder {name}/, "
                 "or choose one channel (-t)"
             )
-        one = _one_film if output.shape is Shape.FILMS else _one_channel
+        one = one_film if output.shape is Shape.FILMS else one_channel
         return one(job, output, name, force)
 
 
@@ -224,28 +183,6 @@ def _together(output: Output, name: str, layout: str, how: Alignment | None) -> 
     return True
 
 
-def _one_table(job: Job, output: Output, name: str, force: bool, how: Alignment | None) -> Converted:
-    schema, batches = long_table(job) if how is None else aligned_table(job, how)
-    write = write_lines if output.suffix == LINES else output.writer()
-    rows = 0
-
-    def counted() -> Iterator[pa.RecordBatch]:
-        nonlocal rows
-        for batch in batches:
-            rows += batch.num_rows
-            yield batch
-
-    with new_file(name, force) as out:
-        try:
-            write(out, schema, counted())
-        except _unfit() as error:
-            raise LogError(f"the table cannot be written: {_reason(error)}", path=name) from error
-    file = os.path.basename(name)
-    counts = [(ch.topic, job.rows.get(ch.topic, 0)) for ch in job.channels]
-    channels = tuple(Written(topic, file if count else None, count) for topic, count in counts)
-    return Converted(name, channels, tuple(job.skipped), tuple(job.notes), rows)
-
-
 def _with_meaning(part: Part, target: Target) -> Rewritten:
     """Write a log so that tools understand it that do not know its format, where the format is one for exchange."""
     if not format_to_write(target.path, part.log).exchange:
@@ -290,151 +227,3 @@ def channels_for(
         which = "the log has no channel that holds" if topics is None else "none of the channels chosen holds"
         raise LogError(f"{which} {output.needs}{hint}", path=log.name)
     return found
-
-
-def _one_for_all(job: Job, output: Output, name: str, force: bool) -> Converted:
-    with new_file(name, force) as out:
-        write_job(out, job, output)
-    file = os.path.basename(name)
-    rows = [(ch.topic, job.rows.get(ch.topic, 0)) for ch in job.channels]
-    channels = tuple(Written(topic, file if count else None, count) for topic, count in rows)
-    return Converted(name, channels, tuple(job.skipped), tuple(job.notes))
-
-
-def _one_channel(job: Job, output: Output, name: str, force: bool) -> Converted:
-    (ch,) = job.channels
-    with new_file(name, force) as out:
-        write_job(out, job, output)
-    return Converted(name, (Written(ch.topic, os.path.basename(name), job.rows.get(ch.topic, 0)),), ())
-
-
-def _one_film(job: Job, output: Output, name: str, force: bool) -> Converted:
-    (ch,) = job.channels
-    with new_file(name, force) as out:
-        output.writer()(out, job, ch)
-        if job.skipped and not job.rows:
-            raise LogError(f"nothing could be written: {job.skipped[0]}", path=job.log.name)
-    written = Written(ch.topic, os.path.basename(name), job.rows.get(ch.topic, 0))
-    return Converted(name, (written,), tuple(job.skipped), tuple(job.notes))
-
-
-def write_job(out: IO[bytes], job: Job, output: Output) -> None:
-    """Write what is one file, of all channels of *job* or of its only one, to *out*, from its beginning to its end.
-
-    Raises LogError where a channel cannot be written.
-    """
-    if output.shape is Shape.WHOLE:
-        output.writer()(out, job)
-        return
-    (ch,) = job.channels
-    schema, batches, _ = job.table(ch)
-    try:
-        output.writer()(out, schema, batches)
-    except _unfit() as error:
-        raise LogError(
-            f"channel {ch.topic!r} cannot be written: {_reason(error)}", path=job.log.name
-        ) from error
-
-
-def _unfit() -> tuple[type[Exception], ...]:
-    """What is raised for a channel that cannot be decoded, or has a type that an output cannot hold."""
-    import pyarrow as pa
-
-    return (DefinitionError, pa.ArrowInvalid, pa.ArrowNotImplementedError)
-
-
-def _reason(error: Exception) -> str:
-    return error.text if isinstance(error, LogError) else str(error).partition("\n")[0]
-
-
-def _folder(job: Job, output: Output, name: str, force: bool) -> Converted:
-    items = output.shape is Shape.ITEMS
-    files = file_names((ch.topic for ch in job.channels), "" if items else output.suffix)
-    with new_folder(name, force, Path(job.log.name)) as folder:
-        paths = {topic: folder / file for topic, file in files.items()}
-        make = {Shape.ITEMS: _folders_of, Shape.FILMS: _films_of}.get(output.shape, _files_of)
-        made = make(job, output, paths)
-        written = [
-            Written(ch.topic, files[ch.topic] if ch.topic in made else None, job.rows.get(ch.topic, 0))
-            for ch in job.channels
-        ]
-        if job.skipped and not any(one.file for one in written):
-            raise LogError(f"nothing could be written: {job.skipped[0]}", path=job.log.name)
-        if items:
-            sync_all()
-        with synced(folder / MANIFEST) as out:
-            _manifest(out, job, written)
-    return Converted(name, tuple(written), tuple(job.skipped), tuple(job.notes))
-
-
-def _folders_of(job: Job, output: Output, paths: dict[str, Path]) -> set[str]:
-    """Write the folder of each channel; gives the topics of those that had anything to write."""
-    for ch in job.channels:
-        write_items(paths[ch.topic], job, ch, output)
-    return {*job.rows}
-
-
-def _files_of(job: Job, output: Output, paths: dict[str, Path]) -> set[str]:
-    """Write the file of each channel; gives the topics of those that had anything to write and can be decoded."""
-    turns = Turns()
-    # The longest first, so that none is left alone at the end.
-    longest = sorted(job.channels, key=lambda ch: ch.bytes, reverse=True)
-    tasks = [partial(_file_of, job, ch, output, paths[ch.topic], turns) for ch in longest]
-    told = dict(zip((ch.topic for ch in longest), side_by_side(tasks, turns), strict=True))
-    job.skipped += [why for ch in job.channels if (why := told[ch.topic][1])]
-    return {topic for topic, (made, _) in told.items() if made}
-
-
-def _file_of(job: Job, ch: Channel, output: Output, path: Path, turns: Turns) -> tuple[bool, str]:
-    """Write one file of a folder; gives whether there is one, and why the channel was left out."""
-    try:
-        schema, batches, some = turns.take(lambda: job.table(ch))
-        if not some:
-            return False, ""
-        with synced(path) as out:
-            output.writer()(out, schema, turns.each(batches))
-    except _unfit() as error:
-        path.unlink(missing_ok=True)
-        job.rows.pop(ch.topic, None)
-        return False, f"channel {ch.topic!r} was left out: {_reason(error)}"
-    return True, ""
-
-
-def _films_of(job: Job, output: Output, paths: dict[str, Path]) -> set[str]:
-    """Write the video of each channel; gives the topics of those that had anything to show."""
-    for ch in job.channels:
-        path = paths[ch.topic]
-        with synced(path) as out:
-            output.writer()(out, job, ch)
-        if ch.topic not in job.rows:
-            path.unlink()
-    return {*job.rows}
-
-
-def _manifest(out: IO[bytes], job: Job, written: list[Written]) -> None:
-    log = job.log
-    manifest = {
-        MANIFEST_KEY: 1,
-        "made_by": f"logreel {__version__}",
-        "source": {
-            "name": os.path.basename(log.name),
-            "format": log.format,
-            "version": log.version,
-            "size": log.size,
-            "epoch": log.epoch,
-            "start_ns": log.start,
-            "end_ns": log.end,
-            "utc_offset_ns": log.utc_offset,
-        },
-        "interval": {"start_ns": job.start, "end_ns": job.end},
-        "utc": job.utc,
-        "interpolate": job.interpolate,
-        "channels": [
-            {**asdict(one), "type": ch.schema.name, "encoding": ch.schema.encoding}
-            for one, ch in zip(written, job.channels, strict=True)
-        ],
-        "skipped": job.skipped,
-        "metadata": plain(log.metadata),
-        "problems": [problem.as_dict() for problem in log.problems],
-    }
-    out.write(json.dumps(manifest, indent=1, allow_nan=False).encode() + b"\n")

@@ -15,10 +15,12 @@ from logreel.model.forward import Rehearsal
 from logreel.model.log import Log
 from logreel.model.registry import Format, formats
 from logreel.ops.parts import choose
-from logreel.ops.rewrite import Target, format_of, format_to_write, rewrite
+from logreel.ops.rewrite import rewrite
+from logreel.ops.target import Target, format_of, format_to_write
 from logreel.ops.times import interval
-from logreel.outputs.convert import channels_for, write_job
+from logreel.outputs.convert import channels_for
 from logreel.outputs.job import Job
+from logreel.outputs.making import write_job
 from logreel.outputs.registry import OUTPUTS, Output, Shape, logs
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.\-\[\]]+")
