@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,10 +57,10 @@ class ActorPose:
     location: str = "location"
     rotation: str = "rotation"
 
-    def states(self, ch: Channel) -> ActorStates:
-        """The states of all actors of *ch*, with what the log's other channels tell about them."""
+    def states(self, ch: Channel, start: int | None = None, end: int | None = None) -> ActorStates:
+        """The states of all actors of *ch* with start <= time < end (ns), with what other channels tell about them."""
         place, turn = axes(self.location), tuple(f"{self.rotation}.{name}" for name in TURN)
-        found = columns(_metric(ch), [self.id, *place, *turn])
+        found = columns(_metric(ch), [self.id, *place, *turn], start, end)
         number = np.asarray(found.values[self.id], np.int64)
         known, row = np.unique(number, return_inverse=True)
         centre, size = _boxes(ch.log, known)
@@ -97,20 +98,37 @@ def _metric(ch: Channel) -> Channel:
     return ch.log.ros_axes()[ch.topic] if ch.log.has_other_axes else ch
 
 
+#: What logs tell about boxes, which is asked for again and again.
+_BOXES: WeakKeyDictionary[Log, tuple[I64, F64, F64]] = WeakKeyDictionary()
+
+
 def _boxes(log: Log, known: I64) -> tuple[F64, F64]:
-    """Middle and size of the box of each of *known* (ascending), of which the last one told counts."""
+    """Middle and size of the box of each of *known*, NaN where the log tells none."""
+    if log not in _BOXES:
+        _BOXES[log] = _told(log)
+    number, middle, whole = _BOXES[log]
+    centre, size = np.full((len(known), 3), np.nan), np.full((len(known), 3), np.nan)
+    told = np.isin(known, number)
+    at = np.searchsorted(number, known[told])
+    centre[told], size[told] = middle[at], whole[at]
+    return centre, size
+
+
+def _told(log: Log) -> tuple[I64, F64, F64]:
+    """The numbers of all actors that have a box (ascending), its middle and its size; the last one told counts."""
     from logreel.model.lenses import lenses
 
-    centre, size = np.full((len(known), 3), np.nan), np.full((len(known), 3), np.nan)
+    found: dict[int, tuple[F64, F64]] = {}
     for ch in log.channels.values():
         if ch.metadata.get("frame") != "world":
             for lens in lenses(ch):
                 if isinstance(lens, ActorBox):
                     number, middle, whole = lens.boxes(ch)
-                    told = np.isin(number, known) & np.isfinite(middle).all(1) & np.isfinite(whole).all(1)
-                    at = np.searchsorted(known, number[told])
-                    centre[at], size[at] = middle[told], whole[told]
-    return centre, size
+                    told = np.isfinite(middle).all(1) & np.isfinite(whole).all(1)
+                    found |= zip(number[told].tolist(), zip(middle[told], whole[told], strict=True), strict=True)
+    numbers = sorted(found)
+    boxes = np.array([found[n] for n in numbers], np.float64).reshape(-1, 2, 3)
+    return np.array(numbers, np.int64), boxes[:, 0], boxes[:, 1]
 
 
 def quaternion(turn: F64) -> F64:

@@ -87,10 +87,12 @@ class Columns:
 
     time    int64[k]  ns, repeated where a message holds several items
     values  by path, an array of k items
+    row     int64[k]  the row of the channel's table that each item is of
     """
 
     time: I64
     values: dict[str, NDArray[Any]]
+    row: I64
 
     def stack(self, paths: Seq[str]) -> F64:
         """float64[k, len(paths)]."""
@@ -108,12 +110,13 @@ def columns(ch: Channel, paths: Seq[str], start: int | None = None, end: int | N
     flat = {path: flatten(table[path]) for path in table.column_names[1:]}
     deep = next((flat[path][1] for path in flat if _is_list(table.schema.field(path).type)), None)
     if deep is None:
-        return Columns(times_of(table), {path: values for path, (values, _) in flat.items()})
+        rows = np.arange(len(table), dtype=np.int64)
+        return Columns(times_of(table), {path: values for path, (values, _) in flat.items()}, rows)
     values = {
         path: values if _is_list(table.schema.field(path).type) else values[deep]
         for path, (values, _) in flat.items()
     }
-    return Columns(times_of(table)[deep], values)
+    return Columns(times_of(table)[deep], values, deep)
 
 
 def _is_list(kind: pa.DataType) -> bool:

@@ -133,11 +133,45 @@ class PlainCloud:
 
 
 @dataclass(frozen=True, slots=True)
+class Sector:
+    """One scan as it was measured.
+
+    time         ns
+    frame        name of the frame that it lies in, empty where the log does not tell
+    first, step  rad: the angle of the first range, and from one to the next
+    ranges       float64[n]  metres; what could not be measured is NaN, infinite or beyond the scanner's limits
+    intensities  float64[n], or empty
+    """
+
+    time: int
+    frame: str
+    first: float
+    step: float
+    ranges: NDArray[np.float64]
+    intensities: NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
 class LaserScan:
     """Distances in one plane at even angles: rad and metres."""
 
     frame: str | None = None
     intensities: bool = True
+
+    def sectors(self, ch: Channel, start: int | None = None, end: int | None = None) -> Iterator[Sector]:
+        """The scans of *ch* with start <= time < end (ns) in file order, as they were measured."""
+        paths = ["angle_min", "angle_increment", "ranges"]
+        more = [*(["intensities"] if self.intensities else []), *([self.frame] if self.frame else [])]
+        for time, found in rows(ch, [*paths, *more], start, end):
+            strength = found["intensities"].values if self.intensities else ()
+            yield Sector(
+                time,
+                found[self.frame].as_py() if self.frame else "",
+                found["angle_min"].as_py(),
+                found["angle_increment"].as_py(),
+                np.asarray(found["ranges"].values, np.float64),
+                np.asarray(strength, np.float64),
+            )
 
     def clouds(self, ch: Channel, start: int | None = None, end: int | None = None) -> Iterator[Points]:
         """The echoes of every scan as points with z = 0, also with ``range``, ``angle`` and, if told, ``intensity``.

@@ -36,6 +36,7 @@ class Places:
     rotation  float64[k, 4]  quaternion x, y, z, w
     frame     object[k]      name of the frame that these numbers refer to, or None
     child     object[k]      name of the frame that is placed by them, or None
+    row       int64[k]       the row of the channel's table that each is of: items of one message have one
     """
 
     time: I64
@@ -43,6 +44,7 @@ class Places:
     rotation: F64
     frame: NDArray[Any] | None
     child: NDArray[Any] | None
+    row: I64
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +61,9 @@ class Pose:
     child: str | None = None
     many: bool = False
 
-    def track(self, ch: Channel) -> Places:
-        """The poses of all messages of *ch*."""
-        return _track(ch, self.position, self.orientation, self.frame, self.child)
+    def track(self, ch: Channel, start: int | None = None, end: int | None = None) -> Places:
+        """The poses of the messages of *ch* with start <= time < end (ns)."""
+        return _track(ch, self.position, self.orientation, self.frame, self.child, start, end)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,20 +79,29 @@ class Transform:
     child: str | None = None
     many: bool = False
 
-    def track(self, ch: Channel) -> Places:
-        """The transforms of all messages of *ch*."""
-        return _track(ch, self.translation, self.rotation, self.frame, self.child)
+    def track(self, ch: Channel, start: int | None = None, end: int | None = None) -> Places:
+        """The transforms of the messages of *ch* with start <= time < end (ns)."""
+        return _track(ch, self.translation, self.rotation, self.frame, self.child, start, end)
 
 
-def _track(ch: Channel, vector: str, quaternion: str, frame: str | None, child: str | None) -> Places:
+def _track(
+    ch: Channel,
+    vector: str,
+    quaternion: str,
+    frame: str | None,
+    child: str | None,
+    start: int | None,
+    end: int | None,
+) -> Places:
     place, turn = axes(vector), axes(quaternion, "xyzw")
-    found = columns(ch, [*place, *turn, *(name for name in (frame, child) if name)])
+    found = columns(ch, [*place, *turn, *(name for name in (frame, child) if name)], start, end)
     return Places(
         found.time,
         found.stack(place),
         found.stack(turn),
         found.values[frame] if frame else None,
         found.values[child] if child else None,
+        found.row,
     )
 
 

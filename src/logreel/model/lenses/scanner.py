@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from logreel.errors import Problem
 from logreel.model.layout import Scalar, Sequence, String
 from logreel.model.lenses.base import F64, Nodes, rows
-from logreel.model.lenses.cloud import Points
+from logreel.model.lenses.cloud import Points, Sector
 from logreel.model.sensors.hokuyo import SCANNERS
 
 if TYPE_CHECKING:
@@ -59,6 +59,14 @@ class RangeScan:
             masked = scanner.masked(ranges)
             codes = np.where(np.isnan(masked), ranges, 0).astype(np.uint32)
             yield Scan(time, scanner.angles(len(ranges)), masked, codes)
+
+    def sectors(self, ch: Channel, start: int | None = None, end: int | None = None) -> Iterator[Sector]:
+        """The scans of *ch* with start <= time < end (ns) in file order; ranges are NaN for error codes."""
+        for scan in self.scans(ch, start, end):
+            if len(scan.angles):
+                first, last = float(scan.angles[0]), float(scan.angles[-1])
+                step = (last - first) / max(1, len(scan.angles) - 1)
+                yield Sector(scan.time, "", first, step, scan.ranges, np.zeros(0))
 
     def clouds(self, ch: Channel, start: int | None = None, end: int | None = None) -> Iterator[Points]:
         """The echoes of every scan as points with z = 0, also with ``range`` and ``angle``."""

@@ -29,10 +29,10 @@ class Text:
     source: str | None = None
     levels: tuple[tuple[int, int], ...] = ()
 
-    def lines(self, ch: Channel) -> list[TextLine]:
-        """The lines of *ch*, in file order."""
+    def lines(self, ch: Channel, start: int | None = None, end: int | None = None) -> list[TextLine]:
+        """The lines of *ch* with start <= time < end (ns), in file order."""
         names = [name for name in (self.text, self.level, self.source) if name]
-        table = ch.to_arrow(list(dict.fromkeys(names)))
+        table = ch.to_arrow(list(dict.fromkeys(names)), start, end)
         none = [None] * len(table)
         convert: Callable[[int], int | None] = dict(self.levels).get if self.levels else lambda level: level
         level = map(convert, table[self.level].to_pylist()) if self.level else none

@@ -1,0 +1,122 @@
+"""Which channels of other schemas a channel gives: what its lenses read, and its fields where others cannot read them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from logreel.errors import DefinitionError
+from logreel.model.lenses import (
+    ActorPose,
+    Image,
+    LaserScan,
+    Lens,
+    PackedCloud,
+    PacketCloud,
+    PlainCloud,
+    Pose,
+    Position,
+    RangeScan,
+    Text,
+    Transform,
+    lenses,
+)
+from logreel.model.tables import Shape, table_of
+from logreel.outputs.foxglove import motion, sensors
+from logreel.outputs.foxglove.encoders import Encoder, Fill, Rows
+from logreel.outputs.foxglove.wellknown import PACKAGE, wellknown
+from logreel.schemas.protobuf.spell import spell, type_name, values
+
+if TYPE_CHECKING:
+    from logreel.model.channel import Channel
+
+#: In the metadata of a channel that was made of another: the topic of that.
+MADE_OF = "made_of"
+#: What tells how to read messages wherever they go; all other languages of definitions are those of one format.
+COMMON = {"ros1msg", "ros2msg", "ros2idl", "omgidl", "protobuf", "jsonschema", "flatbuffer", ""}
+#: Types of ROS that tools show themselves, without the package.
+NATIVE = {
+    *("CompressedImage", "Image", "LaserScan", "NavSatFix", "PointCloud2"),
+    *("PoseArray", "PoseStamped", "PoseWithCovarianceStamped", "Path"),
+    *("Log", "TFMessage", "tfMessage", "TransformStamped"),
+}
+_ROS = {"ros1msg", "ros2msg", "ros2idl"}
+_WHOLE = Shape(explode=False)
+
+
+def meanings(ch: Channel) -> Iterator[Encoder]:
+    """What makes a channel of a well-known schema for everything that *ch* means; nothing for one that has such a schema.
+
+    The new topic is that of *ch* and the name of the schema: ``/gps/LocationFix``.
+    """
+    name = ch.schema.name.replace("::", "/").replace(".", "/")
+    if name.startswith(f"{PACKAGE}/") or ch.schema.name.startswith(f"{PACKAGE}_msgs/"):
+        return
+    if ch.schema.encoding in _ROS and name.rpartition("/")[2] in NATIVE:
+        return
+    for lens in lenses(ch):
+        found = _fill(lens)
+        if found is not None:
+            schema, fill = found
+            yield Encoder(ch, f"{ch.topic}/{schema}", wellknown(schema), fill, {MADE_OF: ch.topic})
+
+
+def _fill(lens: Lens) -> tuple[str, Fill] | None:
+    """The schema for what *lens* reads, and what fills it; None where there is no schema for that."""
+    match lens:
+        case Position():
+            return "LocationFix", motion.location(lens)
+        case Pose(many=many):
+            return "PosesInFrame" if many else "PoseInFrame", motion.pose(lens)
+        case Transform(many=many):
+            return "FrameTransforms" if many else "FrameTransform", motion.transform(lens)
+        case Text():
+            return "Log", motion.log_lines(lens)
+        case ActorPose():
+            return "SceneUpdate", motion.scene(lens)
+        case Image(encoding=str()):
+            return "RawImage", sensors.raw_images(lens)
+        case Image():
+            return "CompressedImage", sensors.images(lens)
+        case PackedCloud() | PlainCloud():
+            return "PointCloud", sensors.clouds(lens)
+        case PacketCloud():
+            return "PointCloud", sensors.Turns(lens)
+        case LaserScan() | RangeScan():
+            return "LaserScan", sensors.scans(lens)
+    return None
+
+
+def is_common(ch: Channel) -> bool:
+    """Whether tools that do not know the format of the log can read the messages of *ch* by its schema."""
+    return ch.schema.encoding in COMMON
+
+
+def transcoded(ch: Channel) -> Encoder:
+    """What makes of *ch* a channel of the same topic with a schema that says what its Layout does.
+
+    Raises DefinitionError where the definition cannot be used.
+    """
+    message = spell(ch.layout, type_name(ch.schema.encoding, ch.schema.name or ch.topic))
+
+    def fill(ch: Channel, start: int | None, end: int | None) -> Rows:
+        table = table_of(ch, None, ch.log.index.rows_between(ch.number, start, end), _WHOLE)
+        time = np.asarray(table.column(0).combine_chunks().cast("int64"), np.int64)
+        return time, values(ch.layout, message, table.columns[1:])
+
+    return Encoder(ch, ch.topic, message, fill, {**ch.metadata, "transcoded_from": ch.schema.encoding})
+
+
+def encoders(channels: Iterable[Channel]) -> tuple[list[Encoder], list[str]]:
+    """All that make channels of *channels*; a sentence for each channel that can be read by nobody."""
+    made, told = list[Encoder](), list[str]()
+    for ch in channels:
+        made += meanings(ch)
+        if not is_common(ch):
+            try:
+                made.append(transcoded(ch))
+            except DefinitionError as error:
+                told.append(f"channel {ch.topic!r} stays as it is: {error.text}")
+    return made, told

@@ -1,0 +1,188 @@
+"""Positions, poses, transforms, actors and text as columns of well-known messages."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from logreel.model.index import I64
+from logreel.model.lenses import ActorPose, ActorStates, F64, Places, Pose, Position, Text, Transform
+from logreel.outputs.foxglove.encoders import Fill, Rows
+from logreel.outputs.foxglove.wellknown import number_of
+from logreel.schemas.protobuf.columns import Many, Values, same, texts
+
+if TYPE_CHECKING:
+    from logreel.model.channel import Channel
+
+#: The frame of poses whose log names none.
+WORLD = "world"
+#: Numbers of levels by that of syslog; 0 where the log tells none.
+_LEVELS = {None: 0, 7: 1, 6: 2, 5: 2, 4: 3, 3: 4, 2: 5, 1: 5, 0: 5}
+#: Red, green, blue of actors by what they are; others are grey.
+_COLOURS = {"vehicle": (0.2, 0.5, 1.0), "walker": (1.0, 0.6, 0.1), "traffic_light": (0.9, 0.9, 0.2)}
+_GREY, _ALPHA = (0.6, 0.6, 0.6), 0.6
+#: Metres: length of the arrow, of its head, and their widths, for actors of which no box is told.
+_ARROW = {"shaft_length": 0.7, "shaft_diameter": 0.1, "head_length": 0.3, "head_diameter": 0.3}
+
+
+def location(lens: Position) -> Fill:
+    """``LocationFix``: the positions that are known, degrees and metres."""
+
+    def fill(ch: Channel, start: int | None, end: int | None) -> Rows:
+        fixes = lens.fixes(ch, start, end)
+        found = fixes.take(fixes.fixed & np.isfinite(fixes.latitude) & np.isfinite(fixes.longitude))
+        return found.time, {
+            "timestamp": found.time,
+            "latitude": found.latitude,
+            "longitude": found.longitude,
+            "altitude": found.altitude,
+        }
+
+    return fill
+
+
+def pose(lens: Pose) -> Fill:
+    """``PoseInFrame``, or ``PosesInFrame`` where a message holds any number of them."""
+
+    def fill(ch: Channel, start: int | None, end: int | None) -> Rows:
+        places = lens.track(ch, start, end)
+        found = {"position": vector(places.position), "orientation": quaternion(places.rotation)}
+        if not lens.many:
+            frame = _frames(places.frame, len(places.time), WORLD)
+            return places.time, {"timestamp": places.time, "frame_id": frame, "pose": found}
+        first, offsets = grouped(places.row)
+        time = places.time[first]
+        frame = _frames(None if places.frame is None else places.frame[first], len(first), WORLD)
+        return time, {"timestamp": time, "frame_id": frame, "poses": Many(offsets, found)}
+
+    return fill
+
+
+def transform(lens: Transform) -> Fill:
+    """``FrameTransform``, or ``FrameTransforms`` where a message holds any number of them."""
+
+    def fill(ch: Channel, start: int | None, end: int | None) -> Rows:
+        places = lens.track(ch, start, end)
+        found = _transforms(places, ch.topic)
+        if not lens.many:
+            return places.time, found
+        first, offsets = grouped(places.row)
+        return places.time[first], {"transforms": Many(offsets, found)}
+
+    return fill
+
+
+def _transforms(places: Places, topic: str) -> Values:
+    n = len(places.time)
+    return {
+        "timestamp": places.time,
+        "parent_frame_id": _frames(places.frame, n, WORLD),
+        "child_frame_id": _frames(places.child, n, topic),
+        "translation": vector(places.position),
+        "rotation": quaternion(places.rotation),
+    }
+
+
+def log_lines(lens: Text) -> Fill:
+    """``Log``: lines for people, with their level and who spoke."""
+
+    def fill(ch: Channel, start: int | None, end: int | None) -> Rows:
+        lines = lens.lines(ch, start, end)
+        time = np.array([line.time for line in lines], np.int64)
+        return time, {
+            "timestamp": time,
+            "level": np.array([_LEVELS.get(line.level, 0) for line in lines], np.int32),
+            "message": texts([line.text for line in lines]),
+            "name": texts([line.source for line in lines]),
+        }
+
+    return fill
+
+
+def scene(lens: ActorPose) -> Fill:
+    """``SceneUpdate``: at each moment all actors anew, as boxes, in metres and right-handed axes."""
+
+    def fill(ch: Channel, start: int | None, end: int | None) -> Rows:
+        states = lens.states(ch, start, end)
+        first, offsets = grouped(states.time)
+        time, one = states.time[first], np.arange(len(first) + 1, dtype=np.int64)
+        every = np.full(len(first), number_of("SceneEntityDeletion.Type", "ALL"), np.int32)
+        gone = {"timestamp": time, "type": every}
+        return time, {"deletions": Many(one, gone), "entities": Many(offsets, _entities(states))}
+
+    return fill
+
+
+def _entities(states: ActorStates) -> Values:
+    n = len(states.time)
+    boxed = np.isfinite(states.size).all(1) & np.isfinite(states.centre).all(1)
+    pairs = np.arange(n + 1, dtype=np.int64) * 2
+    told = [text for pair in zip(states.kind, states.model, strict=True) for text in pair]
+    return {
+        "timestamp": states.time,
+        "frame_id": same(WORLD, n),
+        "id": texts(list(map(str, states.id.tolist()))),
+        "metadata": Many(pairs, {"key": texts(["class", "model"] * n), "value": texts(told)}),
+        "cubes": Many(_counted(boxed), _boxes(states, boxed)),
+        "arrows": Many(_counted(~boxed), _arrows(states, ~boxed)),
+    }
+
+
+def _boxes(states: ActorStates, which: NDArray[np.bool_]) -> Values:
+    turn = states.rotation[which]
+    middle = states.position[which] + turned(turn, states.centre[which])
+    return {
+        "pose": {"position": vector(middle), "orientation": quaternion(turn)},
+        "size": vector(states.size[which]),
+        "color": _colours(states.kind[which]),
+    }
+
+
+def _arrows(states: ActorStates, which: NDArray[np.bool_]) -> Values:
+    n = int(which.sum())
+    place, turn = states.position[which], states.rotation[which]
+    return {
+        "pose": {"position": vector(place), "orientation": quaternion(turn)},
+        **{name: np.full(n, value) for name, value in _ARROW.items()},
+        "color": _colours(states.kind[which]),
+    }
+
+
+def _colours(kinds: NDArray[Any]) -> Values:
+    found = np.array([_COLOURS.get(kind, _GREY) for kind in kinds], np.float64).reshape(-1, 3)
+    return dict(zip("rgb", found.T, strict=True)) | {"a": np.full(len(found), _ALPHA)}
+
+
+def turned(rotation: F64, vectors: F64) -> F64:
+    """float64[n, 3]: each vector turned by its quaternion x, y, z, w."""
+    axis, w = rotation[:, :3], rotation[:, 3:]
+    across = 2 * np.cross(axis, vectors)
+    found: F64 = vectors + w * across + np.cross(axis, across)
+    return found
+
+
+def vector(values: F64) -> Values:
+    """float64[n, 3] as columns of a ``Vector3``."""
+    return dict(zip("xyz", values.T, strict=True))
+
+
+def quaternion(values: F64) -> Values:
+    """float64[n, 4] as columns of a ``Quaternion``."""
+    return dict(zip("xyzw", values.T, strict=True))
+
+
+def grouped(keys: I64) -> tuple[I64, I64]:
+    """The first of each run of one key, and int64[groups + 1] where the runs begin, and the end."""
+    n = len(keys)
+    first = np.flatnonzero(np.diff(keys, prepend=keys[:1] - 1)) if n else np.zeros(0, np.int64)
+    return first, np.append(first, n).astype(np.int64)
+
+
+def _counted(which: NDArray[np.bool_]) -> I64:
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(which, dtype=np.int64)])
+
+
+def _frames(names: NDArray[Any] | None, n: int, usual: str) -> Many:
+    return same(usual, n) if names is None else texts([str(name or usual) for name in names])

@@ -1,0 +1,181 @@
+"""A message type that holds what a Layout does, and tables as columns of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from logreel.model.layout import Bytes, FixedArray, Layout, Node, Rest, Scalar, String, Struct, Time
+from logreel.model.layout import Sequence as Counted
+from logreel.schemas.protobuf.columns import Many, Values
+from logreel.schemas.protobuf.describe import Field, Message
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_SCALARS = {
+    "bool": "bool",
+    "char": "int32",
+    "int8": "int32",
+    "int16": "int32",
+    "int32": "int32",
+    "int64": "int64",
+    "uint8": "uint32",
+    "uint16": "uint32",
+    "uint32": "uint32",
+    "uint64": "uint64",
+    "float32": "float",
+    "float64": "double",
+}
+#: The field of a message with many records, and that of a row of an array of arrays.
+RECORDS, ROW = "records", "values"
+
+
+def spell(layout: Layout, name: str) -> Message:
+    """A message type of this full name with a field for each member that *layout* shows."""
+    if isinstance(layout.root, Counted):
+        record = _message(layout.record, f"{name}.Record")
+        return Message(name, (Field(RECORDS, 1, record, True),))
+    return _message(layout.record, name)
+
+
+def type_name(*parts: str) -> str:
+    """A full name that has these parts."""
+    return ".".join(identifier(part) for part in parts)
+
+
+def identifier(text: str) -> str:
+    """*text* as the name of a field or a type."""
+    name = re.sub(r"[^A-Za-z0-9_]", "_", text)
+    return name if re.match("[A-Za-z_]", name) else f"_{name}"
+
+
+def _message(struct: Struct, name: str) -> Message:
+    members = list(struct.visible())
+    names = _names(f.name for f in members)
+    used, fields = set(names), []
+    for number, (label, f) in enumerate(zip(names, members, strict=True), 1):
+        inner = "".join(part.capitalize() for part in label.split("_")) or "Value"
+        while inner in used:
+            inner += "_"
+        kind, repeated = _kind(f.node, f"{name}.{inner}")
+        if isinstance(kind, Message):
+            used.add(inner)
+        fields.append(Field(label, number, kind, repeated))
+    return Message(name, tuple(fields))
+
+
+def _names(names: Iterable[str]) -> list[str]:
+    """Names of fields that differ from each other."""
+    found: list[str] = []
+    for name in map(identifier, names):
+        n, label = 1, name
+        while label in found:
+            n, label = n + 1, f"{name}_{n + 1}"
+        found.append(label)
+    return found
+
+
+def _kind(node: Node, name: str) -> tuple[str | Message, bool]:
+    """The kind of a field for *node*, and whether it is repeated; *name* is for a type of its own."""
+    match node:
+        case Scalar(type=t):
+            return _SCALARS[t], False
+        case Time(signed=signed):
+            return "duration" if signed else "time", False
+        case FixedArray(item=Scalar(type="char")) | String() | Rest(text=True):
+            return "string", False
+        case FixedArray(item=Scalar(type="uint8")) | Counted(item=Scalar(type="char" | "uint8")):
+            return "bytes", False
+        case Bytes() | Rest():
+            return "bytes", False
+        case FixedArray(item=item) | Counted(item=item):
+            kind, repeated = _kind(item, name)
+            # Nothing is repeated twice.
+            return (Message(name, (Field(ROW, 1, kind, True),)), True) if repeated else (kind, True)
+        case Struct():
+            return _message(node, name), False
+        case _:
+            raise TypeError(f"{type(node).__name__} is never shown")
+
+
+def values(layout: Layout, message: Message, columns: Sequence[pa.ChunkedArray]) -> Values:
+    """The columns of a table of *layout*, one row per message, as those of ``spell(layout, name)``.
+
+    Missing values become zero or empty.
+    """
+    arrays = [_joined(column) for column in columns]
+    members = list(layout.record.visible())
+    if not isinstance(layout.root, Counted):
+        return _members(members, message, arrays)
+    inner = message.fields[0].kind
+    if not arrays or not isinstance(inner, Message):
+        return {}
+    return {RECORDS: Many(_offsets(arrays[0]), _members(members, inner, [a.values for a in arrays]))}
+
+
+def _joined(column: pa.ChunkedArray) -> pa.Array:
+    import pyarrow as pa
+
+    found = column.combine_chunks()
+    return pa.concat_arrays(found.chunks) if isinstance(found, pa.ChunkedArray) else found
+
+
+def _members(members: Sequence[Any], message: Message, arrays: Sequence[pa.Array]) -> Values:
+    return {
+        made.name: _value(f.node, array, made.kind)
+        for f, made, array in zip(members, message.fields, arrays, strict=True)
+    }
+
+
+def _value(node: Node, array: pa.Array, kind: Any) -> Any:
+    import pyarrow as pa
+
+    match node:
+        case Scalar(type="bool"):
+            return _numbers(array.cast(pa.uint8()))
+        case Scalar():
+            return _numbers(array)
+        case Time():
+            return _numbers(array.cast(pa.int64()))
+        case FixedArray(item=Scalar(type="char")) | String() | Bytes() | Rest():
+            return _bytes(array)
+        case Counted(item=Scalar(type="char" | "uint8")):
+            return _bytes(array)
+        case FixedArray(item=item, count=n):
+            offsets = np.arange(len(array) + 1, dtype=np.int64) * n
+            if item == Scalar("uint8"):
+                return Many(offsets, _numbers(array.flatten()))
+            return _many(offsets, item, array.flatten(), kind)
+        case Counted(item=item):
+            return _many(_offsets(array), item, array.values, kind)
+        case Struct():
+            return _members(list(node.visible()), kind, array.flatten())
+        case _:
+            raise TypeError(f"{type(node).__name__} is never shown")
+
+
+def _many(offsets: Any, item: Node, flat: pa.Array, kind: Any) -> Many:
+    nested = isinstance(kind, Message) and not isinstance(item, Struct)
+    found = _value(item, flat, kind.fields[0].kind if nested else kind)
+    return Many(offsets, {ROW: found} if nested else found)
+
+
+def _numbers(array: pa.Array) -> Any:
+    return (array.fill_null(0) if array.null_count else array).to_numpy(zero_copy_only=False)
+
+
+def _bytes(array: pa.Array) -> Many:
+    data = array.buffers()[2]
+    raw = np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(0, np.uint8)
+    return Many(_offsets(array), raw)
+
+
+def _offsets(array: pa.Array) -> Any:
+    data = array.buffers()[1]
+    if data is None or not data.size:
+        return np.zeros(len(array) + 1, np.int64)
+    return np.frombuffer(data, np.int32, len(array) + 1, 4 * array.offset).astype(np.int64)
