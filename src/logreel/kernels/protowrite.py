@@ -115,9 +115,7 @@ def _span(p: mp, tag: cython.longlong, data: u8p, size: cython.longlong) -> mp:
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def _write(
-    ops: i64p, n: cython.longlong, columns: cython.pointer[u8p], row: cython.longlong, p: mp
-) -> mp:
+def _write(ops: i64p, n: cython.longlong, columns: cython.pointer[u8p], row: cython.longlong, p: mp) -> mp:
     """Put the fields of *n* ops before p; gives where they begin."""
     op: i64p
     o: i64p

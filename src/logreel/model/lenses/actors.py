@@ -125,7 +125,9 @@ def _told(log: Log) -> tuple[I64, F64, F64]:
                 if isinstance(lens, ActorBox):
                     number, middle, whole = lens.boxes(ch)
                     told = np.isfinite(middle).all(1) & np.isfinite(whole).all(1)
-                    found |= zip(number[told].tolist(), zip(middle[told], whole[told], strict=True), strict=True)
+                    found |= zip(
+                        number[told].tolist(), zip(middle[told], whole[told], strict=True), strict=True
+                    )
     numbers = sorted(found)
     boxes = np.array([found[n] for n in numbers], np.float64).reshape(-1, 2, 3)
     return np.array(numbers, np.int64), boxes[:, 0], boxes[:, 1]

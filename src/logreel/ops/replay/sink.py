@@ -30,6 +30,8 @@ class Sink:
     def __init__(self) -> None:
         #: A sentence for each thing that could not be played.
         self.skipped: list[str] = []
+        #: Called with a sentence for whoever started the replay.
+        self.say: Callable[[str], object] = lambda text: None
 
     def open(self, player: Player) -> None:
         """Get ready; ``player.channels`` are those of which messages may come. Called once, before anything else."""
@@ -39,6 +41,11 @@ class Sink:
 
     def batch(self, run: Run) -> None:
         """Take messages that follow each other. Single ones still come by ``message``: those of ``/clock``."""
+        for message in run.messages():
+            self.message(message)
+
+    def in_force(self, run: Run) -> None:
+        """Take messages that hold at the place where the replay goes on, with their old times."""
         for message in run.messages():
             self.message(message)
 

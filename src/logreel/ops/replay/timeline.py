@@ -118,6 +118,10 @@ class Timeline:
             return 0
         return min(max(time, self.start), self.end)
 
+    def shift(self, ch: Channel) -> int:
+        """ns added to the times of a channel; 0 for one of another log."""
+        return next((shift for log, shift in zip(self.logs, self._shifts, strict=True) if log is ch.log), 0)
+
     # ---------------------------------------------------------------------------------------------- messages
 
     def turned(self, place: Place, step: int) -> Place:

@@ -43,7 +43,11 @@ def images(lens: Image) -> Fill:
         found = [(one, _format(one)) for one in lens.pictures(ch, start, end)]
         kept = [(one, name) for one, name in found if name]
         if len(kept) < len(found):
-            _note(ch, "picture", f"pictures that are neither JPEG, PNG nor WebP have no {ch.topic}/CompressedImage")
+            _note(
+                ch,
+                "picture",
+                f"pictures that are neither JPEG, PNG nor WebP have no {ch.topic}/CompressedImage",
+            )
         time = np.array([one.time for one, _ in kept], np.int64)
         return time, {
             "timestamp": time,
