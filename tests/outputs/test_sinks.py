@@ -135,14 +135,28 @@ def test_sinks_of_other_packages() -> None:
     assert isinstance(made, Radio)
     assert made.told == ("localhost", 8765, True, 0.5)
     assert logreel.sink("radio", host="there", port=2).told == ("there", 2, False, 1.0)  # type: ignore[attr-defined]
-    assert registry.sink_names() == ["stdout", "null", "frames", "ros", "broken", "radio", "wrong"]
+    assert registry.sink_names() == [
+        "stdout",
+        "null",
+        "frames",
+        "foxglove",
+        "ros",
+        "broken",
+        "radio",
+        "wrong",
+    ]
 
 
 @pytest.mark.usefixtures("plugins")
 @pytest.mark.parametrize(
     ("name", "options", "error", "text"),
     [
-        ("television", {}, logreel.UsageError, "there are: stdout, null, frames, ros, broken, radio, wrong"),
+        (
+            "television",
+            {},
+            logreel.UsageError,
+            "there are: stdout, null, frames, foxglove, ros, broken, radio, wrong",
+        ),
         (
             "radio",
             {"colour": "1"},

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     "--to",
     "name",
     metavar="SINK",
-    help="stdout, null, frames, ros, or a plug-in; by default stdout, on a terminal null.",
+    help="stdout, null, frames, foxglove, ros, or a plug-in; by default stdout, on a terminal null.",
 )
 @click.option("--frames", metavar="KIND", help="On stdout: ndjson, lines of JSON, or raw, frames of bytes.")
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="An option of the sink.")
@@ -102,6 +102,7 @@ def _play(player: Player) -> None:
     """Play in this thread, with keys and a status line where there is a terminal; tell at last what was played."""
     from logreel.cli.console import console
 
+    player.sink.say = draw.say
     try:
         with _ended_by_signals(), console(player):
             player.run()

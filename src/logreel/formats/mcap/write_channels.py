@@ -13,17 +13,8 @@ from logreel.formats.mcap.channels import ADDED, ENCODING, UNDEFINED, written
 from logreel.model.layout import Layout
 from logreel.model.registry import formats
 from logreel.model.schema import Schema
+from logreel.schemas.common import complete, message_encoding
 
-#: The encoding of messages, by that of their schema.
-ENCODINGS = {
-    "ros1msg": "ros1",
-    "ros2msg": "cdr",
-    "ros2idl": "cdr",
-    "omgidl": "cdr",
-    "jsonschema": "json",
-    "protobuf": "protobuf",
-    "flatbuffer": "flatbuffer",
-}
 #: Encodings of schemas that are nothing without their bytes.
 COMPILED = ("protobuf", "flatbuffer")
 
@@ -43,36 +34,20 @@ def declare(topic: str, schema: Schema, metadata: Mapping[str, Any]) -> Declared
     """What to write of a channel."""
     encoding = metadata.get(ENCODING)
     if not isinstance(encoding, str):
-        encoding = ENCODINGS.get(schema.encoding, schema.encoding)
+        encoding = message_encoding(schema)
     told, stated = dict(metadata), str(metadata.get("topic", topic))
     # Channels of a topic that has others before have an instance number behind its name, in square brackets.
     if re.fullmatch(re.escape(stated) + r"\[\d+\]", topic):
         told.pop("topic")
     else:
         stated = topic
-    full = _full(schema, str(metadata.get("md5sum", "*")))
+    full = complete(schema, str(metadata.get("md5sum", "*")))
     if full != schema:
         told[ADDED] = True
     elif schema.encoding in COMPILED and not schema.raw:
         # Others take a schema of such an encoding to describe the messages.
         told[UNDEFINED], full = schema.encoding, Schema(schema.name, "")
     return Declared(stated, full, encoding, written(_hinted(told)), partial(_layout, schema, full, encoding))
-
-
-def _full(schema: Schema, md5: str) -> Schema:
-    """The same; other tools need the definition of a message that the log did not carry, where it is known."""
-    if schema.encoding == "protobuf" and not schema.raw:
-        from logreel.schemas.protobuf.types import Types
-
-        return Schema.of(schema.name, schema.encoding, Types().set_of(schema.name))
-    if schema.encoding != "ros1msg" or schema.raw:
-        return schema
-    from logreel.schemas import ros1msg
-
-    try:
-        return Schema(schema.name, schema.encoding, ros1msg.full_text(schema.name, md5=md5))
-    except DefinitionError:
-        return schema
 
 
 def _hinted(told: Mapping[str, Any]) -> Mapping[str, Any]:

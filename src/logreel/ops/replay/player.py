@@ -132,6 +132,15 @@ class Player:
         return 0 if self._timeline.epoch == "unix" else self._timeline.utc_offset
 
     @property
+    def backwards(self) -> bool:
+        """Whether the last message was reached from behind."""
+        return self._transport.backwards
+
+    def shift(self, ch: Channel) -> int:
+        """ns that were added to the times of a channel for the clock of the replay."""
+        return self._timeline.shift(ch)
+
+    @property
     def paused(self) -> bool:
         """Whether it waits for ``resume``."""
         return self._wishes.paused
@@ -212,6 +221,9 @@ class Player:
             for turn in turns:
                 if isinstance(turn, Message):
                     message(turn)
+                elif turn.in_force:
+                    self.sink.in_force(turn.run)
+                    self._went(turn, len(turn.run))
                 elif self.sink.batches:
                     self._late(turn)
                     batch(turn.run[turn.first : turn.last])

@@ -27,6 +27,8 @@ class Sink:
     batches = False
     waits = False
     prints = False
+    #: Called with a sentence for whoever started the replay.
+    say: Callable[[str], object] = staticmethod(lambda text: None)
 
     @cached_property
     def skipped(self) -> list[str]:
@@ -43,6 +45,14 @@ class Sink:
         """Take messages that follow each other. Single ones still come by ``message``: those of ``/clock``."""
         for message in run.messages():
             self.message(message)
+
+    def in_force(self, run: Run) -> None:
+        """Take messages that hold at the place where the replay goes on, with their old times."""
+        if self.batches:
+            self.batch(run)
+        else:
+            for message in run.messages():
+                self.message(message)
 
     def flush(self) -> None:
         """Hand out what was taken so far: nothing will come for a while."""

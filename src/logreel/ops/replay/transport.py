@@ -115,6 +115,11 @@ class Transport:
         now = max(step * pace.at(self.timer.now()), step * self._reached)
         return step * (now if self._next is None else min(now, step * self._next))
 
+    @property
+    def backwards(self) -> bool:
+        """Whether it goes, or went last, against the time."""
+        return self._place.step < 0
+
     # ------------------------------------------------------------------------------------------------ turns
 
     def turns(self) -> Turns:

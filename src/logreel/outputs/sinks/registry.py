@@ -18,6 +18,7 @@ OWN = {
     "stdout": ("logreel.outputs.sinks.stdout", "Stdout"),
     "null": ("logreel.outputs.sinks.null", "Null"),
     "frames": ("logreel.outputs.sinks.frames", "Frames"),
+    "foxglove": ("logreel.outputs.sinks.foxglove", "Foxglove"),
     "ros": ("logreel.outputs.sinks.ros", "Ros"),
 }
 

@@ -1,0 +1,65 @@
+"""Messages made of those of a channel, given out as a replay passes them, forwards or backwards."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator
+
+from logreel.errors import DefinitionError
+from logreel.model.index import TIME_MAX, TIME_MIN
+from logreel.outputs.foxglove.encoders import Encoded, Encoder
+
+#: Messages of the source that are translated at once, and bytes of these.
+MESSAGES, BYTES = 256, 1 << 20
+
+
+class Made:
+    """The messages that *encoder* makes, a window of them at hand.
+
+    shift  ns that the replay adds to the times of the log
+    """
+
+    def __init__(self, encoder: Encoder, shift: int) -> None:
+        self.encoder, self._shift = encoder, shift
+        ch = encoder.source
+        many = max(1, min(MESSAGES, BYTES * len(ch) // max(1, ch.bytes)))
+        span = (ch.end or 0) - (ch.start or 0)
+        #: ns of the log that a window covers.
+        self._length = max(1, span * many // max(1, len(ch)))
+        self._start = self._end = 0
+        self._times: list[int] = []
+        self._found: Encoded | None = None
+        #: Why there are none: what cannot be translated.
+        self.failed = ""
+
+    def between(self, start: int, end: int) -> Iterator[tuple[int, bytes]]:
+        """Time and payload of those with start <= time < end, by time; by the clock of the replay."""
+        start, end = start - self._shift, end - self._shift
+        source = self.encoder.source
+        start, end = max(start, source.start or 0), min(end, (source.end or 0) + 1)
+        while start < end and not self.failed:
+            if not self._start <= start < self._end:
+                self._load(start)
+            yield from self._within(start, min(end, self._end))
+            start = self._end
+
+    def _load(self, start: int) -> None:
+        # Windows lie on a grid, so that a replay that goes backwards meets the same ones.
+        number = start // self._length
+        self._start, self._end = number * self._length, (number + 1) * self._length
+        try:
+            self._found = self.encoder.encode(max(self._start, TIME_MIN), min(self._end, TIME_MAX))
+        except DefinitionError as error:
+            self.failed = error.text
+            return
+        order = self._found.time.argsort(kind="stable")
+        self._order, self._times = order.tolist(), self._found.time[order].tolist()
+
+    def _within(self, start: int, end: int) -> Iterator[tuple[int, bytes]]:
+        found = self._found
+        if found is None:
+            return
+        for i in range(bisect_left(self._times, start), bisect_left(self._times, end)):
+            row = self._order[i]
+            data = found.data[found.start[row] : found.start[row + 1]].tobytes()
+            yield self._times[i] + self._shift, data

@@ -1,0 +1,41 @@
+"""What any tool has to know to read messages: how they are encoded, and their whole definition."""
+
+from __future__ import annotations
+
+from logreel.errors import DefinitionError
+from logreel.model.schema import Schema
+
+#: The encoding of messages, by that of their schema, where the two have different names.
+ENCODINGS = {
+    "ros1msg": "ros1",
+    "ros2msg": "cdr",
+    "ros2idl": "cdr",
+    "omgidl": "cdr",
+    "jsonschema": "json",
+}
+
+
+def message_encoding(schema: Schema) -> str:
+    """How messages of a schema are encoded, as MCAP and Foxglove call it."""
+    return ENCODINGS.get(schema.encoding, schema.encoding)
+
+
+def complete(schema: Schema, md5: str = "*") -> Schema:
+    """The same; with the definition of a message that the log did not carry, where it is known.
+
+    md5  what a definition of ROS 1 has to be summed up to; ``*``: anything
+    """
+    if schema.raw:
+        return schema
+    if schema.encoding == "protobuf":
+        from logreel.schemas.protobuf.types import Types
+
+        return Schema.of(schema.name, schema.encoding, Types().set_of(schema.name))
+    if schema.encoding != "ros1msg":
+        return schema
+    from logreel.schemas import ros1msg
+
+    try:
+        return Schema(schema.name, schema.encoding, ros1msg.full_text(schema.name, md5=md5))
+    except DefinitionError:
+        return schema

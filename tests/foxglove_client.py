@@ -1,0 +1,95 @@
+"""A client of the Foxglove WebSocket protocol, as far as tests need one; written from the protocol's description."""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+from websockets.sync.client import ClientConnection, connect
+
+MESSAGE, TIME, STATE = 1, 2, 5
+PLAYING, PAUSED, BUFFERING, ENDED = range(4)
+CONTROL, PLAY, PAUSE = 3, 0, 1
+
+
+class Got(NamedTuple):
+    """A message: its channel's topic, ns, payload."""
+
+    topic: str
+    time: int
+    data: bytes
+
+
+class State(NamedTuple):
+    """What the server says of the playback."""
+
+    status: int
+    time: int
+    speed: float
+    moved: bool
+    request: str
+
+
+class FoxgloveClient:
+    """Subscribes to channels and keeps what comes."""
+
+    def __init__(self, port: int) -> None:
+        self._socket: ClientConnection = connect(
+            f"ws://127.0.0.1:{port}", subprotocols=["foxglove.sdk.v1"], max_size=None, compression=None
+        ).__enter__()
+        self.info: dict[str, Any] = {}
+        self.channels: dict[int, dict[str, Any]] = {}
+        self.messages: list[Got] = []
+        self.states: list[State] = []
+        self.times: list[int] = []
+
+    def __enter__(self) -> FoxgloveClient:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._socket.close()
+
+    def until(self, done: Callable[[], bool], timeout: float = 30.0) -> None:
+        """Take what comes until *done*."""
+        while not done():
+            self._take(self._socket.recv(timeout))
+
+    def rest(self, quiet: float = 0.3) -> None:
+        """Take what comes until nothing has come for *quiet* seconds."""
+        with suppress(TimeoutError):
+            while True:
+                self._take(self._socket.recv(quiet))
+
+    def subscribe(self) -> None:
+        """To all channels."""
+        subscriptions = [{"id": number, "channelId": number} for number in self.channels]
+        self._socket.send(json.dumps({"op": "subscribe", "subscriptions": subscriptions}))
+
+    def control(self, command: int, speed: float = 1.0, seek: int | None = None, request: str = "r") -> None:
+        """Ask for play or pause, and another place."""
+        name = request.encode()
+        head = struct.pack("<BBfBQI", CONTROL, command, speed, seek is not None, seek or 0, len(name))
+        self._socket.send(head + name)
+
+    def state(self, request: str) -> State | None:
+        """The answer to a request, if it has come."""
+        return next((state for state in self.states if state.request == request), None)
+
+    def _take(self, data: str | bytes) -> None:
+        if isinstance(data, str):
+            told = json.loads(data)
+            if told["op"] == "serverInfo":
+                self.info = told
+            for channel in told.get("channels", ()):
+                self.channels[channel["id"]] = channel
+        elif data[0] == MESSAGE:
+            number, time = struct.unpack_from("<IQ", data, 1)
+            self.messages.append(Got(self.channels[number]["topic"], time, data[13:]))
+        elif data[0] == TIME:
+            self.times += struct.unpack_from("<Q", data, 1)
+        elif data[0] == STATE:
+            status, time, speed, moved, size = struct.unpack_from("<BQfBI", data, 1)
+            self.states.append(State(status, time, speed, bool(moved), data[19 : 19 + size].decode()))

@@ -1,0 +1,150 @@
+"""The sink ``foxglove``, seen from a client of its protocol."""
+
+from __future__ import annotations
+
+import socket
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+import logreel
+from logreel.errors import LogError
+from logreel.formats.rosbag.sample import drive
+from logreel.formats.ulog.sample import flight
+from logreel.outputs.sinks.registry import sink
+from replaying import BASE, MS, Numbered, bag
+
+pytest.importorskip("foxglove")
+from foxglove_client import ENDED, PAUSE, PAUSED, PLAY, PLAYING, FoxgloveClient, Got
+
+SECOND = 10**9
+
+
+@contextmanager
+def served(log: logreel.Log, **options) -> Iterator[tuple[logreel.Player, FoxgloveClient]]:
+    """A Player in a thread of its own, and a client that knows all channels."""
+    out = sink("foxglove", port="0")
+    said = []
+    out.say = said.append
+    with log, logreel.Player(log, sink=out, **options) as player:
+        player.start()
+        until = time.monotonic() + 30
+        while not said:
+            assert time.monotonic() < until
+            time.sleep(0.01)
+        assert said == [f"open ws://127.0.0.1:{out.port} in Foxglove"]
+        with FoxgloveClient(out.port) as client:
+            client.until(lambda: len(client.channels) >= len(player.channels))
+            yield player, client
+
+
+def take(client: FoxgloveClient, count: int) -> list[Got]:
+    """So many messages, and no more until the replay has ended; messages and states overtake one another."""
+    client.until(lambda: len(client.messages) >= count)
+    client.until(lambda: any(state.status == ENDED for state in client.states))
+    client.rest()
+    assert len(client.messages) == count
+    return client.messages
+
+
+def test_messages_of_a_bag_arrive_as_they_are():
+    log = logreel.open(drive())
+    end = log.start + 3 * SECOND
+    with served(log, rate=20, end=end) as (_, client):
+        assert client.info["capabilities"] == ["time", "playbackControl"]
+        assert client.info["dataStartTime"] == {"sec": log.start // SECOND, "nsec": log.start % SECOND}
+        kinds = {ch["topic"]: (ch["encoding"], ch["schemaName"]) for ch in client.channels.values()}
+        assert kinds["/imu"] == ("ros1", "sensor_msgs/Imu")
+        assert kinds["/odom/PoseInFrame"] == ("protobuf", "foxglove.PoseInFrame")
+        client.subscribe()
+        messages = [(m.channel.topic, m.time, bytes(m.data)) for m in log.messages(end=end)]
+        made = [m.time for m in log.messages("/odom", end=end)]
+        got = take(client, len(messages) + len(made))
+        assert [one for one in got if not one.topic.endswith("InFrame")] == messages
+        assert [one.time for one in got if one.topic == "/odom/PoseInFrame"] == made
+        assert client.times == sorted(client.times)
+
+
+def test_messages_of_other_formats_arrive_as_protobuf_once_each():
+    """Two channels may have messages of one time, and what is made of them comes with the first."""
+    log = logreel.open(flight())
+    end = log.start + 4 * SECOND
+    with served(log, rate=20, end=end) as (player, client):
+        client.subscribe()
+        own = Counter((m.channel.topic, m.time + player.utc_offset) for m in log.messages(end=end))
+        fixes = Counter(
+            {
+                (f"{t}/LocationFix", at): n
+                for (t, at), n in own.items()
+                if t in ("sensor_gps", "vehicle_global_position")
+            }
+        )
+        got = take(client, own.total() + fixes.total())
+        assert Counter((one.topic, one.time) for one in got) == own + fixes
+        assert {ch["encoding"] for ch in client.channels.values()} == {"protobuf"}
+
+
+def test_pause_rate_and_seek_from_the_client(tmp_path):
+    log = bag(tmp_path / "a.bag", [Numbered("/n", 20 * MS * k, k) for k in range(3000)])
+    with served(log) as (player, client):
+        client.subscribe()
+        client.until(lambda: len(client.messages) > 5)
+        assert client.states[0].status == PLAYING
+        client.control(PAUSE, 2.0, BASE + 30 * SECOND, "one")
+        client.until(lambda: client.state("one") is not None)
+        assert client.state("one") == (PAUSED, BASE + 30 * SECOND, 2.0, True, "one")
+        client.control(PLAY, 4.0, None, "two")
+        client.until(lambda: client.messages[-1].time > BASE + 31 * SECOND)
+        assert client.state("two").status == PLAYING
+        assert client.state("two").speed == player.rate == 4.0
+        got = [one.time - BASE - 30 * SECOND for one in client.messages]
+        later = [at for at in got if at >= 0]
+        assert later == [20 * MS * k for k in range(len(later))]
+        assert max(at for at in got if at < 0) < -25 * SECOND
+
+
+def test_what_is_latched_comes_first_after_a_seek(tmp_path):
+    messages = [Numbered("/map", 0, 7), *(Numbered("/n", 100 * MS * k, k) for k in range(100))]
+    log = bag(tmp_path / "a.bag", messages, latched=("/map",))
+    with served(log, paused=True) as (player, client):
+        client.subscribe()
+        client.control(PAUSE, 1.0, BASE + 5 * SECOND, "go")
+        client.until(lambda: len(client.messages) == 1)
+        assert client.messages[0][:2] == ("/map", BASE)
+        player.step()
+        client.until(lambda: len(client.messages) == 2)
+        assert client.messages[1][:2] == ("/n", BASE + 5 * SECOND)
+
+
+def test_steps_go_back_over_what_was_made_of_messages():
+    log = logreel.open(flight())
+    with served(log, paused=True, topics="sensor_gps") as (player, client):
+        client.subscribe()
+        client.control(PAUSE, request="subscribed")
+        client.until(lambda: client.state("subscribed") is not None)
+        player.step(2)
+        client.until(lambda: len(client.messages) == 4)
+        player.step(-1)
+        client.until(lambda: len(client.messages) == 6)
+        first, second = log["sensor_gps"].times[:2] + player.utc_offset
+        assert [one.time for one in client.messages] == [first, first, second, second, second, second]
+
+
+def test_a_port_that_is_taken(tmp_path):
+    log = bag(tmp_path / "a.bag", [Numbered("/n", 0, 1)])
+    with log, socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        with pytest.raises(LogError, match=r"no server on 127\.0\.0\.1:"):
+            logreel.Player(log, sink=sink("foxglove", port=other.getsockname()[1])).run()
+
+
+def test_the_library_is_asked_for_when_it_is_needed(monkeypatch):
+    monkeypatch.setitem(sys.modules, "foxglove", None)
+    monkeypatch.setitem(sys.modules, "foxglove.websocket", None)
+    with pytest.raises(LogError, match=r"pip install 'logreel\[foxglove\]'"):
+        sink("foxglove")
