@@ -16,7 +16,7 @@ from logreel.outputs.serve import Service
 
 TOKEN = "a-token-of-the-tests"
 #: Seconds that anything may take.
-LONG = 60.0
+LONG = 300.0
 
 
 class Reply(NamedTuple):
