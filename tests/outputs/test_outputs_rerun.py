@@ -312,6 +312,16 @@ def test_without_rerun_people_are_told_what_to_install(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_what_cannot_be_written_is_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any, **__: Any) -> None:
+        raise RuntimeError("disk full")
+
+    monkeypatch.setattr("rerun.RecordingStream.flush", full)
+    with pytest.raises(LogError, match="Rerun cannot write the recording: disk full"):
+        logreel.convert(short_flight(), tmp_path / "x.rrd")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_progress_reaches_its_end(tmp_path: Path) -> None:
     calls: list[tuple[int, int]] = []
     log = logreel.open(bag())
