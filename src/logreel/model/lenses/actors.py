@@ -57,7 +57,7 @@ class ActorPose:
     rotation: str = "rotation"
 
     def states(self, ch: Channel, start: int | None = None, end: int | None = None) -> ActorStates:
-        """The states of the actors of *ch* with start <= time < end (ns), with what other channels tell about them."""
+        """The states of all actors of *ch* with start <= time < end (ns), with what other channels tell about them."""
         place, turn = axes(self.location), tuple(f"{self.rotation}.{name}" for name in TURN)
         found = columns(_metric(ch), [self.id, *place, *turn], start, end)
         number = np.asarray(found.values[self.id], np.int64)

@@ -61,8 +61,7 @@ class Pose:
 
     def track(self, ch: Channel, start: int | None = None, end: int | None = None) -> Places:
         """The poses of the messages of *ch* with start <= time < end (ns)."""
-        paths = self.position, self.orientation, self.frame, self.child
-        return _track(ch, *paths, start, end)
+        return _track(ch, self.position, self.orientation, self.frame, self.child, start, end)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +79,7 @@ class Transform:
 
     def track(self, ch: Channel, start: int | None = None, end: int | None = None) -> Places:
         """The transforms of the messages of *ch* with start <= time < end (ns)."""
-        paths = self.translation, self.rotation, self.frame, self.child
-        return _track(ch, *paths, start, end)
+        return _track(ch, self.translation, self.rotation, self.frame, self.child, start, end)
 
 
 def _track(
