@@ -329,3 +329,10 @@ def test_progress_reaches_its_end(tmp_path: Path) -> None:
     total = sum(len(ch) for ch in log.channels.values() if len(ch))
     assert calls[-1][0] >= total
     assert calls == sorted(calls)
+
+
+def test_scans_that_saw_nothing(tmp_path: Path) -> None:
+    told = {"angle_increment": 0.1, "range_min": 1.0, "range_max": 2.0}
+    entity, done = one(tmp_path, "sensor_msgs/LaserScan", {**told, "ranges": []}, {**told, "ranges": [9.0]})
+    assert entity.values["Points3D:positions"] == [[], []]
+    assert done.rows == 2
