@@ -312,6 +312,16 @@ def test_without_rerun_people_are_told_what_to_install(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_what_cannot_be_written_is_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any, **__: Any) -> None:
+        raise RuntimeError("disk full")
+
+    monkeypatch.setattr("rerun.RecordingStream.flush", full)
+    with pytest.raises(LogError, match="Rerun cannot write the recording: disk full"):
+        logreel.convert(short_flight(), tmp_path / "x.rrd")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_progress_reaches_its_end(tmp_path: Path) -> None:
     calls: list[tuple[int, int]] = []
     log = logreel.open(bag())
@@ -319,3 +329,10 @@ def test_progress_reaches_its_end(tmp_path: Path) -> None:
     total = sum(len(ch) for ch in log.channels.values() if len(ch))
     assert calls[-1][0] >= total
     assert calls == sorted(calls)
+
+
+def test_scans_that_saw_nothing(tmp_path: Path) -> None:
+    told = {"angle_increment": 0.1, "range_min": 1.0, "range_max": 2.0}
+    entity, done = one(tmp_path, "sensor_msgs/LaserScan", {**told, "ranges": []}, {**told, "ranges": [9.0]})
+    assert entity.values["Points3D:positions"] == [[], []]
+    assert done.rows == 2

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from logreel.errors import LogError
 from logreel.model.index import I64, TIME_MAX, TIME_MIN
 from logreel.ops.times import shift_of
 from logreel.outputs.job import Job
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 Make = Callable[[list[Any]], Iterable[Any]]
 #: Rows, and bytes, that are sent together: so much a viewer loads at once.
 ROWS, BYTES = 65536, 4 << 20
+#: Seconds for these to be written, also by a disk that is very busy.
+_PATIENCE = 300
 #: Never ``log_time`` or ``log_tick``: these say when something was recorded with Rerun itself.
 TIME, COUNT = "time", "count"
 
@@ -68,8 +71,11 @@ class Scene:
         self._recording.log(path, archetype, static=True, strict=True)
 
     def flush(self) -> None:
-        """Wait until all is written that was sent."""
-        self._recording.flush()
+        """Wait until all is written that was sent; raises LogError where that does not go, as on a full disk."""
+        try:
+            self._recording.flush(timeout_sec=_PATIENCE)
+        except RuntimeError as error:
+            raise LogError(f"Rerun cannot write the recording: {error}") from error
 
 
 class Rows:
