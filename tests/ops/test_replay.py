@@ -269,6 +269,18 @@ def test_a_seek_goes_to_the_nearest_place(log: logreel.Log, timer: FakeTimer) ->
     assert found == [0, ("moved", 90 * MS), 9, ("moved", 75 * MS), 8, 9]
 
 
+def test_a_control_forgets_what_was_late(log: logreel.Log, timer: FakeTimer) -> None:
+    def stopped_for_a_second() -> None:
+        timer.time += SECOND
+        player.rate = player.rate
+
+    diary = Diary(timer)
+    player = logreel.Player(log, sink=diary, timer=timer, end="+50ms")
+    timer.at(15 * MS, stopped_for_a_second)
+    player.run()
+    assert diary.whole_ms == [(0, 0), (10, 1), (1015, 2), (1025, 3), (1035, 4)]
+
+
 def test_a_change_of_direction(log: logreel.Log, timer: FakeTimer) -> None:
     player = logreel.Player(log, timer=timer)
     timer.at(35 * MS, lambda: setattr(player, "rate", -1))

@@ -69,7 +69,12 @@ def _writes_utf8() -> bool:
 def console(player: Player) -> Iterator[None]:
     """Keys and a line of status while *player* plays, as far as there is a terminal for them."""
     shown = sys.stderr.isatty() and not (player.sink.prints and sys.stdout.isatty())
-    with keyboard() as handle:
+
+    def go_on() -> None:
+        # As after any control, time is counted from now on: what came due meanwhile does not come in a rush.
+        player.rate = player.rate
+
+    with keyboard(go_on) as handle:
         if handle is None and not shown:
             yield
             return

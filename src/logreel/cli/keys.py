@@ -73,8 +73,11 @@ def press(player: Player, text: str) -> bool:
 
 
 @contextlib.contextmanager
-def keyboard() -> Iterator[int | None]:
-    """The controlling terminal, giving keys at once and without echo; None where there is none, or it is not ours."""
+def keyboard(continued: Callable[[], None]) -> Iterator[int | None]:
+    """The controlling terminal, giving keys at once and without echo; None where there is none, or it is not ours.
+
+    continued  called when the process goes on after it was stopped
+    """
     try:
         handle = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
     except OSError:
@@ -85,7 +88,7 @@ def keyboard() -> Iterator[int | None]:
             yield None
             return
         before = termios.tcgetattr(handle)
-        with _again_when_continued(handle, _quiet(before)):
+        with _again_when_continued(handle, _quiet(before), continued):
             try:
                 termios.tcsetattr(handle, termios.TCSADRAIN, _quiet(before))
                 yield handle
@@ -105,13 +108,14 @@ def _quiet(mode: list[Any]) -> list[Any]:
 
 
 @contextlib.contextmanager
-def _again_when_continued(handle: int, mode: list[Any]) -> Iterator[None]:
+def _again_when_continued(handle: int, mode: list[Any], continued: Callable[[], None]) -> Iterator[None]:
     """A shell has the terminal for itself while we are stopped."""
 
     def again(number: int, frame: object) -> None:
         with contextlib.suppress(termios.error, OSError):
             if os.tcgetpgrp(handle) == os.getpgrp():
                 termios.tcsetattr(handle, termios.TCSADRAIN, mode)
+        continued()
 
     old = signal.signal(signal.SIGCONT, again)
     try:

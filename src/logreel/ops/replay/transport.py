@@ -128,15 +128,18 @@ class Transport:
         yield from self._restart()
         while True:
             with self._changed:
-                if wishes.asked:
-                    self._reached, wishes.asked = self.position(), False
+                asked, wishes.asked = wishes.asked, False
+                if asked:
+                    # What was late until now is not to be made up for.
+                    self._reached = self.position()
                 step = (wishes.steps > 0) - (wishes.steps < 0)
                 wishes.steps -= step
                 target, wishes.target = wishes.target, None
                 restart, wishes.restart = wishes.restart, False
             if wishes.stopped:
                 return
-            self._adapt()
+            if asked:
+                self._adapt()
             if target is not None or restart:
                 yield from self._restart() if target is None else self._move(target)
             if step:
@@ -148,10 +151,10 @@ class Transport:
 
     def _adapt(self) -> None:
         """Take over the rate, and whether to stand still."""
-        state = self._wishes.paused, self._wishes.rate
-        if state != (self._paused, self._rate):
-            self._paused, self._rate = state
-            self._anchor()
+        before, state = (self._paused, self._rate), (self._wishes.paused, self._wishes.rate)
+        self._paused, self._rate = state
+        self._anchor()
+        if state != before:
             self._sink.changed()
 
     def went(self, turn: Turn, count: int) -> None:
