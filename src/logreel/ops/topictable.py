@@ -19,12 +19,14 @@ from logreel.model.arrow import schema_of
 from logreel.model.channel import Channel
 from logreel.model.paths import spell
 from logreel.model.tables import Rows, Shape, batches_of, time_column
-from logreel.ops.pieces import BYTES, ROWS
+from logreel.ops.pieces import BYTES
 from logreel.ops.prune import columns_of, rows_for
 
 TIME, TIME_NS, LOG = "time", "time_ns", "log"
 #: DuckDB has arrays of 1 to so many items; others become lists.
 MAX_ARRAY = 100_000
+#: A batch holds at most so many messages, and about ``BYTES`` bytes.
+MOST = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,7 @@ class Part:
         own = [name for name in columns if name in self.fields]
         paths = [self.fields[name][0] for name in own]
         shape = Shape(utc=self.utc, clock=not {TIME, TIME_NS}.isdisjoint(columns))
-        for batch in batches_of(self.ch, rows, ROWS, paths, shape, BYTES):
+        for batch in batches_of(self.ch, rows, MOST, paths, shape, BYTES):
             arrays = dict(zip(own, batch.columns[1:], strict=True))
             arrays[TIME], arrays[TIME_NS] = batch.column(0), batch.column(0).cast(pa.int64())
             if LOG in columns:
