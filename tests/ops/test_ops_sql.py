@@ -235,6 +235,15 @@ def test_what_there_is_can_be_asked_too(log: logreel.Log) -> None:
     assert "voltage_v" in logreel.sql("DESCRIBE battery_status", log)["column_name"].to_pylist()
 
 
+def test_two_tables_in_one_query(log: logreel.Log, bag: logreel.Log) -> None:
+    (row,) = logreel.sql("SELECT count(*) AS n FROM sensor_gps JOIN battery_status ON true", log).to_pylist()
+    assert row["n"] == len(log["sensor_gps"]) * len(log["battery_status"])
+    tables = " UNION ALL ".join(f"SELECT log FROM {name}" for name in ("odom", "tf", "imu"))
+    assert logreel.sql(f"SELECT count(*) AS n FROM ({tables})", bag)["n"].to_pylist() == [
+        bag.table("/tf", []).num_rows + 1800
+    ]
+
+
 def test_statements_of_several_parts(log: logreel.Log) -> None:
     got = logreel.sql("CREATE TABLE few AS FROM sensor_gps LIMIT 3; SELECT count(*) AS n FROM few", log)
     assert got["n"].to_pylist() == [3]

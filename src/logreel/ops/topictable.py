@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -126,10 +127,13 @@ class TopicTable(ds.Dataset):  # type: ignore[misc]
     is decoded follows what ``scanner`` is asked for, in batches of bounded size.
 
     failed  is given what goes wrong while batches are read, as Arrow would only keep its text
+    turn    held while a batch is decoded: DuckDB reads several tables at once, logs are not made for that
     """
 
-    def __init__(self, topic: str, parts: list[Part], failed: Callable[[Exception], None]) -> None:
-        self._topic, self._parts, self._failed = topic, parts, failed
+    def __init__(
+        self, topic: str, parts: list[Part], failed: Callable[[Exception], None], turn: Lock
+    ) -> None:
+        self._topic, self._parts, self._failed, self._turn = topic, parts, failed, turn
         clocks = {part.clock for part in parts}
         if len(clocks) > 1:
             raise UsageError(f"the logs with {topic!r} have different clocks: ask for UTC")
@@ -168,24 +172,32 @@ class TopicTable(ds.Dataset):  # type: ignore[misc]
         names = self._schema.names if columns is None else list(columns)
         used = names if filter is None else [*names, *columns_of(filter, self._schema, names)]
         schema = pa.schema([self._schema.field(name) for name in names])
-        return LazyScanner(schema, self._watched(names, used, filter))
+        return LazyScanner(schema, self._watched(self._batches(names, used, filter)))
 
-    def _watched(
+    def _watched(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        while True:
+            try:
+                with self._turn:
+                    batch = next(batches, None)
+            except Exception as error:
+                self._failed(error)
+                raise
+            if batch is None:
+                return
+            yield batch
+
+    def _batches(
         self, names: list[str], used: list[str], condition: pc.Expression | None
     ) -> Iterator[pa.RecordBatch]:
-        try:
-            for part in self._parts:
-                for batch in part.batches(used, self._rows(part, used, condition), self._schema):
-                    if condition is None:
-                        yield batch
-                    else:
-                        found = pa.Table.from_batches([batch]).filter(condition).select(names)
-                        yield from found.to_batches()
-        except Exception as error:
-            self._failed(error)
-            raise
+        for part in self._parts:
+            for batch in part.batches(used, self._rows(part, condition), self._schema):
+                if condition is None:
+                    yield batch
+                else:
+                    found = pa.Table.from_batches([batch]).filter(condition).select(names)
+                    yield from found.to_batches()
 
-    def _rows(self, part: Part, used: list[str], condition: pc.Expression | None) -> Rows:
+    def _rows(self, part: Part, condition: pc.Expression | None) -> Rows:
         if condition is None or not {TIME, TIME_NS, LOG} & {*columns_of(condition, self._schema, ())}:
             return part.rows
         return rows_for(condition, self._schema, part.times(), part.known, part.rows)
