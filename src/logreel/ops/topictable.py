@@ -20,14 +20,12 @@ from logreel.model.arrow import schema_of
 from logreel.model.channel import Channel
 from logreel.model.paths import spell
 from logreel.model.tables import Rows, Shape, batches_of, time_column
-from logreel.ops.pieces import BYTES
+from logreel.ops.pieces import BYTES, MOST
 from logreel.ops.prune import columns_of, rows_for
 
 TIME, TIME_NS, LOG = "time", "time_ns", "log"
 #: DuckDB has arrays of 1 to so many items; others become lists.
 MAX_ARRAY = 100_000
-#: A batch holds at most so many messages, and about ``BYTES`` bytes.
-MOST = 1 << 20
 
 
 @dataclass(frozen=True)
