@@ -69,17 +69,17 @@ def test_a_result_in_a_file(run: Run, form: str) -> None:
     assert read(path) == ROWS
     assert "exists" in run("sql", QUERY, "tiny.ulg", "-o", path).err
     assert run("sql", "SELECT 1 AS one WHERE false", "tiny.ulg", "-o", path, "--force").code == 0
-    if form != "csv":
-        table = read(path) if "json" in form else None
-        assert not table
+    assert not read(path)
     done = run("sql", QUERY, "tiny.ulg", "-o", "y.data", "--format", form)
     Path("y.data").rename(f"y.{form}")
     assert read(Path(f"y.{form}")) == ROWS
-    with open("z", "wb") as out:
-        command = [sys.executable, "-m", "logreel", "sql", QUERY, "tiny.ulg", "--format", form]
-        assert subprocess.run(command, stdout=out, env=environment(), check=False).returncode == 0
-    Path("z").rename(f"z.{form}")
-    assert read(Path(f"z.{form}")) == ROWS
+
+
+def test_a_result_in_a_pipe() -> None:
+    command = [sys.executable, "-m", "logreel", "sql", QUERY, "tiny.ulg", "--format", "arrow"]
+    done = subprocess.run(command, stdout=subprocess.PIPE, env=environment(), check=True)
+    Path("z.arrow").write_bytes(done.stdout)
+    assert read(Path("z.arrow")) == ROWS
 
 
 def test_one_object(run: Run) -> None:
@@ -128,7 +128,7 @@ def test_exit_codes_and_sentences(run: Run, args: list[str], code: int, words: s
     assert not list(Path().glob("x.*"))
 
 
-@pytest.mark.parametrize(("form", "code"), [("parquet", 2), ("arrow", 2), ("csv", 0), ("json", 0)])
+@pytest.mark.parametrize(("form", "code"), [("parquet", 2), ("csv", 0)])
 def test_nothing_binary_to_a_terminal(form: str, code: int) -> None:
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "logreel", "sql", "SELECT 'a\x1b' AS a", "tiny.ulg", "--format", form]

@@ -17,6 +17,7 @@ from logreel.errors import LogError, MissingDependencyError, TopicError, UsageEr
 from logreel.formats.rosbag.sample import drive
 from logreel.formats.ulog.sample import Builder
 from logreel.ops import sql as module
+from logreel.ops import topictable
 from logreel.ops.prune import rows_for
 from logreel.ops.topictable import alias
 from sample_logs import hostile, short_flight, tiny
@@ -134,10 +135,12 @@ def test_pruning_leaves_out_nothing_that_passes() -> None:
                 assert mask[passing].all()
 
 
-def test_the_first_rows_take_little(decoding: Decoding) -> None:
+def test_the_first_rows_take_little(decoding: Decoding, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Less than this is decoded at once.
+    monkeypatch.setattr(topictable, "BYTES", 20_000)
     log = logreel.open(one_topic("uint8_t x;", [struct.pack("<QB", i, 1) for i in range(30_000)]))
     assert logreel.sql("SELECT x FROM t LIMIT 1", log).num_rows == 1
-    assert len(decoding.rows) < 5000
+    assert len(decoding.rows) < 10_000
 
 
 def test_several_logs_are_one_table_with_the_name_of_each(tmp_path: Path, decoding: Decoding) -> None:
@@ -233,6 +236,15 @@ def test_what_there_is_can_be_asked_too(log: logreel.Log) -> None:
     }  # fmt: skip
     assert {"sensor_gps", "sensor_accel_1"} <= set(logreel.sql("SHOW TABLES", log)["name"].to_pylist())
     assert "voltage_v" in logreel.sql("DESCRIBE battery_status", log)["column_name"].to_pylist()
+
+
+def test_two_tables_in_one_query(log: logreel.Log, bag: logreel.Log) -> None:
+    (row,) = logreel.sql("SELECT count(*) AS n FROM sensor_gps JOIN battery_status ON true", log).to_pylist()
+    assert row["n"] == len(log["sensor_gps"]) * len(log["battery_status"])
+    tables = " UNION ALL ".join(f"SELECT log FROM {name}" for name in ("odom", "tf", "imu"))
+    assert logreel.sql(f"SELECT count(*) AS n FROM ({tables})", bag)["n"].to_pylist() == [
+        bag.table("/tf", []).num_rows + 1800
+    ]
 
 
 def test_statements_of_several_parts(log: logreel.Log) -> None:

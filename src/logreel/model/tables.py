@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -123,7 +124,7 @@ def table_of(ch: Channel, fields: list[str] | None, rows: Rows, shape: Shape = P
     word, n = word_of(ch), len(ch)
     whole = isinstance(rows, slice) and rows.indices(n) == (0, n, 1)
     if whole and word is not None:
-        (got,) = gather(index, [Want(ch.number, leaves, word)])
+        (got,) = gather(index, [Want(ch.number, leaves, word if shape.clock else None)])
     else:
         got = gather_rows(index, Want(ch.number, leaves), rows)
     return fixed(ch, fields, got, _times(ch, shape)[rows] if got.time is None else got.time, shape)
@@ -291,6 +292,8 @@ def batches_of(
     """
     lo = picked.start if isinstance(picked, slice) else 0
     stop, count = lo + _length(picked, len(ch)), rows if size is None else 1
+    if size is not None and stop - lo == len(ch) <= rows and _bytes_of(ch, fields) <= size:
+        count = len(ch)
     while lo < stop:
         # Row numbers end by themselves, a slice of the channel would run on.
         hi = min(lo + count, picked.stop) if isinstance(picked, slice) else lo + count
@@ -300,3 +303,11 @@ def batches_of(
             count = max(1, min(rows, count * size // max(1, found.nbytes), count * GROWTH))
         yield from found.combine_chunks().to_batches()
         lo = hi
+
+
+def _bytes_of(ch: Channel, fields: list[str] | None) -> float:
+    """Bytes of *fields* of all messages where they are known before anything is decoded, else infinitely many."""
+    if not ch.is_uniform:
+        return inf
+    leaves = (ch.layout if fields is None else ch.layout.project(fields)).leaves
+    return len(ch) * sum(len(leaf.runs) * leaf.width for leaf in leaves)

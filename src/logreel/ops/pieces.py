@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 #: A batch holds at most this many messages and about this many payload bytes.
 ROWS, BYTES = 65536, 16 << 20
+#: A batch of a few fields holds at most this many messages.
+MOST = 1 << 20
 #: An array of more values than this is one column of JSON text, not a column per value.
 MAX_COLUMNS = 1024
 

@@ -11,7 +11,7 @@ from logreel.errors import MissingDependencyError
 from logreel.model.log import Log, open_log
 from logreel.model.paths import spell
 from logreel.model.tables import Rows, Shape, batches_of, time_column
-from logreel.ops.pieces import BYTES, ROWS
+from logreel.ops.pieces import BYTES, MOST
 
 if TYPE_CHECKING:
     from logreel.model.channel import Channel
@@ -59,7 +59,7 @@ def _frames(ch: Channel, paths: list[str], rows: Rows, shape: Shape, count: int 
     import pyarrow as pa
 
     left = count
-    most = ROWS if left is None else max(1, min(ROWS, left))
+    most = MOST if left is None else max(1, min(MOST, left))
     for batch in batches_of(ch, rows, most, [spell((name,)) for name in paths], shape, BYTES):
         table = pa.Table.from_batches([batch.slice(0, left)]).rename_columns(["time", *paths])
         yield pl.from_arrow(table)

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -128,12 +129,14 @@ class Tables:
     paths   of fields inside of others that are columns besides
     wrong   what went wrong while a table was read, in its own words
     missed  names of tables in the query that no log has
+    turn    held while something is decoded
     """
 
     asked: list[Asked]
     paths: tuple[str, ...]
     wrong: list[Exception] = field(default_factory=list)
     missed: list[str] = field(default_factory=list)
+    turn: Lock = field(default_factory=Lock)
 
     @cached_property
     def topics(self) -> list[str]:
@@ -171,7 +174,7 @@ class Tables:
                 ch = one.log[topic]
                 rows = one.log.index.rows_between(ch.number, *one.span)
                 parts.append(Part(ch, one.name, rows, one.utc, self.paths))
-        return TopicTable(topic, parts, self.wrong.append)
+        return TopicTable(topic, parts, self.wrong.append, self.turn)
 
     def everything(self) -> dict[str, TopicTable]:
         """All topics that can be decoded, by topic and by the words that stand for one; case tells none apart."""

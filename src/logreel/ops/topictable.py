@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from logreel.model.arrow import schema_of
 from logreel.model.channel import Channel
 from logreel.model.paths import spell
 from logreel.model.tables import Rows, Shape, batches_of, time_column
-from logreel.ops.pieces import BYTES, ROWS
+from logreel.ops.pieces import BYTES, MOST
 from logreel.ops.prune import columns_of, rows_for
 
 TIME, TIME_NS, LOG = "time", "time_ns", "log"
@@ -84,7 +85,7 @@ class Part:
         own = [name for name in columns if name in self.fields]
         paths = [self.fields[name][0] for name in own]
         shape = Shape(utc=self.utc, clock=not {TIME, TIME_NS}.isdisjoint(columns))
-        for batch in batches_of(self.ch, rows, ROWS, paths, shape, BYTES):
+        for batch in batches_of(self.ch, rows, MOST, paths, shape, BYTES):
             arrays = dict(zip(own, batch.columns[1:], strict=True))
             arrays[TIME], arrays[TIME_NS] = batch.column(0), batch.column(0).cast(pa.int64())
             if LOG in columns:
@@ -124,10 +125,13 @@ class TopicTable(ds.Dataset):  # type: ignore[misc]
     is decoded follows what ``scanner`` is asked for, in batches of bounded size.
 
     failed  is given what goes wrong while batches are read, as Arrow would only keep its text
+    turn    held while a batch is decoded: DuckDB reads several tables at once, logs are not made for that
     """
 
-    def __init__(self, topic: str, parts: list[Part], failed: Callable[[Exception], None]) -> None:
-        self._topic, self._parts, self._failed = topic, parts, failed
+    def __init__(
+        self, topic: str, parts: list[Part], failed: Callable[[Exception], None], turn: Lock
+    ) -> None:
+        self._topic, self._parts, self._failed, self._turn = topic, parts, failed, turn
         clocks = {part.clock for part in parts}
         if len(clocks) > 1:
             raise UsageError(f"the logs with {topic!r} have different clocks: ask for UTC")
@@ -166,24 +170,32 @@ class TopicTable(ds.Dataset):  # type: ignore[misc]
         names = self._schema.names if columns is None else list(columns)
         used = names if filter is None else [*names, *columns_of(filter, self._schema, names)]
         schema = pa.schema([self._schema.field(name) for name in names])
-        return LazyScanner(schema, self._watched(names, used, filter))
+        return LazyScanner(schema, self._watched(self._batches(names, used, filter)))
 
-    def _watched(
+    def _watched(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        while True:
+            try:
+                with self._turn:
+                    batch = next(batches, None)
+            except Exception as error:
+                self._failed(error)
+                raise
+            if batch is None:
+                return
+            yield batch
+
+    def _batches(
         self, names: list[str], used: list[str], condition: pc.Expression | None
     ) -> Iterator[pa.RecordBatch]:
-        try:
-            for part in self._parts:
-                for batch in part.batches(used, self._rows(part, used, condition), self._schema):
-                    if condition is None:
-                        yield batch
-                    else:
-                        found = pa.Table.from_batches([batch]).filter(condition).select(names)
-                        yield from found.to_batches()
-        except Exception as error:
-            self._failed(error)
-            raise
+        for part in self._parts:
+            for batch in part.batches(used, self._rows(part, condition), self._schema):
+                if condition is None:
+                    yield batch
+                else:
+                    found = pa.Table.from_batches([batch]).filter(condition).select(names)
+                    yield from found.to_batches()
 
-    def _rows(self, part: Part, used: list[str], condition: pc.Expression | None) -> Rows:
+    def _rows(self, part: Part, condition: pc.Expression | None) -> Rows:
         if condition is None or not {TIME, TIME_NS, LOG} & {*columns_of(condition, self._schema, ())}:
             return part.rows
         return rows_for(condition, self._schema, part.times(), part.known, part.rows)
