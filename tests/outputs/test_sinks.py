@@ -155,7 +155,7 @@ def test_sinks_of_other_packages() -> None:
             "television",
             {},
             logreel.UsageError,
-            "there are: stdout, null, frames, foxglove, ros, broken, radio, wrong",
+            "there are: stdout, null, frames, foxglove, rerun, ros, broken, radio, wrong",
         ),
         (
             "radio",

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     "--to",
     "name",
     metavar="SINK",
-    help="stdout, null, frames, foxglove, ros, or a plug-in; by default stdout, on a terminal null.",
+    help="stdout, null, frames, foxglove, rerun, ros, or a plug-in; by default stdout, on a terminal null.",
 )
 @click.option("--frames", metavar="KIND", help="On stdout: ndjson, lines of JSON, or raw, frames of bytes.")
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="An option of the sink.")

@@ -25,7 +25,9 @@ from logreel.ops.rewrite import add_channel
 from logreel.ops.target import Copied, Rewritten
 
 #: Messages that are looked at before the first ones are written; for how many seconds, and bytes of lines, at most.
-AHEAD, AHEAD_SECONDS, AHEAD_BYTES = 10_000, 1.0, 1 << 24
+AHEAD, AHEAD_SECONDS, AHEAD_BYTES = 10_000, 10.0, 1 << 24
+#: Seconds after which nobody waits for more of them where the pipe is silent.
+SILENT_SECONDS = 2.0
 #: Sentences about lines that are kept; all lines are counted.
 TOLD = 100
 #: Seconds after which a silent pipe is left alone, to flush and to see whether somebody wants to stop.
@@ -198,7 +200,8 @@ class _Recorder:
             if line is not None:
                 number += 1
                 self._take(number, line)
-            if self._waiting and monotonic() - self._since >= AHEAD_SECONDS:
+            longest = SILENT_SECONDS if line is None else AHEAD_SECONDS
+            if self._waiting and monotonic() - self._since >= longest:
                 self._infer()
             if line is None and every is not None and monotonic() - flushed >= every:
                 self._writer.flush()

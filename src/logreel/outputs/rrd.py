@@ -47,26 +47,30 @@ def stream(log: Log, place: Place) -> list[str]:
 
 def record(job: Job, place: Place, sink: Callable[[Any], None]) -> None:
     """As ``write``, to wherever *sink* sends the RecordingStream that it is given."""
-    try:
-        import rerun
-    except ImportError as error:
-        raise MissingDependencyError("rerun-sdk", "rerun") from error
-    recording = rerun.RecordingStream(
-        place.application, recording_id=place.recording or str(uuid.uuid4()), send_properties=False
-    )
+    recording = recording_of(place)
     sink(recording)
     try:
         recording.send_recording_name(os.path.basename(job.log.name))
-        scene = Scene(recording, job, place.prefix, _has_frames(job))
+        scene = Scene(recording, job, place.prefix, has_frames(job))
         for ch in job.channels:
-            _channel(scene, ch)
+            send_channel(scene, ch)
     finally:
         recording.disconnect()
     if job.skipped and not job.rows:
         raise LogError(f"nothing could be written: {job.skipped[0]}", path=job.log.name)
 
 
-def _channel(scene: Scene, ch: Channel) -> None:
+def recording_of(place: Place) -> Any:
+    """A RecordingStream that goes nowhere yet; raises MissingDependencyError without ``logreel[rerun]``."""
+    try:
+        import rerun
+    except ImportError as error:
+        raise MissingDependencyError("rerun-sdk", "rerun") from error
+    name = place.recording or str(uuid.uuid4())
+    return rerun.RecordingStream(place.application, recording_id=name, send_properties=False)
+
+
+def send_channel(scene: Scene, ch: Channel) -> None:
     """Send the messages of *ch*; *scene.job* is told what was left out."""
     job, before = scene.job, scene.job.done
     try:
@@ -86,6 +90,6 @@ def _channel(scene: Scene, ch: Channel) -> None:
     scene.flush()
 
 
-def _has_frames(job: Job) -> bool:
+def has_frames(job: Job) -> bool:
     """Whether any channel says how named frames lie in each other."""
     return any(isinstance(lens, Transform) and lens.child for ch in job.channels for lens in lenses(ch))

@@ -30,13 +30,16 @@ class Scene:
 
     job     what is to be written
     framed  whether frames of reference have names: else entities lie where their paths say
+    clock   whether times are wall-clock times, and ns to add to those of the log; None: as the log has it
     """
 
-    def __init__(self, recording: Any, job: Job, prefix: str, framed: bool) -> None:
+    def __init__(
+        self, recording: Any, job: Job, prefix: str, framed: bool, clock: tuple[bool, int] | None = None
+    ) -> None:
         self._recording, self.job, self.framed = recording, job, framed
         self._prefix = prefix.rstrip("/")
         shift = shift_of(job.log, job.utc)
-        self._wall, self._shift = job.log.epoch == "unix" or shift is not None, shift or 0
+        self._wall, self._shift = clock or (job.log.epoch == "unix" or shift is not None, shift or 0)
 
     def path(self, ch: Channel, *parts: str) -> str:
         """The entity of *ch*, or one below it."""

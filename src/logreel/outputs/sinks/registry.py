@@ -19,6 +19,7 @@ OWN = {
     "null": ("logreel.outputs.sinks.null", "Null"),
     "frames": ("logreel.outputs.sinks.frames", "Frames"),
     "foxglove": ("logreel.outputs.sinks.foxglove", "Foxglove"),
+    "rerun": ("logreel.outputs.sinks.rerun", "Rerun"),
     "ros": ("logreel.outputs.sinks.ros", "Ros"),
 }
 

@@ -1,0 +1,179 @@
+"""Live to Rerun: what ``convert x.rrd`` writes, sent to a viewer while time passes."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from logreel.errors import LogError
+from logreel.ops.replay import Sink
+from logreel.outputs.job import Job
+from logreel.outputs.rrd import Place, has_frames, recording_of, send_channel
+from logreel.outputs.scene import Scene
+
+if TYPE_CHECKING:
+    from logreel.model.channel import Channel
+    from logreel.model.index import I64
+    from logreel.model.log import Message
+    from logreel.ops.replay import Player, Run
+
+#: Seconds between two sendings.
+EVERY = 0.1
+
+
+class Rerun(Sink):
+    """Shows in Rerun's viewer what a recording of the logs would hold.
+
+    url   of a viewer that is there; empty: one is started
+    save  a file to write to instead
+
+    What was shown stays, so a stretch of time that is played again is not sent again.
+    """
+
+    batches = True
+
+    def __init__(self, url: str = "", save: str = "") -> None:
+        self._recording = recording_of(Place())
+        self._url, self._save = url, save
+        self._parts: list[_Part] = []
+        #: Up to where all was sent, and up to where it was played; between them lies what is to be sent next.
+        self._sent = self._played = 0
+        self._covered: list[tuple[int, int]] = []
+        self._due = 0.0
+
+    def open(self, player: Player) -> None:
+        """Connect, or start a viewer."""
+        self._player = player
+        self._sent = self._played = player.end_time + 1 if player.rate < 0 else player.start_time
+        try:
+            if self._save:
+                self._recording.save(self._save)
+            elif self._url:
+                self._recording.connect_grpc(self._url)
+            else:
+                self._recording.spawn()
+        except Exception as error:
+            raise LogError(f"Rerun cannot be reached: {error}") from error
+        self._recording.send_recording_name(os.path.basename(player.logs[0].name))
+        for log in player.logs:
+            channels = [ch for ch in player.channels if ch.log is log]
+            if channels:
+                clock = player.utc_offset is not None, player.shift(channels[0]) + (player.utc_offset or 0)
+                self._parts.append(
+                    _Part(self._recording, Job(log, channels), clock, player.shift(channels[0]))
+                )
+
+    def message(self, message: Message) -> None:
+        """The clock of the replay is no message to show."""
+
+    def batch(self, run: Run) -> None:
+        """Note how far it got, and send what was played when it is time to."""
+        first, last = int(run.time[0]), int(run.time[-1])
+        if self._player.backwards:
+            self._reach(last, last + 1)
+        elif first < self._sent:
+            # An absurd stamp: the replay does not begin there.
+            self._send(first, self._sent)
+            self._reach(last + 1, last)
+        else:
+            self._reach(last + 1, last)
+
+    def in_force(self, run: Run) -> None:
+        """Send what holds at a place, with its old times."""
+        for message in run.messages():
+            shown = message.time, message.time + 1
+            for part in self._parts:
+                if message.channel.log is part.job.log:
+                    for span in self._new(*shown):
+                        part.send_between(*span, [message.channel])
+
+    def moved(self, time: int) -> None:
+        """Send what was played before, and go on from there."""
+        self.flush()
+        self._sent = self._played = time + 1 if self._player.backwards else time
+
+    def flush(self) -> None:
+        """Send all that was played."""
+        self._go(self._played)
+
+    def close(self) -> None:
+        """Send the rest; the viewer stays open."""
+        try:
+            self.flush()
+        finally:
+            self._recording.disconnect()
+        for part in self._parts:
+            self.skipped += dict.fromkeys(part.job.skipped)
+
+    def _reach(self, played: int, whole: int) -> None:
+        """It was played up to *played*; up to *whole* no message is left."""
+        self._played = played
+        if time.monotonic() >= self._due:
+            self._go(whole)
+            self._due = time.monotonic() + EVERY
+
+    def _go(self, place: int) -> None:
+        self._send(min(self._sent, place), max(self._sent, place))
+        self._sent = place
+
+    def _send(self, start: int, end: int) -> None:
+        for first, last in self._new(start, end):
+            for part in self._parts:
+                part.send_between(first, last, part.job.channels)
+            self._covered.append((first, last))
+        self._covered = list(_joined(self._covered))
+
+    def _new(self, start: int, end: int) -> Iterator[tuple[int, int]]:
+        """The stretches from *start* to *end* that were not sent yet."""
+        for first, last in self._covered:
+            if first >= end:
+                break
+            if start < first:
+                yield start, first
+            start = max(start, last)
+        if start < end:
+            yield start, end
+
+
+class _Part(Scene):
+    """What is shown of one log; numbers of rows go on from one stretch of time to the next."""
+
+    def __init__(self, recording: Any, job: Job, clock: tuple[bool, int], shift: int) -> None:
+        super().__init__(recording, job, "", has_frames(job), clock)
+        self._shifted = shift
+        self._rows: Counter[str] = Counter()
+        self._before: Counter[str] = Counter()
+
+    def send_between(self, start: int, end: int, channels: Iterable[Channel]) -> None:
+        """Send the messages of channels with start <= time < end, ns of the replay."""
+        self.job.start, self.job.end = start - self._shifted, end - self._shifted
+        self._before = self._rows.copy()
+        for ch in channels:
+            send_channel(self, ch)
+
+    def send(self, path: str, times: I64, first: int, columns: Iterable[Any]) -> None:
+        """See Scene."""
+        first += self._before[path]
+        super().send(path, times, first, columns)
+        self._rows[path] = first + len(times)
+
+    def fix(self, path: str, archetype: Any) -> None:
+        """The line of a whole track is not known while it is played."""
+
+
+def _joined(spans: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """The same stretches by time, those that touch as one."""
+    first = last = None
+    for start, end in sorted(spans):
+        if first is None or last is None:
+            first, last = start, end
+        elif start <= last:
+            last = max(last, end)
+        else:
+            yield first, last
+            first, last = start, end
+    if first is not None and last is not None:
+        yield first, last
