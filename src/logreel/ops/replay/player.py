@@ -39,6 +39,7 @@ class Player:
     stay      wait at the end for ``seek`` or ``stop``; None: if the sink says so
     on_message  called with each Message
     sink      a Sink to play to
+    timer     another clock than the machine's, for tests
 
     Iterating gives the messages when they are due; ``run`` plays to *on_message* or *sink*, ``start`` does so in a
     thread of its own. All else may be called at any time and from any thread. A Player plays once. Logs that it
