@@ -12,7 +12,8 @@ from logreel.model.log import Log
 from logreel.model.match import fitting
 from logreel.ops.parts import Part
 from logreel.ops.plain import opened
-from logreel.ops.rewrite import Progress, Rewritten, Target, rewrite
+from logreel.ops.rewrite import Rewritten, rewrite
+from logreel.ops.targets import Progress, Target
 from logreel.ops.times import duration_ns
 
 if TYPE_CHECKING:

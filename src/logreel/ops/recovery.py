@@ -16,7 +16,8 @@ from logreel.model.log import Log
 from logreel.model.order import by_rows
 from logreel.ops.parts import whole
 from logreel.ops.plain import opened
-from logreel.ops.rewrite import Progress, Rewritten, Target, rewrite
+from logreel.ops.rewrite import Rewritten, rewrite
+from logreel.ops.targets import Progress, Target
 
 if TYPE_CHECKING:
     from logreel.model.source import Readable

@@ -6,21 +6,20 @@ was there before is as it was.
 
 from __future__ import annotations
 
-import os
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from logreel.errors import DefinitionError, LogError, UnsupportedError, UsageError
+from logreel.errors import DefinitionError, LogError, UsageError
 from logreel.model.appender import Appender
 from logreel.model.channel import Channel
 from logreel.model.layout import Layout
 from logreel.model.log import Log
-from logreel.model.registry import Format, formats
+from logreel.model.registry import Format
 from logreel.model.schema import Schema
 from logreel.model.sink import Excerpt, Sink
 from logreel.model.source import Source
@@ -28,9 +27,8 @@ from logreel.model.threads import ahead
 from logreel.model.writer import Writer
 from logreel.ops.parts import Part
 from logreel.ops.streams import Batch, in_file_order, in_time_order
+from logreel.ops.targets import Target, check_names, format_of, format_to_write
 
-#: Called with the messages done and the messages in all.
-Progress = Callable[[int, int], None]
 #: Names tried for a channel that a format does not take beside others of its name.
 TRIES = 8
 
@@ -76,28 +74,6 @@ class Rewritten:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
-    """Where to write, and how.
-
-    compression  as the format calls it; None: as the first source has it
-    chunk_bytes  of its chunks; None: about as in the first source
-    force        replace a file of that name
-    thorough     compare the times of all messages, too, when the new file is opened again
-    foreign      the suffix says which format is written; False: it is that of the source
-    strict       nothing is written where something would be left out
-    """
-
-    path: str
-    compression: str | None = None
-    force: bool = False
-    thorough: bool = False
-    progress: Progress | None = None
-    chunk_bytes: int | None = None
-    foreign: bool = False
-    strict: bool = False
-
-
 def rewrite(parts: Sequence[Part], target: Target, by_time: bool = False) -> Rewritten:
     """Write *parts*, which are of one format, as one new log: by time, or (one part) as they lie in the file.
 
@@ -106,7 +82,7 @@ def rewrite(parts: Sequence[Part], target: Target, by_time: bool = False) -> Rew
     """
     log = parts[0].log
     fmt = format_to_write(target.path, log) if target.foreign else format_of(log)
-    _check_names(parts, target, fmt)
+    check_names(parts, target, fmt)
     options = dict(fmt.like(log.metadata)) if fmt.name in (log.format, log.origin) else {}
     for name, what in (("compression", "compression"), ("chunk_bytes", "chunks")):
         if getattr(target, name) is not None:
@@ -120,41 +96,6 @@ def rewrite(parts: Sequence[Part], target: Target, by_time: bool = False) -> Rew
     except BaseException:
         out.discard()
         raise
-
-
-def format_of(log: Log) -> Format:
-    """The format of *log*, which can be written; raises UnsupportedError for one that cannot be yet."""
-    fmt = formats()[log.format]
-    if fmt.create is None:
-        able = ", ".join(f.title for f in formats().values() if f.create is not None)
-        raise UnsupportedError(f"{fmt.title} cannot be written yet; what can be: {able}", path=log.name)
-    return fmt
-
-
-def format_to_write(path: str, log: Log) -> Format:
-    """The format that the suffix of *path* names, else that of *log*; raises UnsupportedError as ``format_of``.
-
-    Of several formats of one suffix that of *log* is meant, or what it was converted from.
-    """
-    known = formats().values()
-    able = [fmt for fmt in known if fmt.create is not None and path.lower().endswith(fmt.suffixes)]
-    able.sort(key=lambda fmt: fmt.name not in (log.format, log.origin))
-    return able[0] if able else format_of(log)
-
-
-def _check_names(parts: Sequence[Part], target: Target, fmt: Format) -> None:
-    place = os.path.realpath(target.path)
-    for part in parts:
-        if part.log.format != (parts[0].log.format if target.foreign else fmt.name):
-            text = f"is a log of another format than {parts[0].log.name}: convert it first"
-            raise UsageError(text, path=part.log.name)
-        if os.path.exists(part.log.name) and os.path.realpath(part.log.name) == place:
-            raise UsageError("input and output are the same file", path=target.path)
-    for other in formats().values():
-        if target.path.lower().endswith(other.suffixes) and not target.path.lower().endswith(fmt.suffixes):
-            raise UsageError(
-                f"the suffix is that of {other.title}, but the log is one of {fmt.title}", path=target.path
-            )
 
 
 def add_channel(
@@ -191,6 +132,8 @@ class _Job:
     made: dict[str, int] = field(default_factory=dict)
     #: New numbers beside messages, by part and channel number there.
     moved: dict[tuple[int, int], np.ndarray] = field(default_factory=dict)
+    #: Messages by name that an index tells of and that are not there.
+    gone: Counter[str] = field(default_factory=Counter)
 
     def run(self, by_time: bool) -> Rewritten:
         """Write everything, look at it, and give it its name."""
@@ -231,7 +174,7 @@ class _Job:
         for name, members in self.names.items():
             if not name.startswith("~"):
                 given = sum(self.parts[p].count(ch.number) for p, ch in members)
-                count = given + self.sink.added[self._kept_as(name, members[0][1])]
+                count = given - self.gone[name] + self.sink.added[self._kept_as(name, members[0][1])]
                 yield Copied(name, self.made.get(name, count))
 
     def _kept_as(self, name: str, channel: Channel) -> str:
@@ -247,8 +190,10 @@ class _Job:
             else:
                 self.skipped += self.sink.inherit(log)
         table = self._add_channels(writer)
-        if self._is_foreign:
-            self.parts = [self._representable(part) for part in self.parts]
+        # What nobody can hold after a shift that somebody asked for is no loss, but a mistake.
+        self.parts = [
+            self._representable(part) if self._is_foreign or not part.shift else part for part in self.parts
+        ]
         if self.target.strict and self.skipped:
             raise LogError(f"nothing is written, because {self.skipped[0]}", path=self.target.path)
         numbered = [
@@ -260,12 +205,23 @@ class _Job:
         ]
         batches: Iterable[Batch] = in_time_order(self.parts) if by_time else in_file_order(self.parts[0])
         total, done = sum(part.total for part in self.parts), 0
+        written = np.zeros(len(self.names), np.int64)
         for batch in ahead(batches):
             channel = table[batch.origin, batch.channel]
+            written += np.bincount(channel, minlength=len(written))
             beside = self._beside(batch, numbered)
             writer.write_many(channel, batch.time, batch.data, batch.start, batch.size, beside)
             done += len(channel)
             self._tell(done, total)
+        self._note_gone(written)
+
+    def _note_gone(self, written: np.ndarray) -> None:
+        """Compare the messages written of each new channel with those that the logs count."""
+        for (name, members), count in zip(self.names.items(), written.tolist(), strict=True):
+            missing = sum(self.parts[p].count(ch.number) for p, ch in members) - count
+            if missing:
+                self.gone[name] = missing
+                self.skipped.append(f"{missing} messages of {name!r} were left out: they are not in the file")
 
     def _beside(self, batch: Batch, numbered: list[tuple[int, int]]) -> np.ndarray | None:
         """int64[n, k]: the numbers that lie beside the payloads of these channels, zeros elsewhere."""
@@ -303,7 +259,8 @@ class _Job:
             try:
                 number, name = add_channel(writer, topic, ch.schema, metadata, self.names)
             except (DefinitionError, UsageError) as error:
-                if not self._is_foreign:
+                # A name that somebody asked for is a mistake; what a damaged file says of itself is a loss.
+                if not self._is_foreign and any(ch.number in self.parts[p].names for p, ch in members):
                     raise
                 self._leave_out(members, error.text)
                 continue
@@ -352,10 +309,14 @@ class _Job:
         lost = [problem for problem in log.problems if problem.lost]
         if lost:
             raise LogError(f"the new file is damaged: {lost[0].text}", path=self.target.path)
+        before = self.parts[0].log.version
+        if not self._is_foreign and log.version != before:
+            self.notes.append(f"version {before} of {self.fmt.title} became {log.version}")
         due, found = Counter(self.sink.added), Counter[str]()
         for name, members in self.names.items():
             for p, ch in members:
                 due[self._kept_as(name, ch)] += self.parts[p].count(ch.number)
+            due[self._kept_as(name, members[0][1])] -= self.gone[name]
         for ch in log.channels.values():
             found[self._kept_as(ch.topic, ch)] += len(ch)
         for name, count in due.items():
@@ -377,7 +338,7 @@ class _Job:
 
     def _compare_times(self, log: Log) -> None:
         for name, members in self.names.items():
-            if name not in log or name.startswith("~") or name in self.made:
+            if name not in log or name.startswith("~") or name in self.made or self.gone[name]:
                 continue
             due = [
                 self.parts[p].log.index.times(ch.number)[self.parts[p].rows[ch.number]] + self.parts[p].shift

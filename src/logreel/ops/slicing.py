@@ -17,7 +17,8 @@ from logreel.model.index import MessageIndex
 from logreel.model.log import Log
 from logreel.ops.parts import Part, choose, whole
 from logreel.ops.plain import opened
-from logreel.ops.rewrite import Progress, Rewritten, Target, format_of, rewrite
+from logreel.ops.rewrite import Rewritten, rewrite
+from logreel.ops.targets import Progress, Target, format_of
 from logreel.ops.times import interval
 
 if TYPE_CHECKING:

@@ -14,7 +14,8 @@ from logreel.errors import DefinitionError, LogError, UsageError
 from logreel.model.log import Log
 from logreel.ops.parts import choose
 from logreel.ops.plain import opened, plain
-from logreel.ops.rewrite import Target, rewrite
+from logreel.ops.rewrite import rewrite
+from logreel.ops.targets import Target
 from logreel.ops.times import interval, shift_of
 from logreel.outputs.files import MANIFEST, MANIFEST_KEY, new_file, new_folder, sync_all, synced
 from logreel.outputs.items import write_items

@@ -1,0 +1,73 @@
+"""Where a log is written anew, and in which format."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from logreel.errors import UnsupportedError, UsageError
+from logreel.model.log import Log
+from logreel.model.registry import Format, formats
+from logreel.ops.parts import Part
+
+#: Called with the messages done and the messages in all.
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where to write, and how.
+
+    compression  as the format calls it; None: as the first source has it
+    chunk_bytes  of its chunks; None: about as in the first source
+    force        replace a file of that name
+    thorough     compare the times of all messages, too, when the new file is opened again
+    foreign      the suffix says which format is written; False: it is that of the source
+    strict       nothing is written where something would be left out
+    """
+
+    path: str
+    compression: str | None = None
+    force: bool = False
+    thorough: bool = False
+    progress: Progress | None = None
+    chunk_bytes: int | None = None
+    foreign: bool = False
+    strict: bool = False
+
+
+def format_of(log: Log) -> Format:
+    """The format of *log*, which can be written; raises UnsupportedError for one that cannot be yet."""
+    fmt = formats()[log.format]
+    if fmt.create is None:
+        able = ", ".join(f.title for f in formats().values() if f.create is not None)
+        raise UnsupportedError(f"{fmt.title} cannot be written yet; what can be: {able}", path=log.name)
+    return fmt
+
+
+def format_to_write(path: str, log: Log) -> Format:
+    """The format that the suffix of *path* names, else that of *log*; raises UnsupportedError as ``format_of``.
+
+    Of several formats of one suffix that of *log* is meant, or what it was converted from.
+    """
+    known = formats().values()
+    able = [fmt for fmt in known if fmt.create is not None and path.lower().endswith(fmt.suffixes)]
+    able.sort(key=lambda fmt: fmt.name not in (log.format, log.origin))
+    return able[0] if able else format_of(log)
+
+
+def check_names(parts: Sequence[Part], target: Target, fmt: Format) -> None:
+    """Raise UsageError for an output that is an input, inputs of several formats, or the suffix of another format."""
+    place = os.path.realpath(target.path)
+    for part in parts:
+        if part.log.format != (parts[0].log.format if target.foreign else fmt.name):
+            text = f"is a log of another format than {parts[0].log.name}: convert it first"
+            raise UsageError(text, path=part.log.name)
+        if os.path.exists(part.log.name) and os.path.realpath(part.log.name) == place:
+            raise UsageError("input and output are the same file", path=target.path)
+    for other in formats().values():
+        if target.path.lower().endswith(other.suffixes) and not target.path.lower().endswith(fmt.suffixes):
+            raise UsageError(
+                f"the suffix is that of {other.title}, but the log is one of {fmt.title}", path=target.path
+            )
