@@ -30,7 +30,7 @@ __all__ = ["Excerpt", "Payload", "Sink", "Writer", "create"]
 #: Seconds after which what was written is handed to the system at the next message.
 FLUSH_EVERY = 1.0
 #: Messages given one by one that are collected, and bytes of them.
-BATCH_MESSAGES, BATCH_BYTES = 4096, 1 << 18
+BATCH_MESSAGES, BATCH_BYTES = 16384, 1 << 20
 
 
 class Writer:

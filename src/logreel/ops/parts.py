@@ -67,7 +67,8 @@ def choose(
 ) -> Part:
     """Messages of some channels with start <= time < end (ns).
 
-    topics   names or shell patterns; None: all, the reserved ones included
+    topics   names or shell patterns; None: all, the reserved ones included; what is joined from other channels comes
+             with these
     exclude  the same, for what is left out
     count    only so many in file order, reserved channels aside
     keep_latched  also the last earlier message of each latched channel, all of those that others cannot be read
@@ -75,7 +76,7 @@ def choose(
 
     Raises TopicError for a name or pattern that fits none, UsageError where nothing is left.
     """
-    chosen = list(log.channels.values()) if topics is None else log.match(topics)
+    chosen = list(log.channels.values()) if topics is None else _with_members(log, log.match(topics))
     without = {ch.number for ch in log.match(exclude)} if exclude else set()
     chosen = [ch for ch in chosen if ch.number not in without]
     if not chosen and log.channels:
@@ -87,6 +88,20 @@ def choose(
         for ch in chosen:
             rows[ch.number] = _with(in_force(ch, start), rows[ch.number])
     return Part(log, rows, start, end, in_force=keep_latched)
+
+
+def _with_members(log: Log, chosen: list[Channel]) -> list[Channel]:
+    """*chosen*, and behind them the channels that some of them are joined from when they are read."""
+    numbers, due = {ch.number for ch in chosen}, list(chosen)
+    by_hash = {ch.metadata["hash"]: ch for ch in log.channels.values() if "hash" in ch.metadata}
+    for ch in due:
+        members = ch.metadata.get("members")
+        for one in members.values() if isinstance(members, Mapping) else ():
+            member = by_hash.get(one)
+            if member is not None and member.number not in numbers:
+                numbers.add(member.number)
+                due.append(member)
+    return due
 
 
 def _first(

@@ -6,7 +6,6 @@ was there before is as it was.
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -21,7 +20,7 @@ from logreel.model.beside import left_beside
 from logreel.model.channel import Channel
 from logreel.model.layout import Layout
 from logreel.model.log import Log
-from logreel.model.registry import Format, formats
+from logreel.model.registry import Format
 from logreel.model.schema import Schema
 from logreel.model.sink import Excerpt, Sink
 from logreel.model.source import Source
@@ -29,7 +28,7 @@ from logreel.model.threads import ahead
 from logreel.model.writer import Writer
 from logreel.ops.parts import Part
 from logreel.ops.streams import Batch, in_file_order, in_time_order
-from logreel.ops.target import Copied, Rewritten, Target, format_of, format_to_write
+from logreel.ops.target import Copied, Rewritten, Target, check_names, format_of, format_to_write
 
 #: In the metadata of a channel: the topic that it was made of, and what its messages were encoded in before.
 MADE_OF, TRANSCODED = "made_of", "transcoded_from"
@@ -57,7 +56,7 @@ def rewrite(
     log = parts[0].log
     fmt = format_to_write(target.path, log) if target.foreign else format_of(log)
     if out is None:
-        _check_names(parts, target, fmt)
+        check_names(parts, target, fmt)
     options = dict(fmt.like(log.metadata)) if fmt.name in (log.format, log.origin) else {}
     for name, what in (("compression", "compression"), ("chunk_bytes", "chunks")):
         if getattr(target, name) is not None:
@@ -72,21 +71,6 @@ def rewrite(
     except BaseException:
         out.discard()
         raise
-
-
-def _check_names(parts: Sequence[Part], target: Target, fmt: Format) -> None:
-    place = os.path.realpath(target.path)
-    for part in parts:
-        if part.log.format != (parts[0].log.format if target.foreign else fmt.name):
-            text = f"is a log of another format than {parts[0].log.name}: convert it first"
-            raise UsageError(text, path=part.log.name)
-        if os.path.exists(part.log.name) and os.path.realpath(part.log.name) == place:
-            raise UsageError("input and output are the same file", path=target.path)
-    for other in formats().values():
-        if target.path.lower().endswith(other.suffixes) and not target.path.lower().endswith(fmt.suffixes):
-            raise UsageError(
-                f"the suffix is that of {other.title}, but the log is one of {fmt.title}", path=target.path
-            )
 
 
 def add_channel(
@@ -123,6 +107,8 @@ class Rewriting:
     made: dict[str, int] = field(default_factory=dict)
     #: New numbers beside messages, by part and channel number there.
     moved: dict[tuple[int, int], np.ndarray] = field(default_factory=dict)
+    #: Messages by name that an index tells of and that are not there.
+    gone: Counter[str] = field(default_factory=Counter)
 
     def run(self, by_time: bool) -> Rewritten:
         """Write everything, look at it, and give it its name."""
@@ -156,7 +142,7 @@ class Rewriting:
         for name, members in self.names.items():
             if not name.startswith("~"):
                 given = sum(self.parts[p].count(ch.number) for p, ch in members)
-                count = given + self.sink.added[self._kept_as(name, members[0][1])]
+                count = given - self.gone[name] + self.sink.added[self._kept_as(name, members[0][1])]
                 yield Copied(name, self.made.get(name, count))
 
     def _kept_as(self, name: str, channel: Channel) -> str:
@@ -172,8 +158,10 @@ class Rewriting:
             else:
                 self.skipped += self.sink.inherit(log)
         table = self._add_channels(writer)
-        if self._is_foreign:
-            self.parts = [self._representable(part) for part in self.parts]
+        # What nobody can hold after a shift that somebody asked for is no loss, but a mistake.
+        self.parts = [
+            self._representable(part) if self._is_foreign or not part.shift else part for part in self.parts
+        ]
         if self.target.strict and self.skipped:
             raise LogError(f"nothing is written, because {self.skipped[0]}", path=self.target.path)
         numbered = [
@@ -185,12 +173,29 @@ class Rewriting:
         ]
         batches = self._batches(by_time)
         total, done = sum(part.total for part in self.parts), 0
+        written = np.zeros(int(table.max(initial=-1)) + 1, np.int64)
         for batch in ahead(batches):
             channel = table[batch.origin, batch.channel]
+            written += np.bincount(channel, minlength=len(written))
             beside = self._beside(batch, numbered)
             writer.write_many(channel, batch.time, batch.data, batch.start, batch.size, beside)
             done += len(channel)
             self._tell(done, total)
+        self._account(written.tolist())
+
+    def _account(self, written: Sequence[int]) -> None:
+        """Compare the messages written of each new channel, by its number, with those that the logs count."""
+        for (name, members), count in zip(self.names.items(), written, strict=False):
+            missing = sum(self.parts[p].count(ch.number) for p, ch in members) - count
+            if missing:
+                self.gone[name] = missing
+                why = self._why_gone(members[0][1])
+                self.skipped.append(f"{missing} messages of {name!r} were left out: {why}")
+        if self.target.strict and self.skipped:
+            raise LogError(f"nothing is written, because {self.skipped[0]}", path=self.target.path)
+
+    def _why_gone(self, channel: Channel) -> str:
+        return "they are not in the file"
 
     def _batches(self, by_time: bool) -> Iterable[Batch]:
         """What is written, in its order."""
@@ -232,7 +237,8 @@ class Rewriting:
             try:
                 number, name = add_channel(writer, topic, *self._declared(ch, metadata), self.names)
             except (DefinitionError, UsageError) as error:
-                if not self._is_foreign:
+                # A name that somebody asked for is a mistake; what a damaged file says of itself is a loss.
+                if not self._is_foreign and any(ch.number in self.parts[p].names for p, ch in members):
                     raise
                 self._leave_out(members, error.text)
                 continue
@@ -289,10 +295,14 @@ class Rewriting:
         lost = [problem for problem in log.problems if problem.lost]
         if lost:
             raise LogError(f"the new file is damaged: {lost[0].text}", path=self.target.path)
+        before = self.parts[0].log.version
+        if not self._is_foreign and log.version != before:
+            self.notes.append(f"version {before} of {self.fmt.title} became {log.version}")
         due, found = Counter(self.sink.added), Counter[str]()
         for name, members in self.names.items():
             for p, ch in members:
                 due[self._kept_as(name, ch)] += self.parts[p].count(ch.number)
+            due[self._kept_as(name, members[0][1])] -= self.gone[name]
         for ch in log.channels.values():
             found[self._kept_as(ch.topic, ch)] += len(ch)
         for name, count in due.items():
@@ -314,7 +324,7 @@ class Rewriting:
 
     def _compare_times(self, log: Log) -> None:
         for name, members in self.names.items():
-            if name not in log or name.startswith("~") or name in self.made:
+            if name not in log or name.startswith("~") or name in self.made or self.gone[name]:
                 continue
             due = [
                 self.parts[p].log.index.times(ch.number)[self.parts[p].rows[ch.number]] + self.parts[p].shift

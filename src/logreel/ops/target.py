@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from logreel.errors import UnsupportedError
+from logreel.errors import UnsupportedError, UsageError
 from logreel.model.log import Log
 from logreel.model.registry import Format, formats
+from logreel.ops.parts import Part
 
 #: Called with the messages done and the messages in all.
 Progress = Callable[[int, int], None]
@@ -95,3 +97,19 @@ def format_to_write(path: str, log: Log) -> Format:
     able = [fmt for fmt in known if fmt.create is not None and path.lower().endswith(fmt.suffixes)]
     able.sort(key=lambda fmt: fmt.name not in (log.format, log.origin))
     return able[0] if able else format_of(log)
+
+
+def check_names(parts: Sequence[Part], target: Target, fmt: Format) -> None:
+    """Raise UsageError for an output that is an input, inputs of several formats, or the suffix of another format."""
+    place = os.path.realpath(target.path)
+    for part in parts:
+        if part.log.format != (parts[0].log.format if target.foreign else fmt.name):
+            text = f"is a log of another format than {parts[0].log.name}: convert it first"
+            raise UsageError(text, path=part.log.name)
+        if os.path.exists(part.log.name) and os.path.realpath(part.log.name) == place:
+            raise UsageError("input and output are the same file", path=target.path)
+    for other in formats().values():
+        if target.path.lower().endswith(other.suffixes) and not target.path.lower().endswith(fmt.suffixes):
+            raise UsageError(
+                f"the suffix is that of {other.title}, but the log is one of {fmt.title}", path=target.path
+            )

@@ -61,9 +61,9 @@ class Translating(Rewriting):
     """One new log of translated messages in the making."""
 
     translation: Translation = field(kw_only=True)
-    #: Names of the added channels, and messages by the number that the translation gives to their channel.
+    #: Names of the added channels, and in the end how many messages they have.
     added: list[str] = field(default_factory=list)
-    written: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+    counts: dict[str, int] = field(default_factory=dict)
 
     def _declared(self, channel: Channel, metadata: Mapping[str, Any]) -> tuple[Schema, Mapping[str, Any]]:
         made = self.translation.replaced(channel)
@@ -85,30 +85,20 @@ class Translating(Rewriting):
         return np.append(table, np.array([numbers], np.int32), axis=1)
 
     def _batches(self, by_time: bool) -> Iterable[Batch]:
-        count = len(self.parts[0].log.channels)
-        self.written = np.zeros(count + len(self.added), np.int64)
-        for batch in self.translation.batches(self.parts[0]):
-            self.written += np.bincount(batch.channel, minlength=len(self.written))
-            yield batch
-        for number, name in enumerate(self.added, count):
-            self.sink.added[self.sink.kept_as(name, {})] += int(self.written[number])
-        for name, members in self.names.items():
-            self._account(name, members[0][1])
-        if self.target.strict and self.skipped:
-            raise LogError(f"nothing is written, because {self.skipped[0]}", path=self.target.path)
+        return self.translation.batches(self.parts[0])
 
-    def _account(self, name: str, channel: Channel) -> None:
-        """Tell of messages that could not be translated."""
-        missing = self.parts[0].count(channel.number) - int(self.written[channel.number])
-        if missing:
-            self.sink.added[self._kept_as(name, channel)] -= missing
-            self.skipped.append(
-                f"{missing} messages of {channel.topic!r} were left out: they cannot be decoded"
-            )
+    def _account(self, written: Sequence[int]) -> None:
+        super()._account(written)
+        self.counts = dict(zip(self.added, written[len(self.names) :], strict=True))
+        for name, count in self.counts.items():
+            self.sink.added[self.sink.kept_as(name, {})] += count
+
+    def _why_gone(self, channel: Channel) -> str:
+        made = self.translation.replaced(channel)
+        return super()._why_gone(channel) if made is None else "they cannot be decoded"
 
     def _copied(self) -> Iterator[Copied]:
         yield from super()._copied()
-        count = len(self.parts[0].log.channels)
-        for number, name in enumerate(self.added, count):
+        for name, count in self.counts.items():
             if not name.startswith("~"):
-                yield Copied(name, int(self.written[number]))
+                yield Copied(name, count)

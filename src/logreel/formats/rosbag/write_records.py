@@ -85,6 +85,10 @@ class BagSink(StretchSink):
         headers = [header for one in metadata for header in one.get("headers", ())]
         return {**metadata[0], "headers": [h for i, h in enumerate(headers) if h not in headers[:i]]}
 
+    def kept_as(self, topic: str, metadata: Mapping[str, Any]) -> str:
+        """The topic without the number of its definition: that is another one where definitions are left out."""
+        return str(metadata.get("topic", topic))
+
     def renumbered(self, metadata: Mapping[str, Any], joined: Mapping[str, Any]) -> I64 | None:
         """Where each connection of a channel is among all of the joined one."""
         own, every = list(metadata.get("headers", ())), list(joined.get("headers", ()))

@@ -36,7 +36,7 @@ def _lz4(data: bytes) -> bytes:
     return packed
 
 
-_PACK: dict[str, Callable[[bytes], bytes]] = {"none": bytes, "bz2": bz2.compress, "lz4": _lz4}
+_PACK: dict[str, Callable[[bytes], bytes]] = {"bz2": bz2.compress, "lz4": _lz4}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +54,9 @@ class Sink20(BagSink):
 
     def __init__(self, out: Appender, compression: str, chunk_bytes: int | None) -> None:
         super().__init__(out)
-        if compression not in _PACK:
-            raise UsageError(f"compression {compression!r}; a bag has {', '.join(_PACK)}")
+        known = ("none", *_PACK)
+        if compression not in known:
+            raise UsageError(f"compression {compression!r}; a bag has {', '.join(known)}")
         if chunk_bytes is not None and not 0 < chunk_bytes <= LARGEST:
             raise UsageError(f"chunks of {chunk_bytes} bytes; a bag has chunks of 1 to {LARGEST}")
         self._compression, self._limit = compression, chunk_bytes or CHUNK_BYTES
@@ -121,19 +122,18 @@ class Sink20(BagSink):
 
     def _close_chunk(self) -> None:
         pos = self.out.tell()
-        packed = _PACK[self._compression](b"".join(self._content))
+        pack = _PACK.get(self._compression)
+        content = self._content if pack is None else [memoryview(pack(b"".join(self._content)))]
         head = {"compression": self._compression.encode(), "size": U32.pack(self._bytes)}
-        self.out.write(begun(records.OP_CHUNK, head, len(packed)))
-        self.out.write(packed)
-        number, time, place = (np.concatenate(parts) for parts in zip(*self._entries, strict=True))
-        # Sorting by one key is enough where times ascend, as they mostly do.
-        rising = bool((time[1:] >= time[:-1]).all())
-        order = np.argsort(number, kind="stable") if rising else np.lexsort((time, number))
-        entries = np.empty(len(order), ENTRY)
-        entries["sec"], entries["nsec"] = np.divmod(time[order], 10**9)
-        entries["offset"] = place[order]
-        numbers, first = np.unique(number[order], return_index=True)
-        count = np.diff(np.append(first, len(order)))
+        self.out.write(begun(records.OP_CHUNK, head, sum(map(len, content))))
+        for part in content:
+            self.out.write(part)
+        number, time, place = _ordered(*(np.concatenate(parts) for parts in zip(*self._entries, strict=True)))
+        entries = np.empty(len(time), ENTRY)
+        entries["sec"], entries["nsec"] = np.divmod(time, 10**9)
+        entries["offset"] = place
+        first = np.append(0, np.flatnonzero(np.diff(number)) + 1)
+        numbers, count = number[first], np.diff(np.append(first, len(number)))
         for one, lo, n in zip(numbers.tolist(), first.tolist(), count.tolist(), strict=True):
             named = {"ver": U32.pack(1), "conn": U32.pack(one), "count": U32.pack(n)}
             self.out.write(record(records.OP_INDEX, named, entries[lo : lo + n].tobytes()))
@@ -166,6 +166,16 @@ class Sink20(BagSink):
             "chunk_count": U32.pack(len(self._infos) if index_pos else 0),
         }
         return padded(records.OP_FILE, named)
+
+
+def _ordered(number: NDArray[np.int32], time: I64, place: I64) -> tuple[NDArray[np.int32], I64, I64]:
+    """Messages of a chunk by connection, those of a connection by time."""
+    rising = bool((time[1:] >= time[:-1]).all())
+    if rising and bool((number == number[0]).all()):
+        return number, time, place
+    # Sorting by one key is enough where times ascend, as they mostly do.
+    order = np.argsort(number, kind="stable") if rising else np.lexsort((time, number))
+    return number[order], time[order], place[order]
 
 
 def _limit_of(sizes: Sequence[int]) -> int:
