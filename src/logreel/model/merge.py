@@ -73,7 +73,8 @@ def merged(
         found = contest.take(wanted)
         if found is None:
             return
-        yield found
+        if len(found.time):
+            yield found
         wanted = PIECE
 
 
