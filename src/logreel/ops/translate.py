@@ -9,7 +9,6 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from logreel.errors import LogError
 from logreel.model.channel import Channel
 from logreel.model.schema import Schema
 from logreel.model.writer import Writer
