@@ -93,6 +93,8 @@ class Translating(Rewriting):
             self.sink.added[self.sink.kept_as(name, {})] += int(self.written[number])
         for name, members in self.names.items():
             self._account(name, members[0][1])
+        # What turned out on the way.
+        self.skipped += [text for text in self.translation.told if text not in self.skipped]
         if self.target.strict and self.skipped:
             raise LogError(f"nothing is written, because {self.skipped[0]}", path=self.target.path)
 
