@@ -122,6 +122,18 @@ def test_convert_to_logs(run: Run) -> None:
     assert run("check", "r.mcap").code == 0
 
 
+def test_convert_for_other_tools(run: Run) -> None:
+    done = run("convert", "a.ulg", "x.mcap", "--chunk-size", "20kB", "--compression", "none", "--json").json
+    assert "sensor_gps/LocationFix" in {one["topic"] for one in done["channels"]}
+    facts = logreel.open("x.mcap").metadata["mcap"]
+    assert facts["chunks"] > 5
+    assert facts["compression"] == ["none"]
+    back = run("convert", "x.mcap", "back.ulg")
+    assert (back.code, "was made of 'sensor_gps'" in back.err, "--raw" in back.err) == (3, True, True)
+    assert run("convert", "a.ulg", "x.ndjson", "--chunk-size", "1MB").code == 2
+    assert run("convert", "a.ulg", "y.ulg", "--chunk-size", "1MB").code == 2
+
+
 def test_regular_expressions_choose_topics(run: Run) -> None:
     assert run("slice", "a.bag", "-o", "b.bag", "-t", "re:/(tf|imu)").code == 0
     assert set(logreel.open("b.bag")) == {"/tf", "/imu"}

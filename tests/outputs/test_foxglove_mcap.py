@@ -231,6 +231,26 @@ def test_messages_that_cannot_be_decoded_are_told(tmp_path: Path) -> None:
     assert not (tmp_path / "e.mcap").exists()
 
 
+def test_encodings_that_nobody_knows_stay(tmp_path: Path) -> None:
+    with logreel.create(tmp_path / "a.mcap") as w:
+        w.write(w.add_channel("/x", logreel.Schema("a/B", "strange", "?")), 1, b"payload")
+        fix = logreel.Schema(
+            "p",
+            "jsonschema",
+            json.dumps(
+                {
+                    "type": "object",
+                    "properties": {"latitude": {"type": "number"}, "longitude": {"type": "number"}},
+                }
+            ),
+        )
+        w.write(w.add_channel("/fix", fix), 2, b'{"latitude": 50, "longitude": 7}')
+    assert convert(tmp_path / "a.mcap", tmp_path / "b.mcap") == {"/x": 1, "/fix": 1, "/fix/LocationFix": 1}
+    found = decoded(tmp_path / "b.mcap")
+    assert found["/x"] == [(1, b"payload")]
+    assert found["/fix/LocationFix"][0][1].latitude == 50
+
+
 def test_numbers_beside_messages_are_told(tmp_path: Path) -> None:
     path = sample(tmp_path, ".bddf")
     done = logreel.convert(path, tmp_path / "a.mcap", raw=True)

@@ -18,7 +18,7 @@ from contents import SAMPLES
 from logreel.model.lenses import ActorPose, PacketCloud, RangeScan, lenses
 from logreel.outputs.foxglove.encoders import Encoded, Encoder
 from logreel.outputs.foxglove.meaning import meaning_of, meanings
-from logreel.outputs.foxglove.wellknown import _MESSAGES, wellknown
+from logreel.outputs.foxglove.wellknown import MESSAGES, wellknown
 from logreel.schemas.protobuf.describe import descriptor_set
 from logreel.schemas.protobuf.types import Types
 
@@ -39,7 +39,7 @@ def described(raw: bytes) -> dict[tuple[str, str], Any]:
     return found
 
 
-@pytest.mark.parametrize("name", _MESSAGES)
+@pytest.mark.parametrize("name", MESSAGES)
 def test_schemas_are_those_of_foxglove(name: str) -> None:
     """Newer releases may have further fields, which stay empty; none is another."""
     theirs = described(getattr(fox, name).get_schema().data)

@@ -87,6 +87,8 @@ class Translating(Rewriting):
         return self.translation.batches(self.parts[0])
 
     def _account(self, written: Sequence[int]) -> None:
+        # What turned out on the way.
+        self.skipped += [text for text in self.translation.told if text not in self.skipped]
         super()._account(written)
         self.counts = dict(zip(self.added, written[len(self.names) :], strict=True))
         for name, count in self.counts.items():

@@ -190,9 +190,11 @@ def _with_meaning(part: Part, target: Target) -> Rewritten:
     from logreel.outputs.foxglove.meaning import mixture
 
     mixed = mixture(part.log, part.channels)
-    if not mixed.instead and not mixed.added:
-        return rewrite([part], target)
-    return translate(part, target, mixed)
+    return (
+        translate(part, target, mixed)
+        if mixed.instead or mixed.added or mixed.told
+        else rewrite([part], target)
+    )
 
 
 def _is_folder(output: Output, name: str) -> bool:

@@ -38,6 +38,11 @@ class Content:
     time: I64
     place: I64
 
+    @property
+    def size(self) -> int:
+        """Bytes of it."""
+        return sum(part.nbytes for part in self.parts)
+
     def by_channel(self) -> Iterator[tuple[int, int, bytes]]:
         """Of each channel its number, how many messages it has, and pairs of their times and places as bytes."""
         # Numbers of 16 bits are sorted by counting.

@@ -31,6 +31,8 @@ from logreel.model.sink import Payload, Payloads
 from logreel.model.stretches import StretchSink
 
 CHUNK_BYTES = 1 << 20
+#: Bytes of chunks that are packed meanwhile: as many as may come at once, so that nobody waits for others.
+WAITING_BYTES = 32 << 20
 #: Of a chunk before its last message, which can be as large again.
 LARGEST = (1 << 30) - 1
 _U64 = np.dtype("<u8")
@@ -75,6 +77,7 @@ class McapSink(StretchSink):
         self._row = 0
         self._inherited: set[tuple[Any, ...]] = set()
         self._waiting: deque[tuple[Content, Future[Packed]]] = deque()
+        self._waiting_bytes = 0
         self._begin_chunk()
 
     # --------------------------------------------------------------------------------------------- channels
@@ -176,11 +179,13 @@ class McapSink(StretchSink):
             self._write_chunk(content, self._packer.pack(content))
             return
         self._waiting.append((content, self._packer.later(content)))
-        while len(self._waiting) > 2 * self._packer.workers or (self._waiting and self._waiting[0][1].done()):
+        self._waiting_bytes += content.size
+        while self._waiting and (self._waiting_bytes > WAITING_BYTES or self._waiting[0][1].done()):
             self._write_first()
 
     def _write_first(self) -> None:
         content, packed = self._waiting.popleft()
+        self._waiting_bytes -= content.size
         self._write_chunk(content, packed.result())
 
     def _catch_up(self) -> None:

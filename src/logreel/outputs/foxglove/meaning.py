@@ -23,6 +23,7 @@ from logreel.model.lenses import (
     Transform,
     lenses,
 )
+from logreel.model.registry import formats
 from logreel.model.tables import Shape, table_of
 from logreel.ops.rewrite import MADE_OF, TRANSCODED
 from logreel.outputs.foxglove import motion, sensors
@@ -93,8 +94,13 @@ def meaning_of(lens: Lens) -> tuple[str, Fill] | None:
 
 
 def is_common(ch: Channel) -> bool:
-    """Whether tools that do not know the format of the log can read the messages of *ch* by its schema."""
-    return ch.schema.encoding in COMMON
+    """Whether tools that do not know the format of the log can read the messages of *ch* by its schema.
+
+    An encoding that logreel does not know either is nothing to translate.
+    """
+    fmt = formats().get(ch.log.format)
+    unknown = fmt is not None and fmt.exchange and ch.schema.encoding not in formats()
+    return unknown or ch.schema.encoding in COMMON
 
 
 def transcoded(ch: Channel) -> Encoder:

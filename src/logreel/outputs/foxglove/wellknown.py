@@ -18,7 +18,7 @@ _ENUMS = {
 }
 _PRIMITIVE = "pose 1 Pose, size 2 Vector3"
 #: Per message: name, number and kind of its fields; ``*`` after the kind: repeated.
-_MESSAGES = {
+MESSAGES = {
     "Color": "r 1 double, g 2 double, b 3 double, a 4 double",
     "KeyValuePair": "key 1 string, value 2 string",
     "Vector3": "x 1 double, y 2 double, z 3 double",
@@ -88,7 +88,7 @@ _MESSAGES = {
 @cache
 def wellknown(name: str) -> Message:
     """The message type ``foxglove.<name>``; raises KeyError for one that is not described here."""
-    return Message(f"{PACKAGE}.{name}", tuple(map(_field, _MESSAGES[name].split(", "))))
+    return Message(f"{PACKAGE}.{name}", tuple(map(_field, MESSAGES[name].split(", "))))
 
 
 def number_of(enum: str, value: str) -> int:
