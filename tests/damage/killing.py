@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import logreel
-from logreel.errors import DefinitionError, UnsupportedError
+from logreel.errors import DamagedError, DefinitionError, UnsupportedError
 from logreel.model import encoder  # noqa: F401 - loaded before there are forks
 from logreel.model.layout import Field, Layout, Scalar, Struct
 from logreel.model.registry import formats
@@ -52,8 +52,13 @@ class Simple:
 
     def found(self, log: logreel.Log) -> Counter[Key]:
         # Where zeros begin inside of a message, its head may tell of one without a payload.
-        some = (m for m in log.messages() if len(m.data))
-        return Counter((m.channel.topic, b"%d" % m.decode()["n"]) for m in some)
+        found = Counter[Key]()
+        for m in log.messages():
+            # Nor can it be read where it is text.
+            with contextlib.suppress(DamagedError):
+                if len(m.data):
+                    found[m.channel.topic, b"%d" % m.decode()["n"]] += 1
+        return found
 
 
 class Replay:

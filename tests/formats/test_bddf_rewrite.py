@@ -224,7 +224,7 @@ def test_structs_follow_their_members(tmp_path: Path) -> None:
     assert not both.problems
     logreel.slice(data, out, count=9, force=True)
     assert rows(out.read_bytes()) == rows(data)[:9]
-    done = logreel.slice(data, out, topics=["body"], force=True)
+    done = logreel.slice(data, out, topics=["body"], exclude=["patrol/body/*"], force=True)
     assert done.messages == 0
     assert done.notes == ("'body' is made of other channels: 0 of 3 messages come of those that were copied",)
     parts = logreel.split(data, tmp_path / "parts", by_topic=True)

@@ -114,6 +114,17 @@ def test_merged_bags_keep_connections_though_their_numbers_change(source: Path, 
     assert sorted(h["callerid"] + h.get("latching", "") for h in told["headers"]) == ["a1", "b", "c", "x1"]
 
 
+@pytest.mark.parametrize("callers", ["x", "A", "xA"])
+def test_a_bag_of_one_connection_is_merged_with_others(callers: str, tmp_path: Path) -> None:
+    """Its index tells no connections, but in the new bag there are several."""
+    paths = [tmp_path / "1.bag", tmp_path / "2.bag", tmp_path / "3.bag"]
+    for n, (path, who) in enumerate(zip(paths, ("a", callers, "b"), strict=True)):
+        path.write_bytes(bag(who, START + 3 * n))
+    logreel.merge(paths, tmp_path / "out.bag")
+    due = sorted(row for path in paths for row in rows(path.read_bytes()))
+    assert rows((tmp_path / "out.bag").read_bytes()) == read(logreel.open(tmp_path / "out.bag")) == due
+
+
 def test_a_bag_of_several_connections_written_by_hand(source: Path, tmp_path: Path) -> None:
     """Written again in the order of the file, with what the index tells, the bytes are those of the C++ recorder."""
     log, path = logreel.open(source), tmp_path / "again.bag"

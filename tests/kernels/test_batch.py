@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import threading
-import time
 from typing import Any
 
 import numpy as np
 import pytest
 
-from logreel.kernels.batch import Batch
+from logreel.kernels.batch import Batch, now
 
 
 @pytest.fixture
@@ -73,7 +72,7 @@ def test_there_is_room_for_so_many(batch: Batch) -> None:
 
 
 def test_nothing_is_taken_when_it_is_due(batch: Batch) -> None:
-    batch.due = time.monotonic()
+    batch.due = now()
     assert not batch.add(0, 0, b"")
 
 

@@ -5,7 +5,9 @@ What is held at once are the times of the channels wanted and one piece, never a
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +22,8 @@ from logreel.model.pieces import Rows
 
 #: About so many messages make a piece.
 PIECE = 1 << 16
+#: Times of fewer messages are read by one thread.
+WORTH_THREADS = 1 << 20
 _COLUMNS, _STATE, _KNOWN = 14, 8, 2
 
 
@@ -90,6 +94,7 @@ class _Contest:
             for queue in queues
             if queue.index.puts_off
         }
+        _gather_times(queues)
         self._table = np.zeros((len(queues), _COLUMNS), np.int64)
         for i, queue in enumerate(queues):
             self._enter(self._table[i], queue)
@@ -156,6 +161,19 @@ class _Contest:
                 index.resolve(np.array([block], np.int64))
                 self._ready[id(index)][block] = 1
         return bool(waiting)
+
+
+def _gather_times(queues: Sequence[Queue]) -> None:
+    """Have times that lie in the messages read, of several channels at once; the index keeps them."""
+    tracks = [queue.index.tracks[queue.channel] for queue in queues]
+    inside = [
+        queue
+        for queue, track in zip(queues, tracks, strict=True)
+        if track.made is None and isinstance(track.time, Word)
+    ]
+    if sum(queue.index.count(queue.channel) for queue in inside) >= WORTH_THREADS:
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            list(pool.map(lambda queue: queue.index.times(queue.channel), inside))
 
 
 class _Rules:

@@ -6,6 +6,7 @@ import contextlib
 import math
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import RLock
 from types import TracebackType
@@ -244,7 +245,11 @@ class Writer:
                     self._sink.finish()
                     if check is not None:
                         self._out.flush()
-                        check(self._out.unfinished)
+                        # The disk has time to write while the file is looked at.
+                        with ThreadPoolExecutor(1) as pool:
+                            on_disk = pool.submit(self._out.flush, True)
+                            check(self._out.unfinished)
+                        on_disk.result()
                     self._out.finish()
                 except BaseException:
                     self._out.leave()

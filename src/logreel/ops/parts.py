@@ -67,8 +67,7 @@ def choose(
 ) -> Part:
     """Messages of some channels with start <= time < end (ns).
 
-    topics   names or shell patterns; None: all, the reserved ones included; what is joined from other channels comes
-             with these
+    topics   names or shell patterns; None: all, the reserved ones included
     exclude  the same, for what is left out
     count    only so many in file order, reserved channels aside
     keep_latched  also the last earlier message of each latched channel, all of those that others cannot be read
@@ -76,7 +75,7 @@ def choose(
 
     Raises TopicError for a name or pattern that fits none, UsageError where nothing is left.
     """
-    chosen = list(log.channels.values()) if topics is None else _with_members(log, log.match(topics))
+    chosen = list(log.channels.values()) if topics is None else log.match(topics)
     without = {ch.number for ch in log.match(exclude)} if exclude else set()
     chosen = [ch for ch in chosen if ch.number not in without]
     if not chosen and log.channels:
@@ -90,9 +89,13 @@ def choose(
     return Part(log, rows, start, end, in_force=keep_latched)
 
 
-def _with_members(log: Log, chosen: list[Channel]) -> list[Channel]:
-    """*chosen*, and behind them the channels that some of them are joined from when they are read."""
-    numbers, due = {ch.number for ch in chosen}, list(chosen)
+def with_members(log: Log, topics: str | Iterable[str]) -> list[str]:
+    """The channels that *topics* name, and behind them those that some of them are joined from when they are read.
+
+    Raises TopicError as ``Log.match`` does.
+    """
+    due = log.match(topics)
+    numbers = {ch.number for ch in due}
     by_hash = {ch.metadata["hash"]: ch for ch in log.channels.values() if "hash" in ch.metadata}
     for ch in due:
         members = ch.metadata.get("members")
@@ -101,7 +104,7 @@ def _with_members(log: Log, chosen: list[Channel]) -> list[Channel]:
             if member is not None and member.number not in numbers:
                 numbers.add(member.number)
                 due.append(member)
-    return due
+    return [ch.topic for ch in due]
 
 
 def _first(

@@ -203,8 +203,11 @@ class Rewriting:
 
     def _beside(self, batch: Batch, numbered: list[tuple[int, int]]) -> np.ndarray | None:
         """int64[n, k]: the numbers that lie beside the payloads of these channels, zeros elsewhere."""
-        if self.sink.keeps and batch.more.keys() >= set(self.sink.keeps):
-            found = np.column_stack([batch.more[name] for name in self.sink.keeps])
+        keeps = self.sink.keeps
+        told = bool(keeps) and batch.more.keys() >= set(keeps)
+        if told or self.moved:
+            none = np.zeros(len(batch.channel), np.int64)
+            found = np.column_stack([batch.more[name] if told else none for name in keeps])
             for (p, channel), numbers in self.moved.items():
                 mine = np.flatnonzero((batch.origin == p) & (batch.channel == channel))
                 found[mine, -1] = numbers[found[mine, -1]]

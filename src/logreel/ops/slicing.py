@@ -15,7 +15,7 @@ import numpy as np
 from logreel.errors import LogError, UsageError
 from logreel.model.index import MessageIndex
 from logreel.model.log import Log
-from logreel.ops.parts import Part, choose, whole
+from logreel.ops.parts import Part, choose, whole, with_members
 from logreel.ops.plain import opened
 from logreel.ops.rewrite import rewrite
 from logreel.ops.target import Progress, Rewritten, Target, format_of
@@ -51,7 +51,8 @@ def slice_log(
 ) -> Rewritten:
     """Write a part of a log as a log of the same format, in the same order; tells what was written.
 
-    topics, exclude  names or shell patterns; None: all, text, parameters and dropouts included
+    topics, exclude  names or shell patterns; None: all, text, parameters and dropouts included; what is joined from
+                     other channels comes with these
     start, end       ns, or times as people write them; half-open
     count            only so many messages, the first ones in the file
     keep_latched     also the last message before *start* of latched topics, and parameters and actors at *start*
@@ -64,7 +65,8 @@ def slice_log(
     """
     with opened(src) as log:
         first, last = interval(log, start, end)
-        part = choose(log, topics, exclude, first, last, count, keep_latched)
+        wanted = None if topics is None else with_members(log, topics)
+        part = choose(log, wanted, exclude, first, last, count, keep_latched)
         target = Target(os.fspath(dst), compression, force, progress=progress, chunk_bytes=chunk_bytes)
         return rewrite([part], target)
 
