@@ -129,7 +129,7 @@ def test_options_reach_the_player(run: Run, path: Path, tmp_path: Path) -> None:
 def test_wrong_usage(run: Run, path: Path) -> None:
     unknown = run("play", path, "--to", "radio")
     assert (unknown.code, unknown.out) == (2, "")
-    assert "no sink 'radio'; there are: stdout, null, frames, ros" in unknown.err
+    assert "no sink 'radio'; there are: stdout, null, frames, foxglove, rerun, ros" in unknown.err
     for args in (
         ["--to", "null", "--set", "port=1"],
         ["--to", "null", "--set", "port"],

@@ -21,7 +21,7 @@ from logreel.model.channel import Channel
 from logreel.model.layout import Layout
 from logreel.ops import pieces
 from logreel.outputs import combined, parquet
-from logreel.outputs import convert as convert_module
+from logreel.outputs import making as making_module
 from sample_logs import hostile, short_flight, tiny
 
 SUFFIXES = (".parquet", ".arrow", ".csv", ".ndjson")
@@ -190,7 +190,7 @@ def test_a_type_that_an_output_cannot_hold(tmp_path: Path, monkeypatch: pytest.M
         batch = pa.RecordBatch.from_arrays([pa.array([{}], pa.struct([]))], ["nothing"])
         return batch.schema, iter([batch])
 
-    monkeypatch.setattr(convert_module, "aligned_table", empty_struct)
+    monkeypatch.setattr(making_module, "aligned_table", empty_struct)
     with pytest.raises(LogError, match="cannot be written"):
         logreel.convert(tiny(), tmp_path / "x.parquet", align="nearest", rate=1)
     assert not list(tmp_path.iterdir())

@@ -54,7 +54,8 @@ def written(log: logreel.Log, path: Path, wish: dict[str, Any], convert: bool = 
         if convert:
             # The verb cannot leave out channels: those to be left out are not named.
             left = [topic for topic in wish.get("topics", ()) if topic not in wish["exclude"]] or None
-            logreel.convert(log, path, topics=left, start=wish.get("start"), end=wish.get("end"), force=True)
+            span = {"start": wish.get("start"), "end": wish.get("end")}
+            logreel.convert(log, path, topics=left, raw=path.suffix == ".mcap", force=True, **span)
         else:
             logreel.slice(log, path, force=True, **wish)
     except LogError as error:

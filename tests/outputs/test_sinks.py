@@ -140,6 +140,7 @@ def test_sinks_of_other_packages() -> None:
         "null",
         "frames",
         "foxglove",
+        "rerun",
         "ros",
         "broken",
         "radio",
