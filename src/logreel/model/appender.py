@@ -7,6 +7,7 @@ import itertools
 import os
 import secrets
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -18,6 +19,8 @@ from logreel.model.naming import exists, name_it, sync_folder, target_of
 BUFFER = 1 << 20
 #: Memory for them at first, and how much of it is kept.
 ROOM, MOST_ROOM = 2 * BUFFER, 8 * BUFFER
+#: Bytes written between two times that those are brought to disk which a thread of its own writes.
+SYNCED = 32 << 20
 #: Bytes moved at once.
 COPIED = 4 << 20
 #: Added to the name while a file is being written.
@@ -60,6 +63,10 @@ class Appender:
         self._pending = memoryview(bytearray(ROOM))
         self._filled = self._committed = self._sound = 0
         self._error: LogError | None = None
+        #: What a thread of its own is writing, and how many bytes these are.
+        self._thread: ThreadPoolExecutor | None = None
+        self._given: Future[None] | None = None
+        self._under_way = self._unsynced = 0
 
     @property
     def unfinished(self) -> Path:
@@ -73,7 +80,7 @@ class Appender:
 
     def tell(self) -> int:
         """Where the next byte will stand."""
-        return self._sound + self._filled
+        return self._sound + self._under_way + self._filled
 
     def write(self, piece: Piece) -> None:
         """Append bytes, which ``commit`` makes part of the file."""
@@ -106,6 +113,41 @@ class Appender:
         except OSError as error:
             raise self._failed(error) from error
         self._sound += len(piece)
+
+    def give(self, piece: Piece) -> None:
+        """As ``put``, of memory that nobody will touch again: many bytes may be written while the caller goes on.
+
+        What goes wrong then is raised by the next call.
+        """
+        if len(piece) < BUFFER:
+            self.put(piece)
+            return
+        self.check()
+        self._committed = self._filled
+        self._hand_over()
+        self._thread = self._thread or ThreadPoolExecutor(1, "logreel-write")
+        self._under_way = len(piece)
+        self._given = self._thread.submit(self._write_behind, piece)
+
+    def _write_behind(self, piece: Piece) -> None:
+        _write_all(self._handle, piece)
+        self._unsynced += len(piece)
+        # What has to be on disk at the end anyway gets there meanwhile; nobody waits for it.
+        if not self._keep and self._unsynced >= SYNCED:
+            self._unsynced = 0
+            getattr(os, "fdatasync", os.fsync)(self._handle)
+
+    def _settle(self) -> None:
+        """Wait until what was given is written."""
+        given, size = self._given, self._under_way
+        if given is None:
+            return
+        self._given, self._under_way = None, 0
+        try:
+            given.result()
+        except OSError as error:
+            raise self._failed(error) from error
+        self._sound += size
 
     def commit(self) -> None:
         """Everything written so far is whole."""
@@ -175,6 +217,7 @@ class Appender:
     def finish(self) -> None:
         """Hand over everything, wait until it is on disk, and give the file its name."""
         self.flush(sync=True)
+        self._end_thread()
         os.close(self._handle)
         if self._force:
             os.replace(self._active, self._target)
@@ -184,9 +227,12 @@ class Appender:
 
     def leave(self) -> None:
         """Close the file under the name of an unfinished one, as whole as it can be, if that is to be kept."""
+        with contextlib.suppress(LogError):
+            self._settle()
         if self._keep:
             with contextlib.suppress(LogError):
                 self.flush()
+        self._end_thread()
         with contextlib.suppress(OSError):
             os.close(self._handle)
         self._handle = -1
@@ -199,6 +245,7 @@ class Appender:
         self._active.unlink(missing_ok=True)
 
     def _hand_over(self) -> None:
+        self._settle()
         done = 0
         try:
             while done < self._committed:
@@ -210,6 +257,11 @@ class Appender:
         self._sound, self._filled, self._committed = self._sound + done, len(rest), 0
         if len(self._pending) > MOST_ROOM:
             self._resize(max(ROOM, 2 * len(rest)))
+
+    def _end_thread(self) -> None:
+        if self._thread is not None:
+            self._thread.shutdown()
+            self._thread = None
 
     def _failed(self, error: OSError) -> LogError:
         """What to raise; the file is cut back to where it was sound."""

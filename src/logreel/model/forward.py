@@ -64,6 +64,10 @@ class _Forward(Appender):
         """Take bytes."""
         self.write(piece)
 
+    def give(self, piece: Piece) -> None:
+        """Take bytes."""
+        self.write(piece)
+
     def again(self, take: Take, upto: int) -> None:
         """Give *take* the bytes up to *upto* once more, piece by piece, by making them."""
         if self._make is None:

@@ -6,7 +6,7 @@ What is held at once are the times of the channels wanted and one piece, never a
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -94,7 +94,7 @@ class _Contest:
             for queue in queues
             if queue.index.puts_off
         }
-        _gather_times(queues)
+        gather_times((queue.index, queue.channel) for queue in queues)
         self._table = np.zeros((len(queues), _COLUMNS), np.int64)
         for i, queue in enumerate(queues):
             self._enter(self._table[i], queue)
@@ -163,17 +163,16 @@ class _Contest:
         return bool(waiting)
 
 
-def _gather_times(queues: Sequence[Queue]) -> None:
+def gather_times(channels: Iterable[tuple[MessageIndex, int]]) -> None:
     """Have times that lie in the messages read, of several channels at once; the index keeps them."""
-    tracks = [queue.index.tracks[queue.channel] for queue in queues]
-    inside = [
-        queue
-        for queue, track in zip(queues, tracks, strict=True)
-        if track.made is None and isinstance(track.time, Word)
-    ]
-    if sum(queue.index.count(queue.channel) for queue in inside) >= WORTH_THREADS:
+    inside = []
+    for index, channel in channels:
+        track = index.tracks[channel]
+        if track.made is None and isinstance(track.time, Word):
+            inside.append((index, channel))
+    if sum(index.count(channel) for index, channel in inside) >= WORTH_THREADS:
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            list(pool.map(lambda queue: queue.index.times(queue.channel), inside))
+            list(pool.map(lambda one: one[0].times(one[1]), inside))
 
 
 class _Rules:
@@ -204,9 +203,13 @@ class _Rules:
         size = self._fixed[queue]
         if not self._asked:
             return start, size
-        rule, offset = self._rule[queue], start.copy()
-        for number in np.flatnonzero(np.bincount(rule + 1)[1:]).tolist():
-            mine = np.flatnonzero(rule == number)
+        # Sizes that all messages of a queue share are not negative.
+        rows = np.flatnonzero(size < 0)
+        rule, offset = self._rule[queue[rows]], start
+        if len(rows):
+            offset = start.copy()
+        for number in np.unique(rule).tolist():
+            mine = rows[rule == number]
             offset[mine], size[mine] = self._of(self._asked[number], start[mine], at[mine])
         return offset, size
 

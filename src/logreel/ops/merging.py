@@ -11,7 +11,7 @@ from logreel.errors import TopicError, UsageError
 from logreel.model.log import Log
 from logreel.model.match import fitting
 from logreel.ops.parts import Part
-from logreel.ops.plain import opened
+from logreel.ops.plain import all_opened
 from logreel.ops.rewrite import rewrite
 from logreel.ops.target import Progress, Rewritten, Target
 from logreel.ops.times import duration_ns
@@ -47,7 +47,7 @@ def merge(
     UsageError for logs of several formats, and as ``slice`` does.
     """
     with contextlib.ExitStack() as stack:
-        logs = [stack.enter_context(opened(source)) for source in sources]
+        logs = all_opened(sources, stack)
         if not logs:
             raise UsageError("there is nothing to merge")
         if prefixes and len(prefixes) != len(logs):

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import base64
 import math
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from logreel.model.log import Log, open_log
+from logreel.model.registry import formats
 
 if TYPE_CHECKING:
     from logreel.model.source import Readable
@@ -39,6 +42,24 @@ def _unfinite(value: float) -> str:
     if math.isnan(value):
         return "NaN"
     return "Infinity" if value > 0 else "-Infinity"
+
+
+def all_opened(several: Iterable[Readable | Log], stack: ExitStack) -> list[Log]:
+    """Each as an open Log, opened side by side; *stack* closes what was opened here."""
+    # Plug-ins are loaded once, not by each thread.
+    formats()
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        coming = [what if isinstance(what, Log) else pool.submit(open_log, what) for what in several]
+    logs = []
+    for one in coming:
+        if isinstance(one, Log):
+            logs.append(one)
+        elif one.exception() is None:
+            logs.append(stack.enter_context(one.result()))
+    for one in coming:
+        if isinstance(one, Future):
+            one.result()
+    return logs
 
 
 @contextmanager

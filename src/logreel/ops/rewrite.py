@@ -20,6 +20,7 @@ from logreel.model.beside import left_beside
 from logreel.model.channel import Channel
 from logreel.model.layout import Layout
 from logreel.model.log import Log
+from logreel.model.merge import gather_times
 from logreel.model.registry import Format
 from logreel.model.schema import Schema
 from logreel.model.sink import Excerpt, Sink
@@ -158,6 +159,7 @@ class Rewriting:
             else:
                 self.skipped += self.sink.inherit(log)
         table = self._add_channels(writer)
+        gather_times((part.log.index, number) for part in self.parts for number in part.rows)
         # What nobody can hold after a shift that somebody asked for is no loss, but a mistake.
         self.parts = [
             self._representable(part) if self._is_foreign or not part.shift else part for part in self.parts
@@ -277,14 +279,20 @@ class Rewriting:
         """*part* without messages whose times the format cannot hold."""
         rows = dict(part.rows)
         for number, some in part.rows.items():
-            times = part.log.index.times(number)[some] + part.shift
+            times = part.log.index.times(number)[some]
+            if not len(times) or self._holds(int(times.min()) + part.shift, int(times.max()) + part.shift):
+                continue
+            times = times + part.shift
             fits = (times >= self.sink.earliest) & (times <= self.sink.latest)
-            if not fits.all():
-                rows[number] = np.arange(len(part.log.index.times(number)))[some][fits]
-                topic = next(ch.topic for ch in part.channels if ch.number == number)
-                text = f"{int((~fits).sum())} messages of {topic!r} were left out: "
-                self.skipped.append(text + f"{self.sink.title} cannot hold their times")
+            rows[number] = np.arange(len(part.log.index.times(number)))[some][fits]
+            topic = next(ch.topic for ch in part.channels if ch.number == number)
+            text = f"{int((~fits).sum())} messages of {topic!r} were left out: "
+            self.skipped.append(text + f"{self.sink.title} cannot hold their times")
         return replace(part, rows=rows)
+
+    def _holds(self, first: int, last: int) -> bool:
+        """Whether the format can hold times from *first* to *last*."""
+        return self.sink.earliest <= first and last <= self.sink.latest
 
     # -------------------------------------------------------------------------------------------- verifying
 

@@ -129,7 +129,14 @@ def _gathered(parts: Sequence[Part], pick: _Pick, place: I64) -> Batch:
     more: dict[str, I64] = {}
     heads = np.concatenate([[0], np.flatnonzero(np.diff(place)) + 1])
     for one in np.unique(place[heads]).tolist():
-        mine = np.flatnonzero(place == one)
+        here = place == one
+        mine = np.flatnonzero(here)
+        part = parts[int(pick.origin[mine[0]])]
+        if 2 * len(mine) > len(place) and not part.log.index.tracks[int(pick.channel[mine[0]])].more:
+            # To copy nothing for the others costs less than to pick those that are here.
+            buffer = part.log.index.chunks[int(found.chunk[mine[0]])]
+            put_at(data, start, buffer, np.where(here, found.offset, 0), np.where(here, found.size, 0))
+            continue
         some = _direct(parts, pick.rows(mine))
         put_at(data, start[mine], some.data, some.start, some.size)
         for name, values in some.more.items():

@@ -197,7 +197,7 @@ class UlogSink(Sink):
             for row in np.flatnonzero(self._among(self._reserved)[channel]).tolist():
                 payload = data[int(start[row]) : int(start[row] + size[row])].tobytes()
                 others[row] = self._reserved[int(channel[row])](int(time[row]), payload)
-        self.out.put(memoryview(self._records(channel, time, data, start, size, others)))  # type: ignore[arg-type]
+        self.out.give(memoryview(self._records(channel, time, data, start, size, others)))  # type: ignore[arg-type]
         self._fresh = True
 
     def _records(
