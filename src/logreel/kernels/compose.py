@@ -4,7 +4,8 @@ heads  uint8[h]     the heads of all channels, one after another
 shape  int64[k, 5]  per channel: start of its head, bytes of it, place of the size in the head or -1, bytes of the size,
                     what to add to the payload's bytes
 stamp  int64[k, 2]  per channel: place of the time in the head or -1, and how it is written: 0 u32 seconds and u32
-                    nanoseconds, -n as u64 of ns n times in a row, else that many ns per unit of a float64
+                    nanoseconds, -1000 as u64 of us in the payload, -n as u64 of ns n times in a row, else that many
+                    ns per unit of a float64
 """
 
 import cython
@@ -16,6 +17,8 @@ from cython.cimports.libc.string import memcpy
 from cython.cimports.logreel.kernels.prefetch import prefetch_span
 
 AHEAD = cython.declare(cython.longlong, 8)
+INSIDE = cython.declare(cython.longlong, -1000)
+MOST = cython.declare(cython.longlong, 0x7FFFFFFFFFFFFFFF)
 
 
 def compose(
@@ -65,8 +68,14 @@ def compose(
             if shape[k, 2] >= 0:
                 v = cython.cast(cython.ulonglong, size[i] + shape[k, 4])
                 memcpy(p + shape[k, 2], cython.address(v), shape[k, 3])
+            memcpy(p + shape[k, 1], b + start[i], size[i])
             if stamp[k, 0] >= 0:
-                if stamp[k, 1] == 0:
+                if stamp[k, 1] == INSIDE:
+                    # Absurd times read as the greatest one there is; what stands there says more.
+                    if shape[k, 1] + size[i] >= stamp[k, 0] + 8 and time[i] < MOST - 1000:
+                        v = cython.cast(cython.ulonglong, time[i] // 1000)
+                        memcpy(p + stamp[k, 0], cython.address(v), 8)
+                elif stamp[k, 1] == 0:
                     seconds = time[i] // 1000000000
                     word = cython.cast(cython.uint, seconds)
                     memcpy(p + stamp[k, 0], cython.address(word), 4)
@@ -78,4 +87,3 @@ def compose(
                 else:
                     number = cython.cast(cython.double, time[i]) / stamp[k, 1]
                     memcpy(p + stamp[k, 0], cython.address(number), 8)
-            memcpy(p + shape[k, 1], b + start[i], size[i])

@@ -14,6 +14,8 @@ Bytes1 = NDArray[np.uint8]
 
 #: How times are written, see kernels/compose.py; positive numbers are ns per unit of a float64.
 SECONDS_AND_NANOSECONDS, NANOSECONDS_TWICE = 0, -2
+#: As u64 microseconds in the payload, whose place counts from the head's; where the payload is long enough.
+MICROSECONDS_INSIDE = -1000
 NOWHERE = -1
 
 

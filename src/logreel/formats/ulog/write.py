@@ -24,7 +24,7 @@ from logreel.formats.ulog.spell import spell
 from logreel.formats.ulog.values import MAX_SIZE, key, key_value, packed, record
 from logreel.model.appender import Appender
 from logreel.model.blocks import I64, TIME_MAX, Word, words
-from logreel.model.heads import Heads
+from logreel.model.heads import MICROSECONDS_INSIDE, NOWHERE, Heads
 from logreel.model.layout import Layout
 from logreel.model.log import Log
 from logreel.model.schema import Schema
@@ -95,15 +95,20 @@ class UlogSink(Sink):
             raise UsageError(f"channel {topic!r} of a ULog: {text}")
         for line in renamed(schema, base, self._definitions):
             self._define(line)
+        time_at = NOWHERE
         if schema.text:
             extent = self._definitions.extent(base)
             self._layouts[number] = self._definitions.layout(base)
             if extent.stamp is not None:
                 at, width, unit = extent.stamp.offset, extent.stamp.width, extent.stamp.unit
                 self._stamps[number] = word = Word(at, width, unit * NS_PER_US)
-                self._stamped.setdefault(word, []).append(number)
+                if (width, unit) == (8, 1):
+                    time_at = DATA_HEAD + at
+                else:
+                    self._stamped.setdefault(word, []).append(number)
         self._channels.append((base, multi))
-        self._heads.add(struct.pack("<HBH", 0, ord("D"), number), size_at=0, size_width=2, size_add=2)
+        head = struct.pack("<HBH", 0, ord("D"), number)
+        self._heads.add(head, 0, 2, 2, time_at, MICROSECONDS_INSIDE)
 
     def _reserve(self, number: int, topic: str) -> None:
         name = topic.split("@")[0]
