@@ -127,6 +127,25 @@ def describer(log: Log) -> Callable[[Sequence[Message]], list[str]] | None:
     return found
 
 
+def later(place: str) -> Callable[..., Any]:
+    """The function ``module:name``, imported when it is called: a format costs nothing until there is a log of it."""
+
+    def call(*args: Any, **options: Any) -> Any:
+        return _named(place)(*args, **options)
+
+    return call
+
+
+def anew(place: str) -> Callable[[Source, Saved | None], Scan | None]:
+    """A ``Format.scan`` by ``module:name``, which takes the Source alone: what was saved is of no use to it."""
+
+    def scan(source: Source, saved: Saved | None) -> Scan | None:
+        found: Scan | None = _named(place)(source) if saved is None else None
+        return found
+
+    return scan
+
+
 def _named(place: str) -> Any:
     """What ``module:name`` stands for."""
     module, _, name = place.partition(":")

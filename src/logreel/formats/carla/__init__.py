@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from logreel.model.registry import Format
-from logreel.model.scan import Saved, Scan
+from logreel.model.registry import Format, anew, later
 
 if TYPE_CHECKING:
-    from logreel.model.appender import Appender
-    from logreel.model.sink import Sink
     from logreel.model.source import Source
 
 
 def _sniff(source: Source) -> bool:
     return source.head[2:18] == b"\x0e\x00CARLA_RECORDER"
-
-
-def _scan(source: Source, saved: Saved | None) -> Scan | None:
-    if saved is not None:
-        return None
-    from logreel.formats.carla.content import scan
-
-    return scan(source)
 
 
 def _sample() -> bytes:
@@ -31,20 +20,14 @@ def _sample() -> bytes:
     return drive().bytes()
 
 
-def _create(out: Appender, **options: Any) -> Sink:
-    from logreel.formats.carla.write import CarlaSink
-
-    return CarlaSink(out, **options)
-
-
 FORMAT = Format(
     name="carla",
     title="CARLA recording",
     suffixes=(".rec", ".log"),
     versions="0.9.4 to 0.9.16, 0.10",
     sniff=_sniff,
-    scan=_scan,
-    create=_create,
+    scan=anew("logreel.formats.carla.content:scan"),
+    create=later("logreel.formats.carla.write:CarlaSink"),
     sample=_sample,
     api="logreel.formats.carla.api",
     commands="logreel.formats.carla.commands:COMMANDS",

@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from logreel.model.registry import Format
-from logreel.model.scan import Saved, Scan
+from logreel.model.registry import Format, anew, later
 
 if TYPE_CHECKING:
-    from logreel.model.appender import Appender
-    from logreel.model.sink import Sink
     from logreel.model.source import Source
 
 
@@ -24,26 +21,6 @@ def _sniff(source: Source) -> bool:
     return version_of(source) is not None
 
 
-def _scan(source: Source, saved: Saved | None) -> Scan | None:
-    if saved is not None:
-        return None
-    from logreel.formats.rosbag.content import scan
-
-    return scan(source)
-
-
-def _sample() -> bytes:
-    from logreel.formats.rosbag.sample import drive
-
-    return drive()
-
-
-def _create(out: Appender, **options: Any) -> Sink:
-    from logreel.formats.rosbag.write import create
-
-    return create(out, **options)
-
-
 def _like(metadata: Mapping[str, Any]) -> dict[str, Any]:
     packed = [name for name in metadata.get("compression", ()) if name in ("bz2", "lz4")]
     return {"compression": packed[0] if packed else "none", "chunk_bytes": None}
@@ -55,8 +32,8 @@ FORMAT = Format(
     suffixes=(".bag",),
     versions="0, 1.0, 1.1, 1.2, 2.0",
     sniff=_sniff,
-    scan=_scan,
-    create=_create,
+    scan=anew("logreel.formats.rosbag.content:scan"),
+    create=later("logreel.formats.rosbag.write:create"),
     like=_like,
-    sample=_sample,
+    sample=later("logreel.formats.rosbag.sample:drive"),
 )

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from logreel.errors import UnsupportedError
-from logreel.model.registry import Format
+from logreel.model.registry import Format, later
 from logreel.model.scan import Saved, Scan
 
 if TYPE_CHECKING:
-    from logreel.model.appender import Appender
     from logreel.model.layout import Layout
     from logreel.model.schema import Schema
-    from logreel.model.sink import Sink
     from logreel.model.source import Source
 
 _MAGIC, _ENCRYPTED = b"ULog\x01\x12\x35", b"ULogEnc"
@@ -50,18 +48,6 @@ def _scan(source: Source, saved: Saved | None) -> Scan | None:
     return Content(source, walk).scan()
 
 
-def _sample() -> bytes:
-    from logreel.formats.ulog.sample import flight
-
-    return flight()
-
-
-def _create(out: Appender, **options: Any) -> Sink:
-    from logreel.formats.ulog.write import UlogSink
-
-    return UlogSink(out, **options)
-
-
 def _layout(schema: Schema) -> Layout | None:
     from logreel.formats.ulog.definitions import layout_of
 
@@ -75,8 +61,8 @@ FORMAT = Format(
     versions="0, 1",
     sniff=_sniff,
     scan=_scan,
-    create=_create,
+    create=later("logreel.formats.ulog.write:UlogSink"),
     layout=_layout,
-    sample=_sample,
+    sample=later("logreel.formats.ulog.sample:flight"),
     showcase=True,
 )
