@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import re
 import secrets
+import signal
 import socket
 from collections.abc import Callable, Iterable, Sequence
+from types import FrameType
 from urllib.parse import quote
 
 import uvicorn
@@ -100,6 +102,9 @@ class Service:
         finally:
             self._app.close()
             self._socket.close()
+        # Where the shell has interrupts ignored, as in the background of a script, nothing was raised.
+        if self._server.interrupted:
+            raise KeyboardInterrupt
 
     def stop(self) -> None:
         """Break off what is being sent and end ``run``; from any thread."""
@@ -112,6 +117,11 @@ class _Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, flows: Flows) -> None:
         super().__init__(config)
         self._flows = flows
+        self.interrupted = False
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self.interrupted = sig == signal.SIGINT
+        super().handle_exit(sig, frame)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._flows.stop()
