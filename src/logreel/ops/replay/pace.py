@@ -10,6 +10,8 @@ from threading import Condition
 TAIL = 100_000
 #: One sleep, at most; ns.
 LONGEST = 60 * 10**9
+#: Seconds after which whoever sleeps looks whether a signal came that another thread was woken for.
+LOOK = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +43,8 @@ class Timer:
         return time.monotonic_ns()
 
     def sleep(self, changed: Condition, ns: int) -> None:
-        """Sleep so long, or until *changed*, whose lock is held, is notified."""
-        changed.wait(ns / 1e9)
+        """Sleep so long or less, at the longest until *changed*, whose lock is held, is notified."""
+        changed.wait(min(ns / 1e9, LOOK))
 
     def nap(self) -> None:
         """Let other threads run for a moment."""
