@@ -12,7 +12,7 @@ from contextlib import contextmanager
 import pytest
 
 import logreel
-from logreel.errors import LogError
+from logreel.errors import DefinitionError, LogError
 from logreel.formats.rosbag.sample import drive
 from logreel.formats.ulog.sample import flight
 from logreel.outputs.sinks.registry import sink
@@ -132,6 +132,23 @@ def test_steps_go_back_over_what_was_made_of_messages():
         client.until(lambda: len(client.messages) == 6)
         first, second = log["sensor_gps"].times[:2] + player.utc_offset
         assert [one.time for one in client.messages] == [first, first, second, second, second, second]
+
+
+def test_a_channel_whose_definition_cannot_be_used_is_left_out_and_told(monkeypatch):
+    from logreel.outputs.sinks import foxglove
+
+    def refuse(ch: logreel.Channel) -> object:
+        if ch.topic == "sensor_gps":
+            raise DefinitionError("nobody knows")
+        return transcoded(ch)
+
+    transcoded = foxglove.transcoded
+    monkeypatch.setattr(foxglove, "transcoded", refuse)
+    log, out = logreel.open(flight()), sink("foxglove", port="0", wait="no")
+    with log, logreel.Player(log, sink=out, topics=["sensor_gps", "cpuload"]) as player:
+        out.say = lambda text: player.stop()
+        player.run()
+    assert out.skipped == ["channel 'sensor_gps' was left out: nobody knows"]
 
 
 def test_a_port_that_is_taken(tmp_path):

@@ -11,6 +11,8 @@ import pyarrow.dataset as ds
 import pyarrow.fs
 from numpy.typing import NDArray
 
+from logreel.ops.spans import joined
+
 I64 = NDArray[np.int64]
 Rows = slice | I64
 #: What is known of the rows whose times lie between two numbers, both included.
@@ -65,7 +67,7 @@ def _alive(
     cuts = np.unique(np.linspace(first, stop, PARTS + 1).astype(np.int64))
     low, high = times[cuts[:-1]].tolist(), times[cuts[1:] - 1].tolist()
     kept = _possible(condition, schema, [known(a, b) for a, b in zip(low, high, strict=True)])
-    for a, b in _joined([(i, i + 1) for i in kept]):
+    for a, b in joined([(i, i + 1) for i in kept]):
         lo, hi = int(cuts[a]), int(cuts[b])
         if stop - first <= PARTS:
             yield lo, hi
@@ -76,7 +78,7 @@ def _alive(
         if inner < hi:
             ranges += [(inner, outer)] if inner < outer else []
             ranges += _alive(condition, schema, times, known, outer, hi)
-        yield from _joined(ranges)
+        yield from joined(ranges)
 
 
 def _possible(condition: pc.Expression, schema: pa.Schema, known: list[pc.Expression]) -> list[int]:
@@ -88,14 +90,3 @@ def _possible(condition: pc.Expression, schema: pa.Schema, known: list[pc.Expres
     ]
     all_parts = ds.FileSystemDataset(parts, schema, form)
     return sorted(int(part.path) for part in all_parts.get_fragments(filter=condition))
-
-
-def _joined(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Ascending ranges with those that touch made one."""
-    found: list[tuple[int, int]] = []
-    for lo, hi in ranges:
-        if found and found[-1][1] == lo:
-            found[-1] = (found[-1][0], hi)
-        else:
-            found.append((lo, hi))
-    return found

@@ -29,6 +29,7 @@ from logreel.model.lenses import (
     Transform,
     lenses,
 )
+from logreel.model.lenses.base import grouped
 from logreel.outputs.job import LeftOut
 from logreel.outputs.ply import values_of
 from logreel.outputs.scene import ROWS, Rows, Scene, windows
@@ -92,7 +93,8 @@ def _poses(scene: Scene, ch: Channel, lens: Pose) -> int:
         found = lens.track(ch, start, end)
         times = found.time
         if lens.many:
-            times, counts = _moments(found.time)
+            first, offsets = grouped(found.time)
+            times, counts = times[first], np.diff(offsets)
             columns = rerun.Points3D.columns(positions=found.position).partition(counts)
         else:
             columns = _transform(scene, found, slice(None), {})
@@ -128,12 +130,6 @@ def _transform(scene: Scene, found: Places, rows: I64 | slice, own: dict[str, li
 def _names(frames: Iterable[Any]) -> NDArray[Any]:
     """Names of frames without the slash that old ones begin with."""
     return np.array([str(name).lstrip("/") for name in frames], object)
-
-
-def _moments(time: I64) -> tuple[I64, I64]:
-    """Times of rows, each once where rows that follow each other share it, and how many do."""
-    first = np.flatnonzero(np.diff(time, prepend=time[:1] - 1)) if len(time) else np.zeros(0, np.int64)
-    return time[first], np.diff(first, append=len(time))
 
 
 def _clouds(scene: Scene, ch: Channel, lens: Any) -> int:
@@ -191,7 +187,8 @@ def _actors(scene: Scene, ch: Channel, lens: ActorPose) -> int:
     done = rows = 0
     for start, end in windows(scene.job, ch):
         found = lens.states(ch, start, end)
-        times, counts = _moments(found.time)
+        first, offsets = grouped(found.time)
+        times, counts = found.time[first], np.diff(offsets)
         middle = np.nan_to_num(found.centre)
         columns = rerun.Boxes3D.columns(
             half_sizes=np.nan_to_num(found.size) / 2,

@@ -166,3 +166,10 @@ def rows(
         found = [batch.column(name) for name in names]
         for i, time in enumerate(times_of(batch).tolist()):
             yield time, {name: column[i] for name, column in zip(names, found, strict=True)}
+
+
+def grouped(keys: I64) -> tuple[I64, I64]:
+    """The first of each run of one key, and int64[groups + 1] where the runs begin, and the end."""
+    n = len(keys)
+    first = np.flatnonzero(np.diff(keys, prepend=keys[:1] - 1)) if n else np.zeros(0, np.int64)
+    return first, np.append(first, n).astype(np.int64)

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from logreel.model.index import I64
 from logreel.model.lenses import F64, ActorPose, ActorStates, Places, Pose, Position, Text, Transform
+from logreel.model.lenses.base import grouped
 from logreel.outputs.foxglove.encoders import Fill, Rows
 from logreel.outputs.foxglove.wellknown import number_of
 from logreel.schemas.protobuf.columns import Many, Values, same, texts
@@ -171,13 +172,6 @@ def vector(values: F64) -> Values:
 def quaternion(values: F64) -> Values:
     """float64[n, 4] as columns of a ``Quaternion``."""
     return dict(zip("xyzw", values.T, strict=True))
-
-
-def grouped(keys: I64) -> tuple[I64, I64]:
-    """The first of each run of one key, and int64[groups + 1] where the runs begin, and the end."""
-    n = len(keys)
-    first = np.flatnonzero(np.diff(keys, prepend=keys[:1] - 1)) if n else np.zeros(0, np.int64)
-    return first, np.append(first, n).astype(np.int64)
 
 
 def _counted(which: NDArray[np.bool_]) -> I64:

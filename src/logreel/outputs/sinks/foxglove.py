@@ -9,7 +9,7 @@ from operator import itemgetter
 from threading import Lock, Timer
 from typing import TYPE_CHECKING, Any
 
-from logreel.errors import LogError
+from logreel.errors import DefinitionError, LogError, MissingDependencyError
 from logreel.ops.replay import Sink
 from logreel.outputs.foxglove.live import Made
 from logreel.outputs.foxglove.meaning import is_common, meanings, transcoded
@@ -99,7 +99,11 @@ class Foxglove(Sink):
             self._plain[ch] = self._channel(context, ch.topic, encoding, schema)
             encoders = []
         else:
-            encoders = [transcoded(ch)]
+            try:
+                encoders = [transcoded(ch)]
+            except DefinitionError as error:
+                self.skipped.append(f"channel {ch.topic!r} was left out: {error.text}")
+                return
         shift = self._player.shift(ch)
         for encoder in [*encoders, *meanings(ch)]:
             made = Made(encoder, shift)
@@ -235,4 +239,4 @@ def _imported() -> Any:
         importlib.import_module("foxglove.websocket")
         return importlib.import_module("foxglove")
     except ImportError as error:
-        raise LogError("this needs foxglove-sdk: pip install 'logreel[foxglove]'") from error
+        raise MissingDependencyError("foxglove-sdk", "foxglove") from error

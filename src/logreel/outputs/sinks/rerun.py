@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from logreel.errors import LogError
 from logreel.ops.replay import Sink
+from logreel.ops.spans import joined
 from logreel.outputs.job import Job
 from logreel.outputs.rrd import Place, has_frames, recording_of, send_channel
 from logreel.outputs.scene import Scene
@@ -74,12 +75,11 @@ class Rerun(Sink):
         first, last = int(run.time[0]), int(run.time[-1])
         if self._player.backwards:
             self._reach(last, last + 1)
-        elif first < self._sent:
+            return
+        if first < self._sent:
             # An absurd stamp: the replay does not begin there.
             self._send(first, self._sent)
-            self._reach(last + 1, last)
-        else:
-            self._reach(last + 1, last)
+        self._reach(last + 1, last)
 
     def in_force(self, run: Run) -> None:
         """Send what holds at a place, with its old times."""
@@ -124,7 +124,7 @@ class Rerun(Sink):
             for part in self._parts:
                 part.send_between(first, last, part.job.channels)
             self._covered.append((first, last))
-        self._covered = list(_joined(self._covered))
+        self._covered = joined(sorted(self._covered))
 
     def _new(self, start: int, end: int) -> Iterator[tuple[int, int]]:
         """The stretches from *start* to *end* that were not sent yet."""
@@ -162,18 +162,3 @@ class _Part(Scene):
 
     def fix(self, path: str, archetype: Any) -> None:
         """The line of a whole track is not known while it is played."""
-
-
-def _joined(spans: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """The same stretches by time, those that touch as one."""
-    first = last = None
-    for start, end in sorted(spans):
-        if first is None or last is None:
-            first, last = start, end
-        elif start <= last:
-            last = max(last, end)
-        else:
-            yield first, last
-            first, last = start, end
-    if first is not None and last is not None:
-        yield first, last
