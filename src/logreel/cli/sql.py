@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Iterator
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
@@ -87,7 +87,7 @@ def _form(form: str | None, out: str | None, as_json: bool) -> str:
 def _write(
     form: str, out: str | None, force: bool, schema: pa.Schema, batches: Iterator[pa.RecordBatch]
 ) -> None:
-    from logreel.outputs.files import new_file
+    from logreel.outputs.files import new_table
     from logreel.outputs.results import FORMS as WRITERS
 
     if out is None or out == "-":
@@ -95,17 +95,7 @@ def _write(
         target: Any = draw.SafeLines() if sys.stdout.isatty() else sys.stdout.buffer
         WRITERS[form](target, schema, batches)
         return
-    rows = 0
-
-    def counted() -> Iterator[pa.RecordBatch]:
-        nonlocal rows
-        for batch in batches:
-            rows += batch.num_rows
-            yield batch
-
-    file: IO[bytes]
-    with new_file(out, force) as file:
-        WRITERS[form](file, schema, counted())
+    rows = new_table(out, force, WRITERS[form], schema, batches)
     draw.say(f"wrote {rows} row{'s' * (rows != 1)} to {out}")
 
 

@@ -13,10 +13,10 @@ from logreel.ops.align import Alignment
 from logreel.ops.parts import Part, choose
 from logreel.ops.plain import opened
 from logreel.ops.rewrite import rewrite
-from logreel.ops.target import Rewritten, Target, format_to_write
+from logreel.ops.target import Progress, Rewritten, Target, format_to_write
 from logreel.ops.times import interval, shift_of
 from logreel.ops.translate import translate
-from logreel.outputs.job import Job, Progress
+from logreel.outputs.job import Job
 from logreel.outputs.making import (
     LINES,
     Converted,

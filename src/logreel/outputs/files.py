@@ -8,12 +8,15 @@ import json
 import os
 import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from logreel.errors import LogError
 from logreel.model.naming import exists, name_it, sync_folder, target_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 #: Names the files of a folder that logreel wrote; its presence is what allows ``force`` to replace the
 #: folder.
@@ -66,6 +69,27 @@ def new_file(path: str | os.PathLike[str], force: bool = False) -> Iterator[IO[b
     finally:
         with contextlib.suppress(FileNotFoundError):
             temporary.unlink()
+
+
+def new_table(
+    path: str | os.PathLike[str],
+    force: bool,
+    write: Callable[[IO[bytes], pa.Schema, Iterable[pa.RecordBatch]], object],
+    schema: pa.Schema,
+    batches: Iterable[pa.RecordBatch],
+) -> int:
+    """Have *write* make a ``new_file`` of *batches*; gives how many rows they had."""
+    rows = 0
+
+    def counted() -> Iterator[pa.RecordBatch]:
+        nonlocal rows
+        for batch in batches:
+            rows += batch.num_rows
+            yield batch
+
+    with new_file(path, force) as out:
+        write(out, schema, counted())
+    return rows
 
 
 @contextlib.contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -14,14 +14,12 @@ from numpy.typing import NDArray
 from logreel.model.index import I64
 from logreel.model.log import Log
 from logreel.ops.pieces import pieces
+from logreel.ops.target import Progress
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from logreel.model.channel import Channel
-
-#: Called with the messages done and the messages in all.
-Progress = Callable[[int, int], None]
 
 
 @dataclass

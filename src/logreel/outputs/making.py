@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -15,7 +14,7 @@ from logreel.errors import DefinitionError, LogError
 from logreel.ops.align import Alignment
 from logreel.ops.plain import plain
 from logreel.outputs.combined import aligned_table, long_table, write_lines
-from logreel.outputs.files import MANIFEST, MANIFEST_KEY, new_file, new_folder, sync_all, synced
+from logreel.outputs.files import MANIFEST, MANIFEST_KEY, new_file, new_folder, new_table, sync_all, synced
 from logreel.outputs.items import write_items
 from logreel.outputs.job import Job
 from logreel.outputs.names import file_names
@@ -23,8 +22,6 @@ from logreel.outputs.registry import Output, Shape
 from logreel.outputs.turns import Turns, side_by_side
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from logreel.model.channel import Channel
 
 #: JSON holds tables of several channels too, besides messages.
@@ -73,19 +70,10 @@ class Converted:
 def one_table(job: Job, output: Output, name: str, force: bool, how: Alignment | None) -> Converted:
     schema, batches = long_table(job) if how is None else aligned_table(job, how)
     write = write_lines if output.suffix == LINES else output.writer()
-    rows = 0
-
-    def counted() -> Iterator[pa.RecordBatch]:
-        nonlocal rows
-        for batch in batches:
-            rows += batch.num_rows
-            yield batch
-
-    with new_file(name, force) as out:
-        try:
-            write(out, schema, counted())
-        except _unfit() as error:
-            raise LogError(f"the table cannot be written: {_reason(error)}", path=name) from error
+    try:
+        rows = new_table(name, force, write, schema, batches)
+    except _unfit() as error:
+        raise LogError(f"the table cannot be written: {_reason(error)}", path=name) from error
     file = os.path.basename(name)
     counts = [(ch.topic, job.rows.get(ch.topic, 0)) for ch in job.channels]
     channels = tuple(Written(topic, file if count else None, count) for topic, count in counts)
