@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import threading
 from bisect import bisect_left
 from functools import partial
 from pathlib import Path
@@ -354,44 +353,6 @@ def test_a_break_and_a_pause_within_what_is_due(log: logreel.Log) -> None:
     assert player.tally.messages == 5
 
 
-def test_another_thread_is_in_control(log: logreel.Log) -> None:
-    here, go_on = threading.Event(), threading.Event()
-
-    def wait(message: logreel.Message) -> None:
-        found.append(number(message))
-        if len(found) == 3:
-            here.set()
-            assert go_on.wait(60)
-
-    found: list[int] = []
-    with logreel.Player(log, rate=0, on_message=wait).start() as player:
-        assert here.wait(60)
-        player.pause()
-        go_on.set()
-        # It stops behind the message that it was at.
-        player.step(2)
-        while len(found) < 5:
-            assert not player.join(0.01)
-        assert found == [0, 1, 2, 3, 4]
-        player.seek("+80ms")
-        player.resume()
-        assert player.join(60)
-    assert found == [0, 1, 2, 3, 4, 8, 9]
-    assert player.finished
-
-
-def test_stop_wakes_a_sleeper(tmp_path: Path) -> None:
-    log = bag(tmp_path / "a.bag", [Numbered("/a", 0, 0), Numbered("/a", 3600 * SECOND, 1)])
-    player = logreel.Player(log, on_message=lambda message: here.set())
-    here = threading.Event()
-    with player.start():
-        assert here.wait(60)
-        assert player.position >= BASE
-        player.stop()
-        assert player.join(60)
-    assert player.tally.messages == 1
-
-
 def test_what_a_sink_raises_ends_the_replay(log: logreel.Log, timer: FakeTimer) -> None:
     class Broken(Diary):
         def message(self, message: logreel.Message) -> None:
@@ -412,15 +373,3 @@ def test_logs_that_the_player_opened_are_closed_with_it(log: logreel.Log, tmp_pa
         assert numbers(player) == [n for k in range(10) for n in (k, k)]
     with pytest.raises(OSError, match="No such file"):
         logreel.play(tmp_path / "b.bag")
-
-
-def test_real_time_is_kept(log: logreel.Log) -> None:
-    import time
-
-    begin = time.monotonic_ns()
-    player = logreel.Player(log, rate=1.0)
-    arrived = [time.monotonic_ns() - begin for _ in player]
-    assert len(arrived) == 10
-    assert all(at >= 10 * MS * n for n, at in enumerate(arrived))
-    assert arrived[-1] < 60 * SECOND
-    assert player.tally.timed == 10
