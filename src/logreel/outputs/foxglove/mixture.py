@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from logreel.errors import DefinitionError
 from logreel.model.channel import Channel
-from logreel.model.heads import joined
 from logreel.model.index import I64
+from logreel.model.payloads import Payloads, chained
 from logreel.ops.parts import Part
 from logreel.ops.streams import Batch, in_time_order
 from logreel.outputs.foxglove.encoders import Encoded, Encoder
@@ -93,23 +93,21 @@ def _edges(part: Part) -> list[Any]:
 
 def _merged(copied: list[Batch], made: list[tuple[int, Encoded]]) -> Batch:
     """Messages of both kinds by time; of those of one time the copied ones come first."""
-    data = [joined(b.data, b.start, b.size) for b in copied] + [some.data for _, some in made]
-    begin = np.cumsum([0, *(len(one) for one in data)])
-    size = np.concatenate([b.size for b in copied] + [np.diff(some.start) for _, some in made])
-    start = [np.cumsum(b.size) - b.size for b in copied] + [some.start[:-1] for _, some in made]
-    channel = [b.channel for b in copied] + [np.full(len(some), n, np.int32) for n, some in made]
+    payloads = [b.payloads for b in copied]
+    payloads += [Payloads(some.data, some.start[:-1], np.diff(some.start)) for _, some in made]
+    channel = np.concatenate(
+        [b.channel for b in copied] + [np.full(len(some), n, np.int32) for n, some in made]
+    )
     time = np.concatenate([b.time for b in copied] + [some.time for _, some in made])
-    place = np.concatenate([some + at for some, at in zip(start, begin[:-1].tolist(), strict=True)])
     order = np.argsort(time, kind="stable")
-    zero = np.zeros(len(time), np.int64)
+    channels = np.arange(int(channel.max(initial=-1)) + 1, dtype=np.int32)
     return Batch(
-        np.zeros(len(time), np.int32),
-        np.concatenate(channel)[order],
+        channel[order],
+        np.zeros_like(channels),
+        channels,
         time[order],
-        np.concatenate(data),
-        place[order],
-        size[order],
-        zero,
+        chained(payloads).rows(order),
+        np.zeros_like(time),
         _beside(copied, time, order),
     )
 
