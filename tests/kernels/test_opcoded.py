@@ -145,3 +145,21 @@ def test_index_records_and_messages_are_compared() -> None:
     assert locate(3, (31, 10), (95, 12)) == (2, [2, 1])
     assert locate(3, (31, 11), (64, 11), (0, 10), (size + 31, 12), (30, 10)) == (0, [99] * 5)
     assert locate(4, (64, 11)) == (1, [0])
+
+
+def test_index_records_are_those_of_each_key() -> None:
+    for seed in range(200):
+        rng = random.Random(seed)
+        rows = [
+            (rng.randrange(9), rng.randrange(1 << 62), rng.randrange(1 << 31))
+            for _ in range(rng.randrange(40))
+        ]
+        due, begin = b"", []
+        for key in range(9):
+            entries = b"".join(struct.pack("<QQ", time, place) for k, time, place in rows if k == key)
+            begin.append(len(due))
+            due += record(7, struct.pack("<HI", key, len(entries)) + entries) if entries else b""
+        key, time, place = (np.array([row[c] for row in rows], np.int64) for c in range(3))
+        found, out = np.empty(9, np.int64), np.empty(len(due) + 1, np.uint8)
+        opcoded.index(key.astype(np.int32), time, place, np.bincount(key, minlength=9), found, out)
+        assert (out[:-1].tobytes(), found.tolist()) == (due, begin), seed

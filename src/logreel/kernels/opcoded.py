@@ -10,6 +10,7 @@ import cython
 if not cython.compiled:
     raise ImportError("logreel.kernels is not compiled: run `pip install -e .` (needs gcc)")
 
+from cython.cimports.libc.string import memcpy
 from cython.cimports.logreel.kernels.loads import u16, u64
 from cython.cimports.logreel.kernels.prefetch import prefetch
 
@@ -19,6 +20,9 @@ END, CUT, BAD, STOP, FULL = 0, 1, 2, 3, 4
 #: Bytes of a kind and a length, and of a message before its payload, with these.
 HEAD = cython.declare(cython.longlong, 9)
 MESSAGE_HEAD = cython.declare(cython.longlong, 31)
+#: Bytes of an index record before its entries, and of an entry.
+INDEX_HEAD = cython.declare(cython.longlong, 15)
+ENTRY = cython.declare(cython.longlong, 16)
 #: Records that follow one another and prove a position together.
 CHAIN = cython.declare(cython.longlong, 2)
 MOST = cython.declare(cython.longlong, 9223372036854775807)
@@ -233,6 +237,51 @@ def entries(
                 before = cython.cast(cython.longlong, v)
                 place[to + i] = cython.cast(cython.uint, v + MESSAGE_HEAD)
                 p += 16
+
+
+def index(
+    key: cython.const[cython.int][::1],
+    time: cython.const[cython.longlong][::1],
+    place: cython.const[cython.longlong][::1],
+    count: cython.const[cython.longlong][::1],
+    begin: cython.longlong[::1],
+    out: cython.uchar[::1],
+):
+    """Write the index record of each key that has messages, one after another in ascending order: see ``entries``.
+
+    key    int32[n]  of each message, below k
+    time   int64[n]  ns
+    place  int64[n]  where each begins in its chunk
+    count  int64[k]  messages of each key
+    begin  int64[k]  set to where the record of each key begins in *out*, or would
+    out    uint8[b]  15 bytes for each key that has messages and 16 for each message
+    """
+    p: cython.pointer[cython.uchar] = cython.address(out[0])
+    pos: cython.longlong = 0
+    k: cython.Py_ssize_t
+    i: cython.Py_ssize_t
+    length: cython.longlong
+    size: cython.uint
+    name: cython.ushort
+    with cython.nogil:
+        for k in range(count.shape[0]):
+            begin[k] = pos
+            if count[k] > 0:
+                name = cython.cast(cython.ushort, k)
+                size = cython.cast(cython.uint, ENTRY * count[k])
+                length = 6 + ENTRY * count[k]
+                p[pos] = 7
+                memcpy(p + pos + 1, cython.address(length), 8)
+                memcpy(p + pos + 9, cython.address(name), 2)
+                memcpy(p + pos + 11, cython.address(size), 4)
+                pos += HEAD + length
+        for i in range(key.shape[0]):
+            pos = begin[key[i]] + INDEX_HEAD
+            memcpy(p + pos, cython.address(time[i]), 8)
+            memcpy(p + pos + 8, cython.address(place[i]), 8)
+            begin[key[i]] += ENTRY
+        for k in range(count.shape[0]):
+            begin[k] -= ENTRY * count[k]
 
 
 def locate(
