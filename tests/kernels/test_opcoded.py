@@ -150,16 +150,20 @@ def test_index_records_and_messages_are_compared() -> None:
 def test_index_records_are_those_of_each_key() -> None:
     for seed in range(200):
         rng = random.Random(seed)
-        rows = [
-            (rng.randrange(9), rng.randrange(1 << 62), rng.randrange(1 << 31))
-            for _ in range(rng.randrange(40))
-        ]
+        chunk, rows = b"", []
+        for _ in range(rng.randrange(1, 40)):
+            chunk += record(3, bytes(14)) * rng.randrange(2)
+            rows.append((rng.randrange(9), rng.randrange(1 << 62), len(chunk)))
+            chunk += message(*rows[-1][:2], bytes(rng.randrange(9)))
         due, begin = b"", []
         for key in range(9):
             entries = b"".join(struct.pack("<QQ", time, place) for k, time, place in rows if k == key)
             begin.append(len(due))
             due += record(7, struct.pack("<HI", key, len(entries)) + entries) if entries else b""
-        key, time, place = (np.array([row[c] for row in rows], np.int64) for c in range(3))
-        found, out = np.empty(9, np.int64), np.empty(len(due) + 1, np.uint8)
-        opcoded.index(key.astype(np.int32), time, place, np.bincount(key, minlength=9), found, out)
-        assert (out[:-1].tobytes(), found.tolist()) == (due, begin), seed
+        data, place = np.frombuffer(chunk, np.uint8), np.array([row[2] for row in rows])
+        counts, found, out = np.zeros(9, np.int64), np.empty(9, np.int64), np.empty(len(due), np.uint8)
+        times = opcoded.count(data, place, counts)
+        opcoded.index(data, place, counts, found, out)
+        assert (out.tobytes(), found.tolist()) == (due, begin), seed
+        assert times == (min(row[1] for row in rows), max(row[1] for row in rows))
+        assert counts.tolist() == [sum(k == key for k, _, _ in rows) for key in range(9)]

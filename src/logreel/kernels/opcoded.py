@@ -239,19 +239,39 @@ def entries(
                 p += 16
 
 
+def count(
+    buf: cython.const[cython.uchar][::1],
+    place: cython.const[cython.longlong][::1],
+    count: cython.longlong[::1],
+):
+    """Count the messages of each key, which are known to be there; returns the least and the greatest time.
+
+    place  int64[n]  where each begins
+    count  int64[k]  raised by one for each message of that key; keys are below k
+    """
+    i: cython.Py_ssize_t
+    time: cython.longlong
+    first: cython.longlong = MOST
+    last: cython.longlong = 0
+    with cython.nogil:
+        for i in range(place.shape[0]):
+            count[u16(cython.address(buf[place[i] + 9]))] += 1
+            time = _time(cython.address(buf[place[i] + 15]))
+            first = min(first, time)
+            last = max(last, time)
+    return first, last
+
+
 def index(
-    key: cython.const[cython.int][::1],
-    time: cython.const[cython.longlong][::1],
+    buf: cython.const[cython.uchar][::1],
     place: cython.const[cython.longlong][::1],
     count: cython.const[cython.longlong][::1],
     begin: cython.longlong[::1],
     out: cython.uchar[::1],
 ):
-    """Write the index record of each key that has messages, one after another in ascending order: see ``entries``.
+    """Write an index record for each key that has messages, in ascending order, as ``entries`` reads them.
 
-    key    int32[n]  of each message, below k
-    time   int64[n]  ns
-    place  int64[n]  where each begins in its chunk
+    place  int64[n]  where each message begins
     count  int64[k]  messages of each key
     begin  int64[k]  set to where the record of each key begins in *out*, or would
     out    uint8[b]  15 bytes for each key that has messages and 16 for each message
@@ -262,24 +282,25 @@ def index(
     i: cython.Py_ssize_t
     length: cython.longlong
     size: cython.uint
-    name: cython.ushort
+    key: cython.ushort
     with cython.nogil:
         for k in range(count.shape[0]):
             begin[k] = pos
             if count[k] > 0:
-                name = cython.cast(cython.ushort, k)
+                key = cython.cast(cython.ushort, k)
                 size = cython.cast(cython.uint, ENTRY * count[k])
                 length = 6 + ENTRY * count[k]
                 p[pos] = 7
                 memcpy(p + pos + 1, cython.address(length), 8)
-                memcpy(p + pos + 9, cython.address(name), 2)
+                memcpy(p + pos + 9, cython.address(key), 2)
                 memcpy(p + pos + 11, cython.address(size), 4)
                 pos += HEAD + length
-        for i in range(key.shape[0]):
-            pos = begin[key[i]] + INDEX_HEAD
-            memcpy(p + pos, cython.address(time[i]), 8)
+        for i in range(place.shape[0]):
+            k = u16(cython.address(buf[place[i] + 9]))
+            pos = begin[k] + INDEX_HEAD
+            memcpy(p + pos, cython.address(buf[place[i] + 15]), 8)
             memcpy(p + pos + 8, cython.address(place[i]), 8)
-            begin[key[i]] += ENTRY
+            begin[k] += ENTRY
         for k in range(count.shape[0]):
             begin[k] -= ENTRY * count[k]
 

@@ -26,9 +26,9 @@ def entries(
     place: NDArray[np.uint32],
     good: NDArray[np.uint8],
 ) -> None: ...
+def count(buf: NDArray[np.uint8], place: NDArray[np.int64], count: NDArray[np.int64]) -> tuple[int, int]: ...
 def index(
-    key: NDArray[np.int32],
-    time: NDArray[np.int64],
+    buf: NDArray[np.uint8],
     place: NDArray[np.int64],
     count: NDArray[np.int64],
     begin: NDArray[np.int64],

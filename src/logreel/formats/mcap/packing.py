@@ -33,12 +33,14 @@ class Content:
     """What a chunk consists of.
 
     parts     its bytes
-    messages  of each stretch of messages channel int32[n], time int64[n] in ns, and where each begins in the chunk
+    places    where its messages begin, in the order of the chunk
+    channels  as many as there are, ids from 1 on
     size      bytes of it
     """
 
     parts: Sequence[Bytes1]
-    messages: Sequence[tuple[NDArray[np.int32], I64, I64]]
+    places: Sequence[I64]
+    channels: int
     size: int
 
 
@@ -84,19 +86,18 @@ class Packer:
     def pack(self, content: Content) -> Packed:
         """Pack a chunk."""
         # Whatever takes the interpreter's lock here waits for the thread that makes the chunks.
-        data = _joined(content.parts)
-        channel, time, place = map(_joined, zip(*content.messages, strict=True))
+        data, place = _joined(content.parts), _joined(content.places)
+        counts = np.zeros(content.channels + 1, np.int64)
+        times = opcoded.count(data, place, counts)
+        ids, begin = np.flatnonzero(counts), np.empty_like(counts)
         stored = self._compress(data)
-        times = int(time.min()), int(time.max())
         head = struct.pack("<QQQI", *times, len(data), zlib.crc32(data.data)) + string(self.name)
         head = begun(records.CHUNK, len(head) + 8 + len(stored)) + head + struct.pack("<Q", len(stored))
-        length, key = len(head) + len(stored), channel + np.int32(1)
-        counts = np.bincount(key)
-        ids, begin = np.flatnonzero(counts), np.empty(len(counts), np.int64)
-        record = np.empty(length + INDEX * len(ids) + ENTRY * len(key), np.uint8)
+        length = len(head) + len(stored)
+        record = np.empty(length + INDEX * len(ids) + ENTRY * len(place), np.uint8)
         record[: len(head)] = np.frombuffer(head, np.uint8)
         record[len(head) : length] = np.frombuffer(stored, np.uint8)
-        opcoded.index(key, time, place, counts, begin, record[length:])
+        opcoded.index(data, place, counts, begin, record[length:])
         return Packed(record, length, times, (len(stored), len(data)), ids, counts[ids], begin[ids] + length)
 
     def later(self, content: Content) -> Future[Packed]:

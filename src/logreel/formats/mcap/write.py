@@ -155,7 +155,7 @@ class McapSink(StretchSink):
             if name in self._more:
                 raw = self._more[name][rows].astype(_U64).view(np.uint8).reshape(-1, 8)[:, :width]
                 made[(place + MESSAGE_HEAD - before)[:, None] + np.arange(width)] = raw
-        self._messages.append((channel, time, place + self._bytes))
+        self._places.append(place + self._bytes)
         self._put(made)
         if self._bytes > self._limit:
             self._close_chunk()
@@ -167,11 +167,11 @@ class McapSink(StretchSink):
     def _begin_chunk(self) -> None:
         self._parts: list[NDArray[np.uint8]] = []
         self._bytes = 0
-        self._messages: list[tuple[NDArray[np.int32], I64, I64]] = []
+        self._places: list[I64] = []
 
     def _close_chunk(self) -> None:
         """Begin another chunk; the one before is packed meanwhile, and written when it is its turn."""
-        content = Content(self._parts, self._messages, self._bytes)
+        content = Content(self._parts, self._places, len(self._channels), self._bytes)
         self._begin_chunk()
         if not self._packer.workers:
             self._write_chunk(self._packer.pack(content))
@@ -283,7 +283,7 @@ class McapSink(StretchSink):
 
     def settle(self) -> None:
         """Close the chunk: what is in it can be read from here on."""
-        if self._messages:
+        if self._places:
             self._close_chunk()
         self._catch_up()
         self.out.commit()
