@@ -20,6 +20,7 @@ from logreel.formats.mcap.records import ENTRY, INDEX
 from logreel.formats.mcap.write_summary import begun, string
 from logreel.kernels import opcoded
 from logreel.model.blocks import I64
+from logreel.model.sink import Payload
 
 COMPRESSIONS = ("zstd", "lz4", "none")
 #: More threads than this only wait for the one that makes the chunks.
@@ -48,19 +49,21 @@ class Content:
 class Packed:
     """A chunk as it is written.
 
-    record  uint8[b]  its record, and behind it the records of its message index
-    length  bytes of the first
+    head    its record up to the stored bytes
+    stored  these
+    index   the records of its message index
     times   ns of the earliest and the latest message
-    sizes   bytes of its content as it is stored, and as it was
+    size    bytes of its content
     ids     int64[k]  of the channels that have messages
     counts  int64[k]  of these messages
-    places  int64[k]  where the index record of each channel begins in *record*
+    places  int64[k]  where the record of each channel begins in the index
     """
 
-    record: Bytes1
-    length: int
+    head: bytes
+    stored: Payload
+    index: memoryview
     times: tuple[int, int]
-    sizes: tuple[int, int]
+    size: int
     ids: I64
     counts: I64
     places: I64
@@ -90,15 +93,12 @@ class Packer:
         counts = np.zeros(content.channels + 1, np.int64)
         times = opcoded.count(data, place, counts)
         ids, begin = np.flatnonzero(counts), np.empty_like(counts)
-        stored = self._compress(data)
+        stored = self._compress(data.data)
         head = struct.pack("<QQQI", *times, len(data), zlib.crc32(data.data)) + string(self.name)
         head = begun(records.CHUNK, len(head) + 8 + len(stored)) + head + struct.pack("<Q", len(stored))
-        length = len(head) + len(stored)
-        record = np.empty(length + INDEX * len(ids) + ENTRY * len(place), np.uint8)
-        record[: len(head)] = np.frombuffer(head, np.uint8)
-        record[len(head) : length] = np.frombuffer(stored, np.uint8)
-        opcoded.index(data, place, counts, begin, record[length:])
-        return Packed(record, length, times, (len(stored), len(data)), ids, counts[ids], begin[ids] + length)
+        index = np.empty(INDEX * len(ids) + ENTRY * len(place), np.uint8)
+        opcoded.index(data, place, counts, begin, index)
+        return Packed(head, stored, index.data, times, len(data), ids, counts[ids], begin[ids])
 
     def later(self, content: Content) -> Future[Packed]:
         """The same in another thread."""
@@ -111,11 +111,11 @@ class Packer:
         if self._pool is not None:
             self._pool.shutdown()
 
-    def _compress(self, data: Bytes1) -> bytes | Bytes1:
+    def _compress(self, data: Payload) -> Payload:
         # A compressor serves one thread at a time.
         if not hasattr(self._own, "compress"):
             self._own.compress = _compressor(self._compression, self._level)
-        packed: bytes | Bytes1 = self._own.compress(data)
+        packed: Payload = self._own.compress(data)
         return packed
 
 
@@ -123,7 +123,7 @@ def _joined(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
-def _compressor(compression: str, level: int | None) -> Callable[[bytes], Any]:
+def _compressor(compression: str, level: int | None) -> Callable[[Payload], Any]:
     if compression == "zstd":
         import zstandard
 

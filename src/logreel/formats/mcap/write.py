@@ -195,8 +195,11 @@ class McapSink(StretchSink):
     def _write_chunk(self, packed: Packed) -> None:
         self._begin()
         self._summary.chunk(self.out.tell(), packed, self._packer.name)
-        self._crc = zlib.crc32(packed.record.data, self._crc)
-        self.out.give(packed.record.data)
+        self._write(packed.head)
+        self._crc = zlib.crc32(packed.stored, self._crc)
+        self.out.give(packed.stored)
+        self._write(packed.index)
+        self.out.commit()
 
     # ------------------------------------------------------------------------------- records of other kinds
 

@@ -86,10 +86,12 @@ class Summary:
         self.end = max(self.end, end)
         for number, count in zip(packed.ids.tolist(), packed.counts.tolist(), strict=True):
             self._counts[number] = self._counts.get(number, 0) + count
-        content = struct.pack("<QQQQ", start, end, pos, packed.length)
-        content += string(numbers(packed.ids, packed.places + pos))
-        content += struct.pack("<Q", len(packed.record) - packed.length) + string(compression)
-        self.repeat(records.CHUNK_INDEX, content + struct.pack("<QQ", *packed.sizes))
+        length = len(packed.head) + len(packed.stored)
+        content = struct.pack("<QQQQ", start, end, pos, length)
+        content += string(numbers(packed.ids, packed.places + pos + length))
+        content += struct.pack("<Q", len(packed.index)) + string(compression)
+        content += struct.pack("<QQ", len(packed.stored), packed.size)
+        self.repeat(records.CHUNK_INDEX, content)
 
     def attachment(
         self, pos: int, length: int, times: tuple[int, int], size: int, name: str, media_type: str
