@@ -21,6 +21,7 @@ from logreel.formats.mcap.records import (
     Chunk,
     ChunkIndex,
 )
+from logreel.model.index import I64
 from logreel.model.source import Source
 
 
@@ -96,37 +97,46 @@ def _take(chunks: list[ChunkIndex], offsets: NDArray[np.void], file: File) -> bo
 
     False where it does not, since records have something behind their content.
     """
-    # Places that no file has may not become others: these numbers have no sign.
     many = np.array([len(one.offsets) // NUMBERS.itemsize for one in chunks])
+    indexes, wrong = _indexes(chunks, many, offsets)
+    for n, (one, end) in enumerate(zip(chunks, np.cumsum(many).tolist(), strict=True)):
+        made = _chunk(one)
+        if n in wrong:
+            if not wrong[n]:
+                return False
+            raise BadRecord(wrong[n])
+        file.every.append(made)
+        if many[n]:
+            file.add(Part(len(file.chunks), one.pos, 0, one.size, indexes[end - many[n] : end]))
+            file.chunks.append(made)
+            file.bounds += [one.start, one.end]
+    return True
+
+
+def _indexes(chunks: list[ChunkIndex], many: I64, offsets: NDArray[np.void]) -> tuple[I64, dict[int, str]]:
+    """Channel id, messages and place of the index records, of which each chunk has so *many*, in file order.
+
+    What is wrong with those of some chunks comes with them, empty where the first that is has something behind it.
+    """
     chunk, ends = np.repeat(np.arange(len(chunks)), many), np.cumsum(many)
     offsets = offsets[np.lexsort((offsets["value"], chunk))]
+    # Without a sign, since places that no file has must not become others.
     number, at = offsets["id"].astype(np.int64), offsets["value"].astype(np.uint64)
     behind = np.array([one.pos + one.length for one in chunks], np.uint64)
     length = np.array([one.index_length for one in chunks], np.uint64)
     after = np.append(at[1:], at[:1])
     after[(ends - 1)[many > 0]] = (behind + length)[many > 0]
+    size = after - at - INDEX
     short = (at < behind[chunk]) | (after < at) | (after - at < INDEX)
-    bad = np.flatnonzero(short | ((after - at - INDEX) % ENTRY != 0))[::-1]
-    first = dict(zip(chunk[bad].tolist(), bad.tolist(), strict=True))
     keys = np.sort(chunk << 16 | number)
-    twice = set((keys[1:][np.diff(keys) == 0] >> 16).tolist())
-    indexes = np.column_stack([number, (after - at - INDEX) // ENTRY, at]).astype(np.int64)
-    lo = 0
-    for n, (one, hi) in enumerate(zip(chunks, ends.tolist(), strict=True)):
-        made = _chunk(one)
-        if n in first:
-            if short[first[n]]:
-                raise BadRecord(f"the index of the chunk at {one.pos} is not as long as it says")
-            return False
-        if n in twice:
-            raise BadRecord(f"the chunk at {one.pos} has two indexes of one channel")
-        file.every.append(made)
-        if hi > lo:
-            file.add(Part(len(file.chunks), one.pos, 0, one.size, indexes[lo:hi]))
-            file.chunks.append(made)
-            file.bounds += [one.start, one.end]
-        lo = hi
-    return True
+    wrong = dict[int, str]()
+    for n in (keys[1:][np.diff(keys) == 0] >> 16).tolist():
+        wrong[n] = f"the chunk at {chunks[n].pos} has two indexes of one channel"
+    # The first one counts.
+    for k in np.flatnonzero(short | (size % ENTRY != 0))[::-1].tolist():
+        text = f"the index of the chunk at {chunks[chunk[k]].pos} is not as long as it says"
+        wrong[int(chunk[k])] = text if short[k] else ""
+    return np.column_stack([number, (size // ENTRY).astype(np.int64), at.astype(np.int64)]), wrong
 
 
 def _chunk(one: ChunkIndex) -> Chunk:
