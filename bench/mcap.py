@@ -1,6 +1,11 @@
 """MCAPs side by side with the mcap library: open, index, columns, write, convert; with a copy and the compressor alone.
 
-Takes the number of messages, and ``convert`` for conversions only.
+Takes the number of messages, and ``convert`` for conversions only. These are compared with zstd alone, level 3 as all
+have it, of three things: the log itself (the yardstick of the table), and what the MCAP holds when it is written with
+``--raw`` and by default. The last two are the same bytes that the conversion packs, so they say what it costs besides.
+
+Of the bags one has random numbers, which zstd can do little with: it is nearly all of the time that anybody needs. The
+other one has small messages of several kinds, as robots send them.
 """
 
 from __future__ import annotations
@@ -12,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
+import bigbag
 import biglog
 import logreel
 from harness import Job, compare
@@ -71,9 +77,10 @@ CONVERT_SETUP = (
     + "for raw in (True, False): logreel.convert(flight(1.0), out + '.mcap', raw=raw, force=True)\n"
     + "os.remove(out + '.mcap')\n"
 )
+RAW, DEFAULT = "--raw, zstd", "default, zstd"
 CONVERT = [
-    Job("--raw, zstd", "logreel.convert(path, out + '.mcap', raw=True)", CONVERT_SETUP, bound="≤ 1.67"),
-    Job("zstd", "logreel.convert(path, out + '.mcap')", CONVERT_SETUP, bound="≤ 1.67"),
+    Job(RAW, "logreel.convert(path, out + '.mcap', raw=True)", CONVERT_SETUP),
+    Job(DEFAULT, "logreel.convert(path, out + '.mcap')", CONVERT_SETUP),
     Job("--raw, lz4", "logreel.convert(path, out + '.mcap', raw=True, compression='lz4')", CONVERT_SETUP),
     Job("--raw, none", "logreel.convert(path, out + '.mcap', raw=True, compression='none')", CONVERT_SETUP),
 ]
@@ -87,7 +94,6 @@ ROSBAGS = Job(
     "    w.finish()",
     OUT + "from pathlib import Path\nfrom rosbags.highlevel import AnyReader\nfrom mcap.writer import *\n",
     rounds=1,
-    bound="≥ 10 × ours",
 )
 PYULOG = Job(
     "pyulog + mcap, message by message as JSON",
@@ -102,7 +108,6 @@ PYULOG = Job(
     "    w.finish()",
     OUT + "import json\nfrom pyulog import ULog\nfrom mcap.writer import *\n",
     rounds=1,
-    bound="≥ 10 × ours",
 )
 
 
@@ -125,14 +130,14 @@ def bag(folder: Path, messages: int) -> Path:
     return path
 
 
-def _packing(path: Path, folder: Path) -> Job:
+def _alone(path: Path, folder: Path, raw: bool) -> Job:
     """The compressor alone, of all that an MCAP of the same messages has in its chunks and their indexes."""
-    plain = str(folder / "plain.mcap")
-    logreel.convert(path, plain, raw=True, compression="none", force=True)
+    plain = str(folder / f"{'raw' if raw else 'default'}.mcap")
+    logreel.convert(path, plain, raw=raw, compression="none", force=True)
     setup = (
         f"import zstandard; data = open({plain!r}, 'rb').read(); pack = zstandard.ZstdCompressor().compress\n"
     )
-    return Job("zstd alone, of the bytes of the MCAP", COMPRESS.job, setup)
+    return Job(f"zstd alone, of the bytes of {RAW if raw else DEFAULT}", COMPRESS.job, setup)
 
 
 def _read_and_write(source: Path, folder: Path, messages: int) -> None:
@@ -150,9 +155,18 @@ def _read_and_write(source: Path, folder: Path, messages: int) -> None:
 
 
 def _convert(source: Path, folder: Path) -> None:
-    for title, path, peer in (("a bag", source, ROSBAGS), ("a ULog", biglog.make(100), PYULOG)):
-        jobs = [*CONVERT, _packing(path, folder), peer]
-        compare(f"{title} to MCAP", str(path), COMPRESS, jobs, rounds=3, unit="zstd")
+    for title, path, peer in (
+        ("a bag of random numbers", source, ROSBAGS),
+        ("a bag of mixed messages", bigbag.make(), ROSBAGS),
+        ("a ULog", biglog.make(100), PYULOG),
+    ):
+        alone = {RAW: _alone(path, folder, True), DEFAULT: _alone(path, folder, False)}
+        jobs = [*CONVERT, *alone.values(), peer]
+        times = compare(f"{title} to MCAP", str(path), COMPRESS, jobs, rounds=3, unit="zstd")
+        for name, job in alone.items():
+            share, gain = times[job.name] / times[name], times[peer.name] / times[name]
+            print(f"  {name}: {share:.0%} of the throughput of zstd alone (bound: ≥ 60 %), ", end="")
+            print(f"{gain:.1f} x as fast as {peer.name} (bound: ≥ 10)")
 
 
 def main() -> None:

@@ -240,3 +240,30 @@ def test_statistics_that_lie_are_not_believed() -> None:
     assert fast_rows(log) == mcap_oracle.read(tiny()).rows()
     assert [p.code for p in log.problems] == ["index"]
     assert "statistics" in {f.code for f in log.verify()}
+
+
+@pytest.mark.parametrize(
+    ("moved", "why"),
+    [
+        (1 << 63, None),
+        ((1 << 64) - 16, "not as long as it says"),
+        (None, "has two indexes of one channel"),
+    ],
+)
+def test_places_that_no_index_record_has_are_not_used(moved: int | None, why: str | None) -> None:
+    """The index is read from the chunks where that may be of later writers, else these are unpacked."""
+    data = bytearray(tiny(built(("zstd", True, True, True))))
+    start = int.from_bytes(data[-28:-20], "little")
+    # No checksum, so that nothing else is wrong with the summary.
+    data[-12:-8] = bytes(4)
+    at = next(at for at in range(start, len(data)) if data[at] == 8 and data[at + 41] == 20) + 45
+    if moved is None:
+        data[at + 10 : at + 12] = data[at : at + 2]
+    else:
+        place = int.from_bytes(data[at + 2 : at + 10], "little")
+        data[at + 2 : at + 10] = struct.pack("<Q", (place + moved) % (1 << 64))
+    log = logreel.open(bytes(data))
+    assert not log.metadata["mcap"]["indexed"]
+    assert [p.code for p in log.problems] == ["index"] * (why is not None)
+    assert all(why in p.text for p in log.problems)
+    assert fast_rows(log) == mcap_oracle.read(tiny()).rows()

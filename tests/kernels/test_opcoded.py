@@ -145,3 +145,25 @@ def test_index_records_and_messages_are_compared() -> None:
     assert locate(3, (31, 10), (95, 12)) == (2, [2, 1])
     assert locate(3, (31, 11), (64, 11), (0, 10), (size + 31, 12), (30, 10)) == (0, [99] * 5)
     assert locate(4, (64, 11)) == (1, [0])
+
+
+def test_index_records_are_those_of_each_key() -> None:
+    for seed in range(200):
+        rng = random.Random(seed)
+        chunk, rows = b"", []
+        for _ in range(rng.randrange(1, 40)):
+            chunk += record(3, bytes(14)) * rng.randrange(2)
+            rows.append((rng.randrange(9), rng.randrange(1 << 62), len(chunk)))
+            chunk += message(*rows[-1][:2], bytes(rng.randrange(9)))
+        due, begin = b"", []
+        for key in range(9):
+            entries = b"".join(struct.pack("<QQ", time, place) for k, time, place in rows if k == key)
+            begin.append(len(due))
+            due += record(7, struct.pack("<HI", key, len(entries)) + entries) if entries else b""
+        data, place = np.frombuffer(chunk, np.uint8), np.array([row[2] for row in rows])
+        counts, found, out = np.zeros(9, np.int64), np.empty(9, np.int64), np.empty(len(due), np.uint8)
+        times = opcoded.count(data, place, counts)
+        opcoded.index(data, place, counts, found, out)
+        assert (out.tobytes(), found.tolist()) == (due, begin), seed
+        assert times == (min(row[1] for row in rows), max(row[1] for row in rows))
+        assert counts.tolist() == [sum(k == key for k, _, _ in rows) for key in range(9)]

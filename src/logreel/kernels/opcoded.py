@@ -10,6 +10,7 @@ import cython
 if not cython.compiled:
     raise ImportError("logreel.kernels is not compiled: run `pip install -e .` (needs gcc)")
 
+from cython.cimports.libc.string import memcpy
 from cython.cimports.logreel.kernels.loads import u16, u64
 from cython.cimports.logreel.kernels.prefetch import prefetch
 
@@ -19,6 +20,9 @@ END, CUT, BAD, STOP, FULL = 0, 1, 2, 3, 4
 #: Bytes of a kind and a length, and of a message before its payload, with these.
 HEAD = cython.declare(cython.longlong, 9)
 MESSAGE_HEAD = cython.declare(cython.longlong, 31)
+#: Bytes of an index record before its entries, and of an entry.
+INDEX_HEAD = cython.declare(cython.longlong, 15)
+ENTRY = cython.declare(cython.longlong, 16)
 #: Records that follow one another and prove a position together.
 CHAIN = cython.declare(cython.longlong, 2)
 MOST = cython.declare(cython.longlong, 9223372036854775807)
@@ -233,6 +237,72 @@ def entries(
                 before = cython.cast(cython.longlong, v)
                 place[to + i] = cython.cast(cython.uint, v + MESSAGE_HEAD)
                 p += 16
+
+
+def count(
+    buf: cython.const[cython.uchar][::1],
+    place: cython.const[cython.longlong][::1],
+    count: cython.longlong[::1],
+):
+    """Count the messages of each key, which are known to be there; returns the least and the greatest time.
+
+    place  int64[n]  where each begins
+    count  int64[k]  raised by one for each message of that key; keys are below k
+    """
+    i: cython.Py_ssize_t
+    time: cython.longlong
+    first: cython.longlong = MOST
+    last: cython.longlong = 0
+    with cython.nogil:
+        for i in range(place.shape[0]):
+            count[u16(cython.address(buf[place[i] + 9]))] += 1
+            time = _time(cython.address(buf[place[i] + 15]))
+            first = min(first, time)
+            last = max(last, time)
+    return first, last
+
+
+def index(
+    buf: cython.const[cython.uchar][::1],
+    place: cython.const[cython.longlong][::1],
+    count: cython.const[cython.longlong][::1],
+    begin: cython.longlong[::1],
+    out: cython.uchar[::1],
+):
+    """Write an index record for each key that has messages, in ascending order, as ``entries`` reads them.
+
+    place  int64[n]  where each message begins
+    count  int64[k]  messages of each key
+    begin  int64[k]  set to where the record of each key begins in *out*, or would
+    out    uint8[b]  15 bytes for each key that has messages and 16 for each message
+    """
+    p: cython.pointer[cython.uchar] = cython.address(out[0])
+    pos: cython.longlong = 0
+    k: cython.Py_ssize_t
+    i: cython.Py_ssize_t
+    length: cython.longlong
+    size: cython.uint
+    key: cython.ushort
+    with cython.nogil:
+        for k in range(count.shape[0]):
+            begin[k] = pos
+            if count[k] > 0:
+                key = cython.cast(cython.ushort, k)
+                size = cython.cast(cython.uint, ENTRY * count[k])
+                length = 6 + ENTRY * count[k]
+                p[pos] = 7
+                memcpy(p + pos + 1, cython.address(length), 8)
+                memcpy(p + pos + 9, cython.address(key), 2)
+                memcpy(p + pos + 11, cython.address(size), 4)
+                pos += HEAD + length
+        for i in range(place.shape[0]):
+            k = u16(cython.address(buf[place[i] + 9]))
+            pos = begin[k] + INDEX_HEAD
+            memcpy(p + pos, cython.address(buf[place[i] + 15]), 8)
+            memcpy(p + pos + 8, cython.address(place[i]), 8)
+            begin[k] += ENTRY
+        for k in range(count.shape[0]):
+            begin[k] -= ENTRY * count[k]
 
 
 def locate(

@@ -26,6 +26,14 @@ def entries(
     place: NDArray[np.uint32],
     good: NDArray[np.uint8],
 ) -> None: ...
+def count(buf: NDArray[np.uint8], place: NDArray[np.int64], count: NDArray[np.int64]) -> tuple[int, int]: ...
+def index(
+    buf: NDArray[np.uint8],
+    place: NDArray[np.int64],
+    count: NDArray[np.int64],
+    begin: NDArray[np.int64],
+    out: NDArray[np.uint8],
+) -> None: ...
 def locate(
     buf: NDArray[np.uint8],
     run: NDArray[np.int64],

@@ -38,14 +38,9 @@ class Collected:
         self._lock = RLock()
         self._to_read = np.array([part.found is None for part in self._parts], bool)
         self._to_place = self._to_read.copy()
-        counts = np.zeros((len(self._parts), len(number)), np.int64)
-        for row, part in enumerate(self._parts):
-            for one, count in part.counts():
-                if one in number:
-                    counts[row, number[one]] += count
-                else:
-                    text = f"{count} messages of channel {one}, which nothing describes"
-                    file.note("undeclared", part.pos, 0, True, text)
+        self._column = np.full(1 << 16, -1, np.int64)
+        self._column[self._ids] = np.arange(len(number))
+        counts = self._counts([part.counts() for part in self._parts])
         start = np.zeros((len(self._parts), len(number) + 1), np.int64)
         start[:, 1:] = np.cumsum(counts, axis=1)
         start += np.concatenate([[0], np.cumsum(counts.sum(axis=1))])[:-1, None].astype(np.int64)
@@ -65,6 +60,19 @@ class Collected:
         for row, part in enumerate(self._parts):
             if part.found is not None:
                 self._put(row, part.found)
+
+    def _counts(self, told: list[I64]) -> I64:
+        """int64[part, channel]: messages, of which each part tells by id; others are reported."""
+        counts = np.zeros((len(self._parts), len(self._ids)), np.int64)
+        row = np.repeat(np.arange(len(told)), [len(one) for one in told])
+        found = np.concatenate([np.zeros((0, 2), np.int64), *told])
+        column = self._column[found[:, 0]]
+        for k in np.flatnonzero((column < 0) & (found[:, 1] > 0)).tolist():
+            text = f"{found[k, 1]} messages of channel {found[k, 0]}, which nothing describes"
+            self._file.note("undeclared", self._parts[row[k]].pos, 0, True, text)
+        known = column >= 0
+        counts[row[known], column[known]] = found[known, 1]
+        return counts
 
     def index(self, chunks: Chunks, cheap: bool) -> MessageIndex:
         """The MessageIndex over *chunks*; *cheap*: unpacking all of them takes no time that people notice."""
@@ -113,20 +121,15 @@ class Collected:
 
     def _load(self) -> None:
         """Read the index records of all chunks that have not been looked at."""
-        rows = np.flatnonzero(self._to_read).tolist()
+        rows = np.flatnonzero(self._to_read)
         self._to_read[:] = False
-        runs = []
-        for row in rows:
-            start, part = self._blocks.start[row], self._parts[row]
-            at = {one: (place, count) for one, count, place in part.indexes}
-            size = part.end - part.base
-            for c in np.flatnonzero(start[1:] > start[:-1]).tolist():
-                place, count = at[int(self._ids[c])]
-                runs.append((place, int(self._ids[c]), count, size, int(start[c]), row))
-        if not runs:
-            return
-        table = np.array(runs, np.int64)
-        good = np.zeros(len(runs), np.uint8)
+        told = [self._parts[row].indexes for row in rows.tolist()]
+        found = np.concatenate([np.zeros((0, 3), np.int64), *told])
+        row, column = np.repeat(rows, [len(one) for one in told]), self._column[found[:, 0]]
+        size, first = (self._end - self._blocks.base)[row], self._blocks.start[row, column]
+        table = np.column_stack([found[:, 2], found[:, 0], found[:, 1], size, first, row])
+        table = table[(column >= 0) & (found[:, 1] > 0)]
+        good = np.zeros(len(table), np.uint8)
         opcoded.entries(self._source.data, np.ascontiguousarray(table[:, :5]), self._time, self._entry, good)
         for k in np.flatnonzero(good == 2).tolist():
             # Some writers sort by time; what comes first in the file is first for us.

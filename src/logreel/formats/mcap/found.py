@@ -33,7 +33,7 @@ class Part:
     pos      where it begins in the file, to report problems at
     base     what entries count from in its bytes
     end      where these end
-    indexes  channel id, messages and place of each index record, where the messages were not read
+    indexes  int64[k, 3]  channel id, messages and place of each index record, where the messages were not read
     found    the messages, where they were
     """
 
@@ -41,15 +41,14 @@ class Part:
     pos: int
     base: int
     end: int
-    indexes: list[tuple[int, int, int]] = field(default_factory=list)
+    indexes: I64 = field(default_factory=lambda: np.zeros((0, 3), np.int64))
     found: Messages | None = None
 
-    def counts(self) -> list[tuple[int, int]]:
-        """Channel ids and how many messages each has."""
+    def counts(self) -> I64:
+        """int64[k, 2]: channel ids and how many messages each has."""
         if self.found is None:
-            return [(number, count) for number, count, _ in self.indexes if count]
-        ids, counts = np.unique(self.found.key, return_counts=True)
-        return list(zip(ids.tolist(), counts.tolist(), strict=True))
+            return self.indexes[:, :2]
+        return np.column_stack(np.unique(self.found.key, return_counts=True))
 
 
 @dataclass(slots=True)

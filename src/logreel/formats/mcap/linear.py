@@ -12,6 +12,7 @@ from logreel.formats.mcap.chunks import COMPRESSIONS, problem_of, unpack
 from logreel.formats.mcap.found import File, Messages, Part
 from logreel.formats.mcap.records import HEAD, MAGIC, BadRecord, Chunk, record_at
 from logreel.kernels import opcoded
+from logreel.model.index import I64
 from logreel.model.source import Source
 
 #: Messages of one call of the compiled walk.
@@ -118,7 +119,7 @@ def _chunk(source: Source, pos: int, end: int, file: File, trust: bool) -> int:
         return after
     file.every.append(chunk)
     indexes, behind = _indexes(source, after, end)
-    ids = [number for number, _, _ in indexes]
+    ids = indexes[:, 0].tolist()
     if trust and ids and len(set(ids)) == len(ids) and all(number in file.channels for number in ids):
         file.add(Part(len(file.chunks), pos, 0, chunk.size, indexes))
         file.chunks.append(chunk)
@@ -131,20 +132,20 @@ def _chunk(source: Source, pos: int, end: int, file: File, trust: bool) -> int:
     return after
 
 
-def _indexes(source: Source, pos: int, end: int) -> tuple[list[tuple[int, int, int]], int]:
+def _indexes(source: Source, pos: int, end: int) -> tuple[I64, int]:
     """Channel, messages and place of the index records at *pos*, and where they end; none where they may be cut."""
-    found = []
+    none, found = np.zeros((0, 3), np.int64), list[tuple[int, int, int]]()
     try:
         while (one := record_at(source, pos, end)).kind == records.MESSAGE_INDEX:
             head = source.read(pos + HEAD, 6)
             count = int.from_bytes(head[2:], "little")
             if count > one.size - 6:
-                return [], pos
-            found.append((int.from_bytes(head[:2], "little"), count // 16, pos))
+                return none, pos
+            found.append((int.from_bytes(head[:2], "little"), count // records.ENTRY, pos))
             pos = one.end
     except BadRecord:
-        return [], pos
-    return (found, pos) if one.kind <= records.DATA_END else ([], pos)
+        return none, pos
+    return (np.array(found, np.int64).reshape(-1, 3), pos) if one.kind <= records.DATA_END else (none, pos)
 
 
 def _cut_chunk(source: Source, pos: int, end: int, file: File) -> int:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
 import os
+import struct
 import threading
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -15,58 +15,64 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import UsageError
+from logreel.formats.mcap import records
+from logreel.formats.mcap.records import ENTRY, INDEX
+from logreel.formats.mcap.write_summary import begun, string
+from logreel.kernels import opcoded
 from logreel.model.blocks import I64
+from logreel.model.sink import Payload
 
 COMPRESSIONS = ("zstd", "lz4", "none")
 #: More threads than this only wait for the one that makes the chunks.
 _MOST = 4
-_ENTRY = np.dtype([("time", "<u8"), ("place", "<u8")])
+
+Bytes1 = NDArray[np.uint8]
 
 
 @dataclass(frozen=True, slots=True)
 class Content:
     """What a chunk consists of.
 
-    parts    its bytes
-    channel  int32[n]  of each message
-    time     int64[n]  ns
-    place    int64[n]  where each begins in the chunk
+    parts     its bytes
+    places    where its messages begin, in the order of the chunk
+    channels  as many as there are, ids from 1 on
+    size      bytes of it
     """
 
-    parts: Sequence[memoryview]
-    channel: NDArray[np.int32]
-    time: I64
-    place: I64
-
-    @property
-    def size(self) -> int:
-        """Bytes of it."""
-        return sum(part.nbytes for part in self.parts)
-
-    def by_channel(self) -> Iterator[tuple[int, int, bytes]]:
-        """Of each channel its number, how many messages it has, and pairs of their times and places as bytes."""
-        # Numbers of 16 bits are sorted by counting.
-        order = np.argsort(self.channel.astype(np.uint16), kind="stable")
-        entries = np.empty(len(order), _ENTRY)
-        entries["time"], entries["place"] = self.time[order], self.place[order]
-        counts = np.bincount(self.channel)
-        numbers = np.flatnonzero(counts)
-        edges = np.concatenate([[0], np.cumsum(counts[numbers])]).tolist()
-        for number, (lo, hi) in zip(numbers.tolist(), itertools.pairwise(edges), strict=True):
-            yield number, hi - lo, entries[lo:hi].tobytes()
+    parts: Sequence[Bytes1]
+    places: Sequence[I64]
+    channels: int
+    size: int
 
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """A packed chunk: its bytes, and of what is in it the size and the checksum."""
+    """A chunk as it is written.
 
-    stored: bytes
+    head    its record up to the stored bytes
+    stored  these
+    index   the records of its message index
+    times   ns of the earliest and the latest message
+    size    bytes of its content
+    ids     int64[k]  of the channels that have messages
+    counts  int64[k]  of these messages
+    places  int64[k]  where the record of each channel begins in the index
+    """
+
+    head: bytes
+    stored: Payload
+    index: memoryview
+    times: tuple[int, int]
     size: int
-    crc: int
+    ids: I64
+    counts: I64
+    places: I64
 
 
 class Packer:
     """Packs chunks with *compression* (``zstd``, ``lz4`` or ``none``) of *level*; None: as the library has it.
+
+    name  of the compression in a chunk
 
     Raises UsageError for another compression.
     """
@@ -74,6 +80,7 @@ class Packer:
     def __init__(self, compression: str, level: int | None) -> None:
         if compression not in COMPRESSIONS:
             raise UsageError(f"compression {compression!r}; an MCAP has {', '.join(COMPRESSIONS)}")
+        self.name = "" if compression == "none" else compression
         self._compression, self._level = compression, level
         self._own = threading.local()
         self._pool: ThreadPoolExecutor | None = None
@@ -82,8 +89,16 @@ class Packer:
     def pack(self, content: Content) -> Packed:
         """Pack a chunk."""
         # Whatever takes the interpreter's lock here waits for the thread that makes the chunks.
-        data = b"".join(content.parts)
-        return Packed(self._compress(data), len(data), zlib.crc32(data))
+        data, place = _joined(content.parts), _joined(content.places)
+        counts = np.zeros(content.channels + 1, np.int64)
+        times = opcoded.count(data, place, counts)
+        ids, begin = np.flatnonzero(counts), np.empty_like(counts)
+        stored = self._compress(data.data)
+        head = struct.pack("<QQQI", *times, len(data), zlib.crc32(data.data)) + string(self.name)
+        head = begun(records.CHUNK, len(head) + 8 + len(stored)) + head + struct.pack("<Q", len(stored))
+        index = np.empty(INDEX * len(ids) + ENTRY * len(place), np.uint8)
+        opcoded.index(data, place, counts, begin, index)
+        return Packed(head, stored, index.data, times, len(data), ids, counts[ids], begin[ids])
 
     def later(self, content: Content) -> Future[Packed]:
         """The same in another thread."""
@@ -96,15 +111,19 @@ class Packer:
         if self._pool is not None:
             self._pool.shutdown()
 
-    def _compress(self, data: bytes) -> bytes:
+    def _compress(self, data: Payload) -> Payload:
         # A compressor serves one thread at a time.
         if not hasattr(self._own, "compress"):
             self._own.compress = _compressor(self._compression, self._level)
-        packed: bytes = self._own.compress(data)
+        packed: Payload = self._own.compress(data)
         return packed
 
 
-def _compressor(compression: str, level: int | None) -> Callable[[bytes], Any]:
+def _joined(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def _compressor(compression: str, level: int | None) -> Callable[[Payload], Any]:
     if compression == "zstd":
         import zstandard
 

@@ -9,6 +9,8 @@ import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+import numpy as np
+
 from logreel.model.schema import Schema
 from logreel.model.source import Source
 
@@ -34,9 +36,13 @@ MAGIC = b"\x89MCAP0\r\n"
 PRIVATE = 0x80
 #: Bytes of kind and length; of a message before its payload, with these; of a footer and the magic behind it.
 HEAD, MESSAGE_HEAD, TAIL = 9, 31, 37
+#: Bytes of a message index record without entries, and of an entry.
+INDEX, ENTRY = 15, 16
 #: How far before its payload a message has its sequence number, log time and publish time.
 SEQUENCE, LOG_TIME, PUBLISH_TIME = 20, 16, 8
 TIME_MAX = (1 << 63) - 1
+#: A number of each channel in a list of them.
+NUMBERS = np.dtype([("id", "<u2"), ("value", "<u8")])
 
 
 class BadRecord(ValueError):
@@ -80,13 +86,16 @@ class Fields:
             found[name] = inner.text()
         return found
 
-    def numbers(self, key: int, value: int) -> list[tuple[int, int]]:
-        """Pairs of numbers of these widths."""
-        inner, found = Fields(self.raw()), list[tuple[int, int]]()
-        while inner.at < len(inner.data):
-            name = inner.number(key)
-            found.append((name, inner.number(value)))
-        return found
+    def words(self, many: int) -> tuple[int, ...]:
+        """So many unsigned numbers of 8 bytes."""
+        return struct.unpack(f"<{many}Q", self.take(8 * many))
+
+    def numbers(self) -> bytes:
+        """A number of each channel in a list of them: NUMBERS."""
+        raw = self.raw()
+        if left := len(raw) % NUMBERS.itemsize:
+            raise BadRecord(f"a field of {NUMBERS.itemsize} bytes where {left} are left")
+        return raw
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,13 +197,13 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class ChunkIndex:
-    """A chunk as the summary has it; *offsets* say where the message index of each channel lies."""
+    """A chunk as the summary has it; *offsets* (NUMBERS) say where the message index of each channel lies."""
 
     start: int
     end: int
     pos: int
     length: int
-    offsets: list[tuple[int, int]]
+    offsets: bytes
     index_length: int
     compression: str
     stored: int
@@ -203,8 +212,10 @@ class ChunkIndex:
     @classmethod
     def read(cls, f: Fields) -> ChunkIndex:
         """Of its content."""
-        start, end, pos, length = f.time(), f.time(), f.number(8), f.number(8)
-        return cls(start, end, pos, length, f.numbers(2, 8), f.number(8), f.text(), f.number(8), f.number(8))
+        start, end, pos, length = f.words(4)
+        offsets, index_length, compression = f.numbers(), f.number(8), f.text()
+        times = min(start, TIME_MAX), min(end, TIME_MAX)
+        return cls(*times, pos, length, offsets, index_length, compression, *f.words(2))
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,5 +262,6 @@ class Statistics:
     def read(cls, f: Fields) -> Statistics:
         """Of its content."""
         messages, schemas, channels = f.number(8), f.number(2), f.number(4)
-        others = f.number(4), f.number(4), f.number(4)
-        return cls(messages, schemas, channels, *others, f.time(), f.time(), dict(f.numbers(2, 8)))
+        others = f.number(4), f.number(4), f.number(4), f.time(), f.time()
+        counts = dict(np.frombuffer(f.numbers(), NUMBERS).tolist())
+        return cls(messages, schemas, channels, *others, counts)

@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import zlib
-from collections import Counter
+
+import numpy as np
+from numpy.typing import NDArray
 
 from logreel.formats.mcap import records
 from logreel.formats.mcap.chunks import COMPRESSIONS, MOST
 from logreel.formats.mcap.found import File, Part
-from logreel.formats.mcap.records import HEAD, MAGIC, TAIL, BadRecord, Chunk, ChunkIndex
+from logreel.formats.mcap.records import (
+    ENTRY,
+    HEAD,
+    INDEX,
+    MAGIC,
+    NUMBERS,
+    TAIL,
+    BadRecord,
+    Chunk,
+    ChunkIndex,
+)
+from logreel.model.index import I64
 from logreel.model.source import Source
-
-#: Bytes of a message index record without entries, and of an entry.
-INDEX, ENTRY = 15, 16
 
 
 def read(source: Source) -> File | None:
@@ -46,15 +56,16 @@ def read(source: Source) -> File | None:
         return None
     if not _gaps(source, chunks, start, file):
         return None
-    if not _defined({number for one in chunks for number, _ in one.offsets}, file):
+    offsets = np.frombuffer(b"".join(one.offsets for one in chunks), NUMBERS)
+    if not _defined(np.unique(offsets["id"]).tolist(), file):
         return None
-    if not all(_take(one, file) for one in chunks):
+    if not _take(chunks, offsets, file):
         return None
     _compare(file)
     return file
 
 
-def _defined(numbers: set[int], file: File) -> bool:
+def _defined(numbers: list[int], file: File) -> bool:
     """Whether the summary repeats these channels and their schemas."""
     channels = [file.channels.get(number) for number in numbers]
     return all(ch is not None and (not ch.schema or ch.schema in file.schemas) for ch in channels)
@@ -81,50 +92,74 @@ def _gaps(source: Source, chunks: list[ChunkIndex], end: int, file: File) -> boo
     return True
 
 
-def _take(one: ChunkIndex, file: File) -> bool:
-    """Take in a chunk: how many messages each channel has follows from the places of its index records.
+def _take(chunks: list[ChunkIndex], offsets: NDArray[np.void], file: File) -> bool:
+    """Take in the chunks: how many messages each channel has follows from the places of its index records.
 
     False where it does not, since records have something behind their content.
     """
+    many = np.array([len(one.offsets) // NUMBERS.itemsize for one in chunks])
+    indexes, wrong = _indexes(chunks, many, offsets)
+    for n, (one, end) in enumerate(zip(chunks, np.cumsum(many).tolist(), strict=True)):
+        made = _chunk(one)
+        if n in wrong:
+            if not wrong[n]:
+                return False
+            raise BadRecord(wrong[n])
+        file.every.append(made)
+        if many[n]:
+            file.add(Part(len(file.chunks), one.pos, 0, one.size, indexes[end - many[n] : end]))
+            file.chunks.append(made)
+            file.bounds += [one.start, one.end]
+    return True
+
+
+def _indexes(chunks: list[ChunkIndex], many: I64, offsets: NDArray[np.void]) -> tuple[I64, dict[int, str]]:
+    """Channel id, messages and place of the index records, of which each chunk has so *many*, in file order.
+
+    What is wrong with those of some chunks comes with them, empty where the first that is has something behind it.
+    """
+    chunk, ends = np.repeat(np.arange(len(chunks)), many), np.cumsum(many)
+    offsets = offsets[np.lexsort((offsets["value"], chunk))]
+    # Without a sign, since places that no file has must not become others.
+    number, at = offsets["id"].astype(np.int64), offsets["value"].astype(np.uint64)
+    behind = np.array([one.pos + one.length for one in chunks], np.uint64)
+    length = np.array([one.index_length for one in chunks], np.uint64)
+    after = np.append(at[1:], at[:1])
+    after[(ends - 1)[many > 0]] = (behind + length)[many > 0]
+    size = after - at - INDEX
+    short = (at < behind[chunk]) | (after < at) | (after - at < INDEX)
+    keys = np.sort(chunk << 16 | number)
+    wrong = dict[int, str]()
+    for n in (keys[1:][np.diff(keys) == 0] >> 16).tolist():
+        wrong[n] = f"the chunk at {chunks[n].pos} has two indexes of one channel"
+    # The first one counts.
+    for k in np.flatnonzero(short | (size % ENTRY != 0))[::-1].tolist():
+        text = f"the index of the chunk at {chunks[chunk[k]].pos} is not as long as it says"
+        wrong[int(chunk[k])] = text if short[k] else ""
+    return np.column_stack([number, (size // ENTRY).astype(np.int64), at.astype(np.int64)]), wrong
+
+
+def _chunk(one: ChunkIndex) -> Chunk:
+    """The chunk that is described; raises BadRecord where it cannot be so."""
     data = one.pos + HEAD + 40 + len(one.compression.encode())
     if one.compression not in COMPRESSIONS:
         raise BadRecord(f"a chunk of unknown compression {one.compression[:20]!r}")
-    if one.stored > one.length - (data - one.pos) or (not one.compression and one.size != one.stored):
+    if one.stored > one.pos + one.length - data or (not one.compression and one.size != one.stored):
         raise BadRecord(f"the chunk at {one.pos} is shorter than its content")
     if one.size > MOST:
         raise BadRecord(f"the chunk at {one.pos} has {one.size} bytes")
-    offsets = sorted((at, number) for number, at in one.offsets)
-    behind = one.pos + one.length
-    ends = [at for at, _ in offsets[1:]] + [behind + one.index_length]
-    indexes = []
-    for (at, number), after in zip(offsets, ends, strict=True):
-        count, left = divmod(after - at - INDEX, ENTRY)
-        if at < behind or count < 0:
-            raise BadRecord(f"the index of the chunk at {one.pos} is not as long as it says")
-        if left:
-            return False
-        indexes.append((number, count, at))
-    if len({number for number, _ in one.offsets}) < len(offsets):
-        raise BadRecord(f"the chunk at {one.pos} has two indexes of one channel")
-    chunk = Chunk(one.pos, one.start, one.end, one.size, -1, one.compression, data, one.stored)
-    file.every.append(chunk)
-    if indexes:
-        file.add(Part(len(file.chunks), one.pos, 0, one.size, indexes))
-        file.chunks.append(chunk)
-        file.bounds += [one.start, one.end]
-    return True
+    return Chunk(one.pos, one.start, one.end, one.size, -1, one.compression, data, one.stored)
 
 
 def _compare(file: File) -> None:
     """Compare the messages of the chunks with those that the statistics count."""
     if file.statistics is None:
         return
-    counts = Counter[int]()
-    for part in file.parts:
-        for number, count, _ in part.indexes:
-            counts[number] += count
+    counts, indexes = np.zeros(1 << 16, np.int64), [part.indexes for part in file.parts]
+    np.add.at(counts, *np.concatenate([np.zeros((0, 3), np.int64), *indexes])[:, :2].T)
+    there = {number: int(counts[number]) for number in np.flatnonzero(counts).tolist()}
     said = {number: count for number, count in file.statistics.counts.items() if count}
-    if said and said != {number: count for number, count in counts.items() if count}:
+    if said and said != there:
         raise BadRecord("its statistics count other messages than the index of the chunks")
-    if file.statistics.messages != counts.total():
-        raise BadRecord(f"it counts {file.statistics.messages} messages, the index {counts.total()}")
+    if file.statistics.messages != counts.sum():
+        raise BadRecord(f"it counts {file.statistics.messages} messages, the index {counts.sum()}")

@@ -20,7 +20,7 @@ from logreel.formats.mcap.found import File
 from logreel.formats.mcap.packing import Content, Packed, Packer
 from logreel.formats.mcap.records import LOG_TIME, MAGIC, MESSAGE_HEAD, PUBLISH_TIME, SEQUENCE
 from logreel.formats.mcap.write_channels import Declared, declare
-from logreel.formats.mcap.write_summary import Summary, attachment_record, begun, pairs, record, string
+from logreel.formats.mcap.write_summary import Summary, attachment_record, pairs, record, string
 from logreel.model.appender import Appender
 from logreel.model.blocks import I64
 from logreel.model.heads import NANOSECONDS_TWICE
@@ -68,14 +68,13 @@ class McapSink(StretchSink):
         self._packer = Packer(compression, level)
         if not 0 < chunk_bytes <= LARGEST:
             raise UsageError(f"chunks of {chunk_bytes} bytes; an MCAP has chunks of 1 to {LARGEST}")
-        self._compression = "" if compression == "none" else compression
         self._limit, self._profile, self._library = chunk_bytes, profile, library
         self._channels: list[Declared] = []
         self._schemas: dict[Schema, int] = {}
         self._declared: set[int] = set()
         self._summary, self._crc, self._begun = Summary(), 0, False
         self._inherited: set[tuple[Any, ...]] = set()
-        self._waiting: deque[tuple[Content, Future[Packed]]] = deque()
+        self._waiting: deque[tuple[int, Future[Packed]]] = deque()
         self._waiting_bytes = 0
         self._begin_chunk()
 
@@ -150,37 +149,36 @@ class McapSink(StretchSink):
             for values, before, width in zip(beside.T, (PUBLISH_TIME, SEQUENCE), (8, 4), strict=True):
                 raw = values.astype(_U64).view(np.uint8).reshape(-1, 8)[:, :width]
                 made[(place + MESSAGE_HEAD - before)[:, None] + np.arange(width)] = raw
-        self._entries.append((channel, time, place + self._bytes))
+        self._places.append(place + self._bytes)
         self._put(made)
         if self._bytes > self._limit:
             self._close_chunk()
 
     def _put(self, part: NDArray[np.uint8]) -> None:
-        self._content.append(part.data)
+        self._parts.append(part)
         self._bytes += part.nbytes
 
     def _begin_chunk(self) -> None:
-        self._content: list[memoryview] = []
+        self._parts: list[NDArray[np.uint8]] = []
         self._bytes = 0
-        self._entries: list[tuple[NDArray[np.int32], I64, I64]] = []
+        self._places: list[I64] = []
 
     def _close_chunk(self) -> None:
         """Begin another chunk; the one before is packed meanwhile, and written when it is its turn."""
-        columns = (np.concatenate(parts) for parts in zip(*self._entries, strict=True))
-        content = Content(self._content, *columns)
+        content = Content(self._parts, self._places, len(self._channels), self._bytes)
         self._begin_chunk()
         if not self._packer.workers:
-            self._write_chunk(content, self._packer.pack(content))
+            self._write_chunk(self._packer.pack(content))
             return
-        self._waiting.append((content, self._packer.later(content)))
+        self._waiting.append((content.size, self._packer.later(content)))
         self._waiting_bytes += content.size
         while self._waiting and (self._waiting_bytes > WAITING_BYTES or self._waiting[0][1].done()):
             self._write_first()
 
     def _write_first(self) -> None:
-        content, packed = self._waiting.popleft()
-        self._waiting_bytes -= content.size
-        self._write_chunk(content, packed.result())
+        size, packed = self._waiting.popleft()
+        self._waiting_bytes -= size
+        self._write_chunk(packed.result())
 
     def _catch_up(self) -> None:
         """Write the chunks that are being packed, and whatever comes before them."""
@@ -188,21 +186,14 @@ class McapSink(StretchSink):
             self._write_first()
         self._begin()
 
-    def _write_chunk(self, content: Content, packed: Packed) -> None:
+    def _write_chunk(self, packed: Packed) -> None:
         self._begin()
-        times, pos = (int(content.time.min()), int(content.time.max())), self.out.tell()
-        head = struct.pack("<QQQI", *times, packed.size, packed.crc) + string(self._compression)
-        head += struct.pack("<Q", len(packed.stored))
-        self._write(begun(records.CHUNK, len(head) + len(packed.stored)) + head)
-        self._write(packed.stored)
-        length, offsets = self.out.tell() - pos, list[tuple[int, int]]()
-        for number, count, entries in content.by_channel():
-            offsets.append((number + 1, self.out.tell()))
-            self._write(record(records.MESSAGE_INDEX, struct.pack("<H", number + 1) + string(entries)))
-            self._summary.count(number + 1, count)
+        self._summary.chunk(self.out.tell(), packed, self._packer.name)
+        self._write(packed.head)
+        self._crc = zlib.crc32(packed.stored, self._crc)
+        self.out.give(packed.stored)
+        self._write(packed.index)
         self.out.commit()
-        sizes = len(packed.stored), packed.size
-        self._summary.chunk(times, pos, length, offsets, self.out.tell(), self._compression, sizes)
 
     # ------------------------------------------------------------------------------- records of other kinds
 
@@ -289,7 +280,7 @@ class McapSink(StretchSink):
 
     def settle(self) -> None:
         """Close the chunk: what is in it can be read from here on."""
-        if self._entries:
+        if self._places:
             self._close_chunk()
         self._catch_up()
         self.out.commit()

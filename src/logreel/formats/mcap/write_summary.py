@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from logreel.formats.mcap import records
-from logreel.formats.mcap.records import MAGIC
+from logreel.formats.mcap.records import MAGIC, NUMBERS
+from logreel.model.blocks import I64
+
+if TYPE_CHECKING:
+    from logreel.formats.mcap.packing import Packed
 
 
 def begun(kind: int, size: int) -> bytes:
@@ -29,6 +36,13 @@ def string(text: str | bytes) -> bytes:
 def pairs(found: Mapping[str, str]) -> bytes:
     """A map of text by text."""
     return string(b"".join(string(name) + string(value) for name, value in found.items()))
+
+
+def numbers(ids: I64 | list[int], values: I64 | list[int]) -> bytes:
+    """A number for each of these channels."""
+    made = np.empty(len(ids), NUMBERS)
+    made["id"], made["value"] = ids, values
+    return made.tobytes()
 
 
 def attachment_record(name: str, data: bytes, media_type: str, time: int, created: int) -> bytes:
@@ -65,26 +79,18 @@ class Summary:
         self._records[kind].append(record(kind, content))
         return self._records[kind][-1]
 
-    def count(self, channel: int, messages: int) -> None:
-        """Count messages of a channel."""
-        self._counts[channel] = self._counts.get(channel, 0) + messages
-
-    def chunk(
-        self,
-        times: tuple[int, int],
-        pos: int,
-        length: int,
-        offsets: Iterable[tuple[int, int]],
-        end: int,
-        compression: str,
-        sizes: tuple[int, int],
-    ) -> None:
-        """A chunk that was written; its message index ends at *end*."""
-        self._start = times[0] if self._start is None else min(self._start, times[0])
-        self.end = max(self.end, times[1])
-        content = struct.pack("<QQQQ", *times, pos, length)
-        content += string(b"".join(struct.pack("<HQ", *pair) for pair in offsets))
-        content += struct.pack("<Q", end - pos - length) + string(compression) + struct.pack("<QQ", *sizes)
+    def chunk(self, pos: int, packed: Packed, compression: str) -> None:
+        """A chunk that stands at *pos*."""
+        start, end = packed.times
+        self._start = start if self._start is None else min(self._start, start)
+        self.end = max(self.end, end)
+        for number, count in zip(packed.ids.tolist(), packed.counts.tolist(), strict=True):
+            self._counts[number] = self._counts.get(number, 0) + count
+        length = len(packed.head) + len(packed.stored)
+        content = struct.pack("<QQQQ", start, end, pos, length)
+        content += string(numbers(packed.ids, packed.places + pos + length))
+        content += struct.pack("<Q", len(packed.index)) + string(compression)
+        content += struct.pack("<QQ", len(packed.stored), packed.size)
         self.repeat(records.CHUNK_INDEX, content)
 
     def attachment(
@@ -124,4 +130,4 @@ class Summary:
         )
         content = struct.pack("<QHIIII", sum(self._counts.values()), *(len(self._records[k]) for k in kinds))
         content += struct.pack("<QQ", self._start or 0, self.end)
-        return content + string(b"".join(struct.pack("<HQ", *pair) for pair in self._counts.items()))
+        return content + string(numbers(list(self._counts), list(self._counts.values())))
