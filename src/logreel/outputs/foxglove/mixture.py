@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,13 +12,14 @@ from numpy.typing import NDArray
 
 from logreel.errors import DefinitionError
 from logreel.model.channel import Channel
-from logreel.model.heads import joined
+from logreel.model.heads import put_at
 from logreel.model.index import I64
 from logreel.ops.parts import Part
 from logreel.ops.streams import Batch, in_time_order
-from logreel.outputs.foxglove.encoders import Encoded, Encoder
+from logreel.outputs.foxglove.encoders import Encoder
+from logreel.schemas.protobuf.straight import Straight, Straights
 
-#: Payload bytes of a log translated at once, about.
+#: Payload bytes of a log made into columns at once, about.
 WINDOW = 16 << 20
 #: So many samples of each window tell where it ends.
 _SAMPLES = 16
@@ -44,85 +45,130 @@ class Mixture:
         return self.instead.get(channel.number)
 
     def batches(self, part: Part) -> Iterator[Batch]:
-        """All messages by time."""
-        encoders = [(n, one) for n, one in self.instead.items() if n in part.rows]
+        """All messages by time; of those of one time the copied ones come first, and the added ones last."""
+        straight = {n: one.straight for n, one in self.instead.items() if one.straight and n in part.rows}
+        encoders = [(n, one) for n, one in self.instead.items() if n in part.rows and n not in straight]
         encoders += list(enumerate(self.added, len(part.log.channels)))
-        kept = {n: rows for n, rows in part.rows.items() if n not in self.instead}
-        for start, end in itertools.pairwise(_edges(part)):
-            rows = {n: part.log.index.rows_between(n, start, end) for n in kept}
-            copied = list(in_time_order([replace(part, rows=rows, start=start, end=end)]))
-            made = [(n, self._encoded(one, start, end)) for n, one in encoders]
-            made = [(n, some) for n, some in made if len(some)]
-            if made:
-                yield _merged(copied, made)
-            else:
-                yield from copied
+        passing = [n for n in part.rows if n not in self.instead or n in straight]
+        written = _Written(straight)
+        for start, end in itertools.pairwise(_edges(part, [one.source for _, one in encoders])):
+            made = _merged([self._encoded(n, one, start, end) for n, one in encoders])
+            rows = {n: part.log.index.rows_between(n, start, end) for n in passing}
+            done = 0
+            for batch in in_time_order([replace(part, rows=rows, start=start, end=end)]):
+                due = int(made.time.searchsorted(batch.time[-1]))
+                yield _merged([*written.of(batch), _rows(made, slice(done, due))])
+                done = due
+            if done < len(made.time):
+                yield _rows(made, slice(done, None))
 
-    def _encoded(self, encoder: Encoder, start: int, end: int | None) -> Encoded:
+    def _encoded(self, channel: int, encoder: Encoder, start: int, end: int | None) -> Batch:
+        """The messages that *encoder* makes of an interval, by time."""
         try:
-            return encoder.encode(start, end)
+            found = encoder.encode(start, end)
         except DefinitionError as error:
             text = f"channel {encoder.topic!r} was left out: {error.text}"
             if text not in self.told:
                 self.told.append(text)
-            none = np.zeros(0, np.int64)
-            return Encoded(none, np.zeros(0, np.uint8), np.zeros(1, np.int64))
+            return _NOTHING
+        made = _batch(np.full(len(found), channel, np.int32), found.time, found.data, found.start)
+        return _rows(made, found.time.argsort(kind="stable"))
 
 
-def _edges(part: Part) -> list[Any]:
-    """Times between which lie about WINDOW bytes of payload, from that of the first message to the end of *part*."""
-    index, samples, weights = part.log.index, list[I64](), list[NDArray[np.float64]]()
-    every = max(1, sum(len(ch) for ch in part.channels))
-    for ch in part.channels:
-        times = index.times(ch.number)[part.rows[ch.number]]
-        if not len(times):
-            continue
-        size = ch.bytes / len(ch) if index.sizes_are_cheap else _PACKED * part.log.size / every
-        step = max(1, int(WINDOW / _SAMPLES / max(1.0, size)))
-        some = times[::step]
-        samples += [some, times.min(keepdims=True)]
-        weights += [np.full(len(some), size * step), np.zeros(1)]
-    if not samples:
+class _Written:
+    """Messages of some channels, by number, as others that are written straight from their bytes."""
+
+    def __init__(self, channels: Mapping[int, Straight]) -> None:
+        self._straights = Straights(list(channels.values()))
+        self._kinds = np.full(max(channels, default=-1) + 2, -1, np.int32)
+        self._kinds[list(channels)] = np.arange(len(channels))
+
+    def of(self, batch: Batch) -> list[Batch]:
+        """The messages of *batch* that stay, and those in place of the others."""
+        kind = self._kinds[np.minimum(batch.channel, len(self._kinds) - 1)]
+        goes = kind >= 0
+        if not goes.any():
+            return [batch]
+        stays = _rows(batch, ~goes)
+        if not goes.all():
+            batch, kind = _rows(batch, goes), kind[goes]
+        place = (batch.start + batch.data.ctypes.data).astype(np.uint64)
+        return [stays, _batch(batch.channel, batch.time, *self._straights.encode(kind, place))]
+
+
+def _edges(part: Part, sources: Sequence[Channel]) -> list[Any]:
+    """Times between which lie about WINDOW bytes of *sources*, from that of the first message to the end of *part*."""
+    index, samples, weights = part.log.index, [np.zeros(0, np.int64)], [np.zeros(0)]
+    found = [index.times(n)[rows] for n, rows in part.rows.items()]
+    first = min((int(times.min()) for times in found if len(times)), default=None)
+    if first is None:
         return []
+    every = max(1, sum(len(ch) for ch in part.channels))
+    for ch in sources:
+        size = ch.bytes / max(1, len(ch)) if index.sizes_are_cheap else _PACKED * part.log.size / every
+        step = max(1, int(WINDOW / _SAMPLES / max(1.0, size)))
+        some = index.times(ch.number)[part.rows[ch.number]][::step]
+        samples.append(some)
+        weights.append(np.full(len(some), size * step))
     time, weight = np.concatenate(samples), np.concatenate(weights)
     order = np.argsort(time, kind="stable")
     number = np.cumsum(weight[order]) // WINDOW
     cuts = time[order][1:][np.diff(number) > 0]
-    return [*np.unique(np.append(cuts, time.min())).tolist(), part.end]
+    return [*np.unique(np.append(cuts, first)).tolist(), part.end]
 
 
-def _merged(copied: list[Batch], made: list[tuple[int, Encoded]]) -> Batch:
-    """Messages of both kinds by time; of those of one time the copied ones come first."""
-    data = [joined(b.data, b.start, b.size) for b in copied] + [some.data for _, some in made]
-    begin = np.cumsum([0, *(len(one) for one in data)])
-    size = np.concatenate([b.size for b in copied] + [np.diff(some.start) for _, some in made])
-    start = [np.cumsum(b.size) - b.size for b in copied] + [some.start[:-1] for _, some in made]
-    channel = [b.channel for b in copied] + [np.full(len(some), n, np.int32) for n, some in made]
-    time = np.concatenate([b.time for b in copied] + [some.time for _, some in made])
-    place = np.concatenate([some + at for some, at in zip(start, begin[:-1].tolist(), strict=True)])
-    order = np.argsort(time, kind="stable")
+def _batch(channel: NDArray[np.int32], time: I64, data: NDArray[np.uint8], start: I64) -> Batch:
+    """Messages one after another: *start* tells where each begins, and the end."""
     zero = np.zeros(len(time), np.int64)
+    return Batch(zero.astype(np.int32), channel, time, data, start[:-1], np.diff(start), zero, {})
+
+
+_NOTHING = _batch(np.zeros(0, np.int32), np.zeros(0, np.int64), np.zeros(0, np.uint8), np.zeros(1, np.int64))
+
+
+def _rows(batch: Batch, which: slice | I64 | NDArray[np.bool_]) -> Batch:
+    """Some messages of *batch*."""
+    names = ("origin", "channel", "time", "start", "size", "offset")
+    more = {name: values[which] for name, values in batch.more.items()}
+    return replace(batch, **{name: getattr(batch, name)[which] for name in names}, more=more)
+
+
+def _merged(batches: Sequence[Batch]) -> Batch:
+    """Messages of several, each in order of time, by time; of those of one time the ones of the first come first."""
+    some = [batch for batch in batches if len(batch.time)]
+    if len(some) < 2:
+        return some[0] if some else _NOTHING
+    time = np.concatenate([batch.time for batch in some])
+    order = np.argsort(time, kind="stable")
+    size = np.concatenate([batch.size for batch in some])[order]
+    start = np.cumsum(size) - size
+    data, place = np.empty(int(size.sum()), np.uint8), np.empty_like(start)
+    place[order] = start
+    at = 0
+    for batch in some:
+        put_at(data, place[at : at + len(batch.time)], batch.data, batch.start, batch.size)
+        at += len(batch.time)
     return Batch(
         np.zeros(len(time), np.int32),
-        np.concatenate(channel)[order],
+        np.concatenate([batch.channel for batch in some])[order],
         time[order],
-        np.concatenate(data),
-        place[order],
-        size[order],
-        zero,
-        _beside(copied, time, order),
+        data,
+        start,
+        size,
+        np.zeros(len(time), np.int64),
+        _beside(some, time, order),
     )
 
 
-def _beside(copied: list[Batch], time: I64, order: I64) -> dict[str, I64]:
-    """What lies beside the copied messages; the others are published at their time, and have no number."""
+def _beside(batches: Sequence[Batch], time: I64, order: I64) -> dict[str, I64]:
+    """What lies beside messages; those that were made are published at their time, and have no number."""
     found = {}
-    for name in {name for b in copied for name in b.more}:
+    for name in {name for batch in batches for name in batch.more}:
         values = time.copy() if name == "publish_time" else np.zeros_like(time)
         at = 0
-        for b in copied:
-            if name in b.more:
-                values[at : at + len(b.time)] = b.more[name]
-            at += len(b.time)
+        for batch in batches:
+            if name in batch.more:
+                values[at : at + len(batch.time)] = batch.more[name]
+            at += len(batch.time)
         found[name] = values[order]
     return found
