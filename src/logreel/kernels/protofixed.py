@@ -4,16 +4,17 @@ As in protowrite.py messages are written from the last to the first and each fro
 
 ops  int32[m, 8]  code, tag, tag bytes, place, more, count, step, body; the ops of a body stand before their own op
 
-  0 WORD      4 bytes, unless all are 0
-  1 LONG      8 bytes, unless all are 0
-  2 VARINT    a number, unless it is 0; more: its bytes, negative for signed ones, 0 for a flag
+  0 WORDS     *count* fields of 4 bytes each, but those that are all 0
+  1 LONGS     the same of 8 bytes each
+  2 VARINTS   *count* fields of a number each, but those that are 0; more: its bytes, negative if signed, 0 for a flag
   3 SPAN      the next *count* bytes
   4 PACKED    *count* numbers as varints; more: as of VARINT
   5 MESSAGE   *body* ops; their places count from where those of the message itself do
   6 MESSAGES  *count* messages of *body* ops, *step* bytes apart; their places count from each of them
   7 TIME      u32 seconds and nanoseconds as fields 1 and 2, without a tag; more: 1 if both are i32 and have one sign
 
-A tag is its varint, the last bytes of the four; places are bytes from the start of the message.
+Places are bytes from the start of the message. A tag is its varint, the last bytes of the four. Fields of one op lie one
+after another, and so do their numbers: the tag is that of the last one, and *step* the difference between two.
 """
 
 import cython
@@ -41,9 +42,17 @@ _SECOND = cython.declare(cython.longlong, 1000000000)
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
-def _tagged(p: mp, op: i32p) -> mp:
-    memcpy(p - 4, op + 1, 4)
-    return p - op[2]
+def _tagged(p: mp, tag: cython.int, size: cython.int) -> mp:
+    memcpy(p - 4, cython.address(tag), 4)
+    return p - size
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _bytes(width: cython.longlong) -> cython.longlong:
+    return width if width > 0 else -width if width else 1
 
 
 @cython.cfunc
@@ -52,59 +61,78 @@ def _tagged(p: mp, op: i32p) -> mp:
 def _write(ops: i32p, n: cython.longlong, b: u8p, p: mp) -> mp:
     """Put the fields of *n* ops before p; gives where they begin."""
     op: i32p
+    d: u8p
     end: mp
+    tag: cython.int
     word: cython.uint
     v: cython.ulonglong
     i: cython.longlong
+    width: cython.longlong
     while n > 0:
         n -= 1
         op = ops + 8 * n
-        if op[0] == 0:  # WORD
-            word = u32(b + op[3])
-            if word != 0:
-                p -= 4
-                memcpy(p, cython.address(word), 4)
-                p = _tagged(p, op)
-        elif op[0] == 1:  # LONG
-            v = u64(b + op[3])
-            if v != 0:
-                p -= 8
-                memcpy(p, cython.address(v), 8)
-                p = _tagged(p, op)
-        elif op[0] == 2:  # VARINT
-            v = whole(b + op[3], op[4])
-            if v != 0:
-                p = _tagged(number_before(p, v), op)
-        elif op[0] == 3:  # SPAN
-            p -= op[5]
-            memcpy(p, b + op[3], op[5])
-            p = _tagged(number_before(p, op[5]), op)
-        elif op[0] == 4:  # PACKED
-            end = p
-            i = op[5]
+        tag = op[1]
+        d = b + op[3]
+        i = op[5]
+        if op[0] == 0:  # WORDS
             while i > 0:
                 i -= 1
-                p = number_before(p, whole(b + op[3] + i * op[6], op[4]))
-            p = _tagged(number_before(p, end - p), op)
+                word = u32(d + 4 * i)
+                if word != 0:
+                    p -= 4
+                    memcpy(p, cython.address(word), 4)
+                    p = _tagged(p, tag, op[2])
+                tag -= op[6]
+        elif op[0] == 1:  # LONGS
+            while i > 0:
+                i -= 1
+                v = u64(d + 8 * i)
+                if v != 0:
+                    p -= 8
+                    memcpy(p, cython.address(v), 8)
+                    p = _tagged(p, tag, op[2])
+                tag -= op[6]
+        elif op[0] == 2:  # VARINTS
+            width = op[4]
+            d += i * _bytes(width)
+            while i > 0:
+                i -= 1
+                d -= _bytes(width)
+                v = whole(d, width)
+                if v != 0:
+                    p = _tagged(number_before(p, v), tag, op[2])
+                tag -= op[6]
+        elif op[0] == 3:  # SPAN
+            p -= i
+            memcpy(p, d, i)
+            p = _tagged(number_before(p, i), tag, op[2])
+        elif op[0] == 4:  # PACKED
+            end = p
+            width = op[4]
+            d += i * _bytes(width)
+            while i > 0:
+                i -= 1
+                d -= _bytes(width)
+                p = number_before(p, whole(d, width))
+            p = _tagged(number_before(p, end - p), tag, op[2])
         elif op[0] == 5:  # MESSAGE
             end = p
             n -= op[7]
             p = _write(ops + 8 * n, op[7], b, p)
-            p = _tagged(number_before(p, end - p), op)
+            p = _tagged(number_before(p, end - p), tag, op[2])
         elif op[0] == 6:  # MESSAGES
             n -= op[7]
-            i = op[5]
             while i > 0:
                 i -= 1
                 end = p
-                p = _write(ops + 8 * n, op[7], b + op[3] + i * op[6], p)
-                p = _tagged(number_before(p, end - p), op)
+                p = _write(ops + 8 * n, op[7], d + i * op[6], p)
+                p = _tagged(number_before(p, end - p), tag, op[2])
         elif op[4]:  # TIME
-            i = cython.cast(cython.int, u32(b + op[3]))
-            p = moment_before(p, i * _SECOND + cython.cast(cython.int, u32(b + op[3] + 4)), True)
+            i = cython.cast(cython.int, u32(d))
+            p = moment_before(p, i * _SECOND + cython.cast(cython.int, u32(d + 4)), True)
         else:
-            i = u32(b + op[3])
-            p = moment_before(p, i * _SECOND + u32(b + op[3] + 4), False)
+            i = u32(d)
+            p = moment_before(p, i * _SECOND + u32(d + 4), False)
     return p
 
 

@@ -49,6 +49,7 @@ class Mixture:
         straight = {n: one.straight for n, one in self.instead.items() if one.straight and n in part.rows}
         encoders = [(n, one) for n, one in self.instead.items() if n in part.rows and n not in straight]
         encoders += list(enumerate(self.added, len(part.log.channels)))
+        encoders = [(n, one) for n, one in encoders if len(one.source)]
         passing = [n for n in part.rows if n not in self.instead or n in straight]
         written = _Written(straight)
         for start, end in itertools.pairwise(_edges(part, [one.source for _, one in encoders])):
@@ -87,13 +88,15 @@ class _Written:
         """The messages of *batch* that stay, and those in place of the others."""
         kind = self._kinds[np.minimum(batch.channel, len(self._kinds) - 1)]
         goes = kind >= 0
+        if goes.all():
+            return [self._made(batch, kind)]
         if not goes.any():
             return [batch]
-        stays = _rows(batch, ~goes)
-        if not goes.all():
-            batch, kind = _rows(batch, goes), kind[goes]
-        place = (batch.start + batch.data.ctypes.data).astype(np.uint64)
-        return [stays, _batch(batch.channel, batch.time, *self._straights.encode(kind, place))]
+        return [_rows(batch, ~goes), self._made(_rows(batch, goes), kind[goes])]
+
+    def _made(self, batch: Batch, kind: NDArray[np.int32]) -> Batch:
+        place = batch.start.astype(np.uint64) + np.uint64(batch.data.ctypes.data)
+        return _batch(batch.channel, batch.time, *self._straights.encode(kind, place))
 
 
 def _edges(part: Part, sources: Sequence[Channel]) -> list[Any]:
@@ -107,7 +110,7 @@ def _edges(part: Part, sources: Sequence[Channel]) -> list[Any]:
     for ch in sources:
         size = ch.bytes / max(1, len(ch)) if index.sizes_are_cheap else _PACKED * part.log.size / every
         step = max(1, int(WINDOW / _SAMPLES / max(1.0, size)))
-        some = index.times(ch.number)[part.rows[ch.number]][::step]
+        some = index.times(ch.number)[index.rows_between(ch.number, first, part.end)][::step]
         samples.append(some)
         weights.append(np.full(len(some), size * step))
     time, weight = np.concatenate(samples), np.concatenate(weights)

@@ -28,10 +28,25 @@ from logreel.schemas.protobuf.build import varint
 from logreel.schemas.protobuf.describe import Field, Message
 from logreel.schemas.protobuf.spell import OPAQUE
 
-WORD, LONG, VARINT, SPAN, PACKED, MESSAGE, MESSAGES, TIME = range(8)
-#: Bytes that numbers written as varints take at most; negative ones have 64 bits.
-_NUMBERS = {"bool": 1, "uint8": 2, "uint16": 3, "uint32": 5}
-_LONGEST, _TIME = 10, 22
+WORDS, LONGS, VARINTS, SPAN, PACKED, MESSAGE, MESSAGES, TIME = range(8)
+#: By the type of a number: op, wire, how a whole one is read, and the bytes that are written of it at most.
+_NUMBERS = {
+    "bool": (VARINTS, 0, 0, 1),
+    "uint8": (VARINTS, 0, 1, 2),
+    "uint16": (VARINTS, 0, 2, 3),
+    "uint32": (VARINTS, 0, 4, 5),
+    "uint64": (VARINTS, 0, 8, 10),
+    # Negative ones have 64 bits.
+    "char": (VARINTS, 0, -1, 10),
+    "int8": (VARINTS, 0, -1, 10),
+    "int16": (VARINTS, 0, -2, 10),
+    "int32": (VARINTS, 0, -4, 10),
+    "int64": (VARINTS, 0, -8, 10),
+    "float32": (WORDS, 5, 0, 4),
+    "float64": (LONGS, 1, 0, 8),
+}
+#: Seconds and nanoseconds, with tags.
+_TIME = 22
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,29 +121,40 @@ class _Plan:
 
     def one(self, node: Node, f: Field, at: int) -> int:
         match node:
-            case Scalar(type="float32"):
-                return self.op(WORD, f, 5, 4, at)
-            case Scalar(type="float64"):
-                return self.op(LONG, f, 1, 8, at)
-            case Scalar(type=t):
-                return self.op(VARINT, f, 0, _NUMBERS.get(t, _LONGEST), at, more=_width(t))
+            case Scalar(type=kind):
+                return self.number(kind, f, at)
             case FixedArray(item=item, count=n):
                 return self.many(item, n, f, at) if n else 0
             case _:
                 before = len(self.ops)
                 most = self.body(node, f.kind, at)
-                return self.op(MESSAGE, f, 2, _counted(most), body=len(self.ops) - before)
+                return self.op(MESSAGE, f, most, 0, 0, 0, 0, len(self.ops) - before)
+
+    def number(self, kind: str, f: Field, at: int) -> int:
+        """A number, which goes to those of the op before where it follows them."""
+        code, wire, more, most = _NUMBERS[kind]
+        tag, size = _tag(f, wire)
+        step = 8 << 8 * (4 - size)
+        if self.ops:
+            last = self.ops[-1]
+            count = last[5]
+            # Fields count from 1: the first of a message follows nothing.
+            if last == [code, tag - step, size, at - count * SCALARS[kind][1], more, count, step, 0]:
+                last[1], last[5] = tag, count + 1
+                return size + most
+        self.ops.append([code, tag, size, at, more, 1, step, 0])
+        return size + most
 
     def many(self, item: Node, n: int, f: Field, at: int) -> int:
         size = self.size(item)
-        if isinstance(item, Scalar) and (f.kind == "bytes" or item.type.startswith("float")):
-            return self.op(SPAN, f, 2, _counted(n * size), at, count=n * size)
         if isinstance(item, Scalar):
-            most = n * _NUMBERS.get(item.type, _LONGEST)
-            return self.op(PACKED, f, 2, _counted(most), at, _width(item.type), n, size)
+            code, _, more, most = _NUMBERS[item.type]
+            if code != VARINTS or f.kind == "bytes":
+                return self.op(SPAN, f, n * size, at, 0, n * size, 0, 0)
+            return self.op(PACKED, f, n * most, at, more, n, 0, 0)
         before = len(self.ops)
         most = self.body(item, f.kind, 0)
-        return n * self.op(MESSAGES, f, 2, _counted(most), at, 0, n, size, len(self.ops) - before)
+        return n * self.op(MESSAGES, f, most, at, 0, n, size, len(self.ops) - before)
 
     def body(self, node: Node, kind: Any, at: int) -> int:
         """What stands in a message of this kind."""
@@ -141,33 +167,19 @@ class _Plan:
             case _:
                 return self.one(node, kind.fields[0], at)
 
-    def op(
-        self,
-        code: int,
-        f: Field,
-        wire: int,
-        most: int,
-        at: int = 0,
-        more: int = 0,
-        count: int = 0,
-        step: int = 0,
-        body: int = 0,
-    ) -> int:
-        """An op that writes a tag and at most so many bytes behind it."""
-        tag = varint(f.number << 3 | wire)
-        word = int.from_bytes(tag.rjust(4, b"\0"), "little")
-        self.ops.append([code, word, len(tag), at, more, count, step, body])
-        return len(tag) + most
+    def op(self, code: int, f: Field, most: int, *rest: int) -> int:
+        """An op that writes a tag, a length and at most so many bytes."""
+        tag, size = _tag(f, 2)
+        self.ops.append([code, tag, size, *rest])
+        return size + len(varint(most)) + most
 
     def size(self, node: Node) -> int:
+        if isinstance(node, Scalar):
+            return SCALARS[node.type][1]
         return measure(node, self.sizes).size or 0
 
 
-def _width(kind: str) -> int:
-    """How the kernel reads a whole number."""
-    return 0 if kind == "bool" else SCALARS[kind][1] * (1 if kind.startswith("u") else -1)
-
-
-def _counted(most: int) -> int:
-    """At most so many bytes, and before them how many there are."""
-    return len(varint(most)) + most
+def _tag(f: Field, wire: int) -> tuple[int, int]:
+    """A tag as the kernel has it: the number of four bytes, and how many of them it takes."""
+    tag = varint(f.number << 3 | wire)
+    return int.from_bytes(tag.rjust(4, b"\0"), "little"), len(tag)
