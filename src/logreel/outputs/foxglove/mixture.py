@@ -45,7 +45,7 @@ class Mixture:
         return self.instead.get(channel.number)
 
     def batches(self, part: Part) -> Iterator[Batch]:
-        """All messages by time; of those of one time the copied ones come first, and the added ones last."""
+        """All messages by time; of those of one time what is made of columns comes last."""
         straight = {n: one.straight for n, one in self.instead.items() if one.straight and n in part.rows}
         encoders = [(n, one) for n, one in self.instead.items() if n in part.rows and n not in straight]
         encoders += list(enumerate(self.added, len(part.log.channels)))
@@ -58,7 +58,7 @@ class Mixture:
             done = 0
             for batch in in_time_order([replace(part, rows=rows, start=start, end=end)]):
                 due = int(made.time.searchsorted(batch.time[-1]))
-                yield _merged([*written.of(batch), _rows(made, slice(done, due))])
+                yield _merged([written.of(batch), _rows(made, slice(done, due))])
                 done = due
             if done < len(made.time):
                 yield _rows(made, slice(done, None))
@@ -84,15 +84,17 @@ class _Written:
         self._kinds = np.full(max(channels, default=-1) + 2, -1, np.int32)
         self._kinds[list(channels)] = np.arange(len(channels))
 
-    def of(self, batch: Batch) -> list[Batch]:
-        """The messages of *batch* that stay, and those in place of the others."""
+    def of(self, batch: Batch) -> Batch:
+        """The messages of *batch*, or what is written in their place."""
         kind = self._kinds[np.minimum(batch.channel, len(self._kinds) - 1)]
         goes = kind >= 0
         if goes.all():
-            return [self._made(batch, kind)]
+            return self._made(batch, kind)
         if not goes.any():
-            return [batch]
-        return [_rows(batch, ~goes), self._made(_rows(batch, goes), kind[goes])]
+            return batch
+        stay, go = np.flatnonzero(~goes), np.flatnonzero(goes)
+        made = self._made(_rows(batch, go), kind[go])
+        return _woven([_rows(batch, stay), made], np.argsort(np.concatenate([stay, go])))
 
     def _made(self, batch: Batch, kind: NDArray[np.int32]) -> Batch:
         place = batch.start.astype(np.uint64) + np.uint64(batch.data.ctypes.data)
@@ -141,8 +143,12 @@ def _merged(batches: Sequence[Batch]) -> Batch:
     some = [batch for batch in batches if len(batch.time)]
     if len(some) < 2:
         return some[0] if some else _NOTHING
+    return _woven(some, np.argsort(np.concatenate([batch.time for batch in some]), kind="stable"))
+
+
+def _woven(some: Sequence[Batch], order: I64) -> Batch:
+    """Messages of several in this order of all of them."""
     time = np.concatenate([batch.time for batch in some])
-    order = np.argsort(time, kind="stable")
     size = np.concatenate([batch.size for batch in some])[order]
     start = np.cumsum(size) - size
     data, place = np.empty(int(size.sum()), np.uint8), np.empty_like(start)
