@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logreel.model.blocks import GONE, Aligned, Blocks, Made, Track
+from logreel.model.blocks import GONE, Aligned, Blocks, Derived, Made, Track, Word
 from logreel.model.chunks import MADE, Chunks
 from logreel.model.index import MessageIndex
-from logreel.model.merge import Queue, merged
+from logreel.model.merge import Queue, _tournament, merged
 from logreel.model.source import Source
 
 #: Messages of a log: channel, time, and bytes to the next one. The last channel is made.
@@ -114,6 +114,63 @@ def test_some_messages_of_two_logs_come_by_time_then_by_log(
         for i in range(len(piece.time))
     ]
     assert found == [(row[0], row[5], row[3]) for row in due]
+
+
+SIZES = {
+    "one for all": 5,
+    "beside": Word(-2, 2, 3, -1),
+    "listed": Aligned(np.array([7, 8, 9, 10], np.uint32)),
+    "signed": Aligned(np.array([7, 8, 9, 10], np.int32)),
+    "wide": Word(-2, 8),
+    "derived": Derived(lambda data, start: start * 2),
+}
+
+
+@given(st.lists(st.sampled_from(sorted(SIZES)), min_size=1, max_size=4))
+def test_every_way_to_tell_a_size(names: list[str]) -> None:
+    """Sizes that the kernel knows how to ask for and others, mixed."""
+    data = np.arange(60, dtype=np.uint8)
+    sources = [Chunks(Source(data.tobytes(), "log")) for _ in names]
+    queues, due = [], []
+    for i, (name, chunks) in enumerate(zip(names, sources, strict=True)):
+        offset = np.array([10, 20, 30, 40], np.int64)
+        blocks = Blocks.of(offset, np.zeros(4, np.int64), 1)
+        track = Track(Aligned(np.arange(4, dtype=np.int64)), SIZES[name])
+        queues.append(Queue(MessageIndex(chunks, blocks, [track]), 0, slice(None)))
+        for row, at in enumerate(offset.tolist()):
+            word = int(data[at - 2]) | int(data[at - 1]) << 8
+            eight = int.from_bytes(data[at - 2 : at + 6].tobytes(), "little")
+            size = {"one for all": 5, "beside": word * 3 - 1, "derived": at * 2, "wide": eight}
+            due.append((row, i, at, size.get(name, 7 + row)))
+    found = [
+        row
+        for piece in merged(queues, first=3)
+        for row in zip(
+            *(a.tolist() for a in (piece.time, piece.queue, piece.offset, piece.size)), strict=True
+        )
+    ]
+    # Logs of one rank come in no order of their own.
+    assert sorted(found) == sorted(due)
+
+
+@pytest.mark.parametrize("counts", [[1], [5, 5], [1, 100, 1, 1, 1000, 7], [0, 0, 3, 0], list(range(40))])
+def test_busy_queues_have_few_others_above_them(counts: list[int]) -> None:
+    up = _tournament(counts).tolist()
+    k = len(counts)
+    depth = []
+    for i in range(k):
+        node, seen = up[i], list[int]()
+        while node:
+            seen.append(node)
+            node = up[k + node]
+        assert len(set(seen)) == len(seen)
+        assert not seen or seen[-1] == 1
+        depth.append(len(seen))
+    # Each of the other places in the tree is met by exactly two.
+    assert sorted(node for node in up[:k] + up[k + 1 :] if node) == sorted([*range(1, k)] * 2)
+    for i in range(k):
+        for j in range(k):
+            assert counts[i] <= counts[j] or depth[i] <= depth[j]
 
 
 def test_nothing_is_merged_of_nothing() -> None:

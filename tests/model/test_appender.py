@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import textwrap
+from collections import deque
 from pathlib import Path
 
 import numpy as np
@@ -188,6 +189,64 @@ def test_large_pieces_follow_what_was_written(tmp_path: Path, monkeypatch: pytes
         assert out.tell() == 8
         out.write(b"half")
     assert (tmp_path / "a.bin").read_bytes() == b"abcdefgh"
+
+
+def test_what_is_given_follows_in_order_and_memory_comes_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "BUFFER", 4)
+    monkeypatch.setattr(module, "SYNCED", 50)
+    due, seen = b"", set()
+    with Appender(tmp_path / "a.bin", keep=False) as out:
+        for n in range(200):
+            room = out.lend(1 + n % 9)
+            seen.add(id(room.obj))
+            room[:] = bytes([n]) * len(room)
+            due += bytes(room)
+            out.give(room)
+            assert out.tell() == len(due)
+            if n % 50 == 49:
+                out.put(b"between")
+                out.write(b"and")
+                due += b"betweenand"
+        out.commit()
+    assert (tmp_path / "a.bin").read_bytes() == due
+    # What waits to be written, what is being written, what is being filled; and smaller ones before them.
+    assert len(seen) < 20
+
+
+@pytest.mark.parametrize("room", [0, 3, 10, 25, 39])
+def test_a_disk_that_fills_behind_the_writer_leaves_what_was_whole(
+    tmp_path: Path, room: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The system takes *room* bytes in all and then no more, while pieces of 10 wait to be written."""
+    monkeypatch.setattr(module, "BUFFER", 1)
+    left, real = [room], os.write
+
+    def write(handle: int, data: memoryview) -> int:
+        if not left[0]:
+            raise OSError(errno.ENOSPC, "full")
+        done = real(handle, data[: left[0]])
+        left[0] -= done
+        return done
+
+    monkeypatch.setattr(os, "write", write)
+    out = Appender(tmp_path / "a.bin")
+
+    def give(n: int) -> None:
+        piece = out.lend(10)
+        piece[:] = bytes([n]) * 10
+        out.give(piece)
+
+    with pytest.raises(LogError, match="No space left"):
+        deque(map(give, range(9)))
+    with pytest.raises(LogError, match="No space left"):
+        out.give(out.lend(10))
+    with pytest.raises(LogError, match="No space left"):
+        out.finish()
+    out.leave()
+    due = b"".join(bytes([n]) * 10 for n in range(room // 10))
+    assert (tmp_path / "a.bin.active").read_bytes() == due
 
 
 @pytest.mark.parametrize("piece", [b"", b"x", b"a long one"])

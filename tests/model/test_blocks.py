@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
-from logreel.model.index import Blocks
+from logreel.model.blocks import Derived, Track, Word
+from logreel.model.chunks import Chunks
+from logreel.model.gather import gather_times
+from logreel.model.index import Blocks, MessageIndex
+from logreel.model.source import Source
 
 Rows = list[list[int]]
 
@@ -70,3 +76,23 @@ def test_without_some_messages(seed: int) -> None:
         gone.append(table.rows(channel)[1][drop])
         kept.append([at for at, out in zip(some, drop.tolist(), strict=True) if not out])
     assert rows_of(table.without(np.concatenate(gone))) == kept
+
+
+def test_times_gathered_together_are_those_gathered_one_by_one() -> None:
+    data, rng = np.zeros(4000, np.uint8), np.random.default_rng(5)
+    offset = np.sort(rng.choice(np.arange(10, 3900), 300, replace=False)).astype(np.int64)
+    offset = offset[np.diff(offset, prepend=0) >= 8]
+    data[:] = rng.integers(0, 256, len(data))
+    channel = rng.integers(0, 4, len(offset))
+    rules: list[Any] = [Word(0, 8, 1), Word(1, 4, 1000), Word(2, 2, 5, 3), Derived(lambda data, at: at * 7)]
+
+    def index() -> MessageIndex:
+        tracks = [Track(rule, 8) for rule in rules]
+        return MessageIndex(Chunks(Source(data.tobytes(), "log")), Blocks.of(offset, channel, 4), tracks)
+
+    alone, together = index(), index()
+    gather_times([(together, c) for c in range(4)])
+    assert [together.has_times(c) for c in range(4)] == [True, True, False, False]
+    for c in range(4):
+        assert together.times(c).tolist() == alone.times(c).tolist()
+        assert not together.times(c).flags.writeable

@@ -30,6 +30,25 @@ def test_items_come_in_order_and_one_is_made_ahead() -> None:
     assert list(ahead([])) == []
 
 
+@pytest.mark.parametrize("depth", [1, 2, 4, 9])
+def test_so_many_are_made_before_they_are_asked_for(depth: int) -> None:
+    made: list[int] = []
+    enough = threading.Event()
+
+    def items() -> Iterator[int]:
+        for n in range(6):
+            made.append(n)
+            if n == min(depth, 5):
+                enough.set()
+            yield n
+
+    found = ahead(items(), depth)
+    assert next(found) == 0
+    assert enough.wait(30)
+    assert len(made) <= 1 + depth
+    assert list(found) == [1, 2, 3, 4, 5]
+
+
 def test_errors_come_where_their_item_would() -> None:
     def items() -> Iterator[int]:
         yield 1

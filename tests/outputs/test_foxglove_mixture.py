@@ -27,8 +27,9 @@ def rows_of(mixed: Mixture, part: Part) -> tuple[list[Row], dict[str, list[int]]
     """Time, channel and payload of each message as they come, and what lies beside them."""
     rows, beside = list[Row](), defaultdict[str, list[int]](list)
     for batch in mixed.batches(part):
-        lists = (getattr(batch, name).tolist() for name in ("time", "channel", "start", "size"))
-        rows += [(t, c, batch.data[s : s + n].tobytes()) for t, c, s, n in zip(*lists, strict=True)]
+        payloads = batch.payloads.in_one()
+        lists = (one.tolist() for one in (batch.time, batch.channel, payloads.start, payloads.size))
+        rows += [(t, c, payloads.data[s : s + n].tobytes()) for t, c, s, n in zip(*lists, strict=True)]
         for name, values in batch.more.items():
             beside[name] += values.tolist()
     return rows, beside

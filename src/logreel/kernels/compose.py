@@ -16,13 +16,76 @@ if not cython.compiled:
 from cython.cimports.libc.string import memcpy
 from cython.cimports.logreel.kernels.prefetch import prefetch_span
 
+bytesp = cython.typedef(cython.pointer[cython.const[cython.uchar]])
+
 AHEAD = cython.declare(cython.longlong, 8)
 INSIDE = cython.declare(cython.longlong, -1000)
 MOST = cython.declare(cython.longlong, 0x7FFFFFFFFFFFFFFF)
 
 
+def tally(channel: cython.const[cython.int][::1], counts: cython.longlong[::1]):
+    """Add to counts[k] how often k is in *channel*. Raises IndexError for what is no number of a channel."""
+    i: cython.Py_ssize_t
+    k: cython.longlong
+    ok: cython.bint = True
+    with cython.nogil:
+        for i in range(channel.shape[0]):
+            k = channel[i]
+            if k < 0 or k >= counts.shape[0]:
+                ok = False
+                break
+            counts[k] += 1
+    if not ok:
+        raise IndexError("there is no channel of this number")
+
+
+def inside(
+    rooms: cython.const[cython.longlong][::1],
+    which: cython.const[cython.int][::1],
+    start: cython.const[cython.longlong][::1],
+    size: cython.const[cython.longlong][::1],
+):
+    """Whether every payload lies in its buffer.
+
+    rooms  int64[b]  bytes of each buffer
+    which  int32[n]  number of the buffer, or int32[0]: all lie in the first
+    """
+    n: cython.Py_ssize_t = start.shape[0]
+    i: cython.Py_ssize_t
+    room: cython.longlong = rooms[0]
+    several: cython.bint = which.shape[0] > 0
+    ok: cython.bint = True
+    with cython.nogil:
+        for i in range(n):
+            if several:
+                room = rooms[which[i]]
+            # Subtracted, so that no sum can overflow.
+            if start[i] < 0 or size[i] < 0 or start[i] > room or size[i] > room - start[i]:
+                ok = False
+                break
+    return ok
+
+
+def places(
+    channel: cython.const[cython.int][::1],
+    size: cython.const[cython.longlong][::1],
+    shape: cython.const[cython.longlong][:, ::1],
+    place: cython.longlong[::1],
+):
+    """Where records of these payloads begin, one after another, and where the last one ends: n + 1 numbers."""
+    n: cython.Py_ssize_t = channel.shape[0]
+    i: cython.Py_ssize_t
+    at: cython.longlong = 0
+    with cython.nogil:
+        for i in range(n):
+            place[i] = at
+            at += shape[channel[i], 1] + size[i]
+        place[n] = at
+
+
 def compose(
-    data: cython.const[cython.uchar][::1],
+    buffers: cython.const[cython.longlong][::1],
+    which: cython.const[cython.int][::1],
     channel: cython.const[cython.int][::1],
     time: cython.const[cython.longlong][::1],
     start: cython.const[cython.longlong][::1],
@@ -35,7 +98,8 @@ def compose(
 ):
     """Write n records; nothing here checks bounds.
 
-    data     uint8[b]   payload i is data[start[i]:start[i] + size[i]]
+    buffers  int64[b]   addresses: payload i begins start[i] bytes behind that of its buffer
+    which    int32[n]   number of the buffer, or int32[0]: all lie in the first
     channel  int32[n]
     time     int64[n]   ns
     place    int64[n]   where record i begins in *out*
@@ -48,20 +112,20 @@ def compose(
     seconds: cython.longlong
     word: cython.uint
     number: cython.double
+    several: cython.bint = which.shape[0] > 0
     p: cython.pointer[cython.uchar]
+    b: cython.pointer[cython.const[cython.uchar]]
     if n == 0 or out.shape[0] == 0:
         return
-    # One byte of its own stands for no bytes, whose memory may have no address.
-    b: cython.pointer[cython.const[cython.uchar]]
-    b = (
-        cython.address(data[0])
-        if data.shape[0]
-        else cython.cast(cython.pointer[cython.const[cython.uchar]], b"")
-    )
     with cython.nogil:
+        b = cython.cast(bytesp, cython.cast(cython.size_t, buffers[0]))
         for i in range(n):
             if i + AHEAD < n:
+                if several:
+                    b = cython.cast(bytesp, cython.cast(cython.size_t, buffers[which[i + AHEAD]]))
                 prefetch_span(b + start[i + AHEAD], size[i + AHEAD])
+            if several:
+                b = cython.cast(bytesp, cython.cast(cython.size_t, buffers[which[i]]))
             k = channel[i]
             p = cython.address(out[0]) + place[i]
             memcpy(p, cython.address(heads[0]) + shape[k, 0], shape[k, 1])

@@ -26,6 +26,7 @@ import cython
 if not cython.compiled:
     raise ImportError("logreel.kernels is not compiled: run `pip install -e .` (needs gcc)")
 
+from cython.cimports.libc.string import memcpy
 from cython.cimports.logreel.kernels.prefetch import prefetch
 
 i64p = cython.typedef(cython.pointer[cython.const[cython.longlong]])
@@ -141,9 +142,9 @@ def _before(a: statep, b: statep) -> cython.bint:
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
-def _play(tree: statep, s: statep, k: cython.longlong, i: cython.longlong) -> cython.void:
-    """Let queue *i* play its way up; losers stay where they lost, and where nobody has played yet it waits."""
-    node: cython.longlong = (k + i) // 2
+def _enter(tree: statep, up: i64p, s: statep, k: cython.longlong, i: cython.longlong) -> cython.void:
+    """Let queue *i* play its way up among those that have entered, and wait where nobody has played yet."""
+    node: cython.longlong = up[i]
     other: cython.longlong
     while node > 0:
         other = tree[node]
@@ -153,7 +154,34 @@ def _play(tree: statep, s: statep, k: cython.longlong, i: cython.longlong) -> cy
         if _before(s + 8 * other, s + 8 * i):
             tree[node] = i
             i = other
-        node //= 2
+        node = up[k + node]
+    tree[0] = i
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _play(tree: statep, up: i64p, s: statep, k: cython.longlong, i: cython.longlong) -> cython.void:
+    """Let queue *i* play its way up; losers stay where they lost.
+
+    Nobody can guess who wins: numbers are exchanged without a branch. Ties are rare enough for one.
+    """
+    node: cython.longlong = up[i]
+    other: cython.longlong
+    change: cython.longlong
+    mine: cython.longlong = s[8 * i + 3]
+    theirs: cython.longlong
+    while node > 0:
+        other = tree[node]
+        theirs = s[8 * other + 3]
+        change = -cython.cast(cython.longlong, theirs < mine)
+        if theirs == mine and _before(s + 8 * other, s + 8 * i):
+            change = -1
+        tree[node] = other ^ ((other ^ i) & change)
+        i ^= (other ^ i) & change
+        mine ^= (theirs ^ mine) & change
+        node = up[k + node]
     tree[0] = i
 
 
@@ -161,6 +189,7 @@ def merge(
     queues: cython.const[cython.longlong][:, ::1],
     state: cython.longlong[:, ::1],
     tree: cython.longlong[::1],
+    up: cython.const[cython.longlong][::1],
     by_time: cython.bint,
     reverse: cython.bint,
     time: cython.longlong[::1],
@@ -173,6 +202,7 @@ def merge(
     """Give out messages by time or by place, from number *n* on.
 
     tree     int64[k]  for the tournament
+    up       int64[2k]  the node of the tree above each queue, then the node above each node; above the root is 0
     by_time  ties by rank, chunk and start; else only by these
     time     int64[m]  with what is to be added
     queue    int32[m]  the queue that it comes of
@@ -192,6 +222,7 @@ def merge(
     if k == 0 or m == 0:
         return n
     q, s, t = cython.address(queues[0, 0]), cython.address(state[0, 0]), cython.address(tree[0])
+    u: i64p = cython.address(up[0])
     with cython.nogil:
         for i in range(k):
             t[i] = -1
@@ -199,7 +230,7 @@ def merge(
                 ready = False
         if ready:
             for i in range(k):
-                _play(t, s, k, i)
+                _enter(t, u, s, k, i)
         while ready and n < m:
             i = t[0]
             if s[8 * i + 2] == 2:
@@ -213,5 +244,49 @@ def merge(
             s[8 * i] += 1
             ready = _look_up(q + 14 * i, s + 8 * i, by_time, turned)
             if ready:
-                _play(t, s, k, i)
+                _play(t, u, s, k, i)
     return n
+
+
+def measure(
+    rules: cython.const[cython.longlong][:, ::1],
+    queue: cython.const[cython.int][::1],
+    start: cython.const[cython.longlong][::1],
+    at: cython.const[cython.longlong][::1],
+    size: cython.longlong[::1],
+):
+    """How large messages are.
+
+    rules  int64[k, 7]  of each queue, how many bytes from an address on an unsigned number lies, and its size in bytes:
+           address, bytes for each byte of *start*, bytes for each of *at*, bytes to add; bytes of the number (0: there is
+           none, -1: nobody here knows); by what it is multiplied, and what is added to it then
+    queue, start, at  of each message, as ``merge`` gives them
+
+    Returns how many nobody here knows.
+    """
+    n: cython.Py_ssize_t = queue.shape[0]
+    i: cython.Py_ssize_t
+    unknown: cython.longlong = 0
+    r: i64p
+    v: cython.ulonglong
+    p: cython.size_t
+    with cython.nogil:
+        for i in range(n):
+            if i + AHEAD < n:
+                r = cython.address(rules[queue[i + AHEAD], 0])
+                p = cython.cast(cython.size_t, r[0] + r[1] * start[i + AHEAD] + r[2] * at[i + AHEAD] + r[3])
+                prefetch(cython.cast(u8p, p))
+            r = cython.address(rules[queue[i], 0])
+            if r[4] < 0:
+                unknown += 1
+                continue
+            p = cython.cast(cython.size_t, r[0] + r[1] * start[i] + r[2] * at[i] + r[3])
+            v = 0
+            if r[4] == 2:
+                memcpy(cython.address(v), cython.cast(u8p, p), 2)
+            elif r[4] == 4:
+                memcpy(cython.address(v), cython.cast(u8p, p), 4)
+            elif r[4]:
+                memcpy(cython.address(v), cython.cast(u8p, p), r[4])
+            size[i] = cython.cast(cython.longlong, v) * r[5] + r[6]
+    return unknown

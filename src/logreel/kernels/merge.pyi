@@ -5,6 +5,7 @@ def merge(
     queues: NDArray[np.int64],
     state: NDArray[np.int64],
     tree: NDArray[np.int64],
+    up: NDArray[np.int64],
     by_time: bool,
     reverse: bool,
     time: NDArray[np.int64],
@@ -13,4 +14,11 @@ def merge(
     start: NDArray[np.int64],
     at: NDArray[np.int64],
     n: int,
+) -> int: ...
+def measure(
+    rules: NDArray[np.int64],
+    queue: NDArray[np.int32],
+    start: NDArray[np.int64],
+    at: NDArray[np.int64],
+    size: NDArray[np.int64],
 ) -> int: ...

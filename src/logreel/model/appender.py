@@ -6,6 +6,7 @@ import contextlib
 import itertools
 import os
 import secrets
+from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -19,6 +20,8 @@ from logreel.model.naming import exists, name_it, sync_folder, target_of
 BUFFER = 1 << 20
 #: Memory for them at first, and how much of it is kept.
 ROOM, MOST_ROOM = 2 * BUFFER, 8 * BUFFER
+#: Pieces that may wait to be written, or be written, while others are made.
+GIVEN = 3
 #: Bytes written between two times that those are brought to disk which a thread of its own writes.
 SYNCED = 32 << 20
 #: Bytes moved at once.
@@ -63,10 +66,13 @@ class Appender:
         self._pending = memoryview(bytearray(ROOM))
         self._filled = self._committed = self._sound = 0
         self._error: LogError | None = None
-        #: What a thread of its own is writing, and how many bytes these are.
+        #: What a thread of its own is writing, how many bytes each, and how many in all.
         self._thread: ThreadPoolExecutor | None = None
-        self._given: Future[None] | None = None
+        self._given = deque[tuple[Future[None], int]]()
         self._under_way = self._unsynced = 0
+        self._broken = False
+        #: Memory that was lent and is free again.
+        self._free: list[bytearray] = []
 
     @property
     def unfinished(self) -> Path:
@@ -114,40 +120,58 @@ class Appender:
             raise self._failed(error) from error
         self._sound += len(piece)
 
-    def give(self, piece: Piece) -> None:
-        """As ``put``, of memory that nobody will touch again: many bytes may be written while the caller goes on.
+    def lend(self, size: int) -> memoryview:
+        """So many bytes of memory to be filled, and then to be given: to have it anew takes longer than to fill it."""
+        room = self._free.pop() if self._free else bytearray()
+        return memoryview(room if len(room) >= size else bytearray(size + size // 4))[:size]
+
+    def give(self, room: memoryview) -> None:
+        """As ``put``, of memory that was lent: many bytes may be written while the caller goes on.
 
         What goes wrong then is raised by the next call.
         """
-        if len(piece) < BUFFER:
-            self.put(piece)
+        if len(room) < BUFFER:
+            self.put(room)
+            self._free.append(room.obj)  # type: ignore[arg-type]
             return
         self.check()
-        self._committed = self._filled
-        self._hand_over()
+        if self._filled:
+            self._committed = self._filled
+            self._hand_over()
+        self._settle(GIVEN - 1)
         self._thread = self._thread or ThreadPoolExecutor(1, "logreel-write")
-        self._under_way = len(piece)
-        self._given = self._thread.submit(self._write_behind, piece)
+        self._under_way += len(room)
+        self._given.append((self._thread.submit(self._write_behind, room), len(room)))
 
-    def _write_behind(self, piece: Piece) -> None:
-        _write_all(self._handle, piece)
-        self._unsynced += len(piece)
+    def _write_behind(self, room: memoryview) -> None:
+        if self._broken:
+            return
+        try:
+            _write_all(self._handle, room)
+        except BaseException:
+            self._broken = True
+            raise
+        self._unsynced += len(room)
+        self._free.append(room.obj)  # type: ignore[arg-type]
         # What has to be on disk at the end anyway gets there meanwhile; nobody waits for it.
         if not self._keep and self._unsynced >= SYNCED:
             self._unsynced = 0
             getattr(os, "fdatasync", os.fsync)(self._handle)
 
-    def _settle(self) -> None:
-        """Wait until what was given is written."""
-        given, size = self._given, self._under_way
-        if given is None:
-            return
-        self._given, self._under_way = None, 0
-        try:
-            given.result()
-        except OSError as error:
-            raise self._failed(error) from error
-        self._sound += size
+    def _settle(self, most: int = 0) -> None:
+        """Wait until all that was given is written but for so many pieces."""
+        while len(self._given) > most:
+            given, size = self._given.popleft()
+            try:
+                given.result()
+            except OSError as error:
+                # What was given behind it is not written.
+                self._end_thread()
+                self._given.clear()
+                self._under_way = 0
+                raise self._failed(error) from error
+            self._under_way -= size
+            self._sound += size
 
     def commit(self) -> None:
         """Everything written so far is whole."""

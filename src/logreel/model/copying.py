@@ -6,7 +6,7 @@ import numpy as np
 
 from logreel.model.appender import Appender
 from logreel.model.chunks import Buffer
-from logreel.model.heads import I64, joined
+from logreel.model.payloads import I64, joined
 
 #: Stretches are gathered into one piece below this mean length, else written one by one.
 SHORT = 4096

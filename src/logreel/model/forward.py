@@ -64,9 +64,13 @@ class _Forward(Appender):
         """Take bytes."""
         self.write(piece)
 
-    def give(self, piece: Piece) -> None:
+    def lend(self, size: int) -> memoryview:
+        """So many bytes of memory to be filled and given."""
+        return memoryview(bytearray(size))
+
+    def give(self, room: memoryview) -> None:
         """Take bytes."""
-        self.write(piece)
+        self.write(room)
 
     def again(self, take: Take, upto: int) -> None:
         """Give *take* the bytes up to *upto* once more, piece by piece, by making them."""

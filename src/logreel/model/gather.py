@@ -6,14 +6,14 @@ pages, which costs a fraction of the page faults that separate columns would.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from logreel.kernels import columns
-from logreel.model.index import I64, MessageIndex, Word
+from logreel.model.index import I64, Blocks, MessageIndex, Word
 from logreel.model.layout import Leaf
 from logreel.model.pieces import Piece, pieces
 from logreel.model.threads import run, shares
@@ -153,3 +153,18 @@ def _gather_piece(fields: Fields, piece: Piece, done: int) -> None:
         table = np.array(fields, np.int64)
         table[:, 2] += table[:, 3] * done
         columns.gather_at(piece.data, np.ascontiguousarray(piece.offset), table)
+
+
+def gather_times(channels: Iterable[tuple[MessageIndex, int]]) -> None:
+    """Have times that lie in the messages read, of several channels together; the index keeps them."""
+    together: dict[int, tuple[MessageIndex, list[Want]]] = {}
+    for index, channel in channels:
+        track = index.tracks[channel]
+        if index.has_times(channel) or track.made is not None or not isinstance(index.table, Blocks):
+            continue
+        if isinstance(track.time, Word) and not track.time.add:
+            together.setdefault(id(index), (index, []))[1].append(Want(channel, (), track.time))
+    for index, wants in together.values():
+        for want, found in zip(wants, gather(index, wants), strict=True):
+            if found.time is not None:
+                index.keep_times(want.channel, found.time)

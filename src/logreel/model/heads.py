@@ -8,31 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.kernels import compose as kernel
-
-I64 = NDArray[np.int64]
-Bytes1 = NDArray[np.uint8]
+from logreel.model.payloads import I64, Buffer, Payloads
 
 #: How times are written, see kernels/compose.py; positive numbers are ns per unit of a float64.
 SECONDS_AND_NANOSECONDS, NANOSECONDS_TWICE = 0, -2
 #: As u64 microseconds in the payload, whose place counts from the head's; where the payload is long enough.
 MICROSECONDS_INSIDE = -1000
 NOWHERE = -1
-
-
-def joined(data: Bytes1, start: I64, size: I64) -> Bytes1:
-    """uint8[sum of size]: the stretches data[start[i]:start[i] + size[i]], one after another."""
-    out = np.empty(int(size.sum()), np.uint8)
-    put_at(out, np.cumsum(size) - size, data, start, size)
-    return out
-
-
-def put_at(out: Bytes1, place: I64, data: Bytes1, start: I64, size: I64) -> None:
-    """Copy the stretches data[start[i]:start[i] + size[i]] to place[i] in *out*."""
-    nothing = np.zeros(len(start), np.int64)
-    shape, stamp = np.array([[0, 0, NOWHERE, 0, 0]], np.int64), np.array([[NOWHERE, 0]], np.int64)
-    head, channel = np.zeros(1, np.uint8), nothing.astype(np.int32)
-    start, size, place = (np.ascontiguousarray(a, np.int64) for a in (start, size, place))
-    kernel.compose(data, channel, nothing, start, size, head, shape, stamp, place, out)
 
 
 @dataclass(slots=True)
@@ -44,7 +26,7 @@ class Heads:
 
     _bytes: bytearray = field(default_factory=bytearray)
     _rows: list[tuple[int, int, int, int, int, int, int]] = field(default_factory=list)
-    _known: I64 = field(default_factory=lambda: np.zeros((0, 7), np.int64))
+    _known: tuple[I64, I64] = field(default_factory=lambda: (np.zeros((0, 5), np.int64),) * 2)
 
     def add(
         self,
@@ -60,33 +42,29 @@ class Heads:
         self._bytes += head
 
     @property
-    def _table(self) -> I64:
-        """int64[k, 7]: what the kernel has to know of each head; made anew where there are more heads."""
-        if len(self._known) != len(self._rows):
-            self._known = np.array(self._rows, np.int64).reshape(-1, 7)
+    def _tables(self) -> tuple[I64, I64]:
+        """What the kernel has to know of each head, its shape and its stamp; made anew where there are more heads."""
+        if len(self._known[0]) != len(self._rows):
+            rows = np.array(self._rows, np.int64).reshape(-1, 7)
+            self._known = np.ascontiguousarray(rows[:, :5]), np.ascontiguousarray(rows[:, 5:])
         return self._known
 
     def places(self, channel: NDArray[np.int32], size: I64) -> I64:
         """int64[n + 1]: where each record begins when they lie one after another, and the end."""
-        place = np.zeros(len(channel) + 1, np.int64)
-        np.cumsum(self._table[:, 1][channel] + size, out=place[1:])
+        place = np.empty(len(channel) + 1, np.int64)
+        channel, size = np.ascontiguousarray(channel, np.int32), np.ascontiguousarray(size, np.int64)
+        kernel.places(channel, size, self._tables[0], place)
         return place
 
     def compose(
-        self, channel: NDArray[np.int32], time: I64, data: Bytes1, start: I64, size: I64, place: I64
-    ) -> Bytes1:
-        """The records of messages one after another; *place* is what ``places`` gave."""
-        out = np.empty(int(place[-1]), np.uint8)
-        kernel.compose(
-            data,
-            np.ascontiguousarray(channel, np.int32),
-            np.ascontiguousarray(time, np.int64),
-            np.ascontiguousarray(start, np.int64),
-            np.ascontiguousarray(size, np.int64),
-            np.frombuffer(self._bytes, np.uint8),
-            np.ascontiguousarray(self._table[:, :5]),
-            np.ascontiguousarray(self._table[:, 5:]),
-            place,
-            out,
-        )
+        self,
+        channel: NDArray[np.int32],
+        time: I64,
+        payloads: Payloads,
+        place: I64,
+        out: Buffer | None = None,
+    ) -> Buffer:
+        """The records of messages one after another, in *out* or new memory; *place* is what ``places`` gave."""
+        out = np.empty(int(place[-1]), np.uint8) if out is None else out
+        payloads.compose(channel, time, np.frombuffer(self._bytes, np.uint8), *self._tables, place, out)
         return out

@@ -216,9 +216,17 @@ class MessageIndex:
                 times = self._derived(channel, rule)
             else:
                 times = rule(self)
-            times.flags.writeable = False
-            self._times[channel] = times
+            self.keep_times(channel, times)
         return self._times[channel]
+
+    def has_times(self, channel: int) -> bool:
+        """Whether the times of a channel were read already."""
+        return channel in self._times
+
+    def keep_times(self, channel: int, times: I64) -> None:
+        """Keep times that were gathered together with others."""
+        times.flags.writeable = False
+        self._times[channel] = times
 
     def more(self, channel: int, name: str) -> I64 | None:
         """int64[n]: what the format keeps beside each message, by name (see ``Track``); None where there is none."""

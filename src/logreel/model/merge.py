@@ -5,9 +5,8 @@ What is held at once are the times of the channels wanted and one piece, never a
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+import heapq
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,14 +16,13 @@ from numpy.typing import NDArray
 from logreel.kernels import merge as kernel
 from logreel.model.blocks import GONE, I64, Aligned, Derived, Word, words
 from logreel.model.chunks import FILE
+from logreel.model.gather import gather_times
 from logreel.model.index import MessageIndex
 from logreel.model.pieces import Rows
 
 #: About so many messages make a piece.
 PIECE = 1 << 16
-#: Times of fewer messages are read by one thread.
-WORTH_THREADS = 1 << 20
-_COLUMNS, _STATE, _KNOWN = 14, 8, 2
+_COLUMNS, _STATE, _KNOWN, _RULE = 14, 8, 2, 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +98,7 @@ class _Contest:
             self._enter(self._table[i], queue)
         self._state = np.zeros((len(queues), _STATE), np.int64)
         self._tree = np.zeros(len(queues), np.int64)
+        self._up = _tournament(self._table[:, 3].tolist())
         self._rules = _Rules(queues)
 
     def _at(self, array: NDArray[Any], kind: type) -> int:
@@ -141,7 +140,8 @@ class _Contest:
         n = 0
         while n < wanted:
             flags = self._by_time, self._reverse
-            n = kernel.merge(self._table, self._state, self._tree, *flags, time, queue, chunk, start, at, n)
+            tables = self._table, self._state, self._tree, self._up
+            n = kernel.merge(*tables, *flags, time, queue, chunk, start, at, n)
             if n < wanted and not self._make_ready():
                 break
         if not n:
@@ -163,16 +163,20 @@ class _Contest:
         return bool(waiting)
 
 
-def gather_times(channels: Iterable[tuple[MessageIndex, int]]) -> None:
-    """Have times that lie in the messages read, of several channels at once; the index keeps them."""
-    inside = []
-    for index, channel in channels:
-        track = index.tracks[channel]
-        if track.made is None and isinstance(track.time, Word):
-            inside.append((index, channel))
-    if sum(index.count(channel) for index, channel in inside) >= WORTH_THREADS:
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
-            list(pool.map(lambda one: one[0].times(one[1]), inside))
+def _tournament(counts: Sequence[int]) -> I64:
+    """int64[2k]: the node above each of k queues, and above each of k - 1 nodes: Huffman's tree.
+
+    The more messages a queue has, the fewer others it has to meet; the root is node 1, and above it is 0.
+    """
+    k = len(counts)
+    up = np.zeros(2 * k, np.int64)
+    heap = list(zip(counts, range(k), strict=True))
+    heapq.heapify(heap)
+    for node in range(k - 1, 0, -1):
+        (few, one), (many, other) = heapq.heappop(heap), heapq.heappop(heap)
+        up[one] = up[other] = node
+        heapq.heappush(heap, (few + many, k + node))
+    return up
 
 
 class _Rules:
@@ -180,43 +184,63 @@ class _Rules:
 
     def __init__(self, queues: Sequence[Queue]) -> None:
         numbers: dict[Any, int] = {}
-        #: One queue of each rule, and the sizes of queues whose messages have all one size.
+        self._table = np.zeros((len(queues), _RULE), np.int64)
+        #: What the addresses in the table point to.
+        self._held: list[NDArray[Any]] = []
+        #: One queue of each rule that the table does not have, and its number by queue.
         self._asked = list[Queue]()
-        self._rule, self._fixed = (np.full(len(queues), -1, np.int64) for _ in range(2))
+        self._number = np.full(len(queues), -1, np.int64)
         for i, queue in enumerate(queues):
-            track = queue.index.tracks[queue.channel]
-            if track.made is None and track.payload is None and isinstance(track.size, int):
-                self._fixed[i] = track.size
+            if (rule := self._plain(queue)) is not None:
+                self._table[i] = rule
                 continue
-            own = queue.channel if track.made is not None else -1
+            self._table[i, 4] = -1
+            track = queue.index.tracks[queue.channel]
             size = track.size if isinstance(track.size, Word) else id(track.size)
-            key = id(queue.index), own, size, id(track.payload)
+            key = id(queue.index), size, id(track.payload)
             if key not in numbers:
                 numbers[key] = len(numbers)
                 self._asked.append(queue)
-            self._rule[i] = numbers[key]
+            self._number[i] = numbers[key]
+
+    def _plain(self, queue: Queue) -> tuple[int, ...] | None:
+        """The row of the kernel's table, where that is all there is to a size."""
+        track = queue.index.tracks[queue.channel]
+        if (made := queue.index.made(queue.channel)) is not None:
+            return self._listed(made.size)
+        if track.payload is not None:
+            return None
+        match track.size:
+            case Word(offset, width, mul, add) if width <= 4 and 0 < mul < 1 << 31:
+                file = queue.index.chunks[FILE]
+                self._held.append(file)
+                return int(file.ctypes.data), 1, 0, offset, width, mul, add
+            case Aligned(values) if values.dtype.kind == "u" or values.dtype == np.int64:
+                return self._listed(values)
+            case int(size):
+                return 0, 0, 0, 0, 0, 0, size
+            case _:
+                return None
+
+    def _listed(self, values: NDArray[Any]) -> tuple[int, ...]:
+        values = np.ascontiguousarray(values)
+        self._held.append(values)
+        return int(values.ctypes.data), 0, values.itemsize, 0, values.itemsize, 1, 0
 
     def measured(self, queue: NDArray[np.int32], start: I64, at: I64) -> tuple[I64, I64]:
         """Payload start and size (or GONE) of messages; *at* are their places in the entries, or rows."""
-        if len(self._asked) == 1 and (self._rule == 0).all():
-            return self._of(self._asked[0], start, at)
-        size = self._fixed[queue]
-        if not self._asked:
-            return start, size
-        # Sizes that all messages of a queue share are not negative.
-        rows = np.flatnonzero(size < 0)
-        rule, offset = self._rule[queue[rows]], start
-        if len(rows):
-            offset = start.copy()
-        for number in np.unique(rule).tolist():
-            mine = rows[rule == number]
-            offset[mine], size[mine] = self._of(self._asked[number], start[mine], at[mine])
+        offset, size = start, np.empty(len(start), np.int64)
+        if not kernel.measure(self._table, queue, start, at, size):
+            return offset, size
+        number = self._number.take(queue)
+        rows, offset = np.flatnonzero(number >= 0), start.copy()
+        for one in np.unique(number[rows]).tolist():
+            mine = rows if len(self._asked) == 1 else rows[number[rows] == one]
+            offset[mine], size[mine] = self._of(self._asked[one], start[mine], at[mine])
         return offset, size
 
     def _of(self, queue: Queue, start: I64, at: I64) -> tuple[I64, I64]:
         index, track = queue.index, queue.index.tracks[queue.channel]
-        if (made := index.made(queue.channel)) is not None:
-            return start, made.size[at]
         # Only formats without chunks leave anything beside the message or to be worked out.
         if track.payload is not None:
             return track.payload(index.chunks[FILE], start)

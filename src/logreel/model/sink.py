@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 from logreel.errors import DefinitionError, UnsupportedError
 from logreel.model.appender import Appender
 from logreel.model.layout import Layout
+from logreel.model.payloads import I64, Payloads
 from logreel.model.schema import Schema
 
 if TYPE_CHECKING:
     from logreel.model.log import Log
     from logreel.model.pieces import Rows
 
-I64 = NDArray[np.int64]
 Payload = bytes | bytearray | memoryview
 
 
@@ -45,19 +45,6 @@ class Excerpt:
         """Whether all messages of the log are wanted."""
         wanted = {n: r.stop - r.start if isinstance(r, slice) else len(r) for n, r in self.rows.items()}
         return all(wanted.get(ch.number) == len(ch) for ch in self.log.channels.values())
-
-
-@dataclass(frozen=True, slots=True)
-class Payloads:
-    """Messages to append: the payload of message i is data[start[i]:start[i] + size[i]].
-
-    beside  int64[n, k]  numbers that lie beside each payload, or None
-    """
-
-    data: NDArray[np.uint8]
-    start: I64
-    size: I64
-    beside: I64 | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +78,7 @@ class Sink:
     #: Times in ns and bytes of a payload that every channel takes without an error: messages inside of these are
     #: collected and given many at a time, others one by one. With -1 none is collected.
     earliest, latest, largest = -(1 << 63), (1 << 63) - 1, -1
-    #: What ``numbered`` gets column by column, of what logs tell beside messages (see ``Track.more``).
+    #: What lies beside payloads in ``messages``, column by column: of what logs tell beside them (see ``Track.more``).
     keeps: tuple[str, ...] = ()
     #: Whether nothing that was appended is ever changed, so that it can be sent on at once.
     forward = False
@@ -142,20 +129,12 @@ class Sink:
 
     def message(self, channel: int, time: int, data: Payload) -> None:
         """Append one message at *time* ns."""
+        zero, raw = np.zeros(1, np.int64), np.frombuffer(data, np.uint8)
+        self.messages(np.array([channel], np.int32), zero + time, Payloads(raw, zero, zero + len(raw)))
+
+    def messages(self, channel: NDArray[np.int32], time: I64, payloads: Payloads) -> None:
+        """Append many, with the numbers that lie beside them where the format keeps such."""
         raise NotImplementedError
-
-    def messages(
-        self, channel: NDArray[np.int32], time: I64, data: NDArray[np.uint8], start: I64, size: I64
-    ) -> None:
-        """Append many: the payload of message i is data[start[i]:start[i] + size[i]]."""
-        rows = zip(channel.tolist(), time.tolist(), start.tolist(), (start + size).tolist(), strict=True)
-        view = memoryview(data)  # type: ignore[arg-type]
-        for number, moment, a, b in rows:
-            self.message(number, moment, view[a:b])
-
-    def numbered(self, channel: NDArray[np.int32], time: I64, payloads: Payloads) -> None:
-        """Append many with the numbers that lie beside their payloads."""
-        self.messages(channel, time, payloads.data, payloads.start, payloads.size)
 
     def metadata(self, name: str, value: Any) -> None:
         """Add to what the log tells about itself."""

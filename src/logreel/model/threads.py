@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
@@ -49,13 +50,13 @@ def run(work: Callable[[int, slice], T], cut: list[slice]) -> list[T]:
         return list(pool.map(work, range(len(cut)), cut))
 
 
-def ahead(items: Iterable[T]) -> Iterator[T]:
-    """The same items; while one is used, the next one is made in a thread of its own."""
+def ahead(items: Iterable[T], depth: int = 1) -> Iterator[T]:
+    """The same items; while one is used, as many as *depth* are made in a thread of their own."""
     source, end = iter(items), object()
     with ThreadPoolExecutor(1) as pool:
-        following: Future[Any] = pool.submit(next, source, end)
-        while (item := following.result()) is not end:
-            following = pool.submit(next, source, end)
+        coming = deque[Future[Any]](pool.submit(next, source, end) for _ in range(depth))
+        while (item := coming.popleft().result()) is not end:
+            coming.append(pool.submit(next, source, end))
             yield item
 
 

@@ -19,9 +19,10 @@ from logreel.errors import LogError, TopicError, UsageError
 from logreel.kernels.batch import Batch, now
 from logreel.model.appender import Appender
 from logreel.model.layout import Layout, Sequence
+from logreel.model.payloads import I64, Payloads
 from logreel.model.registry import formats
 from logreel.model.schema import Schema
-from logreel.model.sink import I64, Excerpt, Payload, Payloads, Sink
+from logreel.model.sink import Excerpt, Payload, Sink
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -162,10 +163,7 @@ class Writer:
 
     def _append(self, channel: NDArray[np.int32], time: I64, payloads: Payloads) -> None:
         self._drain()
-        if payloads.beside is None:
-            self._sink.messages(channel, time, payloads.data, payloads.start, payloads.size)
-        else:
-            self._sink.numbered(channel, time, payloads)
+        self._sink.messages(channel, time, payloads)
         self._tick()
 
     def write_many(
@@ -182,16 +180,20 @@ class Writer:
         channel int32[n], time int64[n] ns, data uint8[b], start and size int64[n]
         beside  int64[n, k]: numbers that lie beside each payload, where the format has such; None: zeros
         """
+        self.write_payloads(channel, time, Payloads(data, start, size, beside))
+
+    def write_payloads(self, channel: NDArray[np.int32], time: I64, payloads: Payloads) -> None:
+        """The same with payloads that lie in one buffer or several."""
+        beside = payloads.beside
         with self._lock:
             self._check()
             for number in (channel.min(), channel.max()) if len(channel) else ():
                 self._check(int(number))
-            end = start + size
-            if len(start) and (int(start.min()) < 0 or int(size.min()) < 0 or int(end.max()) > len(data)):
+            if not payloads.are_inside:
                 raise UsageError("payloads lie outside of the data")
             if beside is not None and (beside.ndim != 2 or len(beside) != len(channel)):
                 raise UsageError("numbers beside the payloads need a row for each message")
-            self._append(channel, time, Payloads(data, start, size, beside))
+            self._append(channel, time, payloads)
 
     def metadata(self, name: str, value: Any) -> None:
         """Add to what the log tells about itself; raises UnsupportedError where the format has no place for it."""
@@ -285,7 +287,8 @@ class Writer:
         collected = self._batch.take()
         if collected is not None:
             with self._care():
-                self._sink.messages(*collected)
+                channel, time, data, start, size = collected
+                self._sink.messages(channel, time, Payloads(data, start, size))
 
     @contextlib.contextmanager
     def _care(self) -> Iterator[None]:

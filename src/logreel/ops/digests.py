@@ -39,12 +39,13 @@ def digests(log: Log, rows: Mapping[int, Rows]) -> dict[int, Digests]:
     """The messages at *rows* of each channel, by its number; read in one pass over the log."""
     found: dict[int, list[Digests]] = {number: [] for number in rows}
     for batch in in_file_order(Part(log, rows)):
-        out = np.empty((len(batch.start), 2), np.uint64)
-        kernel.digest(batch.data, batch.start, batch.size, out)
-        order = np.argsort(batch.channel, kind="stable")
-        numbers, first = np.unique(batch.channel[order], return_index=True)
+        one, channel = batch.payloads.in_one(), batch.channel
+        out = np.empty((len(channel), 2), np.uint64)
+        kernel.digest(one.data, one.start, one.size, out)
+        order = np.argsort(channel, kind="stable")
+        numbers, first = np.unique(channel[order], return_index=True)
         for number, some in zip(numbers.tolist(), np.split(order, first[1:]), strict=True):
-            found[number].append(Digests(batch.time[some], batch.size[some], out[some]))
+            found[number].append(Digests(batch.time[some], one.size[some], out[some]))
     return {number: _joined(parts) for number, parts in found.items()}
 
 

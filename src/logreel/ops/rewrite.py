@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -18,9 +19,10 @@ from logreel.errors import DefinitionError, LogError, UsageError
 from logreel.model.appender import Appender
 from logreel.model.beside import left_beside
 from logreel.model.channel import Channel
+from logreel.model.gather import gather_times
 from logreel.model.layout import Layout
 from logreel.model.log import Log
-from logreel.model.merge import gather_times
+from logreel.model.payloads import tallied
 from logreel.model.registry import Format
 from logreel.model.schema import Schema
 from logreel.model.sink import Excerpt, Sink
@@ -96,6 +98,9 @@ def add_channel(
 class Rewriting:
     """One new log in the making."""
 
+    #: Batches made before they are written.
+    depth: ClassVar[int] = 4
+
     parts: Sequence[Part]
     target: Target
     fmt: Format
@@ -152,14 +157,17 @@ class Rewriting:
     # ---------------------------------------------------------------------------------------------- writing
 
     def _compose(self, writer: Writer, by_time: bool) -> None:
-        for part in self.parts:
-            log = part.log
-            if self._is_foreign:
-                self.skipped += self.sink.adopt(log, log.origin == self.fmt.name)
-            else:
-                self.skipped += self.sink.inherit(log)
-        table = self._add_channels(writer)
-        gather_times((part.log.index, number) for part in self.parts for number in part.rows)
+        wanted = [(part.log.index, number) for part in self.parts for number in part.rows]
+        with ThreadPoolExecutor(1) as pool:
+            times = pool.submit(gather_times, wanted)
+            for part in self.parts:
+                log = part.log
+                if self._is_foreign:
+                    self.skipped += self.sink.adopt(log, log.origin == self.fmt.name)
+                else:
+                    self.skipped += self.sink.inherit(log)
+            table = self._add_channels(writer)
+        times.result()
         # What nobody can hold after a shift that somebody asked for is no loss, but a mistake.
         self.parts = [
             self._representable(part) if self._is_foreign or not part.shift else part for part in self.parts
@@ -176,11 +184,11 @@ class Rewriting:
         batches = self._batches(by_time)
         total, done = sum(part.total for part in self.parts), 0
         written = np.zeros(int(table.max(initial=-1)) + 1, np.int64)
-        for batch in ahead(batches):
-            channel = table[batch.origin, batch.channel]
-            written += np.bincount(channel, minlength=len(written))
+        for batch in ahead(batches, self.depth):
+            channel = table[batch.origins, batch.channels].take(batch.queue)
+            written += tallied(channel, len(written))
             beside = self._beside(batch, numbered)
-            writer.write_many(channel, batch.time, batch.data, batch.start, batch.size, beside)
+            writer.write_payloads(channel, batch.time, replace(batch.payloads, beside=beside))
             done += len(channel)
             self._tell(done, total)
         self._account(written.tolist())
@@ -208,13 +216,15 @@ class Rewriting:
         keeps = self.sink.keeps
         told = bool(keeps) and batch.more.keys() >= set(keeps)
         if told or self.moved:
-            none = np.zeros(len(batch.channel), np.int64)
+            none = np.zeros(len(batch.queue), np.int64)
             found = np.column_stack([batch.more[name] if told else none for name in keeps])
             for (p, channel), numbers in self.moved.items():
                 mine = np.flatnonzero((batch.origin == p) & (batch.channel == channel))
                 found[mine, -1] = numbers[found[mine, -1]]
             return found
-        found = np.zeros((len(batch.channel), 0), np.int64)
+        if not numbered:
+            return None
+        found = np.zeros((len(batch.queue), 0), np.int64)
         for p, channel in numbered:
             mine = np.flatnonzero((batch.origin == p) & (batch.channel == channel))
             some = self.sink.beside(self.parts[p].log, channel, batch.offset[mine])

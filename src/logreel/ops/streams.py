@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.model.chunks import Buffer
-from logreel.model.heads import put_at
+from logreel.model.chunks import FILE, MADE
 from logreel.model.index import I64, Aligned, beside
 from logreel.model.merge import Merged, Queue, merged
+from logreel.model.payloads import Buffer, Payloads, tallied
 from logreel.ops.parts import Part
 
 #: Payload bytes written at once, about.
@@ -23,40 +23,39 @@ STRETCH = 1 << 18
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Messages in order; the payload of message i is data[start[i]:start[i] + size[i]].
+    """Messages in order.
 
-    origin   int32[n]  which Part
-    channel  int32[n]  number of the channel in that log
-    time     int64[n]  ns, shifted
-    offset   int64[n]  where the payload begins in its chunk of that log
-    more     int64[n]  each, what the logs tell beside messages, by name
+    queue     int32[n]  which of the channels below
+    origins   int32[k]  the Part that each is of
+    channels  int32[k]  its number in that log
+    time      int64[n]  ns, shifted
+    payloads  where they lie
+    offset    int64[n]  where the payload begins in its chunk of that log
+    more      int64[n]  each, what the logs tell beside messages, by name
     """
 
-    origin: NDArray[np.int32]
-    channel: NDArray[np.int32]
+    queue: NDArray[np.int32]
+    origins: NDArray[np.int32]
+    channels: NDArray[np.int32]
     time: I64
-    data: Buffer
-    start: I64
-    size: I64
+    payloads: Payloads
     offset: I64
     more: Mapping[str, I64]
 
+    @property
+    def origin(self) -> NDArray[np.int32]:
+        """int32[n]: which Part each message is of."""
+        return self.origins.take(self.queue)
 
-@dataclass(frozen=True, slots=True)
-class _Pick:
-    """Messages in order: int32[n] each, the part that each is of and its channel there, and where they lie."""
-
-    origin: NDArray[np.int32]
-    channel: NDArray[np.int32]
-    found: Merged
-
-    def rows(self, which: slice | I64) -> _Pick:
-        return _Pick(self.origin[which], self.channel[which], self.found.rows(which))
+    @property
+    def channel(self) -> NDArray[np.int32]:
+        """int32[n]: the number of each message's channel in its log."""
+        return self.channels.take(self.queue)
 
 
 def in_file_order(part: Part) -> Iterator[Batch]:
     """The messages of *part* as they lie in the file; what the reader made of other records comes first."""
-    return _ordered([part], False)
+    yield from _Stream([part], False).batches()
 
 
 def in_time_order(parts: Sequence[Part]) -> Iterator[Batch]:
@@ -64,82 +63,100 @@ def in_time_order(parts: Sequence[Part]) -> Iterator[Batch]:
 
     What the reader made of other records has the time of the message before it, and comes behind it.
     """
-    return _ordered(parts, True)
+    yield from _Stream(parts, True).batches()
 
 
-def _ordered(parts: Sequence[Part], by_time: bool) -> Iterator[Batch]:
-    queues, origin = list[Queue](), list[int]()
-    for p, part in enumerate(parts):
-        for number in sorted(part.rows):
-            made = part.log.index.tracks[number].made is not None
-            rank = (p + made * len(parts)) if by_time else -made
-            queues.append(Queue(part.log.index, number, part.rows[number], part.shift, rank))
-            origin.append(p)
-    origins = np.array(origin, np.int32)
-    channels = np.array([queue.channel for queue in queues], np.int32)
-    for piece in merged(queues, by_time):
-        yield from _batches(parts, _Pick(origins[piece.queue], channels[piece.queue], piece))
+class _Stream:
+    """Messages of all parts, in one order."""
 
+    def __init__(self, parts: Sequence[Part], by_time: bool) -> None:
+        self._parts, self._by_time = parts, by_time
+        self._queues, origin = list[Queue](), list[int]()
+        for p, part in enumerate(parts):
+            for number in sorted(part.rows):
+                made = part.log.index.tracks[number].made is not None
+                rank = (p + made * len(parts)) if by_time else -made
+                self._queues.append(Queue(part.log.index, number, part.rows[number], part.shift, rank))
+                origin.append(p)
+        self._origins = np.array(origin, np.int32)
+        self._channels = np.array([queue.channel for queue in self._queues], np.int32)
+        self._tells = any(queue.index.tracks[queue.channel].more for queue in self._queues)
 
-def _batches(parts: Sequence[Part], pick: _Pick) -> Iterator[Batch]:
-    """The payloads of *pick*, in pieces of about BYTES; each lies in one buffer."""
-    size = pick.found.size
-    piece = (np.cumsum(size) - size) // BYTES
-    cuts = [0, *(np.flatnonzero(np.diff(piece)) + 1).tolist(), len(size)]
-    for lo, hi in itertools.pairwise(cuts):
-        if hi > lo:
-            yield from _buffered(parts, pick.rows(slice(lo, hi)))
+    def batches(self) -> Iterator[Batch]:
+        """The payloads in pieces of about BYTES."""
+        for found in merged(self._queues, self._by_time):
+            piece = (np.cumsum(found.size) - found.size) // BYTES
+            cuts = [0, *(np.flatnonzero(np.diff(piece)) + 1).tolist(), len(piece)]
+            for lo, hi in itertools.pairwise(cuts):
+                if hi > lo:
+                    yield from self._buffered(found.rows(slice(lo, hi)))
 
+    def _batch(self, found: Merged, payloads: Payloads, more: Mapping[str, I64]) -> Batch:
+        return Batch(found.queue, self._origins, self._channels, found.time, payloads, found.offset, more)
 
-def _buffered(parts: Sequence[Part], pick: _Pick) -> Iterator[Batch]:
-    place = pick.origin.astype(np.int64) << 32 | pick.found.chunk.astype(np.uint32)
-    turns = np.flatnonzero(np.diff(place)) + 1
-    if len(turns) * STRETCH <= int(pick.found.size.sum()):
-        for lo, hi in itertools.pairwise([0, *turns.tolist(), len(place)]):
-            yield _direct(parts, pick.rows(slice(lo, hi)))
-    else:
-        yield _gathered(parts, pick, place)
-
-
-def _direct(parts: Sequence[Part], pick: _Pick) -> Batch:
-    part, found = parts[int(pick.origin[0])], pick.found
-    data = part.log.index.chunks[int(found.chunk[0])]
-    more = _beside(part, pick, data)
-    return Batch(pick.origin, pick.channel, found.time, data, found.offset, found.size, found.offset, more)
-
-
-def _beside(part: Part, pick: _Pick, data: Buffer) -> dict[str, I64]:
-    """What the log of *part* tells beside these messages; all channels of a log tell the same, or nothing."""
-    more = dict[str, I64]()
-    for name, rule in part.log.index.tracks[int(pick.channel[0])].more.items():
-        if isinstance(rule, Aligned):
-            more[name] = rule.values[pick.found.at].astype(np.int64)
+    def _buffered(self, found: Merged) -> Iterator[Batch]:
+        if int(found.chunk.max()) < 0:
+            yield self._resident(found)
+            return
+        place = self._origins.take(found.queue).astype(np.int64) << 32 | found.chunk.astype(np.uint32)
+        turns = np.flatnonzero(np.diff(place)) + 1
+        if len(turns) * STRETCH <= int(found.size.sum()):
+            for lo, hi in itertools.pairwise([0, *turns.tolist(), len(place)]):
+                some = found.rows(slice(lo, hi))
+                payloads, more = Payloads(self._buffer(some), some.offset, some.size), dict[str, I64]()
+                self._put_beside(more, some, slice(None), payloads.data)
+                yield self._batch(some, payloads, more)
         else:
-            more[name] = beside(data, pick.found.offset, rule)
-    if part.shift and "publish_time" in more:
-        more["publish_time"] += part.shift
-    return more
+            yield self._gathered(found, place)
 
+    def _resident(self, found: Merged) -> Batch:
+        """Nothing has to be unpacked: payloads stay where they are."""
+        which = (2 * self._origins - 1).take(found.queue) - found.chunk
+        logs = [part.log for part in self._parts]
+        buffers = [log.index.chunks[chunk] for log in logs for chunk in (FILE, MADE)]
+        numbers = np.flatnonzero(tallied(which, len(buffers))).tolist()
+        payloads = Payloads(buffers[numbers[0]], found.offset, found.size)
+        if len(numbers) > 1:
+            payloads = replace(payloads, data=buffers[0], others=buffers[1:], which=which)
+        more: dict[str, I64] = {}
+        for number in numbers:
+            if self._tells and number % 2 == 0:
+                mine = slice(None) if len(numbers) == 1 else np.flatnonzero(which == number)
+                self._put_beside(more, found, mine, buffers[number])
+        return self._batch(found, payloads, more)
 
-def _gathered(parts: Sequence[Part], pick: _Pick, place: I64) -> Batch:
-    """The payloads of several buffers in one, in order; one buffer after the other is read."""
-    found = pick.found
-    ends = np.cumsum(found.size)
-    start, data = ends - found.size, np.empty(int(ends[-1]), np.uint8)
-    more: dict[str, I64] = {}
-    heads = np.concatenate([[0], np.flatnonzero(np.diff(place)) + 1])
-    for one in np.unique(place[heads]).tolist():
-        here = place == one
-        mine = np.flatnonzero(here)
-        part = parts[int(pick.origin[mine[0]])]
-        if 2 * len(mine) > len(place) and not part.log.index.tracks[int(pick.channel[mine[0]])].more:
-            # To copy nothing for the others costs less than to pick those that are here.
-            buffer = part.log.index.chunks[int(found.chunk[mine[0]])]
-            put_at(data, start, buffer, np.where(here, found.offset, 0), np.where(here, found.size, 0))
-            continue
-        some = _direct(parts, pick.rows(mine))
-        put_at(data, start[mine], some.data, some.start, some.size)
-        for name, values in some.more.items():
-            default = found.time if name == "publish_time" else np.zeros_like(start)
+    def _gathered(self, found: Merged, place: I64) -> Batch:
+        """The payloads of several buffers in one, in order; one buffer after the other is read."""
+        ends = np.cumsum(found.size)
+        start, data = ends - found.size, np.empty(int(ends[-1]), np.uint8)
+        more: dict[str, I64] = {}
+        heads = np.concatenate([[0], np.flatnonzero(np.diff(place)) + 1])
+        for one in np.unique(place[heads]).tolist():
+            mine = np.flatnonzero(place == one)
+            some = found.rows(mine)
+            buffer = self._buffer(some)
+            Payloads(buffer, some.offset, some.size).put_at(data, start[mine])
+            self._put_beside(more, found, mine, buffer)
+        return self._batch(found, Payloads(data, start, found.size), more)
+
+    def _buffer(self, found: Merged) -> Buffer:
+        """What all of these lie in."""
+        return self._parts[int(self._origins[found.queue[0]])].log.index.chunks[int(found.chunk[0])]
+
+    def _put_beside(self, more: dict[str, I64], found: Merged, mine: slice | I64, buffer: Buffer) -> None:
+        """Fill in what one log tells beside these rows; all channels of a log tell the same, or nothing."""
+        queue = int(found.queue[mine][0])
+        part = self._parts[int(self._origins[queue])]
+        for name, rule in part.log.index.tracks[int(self._channels[queue])].more.items():
+            if isinstance(rule, Aligned):
+                values = rule.values[found.at[mine]].astype(np.int64)
+            else:
+                values = beside(buffer, found.offset[mine], rule)
+            if name == "publish_time":
+                values += part.shift
+            if isinstance(mine, slice):
+                more[name] = values
+                continue
+            # What tells nothing is published at its time, and has no number.
+            default = found.time if name == "publish_time" else np.zeros_like(found.time)
             more.setdefault(name, default.copy())[mine] = values
-    return Batch(pick.origin, pick.channel, found.time, data, start, found.size, found.offset, more)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -58,6 +58,9 @@ def translate(part: Part, target: Target, translation: Translation) -> Rewritten
 @dataclass
 class Translating(Rewriting):
     """One new log of translated messages in the making."""
+
+    #: They are large, and made by several threads.
+    depth: ClassVar[int] = 1
 
     translation: Translation = field(kw_only=True)
     #: Names of the added channels, and in the end how many messages they have.

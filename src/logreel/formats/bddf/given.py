@@ -15,10 +15,10 @@ from logreel.formats.bddf.messages import MessageType, PodType, Series, StructTy
 from logreel.formats.bddf.payloads import JSON, JSON_SCHEMA, PROTOBUF
 from logreel.formats.bddf.pods import RAW, layout_of
 from logreel.formats.bddf.readings import distinct_names, names_of, with_numbers
-from logreel.model.heads import joined
 from logreel.model.index import I64
 from logreel.model.layout import Layout, Sequence, Struct
-from logreel.model.sink import Payloads, Wrapping
+from logreel.model.payloads import Payloads, joined
+from logreel.model.sink import Wrapping
 from logreel.schemas.json.body import JsonBody
 from logreel.schemas.json.spell import written
 

@@ -30,8 +30,9 @@ from logreel.model.chunks import FILE
 from logreel.model.index import I64
 from logreel.model.layout import Layout
 from logreel.model.log import Log
+from logreel.model.payloads import Payloads
 from logreel.model.schema import Schema
-from logreel.model.sink import Excerpt, Payload, Payloads, Sink, Wrapping
+from logreel.model.sink import Excerpt, Payload, Sink, Wrapping
 from logreel.model.source import Source
 
 if TYPE_CHECKING:
@@ -196,17 +197,11 @@ class BddfSink(Sink):
         """Append one message; its additional indexes are zero."""
         if not self.earliest <= time <= self.latest:
             raise UsageError(f"time {time} ns; BDDF is written with 64 bits of nanoseconds: 1677 to 2262")
-        zero, raw = np.zeros(1, np.int64), np.frombuffer(data, np.uint8)
-        self.messages(np.array([channel], np.int32), zero + time, raw, zero, zero + len(raw))
+        super().message(channel, time, data)
 
-    def messages(
-        self, channel: NDArray[np.int32], time: I64, data: NDArray[np.uint8], start: I64, size: I64
-    ) -> None:
-        """Append many; their additional indexes are zero."""
-        self.numbered(channel, time, Payloads(data, start, size))
-
-    def numbered(self, channel: NDArray[np.int32], time: I64, payloads: Payloads) -> None:
+    def messages(self, channel: NDArray[np.int32], time: I64, payloads: Payloads) -> None:
         """Append data blocks. What was read of a struct is left out: its members have it."""
+        payloads = payloads.in_one()
         beside = self._padded(len(channel), payloads.beside)
         rows: slice | I64 = slice(None)
         if self._joined[channel].any():

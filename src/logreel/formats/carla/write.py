@@ -22,8 +22,9 @@ from logreel.model.heads import Heads
 from logreel.model.index import I64
 from logreel.model.layout import Layout
 from logreel.model.log import Log
+from logreel.model.payloads import Payloads
 from logreel.model.schema import Schema
-from logreel.model.sink import Excerpt, Payload, Sink
+from logreel.model.sink import Excerpt, Sink
 
 FRAME_END = END[:HEAD]
 #: A frame with the end of the one before: where its content begins in that, and where there its duration.
@@ -143,37 +144,28 @@ class CarlaSink(Sink):
 
     # --------------------------------------------------------------------------------------------- messages
 
-    def message(self, channel: int, time: int, data: Payload) -> None:
-        """Append one packet."""
-        zero = np.zeros(1, np.int64)
-        raw = np.frombuffer(data, np.uint8)
-        self.messages(np.array([channel], np.int32), zero + time, raw, zero, zero + len(raw))
-
-    def messages(
-        self, channel: NDArray[np.int32], time: I64, data: NDArray[np.uint8], start: I64, size: I64
-    ) -> None:
+    def messages(self, channel: NDArray[np.int32], time: I64, payloads: Payloads) -> None:
         """Append packets; where payloads are not what their kinds are, a UsageError comes after the others."""
-        bad = (size > self.largest) | (time < self.earliest) | (time > self.latest)
+        one = payloads.in_one()
+        bad = (one.size > self.largest) | (time < self.earliest) | (time > self.latest)
         # Those of recordings that are rewritten, or come back, were judged when they were read.
         judged = self._returns or self._heritage.logs
         for number in np.flatnonzero(np.bincount(channel)).tolist() if not judged else ():
             mine = np.flatnonzero((channel == number) & ~bad)
-            bad[mine] = self._dialect.misfits(self._topics[number], data, start[mine], size[mine])
+            bad[mine] = self._dialect.misfits(self._topics[number], one.data, one.start[mine], one.size[mine])
         good = np.flatnonzero(~bad) if bad.any() else slice(None)
-        self._append(channel[good], time[good], data, start[good], size[good])
+        self._append(channel[good], time[good], one.rows(good))
         if bad.any():
             row = int(np.argmax(bad))
-            what = f"{int(size[row])} bytes at {int(time[row])} ns are no packet"
+            what = f"{int(one.size[row])} bytes at {int(time[row])} ns are no packet"
             raise UsageError(f"{what} of {self._topics[int(channel[row])]!r}: {int(bad.sum())} left out")
 
-    def _append(
-        self, channel: NDArray[np.int32], time: I64, data: NDArray[np.uint8], start: I64, size: I64
-    ) -> None:
+    def _append(self, channel: NDArray[np.int32], time: I64, payloads: Payloads) -> None:
         if not len(channel):
             return
         self._begin()
         is_frame = self._is_frame[channel]
-        given = data[start[is_frame][:, None] + np.arange(FRAME.itemsize)].view(FRAME)[:, 0]
+        given = payloads.data[payloads.start[is_frame][:, None] + np.arange(FRAME.itemsize)].view(FRAME)[:, 0]
         found = framed(is_frame, time, given, self._last, len(self._heritage.logs) > 1)
         # Frames come with the packets in them, and some are there already.
         self.added[f"packets of kind {FRAME_START}"] += int(found.frames.sum() - is_frame.sum())
@@ -181,9 +173,11 @@ class CarlaSink(Sink):
         # The first row of the table of heads is that of frames.
         packet = ~found.frames
         head = np.where(packet, channel[found.row] + 1, 0).astype(np.int32)
-        start, size = (np.where(packet, column[found.row], 0) for column in (start, size))
+        some = payloads.rows(found.row)
+        start, size = (np.where(packet, column, 0) for column in (some.start, some.size))
         place = self._heads.places(head, size)
-        made = self._heads.compose(head, np.zeros(len(head), np.int64), data, start, size, place)
+        some = Payloads(payloads.data, start, size)
+        made = self._heads.compose(head, np.zeros(len(head), np.int64), some, place)
         content = place[:-1][found.frames] + _CONTENT_AT
         made[content[:, None] + np.arange(FRAME.itemsize)] = found.content.view(np.uint8).reshape(
             -1, FRAME.itemsize

@@ -31,8 +31,9 @@ from logreel.model.index import I64
 from logreel.model.layout import Layout
 from logreel.model.log import Log
 from logreel.model.order import by_rows
+from logreel.model.payloads import Payloads
 from logreel.model.schema import Schema
-from logreel.model.sink import Excerpt, Payload, Sink
+from logreel.model.sink import Excerpt, Sink
 
 _MS = 10**6
 #: Where a message has its time.
@@ -97,42 +98,34 @@ class KoblenzSink(Sink):
 
     # --------------------------------------------------------------------------------------------- messages
 
-    def message(self, channel: int, time: int, data: Payload) -> None:
-        """Append one message."""
-        zero = np.zeros(1, np.int64)
-        raw = np.frombuffer(data, np.uint8)
-        self.messages(np.array([channel], np.int32), zero + time, raw, zero, zero + len(raw))
-
-    def messages(
-        self, channel: NDArray[np.int32], time: I64, data: NDArray[np.uint8], start: I64, size: I64
-    ) -> None:
+    def messages(self, channel: NDArray[np.int32], time: I64, payloads: Payloads) -> None:
         """Append messages; where payloads are not what their types are, a UsageError comes after the others."""
-        bad = self._misfits(channel, data, start, size)
+        one = payloads.in_one()
+        bad = self._misfits(channel, one)
         good = slice(None) if not bad.any() else np.flatnonzero(~bad)
-        self._append(channel[good], time[good], data, start[good], size[good])
+        self._append(channel[good], time[good], one.rows(good))
         if bad.any():
             row = int(np.argmax(bad))
             name = self._kinds[int(channel[row])].name
-            raise UsageError(f"a message of {int(size[row])} bytes is no {name}: {int(bad.sum())} left out")
+            raise UsageError(
+                f"a message of {int(one.size[row])} bytes is no {name}: {int(bad.sum())} left out"
+            )
 
-    def _misfits(
-        self, channel: NDArray[np.int32], data: NDArray[np.uint8], start: I64, size: I64
-    ) -> NDArray[np.bool_]:
-        bad = size > self.largest
+    def _misfits(self, channel: NDArray[np.int32], payloads: Payloads) -> NDArray[np.bool_]:
+        bad: NDArray[np.bool_] = payloads.size > self.largest
         # Those of logs that are rewritten were judged when they were read.
         for number in np.flatnonzero(np.bincount(channel)).tolist() if self._span is None else ():
             mine = np.flatnonzero((channel == number) & ~bad)
-            bad[mine] = misfits(self._kinds[number], data, start[mine], size[mine])
+            start, size = payloads.start[mine], payloads.size[mine]
+            bad[mine] = misfits(self._kinds[number], payloads.data, start, size)
         return bad
 
-    def _append(
-        self, channel: NDArray[np.int32], time: I64, data: NDArray[np.uint8], start: I64, size: I64
-    ) -> None:
+    def _append(self, channel: NDArray[np.int32], time: I64, payloads: Payloads) -> None:
         if not len(channel):
             return
         self._begin()
-        place = self._heads.places(channel, size)
-        made = self._heads.compose(channel, time, data, start, size, place)
+        place = self._heads.places(channel, payloads.size)
+        made = self._heads.compose(channel, time, payloads, place)
         self._seconds.add(time, place[:-1] + self.out.tell())
         self.out.put(made.data)
 

@@ -26,8 +26,9 @@ from logreel.model.blocks import I64
 from logreel.model.heads import NANOSECONDS_TWICE
 from logreel.model.layout import Layout
 from logreel.model.log import Log
+from logreel.model.payloads import Buffer, Payloads
 from logreel.model.schema import Schema
-from logreel.model.sink import Payload, Payloads
+from logreel.model.sink import Payload
 from logreel.model.stretches import StretchSink
 
 CHUNK_BYTES = 1 << 20
@@ -73,8 +74,6 @@ class McapSink(StretchSink):
         self._schemas: dict[Schema, int] = {}
         self._declared: set[int] = set()
         self._summary, self._crc, self._begun = Summary(), 0, False
-        self._more: Mapping[str, I64] = {}
-        self._row = 0
         self._inherited: set[tuple[Any, ...]] = set()
         self._waiting: deque[tuple[Content, Future[Packed]]] = deque()
         self._waiting_bytes = 0
@@ -133,28 +132,23 @@ class McapSink(StretchSink):
 
     # --------------------------------------------------------------------------------------------- messages
 
-    def numbered(self, channel: NDArray[np.int32], time: I64, payloads: Payloads) -> None:
+    def messages(self, channel: NDArray[np.int32], time: I64, payloads: Payloads) -> None:
         """Append messages with their publish times and sequence numbers, which are the log times and 0 elsewhere."""
-        beside = payloads.beside
-        if beside is None or beside.shape[1] != len(self.keeps):
+        if payloads.beside is not None and payloads.beside.shape[1] != len(self.keeps):
             raise UsageError(f"beside the messages of an MCAP lie two numbers: {' and '.join(self.keeps)}")
-        self._more, self._row = dict(zip(self.keeps, beside.T, strict=True)), 0
-        try:
-            self.messages(channel, time, payloads.data, payloads.start, payloads.size)
-        finally:
-            self._more = {}
+        super().messages(channel, time, payloads)
 
     def room(self) -> int:
         """Bytes that the chunk may still grow by."""
         return max(0, self._limit - self._bytes)
 
-    def stretch(self, channel: NDArray[np.int32], time: I64, place: I64, made: NDArray[np.uint8]) -> None:
+    def stretch(
+        self, channel: NDArray[np.int32], time: I64, place: I64, made: Buffer, beside: I64 | None
+    ) -> None:
         """Add records to the chunk, and close it if they fill it."""
-        rows = slice(self._row, self._row + len(channel))
-        self._row = rows.stop
-        for name, before, width in (("publish_time", PUBLISH_TIME, 8), ("sequence", SEQUENCE, 4)):
-            if name in self._more:
-                raw = self._more[name][rows].astype(_U64).view(np.uint8).reshape(-1, 8)[:, :width]
+        if beside is not None:
+            for values, before, width in zip(beside.T, (PUBLISH_TIME, SEQUENCE), (8, 4), strict=True):
+                raw = values.astype(_U64).view(np.uint8).reshape(-1, 8)[:, :width]
                 made[(place + MESSAGE_HEAD - before)[:, None] + np.arange(width)] = raw
         self._entries.append((channel, time, place + self._bytes))
         self._put(made)

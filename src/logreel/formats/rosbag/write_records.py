@@ -14,8 +14,8 @@ from logreel.formats.rosbag.connections import CONNECTION
 from logreel.formats.rosbag.write_topics import Declared, declare, given_in, written_for
 from logreel.model.appender import Appender
 from logreel.model.layout import Layout
+from logreel.model.payloads import I64, Payloads
 from logreel.model.schema import Schema
-from logreel.model.sink import I64, Payloads
 from logreel.model.stretches import StretchSink
 
 U32, U64 = struct.Struct("<I"), struct.Struct("<Q")
@@ -94,18 +94,12 @@ class BagSink(StretchSink):
         own, every = list(metadata.get("headers", ())), list(joined.get("headers", ()))
         return None if own == every[: len(own)] else np.array([every.index(one) for one in own], np.int64)
 
-    def messages(
-        self, channel: NDArray[np.int32], time: I64, data: NDArray[np.uint8], start: I64, size: I64
-    ) -> None:
-        """Append messages, which came by the first connection of their channels."""
-        super().messages(self._lines[channel, 0].astype(np.int32), time, data, start, size)
-
-    def numbered(self, channel: NDArray[np.int32], time: I64, payloads: Payloads) -> None:
+    def messages(self, channel: NDArray[np.int32], time: I64, payloads: Payloads) -> None:
         """Append messages with the numbers of the connections that they came by; too large ones mean the last."""
         first, lines = self._lines[channel].T
         turn = np.zeros(len(channel), np.int64) if payloads.beside is None else payloads.beside[:, -1]
         line = (first + np.clip(turn, 0, lines - 1)).astype(np.int32)
-        super().messages(line, time, payloads.data, payloads.start, payloads.size)
+        super().messages(line, time, payloads)
 
     def layout(self, number: int) -> Layout:
         """The Layout of the channel's definition."""

@@ -12,6 +12,7 @@ from logreel.formats.rosbag import records
 from logreel.formats.rosbag.write_records import U32, U64, BagSink, begun, fields, padded, record
 from logreel.formats.rosbag.write_topics import Declared
 from logreel.model.appender import Appender
+from logreel.model.payloads import Buffer
 
 I64 = NDArray[np.int64]
 #: Records are made this many bytes at a time.
@@ -29,7 +30,9 @@ class _Sink1(BagSink):
         """Bytes of a stretch."""
         return STRETCH
 
-    def stretch(self, channel: NDArray[np.int32], time: I64, place: I64, made: NDArray[np.uint8]) -> None:
+    def stretch(
+        self, channel: NDArray[np.int32], time: I64, place: I64, made: Buffer, beside: I64 | None
+    ) -> None:
         """Append records to the file."""
         self.out.write(made.data)
         self.out.commit()
@@ -88,7 +91,9 @@ class Sink12(_Sink1):
         self.out.write(record(records.OP_DEFINITION, named))
         self.out.commit()
 
-    def stretch(self, channel: NDArray[np.int32], time: I64, place: I64, made: NDArray[np.uint8]) -> None:
+    def stretch(
+        self, channel: NDArray[np.int32], time: I64, place: I64, made: Buffer, beside: I64 | None
+    ) -> None:
         """Fill in the times, and append records to the file."""
         entries = np.empty(len(time), ENTRY)
         entries["sec"], entries["nsec"] = np.divmod(time, 10**9)
@@ -98,7 +103,7 @@ class Sink12(_Sink1):
             made[at[:, None] + np.arange(4)] = entries[name].copy().view(np.uint8).reshape(-1, 4)
         if self._indexed:
             self._entries.append((channel, entries))
-        super().stretch(channel, time, place, made)
+        super().stretch(channel, time, place, made, beside)
 
     def finish(self) -> None:
         """Write the index, and where it is."""

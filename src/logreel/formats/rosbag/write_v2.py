@@ -16,6 +16,7 @@ from logreel.formats.rosbag.write_records import U32, U64, BagSink, begun, field
 from logreel.formats.rosbag.write_topics import Declared
 from logreel.model.appender import Appender
 from logreel.model.log import Log
+from logreel.model.payloads import Buffer
 
 I64 = NDArray[np.int64]
 MAGIC = b"#ROSBAG V2.0\n"
@@ -99,7 +100,9 @@ class Sink20(BagSink):
         """Bytes that the chunk may still grow by."""
         return self._limit - self._bytes
 
-    def stretch(self, channel: NDArray[np.int32], time: I64, place: I64, made: NDArray[np.uint8]) -> None:
+    def stretch(
+        self, channel: NDArray[np.int32], time: I64, place: I64, made: Buffer, beside: I64 | None
+    ) -> None:
         """Add records to the chunk, and close it if they fill it."""
         self._entries.append((channel, time, place + self._bytes))
         self._put(made)

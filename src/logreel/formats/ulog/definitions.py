@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 from logreel.errors import DefinitionError
@@ -28,6 +29,8 @@ MAX_BYTES = 65535
 _FIELD = re.compile(r"([A-Za-z0-9_\-/]+)(?:\[(\d{1,9})\])? ([A-Za-z0-9_]+)\Z")
 _NAME = re.compile(r"[A-Za-z0-9_\-/]+\Z")
 _WIDTHS = {name: SCALARS[scalar][1] for name, scalar in BASIC.items()}
+#: So many parsed texts are kept, of so many bytes.
+FORMATS, SHORT = 1024, 4096
 _STAMPS = ("uint64_t", "uint32_t", "uint16_t", "uint8_t")
 
 
@@ -54,6 +57,10 @@ class FormatText:
 
 def parse_format(payload: bytes) -> FormatText:
     """The name and fields of an ``F`` record. Raises BadRecord."""
+    return _remembered(payload) if len(payload) <= SHORT else _parsed(payload)
+
+
+def _parsed(payload: bytes) -> FormatText:
     text = payload.decode("utf-8", "replace")
     name, colon, body = text.partition(":")
     parts = body.split(";")
@@ -71,6 +78,10 @@ def parse_format(payload: bytes) -> FormatText:
             FieldText(kind, None if count is None else int(count), field, field.startswith("_padding"))
         )
     return FormatText(name, tuple(fields), text)
+
+
+#: Logs that are merged, and what is made of them, have the same definitions.
+_remembered = lru_cache(FORMATS)(_parsed)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ import itertools
 import re
 import struct
 from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -27,6 +28,7 @@ from logreel.model.blocks import I64, TIME_MAX, Word, words
 from logreel.model.heads import MICROSECONDS_INSIDE, NOWHERE, Heads
 from logreel.model.layout import Layout
 from logreel.model.log import Log
+from logreel.model.payloads import Payloads, tallied
 from logreel.model.schema import Schema
 from logreel.model.sink import Excerpt, Payload, Sink
 
@@ -177,58 +179,49 @@ class UlogSink(Sink):
 
     # --------------------------------------------------------------------------------------------- messages
 
-    def message(self, channel: int, time: int, data: Payload) -> None:
-        """Append one message."""
-        one = np.zeros(1, np.int64)
-        raw = np.frombuffer(data, np.uint8)
-        self.messages(one.astype(np.int32) + channel, one + time, raw, one, one + len(raw))
-
-    def messages(
-        self, channel: NDArray[np.int32], time: I64, data: NDArray[np.uint8], start: I64, size: I64
-    ) -> None:
+    def messages(self, channel: NDArray[np.int32], time: I64, payloads: Payloads) -> None:
         """Append data records; where the time given is not that of the field ``timestamp``, this is set."""
         if not len(channel):
             return
         if int(time.min()) < 0:
             raise UsageError(f"time {int(time.min())} ns; a ULog has none before 0")
-        if int(size.max()) > MAX_SIZE - 2:
-            raise UsageError(f"a message of {int(size.max())} bytes; a ULog holds at most {MAX_SIZE - 2}")
+        largest = int(payloads.size.max())
+        if largest > MAX_SIZE - 2:
+            raise UsageError(f"a message of {largest} bytes; a ULog holds at most {MAX_SIZE - 2}")
         self._begin(int(time[0]))
-        for number in np.flatnonzero(np.bincount(channel)).tolist():
+        for number in np.flatnonzero(tallied(channel, len(self._channels))).tolist():
             if number not in self._subscribed and number not in self._reserved:
                 self._subscribe(number)
         others = dict[int, bytes]()
         if self._reserved:
-            for row in np.flatnonzero(self._among(self._reserved)[channel]).tolist():
-                payload = data[int(start[row]) : int(start[row] + size[row])].tobytes()
-                others[row] = self._reserved[int(channel[row])](int(time[row]), payload)
-        self.out.give(memoryview(self._records(channel, time, data, start, size, others)))  # type: ignore[arg-type]
+            rows = np.flatnonzero(self._among(self._reserved).take(channel))
+            some = payloads.rows(rows).in_one()
+            edges = some.start.tolist(), (some.start + some.size).tolist()
+            for row, lo, hi in zip(rows.tolist(), *edges, strict=True):
+                others[row] = self._reserved[int(channel[row])](int(time[row]), some.data[lo:hi].tobytes())
+        self._give(channel, time, payloads, others)
         self._fresh = True
 
-    def _records(
-        self,
-        channel: NDArray[np.int32],
-        time: I64,
-        data: NDArray[np.uint8],
-        start: I64,
-        size: I64,
-        others: Mapping[int, bytes],
-    ) -> NDArray[np.uint8]:
-        """Messages as data records; at the rows of *others* stand these."""
-        room = size
+    def _give(
+        self, channel: NDArray[np.int32], time: I64, payloads: Payloads, others: Mapping[int, bytes]
+    ) -> None:
+        """Append messages as data records; at the rows of *others* stand these."""
+        room = payloads.size
         if others:
-            rows = np.array(list(others), np.int64)
-            room, size = size.copy(), size.copy()
+            rows, room, size = np.array(list(others), np.int64), room.copy(), room.copy()
             room[rows], size[rows] = [len(written) for written in others.values()], 0
+            payloads = replace(payloads, size=size)
         place = self._heads.places(channel, room)
-        out = self._heads.compose(channel, time, data, start, size, place)
+        memory = self.out.lend(int(place[-1]))
+        out = np.asarray(memory)
+        self._heads.compose(channel, time, payloads, place, out)
         for word, members in self._stamped.items():
-            some = self._among(members)[channel]
-            some &= size >= word.offset + word.width
+            some = self._among(members).take(channel)
+            some &= payloads.size >= word.offset + word.width
             _set_stamps(out, (place[:-1] + DATA_HEAD)[some], time[some], word)
         for row, written in others.items():
             out[place[row] : place[row + 1]] = np.frombuffer(written, np.uint8)
-        return out
+        self.out.give(memory)
 
     def _among(self, numbers: Iterable[int]) -> NDArray[np.bool_]:
         """True for these of all channels."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,8 @@ from numpy.typing import NDArray
 
 from logreel.errors import DefinitionError
 from logreel.model.channel import Channel
-from logreel.model.heads import put_at
 from logreel.model.index import I64
+from logreel.model.payloads import Payloads, chained
 from logreel.ops.parts import Part
 from logreel.ops.streams import Batch, in_time_order
 from logreel.outputs.foxglove.encoders import Encoder
@@ -72,7 +73,8 @@ class Mixture:
             if text not in self.told:
                 self.told.append(text)
             return _NOTHING
-        made = _batch(np.full(len(found), channel, np.int32), found.time, found.data, found.start)
+        payloads = Payloads(found.data, found.start[:-1], np.diff(found.start))
+        made = _batch(np.full(len(found), channel, np.int32), found.time, payloads)
         return _rows(made, found.time.argsort(kind="stable"))
 
 
@@ -86,7 +88,7 @@ class _Written:
 
     def of(self, batch: Batch) -> Batch:
         """The messages of *batch*, or what is written in their place."""
-        kind = self._kinds[np.minimum(batch.channel, len(self._kinds) - 1)]
+        kind = self._kinds[np.minimum(batch.channels, len(self._kinds) - 1)].take(batch.queue)
         goes = kind >= 0
         if goes.all():
             return self._made(batch, kind)
@@ -97,8 +99,8 @@ class _Written:
         return _woven([_rows(batch, stay), made], np.argsort(np.concatenate([stay, go])))
 
     def _made(self, batch: Batch, kind: NDArray[np.int32]) -> Batch:
-        place = batch.start.astype(np.uint64) + np.uint64(batch.data.ctypes.data)
-        return _batch(batch.channel, batch.time, *self._straights.encode(kind, place))
+        data, start = self._straights.encode(kind, batch.payloads.places)
+        return replace(batch, payloads=Payloads(data, start[:-1], np.diff(start)), more={})
 
 
 def _edges(part: Part, sources: Sequence[Channel]) -> list[Any]:
@@ -122,20 +124,27 @@ def _edges(part: Part, sources: Sequence[Channel]) -> list[Any]:
     return [*np.unique(np.append(cuts, first)).tolist(), part.end]
 
 
-def _batch(channel: NDArray[np.int32], time: I64, data: NDArray[np.uint8], start: I64) -> Batch:
-    """Messages one after another: *start* tells where each begins, and the end."""
-    zero = np.zeros(len(time), np.int64)
-    return Batch(zero.astype(np.int32), channel, time, data, start[:-1], np.diff(start), zero, {})
+def _batch(
+    channel: NDArray[np.int32], time: I64, payloads: Payloads, more: Mapping[str, I64] = MappingProxyType({})
+) -> Batch:
+    channels = np.arange(int(channel.max(initial=-1)) + 1, dtype=np.int32)
+    return Batch(channel, np.zeros_like(channels), channels, time, payloads, np.zeros_like(time), more)
 
 
-_NOTHING = _batch(np.zeros(0, np.int32), np.zeros(0, np.int64), np.zeros(0, np.uint8), np.zeros(1, np.int64))
+_NONE = np.zeros(0, np.int64)
+_NOTHING = _batch(np.zeros(0, np.int32), _NONE, Payloads(np.zeros(0, np.uint8), _NONE, _NONE))
 
 
-def _rows(batch: Batch, which: slice | I64 | NDArray[np.bool_]) -> Batch:
+def _rows(batch: Batch, which: slice | I64) -> Batch:
     """Some messages of *batch*."""
-    names = ("origin", "channel", "time", "start", "size", "offset")
-    more = {name: values[which] for name, values in batch.more.items()}
-    return replace(batch, **{name: getattr(batch, name)[which] for name in names}, more=more)
+    return replace(
+        batch,
+        queue=batch.queue[which],
+        time=batch.time[which],
+        payloads=batch.payloads.rows(which),
+        offset=batch.offset[which],
+        more={name: values[which] for name, values in batch.more.items()},
+    )
 
 
 def _merged(batches: Sequence[Batch]) -> Batch:
@@ -149,24 +158,9 @@ def _merged(batches: Sequence[Batch]) -> Batch:
 def _woven(some: Sequence[Batch], order: I64) -> Batch:
     """Messages of several in this order of all of them."""
     time = np.concatenate([batch.time for batch in some])
-    size = np.concatenate([batch.size for batch in some])[order]
-    start = np.cumsum(size) - size
-    data, place = np.empty(int(size.sum()), np.uint8), np.empty_like(start)
-    place[order] = start
-    at = 0
-    for batch in some:
-        put_at(data, place[at : at + len(batch.time)], batch.data, batch.start, batch.size)
-        at += len(batch.time)
-    return Batch(
-        np.zeros(len(time), np.int32),
-        np.concatenate([batch.channel for batch in some])[order],
-        time[order],
-        data,
-        start,
-        size,
-        np.zeros(len(time), np.int64),
-        _beside(some, time, order),
-    )
+    channel = np.concatenate([batch.channel for batch in some])
+    payloads = chained([batch.payloads for batch in some])
+    return _batch(channel[order], time[order], payloads.rows(order), _beside(some, time, order))
 
 
 def _beside(batches: Sequence[Batch], time: I64, order: I64) -> dict[str, I64]:

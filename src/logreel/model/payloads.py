@@ -1,0 +1,128 @@
+"""Payloads of many messages at once, where they lie."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from logreel.kernels import compose as kernel
+
+I64 = NDArray[np.int64]
+Buffer = NDArray[np.uint8]
+
+
+@dataclass(frozen=True, slots=True)
+class Payloads:
+    """Messages: the payload of message i is data[start[i]:start[i] + size[i]].
+
+    beside  int64[n, k]  numbers that lie beside each payload, or None
+    others  further buffers
+    which   int32[n]  the buffer that each payload lies in: 0 is *data*, 1 … are *others*; None: all lie in *data*
+    """
+
+    data: Buffer
+    start: I64
+    size: I64
+    beside: I64 | None = None
+    others: Sequence[Buffer] = ()
+    which: NDArray[np.int32] | None = None
+
+    @property
+    def are_inside(self) -> bool:
+        """Whether every payload lies in its buffer."""
+        rooms = np.array([len(one) for one in (self.data, *self.others)], np.int64)
+        return kernel.inside(rooms, self._which, *map(np.ascontiguousarray, (self.start, self.size)))
+
+    @property
+    def _which(self) -> NDArray[np.int32]:
+        """As the kernel has it."""
+        return np.zeros(0, np.int32) if self.which is None else np.ascontiguousarray(self.which, np.int32)
+
+    def rows(self, which: slice | I64) -> Payloads:
+        """Some of them."""
+        return replace(
+            self,
+            start=self.start[which],
+            size=self.size[which],
+            beside=None if self.beside is None else self.beside[which],
+            which=None if self.which is None else self.which[which],
+        )
+
+    @property
+    def places(self) -> NDArray[np.uint64]:
+        """uint64[n]: the address of each payload."""
+        begin = np.array([one.ctypes.data for one in (self.data, *self.others)], np.uint64)
+        start = self.start.astype(np.uint64)
+        return start + (begin[0] if self.which is None else begin.take(self.which))
+
+    def in_one(self) -> Payloads:
+        """The same in one buffer."""
+        if self.which is None:
+            return self
+        data = self.joined()
+        return Payloads(data, np.cumsum(self.size) - self.size, self.size, self.beside)
+
+    def joined(self) -> Buffer:
+        """uint8[sum of size]: the payloads one after another."""
+        out = np.empty(int(self.size.sum()), np.uint8)
+        self.put_at(out, np.cumsum(self.size) - self.size)
+        return out
+
+    def put_at(self, out: Buffer, place: I64) -> None:
+        """Copy payload i to place[i] of *out*."""
+        nothing = np.zeros(len(self.start), np.int64)
+        shape, stamp = np.array([[0, 0, -1, 0, 0]], np.int64), np.array([[-1, 0]], np.int64)
+        head, channel = np.zeros(1, np.uint8), np.zeros(len(self.start), np.int32)
+        self.compose(channel, nothing, head, shape, stamp, place, out)
+
+    def compose(
+        self,
+        channel: NDArray[np.int32],
+        time: I64,
+        heads: Buffer,
+        shape: I64,
+        stamp: I64,
+        place: I64,
+        out: Buffer,
+    ) -> None:
+        """Write record i, a head and the payload, to place[i] of *out*; see kernels/compose.py."""
+        buffers = np.array([one.ctypes.data for one in (self.data, *self.others)], np.int64)
+        kernel.compose(
+            buffers,
+            self._which,
+            np.ascontiguousarray(channel, np.int32),
+            np.ascontiguousarray(time, np.int64),
+            np.ascontiguousarray(self.start, np.int64),
+            np.ascontiguousarray(self.size, np.int64),
+            heads,
+            shape,
+            stamp,
+            np.ascontiguousarray(place, np.int64),
+            out,
+        )
+
+
+def joined(data: Buffer, start: I64, size: I64) -> Buffer:
+    """uint8[sum of size]: the stretches data[start[i]:start[i] + size[i]], one after another."""
+    return Payloads(data, start, size).joined()
+
+
+def chained(parts: Sequence[Payloads]) -> Payloads:
+    """The payloads of all *parts*, one part after another, where they lie; what lies beside them is left out."""
+    buffers, which = list[Buffer](), list[NDArray[np.int32]]()
+    for one in parts:
+        inside = np.zeros(len(one.start), np.int32) if one.which is None else one.which
+        which.append(inside + np.int32(len(buffers)))
+        buffers += [one.data, *one.others]
+    start, size = (np.concatenate([getattr(one, name) for one in parts]) for name in ("start", "size"))
+    return Payloads(buffers[0], start, size, others=buffers[1:], which=np.concatenate(which))
+
+
+def tallied(channel: NDArray[np.int32], channels: int) -> I64:
+    """int64[k]: how many messages there are of each channel below *channels*, which all are."""
+    counts = np.zeros(channels, np.int64)
+    kernel.tally(np.ascontiguousarray(channel, np.int32), counts)
+    return counts

@@ -1,0 +1,136 @@
+"""Payloads in one buffer or several, against slices of bytes; and the records that are made of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from logreel.errors import UsageError
+from logreel.model.heads import NANOSECONDS_TWICE, Heads
+from logreel.model.payloads import Payloads, chained, joined, tallied
+from logreel.model.sink import Sink
+from logreel.model.writer import Writer
+
+#: Buffers, and payloads in them: which one, where in it (a part of what is there), and how much of the rest.
+BUFFERS = st.lists(st.binary(max_size=20), min_size=1, max_size=4)
+PLACES = st.lists(st.tuples(st.integers(0, 3), st.floats(0, 1), st.floats(0, 1)), max_size=12)
+
+
+def given_as(buffers: list[bytes], places: list[tuple[int, float, float]]) -> tuple[Payloads, list[bytes]]:
+    """Payloads, and what they hold."""
+    which = [k % len(buffers) for k, _, _ in places]
+    start = [int(at * len(buffers[k])) for k, (_, at, _) in zip(which, places, strict=True)]
+    rest = [len(buffers[k]) - a for k, a in zip(which, start, strict=True)]
+    size = [int(part * n) for n, (_, _, part) in zip(rest, places, strict=True)]
+    data = [np.frombuffer(one, np.uint8) for one in buffers]
+    found = Payloads(
+        data[0],
+        np.array(start, np.int64),
+        np.array(size, np.int64),
+        None,
+        data[1:],
+        np.array(which, np.int32),
+    )
+    return found, [buffers[k][a : a + n] for k, a, n in zip(which, start, size, strict=True)]
+
+
+@given(BUFFERS, PLACES, st.data())
+def test_payloads_are_where_they_lie(buffers: list[bytes], places: list[Any], data: st.DataObject) -> None:
+    payloads, due = given_as(buffers, places)
+    assert payloads.are_inside
+    assert payloads.joined().tobytes() == b"".join(due)
+    one = payloads.in_one()
+    assert one.which is None
+    assert one.in_one() is one
+    assert [one.data[a : a + n].tobytes() for a, n in zip(one.start, one.size, strict=True)] == due
+    assert joined(one.data, one.start, one.size).tobytes() == b"".join(due)
+    rows = np.array(data.draw(st.lists(st.integers(0, max(0, len(due) - 1)))) if due else [], np.int64)
+    assert payloads.rows(rows).joined().tobytes() == b"".join(due[i] for i in rows.tolist())
+    both = chained([payloads, one, payloads])
+    assert both.joined().tobytes() == b"".join(due) * 3
+
+
+@given(BUFFERS, PLACES)
+def test_records_are_heads_and_payloads(buffers: list[bytes], places: list[Any]) -> None:
+    payloads, due = given_as(buffers, places)
+    heads = Heads()
+    heads.add(b"ab....cd", size_at=2, size_width=4, size_add=1)
+    heads.add(bytes(16), time_at=0, time_kind=NANOSECONDS_TWICE)
+    channel = np.arange(len(due), dtype=np.int32) % 2
+    time = np.arange(len(due), dtype=np.int64) * 7
+    place = heads.places(channel, payloads.size)
+    want = [
+        b"ab" + (len(one) + 1).to_bytes(4, "little") + b"cd" + one
+        if i % 2 == 0
+        else (7 * i).to_bytes(8, "little") * 2 + one
+        for i, one in enumerate(due)
+    ]
+    assert place.tolist() == np.cumsum([0, *map(len, want)]).tolist()
+    assert heads.compose(channel, time, payloads, place).tobytes() == b"".join(want)
+    room = np.zeros(int(place[-1]), np.uint8)
+    assert heads.compose(channel, time, payloads, place, room) is room
+    assert room.tobytes() == b"".join(want)
+
+
+@pytest.mark.parametrize(
+    ("start", "size", "which"),
+    [(0, 4, 0), (1, 3, 0), (-1, 1, 0), (0, -1, 0), (0, 6, 1), (1 << 62, 1, 1), (1, (1 << 63) - 1, 0)],
+)
+def test_what_lies_outside_is_noticed(start: int, size: int, which: int) -> None:
+    three, five = np.zeros(3, np.uint8), np.zeros(5, np.uint8)
+    where = np.array([start], np.int64), np.array([size], np.int64)
+    assert not Payloads(three, *where, None, [five], np.array([which], np.int32)).are_inside
+    if which == 0:
+        assert not Payloads(three, *where).are_inside
+
+
+@given(st.lists(st.integers(0, 6), max_size=50))
+def test_messages_are_counted_by_channel(numbers: list[int]) -> None:
+    channel = np.array(numbers, np.int32)
+    assert tallied(channel, 7).tolist() == [numbers.count(k) for k in range(7)]
+    for wrong in (-1, 7):
+        with pytest.raises(IndexError):
+            tallied(np.append(channel, np.int32(wrong)), 7)
+
+
+class Kept(Sink):
+    """Keeps what it is given."""
+
+    def __init__(self, out: Any) -> None:
+        super().__init__(out)
+        self.found: list[bytes] = []
+
+    def channel(self, number: int, topic: str, schema: Any, metadata: Any) -> None:
+        """Anything goes."""
+
+    def messages(self, channel: Any, time: Any, payloads: Payloads) -> None:
+        self.found.append(payloads.joined().tobytes())
+
+
+class Open:
+    """What a Writer asks of its file."""
+
+    name = "nothing"
+
+    def check(self) -> None:
+        """All is well."""
+
+
+def test_a_writer_takes_payloads_of_several_buffers() -> None:
+    sink = Kept(Open())
+    writer = Writer(Open(), sink, None, False)  # type: ignore[arg-type]
+    number = writer.add_channel("a", None)  # type: ignore[arg-type]
+    buffers = [np.frombuffer(one, np.uint8) for one in (b"one", b"other")]
+    start, size = np.array([1, 0], np.int64), np.array([2, 5], np.int64)
+    channel, time = np.full(2, number, np.int32), np.arange(2)
+    payloads = Payloads(buffers[0], start, size, None, buffers[1:], np.array([0, 1], np.int32))
+    writer.write_payloads(channel, time, payloads)
+    assert sink.found == [b"neother"]
+    with pytest.raises(UsageError, match="outside"):
+        writer.write_payloads(channel, time, Payloads(buffers[0], start, size))
+    sink.message(number, 0, b"single")
+    assert sink.found == [b"neother", b"single"]
