@@ -23,83 +23,12 @@ if not cython.compiled:
     raise ImportError("logreel.kernels is not compiled: run `pip install -e .` (needs gcc)")
 
 from cython.cimports.libc.string import memcpy
+from cython.cimports.logreel.kernels.before import moment_before, number_before
+from cython.cimports.logreel.kernels.loads import whole
 
 u8p = cython.typedef(cython.pointer[cython.const[cython.uchar]])
 mp = cython.typedef(cython.pointer[cython.uchar])
 i64p = cython.typedef(cython.pointer[cython.const[cython.longlong]])
-SECOND = cython.declare(cython.longlong, 1000000000)
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-def _number(p: mp, v: cython.ulonglong) -> mp:
-    """Put a varint before p; gives where it begins."""
-    rest: cython.ulonglong = v >> 7
-    n: cython.longlong = 1
-    i: cython.longlong
-    while rest:
-        rest >>= 7
-        n += 1
-    p -= n
-    for i in range(n - 1):
-        p[i] = cython.cast(cython.uchar, v | 128)
-        v >>= 7
-    p[n - 1] = cython.cast(cython.uchar, v)
-    return p
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-def _load(p: u8p, width: cython.longlong) -> cython.ulonglong:
-    """A number of a column, its sign extended to 64 bits."""
-    v8: cython.ulonglong = 0
-    v4: cython.uint = 0
-    s4: cython.int = 0
-    v2: cython.ushort = 0
-    s2: cython.short = 0
-    if width == 8 or width == -8:
-        memcpy(cython.address(v8), p, 8)
-        return v8
-    if width == 4:
-        memcpy(cython.address(v4), p, 4)
-        return v4
-    if width == -4:
-        memcpy(cython.address(s4), p, 4)
-        return cython.cast(cython.ulonglong, cython.cast(cython.longlong, s4))
-    if width == 2:
-        memcpy(cython.address(v2), p, 2)
-        return v2
-    if width == -2:
-        memcpy(cython.address(s2), p, 2)
-        return cython.cast(cython.ulonglong, cython.cast(cython.longlong, s2))
-    if width == -1:
-        return cython.cast(
-            cython.ulonglong, cython.cast(cython.longlong, cython.cast(cython.pointer[cython.schar], p)[0])
-        )
-    return p[0]
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-def _moment(p: mp, time: cython.longlong, one_sign: cython.bint) -> mp:
-    seconds: cython.longlong = time // SECOND
-    nanos: cython.longlong = time % SECOND
-    if nanos < 0 and not one_sign:
-        seconds -= 1
-        nanos += SECOND
-    if nanos != 0:
-        p = _number(p, cython.cast(cython.ulonglong, nanos)) - 1
-        p[0] = 16
-    if seconds != 0:
-        p = _number(p, cython.cast(cython.ulonglong, seconds)) - 1
-        p[0] = 8
-    return p
 
 
 @cython.cfunc
@@ -109,7 +38,9 @@ def _moment(p: mp, time: cython.longlong, one_sign: cython.bint) -> mp:
 def _span(p: mp, tag: cython.longlong, data: u8p, size: cython.longlong) -> mp:
     p -= size
     memcpy(p, data, size)
-    return _number(_number(p, cython.cast(cython.ulonglong, size)), cython.cast(cython.ulonglong, tag))
+    return number_before(
+        number_before(p, cython.cast(cython.ulonglong, size)), cython.cast(cython.ulonglong, tag)
+    )
 
 
 @cython.cfunc
@@ -130,15 +61,15 @@ def _write(ops: i64p, n: cython.longlong, columns: cython.pointer[u8p], row: cyt
         op = ops + 6 * n
         if op[0] == 0:  # VARINT
             width = op[3] if op[3] > 0 else -op[3]
-            v = _load(columns[op[2]] + row * width, op[3])
+            v = whole(columns[op[2]] + row * width, op[3])
             if v != 0:
-                p = _number(_number(p, v), cython.cast(cython.ulonglong, op[1]))
+                p = number_before(number_before(p, v), cython.cast(cython.ulonglong, op[1]))
         elif op[0] == 1:  # FIXED
-            v = _load(columns[op[2]] + row * op[3], op[3])
+            v = whole(columns[op[2]] + row * op[3], op[3])
             if v != 0:
                 p -= op[3]
                 memcpy(p, cython.address(v), op[3])
-                p = _number(p, cython.cast(cython.ulonglong, op[1]))
+                p = number_before(p, cython.cast(cython.ulonglong, op[1]))
         elif op[0] == 2:  # SPAN
             o = cython.cast(i64p, columns[op[5]]) + row
             if o[1] > o[0]:
@@ -152,15 +83,15 @@ def _write(ops: i64p, n: cython.longlong, columns: cython.pointer[u8p], row: cyt
                 i = o[1]
                 while i > o[0]:
                     i -= 1
-                    p = _number(p, _load(d + i * width, op[3]))
-                p = _number(p, cython.cast(cython.ulonglong, end - p))
-                p = _number(p, cython.cast(cython.ulonglong, op[1]))
+                    p = number_before(p, whole(d + i * width, op[3]))
+                p = number_before(p, cython.cast(cython.ulonglong, end - p))
+                p = number_before(p, cython.cast(cython.ulonglong, op[1]))
         elif op[0] == 4:  # MESSAGE
             end = p
             n -= op[4]
             p = _write(ops + 6 * n, op[4], columns, row, p)
-            p = _number(p, cython.cast(cython.ulonglong, end - p))
-            p = _number(p, cython.cast(cython.ulonglong, op[1]))
+            p = number_before(p, cython.cast(cython.ulonglong, end - p))
+            p = number_before(p, cython.cast(cython.ulonglong, op[1]))
         elif op[0] == 5:  # MESSAGES
             o = cython.cast(i64p, columns[op[5]]) + row
             n -= op[4]
@@ -169,8 +100,8 @@ def _write(ops: i64p, n: cython.longlong, columns: cython.pointer[u8p], row: cyt
                 i -= 1
                 end = p
                 p = _write(ops + 6 * n, op[4], columns, i, p)
-                p = _number(p, cython.cast(cython.ulonglong, end - p))
-                p = _number(p, cython.cast(cython.ulonglong, op[1]))
+                p = number_before(p, cython.cast(cython.ulonglong, end - p))
+                p = number_before(p, cython.cast(cython.ulonglong, op[1]))
         elif op[0] == 6:  # SPANS
             o = cython.cast(i64p, columns[op[5]]) + row
             inner = cython.cast(i64p, columns[op[3]])
@@ -179,7 +110,7 @@ def _write(ops: i64p, n: cython.longlong, columns: cython.pointer[u8p], row: cyt
                 i -= 1
                 p = _span(p, op[1], columns[op[2]] + inner[i], inner[i + 1] - inner[i])
         else:  # TIME
-            p = _moment(p, cython.cast(i64p, columns[op[2]])[row], op[3] != 0)
+            p = moment_before(p, cython.cast(i64p, columns[op[2]])[row], op[3] != 0)
     return p
 
 

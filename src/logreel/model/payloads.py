@@ -51,6 +51,13 @@ class Payloads:
             which=None if self.which is None else self.which[which],
         )
 
+    @property
+    def places(self) -> NDArray[np.uint64]:
+        """uint64[n]: the address of each payload."""
+        begin = np.array([one.ctypes.data for one in (self.data, *self.others)], np.uint64)
+        start = self.start.astype(np.uint64)
+        return start + (begin[0] if self.which is None else begin.take(self.which))
+
     def in_one(self) -> Payloads:
         """The same in one buffer."""
         if self.which is None:

@@ -13,6 +13,7 @@ from logreel.model.index import I64
 from logreel.model.schema import Schema
 from logreel.schemas.protobuf.columns import encode
 from logreel.schemas.protobuf.describe import Message, descriptor_set
+from logreel.schemas.protobuf.straight import Straight
 
 if TYPE_CHECKING:
     from logreel.model.channel import Channel
@@ -52,6 +53,7 @@ class Encoder:
     message   the type of its messages
     fill      gives its columns
     metadata  what the channel tells about itself
+    straight  what writes the same messages without columns, where each is made of one of *source* of fixed size
     """
 
     source: Channel
@@ -59,6 +61,7 @@ class Encoder:
     message: Message
     fill: Fill
     metadata: Mapping[str, Any]
+    straight: Straight | None = None
 
     @property
     def schema(self) -> Schema:

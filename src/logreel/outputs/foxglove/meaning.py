@@ -31,6 +31,7 @@ from logreel.outputs.foxglove.encoders import Encoder, Fill, Rows
 from logreel.outputs.foxglove.mixture import Mixture
 from logreel.outputs.foxglove.wellknown import PACKAGE, wellknown
 from logreel.schemas.protobuf.spell import spell, type_name, values
+from logreel.schemas.protobuf.straight import straight
 
 if TYPE_CHECKING:
     from logreel.model.channel import Channel
@@ -116,7 +117,8 @@ def transcoded(ch: Channel) -> Encoder:
         return time, values(ch.layout, message, table.columns[1:])
 
     told = {name: value for name, value in ch.metadata.items() if name not in _OF_MESSAGES}
-    return Encoder(ch, ch.topic, message, fill, {**told, TRANSCODED: ch.schema.encoding})
+    told[TRANSCODED] = ch.schema.encoding
+    return Encoder(ch, ch.topic, message, fill, told, straight(ch.layout, message) if ch.is_uniform else None)
 
 
 def mixture(log: Log, channels: Iterable[Channel]) -> Mixture:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -16,9 +17,10 @@ from logreel.model.index import I64
 from logreel.model.payloads import Payloads, chained
 from logreel.ops.parts import Part
 from logreel.ops.streams import Batch, in_time_order
-from logreel.outputs.foxglove.encoders import Encoded, Encoder
+from logreel.outputs.foxglove.encoders import Encoder
+from logreel.schemas.protobuf.straight import Straight, Straights
 
-#: Payload bytes of a log translated at once, about.
+#: Payload bytes of a log made into columns at once, about.
 WINDOW = 16 << 20
 #: So many samples of each window tell where it ends.
 _SAMPLES = 16
@@ -44,83 +46,132 @@ class Mixture:
         return self.instead.get(channel.number)
 
     def batches(self, part: Part) -> Iterator[Batch]:
-        """All messages by time."""
-        encoders = [(n, one) for n, one in self.instead.items() if n in part.rows]
+        """All messages by time; of those of one time what is made of columns comes last."""
+        straight = {n: one.straight for n, one in self.instead.items() if one.straight and n in part.rows}
+        encoders = [(n, one) for n, one in self.instead.items() if n in part.rows and n not in straight]
         encoders += list(enumerate(self.added, len(part.log.channels)))
-        kept = {n: rows for n, rows in part.rows.items() if n not in self.instead}
-        for start, end in itertools.pairwise(_edges(part)):
-            rows = {n: part.log.index.rows_between(n, start, end) for n in kept}
-            copied = list(in_time_order([replace(part, rows=rows, start=start, end=end)]))
-            made = [(n, self._encoded(one, start, end)) for n, one in encoders]
-            made = [(n, some) for n, some in made if len(some)]
-            if made:
-                yield _merged(copied, made)
-            else:
-                yield from copied
+        encoders = [(n, one) for n, one in encoders if len(one.source)]
+        passing = [n for n in part.rows if n not in self.instead or n in straight]
+        written = _Written(straight)
+        for start, end in itertools.pairwise(_edges(part, [one.source for _, one in encoders])):
+            made = _merged([self._encoded(n, one, start, end) for n, one in encoders])
+            rows = {n: part.log.index.rows_between(n, start, end) for n in passing}
+            done = 0
+            for batch in in_time_order([replace(part, rows=rows, start=start, end=end)]):
+                due = int(made.time.searchsorted(batch.time[-1]))
+                yield _merged([written.of(batch), _rows(made, slice(done, due))])
+                done = due
+            if done < len(made.time):
+                yield _rows(made, slice(done, None))
 
-    def _encoded(self, encoder: Encoder, start: int, end: int | None) -> Encoded:
+    def _encoded(self, channel: int, encoder: Encoder, start: int, end: int | None) -> Batch:
+        """The messages that *encoder* makes of an interval, by time."""
         try:
-            return encoder.encode(start, end)
+            found = encoder.encode(start, end)
         except DefinitionError as error:
             text = f"channel {encoder.topic!r} was left out: {error.text}"
             if text not in self.told:
                 self.told.append(text)
-            none = np.zeros(0, np.int64)
-            return Encoded(none, np.zeros(0, np.uint8), np.zeros(1, np.int64))
+            return _NOTHING
+        payloads = Payloads(found.data, found.start[:-1], np.diff(found.start))
+        made = _batch(np.full(len(found), channel, np.int32), found.time, payloads)
+        return _rows(made, found.time.argsort(kind="stable"))
 
 
-def _edges(part: Part) -> list[Any]:
-    """Times between which lie about WINDOW bytes of payload, from that of the first message to the end of *part*."""
-    index, samples, weights = part.log.index, list[I64](), list[NDArray[np.float64]]()
-    every = max(1, sum(len(ch) for ch in part.channels))
-    for ch in part.channels:
-        times = index.times(ch.number)[part.rows[ch.number]]
-        if not len(times):
-            continue
-        size = ch.bytes / len(ch) if index.sizes_are_cheap else _PACKED * part.log.size / every
-        step = max(1, int(WINDOW / _SAMPLES / max(1.0, size)))
-        some = times[::step]
-        samples += [some, times.min(keepdims=True)]
-        weights += [np.full(len(some), size * step), np.zeros(1)]
-    if not samples:
+class _Written:
+    """Messages of some channels, by number, as others that are written straight from their bytes."""
+
+    def __init__(self, channels: Mapping[int, Straight]) -> None:
+        self._straights = Straights(list(channels.values()))
+        self._kinds = np.full(max(channels, default=-1) + 2, -1, np.int32)
+        self._kinds[list(channels)] = np.arange(len(channels))
+
+    def of(self, batch: Batch) -> Batch:
+        """The messages of *batch*, or what is written in their place."""
+        kind = self._kinds[np.minimum(batch.channels, len(self._kinds) - 1)].take(batch.queue)
+        goes = kind >= 0
+        if goes.all():
+            return self._made(batch, kind)
+        if not goes.any():
+            return batch
+        stay, go = np.flatnonzero(~goes), np.flatnonzero(goes)
+        made = self._made(_rows(batch, go), kind[go])
+        return _woven([_rows(batch, stay), made], np.argsort(np.concatenate([stay, go])))
+
+    def _made(self, batch: Batch, kind: NDArray[np.int32]) -> Batch:
+        data, start = self._straights.encode(kind, batch.payloads.places)
+        return replace(batch, payloads=Payloads(data, start[:-1], np.diff(start)), more={})
+
+
+def _edges(part: Part, sources: Sequence[Channel]) -> list[Any]:
+    """Times between which lie about WINDOW bytes of *sources*, from that of the first message to the end of *part*."""
+    index, samples, weights = part.log.index, [np.zeros(0, np.int64)], [np.zeros(0)]
+    found = [index.times(n)[rows] for n, rows in part.rows.items()]
+    first = min((int(times.min()) for times in found if len(times)), default=None)
+    if first is None:
         return []
+    every = max(1, sum(len(ch) for ch in part.channels))
+    for ch in sources:
+        size = ch.bytes / max(1, len(ch)) if index.sizes_are_cheap else _PACKED * part.log.size / every
+        step = max(1, int(WINDOW / _SAMPLES / max(1.0, size)))
+        some = index.times(ch.number)[index.rows_between(ch.number, first, part.end)][::step]
+        samples.append(some)
+        weights.append(np.full(len(some), size * step))
     time, weight = np.concatenate(samples), np.concatenate(weights)
     order = np.argsort(time, kind="stable")
     number = np.cumsum(weight[order]) // WINDOW
     cuts = time[order][1:][np.diff(number) > 0]
-    return [*np.unique(np.append(cuts, time.min())).tolist(), part.end]
+    return [*np.unique(np.append(cuts, first)).tolist(), part.end]
 
 
-def _merged(copied: list[Batch], made: list[tuple[int, Encoded]]) -> Batch:
-    """Messages of both kinds by time; of those of one time the copied ones come first."""
-    payloads = [b.payloads for b in copied]
-    payloads += [Payloads(some.data, some.start[:-1], np.diff(some.start)) for _, some in made]
-    channel = np.concatenate(
-        [b.channel for b in copied] + [np.full(len(some), n, np.int32) for n, some in made]
-    )
-    time = np.concatenate([b.time for b in copied] + [some.time for _, some in made])
-    order = np.argsort(time, kind="stable")
+def _batch(
+    channel: NDArray[np.int32], time: I64, payloads: Payloads, more: Mapping[str, I64] = MappingProxyType({})
+) -> Batch:
     channels = np.arange(int(channel.max(initial=-1)) + 1, dtype=np.int32)
-    return Batch(
-        channel[order],
-        np.zeros_like(channels),
-        channels,
-        time[order],
-        chained(payloads).rows(order),
-        np.zeros_like(time),
-        _beside(copied, time, order),
+    return Batch(channel, np.zeros_like(channels), channels, time, payloads, np.zeros_like(time), more)
+
+
+_NONE = np.zeros(0, np.int64)
+_NOTHING = _batch(np.zeros(0, np.int32), _NONE, Payloads(np.zeros(0, np.uint8), _NONE, _NONE))
+
+
+def _rows(batch: Batch, which: slice | I64) -> Batch:
+    """Some messages of *batch*."""
+    return replace(
+        batch,
+        queue=batch.queue[which],
+        time=batch.time[which],
+        payloads=batch.payloads.rows(which),
+        offset=batch.offset[which],
+        more={name: values[which] for name, values in batch.more.items()},
     )
 
 
-def _beside(copied: list[Batch], time: I64, order: I64) -> dict[str, I64]:
-    """What lies beside the copied messages; the others are published at their time, and have no number."""
+def _merged(batches: Sequence[Batch]) -> Batch:
+    """Messages of several, each in order of time, by time; of those of one time the ones of the first come first."""
+    some = [batch for batch in batches if len(batch.time)]
+    if len(some) < 2:
+        return some[0] if some else _NOTHING
+    return _woven(some, np.argsort(np.concatenate([batch.time for batch in some]), kind="stable"))
+
+
+def _woven(some: Sequence[Batch], order: I64) -> Batch:
+    """Messages of several in this order of all of them."""
+    time = np.concatenate([batch.time for batch in some])
+    channel = np.concatenate([batch.channel for batch in some])
+    payloads = chained([batch.payloads for batch in some])
+    return _batch(channel[order], time[order], payloads.rows(order), _beside(some, time, order))
+
+
+def _beside(batches: Sequence[Batch], time: I64, order: I64) -> dict[str, I64]:
+    """What lies beside messages; those that were made are published at their time, and have no number."""
     found = {}
-    for name in {name for b in copied for name in b.more}:
+    for name in {name for batch in batches for name in batch.more}:
         values = time.copy() if name == "publish_time" else np.zeros_like(time)
         at = 0
-        for b in copied:
-            if name in b.more:
-                values[at : at + len(b.time)] = b.more[name]
-            at += len(b.time)
+        for batch in batches:
+            if name in batch.more:
+                values[at : at + len(batch.time)] = batch.more[name]
+            at += len(batch.time)
         found[name] = values[order]
     return found

@@ -1,0 +1,13 @@
+import numpy as np
+from numpy.typing import NDArray
+
+ROOM: int
+
+def write(
+    ops: NDArray[np.int32],
+    first: NDArray[np.int64],
+    kind: NDArray[np.int32],
+    place: NDArray[np.uint64],
+    start: NDArray[np.int64],
+    out: NDArray[np.uint8],
+) -> None: ...

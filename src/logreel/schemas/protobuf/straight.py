@@ -1,0 +1,185 @@
+"""Messages of one size to protobuf without columns between them; see kernels/protofixed.py."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from logreel.kernels import protofixed as kernel
+from logreel.model.index import I64
+from logreel.model.layout import (
+    HIDDEN,
+    MAX_LEAVES,
+    SCALARS,
+    FixedArray,
+    Layout,
+    Measure,
+    Node,
+    Scalar,
+    Struct,
+    Time,
+    measure,
+)
+from logreel.schemas.protobuf.build import varint
+from logreel.schemas.protobuf.describe import Field, Message
+from logreel.schemas.protobuf.spell import OPAQUE
+
+WORDS, LONGS, VARINTS, SPAN, PACKED, MESSAGE, MESSAGES, TIME = range(8)
+#: By the type of a number: op, wire, how a whole one is read, and the bytes that are written of it at most.
+_NUMBERS = {
+    "bool": (VARINTS, 0, 0, 1),
+    "uint8": (VARINTS, 0, 1, 2),
+    "uint16": (VARINTS, 0, 2, 3),
+    "uint32": (VARINTS, 0, 4, 5),
+    "uint64": (VARINTS, 0, 8, 10),
+    # Negative ones have 64 bits.
+    "char": (VARINTS, 0, -1, 10),
+    "int8": (VARINTS, 0, -1, 10),
+    "int16": (VARINTS, 0, -2, 10),
+    "int32": (VARINTS, 0, -4, 10),
+    "int64": (VARINTS, 0, -8, 10),
+    "float32": (WORDS, 5, 0, 4),
+    "float64": (LONGS, 1, 0, 8),
+}
+#: Seconds and nanoseconds, with tags.
+_TIME = 22
+
+
+@dataclass(frozen=True, slots=True)
+class Straight:
+    """What writes messages of a Layout as the type that ``spell`` made for it.
+
+    ops   int32[m, 8], see kernels/protofixed.py
+    most  bytes that a message takes at most
+    """
+
+    ops: NDArray[np.int32]
+    most: int
+
+
+def straight(layout: Layout, message: Message) -> Straight | None:
+    """What writes messages of *layout* as *message*, which is ``spell(layout, name)``; None where it takes a table."""
+    if layout.size is None or layout.measure.runs > MAX_LEAVES or _takes_table(layout.root):
+        return None
+    plan = _Plan()
+    most = plan.fields(layout.record, message, 0)
+    return Straight(np.array(plan.ops, np.int32).reshape(-1, 8), most)
+
+
+def _takes_table(node: Node) -> bool:
+    """Whether *node* holds text, which may end early and need mending, or rows of opaque bytes."""
+    match node:
+        case FixedArray(item=Scalar(type="char")):
+            return True
+        case FixedArray(item=FixedArray(item=Scalar(type="uint8"), count=n)) if n > OPAQUE:
+            return True
+        case FixedArray(item=item):
+            return _takes_table(item)
+        case Struct(fields=fields):
+            return any(_takes_table(f.node) for f in fields)
+    return False
+
+
+class Straights:
+    """Several of them together; each is known by its place in *every*."""
+
+    def __init__(self, every: Sequence[Straight]) -> None:
+        self._ops = np.concatenate([np.zeros((0, 8), np.int32), *(one.ops for one in every)])
+        self._first = np.cumsum([0, *(len(one.ops) for one in every)], dtype=np.int64)
+        self._most = np.array([one.most for one in every], np.int64)
+
+    def encode(self, kind: NDArray[np.int32], place: NDArray[np.uint64]) -> tuple[NDArray[np.uint8], I64]:
+        """Messages one after another, and int64[n + 1] where each begins, and the end.
+
+        kind   int32[n]   what writes each
+        place  uint64[n]  address of each; there are as many bytes as its Layout says
+        """
+        out = np.empty(int(self._most[kind].sum()) + kernel.ROOM, np.uint8)
+        start = np.empty(len(kind) + 1, np.int64)
+        kernel.write(self._ops, self._first, kind, place, start, out)
+        return out[int(start[0]) :], start - start[0]
+
+
+@dataclass(slots=True)
+class _Plan:
+    """Ops in the making; each way to add some tells how many bytes they write at most."""
+
+    ops: list[list[int]] = field(default_factory=list)
+    sizes: dict[int, Measure] = field(default_factory=dict)
+
+    def fields(self, struct: Struct, message: Message, at: int) -> int:
+        most, made = 0, iter(message.fields)
+        for f in struct.fields:
+            if not isinstance(f.node, HIDDEN):
+                most += self.one(f.node, next(made), at)
+            at += self.size(f.node)
+        return most
+
+    def one(self, node: Node, f: Field, at: int) -> int:
+        match node:
+            case Scalar(type=kind):
+                return self.number(kind, f, at)
+            case FixedArray(item=item, count=n):
+                return self.many(item, n, f, at) if n else 0
+            case _:
+                before = len(self.ops)
+                most = self.body(node, f.kind, at)
+                return self.op(MESSAGE, f, most, 0, 0, 0, 0, len(self.ops) - before)
+
+    def number(self, kind: str, f: Field, at: int) -> int:
+        """A number, which goes to those of the op before where it follows them."""
+        code, wire, more, most = _NUMBERS[kind]
+        tag, size = _tag(f, wire)
+        step = 8 << 8 * (4 - size)
+        if self.ops:
+            last = self.ops[-1]
+            count = last[5]
+            # Fields count from 1: the first of a message follows nothing.
+            if last == [code, tag - step, size, at - count * SCALARS[kind][1], more, count, step, 0]:
+                last[1], last[5] = tag, count + 1
+                return size + most
+        self.ops.append([code, tag, size, at, more, 1, step, 0])
+        return size + most
+
+    def many(self, item: Node, n: int, f: Field, at: int) -> int:
+        size = self.size(item)
+        if isinstance(item, Scalar):
+            code, _, more, most = _NUMBERS[item.type]
+            if code != VARINTS or f.kind == "bytes":
+                return self.op(SPAN, f, n * size, at, 0, n * size, 0, 0)
+            return self.op(PACKED, f, n * most, at, more, n, 0, 0)
+        before = len(self.ops)
+        most = self.body(item, f.kind, 0)
+        return n * self.op(MESSAGES, f, most, at, 0, n, size, len(self.ops) - before)
+
+    def body(self, node: Node, kind: Any, at: int) -> int:
+        """What stands in a message of this kind."""
+        match node:
+            case Struct():
+                return self.fields(node, kind, at)
+            case Time(signed=signed):
+                self.ops.append([TIME, 0, 0, at, signed, 0, 0, 0])
+                return _TIME
+            case _:
+                return self.one(node, kind.fields[0], at)
+
+    def op(self, code: int, f: Field, most: int, *rest: int) -> int:
+        """An op that writes a tag, a length and at most so many bytes."""
+        tag, size = _tag(f, 2)
+        self.ops.append([code, tag, size, *rest])
+        return size + len(varint(most)) + most
+
+    def size(self, node: Node) -> int:
+        if isinstance(node, Scalar):
+            return SCALARS[node.type][1]
+        return measure(node, self.sizes).size or 0
+
+
+def _tag(f: Field, wire: int) -> tuple[int, int]:
+    """A tag as the kernel has it: the number of four bytes, and how many of them it takes."""
+    tag = varint(f.number << 3 | wire)
+    return int.from_bytes(tag.rjust(4, b"\0"), "little"), len(tag)

@@ -1,0 +1,227 @@
+"""Messages of fixed size to protobuf, judged by the protobuf library and by the way through columns."""
+
+from __future__ import annotations
+
+import random
+import struct
+
+import numpy as np
+import pytest
+from google.protobuf import message_factory
+
+from logreel.model.arrow import decode_variable
+from logreel.model.layout import (
+    MAX_LEAVES,
+    SCALARS,
+    FixedArray,
+    Layout,
+    Node,
+    Padding,
+    Scalar,
+    String,
+    Struct,
+    Time,
+)
+from logreel.model.layout import Field as Member
+from logreel.schemas.protobuf.columns import encode
+from logreel.schemas.protobuf.describe import Message, descriptor_set
+from logreel.schemas.protobuf.spell import OPAQUE, spell, values
+from logreel.schemas.protobuf.straight import Straight, Straights, straight
+from logreel.schemas.protobuf.types import Types
+
+NUMBERS = sorted(SCALARS)
+
+
+def struct_of(*nodes: Node) -> Struct:
+    return Struct(
+        tuple(Member("" if isinstance(one, Padding) else f"m{i}", one) for i, one in enumerate(nodes))
+    )
+
+
+BYTE = struct_of(Scalar("uint8"))
+
+
+def some_node(rng: random.Random, depth: int) -> Node:
+    kind = rng.randrange(10 if depth else 6)
+    if kind < 5:
+        return Scalar(rng.choice(NUMBERS))
+    if kind == 5:
+        return rng.choice([Time(), Time(True), Padding(rng.randrange(1, 5))])
+    if kind < 8:
+        item = some_node(rng, depth - 1)
+        while isinstance(item, Padding) or item == Scalar("char"):
+            item = some_node(rng, depth - 1)
+        return FixedArray(item, rng.choice([1, 2, 3, 5, OPAQUE + 1 if isinstance(item, Scalar) else 2]))
+    return some_struct(rng, depth - 1)
+
+
+def some_struct(rng: random.Random, depth: int) -> Struct:
+    """Runs of one type now and then, as they are in most definitions; sometimes many fields."""
+    nodes = [Scalar(rng.choice(NUMBERS))]
+    for _ in range(rng.randrange(40 if rng.random() < 0.2 else 8)):
+        nodes.append(nodes[-1] if rng.random() < 0.5 else some_node(rng, depth))
+    return struct_of(*nodes)
+
+
+def payload(rng: random.Random, size: int) -> bytes:
+    """Zeros, ones and anything, some bytes at a time."""
+    out = bytearray()
+    while len(out) < size:
+        n = rng.choice([1, 4, 8, 8])
+        out += rng.choice([bytes(n), bytes([1]) + bytes(n - 1), b"\xff" * n, rng.randbytes(n)])
+    return bytes(out[:size])
+
+
+def written(one: Straight, payloads: list[bytes]) -> list[bytes]:
+    """What is written of each, behind messages of another kind."""
+    data = np.frombuffer(b"".join(payloads) + bytes(8), np.uint8)
+    place = np.cumsum([0, *map(len, payloads[:-1])]) + data.ctypes.data
+    other = straight(Layout(BYTE), spell(Layout(BYTE), "o.O"))
+    assert other is not None
+    kind = np.ones(len(payloads), np.int32)
+    kind[::7] = 0
+    out, start = Straights([other, one]).encode(kind, place.astype(np.uint64))
+    assert (start[0], start[-1]) == (0, len(out))
+    found = [out[lo:hi].tobytes() for lo, hi in zip(start.tolist(), start.tolist()[1:], strict=False)]
+    for i, (raw, kept) in enumerate(zip(payloads, found, strict=True)):
+        if i % 7 == 0:
+            assert kept == plain(BYTE, raw)
+    return [one for i, one in enumerate(found) if i % 7]
+
+
+def through_columns(layout: Layout, message: Message, payloads: list[bytes]) -> list[bytes]:
+    import pyarrow as pa
+
+    data = np.frombuffer(b"".join(payloads), np.uint8)
+    ends = np.cumsum([len(one) for one in payloads])
+    got = decode_variable(layout, data, ends - len(payloads[0]), ends)
+    columns = [pa.chunked_array([array]) for array in got.arrays]
+    out, start = encode(message, values(layout, message, columns), len(payloads))
+    return [out[lo:hi].tobytes() for lo, hi in zip(start.tolist(), start.tolist()[1:], strict=False)]
+
+
+def varint(value: int) -> bytes:
+    value &= (1 << 64) - 1
+    out = b""
+    while value > 127:
+        out, value = out + bytes([value & 127 | 128]), value >> 7
+    return out + bytes([value])
+
+
+def span(number: int, data: bytes) -> bytes:
+    return varint(number << 3 | 2) + varint(len(data)) + data
+
+
+def width(node: Node) -> int:
+    match node:
+        case Scalar(type=kind):
+            return SCALARS[kind][1]
+        case Time():
+            return 8
+        case Padding(size=size):
+            return size
+        case FixedArray(item=item, count=n):
+            return n * width(item)
+        case Struct(fields=fields):
+            return sum(width(one.node) for one in fields)
+    raise TypeError(node)
+
+
+def number(kind: str, raw: bytes) -> bytes:
+    """A number without a tag."""
+    if kind.startswith("float"):
+        return raw
+    if kind == "bool":
+        return bytes([any(raw)])
+    return varint(int.from_bytes(raw, "little", signed=not kind.startswith("u")))
+
+
+def field(at: int, node: Node, raw: bytes) -> bytes:
+    """A field as the encoding has it, of the bytes of *node*."""
+    match node:
+        case Scalar(type=kind):
+            wire = {"float32": 5, "float64": 1}.get(kind, 0)
+            return varint(at << 3 | wire) + number(kind, raw) if any(raw) else b""
+        case Time(signed=signed):
+            seconds, nanos = struct.unpack("<ii" if signed else "<II", raw)
+            time = seconds * 10**9 + nanos
+            parts = divmod(abs(time), 10**9)
+            inner = [one if time >= 0 else -one for one in parts]
+            return span(at, b"".join(varint(8 * n) + varint(one) for n, one in enumerate(inner, 1) if one))
+        case FixedArray(item=item):
+            size = width(item)
+            items = [raw[lo : lo + size] for lo in range(0, len(raw), size)]
+            if item == Scalar("uint8") and len(raw) > OPAQUE:
+                return span(at, raw)
+            if isinstance(item, Scalar):
+                return span(at, b"".join(number(item.type, one) for one in items))
+            if isinstance(item, FixedArray):
+                return b"".join(span(at, field(1, item, one)) for one in items)
+            return b"".join(field(at, item, one) for one in items)
+        case Struct():
+            return span(at, plain(node, raw))
+    raise TypeError(node)
+
+
+def plain(root: Struct, raw: bytes) -> bytes:
+    """The message that is made of *raw*."""
+    out, lo, at = b"", 0, 0
+    for one in root.fields:
+        if not isinstance(one.node, Padding):
+            at += 1
+            out += field(at, one.node, raw[lo : lo + width(one.node)])
+        lo += width(one.node)
+    return out
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_bytes_are_those_of_a_plain_writer_and_of_columns(seed: int) -> None:
+    rng = random.Random(seed)
+    layout = Layout(some_struct(rng, 3))
+    message = spell(layout, "t.All")
+    one = straight(layout, message)
+    payloads = [payload(rng, layout.size or 0) for _ in range(30)]
+    if one is None:
+        assert "count=65" in repr(layout.root)
+        return
+    found = written(one, payloads)
+    rest = [raw for i, raw in enumerate(payloads) if i % 7]
+    assert found == [raw for i, raw in enumerate(through_columns(layout, message, payloads)) if i % 7]
+    library = message_factory.GetMessageClass(Types((), descriptor_set(message)).find(message.name))
+    for raw, mine in zip(rest, found, strict=True):
+        assert mine == plain(layout.record, raw)
+        assert library.FromString(mine).SerializeToString(deterministic=True) == mine
+        assert len(mine) <= one.most
+
+
+def test_what_takes_a_table() -> None:
+    for node in (
+        FixedArray(Scalar("char"), 4),
+        FixedArray(FixedArray(Scalar("uint8"), OPAQUE + 1), 2),
+        FixedArray(struct_of(Scalar("int8"), FixedArray(Scalar("char"), 2)), 2),
+        String(),
+    ):
+        layout = Layout(struct_of(Scalar("uint8"), node))
+        assert straight(layout, spell(layout, "t.All")) is None
+    many = Layout(struct_of(FixedArray(struct_of(Scalar("uint8"), Padding(1)), MAX_LEAVES + 1)))
+    assert straight(many, spell(many, "t.All")) is None
+
+
+def test_fields_that_follow_each_other_are_one_op() -> None:
+    layout = Layout(struct_of(*[Scalar("float32")] * 40))
+    one = straight(layout, spell(layout, "t.All"))
+    # Tags of one or two bytes, of which one alone counts.
+    assert one is not None
+    assert one.ops[:, 5].tolist() == [15, 16, 9]
+    assert one.most == 40 * 4 + 15 + 25 * 2
+
+
+def test_no_messages_and_no_bytes() -> None:
+    layout = Layout(struct_of(Scalar("uint8"), FixedArray(Scalar("uint16"), 0), struct_of(Padding(1))))
+    one = straight(layout, spell(layout, "t.All"))
+    assert one is not None
+    data, start = Straights([one]).encode(np.zeros(0, np.int32), np.zeros(0, np.uint64))
+    assert (len(data), start.tolist()) == (0, [0])
+    assert written(one, [bytes(2)] * 3) == [b"\x1a\0"] * 2
+    empty = Straights([]).encode(np.zeros(0, np.int32), np.zeros(0, np.uint64))
+    assert empty[1].tolist() == [0]
