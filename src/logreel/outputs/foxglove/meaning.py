@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from logreel.errors import DefinitionError
+from logreel.model.layout import Field, Rest, Struct
 from logreel.model.lenses import (
     ActorPose,
     Image,
@@ -48,6 +49,8 @@ NATIVE = {
 _OF_MESSAGES = {"message_encoding"}
 _ROS = {"ros1msg", "ros2msg", "ros2idl"}
 _WHOLE = Shape(explode=False)
+#: What messages are that nothing describes.
+_BYTES = Struct((Field("data", Rest()),))
 
 
 def meanings(ch: Channel) -> Iterator[Encoder]:
@@ -96,11 +99,15 @@ def meaning_of(lens: Lens) -> tuple[str, Fill] | None:
 def is_common(ch: Channel) -> bool:
     """Whether tools that do not know the format of the log can read the messages of *ch* by its schema.
 
-    An encoding that logreel does not know either is nothing to translate.
+    In a log for exchange, messages of an encoding that logreel does not know either, or that nothing describes, are
+    nothing to translate: as they are, they can at least be converted back.
     """
+    if ch.schema.encoding in COMMON:
+        return True
     fmt = formats().get(ch.log.format)
-    unknown = fmt is not None and fmt.exchange and ch.schema.encoding not in formats()
-    return unknown or ch.schema.encoding in COMMON
+    return (
+        fmt is not None and fmt.exchange and (ch.schema.encoding not in formats() or ch.layout.root == _BYTES)
+    )
 
 
 def transcoded(ch: Channel) -> Encoder:
