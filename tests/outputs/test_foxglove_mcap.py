@@ -197,6 +197,21 @@ def test_messages_that_nothing_describes_stay_as_they_are(tmp_path: Path) -> Non
     assert {topic: found[topic] for topic in opaque} == {topic: due[topic] for topic in opaque}
 
 
+def test_types_that_foxglove_shows_are_known_by_their_whole_names(tmp_path: Path) -> None:
+    text = "float64 latitude\nfloat64 longitude\nfloat64 altitude\n"
+    names = {
+        "ros1msg": ("sensor_msgs/NavSatFix", "gps_common/NavSatFix"),
+        "ros2msg": ("sensor_msgs/msg/NavSatFix", "gps_msgs/msg/NavSatFix"),
+    }
+    with logreel.create(tmp_path / "a.mcap") as log:
+        for encoding, types in names.items():
+            for name in types:
+                log.add_channel(name, logreel.Schema(name, encoding, text))
+    convert(tmp_path / "a.mcap", tmp_path / "b.mcap")
+    added = {topic for topic in logreel.open(tmp_path / "b.mcap") if topic.endswith("LocationFix")}
+    assert added == {"gps_common/NavSatFix/LocationFix", "gps_msgs/msg/NavSatFix/LocationFix"}
+
+
 def test_pieces_make_no_difference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for suffix in (".ulg", ".vel", ".bag"):
         path = sample(tmp_path, suffix)

@@ -39,11 +39,15 @@ if TYPE_CHECKING:
 
 #: What tells how to read messages wherever they go; all other languages of definitions are those of one format.
 COMMON = {"ros1msg", "ros2msg", "ros2idl", "omgidl", "protobuf", "jsonschema", "flatbuffer", ""}
-#: Types of ROS that tools show themselves, without the package.
+#: Types of ROS that Foxglove shows by itself, by their whole names. From the supported messages of its Map panel in its
+#: documentation, and for the 3D, Image and Log panels from the source of Foxglove Studio, now that of Lichtblick. Those
+#: also show velodyne_msgs/VelodyneScan, but not with the calibration of a scanner.
 NATIVE = {
-    *("CompressedImage", "Image", "LaserScan", "NavSatFix", "PointCloud2"),
-    *("PoseArray", "PoseStamped", "PoseWithCovarianceStamped", "Path"),
-    *("Log", "TFMessage", "tfMessage", "TransformStamped"),
+    *("sensor_msgs/CompressedImage", "sensor_msgs/Image", "sensor_msgs/LaserScan"),
+    *("sensor_msgs/NavSatFix", "sensor_msgs/PointCloud2", "nav_msgs/Path"),
+    *("geometry_msgs/PoseArray", "geometry_msgs/PoseStamped", "geometry_msgs/PoseWithCovarianceStamped"),
+    *("geometry_msgs/TransformStamped", "tf/tfMessage", "tf2_msgs/TFMessage"),
+    *("rosgraph_msgs/Log", "rcl_interfaces/Log"),
 }
 #: What metadata tell of the encoding of messages.
 _OF_MESSAGES = {"message_encoding"}
@@ -61,7 +65,7 @@ def meanings(ch: Channel) -> Iterator[Encoder]:
     name = ch.schema.name.replace("::", "/").replace(".", "/")
     if name.startswith(f"{PACKAGE}/") or ch.schema.name.startswith(f"{PACKAGE}_msgs/"):
         return
-    if ch.schema.encoding in _ROS and name.rpartition("/")[2] in NATIVE:
+    if ch.schema.encoding in _ROS and name.replace("/msg/", "/") in NATIVE:
         return
     for lens in lenses(ch):
         found = meaning_of(lens)
