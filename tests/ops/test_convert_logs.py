@@ -152,6 +152,21 @@ def test_a_log_of_nothing_but_losses_is_refused(tmp_path: Path, suffix: str) -> 
     assert not logreel.open(target).problems
 
 
+def test_a_channel_that_a_format_cannot_name_is_left_out_alone(tmp_path: Path) -> None:
+    """Of what BDDF cannot declare it cannot tell either which other channels it is one with."""
+    with logreel.create(tmp_path / "a.mcap") as log:
+        for topic, schema in (
+            ("said", logreel.Schema("line", "text/plain")),
+            ("/wind", logreel.Schema("geometry_msgs/Vector3", "ros1msg")),
+        ):
+            log.write(log.add_channel(topic, schema), 10**18, bytes(24))
+    done = logreel.convert(tmp_path / "a.mcap", tmp_path / "a.bddf")
+    assert [(one.topic, one.rows) for one in done.channels] == [("said", 1)]
+    assert [text for text in done.skipped if "'/wind' (1 messages) was left out" in text]
+    with pytest.raises(logreel.LeftOutError, match="BDDF can hold none of the 1 messages"):
+        logreel.convert(tmp_path / "a.mcap", tmp_path / "b.bddf", topics="/wind")
+
+
 @pytest.mark.parametrize("suffix", WRITABLE)
 @pytest.mark.parametrize("other", WRITABLE)
 def test_a_log_without_messages_becomes_another(tmp_path: Path, suffix: str, other: str) -> None:
