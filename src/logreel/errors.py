@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -49,6 +49,15 @@ class DefinitionError(LogError):
 
 class UsageError(LogError):
     """Arguments that make no sense together, or a time or name that cannot be read."""
+
+
+class LeftOutError(LogError):
+    """Nothing is written, because that would lack something, or everything; *skipped* has a sentence for each thing."""
+
+    def __init__(self, why: str, skipped: Sequence[str], *, path: str | None = None) -> None:
+        more = f", and {len(skipped) - 1} more like this" if len(skipped) > 1 else ""
+        super().__init__(f"nothing is written, because {why}{skipped[0]}{more}", path=path)
+        self.skipped = tuple(skipped)
 
 
 class MissingDependencyError(LogError, ImportError):

@@ -210,7 +210,8 @@ def test_convert(run: Run, logs: Path, tmp_path: Path) -> None:
     assert (tmp_path / "x.parquet" / "sensor_accel-1.parquet").exists()
     assert run("convert", logs / "flight.ulg", out).code == 1
     found = run("convert", logs / "flight.ulg", out, "--force", "--json").json
-    assert list(found) == ["path", "output", "channels", "skipped", "notes", "problems"]
+    assert list(found) == ["path", "output", "channels", "shared", "skipped", "notes", "problems"]
+    assert found["shared"] is None
     one = tmp_path / "one.parquet"
     assert run("convert", logs / "tiny.ulg", one, "-t", "pair", "-S", "+20ms", "-E", "+40ms").code == 0
     assert pq.ParquetFile(one).metadata.num_rows == 2
@@ -218,6 +219,17 @@ def test_convert(run: Run, logs: Path, tmp_path: Path) -> None:
     assert (tmp_path / "u.csv").read_text().splitlines()[1].startswith("2025-05-17 08:42")
     assert run("convert", logs / "flight.ulg", tmp_path / "x.doc").code == 2
     assert run("convert", logs / "flight.ulg", tmp_path / "y.csv").code == 2
+
+
+def test_convert_tells_all_reasons_where_nothing_is_left(run: Run, logs: Path, tmp_path: Path) -> None:
+    done = run("convert", logs / "tiny.ulg", tmp_path / "x.bag")
+    *reasons, last = done.err.splitlines()
+    assert (done.code, done.out) == (1, "")
+    assert "nothing is written, because a bag can hold none of the" in last
+    assert {text.split()[2] for text in reasons if text.startswith("logreel: channel ")} == {
+        repr(topic) for topic in logreel.open(logs / "tiny.ulg").channels
+    }
+    assert not (tmp_path / "x.bag").exists()
 
 
 def test_demo_runs_and_runs_again(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

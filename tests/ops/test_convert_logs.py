@@ -128,9 +128,55 @@ def test_what_the_other_format_cannot_hold_is_told(tmp_path: Path) -> None:
     assert not (tmp_path / "b.bag").exists()
     logreel.convert(mcap, tmp_path / "c.bag", topics=["/imu"], start="+1s")
     assert len(logreel.open(tmp_path / "c.bag")["/imu"]) == 500
-    done = logreel.convert(written(tmp_path / "d.bddf", bddf_walk()), tmp_path / "d.ulg")
-    assert not done.channels
-    assert done.skipped
+
+
+WRITABLE = {f.suffixes[0]: f for f in formats().values() if f.create is not None}
+
+
+@pytest.mark.parametrize("suffix", sorted(WRITABLE.keys() - {".mcap", ".bddf"}))
+def test_a_log_of_nothing_but_losses_is_refused(tmp_path: Path, suffix: str) -> None:
+    source, target = written(tmp_path / "a.bddf", bddf_walk()), tmp_path / f"a{suffix}"
+    messages = len(list(logreel.open(source).messages(order="file")))
+    with pytest.raises(logreel.LeftOutError, match=rf"none of the {messages} messages \(MCAP, ") as found:
+        logreel.convert(source, target)
+    channels = [text for text in found.value.skipped if text.startswith("channel ")]
+    assert len(channels) == len(logreel.open(source).channels)
+    target.write_bytes(b"older")
+    with pytest.raises(logreel.LeftOutError):
+        logreel.recover(source, target, force=True)
+    assert target.read_bytes() == b"older"
+    assert {path.name for path in tmp_path.iterdir()} == {source.name, target.name}
+    # Where there is nothing, nothing is lost.
+    done = logreel.convert(source, target, start="+1000000s", force=True)
+    assert not done.rows
+    assert not logreel.open(target).problems
+
+
+def test_a_channel_that_a_format_cannot_name_is_left_out_alone(tmp_path: Path) -> None:
+    """Of what BDDF cannot declare it cannot tell either which other channels it is one with."""
+    with logreel.create(tmp_path / "a.mcap") as log:
+        for topic, schema in (
+            ("said", logreel.Schema("line", "text/plain")),
+            ("/wind", logreel.Schema("geometry_msgs/Vector3", "ros1msg")),
+        ):
+            log.write(log.add_channel(topic, schema), 10**18, bytes(24))
+    done = logreel.convert(tmp_path / "a.mcap", tmp_path / "a.bddf")
+    assert [(one.topic, one.rows) for one in done.channels] == [("said", 1)]
+    assert [text for text in done.skipped if "'/wind' (1 messages) was left out" in text]
+    with pytest.raises(logreel.LeftOutError, match="BDDF can hold none of the 1 messages"):
+        logreel.convert(tmp_path / "a.mcap", tmp_path / "b.bddf", topics="/wind")
+
+
+@pytest.mark.parametrize("suffix", WRITABLE)
+@pytest.mark.parametrize("other", WRITABLE)
+def test_a_log_without_messages_becomes_another(tmp_path: Path, suffix: str, other: str) -> None:
+    source, target = tmp_path / f"a{suffix}", tmp_path / f"b{other}"
+    with logreel.create(source):
+        pass
+    assert logreel.convert(source, target).rows == 0
+    log = logreel.open(target)
+    assert (log.format, log.problems) == (WRITABLE[other].name, ())
+    assert not sum(map(len, log.channels.values()))
 
 
 def test_recover_into_another_format(tmp_path: Path) -> None:

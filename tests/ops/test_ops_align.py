@@ -171,6 +171,16 @@ def test_what_cannot_be_aligned(options: dict[str, Any], words: str) -> None:
         logreel.align(tiny(), **options)
 
 
+def test_a_wild_time_makes_no_endless_table() -> None:
+    out = Builder(1).flags().format("a:uint64_t timestamp;").subscribe("a", 0)
+    for time in (1000, 2000, 2**53):
+        out.data(0, struct.pack("<Q", time))
+    log = logreel.open(out.bytes())
+    with pytest.raises(UsageError, match="more than 1000000000: choose an interval, or a lower rate"):
+        logreel.align(log, rate="5Hz", end=2**62)
+    assert len(logreel.align(log, rate="5Hz", end="+1s")) == 5
+
+
 def test_unknown_names_are_told() -> None:
     for options in ({"topics": "pear"}, {"clock": "pear"}, {"topics": {"pair": ["flog"]}}):
         with pytest.raises(TopicError, match="nearest"):

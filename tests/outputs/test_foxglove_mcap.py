@@ -162,17 +162,54 @@ def test_bags_keep_their_messages(tmp_path: Path) -> None:
 def test_what_was_transcoded_does_not_come_back(tmp_path: Path) -> None:
     flight, out = sample(tmp_path, ".ulg"), tmp_path / "a.mcap"
     convert(flight, out)
-    done = logreel.convert(out, tmp_path / "b.ulg")
-    assert not done.channels
-    assert all("--raw" in text for text in done.skipped if "battery_status" in text)
-    assert sum("was made of" in text for text in done.notes) == 3
-    with pytest.raises(logreel.LogError, match="nothing is written"):
-        logreel.convert(out, tmp_path / "c.ulg", strict=True)
-    # The encoding of a raw MCAP is transcoded like that of the log itself.
+    for options in ({}, {"strict": True}, {"topics": "sensor_*"}, {"topics": "*/LocationFix"}):
+        with pytest.raises(logreel.LeftOutError, match="nothing is written") as found:
+            logreel.convert(out, tmp_path / "b.ulg", **options)
+        told = found.value.skipped
+        assert all("--raw" in text for text in told if "battery_status" in text)
+        if not options:
+            assert "(convert --raw makes logs that can be converted back)" in found.value.text
+            assert sum("was made of" in text for text in told) == 3
+    assert not (tmp_path / "b.ulg").exists()
+
+
+def test_a_log_converted_byte_for_byte_is_translated_as_the_log_itself(tmp_path: Path) -> None:
+    """Text, parameters and dropouts too, which no file defines."""
+    flight = sample(tmp_path, ".ulg")
+    convert(flight, tmp_path / "a.mcap")
     convert(flight, tmp_path / "raw.mcap", raw=True)
-    convert(tmp_path / "raw.mcap", tmp_path / "d.mcap")
-    one, two = (library_rows(path.read_bytes()) for path in (out, tmp_path / "d.mcap"))
-    assert [row for row in one if row[0][0] != "~"] == [row for row in two if row[0][0] != "~"]
+    convert(tmp_path / "raw.mcap", tmp_path / "b.mcap")
+    one, two = (library_rows((tmp_path / name).read_bytes()) for name in ("a.mcap", "b.mcap"))
+    assert one == two
+    assert {"~text", "~parameter", "~text/Log"} <= {row[0] for row in one}
+    raw, log = logreel.open(tmp_path / "raw.mcap"), logreel.open(flight)
+    for topic in ("~text", "~parameter", "~dropout"):
+        assert raw[topic].to_arrow().equals(log[topic].to_arrow())
+
+
+def test_messages_that_nothing_describes_stay_as_they_are(tmp_path: Path) -> None:
+    logreel.convert(logreel.open(bddf_walk()), tmp_path / "raw.mcap", raw=True)
+    convert(tmp_path / "raw.mcap", tmp_path / "b.mcap")
+    due, found = content(tmp_path / "raw.mcap"), content(tmp_path / "b.mcap")
+    raw = logreel.open(tmp_path / "raw.mcap")
+    opaque = [ch.topic for ch in raw.channels.values() if ch.schema.encoding == "bddf"]
+    assert opaque
+    assert {topic: found[topic] for topic in opaque} == {topic: due[topic] for topic in opaque}
+
+
+def test_types_that_foxglove_shows_are_known_by_their_whole_names(tmp_path: Path) -> None:
+    text = "float64 latitude\nfloat64 longitude\nfloat64 altitude\n"
+    names = {
+        "ros1msg": ("sensor_msgs/NavSatFix", "gps_common/NavSatFix"),
+        "ros2msg": ("sensor_msgs/msg/NavSatFix", "gps_msgs/msg/NavSatFix"),
+    }
+    with logreel.create(tmp_path / "a.mcap") as log:
+        for encoding, types in names.items():
+            for name in types:
+                log.add_channel(name, logreel.Schema(name, encoding, text))
+    convert(tmp_path / "a.mcap", tmp_path / "b.mcap")
+    added = {topic for topic in logreel.open(tmp_path / "b.mcap") if topic.endswith("LocationFix")}
+    assert added == {"gps_common/NavSatFix/LocationFix", "gps_msgs/msg/NavSatFix/LocationFix"}
 
 
 def test_pieces_make_no_difference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -117,6 +117,7 @@ def test_every_form_holds_the_same(options: dict[str, str], tmp_path: Path) -> N
     }
     parquet, *others = (read(tmp_path / f"x{suffix}") for suffix in SUFFIXES)
     assert {one.rows for one in done.values()} == {len(parquet)}
+    assert {one.as_dict()["shared"] for one in done.values()} == {len(parquet)}
     assert repr(others[0]) == repr(parquet)
     assert repr(others[2]).replace("'NaN'", "nan") == repr(parquet)
     for row, text in zip(parquet, others[1], strict=True):

@@ -159,10 +159,13 @@ def test_lines_are_those_of_cat(client: Client, folder: Path, run: Any) -> None:
 
 
 def test_what_is_left_out_is_counted(client: Client, folder: Path, tmp_path: Path) -> None:
-    reply = client.slice("ulog.ulg", format="bag")
-    done = logreel.convert(folder / "ulog.ulg", tmp_path / "a.bag")
+    reply = client.slice("mcap.mcap", format="bag")
+    done = logreel.convert(folder / "mcap.mcap", tmp_path / "a.bag")
     assert int(reply.headers["logreel-skipped"]) == len(done.skipped) > 0
     assert client.slice("ulog.ulg").headers["logreel-skipped"] == "0"
+    reply = client.slice("ulog.ulg", format="bag")
+    assert reply.status == 422
+    assert b"can hold none of the" in reply.body
 
 
 def test_a_damaged_log_is_served_and_says_so(folder: Path, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from logreel.cli import common, draw
 )
 @click.option(
     "--ahead", type=click.IntRange(min=0), default=10_000, show_default=True, metavar="N",
-    help="Look at N messages, for a second at most, before types are inferred.",
+    help="Look at N messages, for ten seconds at most, before types are inferred.",
 )  # fmt: skip
 @click.option("--format", metavar="NAME", help="Format of OUT, where the suffix does not tell it.")
 @click.option("--compression", metavar="NAME", help="Of the new log, where its format has one.")

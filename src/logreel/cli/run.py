@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import click
 
 from logreel.cli.draw import say
-from logreel.errors import LogError, TopicError, UnknownFormatError, UsageError
+from logreel.errors import LeftOutError, LogError, TopicError, UnknownFormatError, UsageError
 
 FAILED, USAGE, LOST, FOUND, UNKNOWN_FORMAT, INTERRUPTED = 1, 2, 3, 4, 5, 130
 #: Set by the scripts of ``logreel completion`` when the shell asks.
@@ -66,6 +66,9 @@ def report(error: BaseException) -> int:
         return error.code if isinstance(error.code, int) else FAILED
     if isinstance(error, click.exceptions.Exit):
         return error.exit_code
+    if isinstance(error, LeftOutError) and len(error.skipped) > 1:
+        for text in error.skipped:
+            say(text)
     say(sentence(error))
     if isinstance(error, (UsageError, TopicError, click.UsageError)):
         return USAGE

@@ -125,14 +125,14 @@ class Appender:
         room = self._free.pop() if self._free else bytearray()
         return memoryview(room if len(room) >= size else bytearray(size + size // 4))[:size]
 
-    def give(self, room: memoryview) -> None:
-        """As ``put``, of memory that was lent: many bytes may be written while the caller goes on.
+    def give(self, piece: Piece) -> None:
+        """As ``put``, of memory that nobody will touch again: many bytes may be written while the caller goes on.
 
-        What goes wrong then is raised by the next call.
+        What goes wrong then is raised by a later call.
         """
-        if len(room) < BUFFER:
-            self.put(room)
-            self._free.append(room.obj)  # type: ignore[arg-type]
+        if len(piece) < BUFFER:
+            self.put(piece)
+            self._take_back(piece)
             return
         self.check()
         if self._filled:
@@ -140,19 +140,24 @@ class Appender:
             self._hand_over()
         self._settle(GIVEN - 1)
         self._thread = self._thread or ThreadPoolExecutor(1, "logreel-write")
-        self._under_way += len(room)
-        self._given.append((self._thread.submit(self._write_behind, room), len(room)))
+        self._under_way += len(piece)
+        self._given.append((self._thread.submit(self._write_behind, piece), len(piece)))
 
-    def _write_behind(self, room: memoryview) -> None:
+    def _take_back(self, piece: Piece) -> None:
+        """Lend the same memory again, if it was lent."""
+        if isinstance(piece, memoryview) and isinstance(piece.obj, bytearray):
+            self._free.append(piece.obj)
+
+    def _write_behind(self, piece: Piece) -> None:
         if self._broken:
             return
         try:
-            _write_all(self._handle, room)
+            _write_all(self._handle, piece)
         except BaseException:
             self._broken = True
             raise
-        self._unsynced += len(room)
-        self._free.append(room.obj)  # type: ignore[arg-type]
+        self._unsynced += len(piece)
+        self._take_back(piece)
         # What has to be on disk at the end anyway gets there meanwhile; nobody waits for it.
         if not self._keep and self._unsynced >= SYNCED:
             self._unsynced = 0

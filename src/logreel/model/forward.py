@@ -68,9 +68,9 @@ class _Forward(Appender):
         """So many bytes of memory to be filled and given."""
         return memoryview(bytearray(size))
 
-    def give(self, room: memoryview) -> None:
+    def give(self, piece: Piece) -> None:
         """Take bytes."""
-        self.write(room)
+        self.write(piece)
 
     def again(self, take: Take, upto: int) -> None:
         """Give *take* the bytes up to *upto* once more, piece by piece, by making them."""

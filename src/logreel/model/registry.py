@@ -36,7 +36,8 @@ class Format:
               *saved* does not fit. Raises UnsupportedError for what it cannot do
     create    gives the Sink of a new file, ``create(appender, **options)``; None where such files cannot be written
     like      options for ``create`` that make a file like one with this metadata, e.g. of the same compression
-    layout    the Layout of messages whose schema is of this format's own language, in whatever file they lie
+    layout    the Layout of messages whose schema is of this format's own language, by that and the topic, in whatever
+              file they lie; None where these do not tell
     sample    bytes of a realistic log that the package makes itself
     exchange  True for a format that takes any schema and is read by many tools: logs converted to it get channels in
               schemas that these know
@@ -55,7 +56,7 @@ class Format:
     versions: str = ""
     create: Callable[..., Any] | None = None
     like: Callable[[Mapping[str, Any]], dict[str, Any]] = lambda metadata: {}
-    layout: Callable[[Schema], Layout | None] | None = None
+    layout: Callable[[Schema, str], Layout | None] | None = None
     sample: Callable[[], bytes] | None = None
     exchange: bool = False
     showcase: bool = False

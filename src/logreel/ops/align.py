@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 I64 = NDArray[np.int64]
 METHODS = ("previous", "nearest")
+#: One wild time in a log must not make a table without an end.
+MOMENTS = 10**9
 _RATE = re.compile(r"(\d+(?:\.\d+)?)\s*(k?)(?:Hz)?", re.IGNORECASE)
 _FAR = np.uint64(2**64 - 1)
 
@@ -156,8 +158,12 @@ def _moments(
     if first is None or end is None or end <= first:
         return 0, lambda lo, hi: np.zeros(0, np.int64)
     period = SECOND / how.hertz
+    count = -((first - end) // period)
+    if count > MOMENTS:
+        text = f"from {first} ns to {end} ns there are {count} moments of {how.rate}, more than {MOMENTS}"
+        raise UsageError(f"{text}: choose an interval, or a lower rate", path=log.name)
     # In whole numbers, so that nothing drifts.
-    return -((first - end) // period), lambda lo, hi: np.array(
+    return count, lambda lo, hi: np.array(
         [first + i * period.numerator // period.denominator for i in range(lo, hi)], np.int64
     )
 

@@ -101,8 +101,8 @@ def record(
     like     a log whose channels have the schemas to be used; all of them become channels of the new log
     schemas  files with definitions in the language of the format, by topic; they come before those of *like*
     format, flush_every, sync, force, options  as for ``create``
-    ahead    messages that are looked at, for a second at most, before types are inferred where nothing tells them;
-             those of a channel that comes later are inferred from its first message
+    ahead    messages that are looked at, for ten seconds at most, two where the pipe is silent, before types are
+             inferred where nothing tells them; those of a channel that comes later are inferred from its first message
     strict   the first line that cannot be written raises LogError; what came before is in the ``.active`` file
     stop     asked between lines; True completes the log
 

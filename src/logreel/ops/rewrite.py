@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from logreel.errors import DefinitionError, LogError, UsageError
+from logreel.errors import DefinitionError, LeftOutError, LogError, UsageError
 from logreel.model.appender import Appender
 from logreel.model.beside import left_beside
 from logreel.model.channel import Channel
@@ -23,7 +23,7 @@ from logreel.model.gather import gather_times
 from logreel.model.layout import Layout
 from logreel.model.log import Log
 from logreel.model.payloads import tallied
-from logreel.model.registry import Format
+from logreel.model.registry import Format, formats
 from logreel.model.schema import Schema
 from logreel.model.sink import Excerpt, Sink
 from logreel.model.source import Source
@@ -158,22 +158,24 @@ class Rewriting:
 
     def _compose(self, writer: Writer, by_time: bool) -> None:
         wanted = [(part.log.index, number) for part in self.parts for number in part.rows]
+        due, told = sum(part.total for part in self.parts), list[str]()
         with ThreadPoolExecutor(1) as pool:
             times = pool.submit(gather_times, wanted)
             for part in self.parts:
                 log = part.log
                 if self._is_foreign:
-                    self.skipped += self.sink.adopt(log, log.origin == self.fmt.name)
+                    told += self.sink.adopt(log, log.origin == self.fmt.name)
                 else:
-                    self.skipped += self.sink.inherit(log)
+                    told += self.sink.inherit(log)
             table = self._add_channels(writer)
         times.result()
+        self.skipped += told
         # What nobody can hold after a shift that somebody asked for is no loss, but a mistake.
         self.parts = [
             self._representable(part) if self._is_foreign or not part.shift else part for part in self.parts
         ]
-        if self.target.strict and self.skipped:
-            raise LogError(f"nothing is written, because {self.skipped[0]}", path=self.target.path)
+        total, done = sum(part.total for part in self.parts), 0
+        self._refuse(due, total)
         numbered = [
             (p, ch.number)
             for p, part in enumerate(self.parts)
@@ -182,7 +184,6 @@ class Rewriting:
             and self.sink.beside(part.log, ch.number, np.zeros(0, np.int64)) is not None
         ]
         batches = self._batches(by_time)
-        total, done = sum(part.total for part in self.parts), 0
         written = np.zeros(int(table.max(initial=-1)) + 1, np.int64)
         for batch in ahead(batches, self.depth):
             channel = table[batch.origins, batch.channels].take(batch.queue)
@@ -192,6 +193,7 @@ class Rewriting:
             done += len(channel)
             self._tell(done, total)
         self._account(written.tolist())
+        self._refuse(due, int(written.sum()))
 
     def _account(self, written: Sequence[int]) -> None:
         """Compare the messages written of each new channel, by its number, with those that the logs count."""
@@ -201,8 +203,27 @@ class Rewriting:
                 self.gone[name] = missing
                 why = self._why_gone(members[0][1])
                 self.skipped.append(f"{missing} messages of {name!r} were left out: {why}")
+
+    def _refuse(self, due: int, held: int) -> None:
+        """Raise where something is missing that must not be, or where a log of another format *held* nothing of *due*.
+
+        A file without any of the messages asked for would pass for the log.
+        """
         if self.target.strict and self.skipped:
-            raise LogError(f"nothing is written, because {self.skipped[0]}", path=self.target.path)
+            raise LeftOutError("", self.skipped, path=self.target.path)
+        if self._is_foreign and due and not held:
+            why = f"{self.sink.title} can hold none of the {due} messages{self._way_out()}: "
+            raise LeftOutError(why, [*self.skipped, *self.notes], path=self.target.path)
+
+    def _way_out(self) -> str:
+        """How to keep what the new format holds nothing of."""
+        log = self.parts[0].log
+        if any(TRANSCODED in ch.metadata for ch in log.channels.values()):
+            return " (convert --raw makes logs that can be converted back)"
+        able = [
+            fmt for fmt in formats().values() if fmt.exchange and fmt.name not in (log.format, self.fmt.name)
+        ]
+        return f" ({able[0].title}, *{able[0].suffixes[0]}, holds those of every format)" if able else ""
 
     def _why_gone(self, channel: Channel) -> str:
         return "they are not in the file"

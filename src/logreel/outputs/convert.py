@@ -88,7 +88,8 @@ def convert(
     Nothing but the whole result ever has the name *dst*. Channels that cannot be decoded are left out and
     told of. Raises UsageError for an unknown suffix, several channels for one file, or unreadable times;
     MissingDependencyError where *dst* needs an extra that is not installed; LogError where *dst* exists, or none of
-    the channels can be decoded or holds what *dst* is made of.
+    the channels can be decoded or holds what *dst* is made of; LeftOutError, which is one, where a log of another
+    format could hold none of the messages.
     """
     name = os.fspath(dst)
     output = find_output(name)

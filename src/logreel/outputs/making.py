@@ -62,6 +62,7 @@ class Converted:
         return {
             "output": self.path,
             "channels": [asdict(one) for one in self.channels],
+            "shared": self.shared,
             "skipped": list(self.skipped),
             "notes": list(self.notes),
         }

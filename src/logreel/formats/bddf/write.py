@@ -101,7 +101,11 @@ class BddfSink(Sink):
 
     def identity(self, topic: str, schema: Schema, metadata: Mapping[str, Any]) -> Hashable:
         """Series with the same name, type, additional indexes and annotations are one."""
-        return identity(declare(topic, schema, metadata))
+        try:
+            return identity(declare(topic, schema, metadata))
+        except DefinitionError:
+            # What cannot be declared is refused when it is added, as a channel of its own.
+            return super().identity(topic, schema, metadata)
 
     def channel(self, number: int, topic: str, schema: Schema, metadata: Mapping[str, Any]) -> None:
         """Take in a channel.

@@ -53,7 +53,8 @@ class Decoders:
 
                 return ros2msg.layout(schema.name, schema.text), None
         own = formats().get(schema.encoding)
-        return (own.layout(schema) if own is not None and own.layout is not None else None) or RAW, None
+        known = own.layout(schema, channel.topic) if own is not None and own.layout is not None else None
+        return known or RAW, None
 
     def _protobuf(self, schema: Schema) -> tuple[Layout, Reading | None]:
         from logreel.schemas.protobuf.body import MessageBody, WireBody

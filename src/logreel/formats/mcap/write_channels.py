@@ -47,7 +47,9 @@ def declare(topic: str, schema: Schema, metadata: Mapping[str, Any]) -> Declared
     elif schema.encoding in COMPILED and not schema.raw:
         # Others take a schema of such an encoding to describe the messages.
         told[UNDEFINED], full = schema.encoding, Schema(schema.name, "")
-    return Declared(stated, full, encoding, written(_hinted(told)), partial(_layout, schema, full, encoding))
+    return Declared(
+        stated, full, encoding, written(_hinted(told)), partial(_layout, stated, schema, full, encoding)
+    )
 
 
 def _hinted(told: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -58,7 +60,7 @@ def _hinted(told: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**told, "callerid": str(callers[0])}
 
 
-def _layout(schema: Schema, full: Schema, encoding: str) -> Layout:
+def _layout(topic: str, schema: Schema, full: Schema, encoding: str) -> Layout:
     if (schema.encoding, encoding) == ("ros1msg", "ros1"):
         from logreel.schemas import ros1msg
 
@@ -68,7 +70,7 @@ def _layout(schema: Schema, full: Schema, encoding: str) -> Layout:
 
         return ros2msg.layout(schema.name, schema.text)
     own = formats().get(schema.encoding)
-    found = own.layout(schema) if own is not None and own.layout is not None else None
+    found = own.layout(schema, topic) if own is not None and own.layout is not None else None
     if found is None:
         text = f"messages of encoding {encoding or 'that nobody names'!r} are given as bytes"
         raise DefinitionError(text)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.errors import UnsupportedError
+from logreel.errors import MissingDependencyError, UnsupportedError
 from logreel.formats.rosbag.records import MAX_HEADER, BadRecord, Record
 from logreel.model.source import Source
 
@@ -72,7 +72,7 @@ def cipher_of(source: Source, head: Record) -> Cipher | None:
             raise UnsupportedError(f"only {ENCRYPTOR} is known")
         _require_library()
         return Cipher(_symmetric_key(head.fields.get(b"encrypted_key", b"")), user)
-    except UnsupportedError as error:
+    except (MissingDependencyError, UnsupportedError) as error:
         text = (
             f"an encrypted bag ({encryptor}, for GnuPG user {user!r}) that cannot be decrypted: {error.text}"
         )
@@ -83,7 +83,7 @@ def _require_library() -> None:
     try:
         import cryptography.hazmat.primitives.ciphers  # noqa: F401
     except ImportError:
-        raise UnsupportedError("this needs cryptography: pip install 'logreel[encrypted]'") from None
+        raise MissingDependencyError("cryptography", "encrypted") from None
 
 
 def _symmetric_key(encrypted: bytes) -> bytes:

@@ -48,10 +48,11 @@ def _scan(source: Source, saved: Saved | None) -> Scan | None:
     return Content(source, walk).scan()
 
 
-def _layout(schema: Schema) -> Layout | None:
+def _layout(schema: Schema, topic: str) -> Layout | None:
+    from logreel.formats.ulog.content import reserved
     from logreel.formats.ulog.definitions import layout_of
 
-    return layout_of(schema)
+    return reserved(topic) or layout_of(schema)
 
 
 FORMAT = Format(

@@ -38,6 +38,12 @@ _DROPOUT = Struct((Field("duration", Scalar("uint16"), "ms"),))
 RESERVED = {"~text": _TEXT, "~parameter": _PARAMETER, "~dropout": _DROPOUT}
 
 
+def reserved(topic: str) -> Layout | None:
+    """The Layout of a made channel, also of one of a later segment (``~text@2``); None for other topics."""
+    root = RESERVED.get(topic.split("@")[0])
+    return None if root is None else Layout(root, topic)
+
+
 class Content:
     """Everything of one ULog besides the messages of its topics."""
 

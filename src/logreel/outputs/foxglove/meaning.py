@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from logreel.errors import DefinitionError
+from logreel.model.layout import Field, Rest, Struct
 from logreel.model.lenses import (
     ActorPose,
     Image,
@@ -39,16 +40,22 @@ if TYPE_CHECKING:
 
 #: What tells how to read messages wherever they go; all other languages of definitions are those of one format.
 COMMON = {"ros1msg", "ros2msg", "ros2idl", "omgidl", "protobuf", "jsonschema", "flatbuffer", ""}
-#: Types of ROS that tools show themselves, without the package.
+#: Types of ROS that Foxglove shows by itself, by their whole names. From the supported messages of its Map panel in its
+#: documentation, and for the 3D, Image and Log panels from the source of Foxglove Studio, now that of Lichtblick. Those
+#: also show velodyne_msgs/VelodyneScan, but not with the calibration of a scanner.
 NATIVE = {
-    *("CompressedImage", "Image", "LaserScan", "NavSatFix", "PointCloud2"),
-    *("PoseArray", "PoseStamped", "PoseWithCovarianceStamped", "Path"),
-    *("Log", "TFMessage", "tfMessage", "TransformStamped"),
+    *("sensor_msgs/CompressedImage", "sensor_msgs/Image", "sensor_msgs/LaserScan"),
+    *("sensor_msgs/NavSatFix", "sensor_msgs/PointCloud2", "nav_msgs/Path"),
+    *("geometry_msgs/PoseArray", "geometry_msgs/PoseStamped", "geometry_msgs/PoseWithCovarianceStamped"),
+    *("geometry_msgs/TransformStamped", "tf/tfMessage", "tf2_msgs/TFMessage"),
+    *("rosgraph_msgs/Log", "rcl_interfaces/Log"),
 }
 #: What metadata tell of the encoding of messages.
 _OF_MESSAGES = {"message_encoding"}
 _ROS = {"ros1msg", "ros2msg", "ros2idl"}
 _WHOLE = Shape(explode=False)
+#: What messages are that nothing describes.
+_BYTES = Struct((Field("data", Rest()),))
 
 
 def meanings(ch: Channel) -> Iterator[Encoder]:
@@ -59,7 +66,7 @@ def meanings(ch: Channel) -> Iterator[Encoder]:
     name = ch.schema.name.replace("::", "/").replace(".", "/")
     if name.startswith(f"{PACKAGE}/") or ch.schema.name.startswith(f"{PACKAGE}_msgs/"):
         return
-    if ch.schema.encoding in _ROS and name.rpartition("/")[2] in NATIVE:
+    if ch.schema.encoding in _ROS and name.replace("/msg/", "/") in NATIVE:
         return
     for lens in lenses(ch):
         found = meaning_of(lens)
@@ -97,11 +104,15 @@ def meaning_of(lens: Lens) -> tuple[str, Fill] | None:
 def is_common(ch: Channel) -> bool:
     """Whether tools that do not know the format of the log can read the messages of *ch* by its schema.
 
-    An encoding that logreel does not know either is nothing to translate.
+    In a log for exchange, messages of an encoding that logreel does not know either, or that nothing describes, are
+    nothing to translate: as they are, they can at least be converted back.
     """
+    if ch.schema.encoding in COMMON:
+        return True
     fmt = formats().get(ch.log.format)
-    unknown = fmt is not None and fmt.exchange and ch.schema.encoding not in formats()
-    return unknown or ch.schema.encoding in COMMON
+    return (
+        fmt is not None and fmt.exchange and (ch.schema.encoding not in formats() or ch.layout.root == _BYTES)
+    )
 
 
 def transcoded(ch: Channel) -> Encoder:

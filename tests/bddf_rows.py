@@ -1,0 +1,23 @@
+"""BDDF files that are written, as the plain reader reads them, and what their channels are made of."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import bddf_oracle as oracle
+import logreel
+
+LINE = logreel.Schema("line", "text/plain")
+FLOAT = logreel.Schema("float64", "bddf")
+POINT = logreel.Schema("float32[2]", "bddf")
+NUMBERED = {"additional_indexes": ["pid", "n"]}
+
+
+def closed(path: Path) -> oracle.Closed:
+    """Everything in a complete file."""
+    return oracle.closed(path.read_bytes())
+
+
+def rows(path: Path) -> list[tuple[int, int, bytes, list[int]]]:
+    """Series, time, payload and additional indexes of each message of a complete file."""
+    return [(row.series, row.ns, row.payload, row.numbers) for row in closed(path).rows]

@@ -1,0 +1,52 @@
+"""What thousands of small broken logs are asked in the process of a test: answers come soon, and none is a crash."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from itertools import islice
+
+import logreel
+from logreel.errors import LogError
+
+#: Of a processor: ten times what the slowest case takes here, or nearly; growth has tests of its own.
+SECONDS = 30.0
+#: So many fields of a channel are read one by one, and so many messages decoded; the rest comes as tables.
+FIELDS, MESSAGES = 3, 40
+
+
+@contextmanager
+def in_time(case: object = "") -> Iterator[None]:
+    """What is done in this block takes no longer than anything this small may."""
+    begin = time.process_time()
+    yield
+    assert time.process_time() - begin < SECONDS, case
+
+
+def read_all(data: bytes, case: object = "") -> logreel.Log | None:
+    """The log after it was asked everything, in time; None where it cannot be opened.
+
+    Errors of logreel are the only ones that are caught, where one is an answer.
+    """
+    with in_time(case):
+        try:
+            log = logreel.open(data)
+        except LogError:
+            return None
+        assert log.text is not None, case
+        assert log.metadata, case
+        assert log.start is None or log.start <= log.end, case
+        assert log.utc_offset is None or isinstance(log.utc_offset, int), case
+        for problem in log.problems:
+            assert 0 <= problem.offset <= problem.offset + problem.size <= len(data), (case, problem)
+        for ch in log.channels.values():
+            assert len(ch.times) == len(ch), case
+            for table in (ch.to_arrow(), ch.to_arrow(interpolate=True), ch.to_arrow(explode=False)):
+                table.validate(full=True)
+            for name in ch.fields[:FIELDS]:
+                ch.to_arrow([name])
+        for message in islice(log.messages(list(log.channels)), MESSAGES):
+            with suppress(LogError):
+                message.decode()
+    return log

@@ -1,0 +1,121 @@
+"""BDDF files that are not finished: cut, killed, or on a full disk; what was flushed is there."""
+
+from __future__ import annotations
+
+import os
+import struct
+from pathlib import Path
+
+import pytest
+
+import bddf_oracle as oracle
+import logreel
+from bddf_rows import LINE, NUMBERED, POINT, rows
+from killed import killed
+from logreel.formats.bddf.sample import T0
+
+
+def recording(path: Path, flushed: int) -> bytes:
+    """A recording that was left after *flushed* messages of four had been flushed, each time."""
+    w = logreel.create(path, flush_every=None)
+    say, speed = w.add_channel("say", LINE, NUMBERED), w.add_channel("speed", POINT)
+    for i in range(flushed):
+        w.write(say, T0 + i, {"text": f"line {i}", "n": i})
+        w.write(speed, T0 + i, struct.pack("<2f", i, -i))
+        if i % 4 == 3:
+            w.flush()
+    w.leave()
+    return Path(f"{path}.active").read_bytes()
+
+
+def test_every_cut_and_every_run_of_zeros_of_a_recording(tmp_path: Path) -> None:
+    whole = recording(tmp_path / "a.bddf", 12)
+    everything = oracle.walk(whole).rows
+    assert len(everything) == 24
+    for cut in range(4, len(whole)):
+        due = [(row.ns, row.payload) for row in everything if row.end <= cut]
+        assert _messages(whole[:cut]) == due
+        # Nothing tells zeros at the end of a payload from what was to be written there.
+        assert _messages(whole[:cut] + bytes(100))[: len(due)] == due
+
+
+def _messages(data: bytes) -> list[tuple[int, bytes]]:
+    return [(m.time, bytes(m.data)) for m in logreel.open(data).messages(order="file")]
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.9, 1.0])
+def test_a_cut_recording_is_recovered(tmp_path: Path, share: float) -> None:
+    whole = recording(tmp_path / "a.bddf", 40)
+    cut = whole[: int(len(whole) * share)]
+    (tmp_path / "a.bddf.active").write_bytes(cut)
+    done = logreel.recover(tmp_path / "a.bddf.active")
+    due = [row for row in oracle.walk(whole).rows if row.end <= len(cut)]
+    assert done.messages == len(due)
+    assert [(row.series, row.ns, row.payload, row.numbers) for row in due] == rows(tmp_path / "a.bddf")
+    assert done.lost_bytes == (len(cut) - oracle.walk(cut).stop)
+
+
+@pytest.mark.parametrize("acknowledged", [1, 30])
+def test_a_killed_recorder_loses_nothing_that_was_flushed(tmp_path: Path, acknowledged: int) -> None:
+    channels = """
+        say = w.add_channel("say", logreel.Schema("line", "text/plain"), {"additional_indexes": ["n"]})
+        value = w.add_channel("value", logreel.Schema("float64", "bddf"))
+    """
+    write = """
+        w.write(say, 10**18 + i, {"text": str(i), "n": i})
+        w.write(value, 10**18 + i, struct.pack("<d", i))
+    """
+    left, due = killed(tmp_path / "a.bddf", "import struct", channels, write, acknowledged)
+    log = logreel.open(left)
+    found = log["say"]["n"].tolist()
+    assert len(found) >= due
+    assert found == list(range(len(found)))
+    assert log["value"]["value"].tolist()[:due] == [float(i) for i in range(due)]
+
+
+def test_a_full_disk_is_an_error_from_there_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, real, room = tmp_path / "a.bddf", os.write, [4000]
+
+    def write(handle: int, data: memoryview) -> int:
+        room[0] -= len(data)
+        if room[0] < 0:
+            raise OSError(28, "full")
+        return real(handle, data)
+
+    w = logreel.create(path, flush_every=None)
+    channel = w.add_channel("say", LINE)
+    monkeypatch.setattr(os, "write", write)
+    sent = 0
+    with pytest.raises(logreel.LogError, match="No space left"):  # noqa: PT012
+        for sent in range(10_000):
+            w.write(channel, T0 + sent, b"x" * 100)
+            w.flush()
+    for call in (w.flush, w.close):
+        with pytest.raises(logreel.LogError, match="No space left"):
+            call()
+    assert not path.exists()
+    assert logreel.open(f"{path}.active")["say"].times.tolist() == [T0 + i for i in range(sent)]
+
+
+def test_an_index_that_does_not_fit_leaves_a_sound_recording(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, real = tmp_path / "a.bddf", os.write
+    w = logreel.create(path, flush_every=None)
+    channel = w.add_channel("say", LINE)
+    for i in range(100):
+        w.write(channel, T0 + i, b"x")
+    w.flush()
+
+    def write(handle: int, data: memoryview) -> int:
+        return real(handle, data[:700]) if os.fstat(handle).st_size < 3500 else _full()
+
+    monkeypatch.setattr(os, "write", write)
+    with pytest.raises(logreel.LogError, match="No space left"):
+        w.close()
+    assert len(logreel.open(f"{path}.active")["say"]) == 100
+    assert not path.exists()
+
+
+def _full() -> int:
+    raise OSError(28, "full")

@@ -1,0 +1,171 @@
+"""Messages of BDDF given by fields and by tables: what is read of them is what was given."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import logreel
+from bddf_rows import LINE, NUMBERED, POINT, rows
+from logreel.formats.bddf.sample import T0, walk
+
+
+def test_tables_and_single_messages_are_one_file(tmp_path: Path) -> None:
+    n = 2000
+    times = T0 + np.arange(n) // 3 * 1_000_000
+    values = np.arange(2 * n, dtype=np.float32)
+    points = pa.FixedSizeListArray.from_arrays(values, 2)
+    lines = pa.array([f"line {i}" for i in range(n)])
+    paths = [tmp_path / name for name in ("table.bddf", "single.bddf", "many.bddf")]
+    single = [struct.pack("<2f", *pair) for pair in values.reshape(n, 2).tolist()]
+    with logreel.create(paths[0]) as w:
+        point, say = w.add_channel("p", POINT), w.add_channel("say", LINE, NUMBERED)
+        w.write_table(point, pa.table({"time": times, "value": points}))
+        w.write_table(say, pa.table({"time": times, "n": np.arange(n), "text": lines}))
+    with logreel.create(paths[1]) as w:
+        point, say = w.add_channel("p", POINT), w.add_channel("say", LINE, NUMBERED)
+        for lo in range(0, n, 3):
+            w.write(point, int(times[lo]), b"".join(single[lo : lo + 3]))
+        for i in range(n):
+            w.write(say, int(times[i]), {"text": f"line {i}", "n": i})
+    with logreel.create(paths[2]) as w:
+        point, say = w.add_channel("p", POINT), w.add_channel("say", LINE, NUMBERED)
+        size = np.full(n // 3 + 1, 24)
+        size[-1] = 8 * (n % 3)
+        w.write_many(
+            np.full(len(size), point, np.int32),
+            times[::3],
+            values.view(np.uint8),
+            np.cumsum(size) - size,
+            size,
+        )
+        texts = [f"line {i}".encode() for i in range(n)]
+        size = np.array([len(one) for one in texts])
+        data = np.frombuffer(b"".join(texts), np.uint8)
+        beside = np.stack([np.zeros(n, np.int64), np.arange(n)], axis=1)
+        w.write_many(np.full(n, say, np.int32), times, data, np.cumsum(size) - size, size, beside)
+    assert paths[0].read_bytes() == paths[1].read_bytes() == paths[2].read_bytes()
+    log = logreel.open(paths[0])
+    assert log["p"]["value"].tolist() == values.reshape(n, 2).tolist()
+    assert log["say"]["n"].tolist() == list(range(n))
+    assert log["say"]["pid"].tolist() == [0] * n
+    # What was read as a table can be written as one.
+    again = tmp_path / "again.bddf"
+    with logreel.create(again) as w:
+        for ch in log.channels.values():
+            w.add_channel(ch.topic, ch.schema, ch.metadata)
+        for ch in log.channels.values():
+            w.write_table(ch.number, ch.to_arrow())
+    assert again.read_bytes() == paths[0].read_bytes()
+
+
+def test_samples_with_additional_indexes(tmp_path: Path) -> None:
+    path = tmp_path / "a.bddf"
+    with logreel.create(path) as w:
+        channel = w.add_channel("v", logreel.Schema("int16", "bddf"), {"additional_indexes": ["sample", "n"]})
+        records = [{"sample_2": -3, "n": 9, "sample": i, "value": i} for i in range(3)]
+        w.write(channel, T0, {"records": records})
+        w.write(channel, T0 + 1, {"records": []})
+        w.write(channel, T0 + 2, b"\1\0\2\0")
+    assert rows(path) == [
+        (0, T0, b"\0\0\1\0\2\0", [-3, 9]),
+        (0, T0 + 1, b"", [0, 0]),
+        (0, T0 + 2, b"\1\0\2\0", [0, 0]),
+    ]
+    log = logreel.open(path)
+    assert next(log.messages()).decode() == {"sample_2": -3, "n": 9} | {
+        "records": [{"sample": i, "value": i} for i in range(3)]
+    }
+
+
+def test_messages_of_described_types_are_given_by_fields(tmp_path: Path) -> None:
+    path, kinds = tmp_path / "a.bddf", ("TextMessage", "OperatorComment", "Event", "SignalSchema")
+    log = logreel.open(walk(11))
+    with logreel.create(path) as w:
+        for kind in kinds:
+            name = f"bosdyn.api.{kind}"
+            w.add_channel(name, logreel.Schema(name, "protobuf"))
+        for n, kind in enumerate(kinds):
+            for message in log.messages(f"bosdyn.api.{kind}"):
+                w.write(n, message.time, message.decode())
+            w.write_table(n, log[f"bosdyn.api.{kind}"].to_arrow())
+        with pytest.raises(logreel.UsageError, match="no field 'massage'"):
+            w.write(0, T0, {"massage": "a"})
+        with pytest.raises(logreel.UsageError, match="LOUD"):
+            w.write(0, T0, {"message": "a", "level": "LOUD"})
+        with pytest.raises(logreel.UsageError, match="does not fit"):
+            w.write(0, T0, {"message": "a", "timestamp": "now"})
+    for n, kind in enumerate(kinds):
+        due = [(m.time, bytes(m.data)) for m in log.messages(f"bosdyn.api.{kind}")]
+        assert [(ns, payload) for series, ns, payload, _ in rows(path) if series == n] == due * 2
+
+
+def test_messages_that_the_users_descriptors_describe(tmp_path: Path) -> None:
+    path = tmp_path / "a.bddf"
+    (tmp_path / "mine.binpb").write_bytes(descriptor_set())
+    fields = {
+        "label": "a",
+        "counts": [1, 2, 300],
+        "inner": {"x": 1.5, "when": -1_500_000_000},
+        "many": [{"x": 1.0, "when": 5}, {"x": 0.0, "when": 0}],
+        "by_name": [{"key": "k", "value": {"x": 2.0, "when": 0}}],
+        "numbers": [{"key": "n", "value": 7}],
+        "color": "RED",
+        "colors": ["RED", "7"],
+        "raw": b"\0\1",
+    }
+    with logreel.create(path, definitions=[tmp_path / "mine.binpb"]) as w:
+        mine = w.add_channel("mine", logreel.Schema("my.Thing", "protobuf"), {"additional_indexes": ["n"]})
+        w.write(mine, T0, {**fields, "n": 5})
+        w.write(mine, T0, {})
+        other = w.add_channel(
+            "other", logreel.Schema("my.Unknown", "protobuf"), {"additional_indexes": ["n"]}
+        )
+        w.write(other, T0, {"data": b"\x08\x01", "n": 6})
+    log = logreel.open(path, definitions=[tmp_path / "mine.binpb"])
+    first, second = log.messages("mine")
+    # A part that is zero or empty, and one that is not there, are given in the same way.
+    absent = {
+        "many": [{"x": 1.0, "when": 5}, {"x": 0.0, "when": None}],
+        "by_name": [{"key": "k", "value": {"x": 2.0, "when": None}}],
+    }
+    assert first.decode() == {"n": 5, **fields, **absent}
+    assert bytes(second.data) == b""
+    assert rows(path)[2] == (1, T0, b"\x08\x01", [6])
+
+
+def descriptor_set() -> bytes:
+    """A type with a field of every shape."""
+    from google.protobuf import descriptor_pb2 as pb
+
+    file = pb.FileDescriptorProto(name="mine.proto", package="my", syntax="proto3")
+    file.dependency.append("google/protobuf/duration.proto")
+    file.enum_type.add(name="Color").value.add(name="NONE", number=0)
+    file.enum_type[0].value.add(name="RED", number=3)
+    inner = file.message_type.add(name="Inner")
+    inner.field.add(name="x", number=1, label=1, type=1)
+    inner.field.add(name="when", number=2, label=1, type=11, type_name=".google.protobuf.Duration")
+    thing = file.message_type.add(name="Thing")
+    for name, kind, message in (("ByName", 11, ".my.Inner"), ("Numbers", 3, "")):
+        entry = thing.nested_type.add(name=f"{name}Entry")
+        entry.options.map_entry = True
+        entry.field.add(name="key", number=1, label=1, type=9)
+        entry.field.add(name="value", number=2, label=1, type=kind, type_name=message or None)
+    shapes = [
+        ("label", 1, 9, ""),
+        ("counts", 3, 13, ""),
+        ("inner", 1, 11, ".my.Inner"),
+        ("many", 3, 11, ".my.Inner"),
+        ("by_name", 3, 11, ".my.Thing.ByNameEntry"),
+        ("numbers", 3, 11, ".my.Thing.NumbersEntry"),
+        ("color", 1, 14, ".my.Color"),
+        ("colors", 3, 14, ".my.Color"),
+        ("raw", 1, 12, ""),
+    ]
+    for n, (name, label, kind, message) in enumerate(shapes, 1):
+        thing.field.add(name=name, number=n, label=label, type=kind, type_name=message or None)
+    return pb.FileDescriptorSet(file=[file]).SerializeToString()
