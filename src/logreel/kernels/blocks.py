@@ -1,9 +1,11 @@
-"""Block tables: the records of a block in the order of their channels; and pages mapped before they are read."""
+"""Block tables: the records of a block in the order of their channels, the latest times; pages mapped ahead."""
 
 import cython
 
 if not cython.compiled:
     raise ImportError("logreel.kernels is not compiled: run `pip install -e .` (needs gcc)")
+
+from cython.cimports.logreel.kernels.loads import whole
 
 u8p = cython.typedef(cython.pointer[cython.const[cython.uchar]])
 
@@ -122,3 +124,50 @@ def repeat(
                 out[k] = value
             at = stop
     return at
+
+
+def latest(
+    buf: cython.const[cython.uchar][::1],
+    base: cython.longlong,
+    start: cython.const[cython.longlong][::1],
+    entry: cython.const[cython.uint][::1],
+    words: cython.const[cython.longlong][:, ::1],
+    end: cython.longlong,
+    places: cython.const[cython.longlong][::1],
+    out: cython.longlong[::1],
+):
+    """Of the messages of a block before each place, the largest time that is not behind *end*; 0 where there is none.
+
+    base    where in *buf* the block begins
+    start   int64[c + 1]  where each channel's run begins in *entry*: a row of the block table
+    words   int64[w, 4]   channels whose messages tell their time: number, offset from the payload, bytes (1, 2, 4 or 8) of
+                          an unsigned number, ns of its unit (above 0)
+    places  int64[p]      in *buf*, ascending
+    out     int64[p]
+    """
+    b: u8p = cython.address(buf[0])
+    p: cython.Py_ssize_t = places.shape[0]
+    i: cython.Py_ssize_t
+    j: cython.Py_ssize_t
+    k: cython.longlong
+    at: cython.longlong
+    v: cython.ulonglong
+    most: cython.ulonglong
+    with cython.nogil:
+        for j in range(p):
+            out[j] = 0
+        for i in range(words.shape[0]):
+            most = cython.cast(cython.ulonglong, end // words[i, 3] if end > 0 else 0)
+            j = 0
+            for k in range(start[words[i, 0]], start[words[i, 0] + 1]):
+                at = base + entry[k]
+                while j < p and places[j] <= at:
+                    j += 1
+                if j == p:
+                    break
+                v = whole(b + at + words[i, 1], words[i, 2])
+                if v <= most and cython.cast(cython.longlong, v) * words[i, 3] > out[j]:
+                    out[j] = cython.cast(cython.longlong, v) * words[i, 3]
+        for j in range(1, p):
+            if out[j] < out[j - 1]:
+                out[j] = out[j - 1]

@@ -22,3 +22,13 @@ def unroll(
     out: NDArray[np.int64],
 ) -> int: ...
 def repeat(values: NDArray[np.int64], count: NDArray[np.int64], out: NDArray[np.int64]) -> int: ...
+def latest(
+    buf: NDArray[np.uint8],
+    base: int,
+    start: NDArray[np.int64],
+    entry: NDArray[np.uint32],
+    words: NDArray[np.int64],
+    end: int,
+    places: NDArray[np.int64],
+    out: NDArray[np.int64],
+) -> None: ...

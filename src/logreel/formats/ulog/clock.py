@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from logreel.formats.ulog.definitions import Stamp
-from logreel.model.index import I64, TIME_MAX, MessageIndex, Word, words
+from logreel.kernels import blocks as kernel
+from logreel.model.index import I64, TIME_MAX, MessageIndex, Word
 
 NS_PER_US = 1000
 #: Two topics end within this of each other in a sound log; a lone later stamp is not the end of the log.
@@ -70,37 +71,35 @@ class Neighbours:
         self._index, self._start = index, start or 0
         self._end = TIME_MAX if end is None else end
         rules = ((c, index.tracks[c].time) for c in channels)
-        self._timed = [(c, rule) for c, rule in rules if isinstance(rule, Word)]
+        words = [(c, w.offset, w.width, w.mul) for c, w in rules if isinstance(w, Word)]
+        self._words = np.array(words, np.int64).reshape(-1, 4)
 
     def before(self, positions: I64) -> I64:
         """int64[n] ns: for each file position the largest data time before it, the start of the log if none."""
         out = np.full(len(positions), self._start, np.int64)
-        block = np.searchsorted(self._index.blocks.base, positions, side="right") - 1
+        order = np.argsort(positions, kind="stable")
+        places = positions[order]
+        blocks = np.searchsorted(self._index.blocks.base, places, side="right") - 1
         before, top = -2, 0
-        for b in np.unique(block).tolist():
+        for b in np.unique(blocks).tolist():
             if b < 0:
                 continue
             # Records at the start of a block look back into the one before it.
             if b and before != b - 1:
-                top = int(self._latest(b - 1, np.array([TIME_MAX]))[0])
-            here = block == b
-            *latest, whole = self._latest(b, np.append(positions[here], TIME_MAX))
-            out[here] = np.maximum(np.maximum(out[here], latest), top)
-            before, top = b, int(whole)
+                top = int(self._latest(b - 1, places[:0])[-1])
+            lo, hi = np.searchsorted(blocks, [b, b + 1]).tolist()
+            found = self._latest(b, places[lo:hi])
+            out[order[lo:hi]] = np.maximum(np.maximum(self._start, found[:-1]), top)
+            before, top = b, int(found[-1])
         return out
 
-    def _latest(self, block: int, positions: I64) -> I64:
-        """int64[n] ns: the largest data time of a block before each file position, 0 if none."""
-        blocks = self._index.blocks
-        data, found = self._index.chunks[int(blocks.chunk[block])], np.zeros(len(positions), np.int64)
-        for c, word in self._timed:
-            at = blocks.entry[blocks.start[block, c] : blocks.start[block, c + 1]] + blocks.base[block]
-            if len(at):
-                time = words(data, at, word)
-                running = np.maximum.accumulate(np.where(time <= self._end, time, 0))
-                n = np.searchsorted(at, positions)
-                found = np.maximum(found, np.where(n > 0, running[n - 1], 0))
-        return found
+    def _latest(self, block: int, places: I64) -> I64:
+        """int64[n + 1] ns: the largest data time of a block before each place (ascending), and of all; 0 if none."""
+        table, out = self._index.blocks, np.empty(len(places) + 1, np.int64)
+        data = self._index.chunks[int(table.chunk[block])]
+        where = int(table.base[block]), table.start[block], table.entry
+        kernel.latest(data, *where, self._words, self._end, np.append(places, TIME_MAX), out)
+        return out
 
 
 class ShortClocks:
