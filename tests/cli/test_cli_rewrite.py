@@ -152,3 +152,15 @@ def test_chunks_of_a_size(run: Run) -> None:
     assert logreel.open("b.bag").metadata["chunks"] > 2 * logreel.open("a.bag").metadata["chunks"]
     assert run("slice", "a.bag", "-o", "c.bag", "--chunk-size", "big").code == 2
     assert run("slice", "a.ulg", "-o", "c.ulg", "--chunk-size", "2kB").code == 2
+
+
+def test_every_verb_that_writes_a_log_chooses_its_chunks(run: Run) -> None:
+    many = 2 * int(logreel.open("a.bag").metadata["chunks"])
+    for verb, out in (("merge", "m.bag"), ("sort", "s.bag"), ("recover", "r.bag")):
+        assert run(verb, "a.bag", "-o", out, "--chunk-size", "2kB").code == 0
+        assert logreel.open(out).metadata["chunks"] > many
+        assert run(verb, "a.ulg", "-o", "no.ulg", "--chunk-size", "2kB").code == 2
+        assert run(verb, "a.bag", "-o", "no.bag", "--chunk-size", "big").code == 2
+    assert run("split", "a.bag", "-o", "parts", "--every", "1000s", "--chunk-size", "2kB").code == 0
+    (part,) = Path("parts").iterdir()
+    assert logreel.open(part).metadata["chunks"] > many

@@ -63,7 +63,11 @@ compression = click.option(
     "--compression", metavar="NAME", help="Of the new log, where its format has one; else as in the source."
 )
 chunk_size = click.option(
-    "--chunk-size", metavar="SIZE", help="Of the new log's chunks, where its format has them: 1MiB."
+    "--chunk-size",
+    "chunk_bytes",
+    metavar="SIZE",
+    callback=lambda context, option, text: None if text is None else bytes_of(text),
+    help="Of the new log's chunks, where its format has them: 1MiB.",
 )
 
 

@@ -56,7 +56,7 @@ def convert(
     raw: bool,
     strict: bool,
     compression: str | None,
-    chunk_size: str | None,
+    chunk_bytes: int | None,
     force: bool,
     as_json: bool,
 ) -> int:
@@ -100,7 +100,7 @@ def convert(
                 raw=raw,
                 strict=strict,
                 compression=compression,
-                chunk_bytes=None if chunk_size is None else common.bytes_of(chunk_size),
+                chunk_bytes=chunk_bytes,
                 force=force,
                 progress=progress,
             )

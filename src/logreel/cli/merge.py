@@ -16,6 +16,7 @@ from logreel.cli import common, draw
 @click.option("--prefix", "prefixes", multiple=True, metavar="TEXT", help="Before topics; one for each log.")
 @click.option("--rename", multiple=True, metavar="OLD=NEW", help="Another name for a topic.")
 @common.compression
+@common.chunk_size
 @common.force
 @common.as_json
 def merge(
@@ -27,6 +28,7 @@ def merge(
     prefixes: tuple[str, ...],
     rename: tuple[str, ...],
     compression: str | None,
+    chunk_bytes: int | None,
     force: bool,
     as_json: bool,
 ) -> int:
@@ -56,6 +58,7 @@ def merge(
                 prefixes=prefixes,
                 rename=changes,
                 compression=compression,
+                chunk_bytes=chunk_bytes,
                 force=force,
                 progress=progress,
             )

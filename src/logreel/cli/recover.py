@@ -19,9 +19,12 @@ if TYPE_CHECKING:
     "-o", "--output", "out", metavar="OUT", help="The new log; x.bag.active becomes x.bag by itself."
 )
 @common.compression
+@common.chunk_size
 @common.force
 @common.as_json
-def recover(file: str, out: str | None, compression: str | None, force: bool, as_json: bool) -> int:
+def recover(
+    file: str, out: str | None, compression: str | None, chunk_bytes: int | None, force: bool, as_json: bool
+) -> int:
     """Write what is there of a damaged log as a sound one.
 
     Every message that is wholly there is kept, and all definitions. What was lost is listed with its bytes
@@ -32,7 +35,9 @@ def recover(file: str, out: str | None, compression: str | None, force: bool, as
 
     with open_log(file) as log:
         with draw.progress(file) as progress:
-            done = save(log, out, compression=compression, force=force, progress=progress)
+            done = save(
+                log, out, compression=compression, chunk_bytes=chunk_bytes, force=force, progress=progress
+            )
         if as_json:
             draw.echo_answer(log, **done.as_dict())
         else:

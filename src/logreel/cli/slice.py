@@ -30,7 +30,7 @@ def slice(  # noqa: A001 - the verb's name
     count: int | None,
     keep_latched: bool,
     compression: str | None,
-    chunk_size: str | None,
+    chunk_bytes: int | None,
     force: bool,
     as_json: bool,
 ) -> int:
@@ -54,7 +54,7 @@ def slice(  # noqa: A001 - the verb's name
                 count=count,
                 keep_latched=keep_latched,
                 compression=compression,
-                chunk_bytes=None if chunk_size is None else common.bytes_of(chunk_size),
+                chunk_bytes=chunk_bytes,
                 force=force,
                 progress=progress,
             )

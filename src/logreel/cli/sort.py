@@ -11,16 +11,21 @@ from logreel.cli import common, draw
 @common.file
 @common.output
 @common.compression
+@common.chunk_size
 @common.force
 @common.as_json
-def sort(file: str, out: str, compression: str | None, force: bool, as_json: bool) -> int:
+def sort(
+    file: str, out: str, compression: str | None, chunk_bytes: int | None, force: bool, as_json: bool
+) -> int:
     """Write a log anew with its messages in the order of their times."""
     from logreel.model.log import open_log
     from logreel.ops.slicing import sort_log
 
     with open_log(file) as log:
         with draw.progress(out) as progress:
-            done = sort_log(log, out, compression=compression, force=force, progress=progress)
+            done = sort_log(
+                log, out, compression=compression, chunk_bytes=chunk_bytes, force=force, progress=progress
+            )
         if as_json:
             draw.echo_answer(log, **done.as_dict())
         else:

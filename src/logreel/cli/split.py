@@ -16,6 +16,7 @@ from logreel.cli import common, draw
 @click.option("--by-topic", is_flag=True, help="A log for each channel.")
 @click.option("-o", "--output", "folder", metavar="DIR", required=True, help="Folder for the new logs.")
 @common.compression
+@common.chunk_size
 @common.force
 @common.as_json
 def split(
@@ -27,6 +28,7 @@ def split(
     by_topic: bool,
     folder: str,
     compression: str | None,
+    chunk_bytes: int | None,
     force: bool,
     as_json: bool,
 ) -> int:
@@ -46,6 +48,7 @@ def split(
                 size=None if size is None else common.bytes_of(size),
                 by_topic=by_topic,
                 compression=compression,
+                chunk_bytes=chunk_bytes,
                 force=force,
                 progress=progress,
             )

@@ -30,6 +30,7 @@ def merge(
     prefixes: Sequence[str] = (),
     rename: Mapping[str, str] | None = None,
     compression: str | None = None,
+    chunk_bytes: int | None = None,
     force: bool = False,
     progress: Progress | None = None,
 ) -> Rewritten:
@@ -40,7 +41,7 @@ def merge(
               ``start`` so that all begin together, or a length of time such as ``+2.5s``; None: not at all
     prefixes  one per log, put in front of its topics; an empty one for none
     rename    new topics by old ones, before prefixes
-    compression, force, progress  as for ``slice``
+    compression, chunk_bytes, force, progress  as for ``slice``
 
     Channels of one topic and one definition become one; of a topic with several definitions further ones get another
     name, which ``notes`` tells. What the logs say besides messages is taken from the first one that says it. Raises
@@ -61,7 +62,7 @@ def merge(
             _part(log, names, logs[0], align, prefix, changes)
             for log, names, prefix in zip(logs, kept, prefixes or [""] * len(logs), strict=True)
         ]
-        target = Target(os.fspath(dst), compression, force, progress=progress)
+        target = Target(os.fspath(dst), compression, force, progress=progress, chunk_bytes=chunk_bytes)
         return rewrite(parts, target, by_time=True)
 
 

@@ -66,6 +66,7 @@ def recover(
     dst: str | os.PathLike[str] | None = None,
     *,
     compression: str | None = None,
+    chunk_bytes: int | None = None,
     force: bool = False,
     progress: Progress | None = None,
 ) -> Recovered:
@@ -75,11 +76,13 @@ def recover(
          that was not finished
 
     The new file gets its name only after it was opened again, and holds all these messages without any damage. The
-    damaged one is left as it is. *compression*, *force* and *progress* are as for ``slice``; raises as ``slice`` does.
+    damaged one is left as it is. *compression*, *chunk_bytes*, *force* and *progress* are as for ``slice``; raises as
+    ``slice`` does.
     """
     with opened(src) as log:
         path = _finished_name(log.name) if dst is None else os.fspath(dst)
-        done = rewrite([whole(log)], Target(path, compression, force, True, progress, foreign=True))
+        target = Target(path, compression, force, True, progress, foreign=True, chunk_bytes=chunk_bytes)
+        done = rewrite([whole(log)], target)
         # Reading the messages may have found more than opening did.
         ledger = _ledger(log, [problem for problem in log.problems if problem.lost])
         return Recovered(done.path, done.size, done.channels, done.notes, done.skipped, ledger)

@@ -76,14 +76,14 @@ def sort_log(
     dst: PathLike,
     *,
     compression: str | None = None,
+    chunk_bytes: int | None = None,
     force: bool = False,
     progress: Progress | None = None,
 ) -> Rewritten:
     """Write a log anew with its messages by time; parameters are as for ``slice``."""
     with opened(src) as log:
-        return rewrite(
-            [whole(log)], Target(os.fspath(dst), compression, force, progress=progress), by_time=True
-        )
+        target = Target(os.fspath(dst), compression, force, progress=progress, chunk_bytes=chunk_bytes)
+        return rewrite([whole(log)], target, by_time=True)
 
 
 def split(
@@ -96,6 +96,7 @@ def split(
     size: int | None = None,
     by_topic: bool = False,
     compression: str | None = None,
+    chunk_bytes: int | None = None,
     force: bool = False,
     progress: Progress | None = None,
 ) -> list[Rewritten]:
@@ -106,8 +107,8 @@ def split(
     size      bytes that no part is to exceed, as far as single messages allow
     by_topic  a part per channel; text, parameters and dropouts go with the channel that has most messages
 
-    Exactly one of these is to be given. Where a part cannot be written those before it are removed. Raises as
-    ``slice`` does.
+    Exactly one of these is to be given; the others are as for ``slice``. Where a part cannot be written those before it
+    are removed. Raises as ``slice`` does.
     """
     if sum((every is not None, size is not None, by_topic)) != 1:
         raise UsageError("split by one of: time, size, topic")
@@ -124,7 +125,10 @@ def split(
             while todo:
                 name, part = todo.popleft()
                 path = place / f"{base}_{name or f'{len(done):03d}'}{suffix}"
-                one = rewrite([part], Target(os.fspath(path), compression, force, progress=progress))
+                target = Target(
+                    os.fspath(path), compression, force, progress=progress, chunk_bytes=chunk_bytes
+                )
+                one = rewrite([part], target)
                 halves = _halves(part) if size is not None and one.size > size else []
                 if halves:
                     path.unlink()
