@@ -88,6 +88,27 @@ def test_what_lies_outside_is_noticed(start: int, size: int, which: int) -> None
         assert not Payloads(three, *where).are_inside
 
 
+def test_what_is_no_row_of_bytes_is_not_taken() -> None:
+    one, two = np.zeros(1, np.int64), np.zeros(2, np.int64)
+    raw = np.zeros(8, np.uint8)
+    assert Payloads(raw, one, one).are_inside
+    for wrong in (
+        Payloads(raw.reshape(2, 4), one, one),
+        Payloads(raw.view(np.uint16), one, one),  # type: ignore[arg-type]
+        Payloads(raw, one, two),
+        Payloads(raw, one, one, None, [raw], np.array([2], np.int32)),
+        Payloads(raw, one, one, None, [raw], np.array([-1], np.int32)),
+        Payloads(raw, one, one, None, [raw], np.array([0, 1], np.int32)),
+    ):
+        assert not wrong.are_inside
+
+
+def test_bytes_may_lie_apart() -> None:
+    every_other = np.arange(10, dtype=np.uint8)[::2]
+    payloads = Payloads(every_other, np.array([1, 0], np.int64), np.array([3, 1], np.int64))
+    assert payloads.joined().tolist() == [2, 4, 6, 0]
+
+
 @given(st.lists(st.integers(0, 6), max_size=50))
 def test_messages_are_counted_by_channel(numbers: list[int]) -> None:
     channel = np.array(numbers, np.int32)
@@ -130,6 +151,8 @@ def test_a_writer_takes_payloads_of_several_buffers() -> None:
     payloads = Payloads(buffers[0], start, size, None, buffers[1:], np.array([0, 1], np.int32))
     writer.write_payloads(channel, time, payloads)
     assert sink.found == [b"neother"]
+    with pytest.raises(UsageError, match="a row for each"):
+        writer.write_payloads(channel, time[:1], payloads)
     with pytest.raises(UsageError, match="outside"):
         writer.write_payloads(channel, time, Payloads(buffers[0], start, size))
     sink.message(number, 0, b"single")

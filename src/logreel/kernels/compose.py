@@ -58,6 +58,9 @@ def inside(
     with cython.nogil:
         for i in range(n):
             if several:
+                if which[i] < 0 or which[i] >= rooms.shape[0]:
+                    ok = False
+                    break
                 room = rooms[which[i]]
             # Subtracted, so that no sum can overflow.
             if start[i] < 0 or size[i] < 0 or start[i] > room or size[i] > room - start[i]:

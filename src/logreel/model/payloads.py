@@ -32,9 +32,15 @@ class Payloads:
 
     @property
     def are_inside(self) -> bool:
-        """Whether every payload lies in its buffer."""
+        """Whether every payload lies in its buffer, and these are bytes in a row."""
+        lengths = {len(self.start), len(self.size), len(self.start if self.which is None else self.which)}
+        if len(lengths) > 1 or any(
+            one.ndim != 1 or one.dtype != np.uint8 for one in (self.data, *self.others)
+        ):
+            return False
         rooms = np.array([len(one) for one in (self.data, *self.others)], np.int64)
-        return kernel.inside(rooms, self._which, *map(np.ascontiguousarray, (self.start, self.size)))
+        start, size = (np.ascontiguousarray(column, np.int64) for column in (self.start, self.size))
+        return kernel.inside(rooms, self._which, start, size)
 
     @property
     def _which(self) -> NDArray[np.int32]:
@@ -89,7 +95,8 @@ class Payloads:
         out: Buffer,
     ) -> None:
         """Write record i, a head and the payload, to place[i] of *out*; see kernels/compose.py."""
-        buffers = np.array([one.ctypes.data for one in (self.data, *self.others)], np.int64)
+        held = [np.ascontiguousarray(one) for one in (self.data, *self.others)]
+        buffers = np.array([one.ctypes.data for one in held], np.int64)
         kernel.compose(
             buffers,
             self._which,

@@ -179,7 +179,7 @@ class Sink:
     def beside(self, log: Log, channel: int, offset: I64) -> I64 | None:
         """int64[n, k]: numbers that *log*, of the same format, keeps beside the payloads at *offset*, or None.
 
-        They come back with ``numbered`` when the messages are written.
+        They come back with ``messages`` when the messages are written.
         """
         return None
 

@@ -189,8 +189,10 @@ class Writer:
             self._check()
             for number in (channel.min(), channel.max()) if len(channel) else ():
                 self._check(int(number))
+            if not len(channel) == len(time) == len(payloads.start):
+                raise UsageError("channels, times and payloads need a row for each message")
             if not payloads.are_inside:
-                raise UsageError("payloads lie outside of the data")
+                raise UsageError("payloads lie outside of the data, which are bytes in one row")
             if beside is not None and (beside.ndim != 2 or len(beside) != len(channel)):
                 raise UsageError("numbers beside the payloads need a row for each message")
             self._append(channel, time, payloads)
