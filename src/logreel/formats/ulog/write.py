@@ -35,6 +35,8 @@ from logreel.model.sink import Excerpt, Payload, Sink
 NS_PER_US = 1000
 #: Bytes of an attachment in one record.
 PART = 60_000
+#: Behind its name, what a message of ``~parameter`` says of a value at the start.
+_INITIAL = b"\x07initial"
 _INSTANCE = re.compile(r"(.*)\[(\d{1,3})\]\Z", re.DOTALL)
 _TOPIC = re.compile(r"(.*?)(\[\d{1,3}\])?(@\d+)?", re.DOTALL)
 _UNFIT = re.compile(r"[^A-Za-z0-9_\-/]")
@@ -273,10 +275,12 @@ class UlogSink(Sink):
         return record("L", bytes((0x30 + level,)), moment, payload[5:])
 
     def _parameter_of(self, time: int, payload: bytes) -> bytes:
+        told = self._adopted or self._heritage is not None
+        # Most are initial values, which were told already: no need to decode them.
+        if told and payload and payload[1 + payload[0] :].startswith(_INITIAL):
+            return b""
         row = _parameter_row()(memoryview(payload))
-        if row["kind"] == "change" or not (self._adopted or self._heritage is not None):
-            return _parameter_record(row)
-        return b""
+        return b"" if told and row["kind"] != "change" else _parameter_record(row)
 
     def parameter_row(self, row: Mapping[str, Any]) -> None:
         """Append a parameter as a message of the channel ``~parameter`` tells of it."""
