@@ -18,6 +18,20 @@ from logreel.model import appender as module
 from logreel.model.appender import Appender
 
 
+def let_in(monkeypatch: pytest.MonkeyPatch, room: int) -> None:
+    """Have the system take *room* bytes in all and then no more."""
+    left, real = [room], os.write
+
+    def write(handle: int, data: memoryview) -> int:
+        if not left[0]:
+            raise OSError(errno.ENOSPC, "full")
+        done = real(handle, data[: left[0]])
+        left[0] -= done
+        return done
+
+    monkeypatch.setattr(os, "write", write)
+
+
 def test_the_name_comes_when_it_is_complete(tmp_path: Path) -> None:
     path = tmp_path / "a.bin"
     with Appender(path) as out:
@@ -115,16 +129,7 @@ def test_a_name_taken_meanwhile_is_not_replaced(tmp_path: Path) -> None:
 def test_a_full_disk_leaves_whole_records(tmp_path: Path, room: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The system takes *room* bytes in all and then no more."""
     monkeypatch.setattr(module, "BUFFER", 1)
-    left, real = [room], os.write
-
-    def write(handle: int, data: memoryview) -> int:
-        if not left[0]:
-            raise OSError(errno.ENOSPC, "full")
-        done = real(handle, data[: left[0]])
-        left[0] -= done
-        return done
-
-    monkeypatch.setattr(os, "write", write)
+    let_in(monkeypatch, room)
     out = Appender(tmp_path / "a.bin")
     for _ in range(room // 8):
         out.write(b"a record")
@@ -221,16 +226,7 @@ def test_a_disk_that_fills_behind_the_writer_leaves_what_was_whole(
 ) -> None:
     """The system takes *room* bytes in all and then no more, while pieces of 10 wait to be written."""
     monkeypatch.setattr(module, "BUFFER", 1)
-    left, real = [room], os.write
-
-    def write(handle: int, data: memoryview) -> int:
-        if not left[0]:
-            raise OSError(errno.ENOSPC, "full")
-        done = real(handle, data[: left[0]])
-        left[0] -= done
-        return done
-
-    monkeypatch.setattr(os, "write", write)
+    let_in(monkeypatch, room)
     out = Appender(tmp_path / "a.bin")
 
     def give(n: int) -> None:

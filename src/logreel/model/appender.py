@@ -153,15 +153,15 @@ class Appender:
             return
         try:
             _write_all(self._handle, piece)
+            self._take_back(piece)
+            self._unsynced += len(piece)
+            # What has to be on disk at the end anyway gets there meanwhile; nobody waits for it.
+            if not self._keep and self._unsynced >= SYNCED:
+                self._unsynced = 0
+                getattr(os, "fdatasync", os.fsync)(self._handle)
         except BaseException:
             self._broken = True
             raise
-        self._unsynced += len(piece)
-        self._take_back(piece)
-        # What has to be on disk at the end anyway gets there meanwhile; nobody waits for it.
-        if not self._keep and self._unsynced >= SYNCED:
-            self._unsynced = 0
-            getattr(os, "fdatasync", os.fsync)(self._handle)
 
     def _settle(self, most: int = 0) -> None:
         """Wait until all that was given is written but for so many pieces."""
