@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from logreel.model.appender import Appender
+from logreel.model.blocks import I64
 from logreel.model.chunks import Buffer
-from logreel.model.payloads import I64, joined
+from logreel.model.payloads import joined
 
 #: Stretches are gathered into one piece below this mean length, else written one by one.
 SHORT = 4096

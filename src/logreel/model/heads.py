@@ -8,7 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.kernels import compose as kernel
-from logreel.model.payloads import I64, Buffer, Payloads
+from logreel.model.blocks import I64
+from logreel.model.chunks import Buffer
+from logreel.model.payloads import Payloads
 
 #: How times are written, see kernels/compose.py; positive numbers are ns per unit of a float64.
 SECONDS_AND_NANOSECONDS, NANOSECONDS_TWICE = 0, -2

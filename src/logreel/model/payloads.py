@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.kernels import compose as kernel
-
-I64 = NDArray[np.int64]
-Buffer = NDArray[np.uint8]
+from logreel.model.blocks import I64
+from logreel.model.chunks import Buffer
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from logreel.errors import DefinitionError, UnsupportedError
 from logreel.model.appender import Appender
+from logreel.model.blocks import I64
 from logreel.model.layout import Layout
-from logreel.model.payloads import I64, Payloads
+from logreel.model.payloads import Payloads
 from logreel.model.schema import Schema
 
 if TYPE_CHECKING:

@@ -7,8 +7,10 @@ from numpy.typing import NDArray
 
 from logreel.errors import UsageError
 from logreel.model.appender import Appender
+from logreel.model.blocks import I64
+from logreel.model.chunks import Buffer
 from logreel.model.heads import Heads
-from logreel.model.payloads import I64, Buffer, Payloads
+from logreel.model.payloads import Payloads
 from logreel.model.sink import Payload, Sink
 
 

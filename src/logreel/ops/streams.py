@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.model.chunks import FILE, MADE
+from logreel.model.chunks import FILE, MADE, Buffer
 from logreel.model.index import I64, Aligned, beside
 from logreel.model.merge import Merged, Queue, merged
-from logreel.model.payloads import Buffer, Payloads, tallied
+from logreel.model.payloads import Payloads, tallied
 from logreel.ops.parts import Part
 
 #: Payload bytes written at once, about.

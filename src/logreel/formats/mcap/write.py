@@ -23,10 +23,11 @@ from logreel.formats.mcap.write_channels import Declared, declare
 from logreel.formats.mcap.write_summary import Summary, attachment_record, pairs, record, string
 from logreel.model.appender import Appender
 from logreel.model.blocks import I64
+from logreel.model.chunks import Buffer
 from logreel.model.heads import NANOSECONDS_TWICE
 from logreel.model.layout import Layout
 from logreel.model.log import Log
-from logreel.model.payloads import Buffer, Payloads
+from logreel.model.payloads import Payloads
 from logreel.model.schema import Schema
 from logreel.model.sink import Payload
 from logreel.model.stretches import StretchSink

@@ -12,7 +12,7 @@ from logreel.formats.rosbag import records
 from logreel.formats.rosbag.write_records import U32, U64, BagSink, begun, fields, padded, record
 from logreel.formats.rosbag.write_topics import Declared
 from logreel.model.appender import Appender
-from logreel.model.payloads import Buffer
+from logreel.model.chunks import Buffer
 
 I64 = NDArray[np.int64]
 #: Records are made this many bytes at a time.

@@ -15,8 +15,8 @@ from logreel.formats.rosbag import records
 from logreel.formats.rosbag.write_records import U32, U64, BagSink, begun, fields, padded, record
 from logreel.formats.rosbag.write_topics import Declared
 from logreel.model.appender import Appender
+from logreel.model.chunks import Buffer
 from logreel.model.log import Log
-from logreel.model.payloads import Buffer
 
 I64 = NDArray[np.int64]
 MAGIC = b"#ROSBAG V2.0\n"
