@@ -12,19 +12,61 @@ Severity = Literal["error", "warn", "note"]
 
 
 class LogError(Exception):
-    """Base of every exception that logreel raises on purpose.
+    """Base of every exception that logreel raises on purpose; all of them can be copied and pickled.
 
+    text    what is wrong, with *hint* where there is one
     path    the log concerned, as the caller named it, or None
     offset  byte offset in it, or None
+    hint    what to do about it in Python: ``pass force=True``
+    cli     the same as words of the command line: ``pass --force``; None: as in Python
     """
 
-    def __init__(self, text: str, *, path: str | None = None, offset: int | None = None) -> None:
+    text: str
+    offset: int | None
+    hint: str
+    cli: str | None
+
+    def __init__(
+        self,
+        text: str,
+        *,
+        path: str | None = None,
+        offset: int | None = None,
+        hint: str = "",
+        cli: str | None = None,
+    ) -> None:
         super().__init__(text)
-        self.text, self.path, self.offset = text, path, offset
+        self._fact = text
+        self.text, self.path, self.offset = _with(text, hint), path, offset
+        self.hint, self.cli = hint, cli
 
     def __str__(self) -> str:
+        return self._placed(self.text)
+
+    def cli_text(self) -> str:
+        """``str(error)`` with the hint in the words of the command line."""
+        return self._placed(_with(self._fact, self.hint if self.cli is None else self.cli))
+
+    def _placed(self, text: str) -> str:
         where = f" (at byte {self.offset})" if self.offset is not None else ""
-        return f"{self.path}: {self.text}{where}" if self.path else f"{self.text}{where}"
+        return f"{self.path}: {text}{where}" if self.path else f"{text}{where}"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Subclasses take other arguments than those in ``args``; ``path`` of an ImportError is not in ``__dict__``.
+        return _rebuilt, (type(self), self.args, {**self.__dict__, "path": self.path})
+
+
+def _with(text: str, hint: str) -> str:
+    return f"{text}; {hint}" if hint else text
+
+
+def _rebuilt(kind: type[LogError], args: tuple[Any, ...], state: dict[str, Any]) -> LogError:
+    """An error of *kind* as it was, without its ``__init__``."""
+    error = kind.__new__(kind, *args)
+    error.args = args
+    for name, value in state.items():
+        setattr(error, name, value)
+    return error
 
 
 class UnknownFormatError(LogError):

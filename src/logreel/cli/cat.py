@@ -56,7 +56,7 @@ def cat(
     """
     from logreel.errors import UsageError
     from logreel.model.log import open_log
-    from logreel.ops.times import interval, shift_of
+    from logreel.model.times import interval, shift_of
 
     if interpolate and (as_json or style != "csv"):
         raise UsageError("--interpolate spreads the times of rows: it needs --format csv")
@@ -82,7 +82,7 @@ def _messages(
     shift: int | None,
     skipped: list[str],
 ) -> None:
-    from logreel.ops.times import time_text
+    from logreel.model.times import time_text
     from logreel.outputs.ndjson import decoded, line
 
     out = sys.stdout

@@ -58,7 +58,7 @@ def show(one: Info) -> None:
 
 
 def _times(one: Info) -> list[tuple[str, str]]:
-    from logreel.ops.times import duration_text, seconds_text, utc_text
+    from logreel.model.times import duration_text, seconds_text, utc_text
 
     if one.start_ns is None or one.end_ns is None:
         return [("start", "unknown: no messages with a time")]

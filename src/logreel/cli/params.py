@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 def params(file: str, changed: bool, defaults: bool, utc: bool, as_json: bool) -> int:
     """Show parameters and their changes."""
     from logreel.model.log import open_log
+    from logreel.model.times import shift_of
     from logreel.ops.params import as_dict
     from logreel.ops.params import params as look
-    from logreel.ops.times import shift_of
 
     with open_log(file) as log:
         shift = shift_of(log, utc)
@@ -39,7 +39,7 @@ def params(file: str, changed: bool, defaults: bool, utc: bool, as_json: bool) -
 
 def show(found: list[Parameter], defaults: bool, shift: int | None) -> None:
     """Print parameters for people."""
-    from logreel.ops.times import time_text
+    from logreel.model.times import time_text
 
     rows = []
     for p in found:

@@ -53,8 +53,8 @@ def record(
     """
     from logreel.cli.run import INTERRUPTED, LOST
     from logreel.errors import UsageError
+    from logreel.model.times import duration_ns
     from logreel.ops.record import record as write
-    from logreel.ops.times import duration_ns
 
     for pair in schemas:
         if "=" not in pair:

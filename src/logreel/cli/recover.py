@@ -47,7 +47,7 @@ def recover(
 
 def _show(log: Log, done: Recovered) -> None:
     """Print the ledger for people."""
-    from logreel.ops.times import time_text
+    from logreel.model.times import time_text
 
     draw.show_written(done)
     if not done.lost:

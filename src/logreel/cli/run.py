@@ -83,7 +83,7 @@ def sentence(error: BaseException) -> str:
             path = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "logreel"
             return f"{text[:1].lower()}{text[1:]}; see '{path} --help'"
         case LogError():
-            return str(error)
+            return error.cli_text()
         case OSError() if error.strerror:
             what = error.strerror[:1].lower() + error.strerror[1:]
             return (

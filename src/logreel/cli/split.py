@@ -34,8 +34,8 @@ def split(
 ) -> int:
     """Write a log as several ones: by time, by size or by channel."""
     from logreel.model.log import open_log
+    from logreel.model.times import duration_ns
     from logreel.ops.slicing import split as write
-    from logreel.ops.times import duration_ns
 
     with open_log(file) as log:
         with draw.progress(folder) as progress:

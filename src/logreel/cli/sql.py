@@ -117,7 +117,7 @@ def _table(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> None:
     """The rows for people: lengths of time in seconds, moments as RFC 3339."""
     import pyarrow as pa
 
-    from logreel.ops.times import seconds_text, utc_text
+    from logreel.model.times import seconds_text, utc_text
     from logreel.outputs.rows import plain_rows
 
     def cell(kind: pa.DataType, value: Any) -> str:

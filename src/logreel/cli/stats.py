@@ -44,7 +44,7 @@ def stats(
 
 def show(found: list[ChannelStats]) -> None:
     """Print statistics for people."""
-    from logreel.ops.times import duration_text
+    from logreel.model.times import duration_text
 
     head = (
         "channel",

@@ -28,9 +28,9 @@ def text(
 ) -> int:
     """Show what the robot said for people to read."""
     from logreel.model.log import open_log
+    from logreel.model.times import interval, shift_of, time_text
     from logreel.ops.text import as_dict, level_name, level_number
     from logreel.ops.text import text as look
-    from logreel.ops.times import interval, shift_of, time_text
 
     with open_log(file, definitions=msgdef) as log:
         lines = look(log, None if level is None else level_number(level), *interval(log, start, end))

@@ -15,6 +15,7 @@ from logreel.model.layout import Layout
 from logreel.model.reading import Reading
 from logreel.model.scan import ChannelInfo
 from logreel.model.schema import Schema
+from logreel.model.times import Time, interval
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -147,34 +148,34 @@ class Channel:
     def to_arrow(
         self,
         fields: Iterable[str] | None = None,
-        start: int | None = None,
-        end: int | None = None,
+        start: Time | None = None,
+        end: Time | None = None,
         *,
         explode: bool = True,
         utc: bool = False,
         interpolate: bool = False,
     ) -> pa.Table:
-        """Messages with start <= time < end (ns) as a ``pyarrow.Table``, in file order.
+        """Messages with start <= time < end as a ``pyarrow.Table``, in file order.
 
         The first column is ``time``: timestamp[ns] where the epoch is ``unix``, else duration[ns]; with *utc* always
         timestamp[ns, UTC], which raises UsageError if the log does not tell its offset.
 
         fields   field paths; None: all
+        start, end  int ns, text such as ``+5s``, aware datetimes, or timedeltas; None: no bound
         explode  False: one row per message with lists, where a message holds many records
         interpolate  where a message holds many records of one time, spread their times evenly to the next message
         """
         from logreel.model.tables import Shape, table
 
-        return table(
-            self, None if fields is None else list(fields), start, end, Shape(explode, utc, interpolate)
-        )
+        span = interval(self.log, start, end)
+        return table(self, None if fields is None else list(fields), *span, Shape(explode, utc, interpolate))
 
     def batches(
         self,
         rows: int = 65536,
         fields: Iterable[str] | None = None,
-        start: int | None = None,
-        end: int | None = None,
+        start: Time | None = None,
+        end: Time | None = None,
         *,
         utc: bool = False,
         interpolate: bool = False,
@@ -183,7 +184,8 @@ class Channel:
         from logreel.model.tables import Shape, batches
 
         shape = Shape(True, utc, interpolate)
-        return batches(self, rows, None if fields is None else list(fields), start, end, shape)
+        span = interval(self.log, start, end)
+        return batches(self, rows, None if fields is None else list(fields), *span, shape)
 
     def to_numpy(self, fields: Iterable[str] | None = None) -> dict[str, NDArray[Any]]:
         """Arrays by field path, with ``time`` as int64 ns first."""

@@ -34,6 +34,7 @@ from logreel.model.blocks import (
     words,
 )
 from logreel.model.chunks import MADE, Buffer, Chunks
+from logreel.model.times import whole_ns
 
 __all__ = [
     "GONE",
@@ -288,8 +289,9 @@ class MessageIndex:
         n = self.count(channel)
         if start is None and end is None:
             return slice(0, n)
+        first = TIME_MIN if start is None else whole_ns(start)
+        last = TIME_MAX if end is None else whole_ns(end)
         t = self.times(channel)
-        first, last = TIME_MIN if start is None else start, TIME_MAX if end is None else end
         if self._is_sorted(channel):
             lo, hi = t.searchsorted([first, last]).tolist()
             return slice(lo, max(lo, hi))
@@ -327,6 +329,8 @@ class MessageIndex:
         """The same in pieces of some ten thousand messages, so that none is a list of all of them."""
         from logreel.model.order import by_file, by_time
 
+        for bound in (start, end):
+            _ = bound is None or whole_ns(bound)
         if order not in ("time", "file"):
             raise UsageError(f"order is 'time' or 'file', not {order!r}")
         numbers = range(len(self.tracks)) if channels is None else channels

@@ -21,6 +21,7 @@ from logreel.model.match import match_topics
 from logreel.model.registry import Format, find_format
 from logreel.model.scan import Attachment, Parameter, Scan, TextLine
 from logreel.model.source import Readable, Source
+from logreel.model.times import Time, interval
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -201,19 +202,29 @@ class Log:
     def messages(
         self,
         topics: str | Iterable[str] | None = None,
-        start: int | None = None,
-        end: int | None = None,
+        start: Time | None = None,
+        end: Time | None = None,
         order: str = "time",
         reverse: bool = False,
     ) -> Iterator[Message]:
-        """Messages with start <= time < end (ns), by ``time`` (ties in file order) or in ``file`` order.
+        """Messages with start <= time < end, by ``time`` (ties in file order) or in ``file`` order.
 
-        topics  names or shell patterns; None: all channels but the reserved ones
+        topics      names or shell patterns; None: all channels but the reserved ones
+        start, end  int ns, text such as ``+5s``, aware datetimes, or timedeltas; None: no bound
 
-        Raises TopicError for a topic that the log does not have, UsageError for another order.
+        Raises TopicError for a topic that the log does not have, UsageError for another order, for what is no time,
+        and for an interval that does not touch the log.
         """
         channels = {ch.number: ch for ch in self.match(topics)}
-        return self._messages(channels, self.index.pieces(channels, start, end, order, reverse))
+        first, last = interval(self, start, end)
+        return self._messages(channels, self.index.pieces(channels, first, last, order, reverse))
+
+    def holds_between(self, start: int | None, end: int | None) -> bool:
+        """Whether any message of any channel has start <= time < end (ns), be it outside of the robust bounds."""
+        spans = (self.index.rows_between(n, start, end) for n in range(len(self.index.tracks)))
+        return any(
+            len(range(rows.start, rows.stop)) if isinstance(rows, slice) else len(rows) for rows in spans
+        )
 
     def play(self, **options: Any) -> Iterable[Message]:
         """Messages when they are due, by a clock: ``logreel.play(log, …)``, a Player, whose options these are."""
@@ -244,8 +255,8 @@ class Log:
         self,
         topic: str,
         fields: Iterable[str] | None = None,
-        start: int | None = None,
-        end: int | None = None,
+        start: Time | None = None,
+        end: Time | None = None,
         utc: bool = False,
         interpolate: bool = False,
     ) -> pa.Table:

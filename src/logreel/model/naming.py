@@ -22,7 +22,12 @@ def target_of(path: str | os.PathLike[str]) -> Path:
 
 def exists(path: str | os.PathLike[str]) -> LogError:
     """The error for a name that is taken."""
-    return LogError("exists already, and is replaced only with --force", path=os.fspath(path))
+    return LogError(
+        "exists already",
+        path=os.fspath(path),
+        hint="pass force=True to replace it",
+        cli="pass --force to replace it",
+    )
 
 
 def sync_folder(folder: Path) -> None:

@@ -116,6 +116,11 @@ def table(
     return table_of(ch, fields, rows, shape)
 
 
+def empty_table(ch: Channel, shape: Shape = PLAIN) -> pa.Table:
+    """The table of *ch* without rows, for its schema."""
+    return table_of(ch, None, slice(0, 0), shape)
+
+
 def table_of(ch: Channel, fields: list[str] | None, rows: Rows, shape: Shape = PLAIN) -> pa.Table:
     index, layout = ch.log.index, ch.layout
     if not ch.is_uniform:

@@ -16,9 +16,9 @@ from logreel.errors import UsageError
 from logreel.model.arrow import schema_of
 from logreel.model.log import Log
 from logreel.model.tables import Shape, as_numpy, table_of, time_column
+from logreel.model.times import SECOND, Length, Time, duration_ns, interval, shift_of
 from logreel.ops.pieces import BYTES, ROWS, distinct
 from logreel.ops.plain import opened
-from logreel.ops.times import SECOND, duration_ns, interval, shift_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -47,7 +47,7 @@ class Alignment:
     method: str = "previous"
     rate: str | float | None = None
     clock: str | None = None
-    tolerance: str | int | None = None
+    tolerance: Length | None = None
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
@@ -60,7 +60,7 @@ class Alignment:
     @cached_property
     def within(self) -> int | None:
         """The tolerance in ns."""
-        return duration_ns(self.tolerance) if isinstance(self.tolerance, str) else self.tolerance
+        return None if self.tolerance is None else duration_ns(self.tolerance)
 
     @cached_property
     def hertz(self) -> Fraction:
@@ -80,9 +80,9 @@ def align(
     rate: str | float | None = None,
     clock: str | None = None,
     method: str = "previous",
-    tolerance: str | int | None = None,
-    start: str | int | None = None,
-    end: str | int | None = None,
+    tolerance: Length | None = None,
+    start: Time | None = None,
+    end: Time | None = None,
     utc: bool = False,
     interpolate: bool = False,
 ) -> pa.Table:

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from logreel.model.index import I64
 from logreel.model.log import Log
+from logreel.model.times import seconds_text
 from logreel.ops.digests import Digests, digests
-from logreel.ops.times import seconds_text
 
 
 @dataclass(frozen=True, slots=True)

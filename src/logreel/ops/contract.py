@@ -15,9 +15,9 @@ from logreel.errors import Finding, LogError, TopicError, UsageError
 from logreel.model.channel import Channel
 from logreel.model.log import Log
 from logreel.model.match import match_topics
+from logreel.model.times import SECOND, duration_ns, duration_text
 from logreel.ops.checks.places import offset_of
 from logreel.ops.stats import channel_stats, field_stats
-from logreel.ops.times import SECOND, duration_ns, duration_text
 
 Rules = dict[str, Any]
 

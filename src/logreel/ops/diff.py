@@ -13,10 +13,10 @@ from logreel.model.channel import Channel
 from logreel.model.log import Log
 from logreel.model.match import match_topics
 from logreel.model.scan import Attachment, Parameter
+from logreel.model.times import seconds_text
 from logreel.ops.compare import Compared, compare
 from logreel.ops.plain import opened, plain
 from logreel.ops.stats import FieldStats, field_stats
-from logreel.ops.times import seconds_text
 
 if TYPE_CHECKING:
     from logreel.model.source import Readable

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 from logreel.errors import TopicError, UsageError
 from logreel.model.log import Log
 from logreel.model.match import fitting
+from logreel.model.times import duration_ns
 from logreel.ops.parts import Part
 from logreel.ops.plain import all_opened
 from logreel.ops.rewrite import rewrite
 from logreel.ops.target import Progress, Rewritten, Target
-from logreel.ops.times import duration_ns
 
 if TYPE_CHECKING:
     from logreel.model.source import Readable

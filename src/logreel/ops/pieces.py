@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from logreel.model.tables import Shape, batches
 from logreel.ops.plain import plain
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def pieces(
 
     utc, interpolate  as for ``Channel.to_arrow``
     """
-    yield from ch.batches(rows_per_piece(ch), start=start, end=end, utc=utc, interpolate=interpolate)
+    yield from batches(ch, rows_per_piece(ch), None, start, end, Shape(True, utc, interpolate))
 
 
 def distinct(names: list[str]) -> list[str]:

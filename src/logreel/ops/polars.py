@@ -10,7 +10,7 @@ import numpy as np
 from logreel.errors import MissingDependencyError
 from logreel.model.log import Log, open_log
 from logreel.model.paths import spell
-from logreel.model.tables import Rows, Shape, batches_of, time_column
+from logreel.model.tables import Rows, Shape, batches_of, empty_table, time_column
 from logreel.ops.pieces import BYTES, MOST
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def scan_polars(log: Readable | Log, topic: str, *, utc: bool = False) -> Any:
     except ImportError as error:
         raise MissingDependencyError("polars", "polars") from error
     ch = (log if isinstance(log, Log) else open_log(log))[topic]
-    empty = ch.to_arrow(start=0, end=0, utc=utc)
+    empty = empty_table(ch, Shape(utc=utc))
 
     def source(columns: list[str] | None, predicate: Any, count: int | None, _: int | None) -> Iterator[Any]:
         # polars counts rows before it asks which of them pass.

@@ -15,11 +15,11 @@ import numpy as np
 from logreel.errors import LogError, UsageError
 from logreel.model.index import MessageIndex
 from logreel.model.log import Log
+from logreel.model.times import Time, interval
 from logreel.ops.parts import Part, choose, whole, with_members
 from logreel.ops.plain import opened
 from logreel.ops.rewrite import rewrite
 from logreel.ops.target import Progress, Rewritten, Target, format_of
-from logreel.ops.times import interval
 
 if TYPE_CHECKING:
     from logreel.model.source import Readable
@@ -40,8 +40,8 @@ def slice_log(
     *,
     topics: str | Iterable[str] | None = None,
     exclude: str | Iterable[str] = (),
-    start: str | int | None = None,
-    end: str | int | None = None,
+    start: Time | None = None,
+    end: Time | None = None,
     count: int | None = None,
     keep_latched: bool = False,
     compression: str | None = None,

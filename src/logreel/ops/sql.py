@@ -16,9 +16,9 @@ import numpy as np
 
 from logreel.errors import DefinitionError, LogError, MissingDependencyError, TopicError, UsageError
 from logreel.model.log import Log
+from logreel.model.times import Time, intervals, utc_shift
 from logreel.ops.pieces import distinct
 from logreel.ops.plain import opened
-from logreel.ops.times import interval, utc_shift
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -44,8 +44,8 @@ _MONTH, _DAY = 30 * 86_400 * 10**9, 86_400 * 10**9
 def sql(
     query: str,
     *logs: Readable | Log,
-    start: str | int | None = None,
-    end: str | int | None = None,
+    start: Time | None = None,
+    end: Time | None = None,
     utc: bool = False,
 ) -> pa.Table:
     """The result of a query over the channels of *logs*, which are tables named by their topics.
@@ -75,8 +75,8 @@ def sql(
 def answer(
     query: str,
     logs: Sequence[Readable | Log],
-    start: str | int | None = None,
-    end: str | int | None = None,
+    start: Time | None = None,
+    end: Time | None = None,
     utc: bool = False,
 ) -> Iterator[tuple[pa.Schema, Iterator[pa.RecordBatch]]]:
     """The schema of the result of ``sql`` and its rows, which are worked out while they are taken."""
@@ -90,7 +90,7 @@ def answer(
         stack.callback(lambda: connection.result().close())
         held = [stack.enter_context(opened(log)) for log in logs]
         names = distinct([log.name for log in held])
-        spans = [interval(log, start, end) for log in held]
+        spans = intervals(held, start, end)
         paths = tuple(dict.fromkeys(_QUOTED.findall(query)))
         tables = Tables([Asked(*one, utc) for one in zip(held, names, spans, strict=True)], paths)
         con = connection.result()

@@ -8,6 +8,7 @@ from typing import Any
 from logreel.errors import UsageError
 from logreel.model.log import Log
 from logreel.model.scan import TextLine
+from logreel.model.times import Time, interval
 
 #: Syslog's names for levels 0 … 7.
 LEVELS = ("emergency", "alert", "critical", "error", "warning", "notice", "info", "debug")
@@ -34,12 +35,16 @@ def level_name(level: int | None) -> str:
 
 
 def text(
-    log: Log, level: int | None = None, start: int | None = None, end: int | None = None
+    log: Log, level: int | None = None, start: Time | None = None, end: Time | None = None
 ) -> Iterator[TextLine]:
-    """Lines by time with start <= time < end (ns).
+    """Lines by time with start <= time < end.
 
     level  the least severe number to show (7: all); lines without a level always pass
     """
+    return _lines(log, level, *interval(log, start, end))
+
+
+def _lines(log: Log, level: int | None, start: int | None, end: int | None) -> Iterator[TextLine]:
     for line in log.text:
         if level is not None and line.level is not None and line.level > level:
             continue

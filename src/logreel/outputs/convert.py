@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 from logreel.errors import LogError, UsageError
 from logreel.model.log import Log
+from logreel.model.times import Length, Time, interval, shift_of
 from logreel.ops.align import Alignment
 from logreel.ops.parts import Part, choose
 from logreel.ops.plain import opened
 from logreel.ops.rewrite import rewrite
 from logreel.ops.target import Progress, Rewritten, Target, format_to_write
-from logreel.ops.times import interval, shift_of
 from logreel.ops.translate import translate
 from logreel.outputs.job import Job
 from logreel.outputs.making import (
@@ -42,15 +42,15 @@ def convert(
     dst: str | os.PathLike[str],
     *,
     topics: str | Iterable[str] | None = None,
-    start: str | int | None = None,
-    end: str | int | None = None,
+    start: Time | None = None,
+    end: Time | None = None,
     utc: bool = False,
     interpolate: bool = False,
     layout: str = "wide",
     align: str | None = None,
     rate: str | float | None = None,
     clock: str | None = None,
-    tolerance: str | int | None = None,
+    tolerance: Length | None = None,
     raw: bool = False,
     strict: bool = False,
     compression: str | None = None,
@@ -140,8 +140,8 @@ def _log(
     src: Readable | Log,
     target: Target,
     topics: str | Iterable[str] | None,
-    start: str | int | None,
-    end: str | int | None,
+    start: Time | None,
+    end: Time | None,
     raw: bool,
 ) -> Converted:
     with opened(src) as log:
@@ -154,7 +154,7 @@ def _log(
 
 
 def _alignment(
-    method: str | None, rate: str | float | None, clock: str | None, tolerance: str | int | None
+    method: str | None, rate: str | float | None, clock: str | None, tolerance: Length | None
 ) -> Alignment | None:
     if method is not None:
         return Alignment(method, rate, clock, tolerance)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from logreel.errors import UnsupportedError
-from logreel.ops.times import shift_of
+from logreel.model.times import shift_of
 from logreel.outputs.job import Job, LeftOut
 from logreel.outputs.registry import Output, readers
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from logreel.model.index import I64
 from logreel.model.log import Log
+from logreel.model.tables import Shape, empty_table
 from logreel.ops.pieces import pieces
 from logreel.ops.target import Progress
 
@@ -96,7 +97,7 @@ class Job:
         batches = pieces(ch, self.start, self.end, self.utc, self.interpolate)
         head = next(batches, None)
         if head is None:
-            none = ch.to_arrow(start=0, end=0, utc=self.utc, interpolate=self.interpolate)
+            none = empty_table(ch, Shape(True, self.utc, self.interpolate))
             return _defined(none.schema, ch), iter(()), False
         return _defined(head.schema, ch), self._counted(ch.topic, itertools.chain([head], batches)), True
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from logreel._version import __version__
 from logreel.errors import MissingDependencyError, UnsupportedError
-from logreel.ops.times import SECOND, utc_shift, utc_text
+from logreel.model.times import SECOND, utc_shift, utc_text
 from logreel.outputs.frames import Frame, frame_of
 from logreel.outputs.job import Job, LeftOut
 from logreel.outputs.registry import readers

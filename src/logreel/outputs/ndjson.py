@@ -8,8 +8,8 @@ from typing import IO, TYPE_CHECKING, Any
 
 from logreel.errors import DamagedError, DefinitionError
 from logreel.model.log import Log, Message
+from logreel.model.times import shift_of, utc_text
 from logreel.ops.plain import plain
-from logreel.ops.times import shift_of, utc_text
 from logreel.outputs.job import Job, LeftOut
 
 if TYPE_CHECKING:

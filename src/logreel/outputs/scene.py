@@ -10,7 +10,7 @@ import numpy as np
 
 from logreel.errors import LogError
 from logreel.model.index import I64, TIME_MAX, TIME_MIN
-from logreel.ops.times import shift_of
+from logreel.model.times import shift_of
 from logreel.outputs.job import Job
 
 if TYPE_CHECKING:

@@ -14,10 +14,10 @@ from logreel.model.appender import Appender
 from logreel.model.forward import Rehearsal
 from logreel.model.log import Log
 from logreel.model.registry import Format, formats
+from logreel.model.times import Time, interval
 from logreel.ops.parts import choose
 from logreel.ops.rewrite import rewrite
 from logreel.ops.target import Target, format_of, format_to_write
-from logreel.ops.times import interval
 from logreel.outputs.convert import channels_for
 from logreel.outputs.job import Job
 from logreel.outputs.making import write_job
@@ -37,8 +37,8 @@ class Wish:
 
     topics: tuple[str, ...] | None = None
     exclude: tuple[str, ...] = ()
-    start: str | int | None = None
-    end: str | int | None = None
+    start: Time | None = None
+    end: Time | None = None
     kind: str | None = None
 
 

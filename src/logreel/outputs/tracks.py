@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from logreel.errors import LogError
 from logreel.model.lenses import Fixes
-from logreel.ops.times import SECOND, utc_shift, utc_text
+from logreel.model.times import SECOND, utc_shift, utc_text
 from logreel.outputs.job import Job, LeftOut
 from logreel.outputs.registry import readers
 

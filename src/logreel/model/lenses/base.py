@@ -106,17 +106,21 @@ def columns(ch: Channel, paths: Seq[str], start: int | None = None, end: int | N
 
     Those inside a counted array must all be inside the same; the others are repeated for each of its items.
     """
-    table = ch.to_arrow(list(dict.fromkeys(paths)), start, end)
-    flat = {path: flatten(table[path]) for path in table.column_names[1:]}
-    deep = next((flat[path][1] for path in flat if _is_list(table.schema.field(path).type)), None)
+    from logreel.model.tables import PLAIN, table
+
+    names = list(dict.fromkeys(paths))
+    found = table(ch, names, start, end, PLAIN)
+    kinds = dict(zip(names, found.columns[1:], strict=True))
+    flat = {path: flatten(column) for path, column in kinds.items()}
+    deep = next((flat[path][1] for path in flat if _is_list(kinds[path].type)), None)
     if deep is None:
-        rows = np.arange(len(table), dtype=np.int64)
-        return Columns(times_of(table), {path: values for path, (values, _) in flat.items()}, rows)
+        rows = np.arange(len(found), dtype=np.int64)
+        return Columns(times_of(found), {path: values for path, (values, _) in flat.items()}, rows)
     values = {
-        path: values if _is_list(table.schema.field(path).type) else values[deep]
+        path: values if _is_list(kinds[path].type) else values[deep]
         for path, (values, _) in flat.items()
     }
-    return Columns(times_of(table)[deep], values, deep)
+    return Columns(times_of(found)[deep], values, deep)
 
 
 def _is_list(kind: pa.DataType) -> bool:
@@ -162,8 +166,7 @@ def rows(
     from logreel.model.tables import PLAIN, batches
 
     for batch in batches(ch, FEW, list(dict.fromkeys(paths)), start, end, PLAIN, FEW_BYTES):
-        names = batch.schema.names[1:]
-        found = [batch.column(name) for name in names]
+        names, found = list(dict.fromkeys(paths)), batch.columns[1:]
         for i, time in enumerate(times_of(batch).tolist()):
             yield time, {name: column[i] for name, column in zip(names, found, strict=True)}
 

@@ -31,13 +31,16 @@ class Text:
 
     def lines(self, ch: Channel, start: int | None = None, end: int | None = None) -> list[TextLine]:
         """The lines of *ch* with start <= time < end (ns), in file order."""
-        names = [name for name in (self.text, self.level, self.source) if name]
-        table = ch.to_arrow(list(dict.fromkeys(names)), start, end)
-        none = [None] * len(table)
+        from logreel.model.tables import PLAIN, table
+
+        names = list(dict.fromkeys(name for name in (self.text, self.level, self.source) if name))
+        found = table(ch, names, start, end, PLAIN)
+        values = {name: column.to_pylist() for name, column in zip(names, found.columns[1:], strict=True)}
+        none = [None] * len(found)
         convert: Callable[[int], int | None] = dict(self.levels).get if self.levels else lambda level: level
-        level = map(convert, table[self.level].to_pylist()) if self.level else none
-        source = table[self.source].to_pylist() if self.source else [""] * len(table)
-        return list(map(TextLine, times_of(table).tolist(), level, table[self.text].to_pylist(), source))
+        level = map(convert, values[self.level]) if self.level else none
+        source = values[self.source] if self.source else [""] * len(found)
+        return list(map(TextLine, times_of(found).tolist(), level, values[self.text], source))
 
 
 def find_text(nodes: Nodes) -> Text | None:

@@ -11,8 +11,8 @@ import numpy as np
 from logreel.errors import Finding, Severity
 from logreel.model.channel import Channel
 from logreel.model.log import Log
+from logreel.model.times import SECOND, duration_text
 from logreel.ops.checks.places import offset_of, spots, together, topics_text
-from logreel.ops.times import SECOND, duration_text
 
 #: A message that comes late by no more than this is worth a note only: recorders with several threads do that.
 LATE_NS = SECOND

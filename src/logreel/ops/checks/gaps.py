@@ -11,9 +11,9 @@ from logreel.errors import Finding
 from logreel.model.channel import Channel
 from logreel.model.index import I64
 from logreel.model.log import Log
+from logreel.model.times import SECOND, duration_text
 from logreel.ops.checks import jumps
 from logreel.ops.checks.places import offset_of, together, topics_text
-from logreel.ops.times import SECOND, duration_text
 
 #: A channel is regular if it has so many periods, and eight in ten of them are close to the median.
 PERIODS = 50

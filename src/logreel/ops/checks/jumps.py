@@ -12,8 +12,8 @@ from logreel.errors import Finding, Severity
 from logreel.model.channel import Channel
 from logreel.model.index import I64
 from logreel.model.log import Log
+from logreel.model.times import SECOND, duration_text
 from logreel.ops.checks.places import offset_of, topics_text
-from logreel.ops.times import SECOND, duration_text
 
 #: Shorter silences are never jumps.
 LEAST_NS = 600 * SECOND

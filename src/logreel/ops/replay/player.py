@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from logreel.errors import UsageError
 from logreel.model.log import Log, Message
+from logreel.model.times import Length, Time, duration_ns, time_ns
 from logreel.ops.plain import opened
 from logreel.ops.replay.pace import Timer
 from logreel.ops.replay.sink import Calls, Sink
@@ -16,7 +17,6 @@ from logreel.ops.replay.tally import Tally
 from logreel.ops.replay.ticks import clock_channel
 from logreel.ops.replay.timeline import Timeline
 from logreel.ops.replay.transport import Transport, Turn, Turns, Wishes
-from logreel.ops.times import duration_ns, parse_time
 
 if TYPE_CHECKING:
     from logreel.model.channel import Channel
@@ -51,15 +51,15 @@ class Player:
         logs: Readable | Log | Sequence[Readable | Log],
         *,
         rate: float = 1.0,
-        start: str | int | None = None,
-        end: str | int | None = None,
-        duration: str | int | None = None,
+        start: Time | None = None,
+        end: Time | None = None,
+        duration: Length | None = None,
         topics: str | Iterable[str] | None = None,
         exclude: str | Iterable[str] = (),
         align: str | None = None,
         loop: bool = False,
         paused: bool = False,
-        skip_silence: str | int | None = None,
+        skip_silence: Length | None = None,
         clock: float | None = None,
         stay: bool | None = None,
         on_message: Callable[[Message], object] | None = None,
@@ -70,7 +70,7 @@ class Player:
             raise UsageError("play to a function or to a sink, not to both")
         if clock is not None and not 0 < clock <= 1e6:
             raise UsageError(f"a clock ticks more than 0 times a second, not {clock} times")
-        silence = duration_ns(skip_silence) if isinstance(skip_silence, str) else skip_silence
+        silence = None if skip_silence is None else duration_ns(skip_silence)
         if silence is not None and silence < 0:
             raise UsageError(f"a silence is not shortened to {skip_silence}")
         self._stack = contextlib.ExitStack()
@@ -179,9 +179,9 @@ class Player:
         """Pause, or go on."""
         (self.resume if self._wishes.paused else self.pause)()
 
-    def seek(self, time: int | str) -> None:
+    def seek(self, time: Time) -> None:
         """Go on at another moment: ns, or a time as people write it; the nearest one that there is."""
-        target = parse_time(time, self._timeline) if isinstance(time, str) else time
+        target = time_ns(time, self._timeline)
         with self._asking() as wishes:
             wishes.target, wishes.steps = self._timeline.clamp(target), 0
 

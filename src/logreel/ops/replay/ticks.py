@@ -17,7 +17,7 @@ from logreel.model.registry import Format
 from logreel.model.scan import ChannelInfo, Scan
 from logreel.model.schema import Schema
 from logreel.model.source import Source
-from logreel.ops.times import SECOND
+from logreel.model.times import SECOND
 from logreel.schemas import ros1msg
 
 TOPIC, TYPE, DEFINITION = "/clock", "rosgraph_msgs/Clock", "time clock\n"

@@ -14,10 +14,10 @@ from logreel.model.index import TIME_MIN
 from logreel.model.log import Log
 from logreel.model.merge import Merged, Queue, merged
 from logreel.model.pieces import Rows
+from logreel.model.times import Length, Time, duration_ns, interval
 from logreel.ops.merging import clock_shift, kept_topics
 from logreel.ops.parts import in_force
 from logreel.ops.replay.run import Run
-from logreel.ops.times import duration_ns, interval
 
 #: Messages of a run at most, and bytes of the unpacked chunks that they lie in.
 RUN, RUN_BYTES = 2048, 8 << 20
@@ -57,9 +57,9 @@ class Timeline:
         *,
         topics: str | Iterable[str] | None = None,
         exclude: str | Iterable[str] = (),
-        start: str | int | None = None,
-        end: str | int | None = None,
-        duration: str | int | None = None,
+        start: Time | None = None,
+        end: Time | None = None,
+        duration: Length | None = None,
         align: str | None = None,
     ) -> None:
         if not logs:
@@ -91,11 +91,11 @@ class Timeline:
         return min(starts, default=None), max(ends, default=None)
 
     def _bounds(
-        self, start: str | int | None, end: str | int | None, duration: str | int | None
+        self, start: Time | None, end: Time | None, duration: Length | None
     ) -> tuple[int | None, int | None]:
         first, last = interval(self, start, end)
         if duration is not None:
-            length = duration_ns(duration) if isinstance(duration, str) else duration
+            length = duration_ns(duration)
             begin = first if first is not None else self.start
             if length < 0:
                 raise UsageError(f"a duration is not negative, as {duration!r} is")
@@ -109,6 +109,13 @@ class Timeline:
         first, last = self.bounds
         self.start = self.start if first is None else max(self.start, first)
         self.end = max(self.start, self.end if last is None else min(self.end, last))
+
+    def holds_between(self, start: int | None, end: int | None) -> bool:
+        """Whether any message of the logs has start <= time < end (ns), be it outside of their robust bounds."""
+        return any(
+            log.holds_between(*(None if t is None else t - shift for t in (start, end)))
+            for log, shift in zip(self.logs, self._shifts, strict=True)
+        )
 
     def clamp(self, time: int) -> int:
         """The moment nearest to *time* between start and end; 0 where the logs have no time."""

@@ -12,13 +12,13 @@ import numpy as np
 from logreel.model.channel import Channel
 from logreel.model.index import I64, TIME_MAX, TIME_MIN
 from logreel.model.log import Message
+from logreel.model.times import SECOND
 from logreel.ops.replay.ahead import Ahead
 from logreel.ops.replay.pace import LONGEST, TAIL, Pace, Timer
 from logreel.ops.replay.run import Run
 from logreel.ops.replay.sink import Sink
 from logreel.ops.replay.ticks import tick
 from logreel.ops.replay.timeline import Place, Timeline
-from logreel.ops.times import SECOND
 
 
 @dataclass(slots=True)

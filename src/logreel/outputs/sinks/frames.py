@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from typing import IO, TYPE_CHECKING
 
 from logreel.model.registry import describer
+from logreel.model.times import seconds_text
 from logreel.ops.replay import Sink
-from logreel.ops.times import seconds_text
 
 if TYPE_CHECKING:
     from logreel.model.log import Message

@@ -1,0 +1,375 @@
+"""The one door for times: whatever people give becomes int64 nanoseconds of the log's clock, and back to text.
+
+Every ``start`` and ``end`` of the library and of the command line goes through ``interval``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta, timezone
+from decimal import Decimal
+from typing import Any, Protocol
+
+import numpy as np
+
+from logreel.errors import UsageError
+
+#: A time as people give it. Timestamps and Timedeltas of pandas are datetimes and timedeltas, too.
+Time = int | np.integer[Any] | str | datetime | timedelta | np.datetime64 | np.timedelta64
+#: A length of time as people give it; int is ns.
+Length = int | np.integer[Any] | str | timedelta | np.timedelta64
+
+
+class Clocked(Protocol):
+    """What times can be relative to: a Log, or something else with a clock. See ``Log`` for what these are."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def epoch(self) -> str: ...
+
+    @property
+    def start(self) -> int | None: ...
+
+    @property
+    def end(self) -> int | None: ...
+
+    @property
+    def utc_offset(self) -> int | None: ...
+
+    def holds_between(self, start: int | None, end: int | None) -> bool:
+        """Whether any message has start <= time < end, be it outside of the robust bounds."""
+
+
+SECOND = 10**9
+_UNITS = {
+    "ns": 1, "us": 10**3, "ms": 10**6, "s": SECOND, "": SECOND, "m": 60 * SECOND, "min": 60 * SECOND,
+    "h": 3600 * SECOND,
+}  # fmt: skip
+#: A plain number at or above this is seconds since 1970 whatever the log's clock: no robot runs for 31 years.
+_UNIX_SECONDS = 10**9
+
+_NUMBER = re.compile(r"([+-]?)(\d{1,20}(?:\.\d{0,18})?|\.\d{1,18})\s*(ns|us|ms|s|min|m|h|)")
+_CLOCK = re.compile(r"([+-]?)(?:(\d{1,6}):)?(\d{1,6}):(\d{2})(\.\d{1,9})?")
+_STAMP = re.compile(
+    r"(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d):(\d\d):(\d\d)(?:\.(\d{1,9})\d*)?\s*([Zz]|[+-]\d\d:\d\d)?"
+)
+_HINT = (
+    "a time is 2024-05-01T12:00:00Z, +12.5s (from the start), -30s (from the end), 00:01:30, "
+    "1714564800.5 or 123ns"
+)
+_ACCEPTED = (
+    "a time is int ns of the log's clock, text such as '+12.5s', '-30s', '00:01:30' or '2024-05-01T12:00:00Z', "
+    "an aware datetime, a numpy.datetime64 (UTC), or a timedelta after the start (negative: before the end)"
+)
+_ONLY_NS = (
+    "the index takes int ns of the log's clock; Log.messages and Channel.to_arrow take times of all kinds"
+)
+_LENGTHS = "a length of time is int ns, text such as '2.5s', '250ms' or '00:01:30', or a timedelta"
+_DAY = 86400
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+#: Units of NumPy in ns; months and years have no length, a generic unit has none either.
+_NUMPY_UNITS = {"W": 7 * _DAY * SECOND, "D": _DAY * SECOND, "h": 3600 * SECOND, "m": 60 * SECOND, "s": SECOND,
+                "ms": 10**6, "us": 10**3, "ns": 1}  # fmt: skip
+_FINER_UNITS = {"ps": 10**3, "fs": 10**6, "as": 10**9}
+
+
+def time_ns(value: Time, log: Clocked) -> int:
+    """The time that *value* means, in ns of the clock of *log*.
+
+    int                   ns of the log's clock
+    str                   see ``parse_time``
+    datetime, datetime64  wall-clock time: aware, or UTC where numpy knows no zones
+    timedelta             after the start of the log; negative: before its end
+
+    Raises UsageError for all else, above all floats and datetimes without a zone, and where the log does not tell
+    its start or how its clock relates to UTC.
+    """
+    if isinstance(value, str):
+        return parse_time(value, log)
+    shown = repr(value)
+    if isinstance(value, np.datetime64):
+        return _checked(_from_utc(_numpy_ns(value, _ACCEPTED), shown, log), shown)
+    if isinstance(value, datetime) and _is_a_moment(value):
+        return _checked(_from_utc(_datetime_ns(value), shown, log), shown)
+    if isinstance(value, (timedelta, np.timedelta64)):
+        ns = _delta_ns(value, _ACCEPTED)
+        return _checked(_relative("-" if ns < 0 else "+", abs(ns), shown, log), shown)
+    return whole_ns(value, _ACCEPTED)
+
+
+def whole_ns(value: Any, accepted: str = _ONLY_NS) -> int:
+    """*value*, an int or one of NumPy, as ns of 64 bits; raises UsageError that says what is *accepted*."""
+    if isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.timedelta64)):
+        return _checked(int(value), repr(value))
+    raise _refused(value, accepted)
+
+
+def _refused(value: object, accepted: str) -> UsageError:
+    what = f"{type(value).__module__}.{type(value).__qualname__}".removeprefix("builtins.")
+    said = repr(value)
+    shown = said if len(said) <= 60 else f"{said[:60]}…"
+    return UsageError(f"{shown} ({what}) is not accepted as a time: {accepted}")
+
+
+def _is_a_moment(value: datetime) -> bool:
+    """Whether a datetime has a zone; raises UsageError where it has none. NaT of pandas is none: it equals nothing."""
+    if value != value:
+        return False
+    if value.utcoffset() is None:
+        raise UsageError(f"{value!r} has no zone: give it one, such as tzinfo=datetime.UTC")
+    return True
+
+
+def _datetime_ns(value: datetime) -> int:
+    # A Timestamp of pandas has more digits than a datetime, and arithmetic of its own, which plain fields have not.
+    zone, ns = value.utcoffset() or timedelta(), getattr(value, "nanosecond", 0)
+    there = datetime(
+        value.year, value.month, value.day, value.hour, value.minute, value.second, value.microsecond, UTC
+    )
+    return _timedelta_ns(there - _EPOCH) - _timedelta_ns(zone) + ns
+
+
+def _timedelta_ns(value: timedelta) -> int:
+    whole = (value.days * _DAY + value.seconds) * SECOND + value.microseconds * 1000
+    return whole + int(getattr(value, "nanoseconds", 0))
+
+
+def _delta_ns(value: timedelta | np.timedelta64, accepted: str) -> int:
+    return _numpy_ns(value, accepted) if isinstance(value, np.timedelta64) else _timedelta_ns(value)
+
+
+def _numpy_ns(value: np.datetime64 | np.timedelta64, accepted: str) -> int:
+    """ns since 1970, or of a length of time, without the overflow of NumPy's own way."""
+    if np.isnat(value):
+        raise _refused(value, accepted)
+    unit, step = np.datetime_data(value.dtype)
+    if isinstance(value, np.datetime64) and unit in ("Y", "M"):
+        return _numpy_ns(value.astype("datetime64[D]"), accepted)
+    count = int(value.astype(np.int64)) * step
+    if unit in _NUMPY_UNITS:
+        return count * _NUMPY_UNITS[unit]
+    if unit in _FINER_UNITS:
+        return count // _FINER_UNITS[unit]
+    raise _refused(value, accepted)
+
+
+def parse_time(text: str, log: Clocked) -> int:
+    """The time that *text* means, in ns of the clock of *log*.
+
+    ``+12.5s`` and ``00:01:30`` count from the start of the log, ``-30s`` from its end; ``123ns`` is a time
+    of the log's clock; a plain number is seconds of that clock, from a thousand million up seconds since
+    1970; RFC 3339 times are UTC or carry an offset. Raises UsageError for anything else, or where the log
+    does not tell its start or how its clock relates to UTC.
+    """
+    text = text.strip()
+    if match := _STAMP.fullmatch(text):
+        return _checked(_from_utc(_stamp_ns(match, text), text, log), text)
+    if match := _CLOCK.fullmatch(text):
+        sign, hours, minutes, seconds, fraction = match.groups()
+        if int(seconds) > 59 or (hours and int(minutes) > 59):
+            raise UsageError(f"{text!r} has more than 59 minutes or seconds")
+        whole = (int(hours or 0) * 60 + int(minutes)) * 60 + int(seconds)
+        ns = whole * SECOND + int(Decimal(fraction or 0) * SECOND)
+        return _checked(_relative(sign or "+", ns, text, log), text)
+    if match := _NUMBER.fullmatch(text):
+        sign, number, unit = match.groups()
+        ns = int(Decimal(number) * _UNITS[unit])
+        if sign:
+            return _checked(_relative(sign, ns, text, log), text)
+        if unit in ("", "s") and log.epoch != "unix" and ns >= _UNIX_SECONDS * SECOND:
+            return _checked(_from_utc(ns, text, log), text)
+        return _checked(ns, text)
+    raise UsageError(f"cannot read the time {text!r}: {_HINT}")
+
+
+def _checked(ns: int, text: str) -> int:
+    if not -(1 << 63) <= ns < 1 << 63:
+        raise UsageError(f"the time {text!r} is beyond what 64 bits of nanoseconds can hold")
+    return ns
+
+
+def _relative(sign: str, ns: int, text: str, log: Clocked) -> int:
+    edge = log.start if sign == "+" else log.end
+    if edge is None:
+        raise UsageError(
+            f"{text!r} counts from the {'start' if sign == '+' else 'end'} of a log without messages"
+        )
+    return edge + ns if sign == "+" else edge - ns
+
+
+def _from_utc(ns: int, text: str, log: Clocked) -> int:
+    offset = 0 if log.epoch == "unix" else log.utc_offset
+    if offset is None:
+        raise UsageError(
+            f"{text!r} is a wall-clock time, but the log does not tell how its clock relates to UTC: "
+            "use +12.5s, -30s or 00:01:30",
+            path=log.name,
+        )
+    return ns - offset
+
+
+def _stamp_ns(match: re.Match[str], text: str) -> int:
+    *parts, fraction, zone = match.groups()
+    if zone is None:
+        raise UsageError(f"{text!r} has no zone: add Z for UTC, or an offset such as +02:00")
+    try:
+        if zone in "Zz":
+            there: timezone = UTC
+        else:
+            shift = timedelta(hours=int(zone[1:3]), minutes=int(zone[4:6]))
+            there = timezone(-shift if zone[0] == "-" else shift)
+        year, month, day, hour, minute, second = map(int, parts)
+        moment = datetime(year, month, day, hour, minute, second, tzinfo=there)
+    except ValueError as error:
+        raise UsageError(f"{text!r} is no time: {error}") from None
+    since = moment - datetime(1970, 1, 1, tzinfo=UTC)
+    return (since.days * 86400 + since.seconds) * SECOND + int((fraction or "0").ljust(9, "0"))
+
+
+def duration_ns(value: Length) -> int:
+    """A length of time in ns, of int ns, text (``60s``, ``-250ms``, ``00:01:30``), or a timedelta.
+
+    Raises UsageError for all else.
+    """
+    if isinstance(value, (timedelta, np.timedelta64)):
+        return _checked(_delta_ns(value, _LENGTHS), repr(value))
+    return _length_of(value) if isinstance(value, str) else whole_ns(value, _LENGTHS)
+
+
+def _length_of(text: str) -> int:
+    text = text.strip()
+    sign, ns = "", None
+    if match := _NUMBER.fullmatch(text):
+        sign, number, unit = match.groups()
+        ns = int(Decimal(number) * _UNITS[unit])
+    elif match := _CLOCK.fullmatch(text):
+        sign, hours, minutes, seconds, fraction = match.groups()
+        whole = (int(hours or 0) * 60 + int(minutes)) * 60 + int(seconds)
+        ns = whole * SECOND + int(Decimal(fraction or 0) * SECOND)
+    if ns is None:
+        raise UsageError(f"cannot read the length of time {text!r}: write 60s, 250ms, 5min or 00:01:30")
+    return _checked(-ns if sign == "-" else ns, text)
+
+
+def interval(log: Clocked, start: Time | None, end: Time | None) -> tuple[int | None, int | None]:
+    """The half-open interval ``[start, end)`` in ns that two times of the user mean; None is no bound.
+
+    Raises UsageError for times that cannot be read, an end before the start, or an interval that does not touch the
+    log. A log without messages has nothing to touch.
+    """
+    first, last = _bounds(log, start, end)
+    if not _touches(log, first, last):
+        raise _nothing(log, first, last)
+    return first, last
+
+
+def intervals(
+    logs: Sequence[Clocked], start: Time | None, end: Time | None
+) -> list[tuple[int | None, int | None]]:
+    """``interval`` for each of several logs; one that it does not touch is refused only where it touches none."""
+    spans = [_bounds(log, start, end) for log in logs]
+    found = [_touches(log, *span) for log, span in zip(logs, spans, strict=True)]
+    if logs and not any(found):
+        raise _nothing(logs[0], *spans[0])
+    return spans
+
+
+def _bounds(log: Clocked, start: Time | None, end: Time | None) -> tuple[int | None, int | None]:
+    first, last = (None if t is None else time_ns(t, log) for t in (start, end))
+    if first is not None and last is not None and last < first:
+        raise UsageError(f"the end {end!r} lies before the start {start!r}")
+    return first, last
+
+
+def _touches(log: Clocked, first: int | None, last: int | None) -> bool:
+    """Whether the interval has part in what the log covers, or a stamp outside of that lies in it."""
+    if (first is None and last is None) or log.start is None or log.end is None:
+        return True
+    inside = (first is None or first <= log.end) and (last is None or last > log.start)
+    return inside or log.holds_between(first, last)
+
+
+def _nothing(log: Clocked, first: int | None, last: int | None) -> UsageError:
+    begin, finish = log.start or 0, log.end or 0
+
+    def shown(ns: int) -> str:
+        return utc_text(ns, 6) if log.epoch == "unix" else f"{seconds_text(ns)} s"
+
+    between = "the start" if first is None else shown(first)
+    until = "the end" if last is None else shown(last)
+    some = "+5s" if finish - begin > 5 * SECOND else "+100ms"
+    name, flag = ("end", "-E") if first is None else ("start", "-S")
+    return UsageError(
+        f"nothing between {between} and {until}; the log covers {shown(begin)} to {shown(finish)}",
+        path=log.name,
+        hint=f'after the start: {name}="{some}"',
+        cli=f"after the start: {flag} {some}",
+    )
+
+
+def duration_text(ns: int | None) -> str:
+    """A length of time for people: ``350 ms``, ``6.5 s``, ``2 min 05 s``, ``3 h 07 min``."""
+    if ns is None:
+        return "–"
+    if ns < 0:
+        return "-" + duration_text(-ns)
+    if ns < 1000:
+        return f"{ns} ns"
+    if ns < 10**6:
+        return f"{ns / 10**3:.3g} µs"
+    if ns < 995 * 10**6:
+        return f"{ns / 10**6:.3g} ms"
+    if ns < 100 * SECOND:
+        return f"{ns / SECOND:.1f} s"
+    seconds = round(ns / SECOND)
+    if seconds < 3600:
+        return f"{seconds // 60} min {seconds % 60:02d} s"
+    minutes = round(seconds / 60)
+    if minutes < 48 * 60:
+        return f"{minutes // 60} h {minutes % 60:02d} min"
+    return f"{minutes // 1440} d {minutes % 1440 // 60:02d} h"
+
+
+def utc_text(ns: int, digits: int = 9) -> str:
+    """Nanoseconds since 1970 as RFC 3339 in UTC with *digits* decimals of a second (cut, not rounded)."""
+    seconds, rest = divmod(ns, SECOND)
+    try:
+        moment = datetime(1970, 1, 1) + timedelta(seconds=seconds)
+    except OverflowError:
+        return f"{ns} ns"
+    fraction = f".{rest:09d}"[: digits + 1] if digits else ""
+    return f"{moment.isoformat(timespec='seconds')}{fraction}Z"
+
+
+def seconds_text(ns: int, digits: int = 6) -> str:
+    """A time of the log's clock in seconds, with *digits* decimals (cut, not rounded)."""
+    sign, size = ("-", -ns) if ns < 0 else ("", ns)
+    return f"{sign}{size // SECOND}.{size % SECOND:09d}"[: len(sign) + len(str(size // SECOND)) + 1 + digits]
+
+
+def utc_shift(log: Clocked) -> int | None:
+    """ns to add to a time of *log* to have UTC since 1970; None where the log does not tell."""
+    return log.utc_offset or 0 if log.epoch == "unix" else log.utc_offset
+
+
+def shift_of(log: Clocked, utc: bool) -> int | None:
+    """ns to add to show UTC: None unless *utc*; raises UsageError where the log does not tell."""
+    if not utc:
+        return None
+    shift = utc_shift(log)
+    if shift is None:
+        raise UsageError(
+            "the log does not tell how its clock relates to UTC",
+            path=log.name,
+            hint="leave out utc=True",
+            cli="leave out --utc",
+        )
+    return shift
+
+
+def time_text(ns: int, shift: int | None = None) -> str:
+    """One time for people: seconds of the log's clock, or UTC where *shift* (see ``shift_of``) is given."""
+    return seconds_text(ns) if shift is None else utc_text(ns + shift, 6)

@@ -1,0 +1,255 @@
+"""Times as people write and read them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta, timezone
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from logreel.errors import UsageError
+from logreel.model import times
+
+S = 10**9
+
+
+@dataclass
+class Clock:
+    """As much of a Log as times need."""
+
+    epoch: str = "boot"
+    start: int | None = 100 * S
+    end: int | None = 160 * S
+    utc_offset: int | None = 1_700_000_000 * S
+    name: str = "x.ulg"
+    #: ns of a message far away from all others, which the bounds leave out.
+    outlier: int | None = None
+
+    def holds_between(self, start: int | None, end: int | None) -> bool:
+        if self.outlier is None:
+            return False
+        return (start is None or start <= self.outlier) and (end is None or self.outlier < end)
+
+
+BOOT: Any = Clock()
+UNIX: Any = Clock("unix", 1_700_000_000 * S, 1_700_000_060 * S, 0)
+LOST: Any = Clock(utc_offset=None)
+EMPTY: Any = Clock(start=None, end=None)
+
+
+@pytest.mark.parametrize(
+    ("text", "log", "ns"),
+    [
+        ("123ns", BOOT, 123),
+        ("0ns", BOOT, 0),
+        ("+12.5s", BOOT, 112_500_000_000),
+        ("+0.000000001", BOOT, 100 * S + 1),
+        ("+250ms", BOOT, 100 * S + 250_000_000),
+        ("+1min", BOOT, 160 * S),
+        ("-30s", BOOT, 130 * S),
+        ("-30", BOOT, 130 * S),
+        ("00:01:30", BOOT, 190 * S),
+        ("1:30.25", BOOT, 190 * S + 250_000_000),
+        ("-0:10", BOOT, 150 * S),
+        ("112.5", BOOT, 112_500_000_000),
+        ("1700000001.5", BOOT, 1_500_000_000),
+        ("1700000001.123456789", UNIX, 1_700_000_001_123_456_789),
+        ("5", UNIX, 5 * S),
+        ("2023-11-14T22:13:21Z", BOOT, 1 * S),
+        ("2023-11-14T22:13:21.123456789Z", UNIX, 1_700_000_001_123_456_789),
+        ("2023-11-15 00:13:21+02:00", UNIX, 1_700_000_001 * S),
+        ("2023-11-14t16:43:21-05:30", UNIX, 1_700_000_001 * S),
+        ("1960-01-01T00:00:00.5Z", UNIX, -315_619_199_500_000_000),
+    ],
+)
+def test_a_time_is_read(text: str, log: Any, ns: int) -> None:
+    assert times.parse_time(text, log) == ns
+
+
+@pytest.mark.parametrize(
+    ("text", "log", "why"),
+    [
+        ("soon", BOOT, "cannot read the time 'soon'"),
+        ("", BOOT, "cannot read"),
+        ("nan", BOOT, "cannot read"),
+        ("1e400", BOOT, "cannot read"),
+        ("99999999999999999999", UNIX, "64 bits"),
+        ("2023-11-14T22:13:21", UNIX, "add Z"),
+        ("2023-13-14T22:13:21Z", UNIX, "no time"),
+        ("2023-11-14T22:13:21+99:00", UNIX, "no time"),
+        ("00:99:00", BOOT, "59"),
+        ("00:00:60", BOOT, "59"),
+        ("2023-11-14T22:13:21Z", LOST, "does not tell how its clock relates"),
+        ("+1s", EMPTY, "start of a log without messages"),
+        ("-1s", EMPTY, "end of a log without messages"),
+    ],
+)
+def test_what_is_no_time_says_why(text: str, log: Any, why: str) -> None:
+    with pytest.raises(UsageError, match=why):
+        times.parse_time(text, log)
+
+
+def test_an_interval_is_half_open_and_in_order() -> None:
+    assert times.interval(BOOT, None, None) == (None, None)
+    assert times.interval(BOOT, 0, "-1s") == (0, 159 * S)
+    assert times.interval(BOOT, 160 * S, None) == (160 * S, None)
+    assert times.interval(BOOT, "+1s", "+1s") == (101 * S, 101 * S)
+    with pytest.raises(UsageError, match="before the start"):
+        times.interval(BOOT, "+2s", "+1s")
+
+
+@pytest.mark.parametrize(
+    ("start", "end"),
+    [
+        (None, "+0s"),
+        (None, 100 * S),
+        (161 * S, None),
+        ("5", "15"),
+        ("+61s", "+70s"),
+        (1, 2),
+        ("-70s", "-60s"),
+    ],
+)
+def test_an_interval_that_does_not_touch_the_log_is_refused(start: Any, end: Any) -> None:
+    with pytest.raises(UsageError, match=r"nothing between .* and .*; the log covers 100.000000 s to 160"):
+        times.interval(BOOT, start, end)
+
+
+def test_the_refusal_speaks_python_and_the_words_of_the_command_line() -> None:
+    with pytest.raises(UsageError) as caught:
+        times.interval(BOOT, "5", "15")
+    assert str(caught.value) == (
+        "x.ulg: nothing between 5.000000 s and 15.000000 s; the log covers 100.000000 s to 160.000000 s; "
+        'after the start: start="+5s"'
+    )
+    assert caught.value.cli_text().endswith("; after the start: -S +5s")
+    with pytest.raises(
+        UsageError, match=r"between the start and 1970-01-01T00:00:05.000000Z; .* covers 2023"
+    ):
+        times.interval(UNIX, None, "5")
+
+
+def test_a_stamp_outside_of_the_robust_bounds_can_be_asked_for() -> None:
+    far: Any = Clock(outlier=9_000 * S)
+    assert times.interval(far, 8_000 * S, None) == (8_000 * S, None)
+    with pytest.raises(UsageError, match="nothing between"):
+        times.interval(far, 8_000 * S, 9_000 * S)
+
+
+def test_a_log_without_messages_takes_any_interval_of_its_clock() -> None:
+    assert times.interval(EMPTY, 1, 2) == (1, 2)
+
+
+def test_of_several_logs_one_must_be_touched() -> None:
+    assert times.intervals([BOOT, UNIX], 0, 150 * S) == [(0, 150 * S), (0, 150 * S)]
+    with pytest.raises(UsageError, match="nothing between"):
+        times.intervals([BOOT, UNIX], 0, 50 * S)
+
+
+@pytest.mark.parametrize(
+    ("value", "log", "ns"),
+    [
+        (np.int32(7), BOOT, 7),
+        (np.uint64(7), BOOT, 7),
+        (timedelta(seconds=12.5), BOOT, 112_500_000_000),
+        (timedelta(0), BOOT, 100 * S),
+        (timedelta(seconds=-1), BOOT, 159 * S),
+        (np.timedelta64(1500, "ms"), BOOT, 101_500_000_000),
+        (np.timedelta64(-1, "m"), BOOT, 100 * S),
+        (pd.Timedelta(nanoseconds=3), BOOT, 100 * S + 3),
+        (pd.Timedelta(nanoseconds=-3), BOOT, 160 * S - 3),
+        (datetime(2023, 11, 14, 22, 13, 21, 5, UTC), UNIX, 1_700_000_001_000_005_000),
+        (datetime(2023, 11, 15, 0, 13, 21, tzinfo=timezone(timedelta(hours=2))), BOOT, S),
+        (pd.Timestamp(1_700_000_001_123_456_789, tz="Europe/Berlin"), UNIX, 1_700_000_001_123_456_789),
+        (pd.Timestamp("2023-11-14T22:13:21Z").as_unit("s"), UNIX, 1_700_000_001 * S),
+        (np.datetime64("2023-11-14T22:13:21.123456789"), UNIX, 1_700_000_001_123_456_789),
+        (np.datetime64("2023-11-14"), UNIX, 1_699_920_000 * S),
+        (np.datetime64("2023-11"), UNIX, 1_698_796_800 * S),
+    ],
+)
+def test_numbers_and_times_of_libraries_are_read(value: Any, log: Any, ns: int) -> None:
+    assert times.time_ns(value, log) == ns
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        10.0, np.float64(10), float("nan"), True, np.bool_(True), Decimal(10), Fraction(10), None, b"+5s", [5], (5,),
+        np.array(5), date(2023, 11, 14), time(10, 0), object(), pd.NaT, np.datetime64("NaT"), np.timedelta64("NaT"),
+        np.timedelta64(5), np.timedelta64(5, "M"), pd.Period("2023-11"), pa.scalar(5),
+    ],
+)  # fmt: skip
+def test_what_is_no_time_is_refused_and_the_error_names_what_is_accepted(value: Any) -> None:
+    with pytest.raises(UsageError, match=r"not accepted as a time: a time is int ns .* datetime"):
+        times.time_ns(value, BOOT)
+
+
+@pytest.mark.parametrize(
+    ("value", "log", "why"),
+    [
+        (datetime(2023, 11, 14), BOOT, "has no zone"),
+        (pd.Timestamp("2023-11-14"), BOOT, "has no zone"),
+        (datetime(2023, 11, 14, tzinfo=UTC), LOST, "does not tell how its clock relates"),
+        (np.datetime64("2023-11-14"), LOST, "does not tell how its clock relates"),
+        (np.datetime64(9_999_999, "Y"), UNIX, "64 bits"),
+        (1 << 63, BOOT, "64 bits"),
+        (np.uint64((1 << 64) - 1), BOOT, "64 bits"),
+        (timedelta(days=999_999_999), BOOT, "64 bits"),
+        (timedelta(1), EMPTY, "start of a log without messages"),
+        (timedelta(-1), EMPTY, "end of a log without messages"),
+    ],
+)
+def test_what_cannot_be_a_time_of_this_log_says_why(value: Any, log: Any, why: str) -> None:
+    with pytest.raises(UsageError, match=why):
+        times.time_ns(value, log)
+
+
+def test_a_length_of_time_is_read() -> None:
+    lengths: list[Any] = [
+        "2.5s",
+        2_500_000_000,
+        np.int64(2_500_000_000),
+        timedelta(seconds=2.5),
+        np.timedelta64(2500, "ms"),
+    ]
+    assert {times.duration_ns(value) for value in lengths} == {2_500_000_000}
+    wrong: list[Any] = [2.5, True, None, np.timedelta64("NaT"), datetime(2023, 11, 14, tzinfo=UTC)]
+    for value in wrong:
+        with pytest.raises(UsageError, match="a length of time is"):
+            times.duration_ns(value)
+
+
+def test_wall_clock_needs_an_offset() -> None:
+    assert times.shift_of(LOST, False) is None
+    assert times.shift_of(BOOT, True) == 1_700_000_000 * S
+    assert times.shift_of(UNIX, True) == 0
+    with pytest.raises(UsageError, match="leave out utc=True") as caught:
+        times.shift_of(LOST, True)
+    assert "leave out --utc" in caught.value.cli_text()
+
+
+@pytest.mark.parametrize(
+    ("ns", "text"),
+    [
+        (None, "–"), (0, "0 ns"), (1500, "1.5 µs"), (350_000_000, "350 ms"), (6_500_000_000, "6.5 s"),
+        (125 * S, "2 min 05 s"), (3599 * S + S // 2, "1 h 00 min"), (11_220 * S, "3 h 07 min"),
+        (3 * 86400 * S, "3 d 00 h"), (-S, "-1.0 s"),
+    ],
+)  # fmt: skip
+def test_durations_for_people(ns: int | None, text: str) -> None:
+    assert times.duration_text(ns) == text
+
+
+def test_times_for_people() -> None:
+    assert times.seconds_text(112_500_176_000) == "112.500176"
+    assert times.seconds_text(-1_500_000_000) == "-1.500000"
+    assert times.utc_text(1_700_000_001_123_456_789) == "2023-11-14T22:13:21.123456789Z"
+    assert times.utc_text(-1, 0) == "1969-12-31T23:59:59Z"
+    assert times.utc_text(2 * ((1 << 63) - 1)).startswith("2554")
+    assert times.time_text(S, S) == "1970-01-01T00:00:02.000000Z"

@@ -1,0 +1,60 @@
+"""Errors: one sentence in two wordings, and nothing lost on the way between processes."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import pytest
+
+from logreel import errors
+from logreel.errors import (
+    DamagedError,
+    LeftOutError,
+    LogError,
+    MissingDependencyError,
+    Problem,
+    TopicError,
+    UsageError,
+)
+
+ALL = [
+    LogError("wrong", path="a.bag", offset=7, hint="pass force=True", cli="pass --force"),
+    UsageError("wrong"),
+    TopicError("channel", "imo", ["imu", "gps"], path="a.bag"),
+    DamagedError(Problem("truncated", 5, 3, True, "cut short"), path="a.bag"),
+    LeftOutError("two things would be lost: ", ["one", "two"], path="a.bag"),
+    MissingDependencyError("polars", "polars"),
+    *(
+        kind("wrong", path="a.bag")
+        for kind in (errors.UnknownFormatError, errors.UnsupportedError, errors.DefinitionError)
+    ),
+]
+
+
+def test_every_kind_of_error_is_tried() -> None:
+    kinds = {kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, LogError)}
+    assert kinds == {type(error) for error in ALL}
+
+
+@pytest.mark.parametrize("error", ALL, ids=lambda error: type(error).__name__)
+def test_an_error_survives_pickling_and_copying(error: LogError) -> None:
+    error.__notes__ = ["a note"]
+    for back in (
+        pickle.loads(pickle.dumps(error)),  # noqa: S301 - our own bytes
+        copy.copy(error),
+        copy.deepcopy(error),
+    ):
+        assert type(back) is type(error)
+        assert str(back) == str(error)
+        assert back.args == error.args
+        assert vars(back) == vars(error)
+        assert (back.path, back.offset, back.cli_text()) == (error.path, error.offset, error.cli_text())
+
+
+def test_a_hint_is_worded_for_python_and_for_the_command_line() -> None:
+    error = ALL[0]
+    assert str(error) == "a.bag: wrong; pass force=True (at byte 7)"
+    assert error.cli_text() == "a.bag: wrong; pass --force (at byte 7)"
+    assert LogError("wrong", hint="sort it").cli_text() == "wrong; sort it"
+    assert LogError("wrong", hint="pass utc=True", cli="").cli_text() == "wrong"
