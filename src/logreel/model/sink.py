@@ -6,6 +6,7 @@ import itertools
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
@@ -48,6 +49,25 @@ class Excerpt:
         return all(wanted.get(ch.number) == len(ch) for ch in self.log.channels.values())
 
 
+@dataclass(frozen=True)
+class Clock:
+    """What a log that is written anew has to tell of its clock, whatever part of its sources it holds.
+
+    utc_offset  ns to add to a time to get UTC since 1970; None where the sources do not tell
+    is_whole    one log is written with all of its messages, so that whatever tells UTC among them is there
+    first       gives ns of the first moment of what is written, None where there is none; asked at most once
+    """
+
+    utc_offset: int | None
+    is_whole: bool
+    first: Callable[[], int | None]
+
+    @cached_property
+    def start(self) -> int | None:
+        """ns of the first moment of what is written, or None; what is only carried along does not count."""
+        return self.first()
+
+
 @dataclass(frozen=True, slots=True)
 class Wrapping:
     """How a channel's Layout goes beyond the payload.
@@ -67,6 +87,7 @@ class Sink:
 
     notes  sentences about what is not as it was given
     added  messages by ``kept_as`` that the Sink added by itself, or (below 0) left out since they are there already
+    clock  what the new log has to tell of its clock; None where nobody says
     mixed  True: there will be messages of other encodings than in the log that is adopted or inherited
     """
 
@@ -88,6 +109,7 @@ class Sink:
         self.out = out
         self.notes: list[str] = []
         self.added = Counter[str]()
+        self.clock: Clock | None = None
         self.mixed = False
 
     def channel(self, number: int, topic: str, schema: Schema, metadata: Mapping[str, Any]) -> None:

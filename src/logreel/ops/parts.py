@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from logreel.errors import UsageError
 from logreel.model.channel import Channel
+from logreel.model.gather import gather_times
 from logreel.model.log import Log
 from logreel.model.order import by_rows
 from logreel.model.pieces import Rows
@@ -25,6 +26,7 @@ class Part:
     names       new topics, by channel number; the others keep theirs
     shift       ns to add to times
     in_force    what was in force at *start* is wanted, too, where that is no message
+    floor       ns: messages from before, which are carried in since they are in force, are written with this time
     """
 
     log: Log
@@ -34,6 +36,7 @@ class Part:
     names: Mapping[int, str] = field(default_factory=dict)
     shift: int = 0
     in_force: bool = False
+    floor: int | None = None
 
     @property
     def channels(self) -> list[Channel]:
@@ -49,6 +52,51 @@ class Part:
     def total(self) -> int:
         """How many messages are wanted."""
         return sum(map(self.count, self.rows))
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all messages of the log are wanted."""
+        return all(
+            ch.number in self.rows and self.count(ch.number) == len(ch) for ch in self.log.channels.values()
+        )
+
+    @property
+    def _begins_whole(self) -> bool:
+        """Whether nothing is left out where the log begins, which may be before its first message."""
+        within = self.start is None or (self.log.start is not None and self.start <= self.log.start)
+        return within and all(ch.number in self.rows for ch in self.log.channels.values() if not ch.reserved)
+
+    def begins(self) -> int | None:
+        """ns of the first moment of what is wanted, *shift* included; None where there is none.
+
+        Parameters do not count, nor what is carried in or was already old when the log began, unless there is nothing
+        else.
+        """
+        if self.floor is not None:
+            return self.floor + self.shift
+        first = self.log.start
+        if not self._begins_whole:
+            first = _first_time(self.log, self.rows, self.start)
+        return None if first is None else first + self.shift
+
+
+def _first_time(log: Log, rows: Mapping[int, Rows], start: int | None) -> int | None:
+    """The earliest of the times of *rows* that is not before *start* and the start of the log, or the earliest."""
+    floor = max((t for t in (start, log.start) if t is not None), default=None)
+    counted = [ch.number for ch in log.channels.values() if ch.number in rows and not _is_parameters(ch)]
+    gather_times((log.index, number) for number in counted)
+    found, others = list[int](), list[int]()
+    for number in counted:
+        times = log.index.times(number)[rows[number]]
+        if len(times):
+            later = times if floor is None else times[times >= floor]
+            found += [int(later.min())] if len(later) else []
+            others.append(int(times.min()))
+    return min(found or others, default=floor)
+
+
+def _is_parameters(ch: Channel) -> bool:
+    return ch.topic.split("@")[0] == PARAMETERS
 
 
 def whole(log: Log) -> Part:
@@ -83,10 +131,14 @@ def choose(
     rows = {ch.number: log.index.rows_between(ch.number, start, end) for ch in chosen}
     if count is not None:
         rows, end = _first(log, rows, count, end)
-    if keep_latched and start is not None:
-        for ch in chosen:
-            rows[ch.number] = _with(in_force(ch, start), rows[ch.number])
-    return Part(log, rows, start, end, in_force=keep_latched)
+    part = Part(log, rows, start, end, in_force=keep_latched)
+    if not keep_latched or start is None:
+        return part
+    carried = {ch.number: in_force(ch, start) for ch in chosen}
+    if any(carried.values()):
+        rows = {number: _with(carried[number], some) for number, some in rows.items()}
+        part = replace(part, rows=rows, floor=part.begins())
+    return part
 
 
 def with_members(log: Log, topics: str | Iterable[str]) -> list[str]:
@@ -140,7 +192,7 @@ def _head(rows: Rows, count: int) -> Rows:
 
 def in_force(ch: Channel, start: int) -> list[int]:
     """Rows of *ch* before *start* (ns) whose content is still in force then."""
-    parameters = ch.topic.split("@")[0] == PARAMETERS
+    parameters = _is_parameters(ch)
     # Later messages of other channels cannot be read without them.
     needed = bool(ch.metadata.get("is_metadata"))
     if not (parameters or needed or ch.metadata.get("latching")):

@@ -25,13 +25,14 @@ from logreel.model.log import Log
 from logreel.model.payloads import tallied
 from logreel.model.registry import Format, formats
 from logreel.model.schema import Schema
-from logreel.model.sink import Excerpt, Sink
+from logreel.model.sink import Clock, Excerpt, Sink
 from logreel.model.source import Source
 from logreel.model.threads import ahead
 from logreel.model.writer import Writer
 from logreel.ops.parts import Part
 from logreel.ops.streams import Batch, in_file_order, in_time_order
 from logreel.ops.target import Copied, Rewritten, Target, check_names, format_of, format_to_write
+from logreel.ops.times import utc_shift
 
 #: In the metadata of a channel: the topic that it was made of, and what its messages were encoded in before.
 MADE_OF, TRANSCODED = "made_of", "transcoded_from"
@@ -120,6 +121,7 @@ class Rewriting:
         """Write everything, look at it, and give it its name."""
         writer = Writer(self.out, self.sink, None, False)
         part = self.parts[0]
+        self.sink.clock = Clock(utc_shift(part.log), len(self.parts) == 1 and part.is_whole, self._begins)
         excerpt = Excerpt(part.log, part.rows, part.start, part.end, part.in_force)
         if by_time or part.names or part.shift or self._is_foreign or not self.sink.copy(excerpt):
             self._compose(writer, by_time or self._has_made)
@@ -131,6 +133,10 @@ class Rewriting:
         return Rewritten(
             self.target.path, self.out.tell(), tuple(self._copied()), tuple(self.notes), tuple(self.skipped)
         )
+
+    def _begins(self) -> int | None:
+        """ns of the first moment of what is written."""
+        return min((first for part in self.parts if (first := part.begins()) is not None), default=None)
 
     @property
     def _is_foreign(self) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.model.chunks import FILE, MADE, Buffer
-from logreel.model.index import I64, Aligned, beside
+from logreel.model.index import I64, TIME_MIN, Aligned, beside
 from logreel.model.merge import Merged, Queue, merged
 from logreel.model.payloads import Payloads, tallied
 from logreel.ops.parts import Part
@@ -28,7 +28,7 @@ class Batch:
     queue     int32[n]  which of the channels below
     origins   int32[k]  the Part that each is of
     channels  int32[k]  its number in that log
-    time      int64[n]  ns, shifted
+    time      int64[n]  ns, shifted; that of the floor of a Part where a message is from before
     payloads  where they lie
     offset    int64[n]  where the payload begins in its chunk of that log
     more      int64[n]  each, what the logs tell beside messages, by name
@@ -80,16 +80,26 @@ class _Stream:
                 origin.append(p)
         self._origins = np.array(origin, np.int32)
         self._channels = np.array([queue.channel for queue in self._queues], np.int32)
+        floors = [TIME_MIN if part.floor is None else part.floor + part.shift for part in parts]
+        self._floors = (
+            np.array(floors, np.int64)[self._origins] if any(p.floor is not None for p in parts) else None
+        )
         self._tells = any(queue.index.tracks[queue.channel].more for queue in self._queues)
 
     def batches(self) -> Iterator[Batch]:
         """The payloads in pieces of about BYTES."""
-        for found in merged(self._queues, self._by_time):
+        for found in map(self._lifted, merged(self._queues, self._by_time)):
             piece = (np.cumsum(found.size) - found.size) // BYTES
             cuts = [0, *(np.flatnonzero(np.diff(piece)) + 1).tolist(), len(piece)]
             for lo, hi in itertools.pairwise(cuts):
                 if hi > lo:
                     yield from self._buffered(found.rows(slice(lo, hi)))
+
+    def _lifted(self, found: Merged) -> Merged:
+        """What is carried in from before the floor of its Part has the time of that."""
+        if self._floors is None:
+            return found
+        return replace(found, time=np.maximum(found.time, self._floors.take(found.queue)))
 
     def _batch(self, found: Merged, payloads: Payloads, more: Mapping[str, I64]) -> Batch:
         return Batch(found.queue, self._origins, self._channels, found.time, payloads, found.offset, more)

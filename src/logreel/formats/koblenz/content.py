@@ -10,7 +10,7 @@ from typing import Any
 from logreel.errors import Problem
 from logreel.formats.koblenz import clock
 from logreel.formats.koblenz.framing import Kind
-from logreel.formats.koblenz.records import VALID_MARK, Reading, read_head
+from logreel.formats.koblenz.records import VALID_MARK, Reading, read_head, told_utc
 from logreel.formats.koblenz.sensors import pose_guesses, sensors
 from logreel.formats.koblenz.start import Start, find_start
 from logreel.formats.koblenz.walk import Walk, walk
@@ -55,6 +55,11 @@ class Content:
         """What sizes count."""
         return self._found.framing.reading
 
+    @property
+    def is_noted(self) -> bool:
+        """Whether UTC is told behind the end mark, and not (only) by fixes."""
+        return told_utc(self.source, self._found.end) is not None
+
     def scan(self) -> Scan:
         """The Scan."""
         blocks, parts = self._parts()
@@ -81,6 +86,9 @@ class Content:
 
     @cached_property
     def _utc_offset(self) -> int | None:
+        told = told_utc(self.source, self._found.end)
+        if told is not None:
+            return told
         return None if self._gps is None else clock.utc_offset(self.index, self._gps)
 
     def _parts(self) -> tuple[Blocks, list[_Part]]:

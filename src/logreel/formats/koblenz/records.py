@@ -6,6 +6,7 @@ Facts from the public description of the format; docs/formats/koblenz.md tells w
 from __future__ import annotations
 
 import math
+import re
 import struct
 from dataclasses import dataclass
 
@@ -17,6 +18,8 @@ FILE_HEADER = 12
 HEAD = 21
 VALID_MARK = 0x49
 END_MARK = 0xFFFFFFFF
+#: What logreel writes behind the end mark, where anything may be, for parts of a log that may tell UTC no more.
+UTC_OFFSET = b"logreel utc_offset_ns="
 #: No message is larger.
 MAX_SIZE = 64 << 20
 MAX_ID, MAX_VERSION = 1 << 24, 1 << 16
@@ -27,6 +30,8 @@ MAX_MS = 1e15
 HEADER = struct.Struct("<4s4sI")
 _HEAD = struct.Struct("<IBiid")
 _U32 = struct.Struct("<I")
+_UTC_NOTE = re.compile(re.escape(UTC_OFFSET) + rb"(-?\d{1,19})\n")
+_LONGEST_NOTE = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +88,19 @@ def read_head(source: Source, pos: int) -> Head | None:
 def pack_head(size: int, mark: int, kind: int, version: int, ms: float) -> bytes:
     """The header of a message."""
     return _HEAD.pack(size, mark, kind, version, ms)
+
+
+def utc_note(offset: int) -> bytes:
+    """An end mark, and behind it ns to add to times to get UTC."""
+    return _U32.pack(END_MARK) + UTC_OFFSET + str(offset).encode() + b"\n"
+
+
+def told_utc(source: Source, end: int | None) -> int | None:
+    """What ``utc_note`` wrote behind the end mark at *end*; None where there is no such thing."""
+    if end is None:
+        return None
+    match = _UTC_NOTE.match(source.read(end + 4, min(_LONGEST_NOTE, source.size - end - 4)))
+    return None if match is None else int(match[1])
 
 
 def is_end(source: Source, pos: int) -> bool:

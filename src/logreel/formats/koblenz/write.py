@@ -20,6 +20,7 @@ from logreel.formats.koblenz.records import (
     READINGS,
     VALID_MARK,
     pack_head,
+    utc_note,
 )
 from logreel.formats.koblenz.seconds import Seconds, seconds_between
 from logreel.formats.koblenz.start import MAJOR, MINOR
@@ -66,6 +67,8 @@ class KoblenzSink(Sink):
         #: Entries of the index that there is room for, and first and last time of the logs inherited from.
         self._room = 0
         self._span: tuple[int, int] | None = None
+        #: Whether the fixes of the log that is copied or inherited from tell UTC.
+        self._fixes_tell = False
         self._seconds = Seconds()
 
     def channel(self, number: int, topic: str, schema: Schema, metadata: Mapping[str, Any]) -> None:
@@ -133,6 +136,7 @@ class KoblenzSink(Sink):
 
     def inherit(self, log: Log) -> list[str]:
         """Take over how long logs are: room for the index can be left at once."""
+        self._fixes_tell = not log.own.is_noted
         if log.start is not None and log.end is not None:
             first, last = self._span or (log.start, log.end)
             self._span = min(first, log.start), max(last, log.end)
@@ -149,7 +153,7 @@ class KoblenzSink(Sink):
             put(self.out, data, np.zeros(1, np.int64), np.array([len(data)]))
             self._begun = self._complete = True
             return True
-        self._version = own.source.read(4, 4)
+        self._version, self._fixes_tell = own.source.read(4, 4), not own.is_noted
         times = [own.index.times(number)[rows] for number, rows in excerpt.rows.items()]
         times = [some for some in times if len(some)]
         if times:
@@ -176,6 +180,12 @@ class KoblenzSink(Sink):
         """Write the index: into the room that was left for it, else all messages move."""
         if self._complete:
             return
+        clock = self.clock
+        # Fixes tell UTC by the median of all of them, so those of a whole log tell the same.
+        if clock is not None and clock.utc_offset is not None and not (clock.is_whole and self._fixes_tell):
+            self._begin()
+            self.out.write(utc_note(clock.utc_offset))
+            self.out.commit()
         places = self._seconds.places
         more = len(places) - self._room
         index = struct.pack("<I", len(places)) + (places + 8 * more).astype("<i8").tobytes()

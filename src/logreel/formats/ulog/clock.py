@@ -17,6 +17,8 @@ SUPPORT_NS = 60 * 10**9
 UNIX_US = 10**15
 #: Nor is a wall clock after 2096: such a number is damaged.
 LATEST_US = 4 * 10**15
+#: Information, int64_t, that logreel writes into parts of a log, whose other content may tell UTC no more: ns to add.
+UTC_OFFSET = "logreel_utc_offset_ns"
 
 
 def word_of(stamp: Stamp) -> Word:
@@ -24,14 +26,20 @@ def word_of(stamp: Stamp) -> Word:
     return Word(stamp.offset, stamp.width, stamp.unit * NS_PER_US)
 
 
-def bounds(index: MessageIndex, channels: Sequence[int], header_us: int) -> tuple[int | None, int | None]:
+def bounds(
+    index: MessageIndex, channels: Sequence[int], header_us: int, texts: Sequence[int] = ()
+) -> tuple[int | None, int | None]:
     """First and last moment in ns, robust against single absurd stamps; None for a log without data.
 
     Looks at the first and the last two messages of each channel only. Zero stamps count as no stamp, and a last stamp
-    counts only if another one lies near it. The header's start time holds where the data does not contradict it.
+    counts only if another one lies near it, or all are of one channel. The header's start time holds where the data
+    does not contradict it.
+
+    texts  times of logged text, which tell where there are no messages
     """
     ends: list[int] = []
     firsts: list[int] = []
+    told = 0
     for c in channels:
         rule, n = index.tracks[c].time, int(index.counts[c])
         rows = [0, max(0, n - 2), n - 1]
@@ -39,8 +47,11 @@ def bounds(index: MessageIndex, channels: Sequence[int], header_us: int) -> tupl
             continue
         edge = index.stamps_at(c, rule, rows) if isinstance(rule, Word) else index.times(c)[rows].tolist()
         ends += [t for t in edge[1:] if t] if n > 1 else [t for t in edge[:1] if t]
+        told += 1
         if edge[0]:
             firsts.append(edge[0])
+    if not ends and texts:
+        told, ends, firsts = 1, [max(texts)], [min(texts)]
     if not ends:
         return (
             (header_us * NS_PER_US, header_us * NS_PER_US)
@@ -48,7 +59,7 @@ def bounds(index: MessageIndex, channels: Sequence[int], header_us: int) -> tupl
             else (None, None)
         )
     ends.sort()
-    while len(ends) > 1 and ends[-1] - ends[-2] > SUPPORT_NS:
+    while told > 1 and len(ends) > 1 and ends[-1] - ends[-2] > SUPPORT_NS:
         ends.pop()
     end = ends[-1]
     start = header_us * NS_PER_US

@@ -86,7 +86,9 @@ class Content:
             index, [i for i in ours if i in self._timed], walk.segment_us[main - 1]
         )
         if not self._timed:
-            self._start, self._end = clock.bounds(index, ours, walk.segment_us[main - 1])
+            self._start, self._end = clock.bounds(
+                index, ours, walk.segment_us[main - 1], self._text_bounds(main)
+            )
         wall = walk.segment_us[main - 1] >= clock.UNIX_US
         return Scan(
             version=str(walk.version),
@@ -120,6 +122,11 @@ class Content:
         if not self.walk.problems and used == self.source.size:
             return [n for n, keep in zip(least, self._live, strict=True) if keep]
         return [Word(-DATA_HEAD, 2, 1, -2)] * len(self._channels)
+
+    def _text_bounds(self, segment: int) -> list[int]:
+        """Times of the first and the last text of a segment, where that has no message with a time of its own."""
+        ours = [at for at in self._texts.tolist() if self.walk.segment_of(at) == segment]
+        return [time for at in ours[:1] + ours[-1:] if (time := self._text_at(at)[2])]
 
     def _main_segment(self) -> int:
         """The first segment with messages; normally there is only one."""
@@ -302,9 +309,11 @@ class Content:
         return rows
 
     def _utc_offset(self) -> int | None:
-        boot = next(
-            (e.value for e in self.keyed.entries if e.kind == "I" and e.key.name == "boot_time_utc_us"), None
-        )
+        told = {e.key.name: e.value for e in reversed(self.keyed.entries) if e.kind == "I"}
+        offset = told.get(clock.UTC_OFFSET)
+        if isinstance(offset, int) and abs(offset) < clock.LATEST_US * NS_PER_US:
+            return offset
+        boot = told.get("boot_time_utc_us")
         if isinstance(boot, int) and 0 < boot < clock.LATEST_US:
             return boot * NS_PER_US
         for number, topic in enumerate(self._channels):

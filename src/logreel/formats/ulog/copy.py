@@ -11,21 +11,26 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from logreel.formats.ulog.clock import UTC_OFFSET
 from logreel.formats.ulog.content import Content
+from logreel.formats.ulog.heritage import begun_at, utc_record
 from logreel.formats.ulog.records import DATA_HEAD, FILE_HEADER, HEAD
 from logreel.model.appender import Appender
 from logreel.model.blocks import I64
 from logreel.model.copying import put, runs
 from logreel.model.order import by_rows, count_before, part_of
-from logreel.model.sink import Excerpt
+from logreel.model.sink import Clock, Excerpt
 
 
-def copy(excerpt: Excerpt, out: Appender) -> bool:
-    """Copy the records that *excerpt* wants; False for a file that holds several logs."""
+def copy(excerpt: Excerpt, out: Appender, clock: Clock | None) -> bool:
+    """Copy the records that *excerpt* wants; False for a file that holds several logs.
+
+    clock  what a part of a log tells of its start and of UTC
+    """
     own: Content = excerpt.log.own
     if len(own.walk.segments) > 1:
         return False
-    copier = _Copier(own, excerpt, out)
+    copier = _Copier(own, excerpt, out, None if excerpt.is_whole else clock)
     copier.run()
     return True
 
@@ -33,8 +38,8 @@ def copy(excerpt: Excerpt, out: Appender) -> bool:
 class _Copier:
     """Writes stretches of the source in ascending order, and knows where appended parts get to."""
 
-    def __init__(self, own: Content, excerpt: Excerpt, out: Appender) -> None:
-        self._own, self._excerpt, self._out = own, excerpt, out
+    def __init__(self, own: Content, excerpt: Excerpt, out: Appender, clock: Clock | None) -> None:
+        self._own, self._excerpt, self._out, self._clock = own, excerpt, out, clock
         self._data = own.source.data
         self._appended = list(own.walk.appended)
         self._moved: list[int] = []
@@ -49,7 +54,7 @@ class _Copier:
     def run(self) -> None:
         """Copy everything."""
         own = self._own
-        self._write(np.array([0]), np.array([own.walk.begin]))
+        self._write_head()
         self._notes, self._next = self._wanted_notes(), 0
         for first, last, whole in self._stretches():
             if whole:
@@ -58,6 +63,18 @@ class _Copier:
                 self._copy_some(first, last)
         self._catch_up(own.source.size)
         self._finish()
+
+    def _write_head(self) -> None:
+        """Copy the file header and the flags; those of a part tell its start, and what else may be gone of UTC."""
+        own, clock = self._own, self._clock
+        head = own.source.read(0, own.walk.begin)
+        if clock is not None:
+            head = begun_at(head, clock.start)
+        self._out.write(head)
+        known = any(e.kind == "I" and e.key.name == UTC_OFFSET for e in own.keyed.entries)
+        if not known:
+            self._out.write(utc_record(head, clock))
+        self._out.commit()
 
     # ---------------------------------------------------------------------------------------------- messages
 

@@ -7,13 +7,15 @@ from collections.abc import Iterator
 
 from logreel.errors import DefinitionError
 from logreel.formats.ulog import records
+from logreel.formats.ulog.clock import NS_PER_US, UNIX_US, UTC_OFFSET
 from logreel.formats.ulog.content import Content
 from logreel.formats.ulog.definitions import Definitions, FieldText, parse_format
 from logreel.formats.ulog.keys import Entry
 from logreel.formats.ulog.records import FILE_HEADER, HEAD, BadRecord
-from logreel.formats.ulog.values import record
+from logreel.formats.ulog.values import key, packed, record
 from logreel.model.log import Log
 from logreel.model.schema import Schema
+from logreel.model.sink import Clock
 
 _FLAGS = 40
 
@@ -51,6 +53,8 @@ class Heritage:
 
     def _entry(self, own: Content, entry: Entry) -> Iterator[str]:
         """Take over information, a parameter or a default, unless there is one of its name."""
+        if entry.key.name == UTC_OFFSET:
+            return
         if entry.kind == "M" or (entry.kind == "P" and not own.keyed.is_initial(entry.offset)):
             return
         payload = records.payload_at(own.source, entry.offset)
@@ -72,6 +76,24 @@ class Heritage:
             elif self._multiples[name] != payloads:
                 told.append(f"information {name!r} differs in {own.source.name}: the first one is kept")
         return told
+
+
+def begun_at(header: bytes, start: int | None) -> bytes:
+    """*header* with another start, ns; as it is where that would be by another kind of clock."""
+    if start is None or start < 0:
+        return header
+    before, after = int.from_bytes(header[8:16], "little"), start // NS_PER_US
+    if (before >= UNIX_US) != (after >= UNIX_US):
+        return header
+    return header[:8] + struct.pack("<Q", after) + header[FILE_HEADER:]
+
+
+def utc_record(header: bytes, clock: Clock | None) -> bytes:
+    """Information that tells the offset of UTC; nothing where *clock* does not, or where *header* has wall-clock time."""
+    offset = None if clock is None else clock.utc_offset
+    if offset is None or int.from_bytes(header[8:16], "little") >= UNIX_US:
+        return b""
+    return record("I", key(f"int64_t {UTC_OFFSET}", UTC_OFFSET), packed(UTC_OFFSET, "q", offset))
 
 
 def _header(own: Content) -> bytes:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from logreel.formats.ulog import records
+from logreel.formats.ulog.clock import UTC_OFFSET
 from logreel.formats.ulog.records import KeyValue
 from logreel.formats.ulog.walk import Walk
 from logreel.model.index import I64
@@ -101,7 +102,7 @@ class KeyedRecords:
 
     def metadata(self) -> dict[str, Any]:
         """Information by name; info-multiple text as a list of joined texts."""
-        data = {e.name: e.value for e in self.entries if e.kind == "I"}
+        data = {e.name: e.value for e in self.entries if e.kind == "I" and e.key.name != UTC_OFFSET}
         for name, entries in self.multiples.items():
             if entries[0][0].key.type == "char":
                 data[name] = [_joined(parts) for parts in entries]

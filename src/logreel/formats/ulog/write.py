@@ -18,7 +18,7 @@ from logreel.formats.ulog import content
 from logreel.formats.ulog.adopt import adopt
 from logreel.formats.ulog.copy import copy
 from logreel.formats.ulog.definitions import Definitions, parse_format
-from logreel.formats.ulog.heritage import Heritage, renamed
+from logreel.formats.ulog.heritage import Heritage, begun_at, renamed, utc_record
 from logreel.formats.ulog.keys import DEFAULT_KINDS
 from logreel.formats.ulog.records import BASIC, DATA_HEAD, MAGIC, SYNC, BadRecord
 from logreel.formats.ulog.spell import spell
@@ -170,13 +170,11 @@ class UlogSink(Sink):
     def adopt(self, log: Log, returns: bool) -> list[str]:
         """Take over metadata, attachments, and parameters as they were at the start; changes come as messages."""
         self._adopted = True
-        if returns and self._started is None:
-            self._started = log.start
         return adopt(self, log, returns)
 
     def copy(self, excerpt: Excerpt) -> bool:
         """Copy records as they lie in the file; not where it holds several logs."""
-        self._begun = copy(excerpt, self.out)
+        self._begun = copy(excerpt, self.out, self.clock)
         return self._begun
 
     # --------------------------------------------------------------------------------------------- messages
@@ -306,11 +304,13 @@ class UlogSink(Sink):
 
     def _begin(self, time: int) -> None:
         if not self._begun:
-            start = time if self._started is None else self._started
+            told = None if self.clock is None else self.clock.start
+            start = self._started if self._started is not None else time if told is None else told
             head = MAGIC + struct.pack("<BQ", 1, max(0, start) // NS_PER_US) + record("B", bytes(40))
             if self._heritage is not None and self._started is None:
-                head = self._heritage.header
+                head = begun_at(self._heritage.header, told)
             self.out.write(head)
+            self.out.write(utc_record(head, self.clock))
             self.out.write(self._head)
             self.out.commit()
             self._begun = True

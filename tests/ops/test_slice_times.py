@@ -1,0 +1,254 @@
+"""Parts of logs tell the times of what is in them, and UTC as their source does."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+import logreel
+from contents import SAMPLES, content, real, sample, told
+from logreel.formats.ulog.sample import Builder
+from logreel.formats.ulog.sample import flight as ulog_flight
+
+S = 10**9
+SUFFIXES = sorted(SAMPLES)
+share = st.floats(0, 1)
+#: Shrinking would write thousands of logs.
+FEW = settings(max_examples=4, phases=[Phase.explicit, Phase.reuse, Phase.generate])
+
+
+def span(log: logreel.Log, since: int | None = None) -> tuple[int | None, int | None]:
+    """First and last time of the messages of *log*, without parameters and what was old *since* the source began."""
+    topics = [name for name in log if not name.startswith("~parameter")]
+    times = [m.time for m in log.messages(topics) if since is None or m.time >= since] if topics else []
+    return min(times, default=None), max(times, default=None)
+
+
+def bounds(log: logreel.Log) -> tuple[int | None, int | None]:
+    return log.start, log.end
+
+
+@functools.cache
+def _source(suffix: str) -> bytes:
+    return SAMPLES[suffix]()
+
+
+def source_in(folder: Path, suffix: str) -> logreel.Log:
+    path = folder / f"source{suffix}"
+    path.write_bytes(_source(suffix))
+    return logreel.open(path)
+
+
+def interval(log: logreel.Log, a: float, b: float) -> tuple[int, int]:
+    assert log.start is not None
+    assert log.end is not None
+    low, high = sorted((a, b))
+    return log.start + int(low * (log.end - log.start)), log.start + int(high * (log.end - log.start)) + 1
+
+
+# ------------------------------------------------------------------------------------------------ properties
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+@FEW
+@given(a=share, b=share, which=st.integers(0, 100))
+def test_a_slice_begins_and_ends_with_its_content(
+    suffix: str, a: float, b: float, which: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("slices")
+    log = source_in(folder, suffix)
+    start, end = interval(log, a, b)
+    topics = [ch.topic for ch in log.match(None) if len(ch)]
+    for n, chosen in enumerate((None, [topics[which % len(topics)]])):
+        path = folder / f"slice{n}{suffix}"
+        logreel.slice(log, path, topics=chosen, start=start, end=end)
+        part = logreel.open(path)
+        first, last = span(part)
+        if first is not None:
+            # A ULog begins a little before its first message, and so does a slice with its beginning.
+            whole = start == log.start and chosen is None
+            assert bounds(part) == (log.start if whole else first, last)
+            assert start <= first <= (last or 0) < end
+            assert (part.epoch, part.utc_offset) == (log.epoch, log.utc_offset)
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+@FEW
+@given(cuts=st.lists(share, min_size=4, max_size=4))
+def test_a_slice_of_a_slice_is_the_slice_of_the_inner_interval(
+    suffix: str, cuts: list[float], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("twice")
+    log = source_in(folder, suffix)
+    a, b, c, d = sorted(cuts)
+    outer, inner = interval(log, a, d), interval(log, b, c)
+    once, between, twice = (folder / f"{name}{suffix}" for name in ("once", "between", "twice"))
+    logreel.slice(log, once, start=inner[0], end=inner[1])
+    logreel.slice(log, between, start=outer[0], end=outer[1])
+    logreel.slice(between, twice, start=inner[0], end=inner[1])
+    assert content(twice) == content(once)
+    assert told(twice) == told(once)
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+@FEW
+@given(part=st.floats(0.15, 0.9))
+def test_split_and_merged_is_the_log_over_its_span(
+    suffix: str, part: float, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("split")
+    log = source_in(folder, suffix)
+    assert log.start is not None
+    assert log.end is not None
+    options: list[dict[str, Any]] = [
+        {"every": max(1, int(part * (log.end - log.start)))},
+        {"size": max(40_000, int(part * log.size))},
+        {"by_topic": True},
+    ]
+    for n, how in enumerate(options):
+        parts = logreel.split(log, folder / f"parts{n}", **how)
+        merged = logreel.open(logreel.merge([one.path for one in parts], folder / f"merged{n}{suffix}").path)
+        same = content(log)
+        found = content(merged)
+        assert {name: found[name] for name in same if name[0] != "~" and same[name][1]} == {
+            name: rows for name, rows in same.items() if name[0] != "~" and rows[1]
+        }
+        assert merged.utc_offset == log.utc_offset
+        if "by_topic" in how:
+            # Each part of one topic begins with it, not where the log did.
+            assert span(merged) == span(log)
+            assert merged.end == log.end
+        else:
+            assert bounds(merged) == bounds(log)
+        for one in parts:
+            each = logreel.open(one.path)
+            if one.messages and (each.start, how) != (log.start, how):
+                assert bounds(each) == span(each, log.start)
+            assert each.utc_offset == log.utc_offset
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_utc_is_that_of_the_source_however_it_is_written(suffix: str, tmp_path: Path) -> None:
+    log = logreel.open(sample(tmp_path, suffix))
+    topic = next(ch.topic for ch in log.match(None) if len(ch) and "gps" not in ch.topic.lower())
+    assert log.start is not None
+    written = {
+        "slice": logreel.slice(log, tmp_path / f"slice{suffix}", start="+1s"),
+        "topic": logreel.slice(log, tmp_path / f"topic{suffix}", topics=[topic]),
+        "count": logreel.slice(log, tmp_path / f"count{suffix}", count=3),
+        "sort": logreel.sort(log, tmp_path / f"sort{suffix}"),
+        "recover": logreel.recover(log, tmp_path / f"recover{suffix}"),
+    }
+    written["twice"] = logreel.sort(written["topic"].path, tmp_path / f"twice{suffix}")
+    for how, done in written.items():
+        assert logreel.open(done.path).utc_offset == log.utc_offset, how
+    if suffix == ".mcap":
+        return
+    for how in ("slice", "topic"):
+        there, back = tmp_path / f"{how}.mcap", tmp_path / f"{how}-back{suffix}"
+        logreel.convert(written[how].path, there, raw=True)
+        logreel.convert(there, back)
+        assert logreel.open(there).utc_offset == log.utc_offset
+        assert logreel.open(back).utc_offset == log.utc_offset
+        assert bounds(logreel.open(back)) == bounds(logreel.open(written[how].path))
+
+
+# -------------------------------------------------------------------------------------------------- one by one
+
+
+def test_slicing_a_slice_of_a_ulog_again_finds_its_messages(tmp_path: Path) -> None:
+    (tmp_path / "a.ulg").write_bytes(ulog_flight(6.0))
+    logreel.slice(tmp_path / "a.ulg", tmp_path / "b.ulg", start="+3s", end="+5s")
+    part = logreel.open(tmp_path / "b.ulg")
+    assert part.start is not None
+    assert part.end is not None
+    assert part.end - part.start < 2 * S
+    assert logreel.slice(part, tmp_path / "c.ulg", start="+0.5s").messages > 0
+    assert not [p for p in part.problems]
+
+
+def test_parts_of_a_split_ulog_begin_one_after_the_other(tmp_path: Path) -> None:
+    (tmp_path / "a.ulg").write_bytes(ulog_flight(4.0))
+    parts = [logreel.open(one.path) for one in logreel.split(tmp_path / "a.ulg", tmp_path / "p", every=S)]
+    starts = [part.start for part in parts]
+    assert starts == sorted(set(starts))
+    assert [
+        part.end is not None and part.start is not None and part.end - part.start < S for part in parts
+    ] == [True] * len(parts)
+
+
+def test_the_header_of_a_sliced_ulog_says_when_the_slice_begins(tmp_path: Path) -> None:
+    (tmp_path / "a.ulg").write_bytes(ulog_flight(4.0))
+    logreel.slice(tmp_path / "a.ulg", tmp_path / "b.ulg", topics="sensor_accel", start="+2s")
+    header = int.from_bytes((tmp_path / "b.ulg").read_bytes()[8:16], "little")
+    assert header * 1000 == logreel.open(tmp_path / "b.ulg")["sensor_accel"].times[0]
+
+
+def test_a_whole_ulog_keeps_the_start_in_its_header(tmp_path: Path) -> None:
+    """The logger began a little before its first message; states from before it are no earlier start."""
+    (tmp_path / "a.ulg").write_bytes(ulog_flight(3.0))
+    log = logreel.open(tmp_path / "a.ulg")
+    logreel.slice(log, tmp_path / "b.ulg")
+    assert (tmp_path / "b.ulg").read_bytes() == (tmp_path / "a.ulg").read_bytes()
+    assert logreel.open(logreel.sort(log, tmp_path / "c.ulg").path).start == log.start
+
+
+def test_a_slice_of_text_alone_begins_with_the_text(tmp_path: Path) -> None:
+    out = Builder(start_us=1_000_000).flags().format("t:uint64_t timestamp;").subscribe("t", 0)
+    for i in range(10):
+        out.data(0, (1_000_000 + i * 10**6).to_bytes(8, "little"))
+        out.text(6, 1_500_000 + i * 10**6, f"line {i}")
+    (tmp_path / "a.ulg").write_bytes(out.bytes())
+    logreel.slice(tmp_path / "a.ulg", tmp_path / "b.ulg", topics="~text", start="+3s")
+    part = logreel.open(tmp_path / "b.ulg")
+    assert bounds(part) == (4_500_000_000, 10_500_000_000)
+
+
+def test_messages_of_one_topic_may_be_minutes_apart(tmp_path: Path) -> None:
+    out = Builder(start_us=1_000_000).flags().format("t:uint64_t timestamp;").subscribe("t", 0)
+    out.format("u:uint64_t timestamp;").subscribe("u", 1)
+    for i in range(1000):
+        out.data(0, (1_000_000 + i * 10**6).to_bytes(8, "little"))
+        if i % 300 == 100:
+            out.data(1, (1_000_000 + i * 10**6).to_bytes(8, "little"))
+    (tmp_path / "a.ulg").write_bytes(out.bytes())
+    logreel.slice(tmp_path / "a.ulg", tmp_path / "b.ulg", topics="u")
+    assert bounds(logreel.open(tmp_path / "b.ulg")) == (101 * S, 701 * S)
+
+
+def test_utc_of_a_ulog_without_its_gps_is_told_to_the_nanosecond(tmp_path: Path) -> None:
+    (tmp_path / "a.ulg").write_bytes(ulog_flight(3.0))
+    log = logreel.open(tmp_path / "a.ulg")
+    part = logreel.open(logreel.slice(log, tmp_path / "b.ulg", topics="vehicle_attitude").path)
+    assert part.utc_offset == log.utc_offset is not None
+    assert dict(part.metadata) == dict(log.metadata)
+
+
+def test_utc_of_a_koblenz_log_is_behind_the_end_mark(tmp_path: Path) -> None:
+    log = logreel.open(sample(tmp_path, ".vel"))
+    path = Path(logreel.slice(log, tmp_path / "b.vel", topics="OBDDataM").path)
+    assert path.read_bytes().endswith(f"logreel utc_offset_ns={log.utc_offset}\n".encode())
+    part = logreel.open(path)
+    assert not part.problems
+    assert part.utc_offset == log.utc_offset
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_real_logs_sliced_begin_and_end_with_their_content(suffix: str, shared: Path, tmp_path: Path) -> None:
+    for n, path in enumerate(real(shared, suffix)):
+        log = logreel.open(path)
+        if log.start is None or log.end is None or log.end - log.start < 10:
+            continue
+        third = (log.end - log.start) // 3
+        start, end = log.start + third, log.start + 2 * third
+        logreel.slice(log, tmp_path / f"{n}{suffix}", start=start, end=end)
+        part = logreel.open(tmp_path / f"{n}{suffix}")
+        first, last = span(part)
+        if first is not None:
+            assert bounds(part) == (first, last), path.name
+            assert part.utc_offset == log.utc_offset, path.name
