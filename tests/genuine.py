@@ -19,7 +19,7 @@ def _installed(module: str) -> bool:
 
 
 def genuine(*messages: str) -> None:
-    """Skip the test where it is not installed, or one of these packages of *messages*, which Debian has by themselves."""
+    """Skip the test where it is not installed, or one of these packages of *messages*."""
     for module in ("genpy", "rosbag", *(f"{package}.msg" for package in messages)):
         if not _installed(module):
             package = module.removesuffix(".msg").replace("_", "-").replace("genpy", "rosbag")
