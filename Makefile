@@ -21,7 +21,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 demo: $(VENV)/.run ## guided run on a bundled log
-	$(BIN)/logreel demo
+	@./logreel demo
 
 test: lint ## style, types and the whole test suite
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
@@ -70,16 +70,16 @@ clean: ## back to a fresh checkout
 
 $(VENV)/.venv:
 	@$(PYTHON) -c 'import sys; v = sys.version_info; v >= (3, 11) or sys.exit("logreel needs Python 3.11 or newer, this is %d.%d: make PYTHON=/path/to/python3.11" % v[:2])'
-	$(PYTHON) -m venv $(VENV)
+	@$(PYTHON) -m venv $(VENV)
 	@touch $@
 
 $(VENV)/.run: $(VENV)/.venv $(BUILD_INPUTS)
-	$(DROP_KERNELS)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	@$(DROP_KERNELS)
+	@$(BIN)/python tools/set_up.py .
 	@touch $@
 
 # The test install contains the plain one, so its stamp serves both.
 $(VENV)/.test: $(VENV)/.venv $(BUILD_INPUTS)
-	$(DROP_KERNELS)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[test]"
+	@$(DROP_KERNELS)
+	@$(BIN)/python tools/set_up.py ".[test]"
 	@touch $(VENV)/.run $@

@@ -11,14 +11,16 @@ SYSTEM = "/usr/bin/python3"
 
 
 @functools.cache
-def _installed() -> bool:
+def _installed(module: str) -> bool:
     try:
-        return not subprocess.run([SYSTEM, "-c", "import genpy, rosbag"], capture_output=True).returncode
+        return not subprocess.run([SYSTEM, "-c", f"import {module}"], capture_output=True).returncode
     except OSError:
         return False
 
 
-def genuine() -> None:
-    """Skip the test where it is not installed."""
-    if not _installed():
-        pytest.skip("rosbag of ROS is not installed (Debian: python3-rosbag)")
+def genuine(*messages: str) -> None:
+    """Skip the test where it is not installed, or one of these packages of *messages*."""
+    for module in ("genpy", "rosbag", *(f"{package}.msg" for package in messages)):
+        if not _installed(module):
+            package = module.removesuffix(".msg").replace("_", "-").replace("genpy", "rosbag")
+            pytest.skip(f"no {module} in {SYSTEM} (Debian: python3-{package})")

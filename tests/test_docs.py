@@ -2,7 +2,7 @@
 
 ``python`` blocks share one namespace per page. ``console`` blocks run their ``$ logreel …`` lines; output
 shown below a command is compared with doctest's ``...`` wildcards. ``sh`` blocks run the lines that begin
-with ``logreel``. All run in page order in one temporary directory. Two HTML comments steer this:
+with ``logreel`` or ``./logreel``. All run in page order in one temporary directory. Two HTML comments steer this:
 ``<!-- no-test: reason -->`` just before a block skips it, ``<!-- setup: python code -->`` runs unseen.
 """
 
@@ -72,7 +72,7 @@ def blocks(page: str) -> Iterator[Block]:
 def commands(block: Block) -> Iterator[tuple[int, str, str]]:
     """Line, shell command and expected output ("" = not compared) of every logreel call in a block."""
     prompt = r"\$ " if block.language == "console" else r"(?:\$ )?"
-    head = re.compile(rf"^{prompt}(logreel (?:\\\n|.)*)\n", re.MULTILINE)
+    head = re.compile(rf"^{prompt}((?:\./)?logreel (?:\\\n|.)*)\n", re.MULTILINE)
     for call in head.finditer(block.code):
         line = block.line + block.code.count("\n", 0, call.start())
         output = ""
@@ -83,7 +83,8 @@ def commands(block: Block) -> Iterator[tuple[int, str, str]]:
 
 def run_command(page: str, line: int, command: str, expected: str) -> None:
     """Run one shell line with ``logreel`` standing for this interpreter's logreel, pipes and all."""
-    script = f'logreel() {{ "{sys.executable}" -m logreel "$@"; }}\n{command}\n'
+    plain = re.sub(r"(?<![\w./])\./logreel\b", "logreel", command)
+    script = f'logreel() {{ "{sys.executable}" -m logreel "$@"; }}\n{plain}\n'
     path = os.pathsep.join(filter(None, [str(ROOT / "src"), os.environ.get("PYTHONPATH", "")]))
     done = subprocess.run(
         ["sh", "-c", script],

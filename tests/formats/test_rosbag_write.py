@@ -109,14 +109,16 @@ def test_genuine_rosbag_reads_and_checks_it(tmp_path: Path, compression: str) ->
     assert info.stdout.count(": nav_msgs/Odometry") == 1
 
 
-def test_genuine_rosbag_checks_it(tmp_path: Path) -> None:
-    genuine()
+@pytest.mark.parametrize("kind", ["rosgraph_msgs/Log", "nav_msgs/Odometry"])
+def test_genuine_rosbag_checks_it(tmp_path: Path, kind: str) -> None:
+    package, _, name = kind.partition("/")
+    genuine(package)
     path = tmp_path / "own.bag"
     # Types are compared by their text, comments included.
-    ask = [SYSTEM, "-c", "from nav_msgs.msg import Odometry as o; print(o._full_text, end='')"]
+    ask = [SYSTEM, "-c", f"from {package}.msg import {name} as o; print(o._full_text, end='')"]
     text = subprocess.run(ask, capture_output=True, text=True, check=True).stdout
     with logreel.create(path) as w:
-        w.write(w.add_channel("/odom", logreel.Schema("nav_msgs/Odometry", "ros1msg", text)), START, {})
+        w.write(w.add_channel("/topic", logreel.Schema(kind, "ros1msg", text)), START, {})
     check = subprocess.run([*PROGRAM, "check", str(path)], capture_output=True, text=True, timeout=120)
     assert check.returncode == 0, check.stdout + check.stderr
     assert "does not need any migrations" in check.stdout

@@ -30,7 +30,7 @@ def attachments(file: str, folder: str | None, name: str | None, force: bool, as
         if name is not None and name not in found:
             raise TopicError("attachment", name, found, path=log.name)
         chosen = [a for a in found.values() if name in (None, a.name)]
-        files = extract(chosen, folder, force, all_names=list(found)) if folder else {}
+        files = extract(chosen, folder, force, all_names=list(found), source=log.name) if folder else {}
         if as_json:
             draw.echo_answer(log, attachments=[_as_dict(a, files) for a in chosen])
         elif folder:

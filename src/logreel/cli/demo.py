@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import sys
 from pathlib import Path
 
@@ -26,6 +27,7 @@ def demo(folder: str) -> int:
     from logreel.cli import main
 
     path, topic = _sample(Path(folder))
+    name = _command()
     out = os.path.join(folder, "channels.parquet") + os.sep
     steps = [
         ("What is in the log?", ["info", path]),
@@ -37,18 +39,36 @@ def demo(folder: str) -> int:
     for title, command in steps:
         draw.echo()
         sys.stdout.write(draw.emphasis(f"# {title}") + "\n")
-        draw.echo(f"$ logreel {shlex.join(command)}")
+        draw.echo(f"$ {name} {shlex.join(command)}")
         sys.stdout.flush()
         code = main(command)
         if code:
             return code
     draw.echo()
     sys.stdout.write(draw.emphasis("# What to try next") + "\n")
-    draw.echo(f"$ logreel stats {shlex.quote(path)} --fields")
-    draw.echo(f"$ logreel cat {shlex.quote(path)} -t {topic} --format csv --utc -S +10s -E +12s")
-    draw.echo("$ logreel --help")
+    draw.echo(f"$ {name} stats {shlex.quote(path)} --fields")
+    draw.echo(f"$ {name} cat {shlex.quote(path)} -t {topic} --format csv --utc -S +10s -E +12s")
+    draw.echo(f"$ {name} --help")
     draw.echo(f'>>> import logreel; logreel.open("{path}")["{topic}"].to_arrow()')
+    if name != "logreel":
+        bin_folder = Path(sys.executable).parent
+        draw.echo()
+        sys.stdout.write(
+            draw.emphasis(f"# {name} is the command; to have it as logreel, in every folder") + "\n"
+        )
+        draw.echo(f"$ . {shlex.quote(str(bin_folder / 'activate'))}")
     return 0
+
+
+def _command() -> str:
+    """How this program is called from here: by its name where that is found, else as the launcher of a checkout."""
+    own = Path(sys.executable).with_name("logreel")
+    found = shutil.which("logreel")
+    if not own.exists() or (found is not None and os.path.realpath(found) == os.path.realpath(own)):
+        return "logreel"
+    if os.access("logreel", os.X_OK) and os.path.isfile("logreel"):
+        return "./logreel"
+    return shlex.quote(str(own))
 
 
 def _sample(folder: Path) -> tuple[str, str]:

@@ -64,7 +64,7 @@ def sql(
         elif form == "table":
             _table(schema, batches)
         else:
-            _write(form, out, force, schema, batches)
+            _write(form, out, force, schema, batches, [log.name for log in logs])
         return max(draw.finish(log) for log in logs)
 
 
@@ -85,8 +85,14 @@ def _form(form: str | None, out: str | None, as_json: bool) -> str:
 
 
 def _write(
-    form: str, out: str | None, force: bool, schema: pa.Schema, batches: Iterator[pa.RecordBatch]
+    form: str,
+    out: str | None,
+    force: bool,
+    schema: pa.Schema,
+    batches: Iterator[pa.RecordBatch],
+    sources: list[str],
 ) -> None:
+    from logreel.model.naming import keep_sources
     from logreel.outputs.files import new_table
     from logreel.outputs.results import FORMS as WRITERS
 
@@ -95,6 +101,7 @@ def _write(
         target: Any = draw.SafeLines() if sys.stdout.isatty() else sys.stdout.buffer
         WRITERS[form](target, schema, batches)
         return
+    keep_sources(out, sources)
     rows = new_table(out, force, WRITERS[form], schema, batches)
     draw.say(f"wrote {rows} row{'s' * (rows != 1)} to {out}")
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
-from logreel.errors import LogError
+from logreel.errors import LogError, UsageError
 
+#: The name of a log that comes from standard input.
+STDIN = "<stdin>"
 _NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
 
 
@@ -18,6 +21,20 @@ def target_of(path: str | os.PathLike[str]) -> Path:
     if not target.parent.is_dir():
         raise LogError("cannot be written: there is no such folder as its parent", path=os.fspath(path))
     return target
+
+
+def keep_sources(path: str | os.PathLike[str], sources: Iterable[str | os.PathLike[str]]) -> None:
+    """Raise UsageError where *path* is one of the files that are read: by device and inode, so through links, too.
+
+    sources  names as ``Log.name`` has them; those that are no paths, such as ``<bytes>``, cannot be meant
+    """
+    with contextlib.suppress(OSError, ValueError):
+        found = os.stat(path)
+        for source in sources:
+            # What stands in for a name may be the file that the shell opened.
+            with contextlib.suppress(OSError, ValueError):
+                if os.path.samestat(found, os.stat(0 if source == STDIN else source)):
+                    raise UsageError("input and output are the same file", path=os.fspath(path))
 
 
 def exists(path: str | os.PathLike[str]) -> LogError:

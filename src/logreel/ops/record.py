@@ -12,9 +12,11 @@ from time import monotonic
 from typing import Any
 
 from logreel.errors import DefinitionError, LogError, UnsupportedError, UsageError
+from logreel.model.appender import ACTIVE
 from logreel.model.channel import Channel
 from logreel.model.layout import Layout
 from logreel.model.log import Log
+from logreel.model.naming import keep_sources
 from logreel.model.schema import Schema
 from logreel.model.source import Readable
 from logreel.model.writer import FLUSH_EVERY, Writer, create
@@ -109,6 +111,13 @@ def record(
     A message that does not fit the type of its channel is left out, told and counted, never changed. Raises as
     ``create`` does, and DefinitionError or UsageError for a schema that cannot be used.
     """
+    read = [
+        like.name if isinstance(like, Log) else like,
+        getattr(source, "name", None),
+        *(schemas or {}).values(),
+    ]
+    for name in (os.fspath(path), os.fspath(path) + ACTIVE):
+        keep_sources(name, [one for one in read if isinstance(one, str | os.PathLike)])
     writer = create(path, format=format, force=force, flush_every=flush_every, sync=sync, **options)
     job = _Recorder(writer, ahead, strict)
     try:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from logreel.errors import UnsupportedError, UsageError
 from logreel.model.log import Log
+from logreel.model.naming import keep_sources
 from logreel.model.registry import Format, formats
 from logreel.ops.parts import Part
 
@@ -101,13 +101,11 @@ def format_to_write(path: str, log: Log) -> Format:
 
 def check_names(parts: Sequence[Part], target: Target, fmt: Format) -> None:
     """Raise UsageError for an output that is an input, inputs of several formats, or the suffix of another format."""
-    place = os.path.realpath(target.path)
+    keep_sources(target.path, [part.log.name for part in parts])
     for part in parts:
         if part.log.format != (parts[0].log.format if target.foreign else fmt.name):
             text = f"is a log of another format than {parts[0].log.name}: convert it first"
             raise UsageError(text, path=part.log.name)
-        if os.path.exists(part.log.name) and os.path.realpath(part.log.name) == place:
-            raise UsageError("input and output are the same file", path=target.path)
     for other in formats().values():
         if target.path.lower().endswith(other.suffixes) and not target.path.lower().endswith(fmt.suffixes):
             raise UsageError(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from logreel.errors import LogError, UsageError
 from logreel.model.log import Log
 from logreel.model.times import Length, Time, interval, shift_of
+from logreel.model.naming import keep_sources
 from logreel.ops.align import Alignment
 from logreel.ops.parts import Part, choose
 from logreel.ops.plain import opened
@@ -116,9 +116,7 @@ def convert(
     with opened(src) as log:
         first, last = interval(log, start, end)
         shift_of(log, utc)
-        source = Path(log.name)
-        if source.exists() and os.path.realpath(source) == os.path.realpath(name):
-            raise UsageError("input and output are the same file", path=name)
+        keep_sources(name, [log.name])
         folder = not together and _is_folder(output, name)
         job = Job(log, channels_for(log, topics, output), first, last, utc, progress, interpolate=interpolate)
         if together:

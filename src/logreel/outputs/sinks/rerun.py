@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from logreel.errors import LogError
+from logreel.model.naming import keep_sources
 from logreel.ops.replay import Sink
 from logreel.ops.spans import joined
 from logreel.outputs.job import Job
@@ -47,6 +48,8 @@ class Rerun(Sink):
 
     def open(self, player: Player) -> None:
         """Connect, or start a viewer."""
+        if self._save:
+            keep_sources(self._save, [log.name for log in player.logs])
         self._player = player
         self._sent = self._played = player.end_time + 1 if player.rate < 0 else player.start_time
         try:
