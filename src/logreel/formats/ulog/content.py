@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
-from logreel.errors import DefinitionError
+from logreel.errors import DefinitionError, Finding
 from logreel.formats.ulog import clock, events, records
 from logreel.formats.ulog.keys import KeyedRecords
-from logreel.formats.ulog.records import DATA_HEAD, HEAD
+from logreel.formats.ulog.records import DATA_HEAD, DEFAULTS_FLAG, FILE_HEADER, FLAGS_AT, HEAD
 from logreel.formats.ulog.saved import save
 from logreel.formats.ulog.walk import Topic, Walk
 from logreel.model.chunks import Buffer, Chunks
@@ -102,6 +103,7 @@ class Content:
             text=self._text,
             utc_offset=lambda: 0 if wall else self._utc_offset(),
             saved=save(walk),
+            verify=self.verify,
             own=self,
         )
 
@@ -224,6 +226,24 @@ class Content:
             level, stamp = struct.unpack_from("<BQ", payload)
             tag, text = 0, payload[9:]
         return level - 0x30, tag, min(stamp * NS_PER_US, TIME_MAX), text
+
+    # --------------------------------------------------------------------------------------------- judgement
+
+    @property
+    def lacks_defaults_flag(self) -> bool:
+        """Whether there are defaults of parameters that the flags of the file do not announce."""
+        flags = int(self._view[FLAGS_AT]) if self.walk.begin > FILE_HEADER else 0
+        return not flags & DEFAULTS_FLAG and bool(self.keyed.positions("Q"))
+
+    def verify(self) -> Iterator[Finding]:
+        """``flags`` where other readers would not look for the defaults of parameters that are there."""
+        if self.lacks_defaults_flag:
+            at = self.keyed.positions("Q")
+            text = (
+                f"{len(at)} defaults of parameters (Q) that the flag bits do not announce: readers that follow the "
+                "specification say there are none; recover sets compatible bit 0"
+            )
+            yield Finding("flags", "warn", at[0], 0, text, count=len(at))
 
     # ------------------------------------------------------------------------------------------ for copying
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from logreel.formats.ulog.content import Content
+from logreel.formats.ulog.heritage import with_defaults_flag
 from logreel.formats.ulog.records import DATA_HEAD, FILE_HEADER, HEAD
 from logreel.model.appender import Appender
 from logreel.model.blocks import I64
@@ -49,7 +50,11 @@ class _Copier:
     def run(self) -> None:
         """Copy everything."""
         own = self._own
-        self._write(np.array([0]), np.array([own.walk.begin]))
+        if own.lacks_defaults_flag:
+            self._out.write(with_defaults_flag(own.source.read(0, own.walk.begin)))
+            self._out.commit()
+        else:
+            self._write(np.array([0]), np.array([own.walk.begin]))
         self._notes, self._next = self._wanted_notes(), 0
         for first, last, whole in self._stretches():
             if whole:

@@ -10,22 +10,21 @@ from logreel.formats.ulog import records
 from logreel.formats.ulog.content import Content
 from logreel.formats.ulog.definitions import Definitions, FieldText, parse_format
 from logreel.formats.ulog.keys import Entry
-from logreel.formats.ulog.records import FILE_HEADER, HEAD, BadRecord
+from logreel.formats.ulog.records import DEFAULTS_FLAG, FILE_HEADER, FLAGS, FLAGS_AT, HEAD, BadRecord
 from logreel.formats.ulog.values import record
 from logreel.model.log import Log
 from logreel.model.schema import Schema
-
-_FLAGS = 40
 
 
 class Heritage:
     """Collects from one log after another; what an earlier one says has precedence.
 
-    header  file header and flags of the first log, without those that tell of appended parts
+    header        file header and flags of the first log, without those that tell of appended parts
+    has_defaults  whether there are defaults of parameters among the records collected so far
     """
 
     def __init__(self, definitions: Definitions) -> None:
-        self.header = b""
+        self.header, self.has_defaults = b"", False
         self._definitions = definitions
         self._known: dict[tuple[str, str, int], bytes] = {}
         self._multiples: dict[str, list[bytes]] = {}
@@ -56,6 +55,7 @@ class Heritage:
         payload = records.payload_at(own.source, entry.offset)
         known = self._known.setdefault((entry.kind, entry.key.name, entry.key.head), payload)
         if known is payload:
+            self.has_defaults |= entry.kind == "Q"
             self._out += record(entry.kind, payload)
         elif known != payload:
             what = {"I": "information", "P": "parameter", "Q": "default"}[entry.kind]
@@ -81,8 +81,15 @@ def _header(own: Content) -> bytes:
         return head
     payload = bytearray(own.source.read(FILE_HEADER + HEAD, walk.begin - FILE_HEADER - HEAD))
     payload[8] &= ~1
-    payload[16:_FLAGS] = struct.pack("<3Q", 0, 0, 0)
+    payload[16:FLAGS] = struct.pack("<3Q", 0, 0, 0)
     return head + record("B", bytes(payload))
+
+
+def with_defaults_flag(head: bytes) -> bytes:
+    """File header and flags, which are added where there are none, with the bit that announces default parameters."""
+    if len(head) <= FLAGS_AT:
+        head += record("B", bytes(FLAGS))
+    return head[:FLAGS_AT] + bytes((head[FLAGS_AT] | DEFAULTS_FLAG,)) + head[FLAGS_AT + 1 :]
 
 
 def renamed(schema: Schema, name: str, known: Definitions) -> list[str]:

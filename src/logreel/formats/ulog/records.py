@@ -22,6 +22,11 @@ RECORD = struct.Struct("<HB")
 #: Bytes before a payload: size and kind; before the payload of a data message also its id.
 HEAD, DATA_HEAD = 3, 5
 
+#: Bytes of the payload of a flag bits record, and where it begins in a file that has one.
+FLAGS, FLAGS_AT = 40, FILE_HEADER + HEAD
+#: Bit of the first compatible flag byte: the log has defaults of parameters.
+DEFAULTS_FLAG = 1
+
 #: ULog's basic types and what they are called in a Layout.
 BASIC = {
     "int8_t": "int8",
