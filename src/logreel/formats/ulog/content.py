@@ -23,6 +23,8 @@ from logreel.model.schema import Schema
 from logreel.model.source import Source
 
 NS_PER_US = 1000
+#: Levels of syslog.
+LEVELS = 8
 
 _RAW = Layout(Struct((Field("data", Rest()),)), "raw")
 _TEXT = Struct((Field("level", Scalar("uint8")), Field("tag", Scalar("uint16")), Field("text", String(2))))
@@ -217,7 +219,10 @@ class Content:
         return np.where(at < self.keyed.data_phase, np.int64(self._start or 0), self._neighbours.before(at))
 
     def _text_at(self, at: int) -> tuple[int, int, int, bytes]:
-        """Level 0…7, tag (0: none), time in ns and text of a logged string."""
+        """Level, tag (0: none), time in ns and text of a logged string.
+
+        The level is 0…7, or where the log has another byte than a digit from 0 to 7 that byte less 48, modulo 256.
+        """
         payload = records.payload_at(self.source, at)
         if self._view[at + 2] == ord("C"):
             level, tag, stamp = struct.unpack_from("<BHQ", payload)
@@ -225,7 +230,7 @@ class Content:
         else:
             level, stamp = struct.unpack_from("<BQ", payload)
             tag, text = 0, payload[9:]
-        return level - 0x30, tag, min(stamp * NS_PER_US, TIME_MAX), text
+        return (level - 0x30) & 0xFF, tag, min(stamp * NS_PER_US, TIME_MAX), text
 
     # --------------------------------------------------------------------------------------------- judgement
 
@@ -290,7 +295,9 @@ class Content:
         strings, tags = [], {}
         for at in self._texts.tolist():
             level, tag, time, text = self._text_at(at)
-            strings.append(events.Line(time, level, text.decode("utf-8", "replace")))
+            strings.append(
+                events.Line(time, level if level < LEVELS else None, text.decode("utf-8", "replace"))
+            )
             if self._view[at + 2] == ord("C"):
                 tags[len(strings) - 1] = tag
         rows = [

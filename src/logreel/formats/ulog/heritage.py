@@ -5,6 +5,8 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 
+import numpy as np
+
 from logreel.errors import DefinitionError
 from logreel.formats.ulog import records
 from logreel.formats.ulog.content import Content
@@ -46,7 +48,7 @@ class Heritage:
                 self._definitions.add(text)
                 self._out += record("F", payload)
         told = [sentence for entry in own.keyed.entries for sentence in self._entry(own, entry)]
-        return told + self._multiple(own)
+        return [*told, *self._multiple(own), *_unknown(own)]
 
     def _entry(self, own: Content, entry: Entry) -> Iterator[str]:
         """Take over information, a parameter or a default, unless there is one of its name."""
@@ -72,6 +74,15 @@ class Heritage:
             elif self._multiples[name] != payloads:
                 told.append(f"information {name!r} differs in {own.source.name}: the first one is kept")
         return told
+
+
+def _unknown(own: Content) -> Iterator[str]:
+    """Tell of records that only a copy of the file as it lies can keep."""
+    kinds = own.source.data[own.walk.notes + 2]
+    count = {kind: n for kind, n in enumerate(np.bincount(kinds).tolist()) if n and records.is_unknown(kind)}
+    if count:
+        names, total = ", ".join(records.name_of(kind) for kind in count), sum(count.values())
+        yield f"{total} record{'s' * (total > 1)} of unknown kinds ({names}) were left out of {own.source.name}"
 
 
 def _header(own: Content) -> bytes:

@@ -285,10 +285,10 @@ class UlogSink(Sink):
 
     def _text_of(self, time: int, payload: bytes) -> bytes:
         level, tag, _ = struct.unpack_from("<BHH", payload)
-        moment = struct.pack("<Q", time // NS_PER_US)
+        moment, digit = struct.pack("<Q", time // NS_PER_US), (0x30 + level) & 0xFF
         if tag:
-            return record("C", struct.pack("<BH", 0x30 + level, tag), moment, payload[5:])
-        return record("L", bytes((0x30 + level,)), moment, payload[5:])
+            return record("C", struct.pack("<BH", digit, tag), moment, payload[5:])
+        return record("L", bytes((digit,)), moment, payload[5:])
 
     def _parameter_of(self, time: int, payload: bytes) -> bytes:
         told = self._adopted or self._heritage is not None
