@@ -147,6 +147,13 @@ class BlockBuilder:
         self._count[channel] += 1
         self._state[2], self._state[4] = n + 1, pos
 
+    def note(self, pos: int) -> None:
+        """Note the record at *pos*, after the last one, though the walk would refuse it."""
+        if not 0 <= int(self._state[1]) <= pos or int(self._state[3]) == len(self._note):
+            self._close(pos)
+        self._note[int(self._state[3])] = pos
+        self._state[3], self._state[4] = int(self._state[3]) + 1, pos
+
     def drop_last(self) -> None:
         """Forget the last record collected: what followed proved that its size was wrong."""
         base, n, m = (int(x) for x in self._state[1:4])

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
-from logreel.errors import DefinitionError
+from logreel.errors import DefinitionError, Finding
 from logreel.formats.ulog import clock, events, records
 from logreel.formats.ulog.keys import KeyedRecords
-from logreel.formats.ulog.records import DATA_HEAD, HEAD
+from logreel.formats.ulog.records import DATA_HEAD, DEFAULTS_FLAG, FILE_HEADER, FLAGS_AT, HEAD
 from logreel.formats.ulog.saved import save
 from logreel.formats.ulog.walk import Topic, Walk
 from logreel.model.chunks import Buffer, Chunks
@@ -22,6 +23,8 @@ from logreel.model.schema import Schema
 from logreel.model.source import Source
 
 NS_PER_US = 1000
+#: Levels of syslog.
+LEVELS = 8
 
 _RAW = Layout(Struct((Field("data", Rest()),)), "raw")
 _TEXT = Struct((Field("level", Scalar("uint8")), Field("tag", Scalar("uint16")), Field("text", String(2))))
@@ -104,6 +107,7 @@ class Content:
             text=self._text,
             utc_offset=lambda: 0 if wall else self._utc_offset(),
             saved=save(walk),
+            verify=self.verify,
             own=self,
         )
 
@@ -222,7 +226,10 @@ class Content:
         return np.where(at < self.keyed.data_phase, np.int64(self._start or 0), self._neighbours.before(at))
 
     def _text_at(self, at: int) -> tuple[int, int, int, bytes]:
-        """Level 0…7, tag (0: none), time in ns and text of a logged string."""
+        """Level, tag (0: none), time in ns and text of a logged string.
+
+        The level is 0…7, or where the log has another byte than a digit from 0 to 7 that byte less 48, modulo 256.
+        """
         payload = records.payload_at(self.source, at)
         if self._view[at + 2] == ord("C"):
             level, tag, stamp = struct.unpack_from("<BHQ", payload)
@@ -230,7 +237,25 @@ class Content:
         else:
             level, stamp = struct.unpack_from("<BQ", payload)
             tag, text = 0, payload[9:]
-        return level - 0x30, tag, min(stamp * NS_PER_US, TIME_MAX), text
+        return (level - 0x30) & 0xFF, tag, min(stamp * NS_PER_US, TIME_MAX), text
+
+    # --------------------------------------------------------------------------------------------- judgement
+
+    @property
+    def lacks_defaults_flag(self) -> bool:
+        """Whether there are defaults of parameters that the flags of the file do not announce."""
+        flags = int(self._view[FLAGS_AT]) if self.walk.begin > FILE_HEADER else 0
+        return not flags & DEFAULTS_FLAG and bool(self.keyed.positions("Q"))
+
+    def verify(self) -> Iterator[Finding]:
+        """``flags`` where other readers would not look for the defaults of parameters that are there."""
+        if self.lacks_defaults_flag:
+            at = self.keyed.positions("Q")
+            text = (
+                f"{len(at)} defaults of parameters (Q) that the flag bits do not announce: readers that follow the "
+                "specification say there are none; recover sets compatible bit 0"
+            )
+            yield Finding("flags", "warn", at[0], 0, text, count=len(at))
 
     # ------------------------------------------------------------------------------------------ for copying
 
@@ -277,7 +302,9 @@ class Content:
         strings, tags = [], {}
         for at in self._texts.tolist():
             level, tag, time, text = self._text_at(at)
-            strings.append(events.Line(time, level, text.decode("utf-8", "replace")))
+            strings.append(
+                events.Line(time, level if level < LEVELS else None, text.decode("utf-8", "replace"))
+            )
             if self._view[at + 2] == ord("C"):
                 tags[len(strings) - 1] = tag
         rows = [

@@ -13,7 +13,7 @@ import numpy as np
 
 from logreel.formats.ulog.clock import UTC_OFFSET
 from logreel.formats.ulog.content import Content
-from logreel.formats.ulog.heritage import begun_at, utc_record
+from logreel.formats.ulog.heritage import begun_at, utc_record, with_defaults_flag
 from logreel.formats.ulog.records import DATA_HEAD, FILE_HEADER, HEAD
 from logreel.model.appender import Appender
 from logreel.model.blocks import I64
@@ -70,6 +70,8 @@ class _Copier:
         head = own.source.read(0, own.walk.begin)
         if clock is not None:
             head = begun_at(head, clock.start)
+        if own.lacks_defaults_flag:
+            head = with_defaults_flag(head)
         self._out.write(head)
         known = any(e.kind == "I" and e.key.name == UTC_OFFSET for e in own.keyed.entries)
         if not known:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
@@ -20,21 +20,29 @@ MAX_DOUBTFUL = 8
 #: Lost bytes are looked through in pieces of this size.
 PIECE = 1 << 20
 
+#: So many messages inside of a record that is not understood say that it is none.
+MESSAGES = 3
+#: What the table says of kinds that are stepped over and prove nothing.
+TOLERATED = 4
+
 _UNDECLARED, _TOLERATED = -1, -2
 
 
 class Framing:
     """The tables that the compiled walker judges by, and the problems found so far.
 
-    kinds  int64[256, 5], keys  int64[k, 4]: see kernels/frames.py
+    kinds     int64[256, 5], keys  int64[k, 4]: see kernels/frames.py
+    evidence  int64[256, 5]: as *kinds*, with what may stand between records that prove each other
     """
 
     def __init__(self, source: Source) -> None:
         self.source, self.data, self.view = source, source.data, source.view
         self.problems: list[Problem] = []
-        self.kinds = records.kinds_table()
+        self.kinds, self.evidence = records.kinds_table(), records.kinds_table()
         self.keys = np.full((1, 4), _UNDECLARED, np.int64)
         self._tolerates_ids = False
+        #: Records taken by their size alone: kind and first byte, where the first one lies, and how many.
+        self._odd: dict[tuple[int, int], list[int]] = {}
 
     def header(self, pos: int) -> tuple[int, int]:
         """Size and kind of the record at *pos*."""
@@ -70,11 +78,19 @@ class Framing:
 
     def chain(self, pos: int, end: int) -> bool:
         """True if a convincing chain of records starts at *pos*."""
-        return 0 <= pos < end and self.search(pos, pos, end) == pos
+        return 0 <= pos < end and self._resync(pos, pos, end) == pos
 
     def search(self, pos: int, last: int, end: int) -> int:
         """The first position from *pos* to *last* where a convincing chain of records starts, or -1."""
-        return frames.resync(self.data, pos, end, CHAIN, SPEC, self.kinds, self.keys, last)
+        while True:
+            pos = self._resync(pos, last, end)
+            # What is accepted for its neighbours' sake cannot be the first: any byte is the kind of something.
+            if pos < 0 or self.evidence[self.header(pos)[1], 0] != TOLERATED:
+                return pos
+            pos += 1
+
+    def _resync(self, pos: int, last: int, end: int) -> int:
+        return frames.resync(self.data, pos, end, CHAIN, SPEC, self.evidence, self.keys, last)
 
     def find(self, what: bytes, pos: int, end: int) -> int:
         """The first position from *pos* on where *what* lies, not reaching over *end*, or -1."""
@@ -85,17 +101,20 @@ class Framing:
                 return lo + found
         return -1
 
-    def tolerate(self, pos: int, end: int, has_rows: Callable[[int], bool]) -> bool:
-        """Let records pass from now on that are well framed but not understood, if the ones between are sound.
+    def tolerate(self, pos: int, end: int, has_rows: Callable[[int], bool]) -> int:
+        """Where the walk goes on if the record at *pos* may pass for its sound neighbours; -1 if it is damage.
 
-        Such are messages of ids whose subscription was lost, and kinds of a later format version. An id for which
-        *has_rows* is true is no such case: there the record is damaged.
+        Such are messages of ids whose subscription was lost, kinds of a later format version, texts of a level that
+        there is not, and sync records of another size. An id for which *has_rows* is true is no such case: there the
+        record is damaged. *pos* itself is given where the walk takes the record from now on, and all that are like it.
         """
         if not self._is_doubtful(pos, end, has_rows):
-            return False
+            return -1
+        size, first = self.header(pos)
+        behind = pos + HEAD + size
         # Only what is changed is kept: copies of the tables would cost more than the records.
         before: list[tuple[int, I64]] = []
-        kinds: list[int] = []
+        kinds: dict[int, I64] = {}
         at = pos
         for _ in range(MAX_DOUBTFUL):
             size, kind = self.header(at)
@@ -105,38 +124,106 @@ class Framing:
                 before.append((number, self.keys[number].copy()))
                 self.declare(number, _TOLERATED, 0, 0)
             else:
-                kinds.append(kind)
-                records.allow_unknown(self.kinds, kind)
-            if at + HEAD + size == end or self.chain(pos, end):
+                kinds.setdefault(kind, self.evidence[kind].copy())
+                records.allow(self.evidence, kind)
+            if at + HEAD + size == end or self.chain(behind, end):
                 self._tolerates_ids |= bool(before)
-                for k in kinds:
-                    self.problem(
-                        "unknown", pos, 0, False, f"records of unknown kind {chr(k)!r}: skipped by size"
-                    )
-                return True
+                self._allow_letters(pos, kinds)
+                if first == ord("D") or self.kinds[first, 0] == TOLERATED:
+                    return pos
+                found = self._odd.setdefault((first, self._level(pos, first)), [pos, 0])
+                found[1] += 1
+                return behind
             at = self._next_refused(at + HEAD + size, end)
             if at < 0 or not self._is_doubtful(at, end, has_rows):
                 break
         for number, row in reversed(before):
             self.keys[number] = row
-        self.kinds[kinds] = 0
-        return False
+        for kind, row in kinds.items():
+            self.evidence[kind] = row
+        return -1
+
+    def _allow_letters(self, pos: int, kinds: Iterable[int]) -> None:
+        """Let the walk itself step over unknown kinds that are letters; others are too frequent in damaged bytes."""
+        for kind in kinds:
+            if records.is_unknown(kind) and records.is_letter(kind):
+                records.allow(self.kinds, kind)
+                text = f"records of unknown kind {records.name_of(kind)}: skipped by size"
+                self.problem("unknown", pos, 0, False, text)
+
+    def _level(self, pos: int, kind: int) -> int:
+        """The level of a text; -1 of other kinds."""
+        return int(self.view[pos + HEAD]) if kind in b"LC" else -1
 
     def _is_doubtful(self, pos: int, end: int, has_rows: Callable[[int], bool]) -> bool:
         size, kind = self.header(pos)
         if kind == ord("D"):
             return size >= 2 and pos + DATA_HEAD <= end and not has_rows(self.message_id(pos))
-        return records.is_unknown(kind)
+        # Zeros are no record, and a message is one whose kind was damaged.
+        return (
+            self._is_odd(pos, end)
+            and (size > 0 or kind > 0)
+            and not self._fits(pos, size)
+            and not self._holds_messages(pos + 1, pos + HEAD + size)
+        )
+
+    def _is_odd(self, pos: int, end: int) -> bool:
+        """Whether a whole record at *pos* is of an unknown kind, or of a known one that is taken as it is."""
+        size, kind = self.header(pos)
+        if pos + HEAD + size > end:
+            return False
+        return records.is_unknown(kind) or records.is_odd(
+            kind, size, int(self.view[pos + HEAD]) if size else 0
+        )
+
+    def damaged_kind(self, pos: int, end: int) -> int:
+        """Where the message at *pos* ends if its id, its size and the records behind say that it was one; else -1."""
+        size, _ = self.header(pos)
+        behind = pos + HEAD + size
+        if not self._is_odd(pos, end) or not self._fits(pos, size):
+            return -1
+        return behind if behind == end or self.chain(behind, end) else -1
+
+    def _fits(self, pos: int, size: int) -> bool:
+        """Whether the id and the size of a whole record at *pos* are those of a message."""
+        number = self.message_id(pos) if size >= 2 else len(self.keys)
+        return number < len(self.keys) and bool(
+            self.keys[number, 0] >= 0 and self.keys[number, 1] <= size <= self.keys[number, 2]
+        )
+
+    def _holds_messages(self, pos: int, end: int) -> bool:
+        """Whether the bytes from *pos* to *end* hold a chain of records, at least some of them messages.
+
+        Records with keys have so little to be judged by that long values look like a chain of them by chance.
+        """
+        while (pos := self.search(pos, end - 1, end)) >= 0:
+            at, messages = pos, 0
+            for _ in range(CHAIN):
+                if at + DATA_HEAD > end:
+                    break
+                size, kind = self.header(at)
+                messages += kind == ord("D") and self._fits(at, size)
+                at += HEAD + size
+            if messages >= MESSAGES:
+                return True
+            pos += 1
+        return False
 
     def _next_refused(self, pos: int, end: int) -> int:
-        """The next record from *pos* on that is refused for its kind or id, or -1 if there is none soon."""
+        """The next record from *pos* on that is refused for its kind, id or content, or -1 if there is none soon."""
         for _ in range(CHAIN):
             if pos + DATA_HEAD > end:
                 return -1
             size, kind = self.header(pos)
             number = self.message_id(pos)
             undeclared = number >= len(self.keys) or self.keys[number, 0] == _UNDECLARED
-            if self.kinds[kind, 0] == 0 or (kind == ord("D") and undeclared):
+            _, least, greatest, low, high = self.evidence[kind].tolist()
+            if (
+                self.evidence[kind, 0] == 0
+                or (kind == ord("D") and undeclared)
+                or not least <= size <= greatest
+                or (kind != ord("D") and size and not low <= int(self.view[pos + HEAD]) <= high)
+            ):
                 return pos
             pos += HEAD + size
         return -1
@@ -158,6 +245,20 @@ class Framing:
             self.problem("undeclared", start, lost, True, text)
         others: I64 = notes[~is_data]
         return others
+
+    def report_odd(self) -> None:
+        """Report the records that were taken by their size alone."""
+        for (kind, level), (at, count) in self._odd.items():
+            what, name = f"{count} record{'s' * (count > 1)}", records.name_of(kind)
+            if level >= 0:
+                text = f"{what} of text with level 0x{level:02x}, which is none of '0' to '7': kept"
+                self.problem("level", at, 0, False, text)
+            elif kind == ord("S"):
+                self.problem(
+                    "sync", at, 0, False, f"{what} of kind 'S' that are not 8 bytes: skipped by size"
+                )
+            else:
+                self.problem("unknown", at, 0, False, f"{what} of unknown kind {name}: skipped by size")
 
     def report_cut(self, pos: int, end: int) -> None:
         """Report that the data ends inside the record at *pos*."""

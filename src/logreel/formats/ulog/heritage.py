@@ -5,29 +5,30 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 
+import numpy as np
+
 from logreel.errors import DefinitionError
 from logreel.formats.ulog import records
 from logreel.formats.ulog.clock import NS_PER_US, UNIX_US, UTC_OFFSET
 from logreel.formats.ulog.content import Content
 from logreel.formats.ulog.definitions import Definitions, FieldText, parse_format
 from logreel.formats.ulog.keys import Entry
-from logreel.formats.ulog.records import FILE_HEADER, HEAD, BadRecord
+from logreel.formats.ulog.records import DEFAULTS_FLAG, FILE_HEADER, FLAGS, FLAGS_AT, HEAD, BadRecord
 from logreel.formats.ulog.values import key, packed, record
 from logreel.model.log import Log
 from logreel.model.schema import Schema
 from logreel.model.sink import Clock
 
-_FLAGS = 40
-
 
 class Heritage:
     """Collects from one log after another; what an earlier one says has precedence.
 
-    header  file header and flags of the first log, without those that tell of appended parts
+    header        file header and flags of the first log, without those that tell of appended parts
+    has_defaults  whether there are defaults of parameters among the records collected so far
     """
 
     def __init__(self, definitions: Definitions) -> None:
-        self.header = b""
+        self.header, self.has_defaults = b"", False
         self._definitions = definitions
         self._known: dict[tuple[str, str, int], bytes] = {}
         self._multiples: dict[str, list[bytes]] = {}
@@ -49,7 +50,7 @@ class Heritage:
                 self._definitions.add(text)
                 self._out += record("F", payload)
         told = [sentence for entry in own.keyed.entries for sentence in self._entry(own, entry)]
-        return told + self._multiple(own)
+        return [*told, *self._multiple(own), *_unknown(own)]
 
     def _entry(self, own: Content, entry: Entry) -> Iterator[str]:
         """Take over information, a parameter or a default, unless there is one of its name."""
@@ -60,6 +61,7 @@ class Heritage:
         payload = records.payload_at(own.source, entry.offset)
         known = self._known.setdefault((entry.kind, entry.key.name, entry.key.head), payload)
         if known is payload:
+            self.has_defaults |= entry.kind == "Q"
             self._out += record(entry.kind, payload)
         elif known != payload:
             what = {"I": "information", "P": "parameter", "Q": "default"}[entry.kind]
@@ -96,6 +98,15 @@ def utc_record(header: bytes, clock: Clock | None) -> bytes:
     return record("I", key(f"int64_t {UTC_OFFSET}", UTC_OFFSET), packed(UTC_OFFSET, "q", offset))
 
 
+def _unknown(own: Content) -> Iterator[str]:
+    """Tell of records that only a copy of the file as it lies can keep."""
+    kinds = own.source.data[own.walk.notes + 2]
+    count = {kind: n for kind, n in enumerate(np.bincount(kinds).tolist()) if n and records.is_unknown(kind)}
+    if count:
+        names, total = ", ".join(records.name_of(kind) for kind in count), sum(count.values())
+        yield f"{total} record{'s' * (total > 1)} of unknown kinds ({names}) were left out of {own.source.name}"
+
+
 def _header(own: Content) -> bytes:
     """File header and flags; nothing is appended to the new file."""
     head, walk = own.source.read(0, FILE_HEADER), own.walk
@@ -103,8 +114,15 @@ def _header(own: Content) -> bytes:
         return head
     payload = bytearray(own.source.read(FILE_HEADER + HEAD, walk.begin - FILE_HEADER - HEAD))
     payload[8] &= ~1
-    payload[16:_FLAGS] = struct.pack("<3Q", 0, 0, 0)
+    payload[16:FLAGS] = struct.pack("<3Q", 0, 0, 0)
     return head + record("B", bytes(payload))
+
+
+def with_defaults_flag(head: bytes) -> bytes:
+    """File header and flags, which are added where there are none, with the bit that announces default parameters."""
+    if len(head) <= FLAGS_AT:
+        head += record("B", bytes(FLAGS))
+    return head[:FLAGS_AT] + bytes((head[FLAGS_AT] | DEFAULTS_FLAG,)) + head[FLAGS_AT + 1 :]
 
 
 def renamed(schema: Schema, name: str, known: Definitions) -> list[str]:

@@ -64,7 +64,9 @@ class KeyedRecords:
     @cached_property
     def _phases(self) -> list[int]:
         """Where the definitions of each segment end; those of a segment without any where it begins."""
-        data = np.union1d(self.positions("A"), self._walk.notes)
+        notes = self._walk.notes
+        texts = notes[np.isin(self._source.data[notes + 2], (ord("L"), ord("C")))]
+        data = np.union1d(self.positions("A"), texts).astype(np.int64)
         own = zip(self._walk.segments, self._walk.own_definitions, strict=True)
         ends = [*data.tolist(), self._source.size]
         return [int(ends[int(np.searchsorted(data, at))]) if fresh else at for at, fresh in own]

@@ -22,6 +22,11 @@ RECORD = struct.Struct("<HB")
 #: Bytes before a payload: size and kind; before the payload of a data message also its id.
 HEAD, DATA_HEAD = 3, 5
 
+#: Bytes of the payload of a flag bits record, and where it begins in a file that has one.
+FLAGS, FLAGS_AT = 40, FILE_HEADER + HEAD
+#: Bit of the first compatible flag byte: the log has defaults of parameters.
+DEFAULTS_FLAG = 1
+
 #: ULog's basic types and what they are called in a Layout.
 BASIC = {
     "int8_t": "int8",
@@ -52,7 +57,8 @@ _KINDS = {
     "D": (_DATA, 2, 65535, 0, 255),
     "L": (_NOTE, 9, 65535, 0x30, 0x37),
     "C": (_NOTE, 11, 65535, 0x30, 0x37),
-    "S": (_NOTE, 8, 8, SYNC[0], SYNC[0]),
+    # Of any content: what the magic is was once left open.
+    "S": (_NOTE, 8, 8, 0, 255),
     "O": (_NOTE, 2, 2, 0, 255),
     "R": (_NOTE, 2, 2, 0, 255),
     "A": (_STOP, 4, 65535, 0, 255),
@@ -83,14 +89,49 @@ def is_parsed(size: int, kind: int, left: int) -> bool:
     return least <= size <= min(left, greatest)
 
 
+def is_letter(kind: int) -> bool:
+    """True for an ASCII letter, as all kinds are so far."""
+    return chr(kind).isascii() and chr(kind).isalpha()
+
+
 def is_unknown(kind: int) -> bool:
-    """True for a letter that the format does not use yet."""
-    return chr(kind).isascii() and chr(kind).isalpha() and chr(kind) not in _KINDS
+    """True for a kind that the format does not use yet."""
+    return chr(kind) not in _KINDS
 
 
-def allow_unknown(table: np.ndarray, kind: int) -> None:
-    """Let the walker step over records of a kind that the format does not define (yet)."""
-    table[kind] = (_TOLERATE, 0, 65535, 0, 255)
+def name_of(kind: int) -> str:
+    """A kind as people write it."""
+    return repr(chr(kind)) if is_letter(kind) else f"0x{kind:02x}"
+
+
+def allow(table: np.ndarray, kind: int) -> None:
+    """Let the walker step over records of a kind that is not defined (yet), or of a known one with odd content."""
+    # What is zero from end to end is no record.
+    table[kind] = _ODD.get(chr(kind), (_TOLERATE, int(kind == 0), 65535, 0, 255))
+
+
+#: Known kinds that are taken with content that the format does not allow, where the records behind prove their size.
+_ODD = {
+    "L": (_NOTE, 9, 65535, 0, 255),
+    "C": (_NOTE, 11, 65535, 0, 255),
+    "S": (_TOLERATE, 0, 65535, 0, 255),
+}
+
+
+def noted_table() -> np.ndarray:
+    """A fresh int64[256, 5] table of what a walk may have noted."""
+    table = kinds_table()
+    for letter in _ODD:
+        allow(table, ord(letter))
+    return table
+
+
+def is_odd(kind: int, size: int, first: int) -> bool:
+    """True for a text whose level is no digit from 0 to 7, and for a sync record of another size than 8."""
+    letter = chr(kind)
+    if letter == "S":
+        return size != _KINDS["S"][1]
+    return letter in _ODD and size >= _KINDS[letter][1] and not 0x30 <= first <= 0x37
 
 
 class BadRecord(ValueError):

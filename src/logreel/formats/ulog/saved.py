@@ -101,7 +101,7 @@ def _sound(source: Source, positions: I64, letters: bytes) -> bool:
         return True
     if positions.min() < FILE_HEADER or positions.max() > source.size - HEAD:
         return False
-    data, table = source.data, records.kinds_table()
+    data, table = source.data, records.noted_table()
     size = data[positions].astype(np.int64) | data[positions + 1].astype(np.int64) << 8
     kind = data[positions + 2]
     if (positions + HEAD + size > source.size).any():

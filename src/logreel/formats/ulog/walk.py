@@ -124,6 +124,7 @@ class Walker:
             if end in self._splits:
                 self._new_segment(end, "the times of its topics go back")
             pos = end
+        self._framing.report_odd()
         blocks, notes = self._blocks.finish(len(self.topics))
         return Walk(
             version=int(self._view[7]),
@@ -286,8 +287,13 @@ class Walker:
     def _recover(self, pos: int, end: int, why: int, reason: str = "") -> int:
         """Decide about the record at *pos* that cannot be accepted: where reading goes on, at most *end*."""
         framing = self._framing
-        if why == BAD and not reason and framing.tolerate(pos, end, self._has_rows):
-            return pos
+        if why == BAD and not reason and (behind := framing.tolerate(pos, end, self._has_rows)) >= 0:
+            if behind > pos:
+                self._blocks.note(pos)
+            return behind
+        if why == BAD and (behind := framing.damaged_kind(pos, end)) >= 0:
+            framing.report_lost(pos, behind, f"kind {framing.header(pos)[1]:#04x} where a message was")
+            return behind
         # The damage may have begun in the size of the record before: sound records inside it convict it. Formats and
         # subscriptions are text from end to end, which proves their size.
         before = self._blocks.last if self._blocks.last >= self._part_start else pos

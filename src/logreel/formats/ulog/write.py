@@ -18,9 +18,19 @@ from logreel.formats.ulog import content
 from logreel.formats.ulog.adopt import adopt
 from logreel.formats.ulog.copy import copy
 from logreel.formats.ulog.definitions import Definitions, parse_format
-from logreel.formats.ulog.heritage import Heritage, begun_at, renamed, utc_record
+from logreel.formats.ulog.heritage import Heritage, begun_at, renamed, utc_record, with_defaults_flag
 from logreel.formats.ulog.keys import DEFAULT_KINDS
-from logreel.formats.ulog.records import BASIC, DATA_HEAD, MAGIC, SYNC, BadRecord
+from logreel.formats.ulog.records import (
+    BASIC,
+    DATA_HEAD,
+    DEFAULTS_FLAG,
+    FLAGS,
+    FLAGS_AT,
+    HEAD,
+    MAGIC,
+    SYNC,
+    BadRecord,
+)
 from logreel.formats.ulog.spell import spell
 from logreel.formats.ulog.values import MAX_SIZE, key, key_value, packed, record
 from logreel.model.appender import Appender
@@ -58,6 +68,8 @@ class UlogSink(Sink):
         self._heritage: Heritage | None = None
         self._head = bytearray()
         self._begun = self._fresh = self._adopted = False
+        #: Whether a default of a parameter was given, which the flags have to announce; and the flags' first byte.
+        self._has_defaults, self._flags = False, 0
         self._heads = Heads()
         #: Name of the format and instance of each channel, or the reserved name.
         self._channels: list[tuple[str, int]] = []
@@ -165,6 +177,7 @@ class UlogSink(Sink):
             self._heritage = Heritage(self._definitions)
         told = self._heritage.take(log)
         self._head += self._heritage.drain()
+        self._has_defaults |= self._heritage.has_defaults
         return told
 
     def adopt(self, log: Log, returns: bool) -> list[str]:
@@ -175,6 +188,8 @@ class UlogSink(Sink):
     def copy(self, excerpt: Excerpt) -> bool:
         """Copy records as they lie in the file; not where it holds several logs."""
         self._begun = copy(excerpt, self.out, self.clock)
+        if self._begun and excerpt.log.own.lacks_defaults_flag:
+            self.notes.append("the flag bits announce the defaults of parameters now (compatible bit 0)")
         return self._begun
 
     # --------------------------------------------------------------------------------------------- messages
@@ -199,6 +214,7 @@ class UlogSink(Sink):
             edges = some.start.tolist(), (some.start + some.size).tolist()
             for row, lo, hi in zip(rows.tolist(), *edges, strict=True):
                 others[row] = self._reserved[int(channel[row])](int(time[row]), some.data[lo:hi].tobytes())
+                self._look_for_default(others[row])
         self._give(channel, time, payloads, others)
         self._fresh = True
 
@@ -267,10 +283,10 @@ class UlogSink(Sink):
 
     def _text_of(self, time: int, payload: bytes) -> bytes:
         level, tag, _ = struct.unpack_from("<BHH", payload)
-        moment = struct.pack("<Q", time // NS_PER_US)
+        moment, digit = struct.pack("<Q", time // NS_PER_US), (0x30 + level) & 0xFF
         if tag:
-            return record("C", struct.pack("<BH", 0x30 + level, tag), moment, payload[5:])
-        return record("L", bytes((0x30 + level,)), moment, payload[5:])
+            return record("C", struct.pack("<BH", digit, tag), moment, payload[5:])
+        return record("L", bytes((digit,)), moment, payload[5:])
 
     def _parameter_of(self, time: int, payload: bytes) -> bytes:
         told = self._adopted or self._heritage is not None
@@ -306,9 +322,11 @@ class UlogSink(Sink):
         if not self._begun:
             told = None if self.clock is None else self.clock.start
             start = self._started if self._started is not None else time if told is None else told
-            head = MAGIC + struct.pack("<BQ", 1, max(0, start) // NS_PER_US) + record("B", bytes(40))
+            head = MAGIC + struct.pack("<BQ", 1, max(0, start) // NS_PER_US) + record("B", bytes(FLAGS))
             if self._heritage is not None and self._started is None:
                 head = begun_at(self._heritage.header, told)
+            head = with_defaults_flag(head) if self._has_defaults else head
+            self._flags = head[FLAGS_AT] if len(head) > FLAGS_AT else 0
             self.out.write(head)
             self.out.write(utc_record(head, self.clock))
             self.out.write(self._head)
@@ -318,7 +336,16 @@ class UlogSink(Sink):
     def _put(self, letter: str, *parts: Payload) -> None:
         self._append(record(letter, *parts))
 
+    def _look_for_default(self, written: bytes) -> None:
+        """Announce in the flags that there are defaults of parameters, if *written* is the first one."""
+        if written[2:HEAD] == b"Q" and not self._has_defaults:
+            self._has_defaults = True
+            if self._begun:
+                self._flags |= DEFAULTS_FLAG
+                self.out.patch(FLAGS_AT, bytes((self._flags,)))
+
     def _append(self, written: bytes) -> None:
+        self._look_for_default(written)
         if self._begun:
             self.out.write(written)
             self.out.commit()
