@@ -16,6 +16,7 @@ from logreel.ops.parts import Part
 from logreel.ops.rewrite import Rewriting, add_channel, rewrite
 from logreel.ops.streams import Batch
 from logreel.ops.target import Copied, Rewritten, Target
+from logreel.schemas.common import portable
 
 
 class Made(Protocol):
@@ -50,13 +51,27 @@ class Translation(Protocol):
         ...
 
 
+def rewrite_portable(part: Part, target: Target) -> Rewritten:
+    """Write *part* as ``rewrite`` does, with definitions that other tools can parse."""
+    return rewrite([part], target, how=Portable)
+
+
+@dataclass
+class Portable(Rewriting):
+    """One new log in the making whose definitions are spelt as tools of today expect them."""
+
+    def _declared(self, channel: Channel, metadata: Mapping[str, Any]) -> tuple[Schema, Mapping[str, Any]]:
+        schema, told = super()._declared(channel, metadata)
+        return portable(schema), told
+
+
 def translate(part: Part, target: Target, translation: Translation) -> Rewritten:
     """Write *part* with the messages of *translation*; see ``rewrite``."""
     return rewrite([part], target, True, partial(Translating, translation=translation))
 
 
 @dataclass
-class Translating(Rewriting):
+class Translating(Portable):
     """One new log of translated messages in the making."""
 
     #: They are large, and made by several threads.

@@ -15,7 +15,7 @@ from logreel.ops.parts import Part, choose
 from logreel.ops.plain import opened
 from logreel.ops.rewrite import rewrite
 from logreel.ops.target import Progress, Rewritten, Target, format_to_write
-from logreel.ops.translate import translate
+from logreel.ops.translate import rewrite_portable, translate
 from logreel.outputs.job import Job
 from logreel.outputs.making import (
     LINES,
@@ -192,7 +192,7 @@ def _with_meaning(part: Part, target: Target) -> Rewritten:
     return (
         translate(part, target, mixed)
         if mixed.instead or mixed.added or mixed.told
-        else rewrite([part], target)
+        else rewrite_portable(part, target)
     )
 
 

@@ -20,6 +20,19 @@ def message_encoding(schema: Schema) -> str:
     return ENCODINGS.get(schema.encoding, schema.encoding)
 
 
+def portable(schema: Schema) -> Schema:
+    """Return *schema* with a definition that parsers of other tools read, where those of earlier releases confuse them.
+
+    Applies to definitions of ROS 1; see ``ros1msg.portable``.
+    """
+    if schema.encoding != "ros1msg" or not schema.text:
+        return schema
+    from logreel.schemas import ros1msg
+
+    text = ros1msg.portable(schema.text, schema.name)
+    return schema if text == schema.text else Schema(schema.name, schema.encoding, text)
+
+
 def complete(schema: Schema, md5: str = "*") -> Schema:
     """The same; with the definition of a message that the log did not carry, where it is known.
 

@@ -13,7 +13,7 @@ from logreel.errors import DefinitionError, LogError, MissingDependencyError
 from logreel.ops.replay import Sink
 from logreel.outputs.foxglove.live import Made
 from logreel.outputs.foxglove.meaning import is_common, meanings, transcoded
-from logreel.schemas.common import complete, message_encoding
+from logreel.schemas.common import complete, message_encoding, portable
 
 if TYPE_CHECKING:
     from logreel.model.channel import Channel
@@ -93,7 +93,7 @@ class Foxglove(Sink):
     def _declare(self, context: Any, ch: Channel) -> None:
         """The channels of the server that *ch* gives."""
         if is_common(ch):
-            schema = complete(ch.schema, str(ch.metadata.get("md5sum", "*")))
+            schema = portable(complete(ch.schema, str(ch.metadata.get("md5sum", "*"))))
             stated = ch.metadata.get("message_encoding")
             encoding = stated if isinstance(stated, str) else message_encoding(schema)
             self._plain[ch] = self._channel(context, ch.topic, encoding, schema)

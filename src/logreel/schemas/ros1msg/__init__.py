@@ -5,6 +5,7 @@ from __future__ import annotations
 from logreel.schemas.ros1msg.definition import Definition
 from logreel.schemas.ros1msg.grammar import Constant, FieldLine, Message, parse_message
 from logreel.schemas.ros1msg.layouts import layout
+from logreel.schemas.ros1msg.portable import portable
 from logreel.schemas.ros1msg.registry import Registry, standard
 from logreel.schemas.ros1msg.resolve import define, full_text, parse
 from logreel.schemas.ros1msg.spell import PACKAGE, spell, type_name
@@ -21,6 +22,7 @@ __all__ = [
     "layout",
     "parse",
     "parse_message",
+    "portable",
     "spell",
     "standard",
     "type_name",

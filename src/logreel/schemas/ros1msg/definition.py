@@ -24,11 +24,13 @@ class Definition:
     messages  every message needed by name: its own first, then depth first in the order of the fields
     users     the same names, each after all that it uses
     uses      per message and type as written in it, the name of the message meant
+    borrowed  whether a message was needed that the text of the first one does not define
     """
 
     messages: Mapping[str, Message]
     users: tuple[str, ...]
     uses: Mapping[str, Mapping[str, str]]
+    borrowed: bool = False
 
     @property
     def root(self) -> Message:
@@ -96,13 +98,14 @@ class _Linker:
         self.uses: dict[str, dict[str, str]] = {}
         self.active: set[str] = set()
         self.fields = 0
+        self.borrowed = False
         self.short: dict[str, list[str]] = {}
         for known in sections if closed else ():
             self.short.setdefault(known.rpartition("/")[2], []).append(known)
 
     def run(self, name: str) -> Definition:
         self.visit(name, self.sections[name], 1)
-        return Definition(self.messages, tuple(self.users), self.uses)
+        return Definition(self.messages, tuple(self.users), self.uses, self.borrowed)
 
     def visit(self, name: str, message: Message, depth: int) -> None:
         if depth > MAX_DEPTH:
@@ -149,5 +152,6 @@ class _Linker:
             return alike[0], self.sections[alike[0]]
         for name in wanted:
             if (found := self.messages.get(name) or self.find(name)) is not None:
+                self.borrowed = True
                 return name, found
         return None

@@ -1,0 +1,76 @@
+"""Definitions as parsers of today read them, whatever names the types had when the log was recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from logreel.errors import DefinitionError
+from logreel.schemas.ros1msg.definition import Definition
+from logreel.schemas.ros1msg.grammar import Message
+from logreel.schemas.ros1msg.names import BUILTIN, plain, spellings
+from logreel.schemas.ros1msg.resolve import parse
+from logreel.schemas.ros1msg.sections import Section, join_text
+
+_HEADER = "std_msgs/Header"
+_HEADER_FIELDS = (("uint32", "seq"), ("time", "stamp"), ("string", "frame_id"))
+
+
+def portable(text: str, name: str) -> str:
+    """Return the concatenated *text* of type *name* in a spelling that needs no knowledge of earlier releases.
+
+    Types are named where they are used as they are defined, ``std_msgs/Header`` is called so in every section
+    (``roslib/Header`` until 2010), words are separated by blanks, and definitions that the text leaves out are added
+    where they are known. Fields, and thereby the md5sum, stay. A text that needs nothing of that, or cannot be used,
+    is returned as it is.
+    """
+    try:
+        found = parse(text, name)
+    except DefinitionError:
+        return text
+    names = _names(found)
+    sections: dict[str, str] = {}
+    for one, message in found.messages.items():
+        sections.setdefault(names[one], _respelled(message, found.uses[one], names))
+    same = all(names[one] == one and sections[one] == m.text for one, m in found.messages.items())
+    return text if same and not found.borrowed else join_text(Section(*item) for item in sections.items())
+
+
+def _names(found: Definition) -> Mapping[str, str]:
+    """The name in the new text of each message; the first one has none there, so it keeps its own."""
+    names = {name: name for name in found.messages}
+    earlier = set(spellings(_HEADER)) & names.keys() - {found.name}
+    # A package may have had a Header of other fields: then both have to stay.
+    if all(_is_header(found.messages[name]) for name in earlier):
+        names |= dict.fromkeys(earlier, _HEADER)
+    return names
+
+
+def _is_header(message: Message) -> bool:
+    return tuple((f.spelled, f.name) for f in message.fields) == _HEADER_FIELDS
+
+
+def _respelled(message: Message, uses: Mapping[str, str], names: Mapping[str, str]) -> str:
+    """The text of *message* with its types named so that the usual rules find them."""
+    lines = message.text.split("\n")
+    for n, line in enumerate(lines):
+        code = line.partition("#")[0].partition("=")[0]
+        if "\t" in code.strip():
+            # genmsg takes blanks alone between the words of a line.
+            lines[n] = line = code.replace("\t", " ") + line[len(code) :]
+        if not code.strip() or "=" in line.partition("#")[0]:
+            continue
+        written = code.split(None, 1)[0].partition("[")[0]
+        if written in BUILTIN:
+            continue
+        meant = names[uses[written]]
+        if _usual(written, message.package) != meant:
+            lines[n] = line.replace(written, meant, 1)
+    return "\n".join(lines)
+
+
+def _usual(written: str, package: str) -> str:
+    """The type that parsers take *written* for in a message of *package*."""
+    if written == "Header":
+        return _HEADER
+    # Not every parser knows the names that ROS 2 has.
+    return written if "/" in written and plain(written) == written else f"{package}/{written}"
