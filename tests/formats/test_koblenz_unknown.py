@@ -161,7 +161,10 @@ def test_marks_that_cannot_be_written(tmp_path: Path) -> None:
 @settings(max_examples=60, deadline=None)
 @given(
     kinds=st.lists(
-        st.tuples(st.integers(1, (1 << 24) - 1), st.integers(0, (1 << 16) - 1)), min_size=1, max_size=4, unique=True
+        st.tuples(st.integers(1, (1 << 24) - 1), st.integers(0, (1 << 16) - 1)),
+        min_size=1,
+        max_size=4,
+        unique=True,
     ),
     rows=st.lists(
         st.tuples(st.integers(0, 3), st.integers(-(10**15), 10**15), st.binary(max_size=60)), max_size=20

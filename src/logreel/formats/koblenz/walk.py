@@ -233,7 +233,11 @@ class Walker:
             self._problem(
                 "truncated", pos, stop, True, f"the file ends inside the header of a message, {size} bytes"
             )
-        elif head.mark == self._framing.mark and head.is_plausible(self._reading) and head.end(self._reading) > stop:
+        elif (
+            head.mark == self._framing.mark
+            and head.is_plausible(self._reading)
+            and head.end(self._reading) > stop
+        ):
             kind = self._framing.kind_of(head)
             what = kind.name if kind else f"0x{head.type:08X}"
             need = head.end(self._reading) - pos
