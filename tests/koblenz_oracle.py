@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import struct
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 HEAD = 21
@@ -38,15 +39,19 @@ class Found:
 
     reading: str
     first: int
+    mark: int = 0x49
     rows: list[Row] = field(default_factory=list)
     lost: list[tuple[int, int]] = field(default_factory=list)
     end: int | None = None
 
 
 class Oracle:
-    def __init__(self, data: bytes, reading: str) -> None:
-        self.data, self.reading = data, reading
+    def __init__(self, data: bytes, reading: str, mark: int = 0x49, named: Collection[int] = ()) -> None:
+        self.data, self.reading, self.mark, self.named = data, reading, mark, named
         self.base, self.add = READINGS[reading]
+        #: Types and versions met that nothing describes, and those among them with fields of their own.
+        self.met: set[tuple[int, int]] = set()
+        self.own: set[tuple[int, int]] = set()
 
     def head(self, at: int) -> Row | None:
         if not 0 <= at <= len(self.data) - HEAD:
@@ -75,7 +80,8 @@ class Oracle:
 
     def content(self, row: Row) -> int:
         """Where the content ends by its own counts, -1 if behind the message."""
-        if row.type not in TYPES or row.version < TYPES[row.type]:
+        key = (row.type, row.version)
+        if row.type not in TYPES or row.version < TYPES[row.type] or key in self.own:
             return row.end
         body = self.data[row.at + HEAD : row.end]
 
@@ -99,30 +105,40 @@ class Oracle:
             return -1
         return row.at + HEAD + need if self.described(row) else row.end
 
-    def leads_on(self, at: int, far: int = 8) -> bool:
+    def leads_on(self, at: int, need: int) -> bool:
+        """True if *need* headers follow each other, one of a known type does, or the end comes first."""
         if self.over(at):
             return True
         row = self.head(at)
         if row is None:
             return at < len(self.data)
-        if far == 0 or not self.plausible(row):
+        if not self.plausible(row):
             return False
         if self.believed(row):
-            return self.content(row) >= 0 if row.end <= len(self.data) else row.mark == 0x49
-        return row.mark == 0x49 and row.end <= len(self.data) and self.leads_on(row.end, far - 1)
+            return self.content(row) >= 0 if row.end <= len(self.data) else row.mark == self.mark
+        if row.mark != self.mark:
+            return False
+        if need == 1 or row.end > len(self.data):
+            return True
+        return self.leads_on(row.end, need - 1) or self.blank(row.end)
 
     def sound(self, row: Row) -> bool:
-        good = self.believed(row) and self.plausible(row) and row.mark == 0x49
-        return good and row.end <= len(self.data) and self.content(row) == row.end
+        if not self.plausible(row) or row.mark != self.mark or row.end > len(self.data):
+            return False
+        if self.believed(row):
+            return self.content(row) == row.end and (self.leads_on(row.end, 2) or self.blank(row.end))
+        if (row.type, row.version) in self.met:
+            return self.leads_on(row.end, 1)
+        return self.leads_on(row.end, 1 if row.at in self.named else 2)
 
     def search(self, at: int, last: int) -> int:
-        # Only to be quick: every sound message has one of these at its fifth byte.
-        starts = [b"\x49" + struct.pack("<i", kind) for kind in TYPES]
         while at <= last:
-            hits = [p - 4 for s in starts if (p := self.data.find(s, at + 4)) >= 0]
-            at = min(hits, default=last + 1)
-            row = self.head(at) if at <= last else None
-            if row is not None and self.sound(row) and (self.leads_on(row.end) or self.blank(row.end)):
+            # Only to be quick: every sound message has the mark at its fifth byte.
+            at = self.data.find(bytes([self.mark]), at + 4) - 4
+            if not 0 <= at <= last:
+                return -1
+            row = self.head(at)
+            if row is not None and self.sound(row):
                 return at
             at += 1
         return -1
@@ -132,21 +148,30 @@ class Oracle:
 
     def invalid(self, row: Row) -> bool:
         """True for a message that only its mark makes none."""
-        good = self.believed(row) and self.plausible(row) and row.mark != 0x49
-        return good and self.leads_on(row.end) and self.content(row) >= 0
+        seen = self.believed(row) or (row.type, row.version) in self.met
+        good = seen and self.plausible(row) and row.mark != self.mark
+        return good and self.leads_on(row.end, 1) and self.content(row) >= 0
 
     def longer(self, row: Row) -> bool:
         content = self.content(row)
         good = self.plausible(row) and 0 <= content < row.end
-        return good and self.leads_on(row.end) and not self.leads_on(content)
+        return good and self.leads_on(row.end, 1) and not self.leads_on(content, 1)
 
     def run(self, first: int) -> Found:
-        found = Found(self.reading, first)
-        unknown: set[tuple[int, int]] = set()
+        """Everything from *first* on; anew where a version far from the described one has fields of its own."""
+        while True:
+            before = len(self.own)
+            self.met.clear()
+            found = self.once(first)
+            if len(self.own) == before:
+                return found
+
+    def once(self, first: int) -> Found:
+        found = Found(self.reading, first, self.mark)
         at, last, size = first, None, len(self.data)
         while at < size:
             row = self.head(at)
-            if not self.over(at) and row is not None and self.accepts(row, unknown):
+            if not self.over(at) and row is not None and self.accepts(row):
                 found.rows.append(row)
                 last, at = row, row.end
                 continue
@@ -177,43 +202,54 @@ class Oracle:
             at = nxt if nxt >= 0 else size
         return found
 
-    def accepts(self, row: Row, unknown: set[tuple[int, int]]) -> bool:
-        if row.mark != 0x49 or row.end > len(self.data) or not self.base <= row.size <= GREATEST:
+    def accepts(self, row: Row) -> bool:
+        if row.mark != self.mark or row.end > len(self.data) or not self.base <= row.size <= GREATEST:
             return False
         if self.believed(row):
             content = self.content(row)
             if self.described(row) and content != row.end:
                 return self.longer(row)
             return content >= 0
-        if self.content(row) < 0:
-            return False
         key = (row.type, row.version)
-        if key not in unknown:
-            if not self.plausible(row) or not self.leads_on(row.end) or len(unknown) == 256:
+        if key not in self.met:
+            follows = self.leads_on(row.end, 1) or self.blank(row.end)
+            if not self.plausible(row) or not follows or len(self.met) == 256:
                 return False
-            unknown.add(key)
+            self.met.add(key)
+        if self.content(row) < 0:
+            self.own.add(key)
         return True
 
 
-def begins(o: Oracle, at: int) -> bool:
-    """True if three messages in a row, or all that there are, are sound under a reading."""
-    known = 0
+def begins(o: Oracle, at: int) -> int:
+    """How well three messages in a row, or all that there are, follow each other under a reading; 0: they do not.
+
+    Two points for each, and one where the file ends with the last of them or inside of a header or message of its own.
+    """
     for count in range(3):
+        left = len(o.data) - at
         if o.over(at):
-            return count > 0
+            return 2 * count + (left == 0 or left >= 4) if count else 0
         row = o.head(at)
         if row is None:
-            return known > 0
-        if row.mark != 0x49 or not o.plausible(row):
-            return False
+            return 2 * count + (count > 0 and left > 4 and o.data[at + 4] == o.mark)
+        if row.mark != o.mark or not o.plausible(row):
+            return 0
         if row.end > len(o.data):
-            return known > 0
-        if o.believed(row):
-            if o.content(row) != row.end:
-                return False
-            known += 1
+            return 2 * count + (count > 0)
+        if o.believed(row) and o.content(row) != row.end:
+            return 0
         at = row.end
-    return True
+    return 6
+
+
+def usual_here(o: Oracle, at: int) -> bool:
+    """True if no mark is more frequent than that of *o* in the chain from *at* on."""
+    marks = []
+    while len(marks) < 1024 and (row := o.head(at)) is not None and o.plausible(row):
+        marks.append(row.mark)
+        at = row.end
+    return all(marks.count(o.mark) >= marks.count(other) for other in set(marks))
 
 
 def walk(data: bytes) -> Found:
@@ -223,19 +259,24 @@ def walk(data: bytes) -> Found:
         count = 0
     begin = 12 + 8 * count
     entries = sorted({e for e in struct.unpack_from(f"<{count}q", data, 12) if 12 <= e < len(data)})
-    for first in (begin, *entries[:64]):
-        for name in READINGS:
-            if begins(Oracle(data, name), first):
-                sound = Oracle(data, name).search(begin, first - 1)
-                return beginning(data, name, begin, sound if sound >= 0 else first)
-    hits = [(Oracle(data, name).search(begin, len(data)), name) for name in READINGS]
-    hits = [hit for hit in hits if hit[0] >= 0]
-    first, name = min(hits) if hits else (begin, "A")
-    return beginning(data, name, begin, first)
+    readers = {mark: [Oracle(data, name, mark, entries) for name in READINGS] for mark in (0x49, 0x31, 1)}
+    for mark, some in readers.items():
+        for first in (begin, *entries[:64]):
+            best = max(some, key=lambda o: begins(o, first))
+            if begins(best, first) and (mark == 0x49 or usual_here(best, first)):
+                sound = best.search(begin, first - 1)
+                return beginning(best, begin, sound if sound >= 0 else first)
+    for some in readers.values():
+        hits = [(o.search(begin, len(data)), o.reading) for o in some]
+        hits = [hit for hit in hits if hit[0] >= 0]
+        if hits:
+            first, name = min(hits)
+            return beginning(next(o for o in some if o.reading == name), begin, first)
+    return beginning(readers[0x49][0], begin, begin)
 
 
-def beginning(data: bytes, name: str, begin: int, first: int) -> Found:
-    found = Oracle(data, name).run(first)
+def beginning(reader: Oracle, begin: int, first: int) -> Found:
+    data, found = reader.data, reader.run(first)
     if first > begin and any(data[begin:first]):
         found.lost.insert(0, (begin, first))
     return found

@@ -94,7 +94,7 @@ def test_records_of_a_number_are_plain_values(tmp_path: Path) -> None:
 def test_a_schema_that_tells_no_fields_leaves_text(schema: str, tmp_path: Path) -> None:
     path = tmp_path / "a.bddf"
     with logreel.create(path) as w:
-        told = {"annotations": {"json_schema": schema}}
+        told = {"annotations": {"logreel:json_schema": schema}}
         w.write(w.add_channel("t", logreel.Schema("", "application/json"), told), 0, b'{"x":1}')
     log = logreel.open(path)
     assert log["t"].to_arrow()["text"].to_pylist() == ['{"x":1}']

@@ -25,7 +25,7 @@ def test_every_kind_of_series_is_declared_as_it_is_told(tmp_path: Path) -> None:
     units |= {"annotations": {"units": "m"}, "description": "a place"}
     with logreel.create(path) as w:
         w.metadata("bosdyn:robot-serial-number", "spot-1")
-        w.metadata("count", 3)
+        w.metadata("me:count", 3)
         w.add_channel("say", LINE, NUMBERED)
         w.add_channel(
             "bosdyn.api.Event", logreel.Schema("bosdyn.api.Event", "protobuf"), {"is_metadata": True}
@@ -38,7 +38,7 @@ def test_every_kind_of_series_is_declared_as_it_is_told(tmp_path: Path) -> None:
         late = w.add_channel("late", FLOAT)
         w.write(late, T0, struct.pack("<d", 2.5))
     found = closed(path)
-    assert found.annotations == {"bosdyn:robot-serial-number": "spot-1", "count": "3"}
+    assert found.annotations == {"bosdyn:robot-serial-number": "spot-1", "me:count": "3"}
     said = [(one.series_type, one.spec, one.kind) for one in found.series]
     channel = "bosdyn:channel"
     assert said == [
@@ -71,9 +71,9 @@ def test_every_kind_of_series_is_declared_as_it_is_told(tmp_path: Path) -> None:
 def test_the_bytes_of_the_facts_sheet(tmp_path: Path) -> None:
     """The same content as the independent builder's, in the same order."""
     for checksum in ("sha1", "none"):
-        made, path = Builder({"a": "b"}, 2 if checksum == "sha1" else 1), tmp_path / f"{checksum}.bddf"
+        made, path = Builder({"me:a": "b"}, 2 if checksum == "sha1" else 1), tmp_path / f"{checksum}.bddf"
         with logreel.create(path, checksum=checksum) as w:
-            w.metadata("a", "b")
+            w.metadata("me:a", "b")
             for kind in PODS:
                 made.pods({"varname": kind}, kind, [3], "m")
                 meta = {
@@ -215,7 +215,7 @@ def test_what_cannot_be_is_said_and_the_file_stays_sound(tmp_path: Path) -> None
         with pytest.raises(logreel.UsageError, match="before the first message"):
             w.metadata("late", "x")
     with logreel.create(tmp_path / "c.bddf") as w, pytest.raises(logreel.UsageError, match="is no text"):
-        w.metadata("a", "\ud800")
+        w.metadata("me:a", "\ud800")
     os.remove(tmp_path / "c.bddf")
     assert rows(path) == [(0, T0, struct.pack("<d", 1), [])]
     assert not logreel.open(path).problems

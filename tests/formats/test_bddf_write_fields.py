@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import struct
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 
 import logreel
 from bddf_rows import LINE, NUMBERED, POINT, rows
-from logreel.formats.bddf.sample import T0, walk
+from logreel.formats.bddf.sample import T0, Builder, walk
 
 
 def test_tables_and_single_messages_are_one_file(tmp_path: Path) -> None:
@@ -169,3 +170,75 @@ def descriptor_set() -> bytes:
     for n, (name, label, kind, message) in enumerate(shapes, 1):
         thing.field.add(name=name, number=n, label=label, type=kind, type_name=message or None)
     return pb.FileDescriptorSet(file=[file]).SerializeToString()
+
+
+def test_plain_values_with_additional_indexes_come_back_from_what_they_decode_to(tmp_path: Path) -> None:
+    path, again, third = (tmp_path / f"{name}.bddf" for name in "abc")
+    with logreel.create(path) as w:
+        point = w.add_channel("p", POINT, NUMBERED)
+        for i, samples in enumerate((1, 3, 0, 2)):
+            records = [{"value": [i, k]} for k in range(samples)]
+            w.write(point, T0 + i, {"pid": 10 + i, "n": -i, "records": records})
+    due = [(0, T0 + i, struct.pack(f"<{2 * n}f", *(x for k in range(n) for x in (i, k))), [10 + i, -i])
+           for i, n in enumerate((1, 3, 0, 2))]  # fmt: skip
+    assert rows(path) == due
+    log = logreel.open(path)
+    with logreel.create(again) as w:
+        point = w.add_channel("p", log["p"].schema, log["p"].metadata)
+        for m in log.messages():
+            w.write(point, m.time, m.decode())
+    assert rows(again) == due
+    lines = [json.dumps({"topic": "p", "time_ns": m.time, "data": m.decode()}) for m in log.messages()]
+    done = logreel.record(lines, third, like=path)
+    assert (done.messages, list(done.skipped)) == (4, [])
+    assert rows(third) == due
+
+
+def test_fields_that_nobody_knows_beside_records_are_refused(tmp_path: Path) -> None:
+    with logreel.create(tmp_path / "a.bddf") as w:
+        value = w.add_channel("v", logreel.Schema("float64", "bddf"))
+        point = w.add_channel("p", POINT, NUMBERED)
+        for channel, fields, match in (
+            (value, {"records": [{"value": 1}], "pid": 3}, "no field 'pid' beside 'records'"),
+            (value, {"value": 1.5}, "no field 'value' beside 'records'"),
+            (point, {"records": [], "pid": 3, "x": 1, "y": 2}, "no field 'x', 'y' beside"),
+            (point, {"records": [], "pid": 1.5}, "pid: 1.5 is no whole number"),
+            (point, {"records": [], "pid": 1 << 63}, "is no whole number of 64 bits"),
+        ):
+            with pytest.raises(logreel.UsageError, match=match):
+                w.write(channel, T0, fields)
+    with logreel.create(tmp_path / "a.rec") as w:
+        position = w.add_channel("position", logreel.Schema("position", "carla"))
+        with pytest.raises(logreel.UsageError, match="no field 'actor' beside 'records'"):
+            w.write(position, 0, {"records": [], "actor": 5})
+        # The number of the frame follows from the place in the file.
+        w.write(position, 0, {"records": [], "frame": 5})
+
+
+def test_reserved_keys_of_annotations_are_refused(tmp_path: Path) -> None:
+    with logreel.create(tmp_path / "a.bddf") as w:
+        for name in ("count", ":count", ""):
+            with pytest.raises(logreel.UsageError, match="are reserved by the format: call it 'ORG"):
+                w.metadata(name, 3)
+        with pytest.raises(logreel.UsageError, match="annotation 'unit'"):
+            w.add_channel("a", POINT, {"annotations": {"unit": "m"}})
+        w.metadata("me:count", 3)
+        w.add_channel("a", POINT, {"annotations": {"units": "m", "me:x": "1"}})
+    # Files that have such keys keep them.
+    made = Builder({"note": "made"})
+    made.data(made.messages("say", "text/plain", "line"), T0, b"hello")
+    for verb in (logreel.slice, logreel.recover, logreel.sort):
+        verb(made.bytes(), tmp_path / "b.bddf", force=True)
+        assert logreel.open(tmp_path / "b.bddf").metadata["note"] == "made"
+    logreel.convert(made.bytes(), tmp_path / "b.mcap")
+    logreel.convert(tmp_path / "b.mcap", tmp_path / "c.bddf")
+    assert logreel.open(tmp_path / "c.bddf").metadata["note"] == "made"
+
+
+def test_metadata_of_other_formats_has_their_name_as_its_organization(tmp_path: Path) -> None:
+    with logreel.create(tmp_path / "a.mcap") as w:
+        w.metadata("robot", {"name": "walker"})
+        say = w.add_channel("say", logreel.Schema("line", "text/plain"))
+        w.write(say, T0, b"hello")
+    logreel.convert(tmp_path / "a.mcap", tmp_path / "a.bddf")
+    assert "walker" in str(logreel.open(tmp_path / "a.bddf").metadata["mcap:robot"])

@@ -22,8 +22,8 @@ from logreel.formats.koblenz.sample_drive import drive
 from rewriting import rewrite
 
 SAMPLES = sorted((SHARED / "data/koblenz").glob("*.log"))
-#: Whose index is wrong, or that were damaged.
-UNSOUND = {"k03_truncated", "k04_wrong_index", "k08_unknown_type_version_mark"}
+#: Whose index is wrong or empty, or that were damaged.
+UNSOUND = {"k03_truncated", "k04_wrong_index", "k05_index_empty", "k08_unknown_type_version_mark"}
 MS = 10**6
 
 

@@ -109,8 +109,20 @@ def encode_message(layout: Layout, fields: Mapping[str, Any]) -> bytes:
     """
     out = bytearray()
     many = isinstance(layout.root, Sequence)
+    if many:
+        check_beside(fields)
     _put(layout.root, fields.get("records", []) if many else fields, "", out)
     return bytes(out)
+
+
+def check_beside(fields: Mapping[str, Any]) -> None:
+    """Raise UsageError for what nobody knows beside the records of a message that holds many."""
+    others = [name for name in fields if name != "records"]
+    if others:
+        names = ", ".join(repr(name) for name in others)
+        raise UsageError(
+            f"there is no field {names:.200} beside 'records', which lists what the message holds"
+        )
 
 
 def _put(node: Node, value: Any, name: str, out: bytearray) -> None:

@@ -59,6 +59,8 @@ def encoder(layout: Layout) -> Encode:
     def encode(fields: Mapping[str, Any]) -> bytes:
         out = bytearray()
         try:
+            if many and len(fields) > 1:
+                raise _Slow
             put(fields["records"] if many else fields, out)
         except _OTHERS:
             return encode_message(layout, fields)

@@ -74,10 +74,13 @@ class Wrapping:
 
     optional  fields that a table may leave out; they are zero then
     open      gives payloads out of messages as the Layout has them: data, and int64[n + 1] where each begins
+    beside    names of the numbers that lie beside a payload of many records, as columns of ``Payloads.beside``; a
+              message given by fields has them beside its records
     """
 
     optional: Collection[str]
     open: Callable[[NDArray[np.uint8], I64], Payloads]
+    beside: Sequence[str] = ()
 
 
 class Sink:

@@ -7,6 +7,8 @@ import math
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from operator import index
 from pathlib import Path
 from threading import RLock
 from types import TracebackType
@@ -108,10 +110,15 @@ class Writer:
             self._check(channel)
             channel, time = int(channel), int(time)
             if isinstance(data, Mapping):
-                data = self._encoded(channel, time, data)
                 wrapping = self._sink.wrapping(channel)
+                told: dict[str, Any] = {}
+                if wrapping is not None and wrapping.beside:
+                    told = {name: data[name] for name in wrapping.beside if name in data}
+                    data = {name: value for name, value in data.items() if name not in told}
+                data = self._encoded(channel, time, data)
                 if wrapping is not None:
                     opened = wrapping.open(np.frombuffer(data, np.uint8), np.array([0, len(data)]))
+                    opened = _with_beside(opened, wrapping.beside, told)
                     self._append(np.array([channel], np.int32), _one(time), opened)
                     return
             data = bytes(data)
@@ -326,6 +333,19 @@ def _one(time: int) -> I64:
         return np.array([time], np.int64)
     except OverflowError:
         raise UsageError(f"time {time} ns does not fit into 64 bits") from None
+
+
+def _with_beside(payloads: Payloads, names: Collection[str], told: Mapping[str, Any]) -> Payloads:
+    """One payload with the numbers that were *told* of those beside it, which have these *names*."""
+    if not told or payloads.beside is None:
+        return payloads
+    beside = payloads.beside.copy()
+    for i, name in enumerate(names):
+        try:
+            beside[0, i] = index(told.get(name, beside[0, i]))
+        except (TypeError, OverflowError):
+            raise UsageError(f"{name}: {told[name]!r:.60} is no whole number of 64 bits") from None
+    return replace(payloads, beside=beside)
 
 
 def _with_zeros(table: pa.Table, names: Collection[str]) -> pa.Table:

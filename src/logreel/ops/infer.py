@@ -150,14 +150,17 @@ class _Misfit(Exception):
         self.text, self.path = text, path
 
 
-def restorer(layout: Layout) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
+def restorer(layout: Layout, beside: Iterable[str] = ()) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
     """A function from a message as JSON has it to what ``Writer.write`` takes: bytes from base64, "NaN" as a number.
+
+    beside  names of the whole numbers that a message of many records has beside them; see ``Wrapping``
 
     The function raises UsageError, naming the field, for every value that would not be the same when it is read back
     (but for the rounding of a float32), and for fields that the Layout does not have. Nulls are left out.
     """
     many = not isinstance(layout.root, Struct)
-    root = Struct((Field("records", layout.root),)) if many else layout.root
+    numbers = [Field(name, Scalar("int64")) for name in beside]
+    root = Struct((*numbers, Field("records", layout.root))) if many else layout.root
     turn = _turn(root)
 
     def restore(fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -178,7 +178,8 @@ class _Recorder:
         number, name = add_channel(self._writer, topic, schema, metadata, taken)
         if name != topic:
             self.notes.append(f"{topic!r} became {name!r}")
-        restore, derived = restorer(sink.layout(number)), frozenset(sink.derived(number))
+        wrapping, derived = sink.wrapping(number), frozenset(sink.derived(number))
+        restore = restorer(sink.layout(number), wrapping.beside if wrapping else ())
         self.channels[topic] = _Channel(number, name, restore, sink.stamp(number), derived)
 
     def _channel_of(self, topic: str, data: Iterable[Mapping[str, Any]]) -> _Channel:

@@ -16,7 +16,11 @@ def _sniff(source: Source) -> bool:
 
 
 def _like(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    return {"checksum": "none"} if metadata.get("checksum") == "none" else {}
+    # What a file has stays, also annotations that it should not have.
+    like: dict[str, Any] = {"reserved": True}
+    if metadata.get("checksum") == "none":
+        like["checksum"] = "none"
+    return like
 
 
 FORMAT = Format(

@@ -21,7 +21,7 @@ from logreel.formats.bddf.messages import (
     Series,
     StructType,
 )
-from logreel.formats.bddf.payloads import JSON, JSON_SCHEMA, PROTOBUF, Payloads
+from logreel.formats.bddf.payloads import JSON, PROTOBUF, Payloads, json_schema
 from logreel.formats.bddf.pods import RAW, PodBody, describe, layout_of, type_text
 from logreel.formats.bddf.readings import (
     Body,
@@ -181,7 +181,7 @@ class Content:
         elif isinstance(series.type, MessageType):
             kind = series.type
             encoding = "protobuf" if kind.content_type == PROTOBUF else kind.content_type
-            text = series.annotations.get(JSON_SCHEMA, "") if encoding == JSON else ""
+            text = json_schema(series.annotations) or "" if encoding == JSON else ""
             schema = Schema(kind.name or kind.content_type, encoding, text)
         elif isinstance(series.type, StructType):
             names = ", ".join(series.type.members)
@@ -224,7 +224,7 @@ class Content:
     @cache  # noqa: B019 - as above
     def _json_body(self, number: int) -> JsonBody | None:
         series = self.found.series[number]
-        kind, schema = series.type, series.annotations.get(JSON_SCHEMA)
+        kind, schema = series.type, json_schema(series.annotations)
         if not isinstance(kind, MessageType) or kind.content_type != JSON or schema is None:
             return None
         return self._payloads.json(self._topics[number], schema)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -19,10 +19,12 @@ from logreel.formats.bddf.messages import (
     Series,
     StructType,
 )
-from logreel.formats.bddf.payloads import JSON, JSON_SCHEMA, PROTOBUF
+from logreel.formats.bddf.payloads import JSON, JSON_SCHEMA, PROTOBUF, json_schema
 from logreel.model.schema import Schema
 
 CHANNEL = "bosdyn:channel"
+#: The only annotation of no organization that the format knows.
+UNITS = "units"
 _POD = re.compile(rf"({'|'.join(POD_TYPES[1:])})((\[\d{{1,10}}\])*)")
 _MIME = re.compile(r"[\w.+-]+/[\w.+-]+(\s*;.*)?", re.ASCII)
 _HASH = re.compile(r"[0-9a-f]{16}")
@@ -44,12 +46,20 @@ def declare(topic: str, schema: Schema, metadata: Mapping[str, Any]) -> Series:
         names=tuple(map(str, metadata.get("additional_indexes", ()))),
         description=str(metadata.get("description", "")),
     )
-    if schema.encoding == JSON and schema.text:
+    if schema.encoding == JSON and schema.text and json_schema(series.annotations) is None:
         series = replace(series, annotations={JSON_SCHEMA: schema.text, **series.annotations})
     series = named(series, topic)
     series = replace(series, hash=series.identifier.hash)
     check(lambda: series_descriptor(series), f"channel {topic!r:.60}")
     return series
+
+
+def check_keys(annotations: Iterable[str]) -> None:
+    """Raise UsageError for keys of annotations that are reserved: those of no organization, but for ``units``."""
+    for key in annotations:
+        if (key != UNITS and not key.partition(":")[1]) or key.startswith(":"):
+            text = "keys without an organization are reserved by the format: call it 'ORGANIZATION:NAME'"
+            raise UsageError(f"annotation {key!r:.60}: {text}")
 
 
 def check(make: Callable[[], bytes], what: str) -> None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from logreel.errors import DefinitionError, UsageError
 from logreel.formats.bddf.content import TEXT
 from logreel.formats.bddf.messages import MessageType, PodType, Series, StructType
-from logreel.formats.bddf.payloads import JSON, JSON_SCHEMA, PROTOBUF
+from logreel.formats.bddf.payloads import JSON, PROTOBUF, json_schema
 from logreel.formats.bddf.pods import RAW, layout_of
 from logreel.formats.bddf.readings import distinct_names, names_of, with_numbers
 from logreel.model.index import I64
@@ -50,15 +50,16 @@ class Given:
         self.layout = with_numbers(self._inner, names) if names else self._inner
         self.wrapping: Wrapping | None = None
         if isinstance(self.layout.root, Sequence):
-            self.wrapping = Wrapping([*names, "sample"], self._samples)
+            self.wrapping = Wrapping([*names, "sample"], self._samples, names)
         elif names or self._serialized is not None:
             self.wrapping = Wrapping(names, self._messages)
 
     def _take(self, series: Series, kind: MessageType, find: Find) -> None:
         if kind.content_type.startswith("text/") or kind.content_type == JSON:
             self._inner = TEXT
-        if kind.content_type == JSON and JSON_SCHEMA in series.annotations:
-            body = JsonBody(series.annotations[JSON_SCHEMA])
+        schema = json_schema(series.annotations)
+        if kind.content_type == JSON and schema is not None:
+            body = JsonBody(schema)
             self._inner = body.layout if body.has_fields else Layout(Struct(()))
             self._serialized = written
         descriptor = find(kind.name) if kind.content_type == PROTOBUF and kind.name else None

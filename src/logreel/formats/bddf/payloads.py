@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,14 @@ if TYPE_CHECKING:
 
 PROTOBUF, JSON = "application/protobuf", "application/json"
 #: The annotation of a series of JSON that says which fields its messages have: a JSON Schema.
-JSON_SCHEMA = "json_schema"
+JSON_SCHEMA = "logreel:json_schema"
+#: What files of earlier versions call it; keys without an organization are reserved.
+OLD_JSON_SCHEMA = "json_schema"
+
+
+def json_schema(annotations: Mapping[str, str]) -> str | None:
+    """The JSON Schema among the annotations of a series, if there is one."""
+    return annotations.get(JSON_SCHEMA, annotations.get(OLD_JSON_SCHEMA))
 
 
 class Payloads:

@@ -18,7 +18,7 @@ from logreel.formats.bddf import copy, encode
 from logreel.formats.bddf.blocks import MAGIC
 from logreel.formats.bddf.collect import MAX_SERIES
 from logreel.formats.bddf.content import Content, topic_of
-from logreel.formats.bddf.declare import Hashes, check, declare, identity
+from logreel.formats.bddf.declare import Hashes, check, check_keys, declare, identity
 from logreel.formats.bddf.follower import Follower
 from logreel.formats.bddf.given import Given
 from logreel.formats.bddf.indexer import Indexer
@@ -52,6 +52,7 @@ class BddfSink(Sink):
 
     checksum     ``sha1``, or ``none``
     definitions  files with descriptors of message types, or modules with their classes, for messages given by fields
+    reserved     take annotations by keys that the format reserves, without an organization, as files may have them
     """
 
     title = "BDDF"
@@ -64,8 +65,12 @@ class BddfSink(Sink):
         *,
         checksum: str = "sha1",
         definitions: Iterable[str | os.PathLike[str]] = (),
+        reserved: bool = False,
     ) -> None:
         super().__init__(out)
+        self._reserved = reserved
+        #: The format of the log whose metadata is taken over, while it is.
+        self._organization = ""
         if checksum not in CHECKSUMS:
             raise UsageError(f"checksum {checksum!r}; a BDDF file has {' or '.join(CHECKSUMS)}")
         self._file = FileDescriptor((1, 0, 0), {}, CHECKSUMS[checksum], DIGEST)
@@ -116,6 +121,8 @@ class BddfSink(Sink):
                   ``additional_indexes``, ``is_metadata``; of a struct ``members``: a topic, or a hash, by name
         """
         series = declare(topic, schema, self._hashes.resolved(metadata))
+        if not self._reserved:
+            check_keys(series.annotations)
         if identity(series) in self._known:
             raise DefinitionError(f"channel {topic!r}: a series of this spec and type was added before")
         if number >= MAX_SERIES:
@@ -156,8 +163,19 @@ class BddfSink(Sink):
             self._types = Types(map(Path, self._definitions))
         return self._types.find(name)
 
+    def adopt(self, log: Log, returns: bool) -> list[str]:
+        """Take over metadata as annotations; those of another format get its name as their organization."""
+        if returns:
+            self._reserved = True
+        else:
+            self._organization = log.format
+        told = super().adopt(log, returns)
+        self._organization = ""
+        return told
+
     def inherit(self, log: Log) -> list[str]:
         """Take over the annotations of the file, and how its series are called."""
+        self._reserved = True
         own: Content = log.own
         told = []
         notes = dict(self._file.annotations)
@@ -242,6 +260,10 @@ class BddfSink(Sink):
             raise UsageError(
                 "annotations stand at the beginning of a BDDF file: add them before the first message"
             )
+        if self._organization and ":" not in name:
+            name = f"{self._organization}:{name}"
+        if not self._reserved:
+            check_keys([name])
         file = replace(self._file, annotations={**self._file.annotations, name: str(value)})
         check(lambda: encode.file_descriptor(file), f"annotation {name!r:.60}")
         self._file = file

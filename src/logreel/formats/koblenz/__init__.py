@@ -21,7 +21,10 @@ def _sniff(source: Source) -> bool:
 
 
 def _like(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    return {"size_reading": metadata.get("size_reading", "A")}
+    like = {"size_reading": metadata.get("size_reading", "A")}
+    if "valid_mark" in metadata:
+        like["valid_mark"] = int(metadata["valid_mark"], 16)
+    return like
 
 
 FORMAT = Format(

@@ -7,10 +7,13 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any
 
-from logreel.errors import Problem
+import numpy as np
+
+from logreel.errors import Finding, Problem
 from logreel.formats.koblenz import clock
 from logreel.formats.koblenz.framing import Kind
 from logreel.formats.koblenz.records import VALID_MARK, Reading, read_head, told_utc
+from logreel.formats.koblenz.seconds import seconds_between
 from logreel.formats.koblenz.sensors import pose_guesses, sensors
 from logreel.formats.koblenz.start import Start, find_start
 from logreel.formats.koblenz.walk import Walk, walk
@@ -60,6 +63,16 @@ class Content:
         """Whether UTC is told behind the end mark, and not (only) by fixes."""
         return told_utc(self.source, self._found.end) is not None
 
+    @property
+    def mark(self) -> int:
+        """What valid messages are marked by."""
+        return self._found.framing.mark
+
+    @property
+    def is_indexed(self) -> bool:
+        """False if there are seconds, more than the one that is open to choice, that the index has no entry for."""
+        return len(self._start.entries) >= max(self._seconds - 1, min(self._seconds, 1))
+
     def scan(self) -> Scan:
         """The Scan."""
         blocks, parts = self._parts()
@@ -69,6 +82,7 @@ class Content:
             tracks.append(Track(partial(_times, i), self._found.size if exact is None else exact))
         self.index = MessageIndex(Chunks(self.source), blocks, tracks)
         start, end = clock.bounds(self.index)
+        self._seconds = 0 if end is None else seconds_between(self._first_time(), end)
         self._check_index()
         self._gps = next((i for i, part in enumerate(parts) if part.topic == "GPSDataM"), None)
         return Scan(
@@ -81,8 +95,21 @@ class Content:
             problems=self._problems,
             metadata=self._metadata,
             utc_offset=lambda: self._utc_offset,
+            verify=self.verify,
             own=self,
         )
+
+    def verify(self) -> list[Finding]:
+        """A finding ``index`` where the index has no entries for seconds of the log."""
+        if self.is_indexed:
+            return []
+        have = len(self._start.entries)
+        text = (
+            f"the index has {have} entries for a log of {self._seconds} seconds; recover makes a new one"
+            if have
+            else "the index is empty; recover makes one"
+        )
+        return [Finding("index", "warn", 8, 4, text)]
 
     @cached_property
     def _utc_offset(self) -> int | None:
@@ -118,7 +145,14 @@ class Content:
         }
         if self._found.end is not None:
             told["end_mark"] = self._found.end
+        if self.mark != VALID_MARK:
+            told["valid_mark"] = f"0x{self.mark:02X}"
         return told
+
+    def _first_time(self) -> int:
+        """ns of the first message of the file, from which the seconds of its index count."""
+        first = min(self._found.blocks.first(number) for number in self._found.blocks.live())
+        return int(clock.stamps(self.index, np.array([first], np.int64))[0])
 
     def _check_index(self) -> None:
         """Note entries of the file's index that do not point to a message of their second."""
@@ -126,7 +160,7 @@ class Content:
         first = read_head(self.source, self._start.first)
         for second, entry in enumerate(entries):
             head = read_head(self.source, entry) if entry >= 0 else None
-            good = head is not None and head.mark == VALID_MARK and head.is_plausible(self.reading)
+            good = head is not None and head.mark == self.mark and head.is_plausible(self.reading)
             if not good or (head and first and head.ms < first.ms + 1000 * second - SLACK_MS):
                 wrong.append(second)
         if wrong:

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 
 from logreel.formats.koblenz.records import (
+    END_MARK,
     HEAD,
     MAX_SIZE,
     VALID_MARK,
     Head,
     Reading,
+    are_plausible,
     extent,
     is_end,
     read_head,
+    read_heads,
 )
 from logreel.formats.koblenz.types import (
     RAW,
@@ -33,8 +37,14 @@ from logreel.model.source import Source
 
 #: Types and versions that are not known; a file with more is damaged.
 MAX_UNKNOWN = 256
-#: Messages that may follow each other until one of a known type must stand there.
-FAR = 8
+#: Headers that must follow a message of a type that is not known, and was not met in the file, where nothing but
+#: its own bytes tells that one begins there. A header has 38 bits that must be right, so chance makes no two.
+ALONE = 2
+#: The same where something else tells it: the message before ends there, the index names the place, or the type is
+#: known or was met.
+FOUND = 1
+#: Bytes looked through at once for messages of types that are not known.
+PIECE = 1 << 20
 
 _UNDECLARED = -1
 _WORD = (1 << 64) - 1
@@ -46,17 +56,19 @@ class Kind:
 
     known   the type, or None
     longer  some of its messages may be longer than their Layout
+    raw     messages of a version that nothing describes do not begin with the fields that are known
     """
 
     type: int
     version: int
     known: MessageType | None
     longer: bool = False
+    raw: bool = False
 
     @property
     def layout(self) -> Layout:
         """The Layout of its messages."""
-        if self.known is None or self.version < self.known.version:
+        if self.known is None or self.raw or self.version < self.known.version:
             return RAW
         return self.known.layout if self.is_described else self.known.newer
 
@@ -81,19 +93,28 @@ class Kind:
 
 
 class Framing:
-    """The tables that the compiled walker judges by, for one reading of the sizes.
+    """The tables that the compiled walker judges by, for one reading of the sizes and one mark of valid messages.
 
+    named  places that the file's index names
+    raw    types and versions whose messages do not begin with the fields that are known; see ``Kind``
     kinds  by channel number of the walker
     spec, tags, keys  see kernels/frames.py
     """
 
-    def __init__(self, source: Source, reading: Reading) -> None:
-        self.source, self.reading = source, reading
+    def __init__(
+        self,
+        source: Source,
+        reading: Reading,
+        mark: int = VALID_MARK,
+        named: Collection[int] = (),
+        raw: Collection[tuple[int, int]] = (),
+    ) -> None:
+        self.source, self.reading, self.mark, self._named, self._raw = source, reading, mark, named, raw
         self.types = registered_types()
         self.kinds: list[Kind] = []
         self.numbers: dict[tuple[int, int], int] = {}
         self.tags = np.zeros((256, 5), np.int64)
-        self.tags[VALID_MARK] = 1, reading.base, MAX_SIZE, 0, 255
+        self.tags[mark] = 1, reading.base, MAX_SIZE, 0, 255
         self._unknown = 0
         for kind in self.types.values():
             for version in range(kind.version, kind.version + VERSIONS):
@@ -122,6 +143,8 @@ class Framing:
     def _sizes(self, kind: Kind) -> tuple[int, int]:
         """Least and greatest size field of messages of *kind*."""
         base, measure = self.reading.base, kind.layout.measure
+        if (kind.type, kind.version) not in self._believed:
+            return base, MAX_SIZE
         exact = measure.size is not None and not kind.longer
         return base + measure.least, base + measure.least if exact else MAX_SIZE
 
@@ -130,7 +153,8 @@ class Framing:
         if self._unknown >= MAX_UNKNOWN:
             return False
         self._unknown += 1
-        self._add(Kind(head.type, head.version, self.types.get(head.type)))
+        raw = (head.type, head.version) in self._raw
+        self._add(Kind(head.type, head.version, self.types.get(head.type), raw=raw))
         self._table()
         return True
 
@@ -167,7 +191,7 @@ class Framing:
 
     def is_sound(self, head: Head) -> bool:
         """True for a whole message with a valid header and of a known type, whose size agrees with its content."""
-        if not self.is_believed(head) or not head.is_plausible(self.reading) or head.mark != VALID_MARK:
+        if not self.is_believed(head) or not head.is_plausible(self.reading) or head.mark != self.mark:
             return False
         stop = head.end(self.reading)
         return stop <= self.source.size and self.content_end(head) == stop
@@ -181,24 +205,41 @@ class Framing:
         content, after = self.content_end(head), head.end(self.reading)
         if not head.is_plausible(self.reading) or not 0 <= content < after:
             return False
-        return self.leads_on(after) and not self.leads_on(content)
+        return self.leads_on(after, FOUND) and not self.leads_on(content, FOUND)
 
-    def leads_on(self, pos: int, far: int = FAR) -> bool:
-        """True if what begins at *pos* is the end, or a message, or the beginning of one that the file cuts."""
+    def leads_on(self, pos: int, need: int) -> bool:
+        """True if what begins at *pos* is the end, or a message, or the beginning of one that the file cuts.
+
+        need  headers that must follow each other where types are not known; fewer if the chain ends, or zeros follow
+        """
         if is_end(self.source, pos):
             return True
         head = read_head(self.source, pos)
         if head is None:
             return pos < self.source.size
-        if not far or not head.is_plausible(self.reading):
+        if not head.is_plausible(self.reading):
             return False
         stop = head.end(self.reading)
         if self.is_believed(head):
-            return self.content_end(head) >= 0 if stop <= self.source.size else head.mark == VALID_MARK
-        return head.mark == VALID_MARK and stop <= self.source.size and self.leads_on(stop, far - 1)
+            return self.content_end(head) >= 0 if stop <= self.source.size else head.mark == self.mark
+        if head.mark != self.mark:
+            return False
+        return need <= 1 or stop > self.source.size or self.leads_on(stop, need - 1) or self.is_blank(stop)
 
     def search(self, pos: int, last: int) -> int:
         """The first place from *pos* to *last* where a sound message begins that leads on to another one, or -1."""
+        last = min(last, self.source.size - HEAD)
+        while pos <= last:
+            stop = min(pos + PIECE - 1, last)
+            known = self._search_declared(pos, stop)
+            other = self._search_other(pos, known - 1 if known >= 0 else stop)
+            if other >= 0 or known >= 0:
+                return other if other >= 0 else known
+            pos = stop + 1
+        return -1
+
+    def _search_declared(self, pos: int, last: int) -> int:
+        """The same for messages of types that are known or were met."""
         data, size = self.source.data, self.source.size
         while pos <= last:
             pos = frames.resync(data, pos, size, 1, self.spec, self.tags, self.keys, last)
@@ -206,9 +247,39 @@ class Framing:
             if head is None:
                 return -1
             after = head.end(self.reading)
-            if self.is_sound(head) and (self.leads_on(after) or self.is_blank(after)):
+            if self.is_believed(head):
+                good = self.is_sound(head) and (self.leads_on(after, ALONE) or self.is_blank(after))
+            else:
+                good = head.is_plausible(self.reading) and self.leads_on(after, FOUND)
+            if good:
                 return pos
             pos += 1
+        return -1
+
+    def _search_other(self, pos: int, last: int) -> int:
+        """The same for messages of other types: where headers follow each other, or the index names one."""
+        source, count = self.source, last - pos + 1
+        if count <= 0:
+            return -1
+        part = source.data[pos : last + HEAD]
+        # The bytes of a header that are most often what they are nowhere else: the mark, and the upper ones of numbers.
+        good = part[4 : 4 + count] == self.mark
+        for place in (8, 11, 12):
+            good &= part[place : place + count] == 0
+        place = pos + np.flatnonzero(good)
+        heads = read_heads(source, place)
+        good = are_plausible(heads, self.mark, self.reading)
+        place, after = place[good], place[good] + heads["size"][good] + self.reading.add
+        within = after <= source.size - HEAD
+        leads = after <= source.size
+        ends = read_heads(source, after[within])
+        leads[within] = are_plausible(ends, self.mark, self.reading) | (ends["size"] == END_MARK)
+        for at in place[leads].tolist():
+            head = read_head(source, at)
+            if head is None or self.is_believed(head):
+                continue
+            if self.leads_on(head.end(self.reading), FOUND if at in self._named else ALONE):
+                return int(at)
         return -1
 
     def is_blank(self, pos: int) -> bool:

@@ -9,6 +9,10 @@ import math
 import re
 import struct
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from logreel.model.nodes import Bytes, FixedArray, Node, Rest, Sequence, String, Struct, size_of
 from logreel.model.source import Source
@@ -17,6 +21,9 @@ MAGIC = b"\xa4VEL"
 FILE_HEADER = 12
 HEAD = 21
 VALID_MARK = 0x49
+#: What a log may mark its valid messages by. The description says ``"1" (Hex 0x49)``, which contradicts itself: the
+#: digit is 0x31, and a truth value is 0x01. In the order in which they are tried.
+MARKS = (VALID_MARK, 0x31, 0x01)
 END_MARK = 0xFFFFFFFF
 #: What logreel writes behind the end mark, where anything may be, for parts of a log that may tell UTC no more.
 UTC_OFFSET = b"logreel utc_offset_ns="
@@ -29,6 +36,8 @@ MAX_MS = 1e15
 #: Magic, version and number of index entries.
 HEADER = struct.Struct("<4s4sI")
 _HEAD = struct.Struct("<IBiid")
+#: The same for many headers at once.
+HEADS = np.dtype([("size", "<u4"), ("mark", "u1"), ("type", "<i4"), ("version", "<i4"), ("ms", "<f8")])
 _U32 = struct.Struct("<I")
 _UTC_NOTE = re.compile(re.escape(UTC_OFFSET) + rb"(-?\d{1,19})\n")
 _LONGEST_NOTE = 64
@@ -83,6 +92,29 @@ def read_head(source: Source, pos: int) -> Head | None:
     if not 0 <= pos <= source.size - HEAD:
         return None
     return Head(pos, *_HEAD.unpack_from(source.view, pos))
+
+
+def read_heads(source: Source, pos: NDArray[np.int64]) -> NDArray[Any]:
+    """HEADS[n]: the headers at *pos*, all of which end inside the file."""
+    rows = source.data[pos[:, None] + np.arange(HEAD)]
+    return np.ascontiguousarray(rows).view(HEADS)[:, 0]
+
+
+def are_plausible(heads: NDArray[Any], mark: int, reading: Reading) -> NDArray[np.bool_]:
+    """bool[n]: headers in which every number is one that a header can have, and with this mark."""
+    good: NDArray[np.bool_] = (
+        (heads["mark"] == mark)
+        & (heads["size"] >= reading.base)
+        & (heads["size"] <= MAX_SIZE)
+        & (heads["type"] > 0)
+        & (heads["type"] < MAX_ID)
+        & (heads["version"] >= 0)
+        & (heads["version"] < MAX_VERSION)
+    )
+    # What is no number compares as false.
+    with np.errstate(invalid="ignore"):
+        good &= np.abs(heads["ms"]) < MAX_MS
+    return good
 
 
 def pack_head(size: int, mark: int, kind: int, version: int, ms: float) -> bytes:

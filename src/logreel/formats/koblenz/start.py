@@ -1,19 +1,30 @@
-"""Where the messages begin, and what their sizes count: both are tried, not trusted."""
+"""Where the messages begin, what their sizes count, and what marks them: all is tried, not trusted."""
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
 
 from logreel.errors import Problem, UnsupportedError
 from logreel.formats.koblenz.framing import Framing
-from logreel.formats.koblenz.records import FILE_HEADER, READINGS, VALID_MARK, Reading, is_end, read_head
+from logreel.formats.koblenz.records import (
+    FILE_HEADER,
+    MARKS,
+    READINGS,
+    VALID_MARK,
+    Reading,
+    is_end,
+    read_head,
+)
 from logreel.model.index import I64
 from logreel.model.source import Source
 
 #: So many messages in a row decide what sizes count.
 ENOUGH = 3
+#: Messages whose marks are counted where the usual one is not at the first of them.
+COUNTED = 1024
 #: Entries of the index that are tried as the first message.
 TRIED = 64
 #: Bytes searched for a first message under each reading.
@@ -25,14 +36,18 @@ MAJOR, MINOR = 1, 1
 class Start:
     """How to read a file.
 
+    mark     what valid messages are marked by
     first    where the first message begins
     entries  int64[n]: the index as the file has it
+    named    the places in the file that it names
     """
 
     version: str
     reading: Reading
+    mark: int
     first: int
     entries: I64
+    named: frozenset[int]
     problems: list[Problem]
 
 
@@ -57,53 +72,76 @@ def find_start(source: Source) -> Start:
         count = 0
     begin = FILE_HEADER + 8 * count
     entries = np.frombuffer(source.data, "<i8", count, FILE_HEADER).astype(np.int64)
-    reading, first = _decide(source, begin, entries)
+    named = np.unique(entries[(entries >= FILE_HEADER) & (entries < source.size)]).tolist()
+    framing, first = _decide(source, begin, named)
     problems += _before(source, begin, first)
-    return Start(version, reading, first, entries, problems)
+    if framing.mark != VALID_MARK:
+        text = f"messages are marked as valid by 0x{framing.mark:02X} where 0x{VALID_MARK:02X} is usual"
+        problems.append(Problem("mark", first + 4, 1, False, text))
+    return Start(version, framing.reading, framing.mark, first, entries, frozenset(named), problems)
 
 
-def _decide(source: Source, begin: int, entries: I64) -> tuple[Reading, int]:
-    """The reading under which messages follow each other, and where the first of them is."""
-    tables: dict[Reading, Framing] = {}
-    inside = entries[(entries >= FILE_HEADER) & (entries < source.size)]
-    for first in (begin, *np.unique(inside)[:TRIED].tolist()):
-        for reading in READINGS:
-            if reading not in tables:
-                tables[reading] = Framing(source, reading)
-            if _reads(tables[reading], first):
+def _decide(source: Source, begin: int, named: list[int]) -> tuple[Framing, int]:
+    """The mark and the reading under which messages follow each other, and where the first of them is.
+
+    named  places that the index names, in ascending order
+    """
+    places = frozenset(named)
+    tables: list[list[Framing]] = []
+    for mark in MARKS:
+        some = [Framing(source, reading, mark, places) for reading in READINGS]
+        tables.append(some)
+        for first in (begin, *named[:TRIED]):
+            best = max(some, key=lambda framing: _evidence(framing, first))
+            if _evidence(best, first) and (best.mark == VALID_MARK or _prevails(best, first)):
                 # Messages before the one that the index points to may be sound, too.
-                sound = tables[reading].search(begin, first - 1)
-                return reading, sound if sound >= 0 else first
+                sound = best.search(begin, first - 1)
+                return best, sound if sound >= 0 else first
     end = min(source.size, begin + SEARCHED)
-    found = [(framing.search(begin, end), i) for i, framing in enumerate(tables.values())]
-    found = [(pos, i) for pos, i in found if pos >= 0]
-    if found:
-        first, i = min(found)
-        return READINGS[i], first
-    return READINGS[0], begin
+    for some in tables:
+        found = [(framing.search(begin, end), i) for i, framing in enumerate(some)]
+        found = [(pos, i) for pos, i in found if pos >= 0]
+        if found:
+            first, i = min(found)
+            return some[i], first
+    return tables[0][0], begin
 
 
-def _reads(framing: Framing, pos: int) -> bool:
-    """True if enough messages follow each other from *pos* on, or fewer up to the end."""
-    source, known = framing.source, 0
+def _evidence(framing: Framing, pos: int) -> int:
+    """How much tells that messages follow each other from *pos* on: places where one must begin or end, and does.
+
+    0 if one is none, or if not even the first is whole. A chain of ``ENOUGH`` messages, or all up to the end, has most.
+    """
+    source = framing.source
     for count in range(ENOUGH):
         if is_end(source, pos):
-            return count > 0
+            return 2 * count + (source.size - pos == 0 or source.size - pos >= 4) if count else 0
         head = read_head(source, pos)
         if head is None:
-            return known > 0
-        kind = framing.kind_of(head)
-        if head.mark != VALID_MARK or not head.is_plausible(framing.reading):
-            return False
+            # Of a header that the file cuts, the mark may be there.
+            mark = source.read(pos + 4, 1)
+            return 2 * count + (mark[0] == framing.mark) if mark and count else 2 * count
+        if head.mark != framing.mark or not head.is_plausible(framing.reading):
+            return 0
         after = head.end(framing.reading)
         if after > source.size:
-            return known > 0
-        if kind is not None:
-            if framing.content_end(head) != after:
-                return False
-            known += 1
+            return 2 * count + 1 if count else 0
+        if framing.is_believed(head) and framing.content_end(head) != after:
+            return 0
         pos = after
-    return True
+    return 2 * ENOUGH
+
+
+def _prevails(framing: Framing, pos: int) -> bool:
+    """True if no other mark is more frequent than that of *framing* among the messages from *pos* on."""
+    seen = Counter[int]()
+    for _ in range(COUNTED):
+        head = read_head(framing.source, pos)
+        if head is None or not head.is_plausible(framing.reading):
+            break
+        seen[head.mark] += 1
+        pos = head.end(framing.reading)
+    return seen[framing.mark] == max(seen.values(), default=0)
 
 
 def _before(source: Source, begin: int, first: int) -> list[Problem]:

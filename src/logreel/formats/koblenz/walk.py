@@ -7,14 +7,14 @@ decides. Messages whose content does not end where their size says are found aft
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from logreel.errors import Problem
-from logreel.formats.koblenz.framing import Framing, Kind
-from logreel.formats.koblenz.records import HEAD, VALID_MARK, Head, is_end, read_head
+from logreel.formats.koblenz.framing import FOUND, Framing, Kind
+from logreel.formats.koblenz.records import HEAD, Head, is_end, read_head
 from logreel.formats.koblenz.start import Start
 from logreel.formats.koblenz.types import RAW
 from logreel.kernels import layout as kernel
@@ -55,12 +55,16 @@ class Walk:
 def walk(source: Source, start: Start) -> Walk:
     """Everything in a file."""
     refused: set[int] = set()
+    raw: set[tuple[int, int]] = set()
     for _ in range(ROUNDS):
-        found = Walker(source, start, refused).run()
-        wrong = [head.pos for head, _ in _disagreeing(found)]
+        found = Walker(source, start, refused, raw).run()
+        wrong = [head for head, _ in _disagreeing(found)]
         if not wrong:
             return found
-        refused.update(wrong)
+        # Of a version far from the described one nothing is known: it may have other fields.
+        others = {(head.type, head.version) for head in wrong if not found.framing.is_believed(head)}
+        raw |= others
+        refused.update(head.pos for head in wrong if (head.type, head.version) not in others)
     return _dropped(found)
 
 
@@ -108,9 +112,11 @@ def _dropped(found: Walk) -> Walk:
 class Walker:
     """Reads one file; places in *refused* are not taken for messages."""
 
-    def __init__(self, source: Source, start: Start, refused: set[int]) -> None:
+    def __init__(
+        self, source: Source, start: Start, refused: set[int], raw: Collection[tuple[int, int]] = ()
+    ) -> None:
         self._source, self._first = source, start.first
-        self._framing = Framing(source, start.reading)
+        self._framing = Framing(source, start.reading, start.mark, start.named, raw)
         self._refused, self._places = refused, sorted(refused)
         self._reading = start.reading
         self._blocks = BlockBuilder(source.data, self._framing.spec, (HEAD, HEAD))
@@ -154,9 +160,10 @@ class Walker:
         if head is None or not head.is_plausible(self._reading):
             return self._recover(pos)
         after, kind = head.end(self._reading), framing.kind_of(head)
-        if not framing.leads_on(after):
+        new = kind is None and head.mark == framing.mark
+        if not (framing.leads_on(after, FOUND) or (new and framing.is_blank(after))):
             return self._recover(pos)
-        if head.mark != VALID_MARK:
+        if head.mark != framing.mark:
             return self._invalid(head, after)
         if kind is None and framing.declare(head):
             self._blocks.declare(len(framing.kinds))
@@ -190,7 +197,7 @@ class Walker:
     def _invalid(self, head: Head, after: int) -> int:
         """Step over a message that is marked as none, if it looks like one otherwise."""
         kind = self._framing.kind_of(head)
-        if kind is None or not self._framing.is_believed(head) or self._framing.content_end(head) < 0:
+        if kind is None or self._framing.content_end(head) < 0:
             return self._recover(head.pos)
         text = f"{kind.name}: a message that is not marked as valid (0x{head.mark:02X})"
         self._problem("invalid", head.pos, after, True, text)
@@ -226,7 +233,11 @@ class Walker:
             self._problem(
                 "truncated", pos, stop, True, f"the file ends inside the header of a message, {size} bytes"
             )
-        elif head.mark == VALID_MARK and head.is_plausible(self._reading) and head.end(self._reading) > stop:
+        elif (
+            head.mark == self._framing.mark
+            and head.is_plausible(self._reading)
+            and head.end(self._reading) > stop
+        ):
             kind = self._framing.kind_of(head)
             what = kind.name if kind else f"0x{head.type:08X}"
             need = head.end(self._reading) - pos

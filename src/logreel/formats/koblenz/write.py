@@ -16,6 +16,7 @@ from logreel.formats.koblenz.records import (
     HEAD,
     HEADER,
     MAGIC,
+    MARKS,
     MAX_SIZE,
     READINGS,
     VALID_MARK,
@@ -47,18 +48,22 @@ class KoblenzSink(Sink):
     """Writes version 1.1.
 
     size_reading  what the size of a message counts: ``A`` as described, ``B`` or ``C`` for readers that take it so
+    valid_mark    what messages are marked by: 0x49, or 0x31 or 0x01 for readers that take the description so
     """
 
     title = "a Koblenz log"
     encoding = "koblenz"
     largest = MAX_SIZE - HEAD
 
-    def __init__(self, out: Appender, *, size_reading: str = "A") -> None:
+    def __init__(self, out: Appender, *, size_reading: str = "A", valid_mark: int = VALID_MARK) -> None:
         super().__init__(out)
         found = {reading.name: reading for reading in READINGS}
         if size_reading not in found:
             raise UsageError(f"size_reading {size_reading!r}; there are {', '.join(found)}")
-        self._reading = found[size_reading]
+        if valid_mark not in MARKS:
+            known = ", ".join(f"0x{mark:02X}" for mark in MARKS)
+            raise UsageError(f"valid_mark {valid_mark!r}; there are {known}")
+        self._reading, self._mark = found[size_reading], valid_mark
         self._kinds: list[Kind] = []
         self._layouts: list[Layout] = []
         self._heads = Heads()
@@ -79,7 +84,7 @@ class KoblenzSink(Sink):
             raise UsageError(f"more than {MAX_UNKNOWN} types that nothing describes")
         self._kinds.append(kind)
         self._layouts.append(layout_of(kind, topic))
-        head = pack_head(0, VALID_MARK, kind.type, kind.version, 0.0)
+        head = pack_head(0, self._mark, kind.type, kind.version, 0.0)
         self._heads.add(head, size_at=0, size_add=self._reading.base, time_at=_TIME_AT, time_kind=_MS)
 
     def schema_for(self, topic: str, layout: Layout) -> Schema:
@@ -146,10 +151,11 @@ class KoblenzSink(Sink):
     def copy(self, excerpt: Excerpt) -> bool:
         """Copy messages as they lie in the file; a sound log of which all is wanted is copied to the byte."""
         own: Content = excerpt.log.own
-        if own.reading is not self._reading:
+        if own.reading is not self._reading or own.mark != self._mark:
             return False
         data = own.source.data
-        if excerpt.is_whole and not any(p.lost or p.code == "index" for p in excerpt.log.problems):
+        wrong = any(p.lost or p.code == "index" for p in excerpt.log.problems)
+        if excerpt.is_whole and own.is_indexed and not wrong:
             put(self.out, data, np.zeros(1, np.int64), np.array([len(data)]))
             self._begun = self._complete = True
             return True
