@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from logreel.formats.mcap import linear, summary
+from logreel.formats.mcap import counts, linear, summary, whole
 from logreel.formats.mcap.channels import OWN, infos, loaded, unique
 from logreel.formats.mcap.chunks import cache, compressions
 from logreel.formats.mcap.clock import Clock
@@ -26,11 +26,29 @@ CHEAP_BYTES = 1 << 28
 
 def scan(source: Source) -> Scan:
     """The Scan of an MCAP file. Raises UnsupportedError for one with more channels and chunks than fit an index."""
+    return _scan_of(source, _read(source))
+
+
+def _read(source: Source) -> File:
+    """What is in the file, by its summary where that tells everything."""
     try:
         file = summary.read(source) or linear.read(source)
+        # Counts of a damaged file say nothing about its index.
+        counts.settle(source, file, not any(problem.lost for problem in file.problems))
     except BadRecord as error:
         file = linear.read(source, trust=False)
         file.note("index", source.size, 0, False, f"the summary is not used: {error}")
+    return file
+
+
+def _reread(source: Source, file: File, collected: Collected) -> Scan:
+    """The Scan of everything that is wholly there; both tell the same problems from here on."""
+    found = whole.read(source, file, collected).file
+    whole.told_once(file, collected, found)
+    return _scan_of(source, found)
+
+
+def _scan_of(source: Source, file: File) -> Scan:
     origin = dict(next((told for name, told in file.metadata if name == OWN), {}))
     number, channels = infos(file, Decoders(source, file.problems))
     collected = Collected(source, file, number)
@@ -59,6 +77,7 @@ def scan(source: Source) -> Scan:
         parameters=lambda: _parameters(origin),
         utc_offset=lambda: offset,
         verify=lambda: verify(source, file, collected),
+        reread=lambda: _reread(source, file, collected),
         own=file,
         origin=origin.get("format", ""),
     )
