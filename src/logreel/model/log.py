@@ -186,6 +186,10 @@ class Log:
         scan = replace(self._scan, channels=self._scan.ros_axes(), ros_axes=None)
         return Log(self._source, self._format, scan)
 
+    def reread(self) -> Log:
+        """The same log from everything that is wholly in the file, where opening believed an index; else itself."""
+        return self if self._scan.reread is None else Log(self._source, self._format, self._scan.reread())
+
     @property
     def message_count(self) -> int:
         """Messages of all channels but the reserved ones."""

@@ -102,6 +102,7 @@ class Scan:
     ros_axes    the same channels in metres and right-handed axes, when asked; None where the format has no other axes
     actors      who takes part, worked out from the open Log when asked; None where the format has no actors
     saved       named arrays and plain data from which the format can restore this scan without reading the log again
+    reread      the same from all that is wholly in the file, whatever its index says; None: opening did that
     own         what the format's Sink needs to take over content of this log as it lies there
     origin      name of the format that the log was converted from, with nothing lost; empty where it was not
     """
@@ -123,6 +124,7 @@ class Scan:
     saved: Saved | None = None
     bounds: Callable[[], tuple[int | None, int | None]] | None = None
     verify: Callable[[], Iterable[Finding]] = tuple
+    reread: Callable[[], Scan] | None = None
     own: Any = None
     origin: str = ""
 

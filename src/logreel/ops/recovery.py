@@ -79,7 +79,9 @@ def recover(
     damaged one is left as it is. *compression*, *chunk_bytes*, *force* and *progress* are as for ``slice``; raises as
     ``slice`` does.
     """
-    with opened(src) as log:
+    with opened(src) as given:
+        # An index may leave out what is there.
+        log = given.reread()
         path = _finished_name(log.name) if dst is None else os.fspath(dst)
         target = Target(path, compression, force, True, progress, foreign=True, chunk_bytes=chunk_bytes)
         done = rewrite([whole(log)], target)

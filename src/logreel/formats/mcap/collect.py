@@ -9,7 +9,7 @@ from threading import RLock
 import numpy as np
 
 from logreel.errors import Finding, Problem, UnsupportedError
-from logreel.formats.mcap.found import File, Messages
+from logreel.formats.mcap.found import File, Messages, Part, all_found
 from logreel.formats.mcap.linear import read_inside
 from logreel.formats.mcap.records import HEAD, MESSAGE_HEAD, PUBLISH_TIME, SEQUENCE
 from logreel.kernels import opcoded
@@ -35,6 +35,10 @@ class Collected:
         if len(self._parts) * (len(number) + 1) > MOST_ENTRIES:
             text = f"{len(number)} channels in {len(self._parts)} chunks are more than the index can hold"
             raise UnsupportedError(text, path=source.name)
+        #: Messages met that their index does not name, and that are therefore not delivered.
+        self.unnamed = 0
+        #: Problems that tell of such and of nothing else.
+        self.left_out: list[Problem] = []
         self._lock = RLock()
         self._to_read = np.array([part.found is None for part in self._parts], bool)
         self._to_place = self._to_read.copy()
@@ -85,10 +89,13 @@ class Collected:
 
     def bounds(self) -> tuple[int | None, int | None]:
         """The earliest and the latest time, of chunks that were not read as they state it; None without messages."""
-        told = list(self._file.bounds)
+        told = list[int]()
         for part in self._parts:
             if part.found is not None:
                 told += [int(part.found.time.min()), int(part.found.time.max())]
+            elif part.indexes[:, 1].any():
+                chunk = self._file.chunks[part.chunk]
+                told += [chunk.start, chunk.end]
         return (min(told), max(told)) if told and len(self._time) else (None, None)
 
     def _times(self, index: MessageIndex, channel: int) -> I64:
@@ -136,6 +143,9 @@ class Collected:
             span = slice(int(table[k, 4]), int(table[k, 4] + table[k, 2]))
             order = np.argsort(self._entry[span], kind="stable")
             self._entry[span], self._time[span] = self._entry[span][order], self._time[span][order]
+            if (np.diff(self._entry[span].astype(np.int64)) == 0).any():
+                # A message that is named twice is one message.
+                good[k] = 0
         for row in np.unique(table[good == 0, 5]).tolist():
             self._reread(row)
 
@@ -145,15 +155,7 @@ class Collected:
         base, end = int(self._blocks.base[row]), int(self._end[row])
         inside = Source(self._chunks[int(self._blocks.chunk[row])][base:end], "")
         read_inside(inside, part.chunk, part.pos, file)
-        empty = np.zeros(0, np.int64)
-        found = [one.found for one in file.parts if one.found is not None]
-        return Messages(
-            *(np.concatenate([empty, *(getattr(one, name) for one in found)]) for name in ("key", "time")),
-            *(
-                np.concatenate([empty, *(getattr(one, name) for one in found)]).astype(np.uint32)
-                for name in ("entry", "size")
-            ),
-        )
+        return all_found(file.parts)
 
     def _reread(self, row: int) -> None:
         """Read a chunk whose index is damaged."""
@@ -168,8 +170,15 @@ class Collected:
         missing, more = span.stop - span.start - met, there - met
         text = "the index of a chunk does not fit its messages: they were read instead"
         text += f"; {missing} that it names are not there" if missing else ""
-        text += f"; {more} that it does not name are left out" if more else ""
-        self._file.problems.append(Problem("index", self._parts[row].pos, 0, bool(missing or more), text))
+        self.unnamed += max(0, more)
+        text += f"; it leaves out {more} of them" if more else ""
+        self._note(row, bool(missing or more), text, more > 0 and not missing)
+
+    def _note(self, row: int, lost: bool, text: str, left_out: bool) -> None:
+        problem = Problem("index", self._parts[row].pos, 0, lost, text)
+        self._file.problems.append(problem)
+        if left_out:
+            self.left_out.append(problem)
 
     # -------------------------------------------------------------------------------------------- resolving
 
@@ -196,8 +205,9 @@ class Collected:
         if int(good.sum()) < span.stop - span.start:
             self._repair(row)
         elif more := self._unnamed(data[base:end], span):
+            self.unnamed += more
             text = f"the index of a chunk leaves out {more} of its messages"
-            self._file.problems.append(Problem("index", self._parts[row].pos, 0, True, text))
+            self._note(row, True, text, True)
 
     def _unnamed(self, data: Buffer, span: slice) -> int:
         """Messages in the bytes between those that the index names."""
@@ -229,6 +239,17 @@ class Collected:
                 waiting = there.get((int(self._ids[c]), int(self._time[i])), [])
                 self._entry[i], self._size[i] = waiting.pop() if waiting else (0, GONE)
         self._tell(row, len(found.key))
+
+    def located(self) -> Iterator[tuple[Part, Messages]]:
+        """The messages that are there, part by part; their places count from the content of the chunk."""
+        self._resolve(np.arange(len(self._parts)))
+        for row, part in enumerate(self._parts):
+            start = self._blocks.start[row]
+            key = np.repeat(self._ids, start[1:] - start[:-1])
+            span = self._span(row)
+            there = np.flatnonzero(self._size[span] != GONE)
+            rows = there + span.start
+            yield part, Messages(key[there], self._time[rows], self._entry[rows], self._size[rows])
 
     def verify(self) -> Iterator[Finding]:
         """What looking into all chunks tells."""

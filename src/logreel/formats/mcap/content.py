@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from logreel.formats.mcap import linear, summary
+from logreel.formats.mcap import counts, linear, summary, whole
 from logreel.formats.mcap.channels import OWN, infos, loaded, unique
 from logreel.formats.mcap.chunks import cache, compressions
+from logreel.formats.mcap.clock import Clock
 from logreel.formats.mcap.collect import Collected
 from logreel.formats.mcap.found import File
 from logreel.formats.mcap.layouts import Decoders
@@ -17,19 +18,37 @@ from logreel.model.chunks import Chunks
 from logreel.model.scan import Attachment, Change, Parameter, Scan
 from logreel.model.source import Source
 
-#: A log that ends before this counts from its start or is simulated: 1973 in seconds since 1970.
-RELATIVE_NS = 10**8 * 10**9
+#: What is told of the log that a file was converted from.
+CONVERTED_FROM = ("format", "version")
 #: Looking at this many packed bytes takes a fraction of a second.
 CHEAP_BYTES = 1 << 28
 
 
 def scan(source: Source) -> Scan:
     """The Scan of an MCAP file. Raises UnsupportedError for one with more channels and chunks than fit an index."""
+    return _scan_of(source, _read(source))
+
+
+def _read(source: Source) -> File:
+    """What is in the file, by its summary where that tells everything."""
     try:
         file = summary.read(source) or linear.read(source)
+        # Counts of a damaged file say nothing about its index.
+        counts.settle(source, file, not any(problem.lost for problem in file.problems))
     except BadRecord as error:
         file = linear.read(source, trust=False)
         file.note("index", source.size, 0, False, f"the summary is not used: {error}")
+    return file
+
+
+def _reread(source: Source, file: File, collected: Collected) -> Scan:
+    """The Scan of everything that is wholly there; both tell the same problems from here on."""
+    found = whole.read(source, file, collected).file
+    whole.told_once(file, collected, found)
+    return _scan_of(source, found)
+
+
+def _scan_of(source: Source, file: File) -> Scan:
     origin = dict(next((told for name, told in file.metadata if name == OWN), {}))
     number, channels = infos(file, Decoders(source, file.problems))
     collected = Collected(source, file, number)
@@ -41,13 +60,13 @@ def scan(source: Source) -> Scan:
     )
     cheap = sum(one.stored for one in file.chunks if not one.is_plain) < CHEAP_BYTES
     index = collected.index(chunks, cheap)
-    clock = loaded(origin.get("clock", ""))
+    clock = Clock.read(origin)
     start, end = _bounds(clock, collected, int(index.counts.sum()))
-    epoch = origin.get("epoch", "start" if end is not None and end < RELATIVE_NS else "unix")
-    offset = clock.get("utc_offset", 0 if epoch == "unix" else None)
+    epoch = clock.epoch_until(end)
+    offset = clock.offset_in(epoch)
     return Scan(
         version="0",
-        epoch=epoch if epoch in ("unix", "boot", "start") else "unix",
+        epoch=epoch,
         start=start,
         end=end,
         channels=channels,
@@ -56,18 +75,18 @@ def scan(source: Source) -> Scan:
         metadata=lambda: _metadata(file, origin),
         attachments=lambda: _attachments(source, file.attachments),
         parameters=lambda: _parameters(origin),
-        utc_offset=lambda: offset if isinstance(offset, int) else None,
+        utc_offset=lambda: offset,
         verify=lambda: verify(source, file, collected),
+        reread=lambda: _reread(source, file, collected),
         own=file,
         origin=origin.get("format", ""),
     )
 
 
-def _bounds(clock: Mapping[str, Any], collected: Collected, messages: int) -> tuple[int | None, int | None]:
+def _bounds(clock: Clock, collected: Collected, messages: int) -> tuple[int | None, int | None]:
     """First and last moment: those of the log that this one was converted from while all of its messages are there."""
-    told = clock.get("start"), clock.get("end")
-    if clock.get("messages") == messages and all(isinstance(moment, int | None) for moment in told):
-        return told
+    if clock.span is not None and clock.span[2] == messages:
+        return clock.span[:2]
     return collected.bounds()
 
 
@@ -100,7 +119,7 @@ def _metadata(file: File, origin: Mapping[str, str]) -> Mapping[str, Any]:
     if "mcap" in found:
         facts["metadata"] = found["mcap"]
     if origin:
-        facts["converted_from"] = {name: origin[name] for name in ("format", "version") if name in origin}
+        facts["converted_from"] = {name: origin[name] for name in CONVERTED_FROM if name in origin}
     return found | loaded(origin.get("metadata", "")) | {"mcap": facts}
 
 

@@ -51,6 +51,17 @@ class Part:
         return np.column_stack(np.unique(self.found.key, return_counts=True))
 
 
+def all_found(parts: list[Part]) -> Messages:
+    """The messages of some parts that were read."""
+    empty = np.zeros(0, np.int64)
+    found = [part.found for part in parts if part.found is not None]
+    key, time, entry, size = (
+        np.concatenate([empty, *(getattr(one, name) for one in found)])
+        for name in ("key", "time", "entry", "size")
+    )
+    return Messages(key, time, entry.astype(np.uint32), size.astype(np.uint32))
+
+
 @dataclass(slots=True)
 class File:
     """Everything in a file; parts and chunks in the order of the file.
@@ -58,7 +69,8 @@ class File:
     by_summary  True if the summary told where chunks are
     data_end    where the data section ends, and its checksum; None where the record is missing
     every       all chunks, to be verified
-    bounds      first and last time that chunks state whose messages were not read
+    metadata_places                       where metadata records begin
+    indexed_attachments, indexed_metadata  where the summary says that they begin
     """
 
     profile: str = ""
@@ -70,11 +82,13 @@ class File:
     every: list[Chunk] = field(default_factory=list)
     attachments: list[Attached] = field(default_factory=list)
     metadata: list[tuple[str, dict[str, str]]] = field(default_factory=list)
+    metadata_places: list[int] = field(default_factory=list)
+    indexed_attachments: list[int] = field(default_factory=list)
+    indexed_metadata: list[int] = field(default_factory=list)
     statistics: Statistics | None = None
     problems: list[Problem] = field(default_factory=list)
     by_summary: bool = False
     data_end: tuple[int, int] | None = None
-    bounds: list[int] = field(default_factory=list)
 
     def note(self, code: str, pos: int, size: int, lost: bool, text: str) -> None:
         """Record a Problem."""
@@ -103,6 +117,11 @@ class File:
         elif kind == records.METADATA:
             f = record.fields(source)
             self.metadata.append((f.text(), f.map()))
+            self.metadata_places.append(record.pos)
+        elif kind == records.ATTACHMENT_INDEX:
+            self.indexed_attachments.append(record.fields(source).number(8))
+        elif kind == records.METADATA_INDEX:
+            self.indexed_metadata.append(record.fields(source).number(8))
         elif kind == records.STATISTICS:
             self.statistics = Statistics.read(record.fields(source))
         elif kind == records.DATA_END:

@@ -123,7 +123,6 @@ def _chunk(source: Source, pos: int, end: int, file: File, trust: bool) -> int:
     if trust and ids and len(set(ids)) == len(ids) and all(number in file.channels for number in ids):
         file.add(Part(len(file.chunks), pos, 0, chunk.size, indexes))
         file.chunks.append(chunk)
-        file.bounds += [chunk.start, chunk.end]
         return behind
     if chunk.is_plain:
         # Its records follow as if they were the file's own.

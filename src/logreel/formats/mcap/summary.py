@@ -59,10 +59,7 @@ def read(source: Source) -> File | None:
     offsets = np.frombuffer(b"".join(one.offsets for one in chunks), NUMBERS)
     if not _defined(np.unique(offsets["id"]).tolist(), file):
         return None
-    if not _take(chunks, offsets, file):
-        return None
-    _compare(file)
-    return file
+    return file if _take(chunks, offsets, file) else None
 
 
 def _defined(numbers: list[int], file: File) -> bool:
@@ -109,7 +106,6 @@ def _take(chunks: list[ChunkIndex], offsets: NDArray[np.void], file: File) -> bo
         if many[n]:
             file.add(Part(len(file.chunks), one.pos, 0, one.size, indexes[end - many[n] : end]))
             file.chunks.append(made)
-            file.bounds += [one.start, one.end]
     return True
 
 
@@ -149,17 +145,3 @@ def _chunk(one: ChunkIndex) -> Chunk:
     if one.size > MOST:
         raise BadRecord(f"the chunk at {one.pos} has {one.size} bytes")
     return Chunk(one.pos, one.start, one.end, one.size, -1, one.compression, data, one.stored)
-
-
-def _compare(file: File) -> None:
-    """Compare the messages of the chunks with those that the statistics count."""
-    if file.statistics is None:
-        return
-    counts, indexes = np.zeros(1 << 16, np.int64), [part.indexes for part in file.parts]
-    np.add.at(counts, *np.concatenate([np.zeros((0, 3), np.int64), *indexes])[:, :2].T)
-    there = {number: int(counts[number]) for number in np.flatnonzero(counts).tolist()}
-    said = {number: count for number, count in file.statistics.counts.items() if count}
-    if said and said != there:
-        raise BadRecord("its statistics count other messages than the index of the chunks")
-    if file.statistics.messages != counts.sum():
-        raise BadRecord(f"it counts {file.statistics.messages} messages, the index {counts.sum()}")

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import zlib
+from collections import defaultdict
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from logreel.errors import Finding, Severity
 from logreel.formats.mcap.chunks import unpack
+from logreel.formats.mcap.counts import differing
 from logreel.formats.mcap.found import File
 from logreel.formats.mcap.records import HEAD, BadRecord, Chunk
+from logreel.formats.mcap.whole import Whole
+from logreel.formats.mcap.whole import read as read_whole
+from logreel.model.index import I64
 from logreel.model.source import Source
 
 if TYPE_CHECKING:
@@ -19,20 +24,23 @@ if TYPE_CHECKING:
 def verify(source: Source, file: File, collected: Collected) -> Iterator[Finding]:
     """Findings of a whole file, in no order."""
     yield from collected.verify()
-    for chunk in file.every:
+    there = read_whole(source, file, collected)
+    yield from _unnamed(there, collected)
+    yield from _indexed(file, there.file)
+    for chunk in there.file.every:
         yield from _chunk(source, chunk)
     yield from _data_section(source, file)
-    for one in file.attachments:
+    for one in there.file.attachments:
         begin = one.pos + HEAD
-        there = zlib.crc32(source.view[begin : one.data + one.size])
-        if one.crc and there != one.crc:
+        crc = zlib.crc32(source.view[begin : one.data + one.size])
+        if one.crc and crc != one.crc:
             yield _wrong(
                 "crc", "error", one.pos, one.size, f"the checksum of attachment {one.name!r} is wrong"
             )
-    yield from _statistics(file, collected)
+    yield from _statistics(file, there.file)
 
 
-def _wrong(code: str, severity: Severity, pos: int, size: int, text: str) -> Finding:
+def _wrong(code: str, severity: Severity, pos: int | None, size: int, text: str) -> Finding:
     return Finding(code, severity, pos, size, text)
 
 
@@ -57,15 +65,55 @@ def _data_section(source: Source, file: File) -> Iterator[Finding]:
         yield _wrong("crc", "error", 0, pos, text)
 
 
-def _statistics(file: File, collected: Collected) -> Iterator[Finding]:
+def _unnamed(there: Whole, collected: Collected) -> Iterator[Finding]:
+    """Messages that are in the file and that no index leads to, but for those that chunks told of."""
+    more = there.extra - collected.unnamed
+    if more > 0:
+        text = f"the index does not lead to {more} messages that are in the file; recovering delivers them"
+        yield _wrong("index", "error", there.at, 0, text)
+
+
+def _indexed(file: File, whole: File) -> Iterator[Finding]:
+    """Attachments and metadata against their indexes, where there are any."""
+    for what, places, told in (
+        ("attachments", {one.pos for one in whole.attachments}, file.indexed_attachments),
+        ("metadata records", set(whole.metadata_places), file.indexed_metadata),
+    ):
+        if not told:
+            continue
+        if missing := places - set(told):
+            text = f"the index leaves out {len(missing)} {what}, which were read all the same"
+            yield _wrong("index", "warn", min(missing), 0, text)
+        if gone := set(told) - places:
+            yield _wrong("index", "warn", 0, 0, f"the index names {len(gone)} {what} that are not there")
+
+
+def _statistics(file: File, whole: File) -> Iterator[Finding]:
     told = file.statistics
     if told is None:
         return
-    there = sum(int(part.counts()[:, 1].sum()) for part in file.parts)
-    if there != told.messages:
-        text = f"the statistics count {told.messages} messages, there are {there}"
-        yield _wrong("statistics", "warn", 0, 0, text)
-    start, end = collected.bounds()
-    if start is not None and (start, end) != (told.start, told.end):
-        text = f"the statistics have messages from {told.start} to {told.end} ns, there are some from {start} to {end}"
-        yield _wrong("statistics", "warn", 0, 0, text)
+    counts: dict[int, int] = defaultdict(int)
+    for part in whole.parts:
+        for number, count in part.counts().tolist():
+            counts[number] += count
+    for text in differing(told, counts):
+        yield _wrong("statistics", "warn", None, 0, text)
+    for what, stated, found in (
+        ("schemas", told.schemas, len(whole.schemas)),
+        ("channels", told.channels, len(whole.channels)),
+        ("attachments", told.attachments, len(whole.attachments)),
+        ("metadata records", told.metadata, len(whole.metadata)),
+        ("chunks", told.chunks, len(whole.every)),
+    ):
+        if stated != found:
+            text = f"the statistics count {stated} {what}, there are {found}"
+            yield _wrong("statistics", "warn", None, 0, text)
+    times = [edge for part in whole.parts if part.found is not None for edge in _edges(part.found.time)]
+    if times and (min(times), max(times)) != (told.start, told.end):
+        text = f"the statistics have messages from {told.start} to {told.end} ns"
+        text += f", there are some from {min(times)} to {max(times)}"
+        yield _wrong("statistics", "warn", None, 0, text)
+
+
+def _edges(time: I64) -> tuple[int, int]:
+    return int(time.min()), int(time.max())

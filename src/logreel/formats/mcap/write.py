@@ -16,6 +16,7 @@ from logreel._version import __version__
 from logreel.errors import DefinitionError, UsageError
 from logreel.formats.mcap import records
 from logreel.formats.mcap.channels import NO_SCHEMA, OWN, dumped
+from logreel.formats.mcap.clock import clock_record
 from logreel.formats.mcap.found import File
 from logreel.formats.mcap.packing import Content, Packed, Packer
 from logreel.formats.mcap.records import LOG_TIME, MAGIC, MESSAGE_HEAD, PUBLISH_TIME, SEQUENCE
@@ -247,23 +248,27 @@ class McapSink(StretchSink):
         if self._profile is None and plain and all(ch.schema.encoding == "ros1msg" for ch in plain):
             self._profile = "ros1"
         # The bounds hold as long as no message was taken out.
-        messages = int(log.index.counts.sum())
-        clock = {"utc_offset": log.utc_offset, "start": log.start, "end": log.end, "messages": messages}
+        utc = self.clock == "utc" and log.utc_offset is not None
+        shift = log.utc_offset or 0 if utc else 0
+        start, end = (None if time is None else time + shift for time in (log.start, log.end))
+        span = start, end, int(log.index.counts.sum())
         parameters = [
             {
                 "name": p.name,
                 "type": p.type,
                 "value": p.value,
-                "changes": [[c.time, c.value] for c in p.changes],
+                "changes": [[c.time + shift, c.value] for c in p.changes],
                 "defaults": dict(p.defaults),
             }
             for p in log.parameters.values()
         ]
-        told = {"format": log.format, "version": log.version, "epoch": log.epoch, "clock": dumped(clock)}
+        told = {"format": log.format, "version": log.version}
+        told |= clock_record(log.epoch, log.utc_offset, utc, span)
         told["metadata"] = dumped(log.metadata)
         self.metadata(OWN, told | ({"parameters": dumped({"parameters": parameters})} if parameters else {}))
         for name, one in log.attachments.items():
-            self._attach(name, one.read(), one.media_type, one.time or 0, one.created or 0)
+            time = 0 if one.time is None else max(0, one.time + shift)
+            self._attach(name, one.read(), one.media_type, time, one.created or 0)
         return []
 
     # ---------------------------------------------------------------------------------------------- the file

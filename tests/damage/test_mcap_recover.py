@@ -1,0 +1,82 @@
+"""Whatever ``messages()`` delivers of a damaged MCAP is in what recover, slice, sort and convert write of it."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from mutations import mutate
+
+import logreel
+from logreel.errors import LogError
+from logreel.formats.mcap import counts
+from logreel.formats.mcap.sample import Builder, tiny
+
+CASES = int(os.environ.get("LOGREEL_FUZZ", "30"))
+BASES = {
+    "zstd": tiny(Builder("zstd", chunk_bytes=120)),
+    "plain": tiny(Builder("", chunk_bytes=120)),
+    "loose": tiny(Builder(None)),
+    "no sums": tiny(Builder("zstd", chunk_bytes=120, sums=False)),
+    "plain, no sums": tiny(Builder("", chunk_bytes=120, sums=False)),
+    "no summary": tiny(Builder("", chunk_bytes=120, summary=False, sums=False)),
+}
+Rows = Counter[tuple[str, int, bytes]]
+
+
+@pytest.fixture(autouse=True, params=["small", "large"])
+def _size(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.param == "large":
+        monkeypatch.setattr(counts, "SMALL", 0)
+        monkeypatch.setattr(counts, "UNCOUNTED", 0)
+
+
+def rows(log: logreel.Log) -> Rows:
+    return Counter((m.channel.topic, m.time, bytes(m.data)) for m in log.messages())
+
+
+def survives(data: bytes, folder: Path, what: object) -> None:
+    """All messages of a damaged file are in what is recovered, which is sound, and in what other verbs write."""
+    try:
+        log = logreel.open(data)
+    except LogError:
+        return
+    due, out = rows(log), folder / "x.mcap"
+    logreel.recover(data, out, force=True)
+    sound = logreel.open(out)
+    assert due <= rows(sound), what
+    assert not sound.problems, what
+    if due:
+        logreel.slice(data, out, force=True)
+        assert rows(logreel.open(out)) == due, what
+
+
+@pytest.mark.parametrize("base", BASES)
+def test_recover_writes_what_every_truncated_file_delivers(base: str, tmp_path: Path) -> None:
+    data = BASES[base]
+    for cut in range(8, len(data), max(1, 1000 // CASES)):
+        survives(data[:cut], tmp_path, cut)
+
+
+@pytest.mark.parametrize("base", BASES)
+def test_recover_writes_what_every_mutant_delivers(base: str, tmp_path: Path) -> None:
+    for seed in range(CASES):
+        survives(mutate(BASES[base], seed), tmp_path, seed)
+
+
+@pytest.mark.parametrize("base", BASES)
+def test_other_verbs_write_what_mutants_deliver(base: str, tmp_path: Path) -> None:
+    for seed in range(0, CASES, 5):
+        try:
+            log = logreel.open(mutate(BASES[base], seed))
+        except LogError:
+            continue
+        due, out = rows(log), tmp_path / "x.mcap"
+        if not due:
+            continue
+        logreel.sort(log, out, force=True)
+        assert rows(logreel.open(out)) == due, seed
+        logreel.convert(log, out, raw=True, force=True)
+        assert rows(logreel.open(out)) == due, seed

@@ -1,0 +1,86 @@
+"""What an MCAP says of its clock: the epoch and UTC offset of the log that it was converted from."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import logreel
+from logreel.formats.mcap.sample import START, Builder
+from logreel.formats.mcap.write import McapSink
+from logreel.formats.ulog.sample import flight
+from logreel.model.appender import Appender
+
+SECOND = 10**9
+
+
+def with_record(told: dict[str, str], times: tuple[int, ...] = (5 * SECOND, 9 * SECOND)) -> logreel.Log:
+    out = Builder().metadata("logreel", told).channel(1, 0, "/a", "json")
+    for time in times:
+        out.message(1, time, b"{}")
+    return logreel.open(out.bytes())
+
+
+def test_the_utc_offset_of_the_metadata_holds_to_the_nanosecond() -> None:
+    log = with_record({"epoch": "boot", "utc_offset": "1700000000123456789", "clock": "log"})
+    assert (log.epoch, log.utc_offset, log.start) == ("boot", 1_700_000_000_123_456_789, 5 * SECOND)
+    negative = with_record({"epoch": "start", "utc_offset": "-7", "clock": "log"})
+    assert (negative.epoch, negative.utc_offset) == ("start", -7)
+
+
+def test_times_on_the_utc_clock_are_unix_times() -> None:
+    told = {"epoch": "boot", "utc_offset": str(START), "clock": "utc"}
+    log = with_record(told, (START + 1, START + 2))
+    assert (log.epoch, log.utc_offset, log.start, log.end) == ("unix", 0, START + 1, START + 2)
+
+
+def test_files_of_the_former_form_are_read_as_before() -> None:
+    clock = {"utc_offset": 17, "start": 1, "end": 99 * SECOND, "messages": 2}
+    log = with_record({"format": "ulog", "epoch": "boot", "clock": json.dumps(clock)})
+    assert (log.epoch, log.utc_offset, log.start, log.end) == ("boot", 17, 1, 99 * SECOND)
+
+
+@pytest.mark.parametrize("offset", ["", "soon", "1e9", "9" * 30, "[1]"])
+def test_an_offset_that_is_no_number_is_none(offset: str) -> None:
+    log = with_record({"epoch": "boot", "utc_offset": offset, "clock": "log"})
+    assert (log.epoch, log.utc_offset) == ("boot", None)
+
+
+@pytest.mark.parametrize("clock", ["", "7", "[]", "{", "local", '{"utc_offset": "x", "messages": [1]}'])
+def test_a_clock_of_nonsense_is_as_if_it_were_not_there(clock: str) -> None:
+    log = with_record({"epoch": "yesterday", "clock": clock})
+    assert (log.epoch, log.utc_offset, log.start) == ("start", None, 5 * SECOND)
+
+
+def test_raw_mode_keeps_the_clock_of_a_ulog(tmp_path: Path) -> None:
+    (tmp_path / "x.ulg").write_bytes(flight())
+    source = logreel.open(tmp_path / "x.ulg")
+    assert source.utc_offset is not None
+    logreel.convert(source, tmp_path / "x.mcap", raw=True)
+    log = logreel.open(tmp_path / "x.mcap")
+    assert (log.epoch, log.utc_offset) == ("boot", source.utc_offset)
+    assert (log.start, log.end) == (source.start, source.end)
+
+
+def test_a_sink_on_the_utc_clock_says_so_and_shifts_what_it_adopts(tmp_path: Path) -> None:
+    (tmp_path / "x.ulg").write_bytes(flight())
+    source = logreel.open(tmp_path / "x.ulg")
+    offset = source.utc_offset
+    assert offset is not None
+    out = Appender(tmp_path / "x.mcap")
+    sink = McapSink(out)
+    sink.clock = "utc"
+    sink.adopt(source, False)
+    sink.settle()
+    sink.finish()
+    out.finish()
+    log = logreel.open(tmp_path / "x.mcap")
+    assert (log.epoch, log.utc_offset) == ("unix", 0)
+    assert log.metadata["mcap"]["converted_from"]["format"] == "ulog"
+    changed = [p for p in source.parameters.values() if p.changes]
+    assert changed
+    for one in changed:
+        there = [(c.time - offset, c.value) for c in log.parameters[one.name].changes]
+        assert there == [(c.time, c.value) for c in one.changes]
