@@ -68,6 +68,7 @@ class Sink:
     notes  sentences about what is not as it was given
     added  messages by ``kept_as`` that the Sink added by itself, or (below 0) left out since they are there already
     mixed  True: there will be messages of other encodings than in the log that is adopted or inherited
+    clock  ``log``, or ``utc`` where whoever writes adds the UTC offset of the log that is adopted to all times
     """
 
     #: What the format calls itself, for errors.
@@ -89,6 +90,7 @@ class Sink:
         self.notes: list[str] = []
         self.added = Counter[str]()
         self.mixed = False
+        self.clock = "log"
 
     def channel(self, number: int, topic: str, schema: Schema, metadata: Mapping[str, Any]) -> None:
         """Take in a channel; numbers ascend from 0. Raises DefinitionError for a schema that cannot be written."""

@@ -29,6 +29,7 @@ from logreel.model.sink import Excerpt, Sink
 from logreel.model.source import Source
 from logreel.model.threads import ahead
 from logreel.model.writer import Writer
+from logreel.ops.clocked import clocked
 from logreel.ops.parts import Part
 from logreel.ops.streams import Batch, in_file_order, in_time_order
 from logreel.ops.target import Copied, Rewritten, Target, check_names, format_of, format_to_write
@@ -69,6 +70,7 @@ def rewrite(
     out = out or Appender(target.path, target.force, keep=False)
     try:
         sink = fmt.create(out, **options)  # type: ignore[misc]
+        sink.clock = target.clock
         found = (how or Rewriting)(parts, target, fmt, out, sink, [] if skipped is None else skipped)
         return found.run(by_time)
     except BaseException:
@@ -164,7 +166,9 @@ class Rewriting:
             for part in self.parts:
                 log = part.log
                 if self._is_foreign:
-                    told += self.sink.adopt(log, log.origin == self.fmt.name)
+                    # A sink that is told of UTC moves what it takes over by itself.
+                    moved = log if self.sink.clock == "utc" else clocked(log, part.shift)
+                    told += self.sink.adopt(moved, log.origin == self.fmt.name)
                 else:
                     told += self.sink.inherit(log)
             table = self._add_channels(writer)
