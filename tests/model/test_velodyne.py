@@ -174,9 +174,9 @@ def test_sweeps_begin_where_the_azimuth_falls() -> None:
     for size in (400, 64, 7, 1):
         pieces = [packets(raw[i : i + size], list(range(i, min(i + size, 400)))) for i in range(0, 400, size)]
         found = list(velodyne.sweeps(pieces, HDL32E))
-        assert [time for time, _ in found] == cuts[:-1]
-        assert [len(cloud) for _, cloud in found] == np.diff(ends[cuts]).tolist()
-        assert np.array_equal(np.concatenate([c.xyz for _, c in found], axis=1), whole.xyz)
+        assert [turn.time for turn in found] == cuts[:-1]
+        assert [len(turn.cloud) for turn in found] == np.diff(ends[cuts]).tolist()
+        assert np.array_equal(np.concatenate([turn.cloud.xyz for turn in found], axis=1), whole.xyz)
 
 
 def test_a_sweep_that_never_ends_is_cut() -> None:
@@ -184,7 +184,7 @@ def test_a_sweep_that_never_ends_is_cut() -> None:
     many = Packets(
         np.frombuffer(raw[0], np.uint8), np.zeros(10_000, np.int64), np.arange(10_000, dtype=np.int64)
     )
-    held = [int(t) for t, _ in velodyne.sweeps([many, many], HDL32E)]
+    held = [turn.time for turn in velodyne.sweeps([many, many], HDL32E)]
     assert held[:3] == [0, velodyne.MAX_SWEEP, 2 * velodyne.MAX_SWEEP]
 
 

@@ -65,21 +65,26 @@ def origin() -> Any:
 
 def location(_: Any, time: int, m: dict[str, Any]) -> Any:
     return fox.LocationFix(
-        timestamp=stamp(time), latitude=m["latitude"], longitude=m["longitude"], altitude=m["altitude"]
+        timestamp=stamp(m["header"]["stamp"] or time),
+        latitude=m["latitude"],
+        longitude=m["longitude"],
+        altitude=m["altitude"],
     )
 
 
 def pose(_: Any, time: int, m: dict[str, Any]) -> Any:
     inner = m["pose"]["pose"]
     found = fox.Pose(position=vector(inner["position"]), orientation=turn(inner["orientation"]))
-    return fox.PoseInFrame(timestamp=stamp(time), frame_id=m["header"]["frame_id"], pose=found)
+    return fox.PoseInFrame(
+        timestamp=stamp(m["header"]["stamp"] or time), frame_id=m["header"]["frame_id"], pose=found
+    )
 
 
 def transforms(_: Any, time: int, m: dict[str, Any]) -> Any:
     return fox.FrameTransforms(
         transforms=[
             fox.FrameTransform(
-                timestamp=stamp(time),
+                timestamp=stamp(one["header"]["stamp"] or time),
                 parent_frame_id=one["header"]["frame_id"],
                 child_frame_id=one["child_frame_id"],
                 translation=vector(one["transform"]["translation"]),
@@ -92,7 +97,7 @@ def transforms(_: Any, time: int, m: dict[str, Any]) -> Any:
 
 def scan(_: Any, time: int, m: dict[str, Any]) -> Any:
     return fox.LaserScan(
-        timestamp=stamp(time),
+        timestamp=stamp(m["header"]["stamp"] or time),
         frame_id=m["header"]["frame_id"],
         pose=origin(),
         start_angle=m["angle_min"],
@@ -105,13 +110,18 @@ def scan(_: Any, time: int, m: dict[str, Any]) -> Any:
 def log_line(_: Any, time: int, m: dict[str, Any]) -> Any:
     level = {1: "Debug", 2: "Info", 4: "Warning", 8: "Error", 16: "Fatal"}[m["level"]]
     return fox.Log(
-        timestamp=stamp(time), level=getattr(fox.LogLevel, level), message=m["msg"], name=m["name"]
+        timestamp=stamp(m["header"]["stamp"] or time),
+        level=getattr(fox.LogLevel, level),
+        message=m["msg"],
+        name=m["name"],
     )
 
 
 def picture(topic: str, time: int, m: dict[str, Any]) -> Any:
     kind = "jpeg" if m["data"][:1] == b"\xff" else "png"
-    return fox.CompressedImage(timestamp=stamp(time), frame_id=topic, data=m["data"], format=kind)
+    return fox.CompressedImage(
+        timestamp=stamp(m["header"]["stamp"] or time), frame_id=topic, data=m["data"], format=kind
+    )
 
 
 DRIVE = {

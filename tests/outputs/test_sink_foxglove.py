@@ -10,12 +10,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
+from google.protobuf import message_factory
 
 import logreel
 from logreel.errors import DefinitionError, LogError
 from logreel.formats.rosbag.sample import drive
-from logreel.formats.ulog.sample import flight
+from logreel.formats.ulog.sample import Builder, flight
+from logreel.outputs.foxglove.wellknown import wellknown
 from logreel.outputs.sinks.registry import sink
+from logreel.schemas.protobuf.describe import descriptor_set
+from logreel.schemas.protobuf.types import Types
 from replaying import BASE, MS, Numbered, bag
 
 pytest.importorskip("foxglove")
@@ -25,9 +29,9 @@ SECOND = 10**9
 
 
 @contextmanager
-def served(log: logreel.Log, **options) -> Iterator[tuple[logreel.Player, FoxgloveClient]]:
+def served(log: logreel.Log, clock: str = "", **options) -> Iterator[tuple[logreel.Player, FoxgloveClient]]:
     """A Player in a thread of its own, and a client that knows all channels."""
-    out = sink("foxglove", port="0")
+    out = sink("foxglove", port="0", clock=clock)
     said = []
     out.say = said.append
     with log, logreel.Player(log, sink=out, **options) as player:
@@ -86,6 +90,36 @@ def test_messages_of_other_formats_arrive_as_protobuf_once_each():
         got = take(client, own.total() + fixes.total())
         assert Counter((one.topic, one.time) for one in got) == own + fixes
         assert {ch["encoding"] for ch in client.channels.values()} == {"protobuf"}
+
+
+@pytest.mark.parametrize("clock", ["", "utc", "log"])
+def test_times_of_messages_and_inside_of_them_are_of_one_clock(clock):
+    log = logreel.open(flight())
+    kind = message_factory.GetMessageClass(
+        Types((), descriptor_set(wellknown("LocationFix"))).find("foxglove.LocationFix")
+    )
+    with served(log, clock, rate=20, end=log.start + 4 * SECOND, topics="sensor_gps") as (player, client):
+        shift = 0 if clock == "log" else player.utc_offset
+        assert client.info["dataStartTime"]["sec"] == (log.start + shift) // SECOND
+        client.subscribe()
+        ch = log["sensor_gps"]
+        times = ch.times[ch.times < log.start + 4 * SECOND]
+        got = [one for one in take(client, 2 * len(times)) if one.topic.endswith("LocationFix")]
+        assert [one.time for one in got] == (times + shift).tolist()
+        # The data were sampled before they were published.
+        sampled = ch["timestamp_sample"][: len(times)].astype("int64") * 1000 + shift
+        assert [kind.FromString(one.data).timestamp.ToNanoseconds() for one in got] == sampled.tolist()
+
+
+def test_a_clock_that_is_not_known_is_refused(tmp_path):
+    with pytest.raises(logreel.UsageError, match="'utc' or 'log'"):
+        sink("foxglove", clock="gps")
+    log = logreel.open(Builder(start_us=1_000_000).flags().bytes())
+    with (
+        pytest.raises(logreel.UsageError, match="UTC"),
+        logreel.Player(log, sink=sink("foxglove", clock="utc")) as p,
+    ):
+        p.run()
 
 
 def test_pause_rate_and_seek_from_the_client(tmp_path):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -21,6 +23,7 @@ from logreel.model.lenses import (
     lenses,
     text_lines,
 )
+from logreel.model.lenses.base import Stamp
 from logreel.schemas.ros1msg import standard
 from ros1 import channel, encoded, layout_of, log_of
 from ros1_messages import header, pose, xyz, xyzw
@@ -30,6 +33,13 @@ S = 10**9
 
 FRAME = "header.frame_id"
 FIX = Known("status.status", 0)
+#: Where the time of the data stands, if not in the header.
+STAMPS = {
+    "geometry_msgs/Pose": None,
+    "geometry_msgs/Transform": None,
+    "tf2_msgs/TFMessage": "transforms.header.stamp",
+    "tf/tfMessage": "transforms.header.stamp",
+}
 
 
 @pytest.mark.parametrize(
@@ -95,6 +105,9 @@ FIX = Known("status.status", 0)
     ],
 )
 def test_what_a_type_means(name, expected):
+    at = STAMPS.get(name, "header.stamp")
+    stamp = Stamp(((at, 1),)) if at else None
+    expected = [replace(lens, stamp=stamp) if hasattr(lens, "stamp") else lens for lens in expected]
     assert lenses(channel(name)) == expected
 
 

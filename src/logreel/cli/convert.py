@@ -28,7 +28,11 @@ from logreel.cli import common, draw
     help="All channels in one table with a row per moment: their last row before it, or the closest one.",
 )
 @click.option("--rate", metavar="RATE", help="Moments to align to: 50Hz.")
-@click.option("--clock", metavar="TOPIC", help="Align to the messages of a channel instead.")
+@click.option(
+    "--clock",
+    metavar="TOPIC|utc|log",
+    help="Align to the messages of a channel instead; into an MCAP: times since 1970, or those of the log.",
+)
 @click.option("--tolerance", metavar="TIME", help="Align to nothing further away: 20ms.")
 @click.option("--raw", is_flag=True, help="Into a log: payloads and schemas byte for byte, and nothing else.")
 @click.option("--strict", is_flag=True, help="Into a log: refuse where something would be left out.")

@@ -50,7 +50,7 @@ class Excerpt:
 
 
 @dataclass(frozen=True)
-class Clock:
+class SourceClock:
     """What a log that is written anew has to tell of its clock, whatever part of its sources it holds.
 
     utc_offset  ns to add to a time to get UTC since 1970; None where the sources do not tell
@@ -90,9 +90,9 @@ class Sink:
 
     notes  sentences about what is not as it was given
     added  messages by ``kept_as`` that the Sink added by itself, or (below 0) left out since they are there already
-    clock  what the new log has to tell of its clock; None where nobody says
     mixed  True: there will be messages of other encodings than in the log that is adopted or inherited
     clock  ``log``, or ``utc`` where whoever writes adds the UTC offset of the log that is adopted to all times
+    source_clock  what the new log has to tell of the clock of its sources; None where nobody says
     """
 
     #: What the format calls itself, for errors.
@@ -113,9 +113,9 @@ class Sink:
         self.out = out
         self.notes: list[str] = []
         self.added = Counter[str]()
-        self.clock: Clock | None = None
         self.mixed = False
         self.clock = "log"
+        self.source_clock: SourceClock | None = None
 
     def channel(self, number: int, topic: str, schema: Schema, metadata: Mapping[str, Any]) -> None:
         """Take in a channel; numbers ascend from 0. Raises DefinitionError for a schema that cannot be written."""

@@ -25,14 +25,15 @@ from logreel.model.log import Log
 from logreel.model.payloads import tallied
 from logreel.model.registry import Format, formats
 from logreel.model.schema import Schema
-from logreel.model.sink import Clock, Excerpt, Sink
+from logreel.model.sink import Excerpt, Sink, SourceClock
 from logreel.model.source import Source
 from logreel.model.threads import ahead
+from logreel.model.times import utc_shift
 from logreel.model.writer import Writer
+from logreel.ops.clocked import clocked
 from logreel.ops.parts import Part
 from logreel.ops.streams import Batch, in_file_order, in_time_order
 from logreel.ops.target import Copied, Rewritten, Target, check_names, format_of, format_to_write
-from logreel.ops.times import utc_shift
 
 #: In the metadata of a channel: the topic that it was made of, and what its messages were encoded in before.
 MADE_OF, TRANSCODED = "made_of", "transcoded_from"
@@ -70,6 +71,7 @@ def rewrite(
     out = out or Appender(target.path, target.force, keep=False)
     try:
         sink = fmt.create(out, **options)  # type: ignore[misc]
+        sink.clock = target.clock
         found = (how or Rewriting)(parts, target, fmt, out, sink, [] if skipped is None else skipped)
         return found.run(by_time)
     except BaseException:
@@ -121,7 +123,10 @@ class Rewriting:
         """Write everything, look at it, and give it its name."""
         writer = Writer(self.out, self.sink, None, False)
         part = self.parts[0]
-        self.sink.clock = Clock(utc_shift(part.log), len(self.parts) == 1 and part.is_whole, self._begins)
+        offset = utc_shift(part.log)
+        offset = None if offset is None else offset - part.shift
+        is_whole = len(self.parts) == 1 and part.is_whole
+        self.sink.source_clock = SourceClock(offset, is_whole, self._begins)
         excerpt = Excerpt(part.log, part.rows, part.start, part.end, part.in_force)
         if by_time or part.names or part.shift or self._is_foreign or not self.sink.copy(excerpt):
             self._compose(writer, by_time or self._has_made)
@@ -170,7 +175,9 @@ class Rewriting:
             for part in self.parts:
                 log = part.log
                 if self._is_foreign:
-                    told += self.sink.adopt(log, log.origin == self.fmt.name)
+                    # A sink that is told of UTC moves what it takes over by itself.
+                    moved = log if self.sink.clock == "utc" else clocked(log, part.shift)
+                    told += self.sink.adopt(moved, log.origin == self.fmt.name)
                 else:
                     told += self.sink.inherit(log)
             table = self._add_channels(writer)

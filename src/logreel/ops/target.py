@@ -67,6 +67,7 @@ class Target:
     thorough     compare the times of all messages, too, when the new file is opened again
     foreign      the suffix says which format is written; False: it is that of the source
     strict       nothing is written where something would be left out
+    clock        what the times of the new log count: ``log``, or ``utc`` where shifts add the UTC offset
     """
 
     path: str
@@ -77,6 +78,7 @@ class Target:
     chunk_bytes: int | None = None
     foreign: bool = False
     strict: bool = False
+    clock: str = "log"
 
 
 def format_of(log: Log) -> Format:

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from logreel.errors import LogError, UsageError
 from logreel.model.log import Log
-from logreel.model.times import Length, Time, interval, shift_of
 from logreel.model.naming import keep_sources
+from logreel.model.times import Length, Time, interval, shift_of, utc_shift
 from logreel.ops.align import Alignment
 from logreel.ops.parts import Part, choose
 from logreel.ops.plain import opened
 from logreel.ops.rewrite import rewrite
 from logreel.ops.target import Progress, Rewritten, Target, format_to_write
 from logreel.ops.translate import rewrite_portable, translate
+from logreel.outputs.foxglove.clock import LOG, UTC, checked_clock, offset_for
 from logreel.outputs.job import Job
 from logreel.outputs.making import (
     LINES,
@@ -76,6 +79,9 @@ def convert(
               ``x.arrow``, ``x.ndjson``
     align     ``previous`` or ``nearest``: one table of all channels with a row per moment, for the same outputs;
               *rate*, *clock* and *tolerance* as for ``logreel.align``
+    clock     beside *align*: the channel whose messages are the moments. Into a log that many tools read, an MCAP: the
+              clock of its times, ``utc`` for times since 1970 or ``log`` for those of the source; None: UTC where
+              the log tells it, and with *raw* that of the source
     raw       only into logs: payloads and schemas byte for byte, and nothing else. Otherwise a log that many tools
               read, an MCAP, gets channels in schemas that they know for all that lenses recognise, and messages that
               they cannot decode become protobuf
@@ -93,7 +99,8 @@ def convert(
     """
     name = os.fspath(dst)
     output = find_output(name)
-    how = _alignment(align, rate, clock, tolerance)
+    is_log = output.shape is Shape.LOG and align is None
+    how = _alignment(align, rate, None if is_log else clock, tolerance)
     together = _together(output, name, layout, how)
     if interpolate and output.shape is not Shape.TABLES and not together:
         raise UsageError(f"{output.suffix} has no rows whose times could be spread: leave out --interpolate")
@@ -109,7 +116,7 @@ def convert(
             foreign=True,
             strict=strict,
         )
-        return _log(src, target, topics, start, end, raw)
+        return _log(src, target, topics, start, end, raw, clock)
     if raw or strict or compression is not None or chunk_bytes is not None:
         text = "leave out --raw, --strict, --compression and --chunk-size"
         raise UsageError(f"{output.suffix} is no log: {text}")
@@ -141,14 +148,45 @@ def _log(
     start: Time | None,
     end: Time | None,
     raw: bool,
+    clock: str | None,
 ) -> Converted:
     with opened(src) as log:
         first, last = interval(log, start, end)
         part = choose(log, topics, (), first, last)
+        shift, count = _clock(log, target, raw, clock)
+        part, target = replace(part, shift=shift), replace(target, clock=count)
         done = rewrite([part], target) if raw else _with_meaning(part, target)
         file = os.path.basename(target.path)
         channels = tuple(Written(one.topic, file, one.messages) for one in done.channels)
         return Converted(target.path, channels, done.skipped, done.notes)
+
+
+def _clock(log: Log, target: Target, raw: bool, clock: str | None) -> tuple[int, str]:
+    """ns to add to the times of *log*, and what they count then: ``utc`` or ``log``.
+
+    Raises UsageError for a clock that there is not, that the log does not tell, or that the target does not have.
+    """
+    checked_clock(clock)
+    fmt = format_to_write(target.path, log)
+    if not fmt.exchange:
+        if clock == UTC:
+            raise UsageError(
+                f"{fmt.title} has times of its own, not those of another clock", path=target.path
+            )
+        return _way_back(log, fmt.name), LOG
+    if raw and clock is None:
+        return 0, LOG
+    offset = offset_for(clock, utc_shift(log), log.name)
+    # Times since 1970 stay as they are, and so does what a log says of its clock that was converted before.
+    return offset, UTC if log.epoch != "unix" and clock != LOG and utc_shift(log) is not None else LOG
+
+
+def _way_back(log: Log, fmt: str) -> int:
+    """ns to add to the times of a log that was converted to UTC from *fmt*, to have the clock that it had there."""
+    told = log.metadata.get(log.format) if log.origin == fmt != log.format else None
+    before = told.get("source_clock") if isinstance(told, Mapping) else None
+    offset = str(before.get("utc_offset")) if isinstance(before, Mapping) else ""
+    return -int(offset) if re.fullmatch(r"-?\d{1,19}", offset) else 0
 
 
 def _alignment(
@@ -188,7 +226,7 @@ def _with_meaning(part: Part, target: Target) -> Rewritten:
         return rewrite([part], target)
     from logreel.outputs.foxglove.meaning import mixture
 
-    mixed = mixture(part.log, part.channels)
+    mixed = mixture(part.log, part.channels, part.shift)
     return (
         translate(part, target, mixed)
         if mixed.instead or mixed.added or mixed.told

@@ -12,6 +12,7 @@ from logreel.formats.mcap.clock import Clock
 from logreel.formats.mcap.collect import Collected
 from logreel.formats.mcap.found import File
 from logreel.formats.mcap.layouts import Decoders
+from logreel.formats.mcap.reclock import source_clock
 from logreel.formats.mcap.records import Attached, BadRecord
 from logreel.formats.mcap.verify import verify
 from logreel.model.chunks import Chunks
@@ -105,6 +106,8 @@ def _metadata(file: File, origin: Mapping[str, str]) -> Mapping[str, Any]:
         "compression": compressions(file.every),
         "indexed": file.by_summary,
     }
+    if clock := source_clock(origin):
+        facts["source_clock"] = clock
     if (told_by := file.statistics) is not None:
         facts["statistics"] = {
             "messages": told_by.messages,

@@ -19,6 +19,7 @@ from logreel.formats.mcap.channels import NO_SCHEMA, OWN, dumped
 from logreel.formats.mcap.clock import clock_record
 from logreel.formats.mcap.found import File
 from logreel.formats.mcap.packing import Content, Packed, Packer
+from logreel.formats.mcap.reclock import on_utc
 from logreel.formats.mcap.records import LOG_TIME, MAGIC, MESSAGE_HEAD, PUBLISH_TIME, SEQUENCE
 from logreel.formats.mcap.write_channels import Declared, declare
 from logreel.formats.mcap.write_summary import Summary, attachment_record, pairs, record, string
@@ -227,7 +228,10 @@ class McapSink(StretchSink):
         """Take over metadata and attachments, those of several logs that are the same once."""
         own: File = log.own
         told, key = [], tuple[Any, ...]()
+        shift = log.utc_offset or 0 if self.clock == "utc" else 0
         for name, found in own.metadata:
+            if name == OWN and self.clock == "utc":
+                found = on_utc(found, shift)
             key = ("metadata", name, tuple(found.items()))
             if name == OWN and any(k[:2] == key[:2] for k in self._inherited - {key}):
                 told.append(f"what {log.name} was converted from is left out: the first log was, too")
@@ -238,7 +242,7 @@ class McapSink(StretchSink):
             data = a.read()
             key = ("attachment", one.name, one.log_time, one.create_time, data)
             if key not in self._inherited:
-                self._attach(one.name, data, one.media_type, one.log_time, one.create_time)
+                self._attach(one.name, data, one.media_type, one.log_time + shift, one.create_time)
                 self._inherited.add(key)
         return told
 

@@ -19,10 +19,10 @@ from logreel.model.appender import Appender
 from logreel.model.blocks import I64
 from logreel.model.copying import put, runs
 from logreel.model.order import by_rows, count_before, part_of
-from logreel.model.sink import Clock, Excerpt
+from logreel.model.sink import Excerpt, SourceClock
 
 
-def copy(excerpt: Excerpt, out: Appender, clock: Clock | None) -> bool:
+def copy(excerpt: Excerpt, out: Appender, clock: SourceClock | None) -> bool:
     """Copy the records that *excerpt* wants; False for a file that holds several logs.
 
     clock  what a part of a log tells of its start and of UTC
@@ -38,7 +38,7 @@ def copy(excerpt: Excerpt, out: Appender, clock: Clock | None) -> bool:
 class _Copier:
     """Writes stretches of the source in ascending order, and knows where appended parts get to."""
 
-    def __init__(self, own: Content, excerpt: Excerpt, out: Appender, clock: Clock | None) -> None:
+    def __init__(self, own: Content, excerpt: Excerpt, out: Appender, clock: SourceClock | None) -> None:
         self._own, self._excerpt, self._out, self._clock = own, excerpt, out, clock
         self._data = own.source.data
         self._appended = list(own.walk.appended)

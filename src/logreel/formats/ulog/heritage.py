@@ -17,7 +17,7 @@ from logreel.formats.ulog.records import DEFAULTS_FLAG, FILE_HEADER, FLAGS, FLAG
 from logreel.formats.ulog.values import key, packed, record
 from logreel.model.log import Log
 from logreel.model.schema import Schema
-from logreel.model.sink import Clock
+from logreel.model.sink import SourceClock
 
 
 class Heritage:
@@ -90,7 +90,7 @@ def begun_at(header: bytes, start: int | None) -> bytes:
     return header[:8] + struct.pack("<Q", after) + header[FILE_HEADER:]
 
 
-def utc_record(header: bytes, clock: Clock | None) -> bytes:
+def utc_record(header: bytes, clock: SourceClock | None) -> bytes:
     """The information record of the UTC offset; empty where it is unknown or *header* has wall-clock time."""
     offset = None if clock is None else clock.utc_offset
     if offset is None or int.from_bytes(header[8:16], "little") >= UNIX_US:

@@ -187,7 +187,7 @@ class UlogSink(Sink):
 
     def copy(self, excerpt: Excerpt) -> bool:
         """Copy records as they lie in the file; not where it holds several logs."""
-        self._begun = copy(excerpt, self.out, self.clock)
+        self._begun = copy(excerpt, self.out, self.source_clock)
         if self._begun and excerpt.log.own.lacks_defaults_flag:
             self.notes.append("the flag bits announce the defaults of parameters now (compatible bit 0)")
         return self._begun
@@ -320,7 +320,7 @@ class UlogSink(Sink):
 
     def _begin(self, time: int) -> None:
         if not self._begun:
-            told = None if self.clock is None else self.clock.start
+            told = None if self.source_clock is None else self.source_clock.start
             start = self._started if self._started is not None else time if told is None else told
             head = MAGIC + struct.pack("<BQ", 1, max(0, start) // NS_PER_US) + record("B", bytes(FLAGS))
             if self._heritage is not None and self._started is None:
@@ -328,7 +328,7 @@ class UlogSink(Sink):
             head = with_defaults_flag(head) if self._has_defaults else head
             self._flags = head[FLAGS_AT] if len(head) > FLAGS_AT else 0
             self.out.write(head)
-            self.out.write(utc_record(head, self.clock))
+            self.out.write(utc_record(head, self.source_clock))
             self.out.write(self._head)
             self.out.commit()
             self._begun = True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from collections.abc import Sequence as Seq
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.model.index import I64
-from logreel.model.layout import Bytes, FixedArray, Node, Scalar, Sequence, String, Struct
+from logreel.model.layout import Bytes, FixedArray, Node, Scalar, Sequence, String, Struct, Time
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,6 +31,63 @@ class Scaled:
 
     path: str
     factor: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """When the data of a message were taken, which is not when they were logged: fields that are added up.
+
+    parts  paths of numbers, and ns per unit of each
+    """
+
+    parts: tuple[tuple[str, int], ...]
+
+    @property
+    def paths(self) -> list[str]:
+        """What to read."""
+        return [path for path, _ in self.parts]
+
+    def of(self, values: Mapping[str, NDArray[Any]]) -> I64:
+        """int64[n] ns, 0 where the message tells none; *values* are columns by path."""
+        return np.sum([_ns(values[path], unit) for path, unit in self.parts], axis=0, dtype=np.int64)
+
+
+def _ns(values: NDArray[Any], unit: int) -> I64:
+    """int64[n] ns of numbers of *unit* ns; 0 for what is missing or beyond 64 bits."""
+    if values.dtype.kind == "M":
+        found = values.astype("datetime64[ns]").astype(np.int64)
+        return np.where(np.isnat(values), 0, found)
+    with np.errstate(invalid="ignore"):
+        fits = np.abs(np.nan_to_num(values.astype(np.float64), nan=np.inf)) < (1 << 62) / unit
+        return np.where(fits, values, 0).astype(np.int64) * unit
+
+
+#: What formats call the time of the data, most telling first.
+_STAMPS = ("header.stamp", "stamp", "timestamp")
+#: Names of the seconds and nanoseconds of a time that is spelled as two numbers.
+_SECONDS, _NANOSECONDS = ("sec", "secs", "seconds"), ("nsec", "nanosec", "nsecs", "nanos")
+
+
+def find_stamp(nodes: Nodes, path: str = "") -> Stamp | None:
+    """The time of the data among *nodes*, the members of what lies at *path*, if there is one."""
+    at = path + "." if path else ""
+    for name in _STAMPS:
+        *groups, last = name.split(".")
+        inner = nodes
+        for group in groups:
+            inner = nodes_of(inner.get(group)) if isinstance(inner.get(group), Struct) else {}
+        node = inner.get(last)
+        if node == Time():
+            return Stamp(((at + name, 1),))
+        pair = nodes_of(node) if isinstance(node, Struct) else {}
+        whole = next((n for n in _SECONDS if is_number(pair.get(n))), None)
+        rest = next((n for n in _NANOSECONDS if is_number(pair.get(n))), None)
+        if whole and rest:
+            return Stamp(((f"{at}{name}.{whole}", 10**9), (f"{at}{name}.{rest}", 1)))
+    # Microseconds of the clock of the log, as flight controllers have them beside the time of publishing.
+    if nodes.get("timestamp_sample") == Scalar("uint64"):
+        return Stamp(((at + "timestamp_sample", 1000),))
+    return None
 
 
 def is_integer(node: Node | None) -> bool:
@@ -88,11 +145,13 @@ class Columns:
     time    int64[k]  ns, repeated where a message holds several items
     values  by path, an array of k items
     row     int64[k]  the row of the channel's table that each item is of
+    stamp   int64[k]  ns when the data were taken, 0 where the message does not tell
     """
 
     time: I64
     values: dict[str, NDArray[Any]]
     row: I64
+    stamp: I64
 
     def stack(self, paths: Seq[str]) -> F64:
         """float64[k, len(paths)]."""
@@ -101,26 +160,36 @@ class Columns:
         return np.stack([np.asarray(self.values[path], np.float64) for path in paths], axis=-1)
 
 
-def columns(ch: Channel, paths: Seq[str], start: int | None = None, end: int | None = None) -> Columns:
+def columns(
+    ch: Channel,
+    paths: Seq[str],
+    start: int | None = None,
+    end: int | None = None,
+    stamp: Stamp | None = None,
+) -> Columns:
     """The fields at *paths* side by side, of messages with start <= time < end (ns).
 
     Those inside a counted array must all be inside the same; the others are repeated for each of its items.
     """
     from logreel.model.tables import PLAIN, table
 
-    names = list(dict.fromkeys(paths))
+    names = list(dict.fromkeys([*paths, *(stamp.paths if stamp else ())]))
     found = table(ch, names, start, end, PLAIN)
     kinds = dict(zip(names, found.columns[1:], strict=True))
     flat = {path: flatten(column) for path, column in kinds.items()}
     deep = next((flat[path][1] for path in flat if _is_list(kinds[path].type)), None)
     if deep is None:
         rows = np.arange(len(found), dtype=np.int64)
-        return Columns(times_of(found), {path: values for path, (values, _) in flat.items()}, rows)
+        single = {path: values for path, (values, _) in flat.items()}
+        return Columns(times_of(found), single, rows, _stamps(stamp, single, len(rows)))
     values = {
-        path: values if _is_list(kinds[path].type) else values[deep]
-        for path, (values, _) in flat.items()
+        path: values if _is_list(kinds[path].type) else values[deep] for path, (values, _) in flat.items()
     }
-    return Columns(times_of(found)[deep], values, deep)
+    return Columns(times_of(found)[deep], values, deep, _stamps(stamp, values, len(deep)))
+
+
+def _stamps(stamp: Stamp | None, values: Mapping[str, NDArray[Any]], n: int) -> I64:
+    return stamp.of(values) if stamp else np.zeros(n, np.int64)
 
 
 def _is_list(kind: pa.DataType) -> bool:
@@ -163,12 +232,25 @@ def rows(
 
     Message by message in file order, a few decoded at a time.
     """
+    return ((time, found) for time, _, found in stamped_rows(ch, paths, None, start, end))
+
+
+def stamped_rows(
+    ch: Channel, paths: Seq[str], stamp: Stamp | None, start: int | None = None, end: int | None = None
+) -> Iterator[tuple[int, int, dict[str, Any]]]:
+    """The same with the ns of *stamp* behind the time, 0 where there is none."""
     from logreel.model.tables import PLAIN, batches
 
-    for batch in batches(ch, FEW, list(dict.fromkeys(paths)), start, end, PLAIN, FEW_BYTES):
-        names, found = list(dict.fromkeys(paths)), batch.columns[1:]
-        for i, time in enumerate(times_of(batch).tolist()):
-            yield time, {name: column[i] for name, column in zip(names, found, strict=True)}
+    names = list(dict.fromkeys(paths))
+    more = stamp.paths if stamp else []
+    wanted = list(dict.fromkeys([*names, *more]))
+    for batch in batches(ch, FEW, wanted, start, end, PLAIN, FEW_BYTES):
+        column = dict(zip(wanted, batch.columns[1:], strict=True))
+        stamps = [0] * len(batch)
+        if stamp:
+            stamps = stamp.of({path: column[path].to_numpy(zero_copy_only=False) for path in more}).tolist()
+        for i, (time, own) in enumerate(zip(times_of(batch).tolist(), stamps, strict=True)):
+            yield time, own, {name: column[name][i] for name in names}
 
 
 def grouped(keys: I64) -> tuple[I64, I64]:

@@ -12,12 +12,15 @@ from numpy.typing import NDArray
 from logreel.model.layout import Sequence, String
 from logreel.model.lenses.base import (
     Nodes,
+    Stamp,
+    find_stamp,
     is_blob,
     is_float,
     is_floats,
     is_vector,
     nodes_of,
     rows,
+    stamped_rows,
 )
 
 if TYPE_CHECKING:
@@ -39,12 +42,14 @@ class Points:
     frame   name of the frame that they lie in, empty where the log does not tell
     fields  by name, an array of k points: ``x``, ``y``, ``z`` in metres, and what else was measured
     lost    points that the message speaks of, but does not hold
+    stamp   ns when they were seen, as the message tells; 0 where it does not
     """
 
     time: int
     frame: str
     fields: dict[str, NDArray[Any]]
     lost: int = 0
+    stamp: int = 0
 
     @property
     def xyz(self) -> NDArray[np.float64]:
@@ -62,6 +67,7 @@ class PackedCloud:
     """Points packed into bytes, whose fields every message describes itself."""
 
     frame: str | None = None
+    stamp: Stamp | None = None
 
     def clouds(self, ch: Channel, start: int | None = None, end: int | None = None) -> Iterator[Points]:
         """The points of every message with start <= time < end (ns) in file order, a few messages decoded at a time.
@@ -69,13 +75,15 @@ class PackedCloud:
         Fields that do not fit into a point, and points that do not fit into the bytes, are left out.
         """
         paths = ["height", "width", "fields", "is_bigendian", "point_step", "row_step", "data"]
-        for time, found in rows(ch, [*paths, *([self.frame] if self.frame else [])], start, end):
+        more = [self.frame] if self.frame else []
+        for time, stamp, found in stamped_rows(ch, [*paths, *more], self.stamp, start, end):
             data, fields = _buffer(found.pop("data")), found.pop("fields").values[:_MAX_FIELDS].to_pylist()
             value = {name: field.as_py() for name, field in found.items()}
             points = _points(data, value)
             lost = value["width"] * value["height"] - len(points)
             order = ">" if value["is_bigendian"] else "<"
-            yield Points(time, value[self.frame] if self.frame else "", _unpack(points, fields, order), lost)
+            frame = value[self.frame] if self.frame else ""
+            yield Points(time, frame, _unpack(points, fields, order), lost, stamp)
 
 
 def _buffer(field: Any) -> NDArray[np.uint8]:
@@ -119,17 +127,18 @@ class PlainCloud:
 
     frame: str | None = None
     channels: bool = True
+    stamp: Stamp | None = None
 
     def clouds(self, ch: Channel, start: int | None = None, end: int | None = None) -> Iterator[Points]:
         """The points of every message with start <= time < end (ns) in file order, a few messages decoded at a time."""
         paths = ["points", *(["channels"] if self.channels else []), *([self.frame] if self.frame else [])]
-        for time, found in rows(ch, paths, start, end):
+        for time, stamp, found in stamped_rows(ch, paths, self.stamp, start, end):
             points = found["points"].values
             fields = {name: np.asarray(points.field(name)) for name in "xyz"}
             for extra in found["channels"].as_py() if self.channels else ():
                 if len(extra["values"]) == len(points) and extra["name"] not in fields:
                     fields[extra["name"]] = np.asarray(extra["values"], np.float32)
-            yield Points(time, found[self.frame].as_py() if self.frame else "", fields)
+            yield Points(time, found[self.frame].as_py() if self.frame else "", fields, stamp=stamp)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +150,7 @@ class Sector:
     first, step  rad: the angle of the first range, and from one to the next
     ranges       float64[n]  metres; what could not be measured is NaN, infinite or beyond the scanner's limits
     intensities  float64[n], or empty
+    stamp        ns when it was measured, as the message tells; 0 where it does not
     """
 
     time: int
@@ -149,6 +159,7 @@ class Sector:
     step: float
     ranges: NDArray[np.float64]
     intensities: NDArray[np.float64]
+    stamp: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,12 +168,13 @@ class LaserScan:
 
     frame: str | None = None
     intensities: bool = True
+    stamp: Stamp | None = None
 
     def sectors(self, ch: Channel, start: int | None = None, end: int | None = None) -> Iterator[Sector]:
         """The scans of *ch* with start <= time < end (ns) in file order, as they were measured."""
         paths = ["angle_min", "angle_increment", "ranges"]
         more = [*(["intensities"] if self.intensities else []), *([self.frame] if self.frame else [])]
-        for time, found in rows(ch, [*paths, *more], start, end):
+        for time, stamp, found in stamped_rows(ch, [*paths, *more], self.stamp, start, end):
             strength = found["intensities"].values if self.intensities else ()
             yield Sector(
                 time,
@@ -171,6 +183,7 @@ class LaserScan:
                 found["angle_increment"].as_py(),
                 np.asarray(found["ranges"].values, np.float64),
                 np.asarray(strength, np.float64),
+                stamp,
             )
 
     def clouds(self, ch: Channel, start: int | None = None, end: int | None = None) -> Iterator[Points]:
@@ -216,13 +229,13 @@ def find_cloud(nodes: Nodes) -> PackedCloud | PlainCloud | None:
         and is_blob(nodes.get("data"))
         and set(sizes) <= set(nodes)
     ):
-        return PackedCloud(_frame(nodes))
+        return PackedCloud(_frame(nodes), find_stamp(nodes))
     points = nodes.get("points")
     if isinstance(points, Sequence) and is_vector(points.item):
         channels = nodes_of(nodes.get("channels")) if isinstance(nodes.get("channels"), Sequence) else {}
         named = isinstance(channels.get("name"), String) and is_floats(channels.get("values"))
         # Other lists of points are shapes of something, not what was seen.
-        return PlainCloud(_frame(nodes)) if named else None
+        return PlainCloud(_frame(nodes), stamp=find_stamp(nodes)) if named else None
     return None
 
 
@@ -231,4 +244,4 @@ def find_scan(nodes: Nodes) -> LaserScan | None:
     numbers = ("angle_min", "angle_increment", "range_min", "range_max")
     if not (is_floats(nodes.get("ranges")) and all(is_float(nodes.get(name)) for name in numbers)):
         return None
-    return LaserScan(_frame(nodes), is_floats(nodes.get("intensities")))
+    return LaserScan(_frame(nodes), is_floats(nodes.get("intensities")), find_stamp(nodes))

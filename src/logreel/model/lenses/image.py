@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import Problem, UnsupportedError
-from logreel.model.lenses.base import Nodes, is_blob, is_number, is_text, rows
+from logreel.model.lenses.base import Nodes, Stamp, find_stamp, is_blob, is_number, is_text, stamped_rows
 from logreel.model.sensors.jpeg import jpeg_size
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ class Picture:
     data      encoded bytes, or rows of pixels from the top
     format    what the log says of the codec (``jpeg``, ``rgb8; jpeg compressed bgr8``), or None for raw pixels
     encoding  name of the raw pixels (``rgb8``, ``32FC1``), or None
+    stamp     ns when it was taken, as the message tells; 0 where it does not
     """
 
     time: int
@@ -41,6 +42,7 @@ class Picture:
     width: int = 0
     height: int = 0
     big_endian: bool = False
+    stamp: int = 0
 
     def array(self) -> NDArray[Any]:
         """The raw pixels as they lie in the log: [height, width] or [height, width, samples].
@@ -88,6 +90,7 @@ class Image:
     width: str | None = None
     height: str | None = None
     big_endian: str | None = None
+    stamp: Stamp | None = None
 
     def pictures(self, ch: Channel, start: int | None = None, end: int | None = None) -> Iterator[Picture]:
         """The pictures of *ch* with start <= time < end (ns) in file order, a few decoded at a time.
@@ -95,7 +98,8 @@ class Image:
         A JPEG of another size than stated is noted as a Problem with code ``picture``.
         """
         names = (self.data, self.format, self.encoding, self.width, self.height, self.big_endian)
-        for time, found in rows(ch, [name for name in names if name], start, end):
+        paths = [name for name in names if name]
+        for time, stamp, found in stamped_rows(ch, paths, self.stamp, start, end):
             value = {name: field.as_py() for name, field in found.items() if name != self.data}
             picture = Picture(
                 time,
@@ -105,6 +109,7 @@ class Image:
                 value[self.width] if self.width else 0,
                 value[self.height] if self.height else 0,
                 bool(value[self.big_endian]) if self.big_endian else False,
+                stamp,
             )
             yield picture if self.format or self.encoding else _checked(ch, picture)
 
@@ -132,10 +137,10 @@ def find_image(nodes: Nodes) -> Image | None:
         return None
     sized = is_number(nodes.get("width")) and is_number(nodes.get("height"))
     if sized and is_number(nodes.get("compressed")):
-        return Image("data", width="width", height="height")
+        return Image("data", width="width", height="height", stamp=find_stamp(nodes))
     if is_text(nodes.get("format")):
-        return Image("data", format="format")
+        return Image("data", format="format", stamp=find_stamp(nodes))
     if is_text(nodes.get("encoding")) and sized:
         big = "is_bigendian" if is_number(nodes.get("is_bigendian")) else None
-        return Image("data", encoding="encoding", width="width", height="height", big_endian=big)
+        return Image("data", None, "encoding", "width", "height", big_endian=big, stamp=find_stamp(nodes))
     return None

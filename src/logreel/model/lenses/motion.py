@@ -14,8 +14,10 @@ from logreel.model.layout import Node, Sequence, String, Struct
 from logreel.model.lenses.base import (
     F64,
     Nodes,
+    Stamp,
     axes,
     columns,
+    find_stamp,
     flatten,
     is_floats,
     is_vector,
@@ -37,6 +39,7 @@ class Places:
     frame     object[k]      name of the frame that these numbers refer to, or None
     child     object[k]      name of the frame that is placed by them, or None
     row       int64[k]       the row of the channel's table that each is of: items of one message have one
+    stamp     int64[k]       ns when it was there, as the message tells; 0 where it does not
     """
 
     time: I64
@@ -45,6 +48,7 @@ class Places:
     frame: NDArray[Any] | None
     child: NDArray[Any] | None
     row: I64
+    stamp: I64
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +57,7 @@ class Pose:
 
     frame  path of the name of that frame, child of what is placed in it
     many   a message holds any number of poses, as a planned path does
+    stamp  tells when it was there: of the message, since poses of many are not of its time
     """
 
     position: str
@@ -60,17 +65,20 @@ class Pose:
     frame: str | None = None
     child: str | None = None
     many: bool = False
+    stamp: Stamp | None = None
 
     def track(self, ch: Channel, start: int | None = None, end: int | None = None) -> Places:
         """The poses of the messages of *ch* with start <= time < end (ns)."""
-        return _track(ch, self.position, self.orientation, self.frame, self.child, start, end)
+        paths = self.position, self.orientation, self.frame, self.child
+        return _track(ch, *paths, self.stamp, start, end)
 
 
 @dataclass(frozen=True, slots=True)
 class Transform:
     """How one frame lies in another: paths of the vector and the quaternion, and of the names of both frames.
 
-    many  a message holds any number of transforms
+    many   a message holds any number of transforms
+    stamp  tells when it held: beside each of many, else of the message
     """
 
     translation: str
@@ -78,10 +86,12 @@ class Transform:
     frame: str | None = None
     child: str | None = None
     many: bool = False
+    stamp: Stamp | None = None
 
     def track(self, ch: Channel, start: int | None = None, end: int | None = None) -> Places:
         """The transforms of the messages of *ch* with start <= time < end (ns)."""
-        return _track(ch, self.translation, self.rotation, self.frame, self.child, start, end)
+        paths = self.translation, self.rotation, self.frame, self.child
+        return _track(ch, *paths, self.stamp, start, end)
 
 
 def _track(
@@ -90,11 +100,12 @@ def _track(
     quaternion: str,
     frame: str | None,
     child: str | None,
+    stamp: Stamp | None,
     start: int | None,
     end: int | None,
 ) -> Places:
     place, turn = axes(vector), axes(quaternion, "xyzw")
-    found = columns(ch, [*place, *turn, *(name for name in (frame, child) if name)], start, end)
+    found = columns(ch, [*place, *turn, *(name for name in (frame, child) if name)], start, end, stamp)
     return Places(
         found.time,
         found.stack(place),
@@ -102,6 +113,7 @@ def _track(
         found.values[frame] if frame else None,
         found.values[child] if child else None,
         found.row,
+        found.stamp,
     )
 
 
@@ -115,7 +127,8 @@ def find_pose(nodes: Nodes) -> Pose | None:
     for path, found, around, many in _below(nodes, _POSES):
         if is_vector(found.get("position")) and is_vector(found.get("orientation"), "xyzw"):
             at = path + "." if path else ""
-            return Pose(at + "position", at + "orientation", *_frames(nodes, around, path, many), many)
+            frames = _frames(nodes, around, path, many)
+            return Pose(at + "position", at + "orientation", *frames, many, find_stamp(nodes))
     return None
 
 
@@ -124,7 +137,9 @@ def find_transform(nodes: Nodes) -> Transform | None:
     for path, found, around, many in _below(nodes, _TRANSFORMS):
         if is_vector(found.get("translation")) and is_vector(found.get("rotation"), "xyzw"):
             at = path + "." if path else ""
-            return Transform(at + "translation", at + "rotation", *_frames(nodes, around, path, many), many)
+            frames, item = _frames(nodes, around, path, many), path.rpartition(".")[0]
+            stamp = find_stamp(around, item) if many and item else None
+            return Transform(at + "translation", at + "rotation", *frames, many, stamp or find_stamp(nodes))
     return None
 
 

@@ -62,8 +62,8 @@ class PacketCloud:
         if calibration is None:
             calibration = self.calibration(ch)
         frame = self._frame(ch) if self.frame else ""
-        for time, cloud in velodyne.sweeps(self.packets(ch, start, end), calibration):
-            yield Points(time, frame, _fields(cloud))
+        for turn in velodyne.sweeps(self.packets(ch, start, end), calibration):
+            yield Points(turn.time, frame, _fields(turn.cloud), stamp=turn.stamp)
 
     def calibration(self, ch: Channel) -> Calibration:
         """What ``clouds`` takes where it is given none; ``origin`` says where it comes from."""
@@ -94,11 +94,12 @@ class PacketCloud:
             flat = column.flatten().flatten()
             data = flat.to_numpy(zero_copy_only=False)
             time = np.repeat(times_of(batch), counts)
+            logged, own = time, np.zeros(len(time), np.int64)
             if self.stamp:
                 own = np.asarray(batch.column(2).flatten().cast("int64"), np.int64)
                 time = np.where(own != 0, own, time)
             if len(time):
-                yield Packets(data, np.arange(len(time), dtype=np.int64) * PACKET, time)
+                yield Packets(data, np.arange(len(time), dtype=np.int64) * PACKET, time, logged, own)
 
     def _frame(self, ch: Channel) -> str:
         batch = next(ch.batches(1, [str(self.frame)]), None)

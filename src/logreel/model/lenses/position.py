@@ -10,7 +10,18 @@ from numpy.typing import NDArray
 
 from logreel.model.index import I64
 from logreel.model.layout import Scalar
-from logreel.model.lenses.base import F64, Columns, Nodes, Scaled, columns, is_integer, is_number, nodes_of
+from logreel.model.lenses.base import (
+    F64,
+    Columns,
+    Nodes,
+    Scaled,
+    Stamp,
+    columns,
+    find_stamp,
+    is_integer,
+    is_number,
+    nodes_of,
+)
 
 if TYPE_CHECKING:
     from logreel.model.channel import Channel
@@ -25,6 +36,7 @@ class Fixes:
     longitude  float64[k]  degrees
     altitude   float64[k]  metres, NaN where the channel has none
     fixed      bool[k]     False where the message says that the position is not known
+    stamp      int64[k]    ns when it was measured, as the message tells; 0 where it does not
     """
 
     time: I64
@@ -32,6 +44,7 @@ class Fixes:
     longitude: F64
     altitude: F64
     fixed: NDArray[np.bool_]
+    stamp: I64
 
     def __len__(self) -> int:
         return len(self.time)
@@ -44,6 +57,7 @@ class Fixes:
             self.longitude[rows],
             self.altitude[rows],
             self.fixed[rows],
+            self.stamp[rows],
         )
 
 
@@ -61,6 +75,7 @@ class Position:
 
     known    tells whether the position is known, where the messages say so
     warning  a field that is 0 where it is: of sentences of NMEA, whose degrees may be followed by minutes
+    stamp    tells when it was measured
     """
 
     latitude: Scaled
@@ -68,13 +83,14 @@ class Position:
     altitude: Scaled | None
     known: Known | None = None
     warning: str | None = None
+    stamp: Stamp | None = None
 
     def fixes(self, ch: Channel, start: int | None = None, end: int | None = None) -> Fixes:
         """The positions of *ch* with start <= time < end (ns)."""
         scaled = [field for field in (self.latitude, self.longitude, self.altitude) if field]
         known = [self.known.path] if self.known else []
         known += [self.warning] if self.warning else []
-        found = columns(ch, [field.path for field in scaled] + known, start, end)
+        found = columns(ch, [field.path for field in scaled] + known, start, end, self.stamp)
         size = len(found.time)
         lat, lon = _scaled(found, self.latitude), _scaled(found, self.longitude)
         altitude = _scaled(found, self.altitude) if self.altitude else np.full(size, np.nan)
@@ -82,7 +98,7 @@ class Position:
         if self.warning:
             fixed &= found.values[self.warning] == 0
             lat, lon = _degrees(lat, lon, fixed)
-        return Fixes(found.time, lat, lon, altitude, fixed)
+        return Fixes(found.time, lat, lon, altitude, fixed, found.stamp)
 
     def track(self, ch: Channel) -> tuple[F64, F64, F64]:
         """float64[n] each: degrees, degrees, metres (NaN where the channel has no altitude)."""
@@ -132,7 +148,12 @@ def find_position(nodes: Nodes) -> Position | None:
             known = _known(nodes)
             nmea = known is not None and known.path == "quality" and is_integer(nodes.get("warning"))
             return Position(
-                Scaled(lat, factor), Scaled(lon, factor), altitude, known, "warning" if nmea else None
+                Scaled(lat, factor),
+                Scaled(lon, factor),
+                altitude,
+                known,
+                "warning" if nmea else None,
+                find_stamp(nodes),
             )
     return None
 

@@ -6,8 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from logreel.model.index import I64
 from logreel.model.layout import String
-from logreel.model.lenses.base import Nodes, is_number, times_of
+from logreel.model.lenses.base import Nodes, Stamp, find_stamp, flatten, is_number, times_of
 from logreel.model.scan import TextLine
 
 if TYPE_CHECKING:
@@ -22,25 +25,38 @@ class Text:
     """Lines for people to read; *level* is a syslog number, *source* says who spoke.
 
     levels  where the level is not a syslog number: pairs of a level and its number; others have none
+    stamp   tells when it was said
     """
 
     text: str
     level: str | None = None
     source: str | None = None
     levels: tuple[tuple[int, int], ...] = ()
+    stamp: Stamp | None = None
 
     def lines(self, ch: Channel, start: int | None = None, end: int | None = None) -> list[TextLine]:
         """The lines of *ch* with start <= time < end (ns), in file order."""
+        return self.stamped(ch, start, end)[0]
+
+    def stamped(
+        self, ch: Channel, start: int | None = None, end: int | None = None
+    ) -> tuple[list[TextLine], I64]:
+        """The same, and int64[n] ns when each was said, 0 where the message does not tell."""
         from logreel.model.tables import PLAIN, table
 
-        names = list(dict.fromkeys(name for name in (self.text, self.level, self.source) if name))
+        wanted = [name for name in (self.text, self.level, self.source) if name]
+        wanted += self.stamp.paths if self.stamp else []
+        names = list(dict.fromkeys(wanted))
         found = table(ch, names, start, end, PLAIN)
-        values = {name: column.to_pylist() for name, column in zip(names, found.columns[1:], strict=True)}
+        column = dict(zip(names, found.columns[1:], strict=True))
         none = [None] * len(found)
         convert: Callable[[int], int | None] = dict(self.levels).get if self.levels else lambda level: level
-        level = map(convert, values[self.level]) if self.level else none
-        source = values[self.source] if self.source else [""] * len(found)
-        return list(map(TextLine, times_of(found).tolist(), level, values[self.text], source))
+        level = map(convert, column[self.level].to_pylist()) if self.level else none
+        source = column[self.source].to_pylist() if self.source else [""] * len(found)
+        lines = list(map(TextLine, times_of(found).tolist(), level, column[self.text].to_pylist(), source))
+        if self.stamp is None:
+            return lines, np.zeros(len(lines), np.int64)
+        return lines, self.stamp.of({path: flatten(column[path])[0] for path in self.stamp.paths})
 
 
 def find_text(nodes: Nodes) -> Text | None:
@@ -51,4 +67,5 @@ def find_text(nodes: Nodes) -> Text | None:
         return None
     source = next((n for n in ("source", "name") if isinstance(nodes.get(n), String)), None)
     bits = isinstance(nodes.get("file"), String) and isinstance(nodes.get("function"), String)
-    return Text(name, level, source, BIT_LEVELS if bits and is_number(nodes.get("line")) else ())
+    levels = BIT_LEVELS if bits and is_number(nodes.get("line")) else ()
+    return Text(name, level, source, levels, find_stamp(nodes))

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -105,12 +106,16 @@ class Packets:
 
     data    uint8[b]  the bytes that they lie in
     offset  int64[n]  where each begins; all end inside of *data*
-    time    int64[n]  ns of each
+    time    int64[n]  ns of each, as the sensor or the message tells it
+    logged  int64[n]  ns of the message that each came in, None: as *time*
+    stamp   int64[n]  ns that the message tells of each, 0 where it does not; None: nowhere
     """
 
     data: Buffer
     offset: I64
     time: I64
+    logged: I64 | None = None
+    stamp: I64 | None = None
 
     def __len__(self) -> int:
         return len(self.offset)
@@ -241,13 +246,22 @@ def _in_steps(pieces: Iterable[Packets]) -> Iterator[Packets]:
     for packets in pieces:
         for lo in range(0, len(packets), STEP):
             at = slice(lo, lo + STEP)
-            yield Packets(packets.data, packets.offset[at], packets.time[at])
+            more = (None if one is None else one[at] for one in (packets.logged, packets.stamp))
+            yield Packets(packets.data, packets.offset[at], packets.time[at], *more)
 
 
-def sweeps(pieces: Iterable[Packets], calibration: Calibration) -> Iterator[tuple[int, Cloud]]:
-    """Time in ns and points of every turn: a new one begins with the packet whose azimuth falls."""
+class Turn(NamedTuple):
+    """The points of one turn; *time* (ns, of the log) and *stamp* (ns, 0: not told) are those of its first packet."""
+
+    time: int
+    cloud: Cloud
+    stamp: int
+
+
+def sweeps(pieces: Iterable[Packets], calibration: Calibration) -> Iterator[Turn]:
+    """Every turn: a new one begins with the packet whose azimuth falls."""
     waiting: list[Cloud] = []
-    begin, before, held = 0, -1, 0
+    begin, stamp, before, held = 0, 0, -1, 0
     for packets in _in_steps(pieces):
         cloud, count = decode(packets, calibration)
         ends = np.concatenate([[0], np.cumsum(count)]).tolist()
@@ -256,12 +270,13 @@ def sweeps(pieces: Iterable[Packets], calibration: Calibration) -> Iterator[tupl
         cuts = sorted({0, *np.flatnonzero(falls).tolist()})
         for lo, hi in zip(cuts, [*cuts[1:], len(packets)], strict=True):
             if waiting and (falls[lo] or held + hi - lo > MAX_SWEEP):
-                yield begin, Cloud.join(waiting)
+                yield Turn(begin, Cloud.join(waiting), stamp)
                 waiting, held = [], 0
             if not waiting:
-                begin = int(packets.time[lo])
+                begin = int((packets.time if packets.logged is None else packets.logged)[lo])
+                stamp = 0 if packets.stamp is None else int(packets.stamp[lo])
             waiting.append(cloud.part(ends[lo], ends[hi]))
             held += hi - lo
         before = int(azimuth[-1]) if len(azimuth) else before
     if waiting:
-        yield begin, Cloud.join(waiting)
+        yield Turn(begin, Cloud.join(waiting), stamp)

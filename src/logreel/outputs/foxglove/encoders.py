@@ -39,7 +39,22 @@ class Encoded:
         return len(self.time)
 
 
-#: Times of messages (int64[n] ns) and their columns.
+#: Times from here on count from 1970, smaller ones from some start: 1973 in ns since 1970.
+SINCE_1970 = 10**8 * 10**9
+
+
+def stamped(ch: Channel, time: I64, stamp: I64, shift: int) -> I64:
+    """int64[n] ns for fields ``timestamp``: when the data were taken, else when they were logged.
+
+    time   of the messages, by the clock of the log
+    stamp  what they tell; 0 where they do not
+    shift  ns to add to times of the clock of the log; a stamp of another clock stays as it is
+    """
+    ours = (stamp >= SINCE_1970) == (ch.log.epoch == "unix")
+    return np.where(stamp == 0, time + shift, np.where(ours, stamp + shift, stamp))
+
+
+#: Times of messages (int64[n] ns, by the clock of the log) and their columns.
 Rows = tuple[I64, Mapping[str, Any]]
 #: Gives Rows of a channel with start <= time < end (ns).
 Fill = Callable[["Channel", int | None, int | None], Rows]

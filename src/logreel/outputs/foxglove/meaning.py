@@ -58,10 +58,12 @@ _WHOLE = Shape(explode=False)
 _BYTES = Struct((Field("data", Rest()),))
 
 
-def meanings(ch: Channel) -> Iterator[Encoder]:
+def meanings(ch: Channel, shift: int = 0) -> Iterator[Encoder]:
     """What makes a channel of a well-known schema for all that *ch* means; nothing where it has such a schema.
 
     The new topic is that of *ch* and the name of the schema: ``/gps/LocationFix``.
+
+    shift  ns to add to times of the log inside of messages
     """
     name = ch.schema.name.replace("::", "/").replace(".", "/")
     if name.startswith(f"{PACKAGE}/") or ch.schema.name.startswith(f"{PACKAGE}_msgs/"):
@@ -69,35 +71,35 @@ def meanings(ch: Channel) -> Iterator[Encoder]:
     if ch.schema.encoding in _ROS and name.replace("/msg/", "/") in NATIVE:
         return
     for lens in lenses(ch):
-        found = meaning_of(lens)
+        found = meaning_of(lens, shift)
         if found is not None:
             schema, fill = found
             yield Encoder(ch, f"{ch.topic}/{schema}", wellknown(schema), fill, {MADE_OF: ch.topic})
 
 
-def meaning_of(lens: Lens) -> tuple[str, Fill] | None:
+def meaning_of(lens: Lens, shift: int = 0) -> tuple[str, Fill] | None:
     """The schema for what *lens* reads, and what fills it; None where there is no schema for that."""
     match lens:
         case Position():
-            return "LocationFix", motion.location(lens)
+            return "LocationFix", motion.location(lens, shift)
         case Pose(many=many):
-            return "PosesInFrame" if many else "PoseInFrame", motion.pose(lens)
+            return "PosesInFrame" if many else "PoseInFrame", motion.pose(lens, shift)
         case Transform(many=many):
-            return "FrameTransforms" if many else "FrameTransform", motion.transform(lens)
+            return "FrameTransforms" if many else "FrameTransform", motion.transform(lens, shift)
         case Text():
-            return "Log", motion.log_lines(lens)
+            return "Log", motion.log_lines(lens, shift)
         case ActorPose():
-            return "SceneUpdate", motion.scene(lens)
+            return "SceneUpdate", motion.scene(lens, shift)
         case Image(encoding=str()):
-            return "RawImage", sensors.raw_images(lens)
+            return "RawImage", sensors.raw_images(lens, shift)
         case Image():
-            return "CompressedImage", sensors.images(lens)
+            return "CompressedImage", sensors.images(lens, shift)
         case PackedCloud() | PlainCloud():
-            return "PointCloud", sensors.clouds(lens)
+            return "PointCloud", sensors.clouds(lens, shift)
         case PacketCloud():
-            return "PointCloud", sensors.Turns(lens)
+            return "PointCloud", sensors.Turns(lens, shift)
         case LaserScan() | RangeScan():
-            return "LaserScan", sensors.scans(lens)
+            return "LaserScan", sensors.scans(lens, shift)
     return None
 
 
@@ -132,13 +134,16 @@ def transcoded(ch: Channel) -> Encoder:
     return Encoder(ch, ch.topic, message, fill, told, straight(ch.layout, message) if ch.is_uniform else None)
 
 
-def mixture(log: Log, channels: Iterable[Channel]) -> Mixture:
-    """What makes of *channels* of *log* those that other tools understand, and keeps those that they do."""
+def mixture(log: Log, channels: Iterable[Channel], shift: int = 0) -> Mixture:
+    """What makes of *channels* of *log* those that other tools understand, and keeps those that they do.
+
+    shift  ns that are added to times of the log
+    """
     instead, added, told = dict[int, Encoder](), list[Encoder](), list[str]()
     there = {(ch.metadata.get(MADE_OF), ch.schema.name) for ch in log.channels.values()}
     for ch in channels:
         if not {MADE_OF, TRANSCODED} & ch.metadata.keys():
-            added += [one for one in meanings(ch) if (ch.topic, one.message.name) not in there]
+            added += [one for one in meanings(ch, shift) if (ch.topic, one.message.name) not in there]
         if not is_common(ch):
             try:
                 instead[ch.number] = transcoded(ch)

@@ -54,7 +54,7 @@ class Mixture:
         passing = [n for n in part.rows if n not in self.instead or n in straight]
         written = _Written(straight)
         for start, end in itertools.pairwise(_edges(part, [one.source for _, one in encoders])):
-            made = _merged([self._encoded(n, one, start, end) for n, one in encoders])
+            made = _merged([self._encoded(n, one, start, end, part.shift) for n, one in encoders])
             rows = {n: part.log.index.rows_between(n, start, end) for n in passing}
             done = 0
             for batch in in_time_order([replace(part, rows=rows, start=start, end=end)]):
@@ -64,8 +64,8 @@ class Mixture:
             if done < len(made.time):
                 yield _rows(made, slice(done, None))
 
-    def _encoded(self, channel: int, encoder: Encoder, start: int, end: int | None) -> Batch:
-        """The messages that *encoder* makes of an interval, by time."""
+    def _encoded(self, channel: int, encoder: Encoder, start: int, end: int | None, shift: int) -> Batch:
+        """The messages that *encoder* makes of an interval, by time, which is shifted."""
         try:
             found = encoder.encode(start, end)
         except DefinitionError as error:
@@ -74,7 +74,7 @@ class Mixture:
                 self.told.append(text)
             return _NOTHING
         payloads = Payloads(found.data, found.start[:-1], np.diff(found.start))
-        made = _batch(np.full(len(found), channel, np.int32), found.time, payloads)
+        made = _batch(np.full(len(found), channel, np.int32), found.time + shift, payloads)
         return _rows(made, found.time.argsort(kind="stable"))
 
 

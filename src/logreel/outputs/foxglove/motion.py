@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from logreel.model.index import I64
 from logreel.model.lenses import F64, ActorPose, ActorStates, Places, Pose, Position, Text, Transform
 from logreel.model.lenses.base import grouped
-from logreel.outputs.foxglove.encoders import Fill, Rows
+from logreel.outputs.foxglove.encoders import Fill, Rows, stamped
 from logreel.outputs.foxglove.wellknown import number_of
 from logreel.schemas.protobuf.columns import Many, Values, same, texts
 
@@ -28,14 +28,14 @@ _GREY, _ALPHA = (0.6, 0.6, 0.6), 0.6
 _ARROW = {"shaft_length": 0.7, "shaft_diameter": 0.1, "head_length": 0.3, "head_diameter": 0.3}
 
 
-def location(lens: Position) -> Fill:
+def location(lens: Position, shift: int) -> Fill:
     """``LocationFix``: the positions that are known, degrees and metres."""
 
     def fill(ch: Channel, start: int | None, end: int | None) -> Rows:
         fixes = lens.fixes(ch, start, end)
         found = fixes.take(fixes.fixed & np.isfinite(fixes.latitude) & np.isfinite(fixes.longitude))
         return found.time, {
-            "timestamp": found.time,
+            "timestamp": stamped(ch, found.time, found.stamp, shift),
             "latitude": found.latitude,
             "longitude": found.longitude,
             "altitude": found.altitude,
@@ -44,29 +44,30 @@ def location(lens: Position) -> Fill:
     return fill
 
 
-def pose(lens: Pose) -> Fill:
+def pose(lens: Pose, shift: int) -> Fill:
     """``PoseInFrame``, or ``PosesInFrame`` where a message holds any number of them."""
 
     def fill(ch: Channel, start: int | None, end: int | None) -> Rows:
         places = lens.track(ch, start, end)
         found = {"position": vector(places.position), "orientation": quaternion(places.rotation)}
+        stamp = stamped(ch, places.time, places.stamp, shift)
         if not lens.many:
             frame = _frames(places.frame, len(places.time), WORLD)
-            return places.time, {"timestamp": places.time, "frame_id": frame, "pose": found}
+            return places.time, {"timestamp": stamp, "frame_id": frame, "pose": found}
         first, offsets = grouped(places.row)
-        time = places.time[first]
         frame = _frames(None if places.frame is None else places.frame[first], len(first), WORLD)
-        return time, {"timestamp": time, "frame_id": frame, "poses": Many(offsets, found)}
+        many = {"timestamp": stamp[first], "frame_id": frame, "poses": Many(offsets, found)}
+        return places.time[first], many
 
     return fill
 
 
-def transform(lens: Transform) -> Fill:
+def transform(lens: Transform, shift: int) -> Fill:
     """``FrameTransform``, or ``FrameTransforms`` where a message holds any number of them."""
 
     def fill(ch: Channel, start: int | None, end: int | None) -> Rows:
         places = lens.track(ch, start, end)
-        found = _transforms(places, ch.topic)
+        found = _transforms(places, ch, shift)
         if not lens.many:
             return places.time, found
         first, offsets = grouped(places.row)
@@ -75,25 +76,25 @@ def transform(lens: Transform) -> Fill:
     return fill
 
 
-def _transforms(places: Places, topic: str) -> Values:
+def _transforms(places: Places, ch: Channel, shift: int) -> Values:
     n = len(places.time)
     return {
-        "timestamp": places.time,
+        "timestamp": stamped(ch, places.time, places.stamp, shift),
         "parent_frame_id": _frames(places.frame, n, WORLD),
-        "child_frame_id": _frames(places.child, n, topic),
+        "child_frame_id": _frames(places.child, n, ch.topic),
         "translation": vector(places.position),
         "rotation": quaternion(places.rotation),
     }
 
 
-def log_lines(lens: Text) -> Fill:
+def log_lines(lens: Text, shift: int) -> Fill:
     """``Log``: lines for people, with their level and who spoke."""
 
     def fill(ch: Channel, start: int | None, end: int | None) -> Rows:
-        lines = lens.lines(ch, start, end)
+        lines, stamps = lens.stamped(ch, start, end)
         time = np.array([line.time for line in lines], np.int64)
         return time, {
-            "timestamp": time,
+            "timestamp": stamped(ch, time, stamps, shift),
             "level": np.array([_LEVELS.get(line.level, 0) for line in lines], np.int32),
             "message": texts([line.text for line in lines]),
             "name": texts([line.source for line in lines]),
@@ -102,7 +103,7 @@ def log_lines(lens: Text) -> Fill:
     return fill
 
 
-def scene(lens: ActorPose) -> Fill:
+def scene(lens: ActorPose, shift: int) -> Fill:
     """``SceneUpdate``: at each moment all actors anew, as boxes, in metres and right-handed axes."""
 
     def fill(ch: Channel, start: int | None, end: int | None) -> Rows:
@@ -110,19 +111,19 @@ def scene(lens: ActorPose) -> Fill:
         first, offsets = grouped(states.time)
         time, one = states.time[first], np.arange(len(first) + 1, dtype=np.int64)
         every = np.full(len(first), number_of("SceneEntityDeletion.Type", "ALL"), np.int32)
-        gone = {"timestamp": time, "type": every}
-        return time, {"deletions": Many(one, gone), "entities": Many(offsets, _entities(states))}
+        gone = {"timestamp": time + shift, "type": every}
+        return time, {"deletions": Many(one, gone), "entities": Many(offsets, _entities(states, shift))}
 
     return fill
 
 
-def _entities(states: ActorStates) -> Values:
+def _entities(states: ActorStates, shift: int) -> Values:
     n = len(states.time)
     boxed = np.isfinite(np.hstack([states.size, states.centre])).all(axis=1).reshape(n)
     pairs = np.arange(n + 1, dtype=np.int64) * 2
     told = [text for pair in zip(states.kind, states.model, strict=True) for text in pair]
     return {
-        "timestamp": states.time,
+        "timestamp": states.time + shift,
         "frame_id": same(WORLD, n),
         "id": texts(list(map(str, states.id.tolist()))),
         "metadata": Many(pairs, {"key": texts(["class", "model"] * n), "value": texts(told)}),

@@ -14,7 +14,7 @@ from logreel.model.index import I64
 from logreel.model.lenses import Image, PackedCloud, PacketCloud, Picture, PlainCloud, Points
 from logreel.model.lenses.cloud import LaserScan, Sector
 from logreel.model.lenses.scanner import RangeScan
-from logreel.outputs.foxglove.encoders import Fill, Rows
+from logreel.outputs.foxglove.encoders import Fill, Rows, stamped
 from logreel.outputs.foxglove.wellknown import number_of
 from logreel.schemas.protobuf.columns import Many, Values, texts
 
@@ -36,7 +36,7 @@ _TYPES = {
 }
 
 
-def images(lens: Image) -> Fill:
+def images(lens: Image, shift: int) -> Fill:
     """``CompressedImage``: JPEG, PNG and WebP as they are; others are left out and noted as a Problem."""
 
     def fill(ch: Channel, start: int | None, end: int | None) -> Rows:
@@ -48,9 +48,9 @@ def images(lens: Image) -> Fill:
                 "picture",
                 f"pictures that are neither JPEG, PNG nor WebP have no {ch.topic}/CompressedImage",
             )
-        time = np.array([one.time for one, _ in kept], np.int64)
+        time, stamp = _times(ch, [one for one, _ in kept], shift)
         return time, {
-            "timestamp": time,
+            "timestamp": stamp,
             "frame_id": texts([ch.topic] * len(kept)),
             "data": _joined([one.data for one, _ in kept]),
             "format": texts([name for _, name in kept]),
@@ -66,7 +66,7 @@ def _format(picture: Picture) -> str:
     return "webp" if bytes(picture.data[8:12]) == b"WEBP" else ""
 
 
-def raw_images(lens: Image) -> Fill:
+def raw_images(lens: Image, shift: int) -> Fill:
     """``RawImage``: rows of pixels without padding, little-endian."""
 
     def fill(ch: Channel, start: int | None, end: int | None) -> Rows:
@@ -76,9 +76,9 @@ def raw_images(lens: Image) -> Fill:
                 found.append((one, _pixels(one)))
             except UnsupportedError as error:
                 _note(ch, "picture", f"a picture has no {ch.topic}/RawImage: {error.text}")
-        time = np.array([one.time for one, _ in found], np.int64)
+        time, stamp = _times(ch, [one for one, _ in found], shift)
         return time, {
-            "timestamp": time,
+            "timestamp": stamp,
             "frame_id": texts([ch.topic] * len(found)),
             "width": np.array([one.width for one, _ in found], np.uint32),
             "height": np.array([one.height for one, _ in found], np.uint32),
@@ -95,11 +95,11 @@ def _pixels(picture: Picture) -> NDArray[np.uint8]:
     return np.ascontiguousarray(pixels, pixels.dtype.newbyteorder("<")).reshape(-1).view(np.uint8)
 
 
-def clouds(lens: PackedCloud | PlainCloud) -> Fill:
+def clouds(lens: PackedCloud | PlainCloud, shift: int) -> Fill:
     """``PointCloud`` of every message."""
 
     def fill(ch: Channel, start: int | None, end: int | None) -> Rows:
-        return _clouds(list(lens.clouds(ch, start, end)), ch.topic)
+        return _clouds(list(lens.clouds(ch, start, end)), ch, shift)
 
     return fill
 
@@ -107,8 +107,8 @@ def clouds(lens: PackedCloud | PlainCloud) -> Fill:
 class Turns:
     """``PointCloud`` of every turn of a scanner; turns go on where one interval follows the one before."""
 
-    def __init__(self, lens: PacketCloud) -> None:
-        self._lens = lens
+    def __init__(self, lens: PacketCloud, shift: int) -> None:
+        self._lens, self._shift = lens, shift
         self._stream: Iterator[Points] = iter(())
         self._due: int | None = None
 
@@ -121,17 +121,17 @@ class Turns:
                 self._stream = itertools.chain([one], self._stream)
                 break
             found.append(one)
-        return _clouds(found, ch.topic)
+        return _clouds(found, ch, self._shift)
 
 
-def scans(lens: LaserScan | RangeScan) -> Fill:
+def scans(lens: LaserScan | RangeScan, shift: int) -> Fill:
     """``LaserScan`` of every scan."""
 
     def fill(ch: Channel, start: int | None, end: int | None) -> Rows:
         found: list[Sector] = list(lens.sectors(ch, start, end))
-        time = np.array([one.time for one in found], np.int64)
+        time, stamp = _times(ch, found, shift)
         return time, {
-            "timestamp": time,
+            "timestamp": stamp,
             "frame_id": texts([one.frame or ch.topic for one in found]),
             "pose": _origin(len(found)),
             "start_angle": np.array([one.first for one in found]),
@@ -143,13 +143,19 @@ def scans(lens: LaserScan | RangeScan) -> Fill:
     return fill
 
 
-def _clouds(found: Sequence[Points], topic: str) -> Rows:
-    packed = [_packed(one) for one in found]
+def _times(ch: Channel, found: Sequence[Picture | Points | Sector], shift: int) -> tuple[I64, I64]:
+    """int64[n] each: times of the log, and what goes into ``timestamp``."""
     time = np.array([one.time for one in found], np.int64)
+    return time, stamped(ch, time, np.array([one.stamp for one in found], np.int64), shift)
+
+
+def _clouds(found: Sequence[Points], ch: Channel, shift: int) -> Rows:
+    packed = [_packed(one) for one in found]
+    time, stamp = _times(ch, found, shift)
     fields = [field for _, kind in packed for field in _fields(kind)]
     return time, {
-        "timestamp": time,
-        "frame_id": texts([one.frame or topic for one in found]),
+        "timestamp": stamp,
+        "frame_id": texts([one.frame or ch.topic for one in found]),
         "pose": _origin(len(found)),
         "point_stride": np.array([kind.itemsize for _, kind in packed], np.uint32),
         "fields": Many(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from logreel.errors import DefinitionError, LogError, MissingDependencyError
 from logreel.ops.replay import Sink
+from logreel.outputs.foxglove.clock import checked_clock, offset_for
 from logreel.outputs.foxglove.live import Made
 from logreel.outputs.foxglove.meaning import is_common, meanings, transcoded
 from logreel.schemas.common import complete, message_encoding, portable
@@ -32,18 +33,26 @@ class Foxglove(Sink):
     host, port  where; port 0: any that is free
     wait        begin when the first client has subscribed
     backlog     messages kept for a client that is slow; then the oldest are dropped for it
+    clock       ``utc``: times since 1970; ``log``: those of the first log; empty: UTC where that log tells it
 
     Channels that tools can read by their schema go as they are, all others as protobuf with a schema made for them;
     what a lens recognises also goes as a channel of Foxglove's well-known schemas, as ``convert x.mcap`` writes it.
-    Pause, rate and seek work from the app. Times are UTC where the log tells it, else those of the log.
+    Pause, rate and seek work from the app. *clock* is that of the times of messages, of ``timestamp`` in what is made
+    for Foxglove's schemas, and of the controls; messages that go as they are keep the times inside of them.
     """
 
     waits = True
 
     def __init__(
-        self, host: str = "127.0.0.1", port: int = 8765, wait: bool = True, backlog: int = 8192
+        self,
+        host: str = "127.0.0.1",
+        port: int = 8765,
+        wait: bool = True,
+        backlog: int = 8192,
+        clock: str = "",
     ) -> None:
         super().__init__()
+        self._clock = checked_clock(clock or None)
         self._sdk = _imported()
         self._host, self._port, self._backlog = host, port, backlog
         self._wait, self._lock = wait, Lock()
@@ -61,7 +70,7 @@ class Foxglove(Sink):
     def open(self, player: Player) -> None:
         """Start the server, with all channels; hold the replay until somebody listens."""
         self._player = player
-        self._offset = player.utc_offset or 0
+        self._offset = offset_for(self._clock, player.utc_offset, player.logs[0].name)
         self._passed = player.end_time + 1 if player.rate < 0 else player.start_time
         self._wait = self._wait and not player.paused
         if self._wait:
@@ -105,7 +114,7 @@ class Foxglove(Sink):
                 self.skipped.append(f"channel {ch.topic!r} was left out: {error.text}")
                 return
         shift = self._player.shift(ch)
-        for encoder in [*encoders, *meanings(ch)]:
+        for encoder in [*encoders, *meanings(ch, shift + self._offset)]:
             made = Made(encoder, shift)
             self._made[made] = self._channel(context, encoder.topic, encoder.schema.encoding, encoder.schema)
             self._of.setdefault(ch, []).append(made)
