@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from logreel.model.registry import Format, anew, later
 
@@ -12,6 +13,16 @@ if TYPE_CHECKING:
 
 def _sniff(source: Source) -> bool:
     return source.head[2:18] == b"\x0e\x00CARLA_RECORDER"
+
+
+def _like(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    # What has no date gets none, rather than that of today.
+    return {
+        "version": metadata.get("format_version", 1),
+        "map": metadata.get("map", ""),
+        "date": metadata.get("date_unix", 0),
+        "engine": metadata.get("engine", "UE4"),
+    }
 
 
 def _sample() -> bytes:
@@ -28,6 +39,7 @@ FORMAT = Format(
     sniff=_sniff,
     scan=anew("logreel.formats.carla.content:scan"),
     create=later("logreel.formats.carla.write:CarlaSink"),
+    like=_like,
     sample=_sample,
     api="logreel.formats.carla.api",
     commands="logreel.formats.carla.commands:COMMANDS",
