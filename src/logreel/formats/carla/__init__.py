@@ -11,15 +11,20 @@ if TYPE_CHECKING:
     from logreel.model.source import Source
 
 
+#: Bytes of the name of a map that readers take: its length is a signed number.
+LONGEST_NAME = 32767
+
+
 def _sniff(source: Source) -> bool:
     return source.head[2:18] == b"\x0e\x00CARLA_RECORDER"
 
 
 def _like(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    # What has no date gets none, rather than that of today.
+    # What has no date gets none, rather than that of today. A damaged length can make a name of anything.
+    town = str(metadata.get("map", ""))
     return {
         "version": metadata.get("format_version", 1),
-        "map": metadata.get("map", ""),
+        "map": town if len(town.encode()) <= LONGEST_NAME else "",
         "date": metadata.get("date_unix", 0),
         "engine": metadata.get("engine", "UE4"),
     }

@@ -82,7 +82,9 @@ class CarlaSink(Sink):
         if name == "date":
             name, value = "date_unix", seconds_of(value)
         if name not in self._told:
-            raise UnsupportedError(f"{self.title} has no place for metadata but {', '.join(self._told)}, date")
+            raise UnsupportedError(
+                f"{self.title} has no place for metadata but {', '.join(self._told)}, date"
+            )
         if self._begun:
             raise UsageError(f"{name!r} is in the header of {self.title}, which is written already")
         told = self._told | {name: value}
