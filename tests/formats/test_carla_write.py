@@ -151,10 +151,30 @@ def test_the_header_can_be_told_until_it_is_written(tmp_path: Path) -> None:
         w.flush()
         with pytest.raises(logreel.UsageError, match="is written already"):
             w.metadata("map", "Town06")
-        with pytest.raises(logreel.UnsupportedError, match="but format_version, date_unix, map"):
+        with pytest.raises(logreel.UnsupportedError, match="but format_version, date_unix, map, date"):
             w.metadata("weather", "rain")
     found = sound((tmp_path / "a.rec").read_bytes())
     assert (found.version, found.town, found.date) == (2, "Town05", 1_600_000_000)
+
+
+def test_the_header_can_be_told_in_texts_as_the_command_line_has_them(tmp_path: Path) -> None:
+    for name, text in (("date_unix", "1600000000"), ("date", "2020-09-13T12:26:40+00:00")):
+        with logreel.create(tmp_path / "a.rec", force=True) as w:
+            w.metadata("format_version", "2")
+            w.metadata(name, text)
+            for wrong in ("yesterday", "", "2020-13-01"):
+                with pytest.raises(logreel.UsageError):
+                    w.metadata(name, wrong)
+        found = sound((tmp_path / "a.rec").read_bytes())
+        assert (found.version, found.date) == (2, 1_600_000_000)
+    log = logreel.open(tmp_path / "a.rec")
+    assert log.utc_offset == 1_600_000_000 * 10**9
+    assert logreel.known_formats()["carla"].like(log.metadata) == {
+        "version": 2,
+        "map": "",
+        "date": 1_600_000_000,
+        "engine": "UE4",
+    }
 
 
 def test_what_cannot_be_written(tmp_path: Path) -> None:

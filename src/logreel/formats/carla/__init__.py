@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from logreel.model.registry import Format, anew, later
 
@@ -10,8 +11,23 @@ if TYPE_CHECKING:
     from logreel.model.source import Source
 
 
+#: Bytes of the name of a map that readers take: its length is a signed number.
+LONGEST_NAME = 32767
+
+
 def _sniff(source: Source) -> bool:
     return source.head[2:18] == b"\x0e\x00CARLA_RECORDER"
+
+
+def _like(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    # What has no date gets none, rather than that of today. A damaged length can make a name of anything.
+    town = str(metadata.get("map", ""))
+    return {
+        "version": metadata.get("format_version", 1),
+        "map": town if len(town.encode()) <= LONGEST_NAME else "",
+        "date": metadata.get("date_unix", 0),
+        "engine": metadata.get("engine", "UE4"),
+    }
 
 
 def _sample() -> bytes:
@@ -28,6 +44,7 @@ FORMAT = Format(
     sniff=_sniff,
     scan=anew("logreel.formats.carla.content:scan"),
     create=later("logreel.formats.carla.write:CarlaSink"),
+    like=_like,
     sample=_sample,
     api="logreel.formats.carla.api",
     commands="logreel.formats.carla.commands:COMMANDS",

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from logreel.formats.carla.columns import I64, Array, Columns
+from logreel.formats.carla.hashed import Hashed
 from logreel.formats.carla.known import Known, head
 from logreel.formats.carla.printing import closing, number, opening, padded
 from logreel.model.commands import Answer
@@ -51,8 +53,17 @@ def blocked(
     columns = Columns(log)
     known, about = Known(columns, correct), head(columns)
     stays = [s for s in _stays(columns, known, min_distance, correct) if s.duration >= min_time]
-    # Equal durations stay in the order in which the stays end.
+    # Equal durations stay in the order in which the stays end; those that never do in that of the actors' map.
     stays.sort(key=lambda s: (-s.duration, s.place, s.order))
+    if not correct and any(s.place == t.place == len(columns.duration) for s, t in pairwise(stays)):
+        rank = {actor: i for i, actor in enumerate(_mapped(columns, known))}
+        stays.sort(
+            key=lambda s: (
+                -s.duration,
+                s.place,
+                rank[s.actor] if s.place == len(columns.duration) else s.order,
+            )
+        )
     place = np.array([s.since for s in stays], np.int64)
     ends = np.array([s.place for s in stays], np.int64)
     ids = np.array([s.actor for s in stays], np.int64)
@@ -76,6 +87,25 @@ def blocked(
         yield from closing(about)
 
     return Answer("blocked", found, lines, about)
+
+
+def _mapped(columns: Columns, known: Known) -> Hashed:
+    """The actors that the simulator knows at the end: added, forgotten, and met again where they have a position."""
+    added, place = columns("actors", "id").tolist(), columns.place("actors").tolist()
+    gone, gone_at = known.forgotten.tolist(), known.forgotten_at.tolist()
+    # In a frame additions come first, removals next, positions last; each in the order of the file.
+    events = [(at, 0, i, actor) for i, (at, actor) in enumerate(zip(place, added, strict=True))]
+    events += [(at, 1, i, actor) for i, (at, actor) in enumerate(zip(gone_at, gone, strict=True))]
+    where = columns.place("position")
+    for actor in np.unique(columns("position", "id")).tolist():
+        rows = columns.rows("position", actor)
+        first = np.searchsorted(where[rows], [0, *known.forgotten_at[known.forgotten == actor]])
+        for row in rows[np.unique(first[first < len(rows)])].tolist():
+            events.append((int(where[row]), 2, row, actor))
+    found = Hashed()
+    for _, kind, _, actor in sorted(events):
+        (found.remove if kind == 1 else found.add)(actor)
+    return found
 
 
 def _stays(columns: Columns, known: Known, limit: float, correct: bool) -> Iterator[Stay]:

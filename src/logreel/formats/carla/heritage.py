@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
 import numpy as np
 
@@ -20,14 +21,23 @@ _EMPTY = 2
 _TOLD = 5
 
 
-def pack_header(version: int, date: int, town: str) -> bytes:
+def seconds_of(date: object) -> int:
+    """Seconds since 1970 of a date in ISO 8601, UTC where it says nothing; raises UsageError for another text."""
+    try:
+        moment = datetime.fromisoformat(str(date))
+    except ValueError:
+        raise UsageError(f"date {date!r:.60}: expected ISO 8601 such as 2023-11-14T22:13:20Z") from None
+    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
+
+
+def pack_header(version: int | str, date: int | str, town: str) -> bytes:
     """The header of a recording; raises UsageError for what it cannot hold."""
     name = str(town).encode()
     if len(name) > _LONGEST:
         raise UsageError(f"a map name of {len(name)} bytes; a CARLA recording holds at most {_LONGEST}")
     try:
-        fixed = struct.pack("<HH14sq", version, len(_MAGIC), _MAGIC, date)
-    except struct.error as error:
+        fixed = struct.pack("<HH14sq", int(version), len(_MAGIC), _MAGIC, int(date))
+    except (struct.error, ValueError, OverflowError) as error:
         raise UsageError(f"version {version}, date {date}: {error}") from None
     return fixed + struct.pack("<H", len(name)) + name
 

@@ -27,9 +27,9 @@ WHEEL = (
 )
 DOORS = ("Front Left", "Front Right", "Rear Left", "Rear Right", "Hood", "Trunk", "All")
 WEATHER = (
-    *("Cloudiness", "Precipitation", "PrecipitationDeposits", "WindIntensity", "SunAzimuth", "SunAltitude"),
-    *("FogDensity", "FogDistance", "FogFalloff", "Wetness", "ScatteringIntensity", "MieScatteringScale"),
-    *("RayleighScatteringScale", "DustStorm"),
+    *("Cloudiness", "Precipitation", "PrecipitationDeposits", "WindIntensity"),
+    *("SunAzimuthAngle", "SunAltitudeAngle", "FogDensity", "FogDistance", "FogFalloff", "Wetness"),
+    *("ScatteringIntensity", "MieScatteringScale", "RayleighScatteringScale", "DustStorm"),
 )
 
 #: Turns the records of a piece, one list per field, into a text for each.

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from logreel.errors import DefinitionError, UnsupportedError, UsageError
 from logreel.formats.carla.copy import Copier
-from logreel.formats.carla.heritage import Heritage, header_of, pack_header
+from logreel.formats.carla.heritage import Heritage, header_of, pack_header, seconds_of
 from logreel.formats.carla.packets import END, FRAME_START, HEAD, START
 from logreel.formats.carla.write_frames import FRAME, Framed, Last, framed
 from logreel.formats.carla.write_kinds import Dialect
@@ -78,9 +78,13 @@ class CarlaSink(Sink):
     # ------------------------------------------------------------------------------------------- what is told
 
     def metadata(self, name: str, value: Any) -> None:
-        """Say ``format_version``, ``map`` or ``date_unix``, before the first packet."""
+        """Say ``format_version``, ``map``, and ``date_unix`` or ``date`` in ISO 8601, before the first packet."""
+        if name == "date":
+            name, value = "date_unix", seconds_of(value)
         if name not in self._told:
-            raise UnsupportedError(f"{self.title} has no place for metadata but {', '.join(self._told)}")
+            raise UnsupportedError(
+                f"{self.title} has no place for metadata but {', '.join(self._told)}, date"
+            )
         if self._begun:
             raise UsageError(f"{name!r} is in the header of {self.title}, which is written already")
         told = self._told | {name: value}

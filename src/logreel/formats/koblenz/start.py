@@ -11,6 +11,7 @@ from logreel.errors import Problem, UnsupportedError
 from logreel.formats.koblenz.framing import Framing
 from logreel.formats.koblenz.records import (
     FILE_HEADER,
+    MAGIC,
     MARKS,
     READINGS,
     VALID_MARK,
@@ -62,6 +63,9 @@ def find_start(source: Source) -> Start:
     if major > MAJOR:
         raise UnsupportedError(f"a Koblenz log of version {version}", path=source.name, offset=4)
     problems = []
+    if head[:4] != MAGIC:
+        text = f"the file begins with {head[:4].hex(' ')}, not with {MAGIC.hex(' ')}"
+        problems.append(Problem("header", 0, 4, False, text))
     if minor > MINOR:
         text = f"version {version} is newer than {MAJOR}.{MINOR}"
         problems.append(Problem("version", 4, 4, False, text))

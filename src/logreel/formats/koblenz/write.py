@@ -154,7 +154,7 @@ class KoblenzSink(Sink):
         if own.reading is not self._reading or own.mark != self._mark:
             return False
         data = own.source.data
-        wrong = any(p.lost or p.code == "index" for p in excerpt.log.problems)
+        wrong = any(p.lost or p.code in ("index", "header") for p in excerpt.log.problems)
         if excerpt.is_whole and own.is_indexed and not wrong:
             put(self.out, data, np.zeros(1, np.int64), np.array([len(data)]))
             self._begun = self._complete = True

@@ -1,0 +1,104 @@
+"""``recover`` writes every message that ``messages()`` delivers, whatever happened to the file."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from mutations import mutate
+
+import logreel
+from contents import patrol
+from logreel.formats.bddf.sample import T0
+from logreel.formats.bddf.sample import Builder as Bddf
+from logreel.formats.carla.sample import Builder as Carla
+from logreel.formats.koblenz.sample import Builder as Koblenz
+
+CASES = int(os.environ.get("LOGREEL_FUZZ", "240"))
+
+
+def koblenz() -> bytes:
+    out = Koblenz()
+    for i in range(3):
+        out.obd(400.0 * i, i, 900, 1.0).add("MyDataM", 400.0 * i + 1, b"own %d" % i)
+        out.laser(400.0 * i + 2, "Hokuyo_URG-04LX", "front", [1000 + i] * 3).image(400.0 * i + 3, 0, 8, 8, b"")
+        out.add("LaserRange2DDataM", 400.0 * i + 4, b"older", 100)
+    return out.bytes()
+
+
+def bddf() -> bytes:
+    out = Bddf({"note": "made"})
+    say = out.messages("say", "text/plain", "line", names=["pid", "n"])
+    speed = out.pods({"client": "patrol", "varname": "speed"}, "float32", [2], "m/s")
+    for i in range(6):
+        out.data(say, T0 + i * 10**9, f"line {i}".encode(), [i * 1000, -i])
+        out.values(speed, T0 + i * 10**9, "float32", [i, 2, 3, 4])
+    return out.bytes()
+
+
+def carla() -> bytes:
+    out = Carla()
+    for i in range(4):
+        frame = out.frame(0.5 * i)
+        if i == 0:
+            frame.add(7, 1, "vehicle.a", values={"role_name": "hero"})
+        frame.position(7, (float(i), 0.0, 0.0)).vehicle(7, 0.5)
+    return out.bytes()
+
+
+SMALL = {".vel": koblenz, ".bddf": bddf, ".rec": carla}
+
+
+def delivered(log: logreel.Log) -> Counter[tuple[object, ...]]:
+    """What messages there are, by what stays the same when a log is written anew."""
+    found = Counter[tuple[object, ...]]()
+    for m in log.messages(order="file"):
+        told = m.channel.metadata
+        if log.format == "koblenz":
+            found[told["type_id"], told["version"], m.time, bytes(m.data)] += 1
+        elif log.format == "bddf":
+            # A struct is made of its members.
+            if m.channel.schema.name != "struct":
+                found[str(told["spec"]), m.time, bytes(m.data)] += 1
+        elif m.channel.topic != "frames":
+            found[told["packet"], bytes(m.data)] += 1
+    return found
+
+
+def judged(data: bytes, suffix: str, out: Path, case: object) -> None:
+    try:
+        log = logreel.open(data, format=logreel.open(SMALL[suffix]()).format)
+    except logreel.LogError:
+        return
+    due = delivered(log)
+    try:
+        done = logreel.recover(log, out, force=True)
+    except logreel.LogError as error:
+        assert not due, (case, error)
+        return
+    again = logreel.open(out)
+    left = due - delivered(again)
+    assert not left, (case, list(left)[:3], done.notes)
+    assert not [p for p in again.problems if p.lost], case
+
+
+@pytest.mark.parametrize("suffix", SMALL)
+def test_recover_writes_all_that_is_delivered_of_every_cut(suffix: str, tmp_path: Path) -> None:
+    data = SMALL[suffix]()
+    for cut in range(4, len(data), 1 if CASES > 240 else 3):
+        judged(data[:cut], suffix, tmp_path / f"a{suffix}", cut)
+
+
+@pytest.mark.parametrize("suffix", SMALL)
+def test_recover_writes_all_that_is_delivered_of_mutants(suffix: str, tmp_path: Path) -> None:
+    data = SMALL[suffix]()
+    for seed in range(CASES):
+        judged(mutate(data, seed), suffix, tmp_path / f"a{suffix}", seed)
+
+
+def test_recover_writes_all_that_is_delivered_of_a_patrol(tmp_path: Path) -> None:
+    data = patrol()
+    for seed in range(CASES // 8):
+        judged(mutate(data, seed), ".bddf", tmp_path / "a.bddf", seed)
