@@ -15,7 +15,7 @@ BUILD_INPUTS := pyproject.toml setup.py $(wildcard src/logreel/kernels/*.py src/
 DROP_KERNELS = rm -rf build src/logreel/kernels/*.so
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench fuzz soak asan docs build clean
+.PHONY: help demo test lint bench oracles fuzz soak asan docs build clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -35,6 +35,9 @@ bench: $(VENV)/.test ## every workload side by side with its peers
 	@set -e; for script in bench/*.py; do \
 	    if [ -e "$$script" ]; then echo "== $$script"; $(BIN)/python "$$script"; fi; \
 	done
+
+oracles: $(VENV)/.test ## every reader and writer beside its peers, over the samples in ../shared
+	$(BIN)/python tests/oracles/run.py $(ORACLES)
 
 fuzz: $(VENV)/.test ## long damage run; LOGREEL_FUZZ=N sets the number of cases
 	LOGREEL_FUZZ=$(LOGREEL_FUZZ) $(BIN)/python -m pytest $(PYTEST_ARGS) tests/damage

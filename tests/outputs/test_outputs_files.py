@@ -109,13 +109,29 @@ def test_an_empty_folder_is_taken_over(tmp_path: Path) -> None:
     assert left(tmp_path / "d") == ["f"]
 
 
-def test_links_are_followed(tmp_path: Path) -> None:
+def test_a_link_is_replaced_and_not_written_through(tmp_path: Path) -> None:
     (tmp_path / "real").write_text("old")
     (tmp_path / "link").symlink_to("real")
-    with new_file(tmp_path / "link", force=True) as out:
-        out.write(b"new")
+    (tmp_path / "nowhere").symlink_to("none")
+    for name in ("link", "nowhere"):
+        with pytest.raises(LogError, match="exists already"), new_file(tmp_path / name):
+            pass
+        assert (tmp_path / name).is_symlink()
+        with new_file(tmp_path / name, force=True) as out:
+            out.write(b"new")
+        assert not (tmp_path / name).is_symlink()
+        assert (tmp_path / name).read_text() == "new"
+    assert (tmp_path / "real").read_text() == "old"
+    assert not (tmp_path / "none").exists()
+
+
+def test_links_to_folders_are_followed(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    with new_folder(tmp_path / "link") as folder:
+        (folder / "f").touch()
     assert (tmp_path / "link").is_symlink()
-    assert (tmp_path / "real").read_text() == "new"
+    assert left(tmp_path / "real") == ["f"]
 
 
 def test_what_cannot_be_written_says_so(tmp_path: Path) -> None:

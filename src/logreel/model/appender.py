@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Self
 
 from logreel.errors import LogError
+from logreel.model.locking import create_locked, is_at, lock
 from logreel.model.naming import exists, name_it, sync_folder, target_of
 
 #: Bytes collected before they are handed to the system.
@@ -38,10 +39,11 @@ class Appender:
     Bytes become part of the file with ``commit``, in the order given: whatever happens, the file ends where some
     commit ended. After an error nothing more can be written, and what was handed to the system stays.
 
-    force  replace a file of that name, and one that was not finished
+    force  replace a file of that name, and one that was not finished and that nobody writes any more
     keep   False: the unfinished file has a name of its own, and nothing is left of it when it is not completed
 
-    Raises LogError where one exists and *force* is not given.
+    Links are replaced with *force*, never followed. The unfinished file is locked for as long as it is written, by
+    whatever process. Raises LogError where a file or link exists and *force* is not given, or somebody writes it.
     """
 
     #: Whether what was written can be read again, in ``unfinished``, before it is finished.
@@ -52,16 +54,13 @@ class Appender:
         self._target, self._force, self._keep = target_of(path), force, keep
         if self._target.is_dir():
             raise LogError("is a folder, not a file", path=self.name)
-        if self._target.exists() and not force:
+        if self._target.exists() and not self._target.is_file():
+            raise LogError("is not a regular file", path=self.name)
+        if os.path.lexists(self._target) and not force:
             raise exists(path)
         hidden = f".logreel-{secrets.token_hex(6)}.partial"
         self._active = self._target.with_name(self._target.name + ACTIVE if keep else hidden)
-        flags = os.O_RDWR | os.O_CREAT | (os.O_TRUNC if force else os.O_EXCL)
-        try:
-            self._handle = os.open(self._active, flags | getattr(os, "O_CLOEXEC", 0), 0o666)
-        except FileExistsError:
-            text = "exists: a recording that was not finished, which 'logreel recover' can save"
-            raise LogError(text, path=os.fspath(self._active)) from None
+        self._handle = create_locked(self._active, force and keep)
         #: What was written since the last time it was handed over: bytes, how many, and how many of them are committed.
         self._pending = memoryview(bytearray(ROOM))
         self._filled = self._committed = self._sound = 0
@@ -215,6 +214,8 @@ class Appender:
                 ):
                     _write_all(handle, part)
                 os.fsync(handle)
+                lock(handle)
+                self._check_place()
                 os.replace(other, self._active)
             except BaseException:
                 os.close(handle)
@@ -247,12 +248,28 @@ class Appender:
         """Hand over everything, wait until it is on disk, and give the file its name."""
         self.flush(sync=True)
         self._end_thread()
-        os.close(self._handle)
+        try:
+            self._check_place()
+        except OSError as error:
+            raise self._failed(error) from error
+        # The lock is held until the file has its name.
         if self._force:
             os.replace(self._active, self._target)
         else:
             name_it(self._active, self._target, self.name)
+        self._close()
         sync_folder(self._target.parent)
+
+    def _check_place(self) -> None:
+        """Raise an OSError where the unfinished file is not the one that is written any more."""
+        if not is_at(self._handle, self._active):
+            raise OSError(f"somebody else moved or replaced {self._active.name}")
+
+    def _close(self) -> None:
+        """Close the file, and with it the lock."""
+        with contextlib.suppress(OSError):
+            os.close(self._handle)
+        self._handle = -1
 
     def leave(self) -> None:
         """Close the file under the name of an unfinished one, as whole as it can be, if that is to be kept."""
@@ -262,16 +279,25 @@ class Appender:
             with contextlib.suppress(LogError):
                 self.flush()
         self._end_thread()
-        with contextlib.suppress(OSError):
-            os.close(self._handle)
-        self._handle = -1
         if not self._keep:
-            self._active.unlink(missing_ok=True)
+            self._remove()
+        self._close()
 
     def discard(self) -> None:
         """Close the file and remove it."""
+        keep, self._keep = self._keep, False
         self.leave()
-        self._active.unlink(missing_ok=True)
+        self._keep = keep
+
+    def _remove(self) -> None:
+        # While it is open, so that nobody else can have taken the name meanwhile.
+        if is_at(self._handle, self._active):
+            self._active.unlink(missing_ok=True)
+
+    def __del__(self) -> None:
+        # A recording that everybody has forgotten must not keep its lock.
+        if getattr(self, "_handle", -1) >= 0:
+            self._close()
 
     def _hand_over(self) -> None:
         self._settle()

@@ -15,9 +15,14 @@ STDIN = "<stdin>"
 _NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
 
 
-def target_of(path: str | os.PathLike[str]) -> Path:
-    """Where *path* leads, links followed, after making sure that its folder is there."""
-    target = Path(os.path.realpath(path))
+def target_of(path: str | os.PathLike[str], follow: bool = False) -> Path:
+    """The true place of *path*, after making sure that its folder is there.
+
+    follow  True: where a link of that name leads; else the link itself, which a new file takes the place of
+    """
+    head, tail = os.path.split(os.fspath(path))
+    named = not follow and tail not in ("", os.curdir, os.pardir)
+    target = Path(os.path.join(os.path.realpath(head), tail) if named else os.path.realpath(path))
     if not target.parent.is_dir():
         raise LogError("cannot be written: there is no such folder as its parent", path=os.fspath(path))
     return target

@@ -55,7 +55,7 @@ def new_file(path: str | os.PathLike[str], force: bool = False) -> Iterator[IO[b
         raise LogError("is a folder, not a file", path=os.fspath(path))
     if target.exists() and not target.is_file():
         raise LogError("is not a regular file", path=os.fspath(path))
-    if target.exists() and not force:
+    if os.path.lexists(target) and not force:
         raise exists(path)
     temporary = _temporary(target)
     try:
@@ -101,7 +101,7 @@ def new_folder(path: str | os.PathLike[str], force: bool = False, keep: Path | N
 
     An empty folder of that name is taken over. Raises LogError for another one.
     """
-    target = target_of(path)
+    target = target_of(path, follow=True)
     if target.exists() and not target.is_dir():
         raise LogError("is a file, not a folder", path=os.fspath(path))
     if target.is_dir() and any(target.iterdir()):

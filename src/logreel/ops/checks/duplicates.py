@@ -22,17 +22,25 @@ MESSAGES = 10
 
 
 def duplicates(log: Log) -> Iterator[Finding]:
-    """``frozen-time`` and ``duplicate``: messages of one channel with one time, one size and the same bytes."""
+    """``frozen-time`` and ``duplicate``: messages of one channel with one time, one size and the same bytes.
+
+    Messages that their recorder gave different sequence numbers are two messages that say the same.
+    """
     doubtful: dict[int, I64] = {}
+    numbers: dict[int, I64] = {}
     for ch in log.match(None):
         rows = _of_one_time(ch.times)
         if len(ch) >= MESSAGES and len(rows) > STILL * len(ch):
             yield _frozen(ch, rows)
-        elif len(rows) and len(some := rows[_alike(ch.times[rows], log.index.sizes(ch.number)[rows])]):
-            doubtful[ch.number] = some
+        elif len(rows):
+            sequence = log.index.more(ch.number, "sequence")
+            counted = np.zeros(len(rows), np.int64) if sequence is None else sequence[rows]
+            alike = _alike(ch.times[rows], log.index.sizes(ch.number)[rows], counted)
+            if alike.any():
+                doubtful[ch.number], numbers[ch.number] = rows[alike], counted[alike]
     found = digests(log, doubtful) if doubtful else {}
     for ch in log.match(None):
-        if ch.number in found and (told := _twice(ch, found[ch.number])) is not None:
+        if ch.number in found and (told := _twice(ch, found[ch.number], numbers[ch.number])) is not None:
             yield told
 
 
@@ -69,8 +77,8 @@ def _frozen(ch: Channel, rows: I64) -> Finding:
     )
 
 
-def _twice(ch: Channel, found: Digests) -> Finding | None:
-    order, same = _sorted((*found.keys(), found.time))
+def _twice(ch: Channel, found: Digests, sequence: I64) -> Finding | None:
+    order, same = _sorted((*found.keys(), found.time, sequence))
     again = order[1:][same]
     if not len(again):
         return None

@@ -24,6 +24,8 @@ KINDS: dict[str, tuple[Severity, str]] = {
     "payload": ("error", "do not fit their definition, and cannot be decoded"),
     "leftover": ("warn", "are longer than their definition"),
 }
+#: Writers of CDR fill messages up with zeros to a multiple of four bytes: at most so many.
+PADDING = 3
 
 
 @dataclass
@@ -60,7 +62,7 @@ def payloads(log: Log) -> Iterator[Finding]:
             continue
         if reading is not None:
             _read(ch, tally)
-        elif layout.size is not None:
+        elif layout.size is not None and not _is_padded(ch):
             sizes = log.index.sizes(ch.number)
             tally.add("payload", np.flatnonzero(sizes < layout.size))
             tally.add("leftover", np.flatnonzero(sizes > layout.size))
@@ -89,8 +91,29 @@ def _walk(tally: _Tally, program: Program, piece: Piece) -> None:
     counts = np.zeros(len(program.columns), np.int64)
     kernel.count(piece.data, piece.offset, piece.offset + piece.size, program.ops, counts, status)
     tally.add("payload", tally.seen + np.flatnonzero(status == kernel.SHORT))
-    tally.add("leftover", tally.seen + np.flatnonzero(status == kernel.LEFTOVER))
+    left = np.flatnonzero(status == kernel.LEFTOVER)
+    if len(left) and _is_padded(tally.ch):
+        left = left[~_only_padding(program, piece, left)]
+    tally.add("leftover", tally.seen + left)
     tally.seen += len(status)
+
+
+def _is_padded(ch: Channel) -> bool:
+    return ch.metadata.get("message_encoding") == "cdr"
+
+
+def _only_padding(program: Program, piece: Piece, rows: I64) -> NDArray[np.bool_]:
+    """bool[n]: whether a few zeros are all that these messages have behind their content."""
+    start, end = piece.offset[rows], piece.offset[rows] + piece.size[rows]
+    zeros, found = np.ones(len(rows), np.bool_), np.zeros(len(rows), np.bool_)
+    counts = np.zeros(len(program.columns), np.int64)
+    for size in range(1, PADDING + 1):
+        last = np.maximum(end - size, start)
+        zeros &= (last == end - size) & (piece.data[last] == 0)
+        status = np.zeros(len(rows), np.uint8)
+        kernel.count(piece.data, start, last, program.ops, counts, status)
+        found |= zeros & (status == 0)
+    return found
 
 
 def _read(ch: Channel, tally: _Tally) -> None:
