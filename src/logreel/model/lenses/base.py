@@ -49,7 +49,8 @@ class Stamp:
 
     def of(self, values: Mapping[str, NDArray[Any]]) -> I64:
         """int64[n] ns, 0 where the message tells none; *values* are columns by path."""
-        return np.sum([_ns(values[path], unit) for path, unit in self.parts], axis=0, dtype=np.int64)
+        total: I64 = np.sum([_ns(values[path], unit) for path, unit in self.parts], axis=0, dtype=np.int64)
+        return total
 
 
 def _ns(values: NDArray[Any], unit: int) -> I64:
