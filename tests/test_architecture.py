@@ -26,17 +26,48 @@ EVERYWHERE = {"errors", "_version"}
 #: What ``logreel/__init__.py`` may load at first touch, besides what is visible everywhere.
 PUBLIC = {"model", "ops", "outputs"}
 MAX_LINES = 800
+#: Circles of imports that there still are; lazy and TYPE_CHECKING imports count. One that is cut leaves this list.
+CIRCLES = {
+    frozenset(names.split())
+    for names in (
+        "model.channel model.log model.registry model.scan model.sidecar model.sweep model.tables model.xarray",
+        "model.blocks model.gather model.index model.merge model.order model.pieces",
+        "formats.rosbag.collect formats.rosbag.linear formats.rosbag.omitted formats.rosbag.repair",
+        "cli.app cli.common cli.run cli.special",
+        "ops.replay.player ops.replay.sink ops.replay.transport",
+        "model.adoption model.sink",
+        "formats.rosbag.old formats.rosbag.version",
+        "formats.mcap.sample formats.mcap.sample_walk",
+        "formats.mcap.packing formats.mcap.write_summary",
+        "formats.ulog.adopt formats.ulog.write",
+    )
+}
+#: Modules, not faces of packages, that hand on names of others by ``__all__``, and whose. Who stops leaves this list.
+HANDED_ON = {
+    ("formats.bddf.messages", "schemas.protobuf.wire"),
+    ("formats.bddf.readings", "model.beside"),
+    *(
+        ("formats.carla.api", f"formats.carla.{name}")
+        for name in ["blocked", "collisions", "info", "metrics", "replay", "values"]
+    ),
+    ("model.arrow", "model.columns"),
+    ("model.index", "model.blocks"),
+    ("model.layout", "model.nodes"),
+    ("model.layout", "model.paths"),
+    ("model.writer", "model.sink"),
+}
 #: A string that is a lazy import by table or import_module; two are groups of entry points.
 MODULE_NAME = re.compile(r"(?!logreel\.(?:formats|sinks)$)logreel(\.\w+)+")
 BANNED_CALLS = {"print", "eval", "exec"}
 
 
 class Import(NamedTuple):
-    """One module name that a file depends on; *lazy* if it is not loaded together with the file."""
+    """One module name that a file depends on; *lazy* if it is not loaded together with the file; *text*: in a table."""
 
     line: int
     target: str
     lazy: bool
+    text: bool = False
 
 
 def module_of(path: Path, root: Path) -> tuple[str, ...]:
@@ -61,7 +92,7 @@ def imports(tree: ast.AST, package: tuple[str, ...], lazy: bool = False) -> Iter
             # The imported name may itself be a module, as in `from logreel import ops`: judge all of it.
             yield from (Import(node.lineno, ".".join([*base, alias.name]), lazy) for alias in node.names)
         elif isinstance(node, ast.Constant) and MODULE_NAME.fullmatch(str(node.value)):
-            yield Import(node.lineno, str(node.value), True)
+            yield Import(node.lineno, str(node.value), True, True)
         inner = lazy or is_type_checking(node)
         inner = inner or isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
         yield from imports(node, package, inner)
@@ -115,6 +146,103 @@ def wrong_words(tree: ast.AST) -> Iterator[tuple[int, str]]:
             yield node.lineno, "pickle runs code from data"
 
 
+def sources(root: Path) -> Iterator[tuple[tuple[str, ...], bool, ast.Module]]:
+    """Each module below *root*: its name, whether it is the face of a package, and what it says."""
+    for path in sorted(root.rglob("*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
+        yield module_of(path, root), path.stem == "__init__", tree
+
+
+def graph(root: Path) -> dict[str, set[str]]:
+    """The modules that each module imports, now or later; faces of packages are left out."""
+    found = {".".join(module): (module, tree) for module, face, tree in sources(root) if not face}
+
+    def module(target: str) -> str | None:
+        parts = target.split(".")[1:]
+        names = (".".join(parts[:n]) for n in range(len(parts), 0, -1))
+        return next((name for name in names if name in found), None)
+
+    return {
+        name: {
+            there
+            for i in imports(tree, own[:-1])
+            # Whoever looks modules up in a table by their names does not know them.
+            if not i.text and (there := module(i.target)) is not None and there != name
+        }
+        for name, (own, tree) in found.items()
+    }
+
+
+def circles(edges: dict[str, set[str]]) -> set[frozenset[str]]:
+    """Sets of several modules each of which reaches all others of its set (Tarjan)."""
+    order: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack, found = list[str](), set[frozenset[str]]()
+
+    def visit(one: str) -> None:
+        order[one] = low[one] = len(order)
+        stack.append(one)
+        for other in edges[one]:
+            if other not in order:
+                visit(other)
+            if other in stack:
+                low[one] = min(low[one], low[other])
+        if low[one] == order[one]:
+            at = stack.index(one)
+            if len(stack) > at + 1:
+                found.add(frozenset(stack[at:]))
+            del stack[at:]
+
+    for one in edges:
+        if one not in order:
+            visit(one)
+    return found
+
+
+def handed_on(root: Path) -> set[tuple[str, str]]:
+    """Each module that is no face of a package and that names in ``__all__`` what it imports, and from where."""
+    found = set()
+    for module, face, tree in sources(root):
+        owners = {
+            alias.asname or alias.name: node.module.removeprefix("logreel.")
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("logreel.")
+            for alias in node.names
+        }
+        found |= {(".".join(module), owners[name]) for name in public(tree) if name in owners and not face}
+    return found
+
+
+def public(tree: ast.Module) -> list[str]:
+    """What ``__all__`` names."""
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+            return [str(name) for name in ast.literal_eval(node.value)]
+    return []
+
+
+def private(root: Path) -> list[str]:
+    """Imports of names, or of modules of other packages, that begin with an underscore; such names in ``__all__``."""
+    found = []
+    for module, _, tree in sources(root):
+        name = ".".join(module)
+        found += [f"{name}: __all__ names {one}, which is private" for one in public(tree) if is_private(one)]
+        for item in imports(tree, module[:-1]):
+            parts = item.target.split(".")
+            if parts[0] != "logreel" or len(parts) < 2 or parts[1] in EVERYWHERE:
+                continue
+            hidden = [n for n, part in enumerate(parts) if is_private(part)]
+            if hidden and (
+                hidden[0] == len(parts) - 1 or tuple(parts[1 : hidden[0]]) != module[: hidden[0] - 1]
+            ):
+                found.append(f"{name}:{item.line}: {item.target} is private")
+    return found
+
+
+def is_private(name: str) -> bool:
+    return name.startswith("_") and not name.startswith("__")
+
+
 def findings(root: Path) -> list[str]:
     """All breaches below *root*, each as ``file:line: reason``."""
     found = []
@@ -140,6 +268,75 @@ def findings(root: Path) -> list[str]:
 def test_source_keeps_the_rules_of_the_house() -> None:
     found = findings(SRC)
     assert not found, "\n" + "\n".join(found)
+
+
+def test_there_are_no_circles_but_those_that_are_known() -> None:
+    found = circles(graph(SRC))
+    new = [" ".join(sorted(one)) for one in found - CIRCLES]
+    gone = [" ".join(sorted(one)) for one in CIRCLES - found]
+    assert not new, f"modules that import each other in a circle: {new}"
+    assert not gone, f"no circle any more, take it off the list: {gone}"
+
+
+def test_modules_hand_on_no_names_of_others_but_those_that_are_known() -> None:
+    found = handed_on(SRC)
+    assert not found - HANDED_ON, "import names from where they are defined"
+    assert not HANDED_ON - found, "hands on nothing any more, take it off the list"
+
+
+def test_nobody_imports_what_is_private_to_another_module() -> None:
+    found = private(SRC)
+    assert not found, "\n" + "\n".join(found)
+
+
+def tree_of(folder: Path, files: dict[str, str]) -> Path:
+    for name, text in files.items():
+        path = folder / "logreel" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return folder / "logreel"
+
+
+def test_a_circle_is_found_however_it_is_imported(tmp_path: Path) -> None:
+    files = {
+        "model/a.py": "from logreel.model.b import x",
+        "model/b.py": "def f():\n    from logreel.model import c",
+        "model/c.py": "if TYPE_CHECKING:\n    from .a import A",
+        "model/d.py": "from logreel.model.a import x\nfrom logreel.model import package",
+        "model/e.py": "import logreel.model.f",
+        "model/f.py": "from . import e",
+        "model/table.py": "X = {'h': 'logreel.model.h'}",
+        "model/h.py": "import logreel.model.table",
+        # The face of a package names its modules, which may name the package.
+        "model/package/__init__.py": "from logreel.model.package.g import x",
+        "model/package/g.py": "from logreel.model.package import y",
+    }
+    found = circles(graph(tree_of(tmp_path, files)))
+    assert found == {frozenset({"model.a", "model.b", "model.c"}), frozenset({"model.e", "model.f"})}
+
+
+def test_names_that_are_handed_on_are_found(tmp_path: Path) -> None:
+    files = {
+        "model/__init__.py": "from logreel.model.b import y\n__all__ = ['y']",
+        "model/a.py": "from logreel.model.b import y\nfrom re import match\n__all__ = ['x', 'y', 'match']\nx = 1",
+        "model/b.py": "__all__ = ['y']\ny = 1",
+    }
+    assert handed_on(tree_of(tmp_path, files)) == {("model.a", "model.b")}
+
+
+def test_what_is_private_is_found(tmp_path: Path) -> None:
+    files = {
+        "model/a.py": "from logreel.model.b import _x\nfrom logreel._version import __version__",
+        "model/b.py": "__all__ = ['_x']\n_x = __doc__",
+        "ops/c.py": "from logreel.model._d import x",
+        "model/e.py": "from logreel.model._d import x",
+        "model/_d.py": "x = 1",
+    }
+    assert private(tree_of(tmp_path, files)) == [
+        "model.a:1: logreel.model.b._x is private",
+        "model.b: __all__ names _x, which is private",
+        "ops.c:1: logreel.model._d.x is private",
+    ]
 
 
 @pytest.mark.parametrize(

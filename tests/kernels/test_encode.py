@@ -53,7 +53,7 @@ def plain(node: lo.Node, value: Any) -> bytes:
 def test_what_was_decoded_is_encoded_as_plainly(data):
     layout = data.draw(layouts())
     messages = data.draw(st.lists(payloads(layout.root), max_size=5))
-    read = decoder(layout)
+    read = decoder(layout.root)
     values = [read(memoryview(m)) for m in messages]
     many = isinstance(layout.root, lo.Sequence)
     try:

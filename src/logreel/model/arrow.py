@@ -44,7 +44,7 @@ def schema_of(layout: Layout, fields: Iterable[str] | None = None, explode: bool
 
 
 def _picked_field(layout: Layout, path: str) -> pa.Field:
-    steps = steps_of(layout, path)
+    steps = steps_of(layout.record, path)
     node: Node = layout.record
     unit = ""
     for name in steps:

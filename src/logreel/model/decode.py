@@ -11,7 +11,7 @@ from itertools import islice
 from typing import Any, NoReturn
 
 from logreel.errors import DamagedError, Problem
-from logreel.model.layout import (
+from logreel.model.nodes import (
     HIDDEN,
     MAX_LEAVES,
     SCALARS,
@@ -21,7 +21,6 @@ from logreel.model.layout import (
     Field,
     FixedArray,
     Grid,
-    Layout,
     Measure,
     Node,
     Padding,
@@ -50,16 +49,16 @@ CODES = dict(
 _LENGTHS = {1: struct.Struct("<B"), 2: struct.Struct("<H"), 4: struct.Struct("<I")}
 
 
-def decoder(layout: Layout) -> Callable[[memoryview], dict[str, Any]]:
-    """A function from the bytes of one message to a dict of its visible members, in file order.
+def decoder(root: Struct | Sequence) -> Callable[[memoryview], dict[str, Any]]:
+    """A function from the bytes of one message to a dict of the visible members of *root*, in file order.
 
     Numbers are int, float and bool; Time is int ns; text is str, with replacement characters where it is not
     UTF-8; char arrays end at the first NUL; opaque bytes and counted arrays of uint8 or char are bytes; other
     arrays are lists. Where a message holds many records the dict is ``{"records": [...]}``. Bytes after the
     last member are ignored. The function raises DamagedError (code ``truncated``) when a message ends early.
     """
-    read = _reader(layout.root, {})
-    many = isinstance(layout.root, Sequence)
+    read = _reader(root, {})
+    many = isinstance(root, Sequence)
 
     def decode(data: memoryview) -> dict[str, Any]:
         value, _ = read(memoryview(data).cast("B"), 0)

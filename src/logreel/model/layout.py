@@ -6,13 +6,13 @@ each leaf lies (``leaves``), so that whole columns come from one pass of the gat
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 from logreel.errors import DefinitionError
+from logreel.model import decode, paths
 from logreel.model.nodes import (
     HIDDEN,
     MAX_DEPTH,
@@ -38,6 +38,7 @@ from logreel.model.nodes import (
     measure,
     size_of,
 )
+from logreel.model.paths import Leaf, Place, leaves_of, parse_path
 
 __all__ = [
     "HIDDEN",
@@ -69,100 +70,6 @@ __all__ = [
     "parse_path",
     "size_of",
 ]
-
-
-@dataclass(frozen=True, slots=True)
-class Leaf:
-    """Where one column of a fixed-size Layout lies inside a message.
-
-    type   Scalar type, or ``time`` / ``duration``; ``char``: NUL-padded text of ``shape[-1]`` bytes
-    runs   byte offsets from the start of the payload; several for a leaf inside an array of structs
-    items  scalars side by side in each run
-    shape  array axes of one message, outermost first: their product is ``len(runs) * items``
-    """
-
-    path: tuple[str, ...]
-    type: str
-    runs: tuple[int, ...]
-    items: int = 1
-    shape: tuple[int, ...] = ()
-
-    @property
-    def width(self) -> int:
-        """Bytes of one run."""
-        return self.items * scalar_width(self.type)
-
-
-def scalar_width(kind: str) -> int:
-    """Bytes of one scalar of a Leaf type."""
-    return 8 if kind in ("time", "duration") else SCALARS[kind][1]
-
-
-class Place(NamedTuple):
-    """Where a node lies in a message: bytes from the start, and (count, step) of each array around it."""
-
-    path: tuple[str, ...] = ()
-    offset: int = 0
-    axes: tuple[tuple[int, int], ...] = ()
-
-    def leaf(self, kind: str, items: int | None = None) -> Leaf:
-        """The Leaf of one scalar here, or of an array of *items* scalars."""
-        shape = tuple(count for count, _ in self.axes)
-        if items is not None:
-            shape = (*shape, items)
-        items, axes = 1 if items is None else items, list(self.axes)
-        # Neighbouring runs are one: fewer, longer copies for the kernels.
-        while axes and axes[-1][1] == items * scalar_width(kind):
-            items *= axes.pop()[0]
-        runs = [self.offset]
-        for count, step in axes:
-            runs = [at + i * step for at in runs for i in range(count)]
-        return Leaf(self.path, kind, tuple(runs), items, shape)
-
-
-def leaves_of(node: Node, place: Place, sizes: dict[int, Measure]) -> Iterator[Leaf]:
-    """The Leaves of *node* at *place*, in file order; raises DefinitionError where the data decides."""
-    match node:
-        case Scalar(type=t):
-            yield place.leaf("int8" if t == "char" else t)
-        case Time(signed=signed):
-            yield place.leaf("duration" if signed else "time")
-        case FixedArray(item=Scalar(type=t), count=n):
-            yield place.leaf(t, n)
-        case FixedArray(item=item, count=n):
-            axis = (n, measure(item, sizes).size or 0)
-            yield from leaves_of(item, place._replace(axes=(*place.axes, axis)), sizes)
-        case Struct(fields=fields):
-            at = place.offset
-            for f in fields:
-                if not isinstance(f.node, Padding):
-                    yield from leaves_of(f.node, Place((*place.path, f.name), at, place.axes), sizes)
-                at += measure(f.node, sizes).size or 0
-        case _:
-            raise DefinitionError(f"{'.'.join(place.path)} has no fixed size")
-
-
-_STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
-
-
-def parse_path(path: str) -> tuple[str | int, ...]:
-    """``esc[0].esc_rpm`` as ``("esc", 0, "esc_rpm")``.
-
-    Raises ValueError on anything else than names, dots and indices.
-    """
-    steps: list[str | int] = []
-    pos = 0
-    while pos < len(path):
-        if pos and path[pos] == ".":
-            pos += 1
-        m = _STEP.match(path, pos)
-        if m is None or (m[1] is not None and pos and path[pos - 1] != "."):
-            raise ValueError(f"not a field path: {path!r}")
-        steps.append(m[1] if m[1] is not None else int(m[2]))
-        pos = m.end()
-    if not steps:
-        raise ValueError("an empty field path")
-    return tuple(steps)
 
 
 @dataclass(frozen=True)
@@ -205,18 +112,11 @@ class Layout:
     @property
     def record(self) -> Struct:
         """The Struct that one row of a table shows."""
-        if isinstance(self.root, Struct):
-            return self.root
-        item = self.root.item
-        if not isinstance(item, Struct):
-            raise DefinitionError(f"{self.name or 'layout'}: the records of a message must be structs")
-        return item
+        return paths.record_of(self.root, self.name)
 
     def paths(self) -> list[str]:
         """The dotted path of every leaf, in file order; arrays of structs show no index (``esc.esc_rpm``)."""
-        from logreel.model.paths import paths
-
-        return paths(self.record)
+        return paths.paths(self.record)
 
     def find(self, path: str) -> Leaf:
         """The Leaf at *path*: ``lat``, ``pose.position.x``, ``q[2]``, ``esc[0].esc_rpm``, ``esc.esc_rpm``.
@@ -225,18 +125,12 @@ class Layout:
         Layout of variable size too. Raises TopicError (a KeyError) for an unknown path, UsageError for a path
         that names a whole struct, DefinitionError where the data decides the place or the size.
         """
-        from logreel.model.paths import find
-
-        return find(self, path)
+        return paths.find(self.root, path)
 
     def project(self, fields: Iterable[str]) -> Layout:
         """The same bytes with only *fields* visible: paths of leaves or of whole structs, indices ignored."""
-        from logreel.model.paths import project
-
-        return project(self, fields)
+        return Layout(paths.project(self.root, fields), self.name)
 
     def decoder(self) -> Callable[[memoryview], dict[str, Any]]:
         """A function that decodes one message into a dict; see ``logreel.model.decode.decoder``."""
-        from logreel.model.decode import decoder
-
-        return decoder(self)
+        return decode.decoder(self.root)

@@ -2,34 +2,136 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
-from typing import NoReturn
+from dataclasses import dataclass, replace
+from typing import NamedTuple, NoReturn
 
 from logreel.errors import DefinitionError, TopicError, UsageError
-from logreel.model.layout import (
+from logreel.model.nodes import (
     HIDDEN,
     MAX_LEAVES,
+    SCALARS,
     Field,
     FixedArray,
-    Layout,
-    Leaf,
     Measure,
     Node,
     Padding,
-    Place,
     Scalar,
     Sequence,
     Skip,
     Struct,
     Time,
-    leaves_of,
     measure,
-    parse_path,
 )
 
 #: Names listed in an error text; more would help nobody.
 MAX_NAMED = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """Where one column of a fixed-size Layout lies inside a message.
+
+    type   Scalar type, or ``time`` / ``duration``; ``char``: NUL-padded text of ``shape[-1]`` bytes
+    runs   byte offsets from the start of the payload; several for a leaf inside an array of structs
+    items  scalars side by side in each run
+    shape  array axes of one message, outermost first: their product is ``len(runs) * items``
+    """
+
+    path: tuple[str, ...]
+    type: str
+    runs: tuple[int, ...]
+    items: int = 1
+    shape: tuple[int, ...] = ()
+
+    @property
+    def width(self) -> int:
+        """Bytes of one run."""
+        return self.items * scalar_width(self.type)
+
+
+def scalar_width(kind: str) -> int:
+    """Bytes of one scalar of a Leaf type."""
+    return 8 if kind in ("time", "duration") else SCALARS[kind][1]
+
+
+class Place(NamedTuple):
+    """Where a node lies in a message: bytes from the start, and (count, step) of each array around it."""
+
+    path: tuple[str, ...] = ()
+    offset: int = 0
+    axes: tuple[tuple[int, int], ...] = ()
+
+    def leaf(self, kind: str, items: int | None = None) -> Leaf:
+        """The Leaf of one scalar here, or of an array of *items* scalars."""
+        shape = tuple(count for count, _ in self.axes)
+        if items is not None:
+            shape = (*shape, items)
+        items, axes = 1 if items is None else items, list(self.axes)
+        # Neighbouring runs are one: fewer, longer copies for the kernels.
+        while axes and axes[-1][1] == items * scalar_width(kind):
+            items *= axes.pop()[0]
+        runs = [self.offset]
+        for count, step in axes:
+            runs = [at + i * step for at in runs for i in range(count)]
+        return Leaf(self.path, kind, tuple(runs), items, shape)
+
+
+def leaves_of(node: Node, place: Place, sizes: dict[int, Measure]) -> Iterator[Leaf]:
+    """The Leaves of *node* at *place*, in file order; raises DefinitionError where the data decides."""
+    match node:
+        case Scalar(type=t):
+            yield place.leaf("int8" if t == "char" else t)
+        case Time(signed=signed):
+            yield place.leaf("duration" if signed else "time")
+        case FixedArray(item=Scalar(type=t), count=n):
+            yield place.leaf(t, n)
+        case FixedArray(item=item, count=n):
+            axis = (n, measure(item, sizes).size or 0)
+            yield from leaves_of(item, place._replace(axes=(*place.axes, axis)), sizes)
+        case Struct(fields=fields):
+            at = place.offset
+            for f in fields:
+                if not isinstance(f.node, Padding):
+                    yield from leaves_of(f.node, Place((*place.path, f.name), at, place.axes), sizes)
+                at += measure(f.node, sizes).size or 0
+        case _:
+            raise DefinitionError(f"{'.'.join(place.path)} has no fixed size")
+
+
+_STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
+
+
+def parse_path(path: str) -> tuple[str | int, ...]:
+    """``esc[0].esc_rpm`` as ``("esc", 0, "esc_rpm")``.
+
+    Raises ValueError on anything else than names, dots and indices.
+    """
+    steps: list[str | int] = []
+    pos = 0
+    while pos < len(path):
+        if pos and path[pos] == ".":
+            pos += 1
+        m = _STEP.match(path, pos)
+        if m is None or (m[1] is not None and pos and path[pos - 1] != "."):
+            raise ValueError(f"not a field path: {path!r}")
+        steps.append(m[1] if m[1] is not None else int(m[2]))
+        pos = m.end()
+    if not steps:
+        raise ValueError("an empty field path")
+    return tuple(steps)
+
+
+def record_of(root: Struct | Sequence, name: str = "") -> Struct:
+    """The Struct that one row of a table shows; *name* of the layout is for an error.
+
+    Raises DefinitionError where a message holds many of anything else.
+    """
+    record = root if isinstance(root, Struct) else root.item
+    if not isinstance(record, Struct):
+        raise DefinitionError(f"{name or 'layout'}: the records of a message must be structs")
+    return record
 
 
 def paths(struct: Struct) -> list[str]:
@@ -52,23 +154,23 @@ def _innermost(node: Node) -> Node:
     return node
 
 
-def steps_of(layout: Layout, path: str) -> tuple[str | int, ...]:
-    """*path* in steps, every name checked; raises TopicError (a KeyError) with the nearest paths."""
+def steps_of(record: Struct, path: str) -> tuple[str | int, ...]:
+    """*path* below *record* in steps, every name checked; raises TopicError (a KeyError) with the nearest paths."""
     try:
         steps = parse_path(path)
     except ValueError:
-        _unknown(layout, path)
-    node: Node = layout.record
+        _unknown(record, path)
+    node: Node = record
     for i, step in enumerate(steps):
         if isinstance(step, str):
-            node = _member(_innermost(node), step) or _unknown(layout, path)
+            node = _member(_innermost(node), step) or _unknown(record, path)
         elif isinstance(node, FixedArray | Sequence):
             if isinstance(node, FixedArray) and step >= node.count:
                 there = [spell((*steps[:i], k)) for k in range(min(node.count, MAX_NAMED))]
                 raise TopicError("field", path, there)
             node = node.item
         else:
-            _unknown(layout, path)
+            _unknown(record, path)
     return steps
 
 
@@ -78,8 +180,8 @@ def _member(node: Node, name: str) -> Node | None:
     return next((f.node for f in node.visible() if f.name == name), None)
 
 
-def _unknown(layout: Layout, path: str) -> NoReturn:
-    raise TopicError("field", path, layout.paths())
+def _unknown(record: Struct, path: str) -> NoReturn:
+    raise TopicError("field", path, paths(record))
 
 
 def spell(steps: Iterable[str | int]) -> str:
@@ -87,11 +189,11 @@ def spell(steps: Iterable[str | int]) -> str:
     return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps).lstrip(".")
 
 
-def find(layout: Layout, path: str) -> Leaf:
+def find(root: Struct | Sequence, path: str) -> Leaf:
     """The Leaf at *path*; see ``Layout.find``."""
-    steps = steps_of(layout, path)
+    steps = steps_of(record_of(root), path)
     sizes: dict[int, Measure] = {}
-    node: Node = layout.root
+    node: Node = root
     place = Place()
     for step in steps:
         if isinstance(step, int) and isinstance(node, FixedArray):
@@ -151,17 +253,15 @@ def _single_leaf(node: Node, place: Place, path: str, sizes: dict[int, Measure])
 Wanted = dict[str, "Wanted | None"]
 
 
-def project(layout: Layout, fields: Iterable[str]) -> Layout:
+def project(root: Struct | Sequence, fields: Iterable[str]) -> Struct | Sequence:
     """The same bytes with only *fields* visible; see ``Layout.project``."""
     wanted: Wanted = {}
+    record = record_of(root)
     for path in fields:
-        names = [step for step in steps_of(layout, path) if isinstance(step, str)]
+        names = [step for step in steps_of(record, path) if isinstance(step, str)]
         _want(wanted, names)
-    sizes: dict[int, Measure] = {}
-    if isinstance(layout.root, Sequence):
-        root = replace(layout.root, item=_narrow_struct(layout.record, wanted, sizes))
-        return Layout(root, layout.name)
-    return Layout(_narrow_struct(layout.root, wanted, sizes), layout.name)
+    narrow = _narrow_struct(record, wanted, {})
+    return replace(root, item=narrow) if isinstance(root, Sequence) else narrow
 
 
 def _want(wanted: Wanted, names: list[str]) -> None:

@@ -18,7 +18,7 @@ from logreel.model.paths import steps_of
 def pick_fields(layout: Layout, arrays: list[pa.Array], fields: Iterable[str]) -> list[pa.Array]:
     """One array per path in *fields*, out of the top-level *arrays* of *layout*."""
     top = dict(zip((f.name for f in layout.record.visible()), arrays, strict=True))
-    steps = [steps_of(layout, path) for path in fields]
+    steps = [steps_of(layout.record, path) for path in fields]
     return [pick(top[str(first)], rest) for first, *rest in steps]
 
 

@@ -6,12 +6,12 @@ Columns come in the order in which the tree is walked; ``model/assemble.py`` tak
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.model.layout import (
+from logreel.model.nodes import (
     HIDDEN,
     SCALARS,
     Align,
@@ -19,21 +19,18 @@ from logreel.model.layout import (
     Expect,
     FixedArray,
     Grid,
-    Layout,
-    Leaf,
     Measure,
     Node,
     Padding,
-    Place,
     Rest,
     Scalar,
     Sequence,
     Skip,
     String,
     Struct,
-    leaves_of,
     measure,
 )
+from logreel.model.paths import Leaf, Place, leaves_of
 
 I64 = NDArray[np.int64]
 
@@ -119,10 +116,22 @@ class Program:
         return entries, np.where(counted, counts, entries)
 
 
-def compile_layout(layout: Layout) -> Program:
+class Rooted(Protocol):
+    """A Layout, which is above this module."""
+
+    @property
+    def root(self) -> Struct | Sequence: ...
+
+
+def compile_layout(layout: Rooted) -> Program:
     """The Program that walks one message of *layout*; hidden members are walked over, not copied."""
+    return compile_root(layout.root)
+
+
+def compile_root(root: Struct | Sequence) -> Program:
+    """The same of its root node."""
     emitter = _Emitter()
-    emitter.node(layout.root, NO_COLUMN, 1)
+    emitter.node(root, NO_COLUMN, 1)
     emitter.flush()
     return Program(
         np.array(emitter.ops, np.int64).reshape(-1, 6),

@@ -278,7 +278,12 @@ class Rewriting:
         for p, part in enumerate(self.parts):
             for ch in part.channels:
                 topic = part.names.get(ch.number, ch.topic)
-                alike.setdefault(self.sink.identity(topic, ch.schema, ch.metadata), []).append((p, ch))
+                try:
+                    identity = self.sink.identity(topic, ch.schema, ch.metadata)
+                except (DefinitionError, UsageError) as error:
+                    self._refuse_channel([(p, ch)], error)
+                    continue
+                alike.setdefault(identity, []).append((p, ch))
         for members in alike.values():
             p, ch = members[0]
             topic = self.parts[p].names.get(ch.number, ch.topic)
@@ -286,10 +291,7 @@ class Rewriting:
             try:
                 number, name = add_channel(writer, topic, *self._declared(ch, metadata), self.names)
             except (DefinitionError, UsageError) as error:
-                # A name that somebody asked for is a mistake; what a damaged file says of itself is a loss.
-                if not self._is_foreign and any(ch.number in self.parts[p].names for p, ch in members):
-                    raise
-                self._leave_out(members, error.text)
+                self._refuse_channel(members, error)
                 continue
             if name != topic:
                 self.notes.append(f"{topic!r} of {members[0][1].log.name} became {name!r}")
@@ -305,6 +307,15 @@ class Rewriting:
         """What the messages of a channel are written with, of which *metadata* is to be told."""
         self.skipped += left_beside(channel) if self._is_foreign else []
         return channel.schema, metadata
+
+    def _refuse_channel(self, members: Sequence[tuple[int, Channel]], error: LogError) -> None:
+        """Do without a channel that the format does not take; raise *error* where somebody asked for its name.
+
+        Such a name is a mistake; what another format, or a damaged file, calls or defines a channel is a loss.
+        """
+        if not self._is_foreign and any(ch.number in self.parts[p].names for p, ch in members):
+            raise error
+        self._leave_out(members, error.text)
 
     def _leave_out(self, members: Sequence[tuple[int, Channel]], why: str) -> None:
         """Do without a channel that the format cannot hold."""

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from logreel.errors import DefinitionError
 from logreel.model.lenses.actors import ActorBox, ActorPose, ActorStates, find_actor_box, find_actor_pose
-from logreel.model.lenses.base import F64, Scaled
+from logreel.model.lenses.base import F64, Scaled, members
 from logreel.model.lenses.cloud import LaserScan, PackedCloud, PlainCloud, Points, find_cloud, find_scan
 from logreel.model.lenses.image import Image, Picture, find_image
 from logreel.model.lenses.motion import (
@@ -89,11 +88,8 @@ _FINDERS = (
 
 def lenses(ch: Channel) -> list[Lens]:
     """What the messages of *ch* mean; empty where nothing is recognised or the definition cannot be used."""
-    try:
-        nodes = {f.name: f.node for f in ch.layout.record.visible()}
-    except DefinitionError:
-        return []
-    return [lens for find in _FINDERS if (lens := find(nodes)) is not None]
+    nodes = members(ch)
+    return [lens for find in _FINDERS if (lens := find(nodes)) is not None] if nodes else []
 
 
 def text_lines(log: Log) -> Iterator[TextLine]:

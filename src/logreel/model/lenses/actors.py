@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from logreel.model.index import I64
 from logreel.model.layout import Struct
-from logreel.model.lenses.base import F64, Nodes, axes, columns, is_integer, is_vector
+from logreel.model.lenses.base import F64, Nodes, axes, columns, is_integer, is_vector, members
 
 if TYPE_CHECKING:
     from logreel.model.channel import Channel
@@ -116,18 +116,13 @@ def _boxes(log: Log, known: I64) -> tuple[F64, F64]:
 
 def _told(log: Log) -> tuple[I64, F64, F64]:
     """The numbers of all actors that have a box (ascending), its middle and its size; the last one told counts."""
-    from logreel.model.lenses import lenses
-
     found: dict[int, tuple[F64, F64]] = {}
     for ch in log.channels.values():
-        if ch.metadata.get("frame") != "world":
-            for lens in lenses(ch):
-                if isinstance(lens, ActorBox):
-                    number, middle, whole = lens.boxes(ch)
-                    told = np.isfinite(middle).all(1) & np.isfinite(whole).all(1)
-                    found |= zip(
-                        number[told].tolist(), zip(middle[told], whole[told], strict=True), strict=True
-                    )
+        lens = find_actor_box(members(ch)) if ch.metadata.get("frame") != "world" else None
+        if lens is not None:
+            number, middle, whole = lens.boxes(ch)
+            told = np.isfinite(middle).all(1) & np.isfinite(whole).all(1)
+            found |= zip(number[told].tolist(), zip(middle[told], whole[told], strict=True), strict=True)
     numbers = sorted(found)
     boxes = np.array([found[n] for n in numbers], np.float64).reshape(-1, 2, 3)
     return np.array(numbers, np.int64), boxes[:, 0], boxes[:, 1]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.errors import DefinitionError
 from logreel.model.index import I64
 from logreel.model.layout import Bytes, FixedArray, Node, Scalar, Sequence, String, Struct, Time
 
@@ -49,7 +50,8 @@ class Stamp:
 
     def of(self, values: Mapping[str, NDArray[Any]]) -> I64:
         """int64[n] ns, 0 where the message tells none; *values* are columns by path."""
-        return np.sum([_ns(values[path], unit) for path, unit in self.parts], axis=0, dtype=np.int64)
+        total: I64 = np.sum([_ns(values[path], unit) for path, unit in self.parts], axis=0, dtype=np.int64)
+        return total
 
 
 def _ns(values: NDArray[Any], unit: int) -> I64:
@@ -125,6 +127,14 @@ def nodes_of(node: Node | None) -> Nodes:
     if isinstance(node, Sequence):
         node = node.item
     return {f.name: f.node for f in node.visible()} if isinstance(node, Struct) else {}
+
+
+def members(ch: Channel) -> Nodes:
+    """The members of the messages of *ch* by name; none where its definition cannot be used."""
+    try:
+        return {f.name: f.node for f in ch.layout.record.visible()}
+    except DefinitionError:
+        return {}
 
 
 def is_vector(node: Node | None, axes: str = "xyz") -> bool:

@@ -1,0 +1,75 @@
+"""Every log into every format of logs: what a format cannot hold is told, and never a mistake of the user."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import logreel
+from cli_runner import Run
+from contents import SAMPLES
+from logreel.formats.bddf.sample import walk as bddf_walk
+from logreel.model.registry import formats
+
+WRITABLE = sorted(f.suffixes[0] for f in formats().values() if f.create is not None)
+SOURCES = {**SAMPLES, "walk.bddf": bddf_walk}
+
+
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Path]]:
+    """Each sample, and what it is as an MCAP: byte for byte, and for other tools."""
+    folder, found = tmp_path_factory.mktemp("sources"), dict[str, list[Path]]()
+    for name, make in SOURCES.items():
+        path = folder / (f"sample{name}" if name.startswith(".") else name)
+        path.write_bytes(make())
+        found[name] = [path]
+        for raw in (True, False):
+            there = folder / f"{path.name}.{'raw' if raw else 'other'}.mcap"
+            logreel.convert(path, there, raw=raw)
+            found[name].append(there)
+    return found
+
+
+@pytest.mark.parametrize("target", WRITABLE)
+@pytest.mark.parametrize("name", SOURCES)
+def test_what_a_format_cannot_hold_is_told(
+    sources: dict[str, list[Path]], tmp_path: Path, run: Run, name: str, target: str
+) -> None:
+    for path in sources[name]:
+        out = tmp_path / f"{path.name}.out{target}"
+        done = run("convert", path, out, "--json")
+        log = logreel.open(path)
+        assert done.code in (0, 1, 3), (path, done.err)
+        if done.code == 1:
+            assert "can hold none of the" in done.err
+            assert not out.exists()
+            continue
+        skipped = json.loads(done.out)["skipped"]
+        assert done.code == (3 if skipped else 0)
+        there = logreel.open(out)
+        for ch in log.channels.values():
+            # What was made of a channel is made again, and what only a reader makes is no message.
+            if (
+                len(ch)
+                and "made_of" not in ch.metadata
+                and not any(repr(ch.topic) in text for text in skipped)
+            ):
+                assert len(there[ch.topic]) == len(ch), (path, ch.topic)
+
+
+def test_a_flight_as_bddf_is_no_wrong_usage(tmp_path: Path, run: Run) -> None:
+    """Its text has a name that no series can have."""
+    (tmp_path / "a.ulg").write_bytes(SAMPLES[".ulg"]())
+    done = run("convert", tmp_path / "a.ulg", tmp_path / "a.bddf")
+    assert done.code == 1
+    assert "'~text'" in done.err
+    assert "can hold none of the" in done.err
+    logreel.convert(tmp_path / "a.ulg", tmp_path / "a.mcap")
+    done = run("convert", tmp_path / "a.mcap", tmp_path / "a.bddf")
+    assert done.code == 3
+    assert "channel '~text' (11 messages) was left out" in done.err
+    assert len(logreel.open(tmp_path / "a.bddf")["sensor_gps"]) == len(
+        logreel.open(tmp_path / "a.ulg")["sensor_gps"]
+    )
