@@ -106,10 +106,10 @@ def columns(ch: Channel, paths: Seq[str], start: int | None = None, end: int | N
 
     Those inside a counted array must all be inside the same; the others are repeated for each of its items.
     """
-    from logreel.model.tables import PLAIN, table
+    from logreel.model.tables import DENSE, table
 
     names = list(dict.fromkeys(paths))
-    found = table(ch, names, start, end, PLAIN)
+    found = table(ch, names, start, end, DENSE)
     kinds = dict(zip(names, found.columns[1:], strict=True))
     flat = {path: flatten(column) for path, column in kinds.items()}
     deep = next((flat[path][1] for path in flat if _is_list(kinds[path].type)), None)
@@ -117,8 +117,7 @@ def columns(ch: Channel, paths: Seq[str], start: int | None = None, end: int | N
         rows = np.arange(len(found), dtype=np.int64)
         return Columns(times_of(found), {path: values for path, (values, _) in flat.items()}, rows)
     values = {
-        path: values if _is_list(kinds[path].type) else values[deep]
-        for path, (values, _) in flat.items()
+        path: values if _is_list(kinds[path].type) else values[deep] for path, (values, _) in flat.items()
     }
     return Columns(times_of(found)[deep], values, deep)
 
@@ -163,9 +162,9 @@ def rows(
 
     Message by message in file order, a few decoded at a time.
     """
-    from logreel.model.tables import PLAIN, batches
+    from logreel.model.tables import DENSE, batches
 
-    for batch in batches(ch, FEW, list(dict.fromkeys(paths)), start, end, PLAIN, FEW_BYTES):
+    for batch in batches(ch, FEW, list(dict.fromkeys(paths)), start, end, DENSE, FEW_BYTES):
         names, found = list(dict.fromkeys(paths)), batch.columns[1:]
         for i, time in enumerate(times_of(batch).tolist()):
             yield time, {name: column[i] for name, column in zip(names, found, strict=True)}

@@ -31,10 +31,10 @@ class Text:
 
     def lines(self, ch: Channel, start: int | None = None, end: int | None = None) -> list[TextLine]:
         """The lines of *ch* with start <= time < end (ns), in file order."""
-        from logreel.model.tables import PLAIN, table
+        from logreel.model.tables import DENSE, table
 
         names = list(dict.fromkeys(name for name in (self.text, self.level, self.source) if name))
-        found = table(ch, names, start, end, PLAIN)
+        found = table(ch, names, start, end, DENSE)
         values = {name: column.to_pylist() for name, column in zip(names, found.columns[1:], strict=True)}
         none = [None] * len(found)
         convert: Callable[[int], int | None] = dict(self.levels).get if self.levels else lambda level: level
