@@ -15,6 +15,7 @@ from logreel.cli import common, draw
 @common.end
 @common.utc
 @common.interpolate
+@click.option("--nested", is_flag=True, help="In Parquet: keep structs, instead of a column per member.")
 @click.option(
     "--layout",
     type=click.Choice(["wide", "long"]),
@@ -52,6 +53,7 @@ def convert(
     end: str | None,
     utc: bool,
     interpolate: bool,
+    nested: bool,
     layout: str,
     align: str | None,
     rate: str | None,
@@ -96,6 +98,7 @@ def convert(
                 end=end,
                 utc=utc,
                 interpolate=interpolate,
+                flatten=not nested,
                 layout=layout,
                 align=align,
                 rate=rate,

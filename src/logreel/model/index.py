@@ -256,6 +256,9 @@ class MessageIndex:
         sizes[sizes == GONE] = 0
         return sizes
 
+    def __repr__(self) -> str:
+        return f"<logreel.MessageIndex of {len(self.tracks)} channels>"
+
     def edges(self, channel: int) -> tuple[int | None, int | None]:
         """Time of the first and of the last message in file order; None for a channel without any."""
         n = self.count(channel)

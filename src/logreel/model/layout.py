@@ -72,7 +72,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Layout:
     """The layout of a message; *root* is a Struct, or a Sequence of Structs: many records in one message.
 
@@ -86,6 +86,11 @@ class Layout:
     def __post_init__(self) -> None:
         if self.measure.nodes > MAX_LEAVES:
             raise DefinitionError(f"{self.name or 'layout'} has more than {MAX_LEAVES} leaves")
+
+    def __repr__(self) -> str:
+        # Parts may be shared many times over, so that all of them written out would be far too long.
+        size = "any size" if self.size is None else f"{self.size} bytes"
+        return f"<logreel.Layout {self.name!r}: {len(list(self.record.visible()))} fields, {size}>"
 
     @cached_property
     def measure(self) -> Measure:

@@ -9,12 +9,13 @@ from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from sys import modules
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.errors import DamagedError, Finding, Problem, TopicError, UsageError
+from logreel.errors import DamagedError, Finding, LogError, Problem, TopicError, UsageError
 from logreel.model import sidecar
 from logreel.model.channel import Channel
 from logreel.model.match import match_topics
@@ -55,8 +56,8 @@ class Message(NamedTuple):
         return self.channel.decode(self.data, self.offset)
 
 
-class Log:
-    """An open log: a mapping of channels and an index of messages. Use ``logreel.open``.
+class Log(Mapping[str, Channel]):
+    """An open log: a mapping of channels by topic, and an index of messages. Use ``logreel.open``.
 
     format, version  what the file is
     size             bytes
@@ -66,17 +67,31 @@ class Log:
     definitions      files and folders with definitions that the user gave
     own              what the format keeps for its writer, or None
     origin           name of the format that the log was converted from, message by message; else its own
+    closed           whether it was closed; then whatever reads messages raises LogError, and the rest stays
+
+    Logs are equal only to themselves. They pickle as their path and the options they were opened with.
     """
 
     def __init__(self, source: Source, fmt: Format, scan: Scan) -> None:
         self._source, self._format, self._scan = source, fmt, scan
+        #: What ``open_log`` was given besides the path, for other processes.
+        self._options: dict[str, Any] = {"definitions": source.definitions}
+        self.closed = False
         self.name, self.size = source.name, source.size
         self.format = fmt.name
         self.definitions = source.definitions
         self.epoch = scan.epoch
-        self.index: MessageIndex = scan.index
         self.own: Any = scan.own
         self.origin: str = scan.origin or fmt.name
+
+    @property
+    def index(self) -> MessageIndex:
+        """Where the messages lie; raises LogError if the log is closed."""
+        if self.closed:
+            raise LogError(
+                "the log is closed", path=self.name, hint="read from it before close(), or open it again"
+            )
+        return self._scan.index
 
     @cached_property
     def version(self) -> str:
@@ -100,6 +115,11 @@ class Log:
         return self._bounds[1]
 
     @property
+    def duration(self) -> int | None:
+        """ns from the first moment to the last one; None if empty."""
+        return None if self.start is None or self.end is None else self.end - self.start
+
+    @property
     def problems(self) -> tuple[Problem, ...]:
         """What was found damaged so far, in file order; reading messages can add to it."""
         return tuple(sorted(self._scan.problems, key=lambda p: p.offset))
@@ -112,7 +132,9 @@ class Log:
     @cached_property
     def channels(self) -> Mapping[str, Channel]:
         """All channels by name, in file order; reserved names of text, parameters and the like begin with ``~``."""
-        return {info.topic: Channel(self, i, info) for i, info in enumerate(self._scan.channels)}
+        return MappingProxyType(
+            {info.topic: Channel(self, i, info) for i, info in enumerate(self._scan.channels)}
+        )
 
     def __getitem__(self, topic: str) -> Channel:
         """The channel named *topic*; raises TopicError, a KeyError, that names the nearest ones."""
@@ -127,13 +149,44 @@ class Log:
     def __iter__(self) -> Iterator[str]:
         return iter(self.channels)
 
+    def __len__(self) -> int:
+        """Channels, reserved ones included."""
+        return len(self.channels)
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __hash__(self) -> int:
+        return id(self)
+
     def __repr__(self) -> str:
-        return f"<logreel.Log {self.name!r} {self.format} {self.version}: {len(self.channels)} channels>"
+        closed = ", closed" if self.closed else ""
+        return f"<logreel.Log {self.name!r} {self.format} {self.version}: {len(self)} channels{closed}>"
+
+    def _repr_html_(self) -> str:
+        from logreel.model.html import log_html
+
+        return log_html(self)
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return list(self.channels)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self._source.path is None:
+            raise LogError(
+                "a log of bytes or of a stream cannot be handed to another process",
+                path=self.name,
+                hint="write it to a file and open that",
+            )
+        return _reopened, (str(self._source.path), self.name, self._options)
 
     @cached_property
     def metadata(self) -> Mapping[str, Any]:
         """What the log tells about itself, by name: text, numbers, lists, or bytes."""
-        return self._scan.metadata()
+        return MappingProxyType(dict(self._scan.metadata()))
 
     @cached_property
     def utc_offset(self) -> int | None:
@@ -143,12 +196,12 @@ class Log:
     @cached_property
     def attachments(self) -> Mapping[str, Attachment]:
         """Content that is not messages, by name."""
-        return {a.name: a for a in self._scan.attachments()}
+        return MappingProxyType({a.name: a for a in self._scan.attachments()})
 
     @cached_property
     def parameters(self) -> Mapping[str, Parameter]:
         """Parameters of the robot by name, with their changes and defaults."""
-        return {p.name: p for p in self._scan.parameters()}
+        return MappingProxyType({p.name: p for p in self._scan.parameters()})
 
     @cached_property
     def text(self) -> tuple[TextLine, ...]:
@@ -184,7 +237,9 @@ class Log:
         if self._scan.ros_axes is None:
             raise UsageError("the log has no other axes than its own", path=self.name)
         scan = replace(self._scan, channels=self._scan.ros_axes(), ros_axes=None)
-        return Log(self._source, self._format, scan)
+        log = Log(self._source, self._format, scan)
+        log._options = {**self._options, "ros_axes": True}
+        return log
 
     def reread(self) -> Log:
         """The same log from everything that is wholly in the file, where opening believed an index; else itself."""
@@ -221,7 +276,7 @@ class Log:
         """
         channels = {ch.number: ch for ch in self.match(topics)}
         first, last = interval(self, start, end)
-        return self._messages(channels, self.index.pieces(channels, first, last, order, reverse))
+        return self.messages_of(channels, self.index.pieces(channels, first, last, order, reverse))
 
     def holds_between(self, start: int | None, end: int | None) -> bool:
         """Whether any message of any channel has start <= time < end (ns), be it outside of the robust bounds."""
@@ -235,7 +290,8 @@ class Log:
         # Players live on a higher floor, which is reached by the names that the package offers.
         return modules[__name__.partition(".")[0]].play(self, **options)  # type: ignore[no-any-return]
 
-    def _messages(self, channels: dict[int, Channel], pieces: Iterator[Selection]) -> Iterator[Message]:
+    def messages_of(self, channels: Mapping[int, Channel], pieces: Iterator[Selection]) -> Iterator[Message]:
+        """The messages of these pieces of the index; *channels* by number."""
         views: dict[int, memoryview] = {}
         for picked in pieces:
             offset, end = picked.offset, picked.offset + picked.size
@@ -258,7 +314,7 @@ class Log:
     def table(
         self,
         topic: str,
-        fields: Iterable[str] | None = None,
+        fields: str | Iterable[str] | None = None,
         start: Time | None = None,
         end: Time | None = None,
         utc: bool = False,
@@ -278,8 +334,8 @@ class Log:
         return tuple(self._scan.verify())
 
     def close(self) -> None:
-        """Let go of the file. Tables and arrays already made stay valid."""
-        self.__dict__.pop("channels", None)
+        """Let go of the file. Messages, tables and arrays already made stay valid; reading more raises LogError."""
+        self.closed = True
 
     def __enter__(self) -> Self:
         return self
@@ -300,7 +356,7 @@ def open_log(
     *,
     format: str | None = None,
     strict: bool = False,
-    definitions: Iterable[str | os.PathLike[str]] = (),
+    definitions: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] = (),
     ros_axes: bool = False,
 ) -> Log:
     """An open Log of any known format.
@@ -308,22 +364,31 @@ def open_log(
     path    a path, ``-`` for standard input, bytes, or a binary file object
     format  name of the format, where the content is not to be asked
     strict  True: the first Problem raises DamagedError instead of being recorded
-    definitions  files or folders with message definitions (.msg …), for logs that do not carry their own
+    definitions  file or folder with message definitions (.msg …), or several, for logs that do not carry their own
     ros_axes  True: in metres and right-handed axes; see ``Log.ros_axes``
 
-    Raises UnknownFormatError, UnsupportedError, or OSError as the system gives it.
+    Raises UnknownFormatError, UnsupportedError, LogError for a folder, or OSError as the system gives it.
     """
     source = Source.open(path)
-    source.definitions = tuple(Path(d) for d in definitions)
+    several = [definitions] if isinstance(definitions, (str, os.PathLike)) else definitions
+    source.definitions = tuple(Path(d) for d in several)
     fmt = find_format(source, format)
     scan = sidecar.load(source, fmt) or sidecar.keep(source, fmt, _fresh(source, fmt))
     log = Log(source, fmt, scan)
+    log._options |= {"format": format, "strict": strict}
     if strict:
         # Of a large log parts of the index may only be read when asked for.
         _ = log.index.table.counts
     if strict and log.problems:
         raise DamagedError(log.problems[0], path=source.name)
     return log.ros_axes() if ros_axes else log
+
+
+def _reopened(path: str, name: str, options: dict[str, Any]) -> Log:
+    """The log in another process, called what it was called."""
+    log = open_log(path, **options)
+    log.name = name
+    return log
 
 
 def _fresh(source: Source, fmt: Format) -> Scan:

@@ -12,6 +12,15 @@ from logreel.errors import TopicError, UsageError
 REGEX = "re:"
 
 
+def listed(names: str | Iterable[str]) -> list[str]:
+    """*names* as a list, without repeats; a lone string is one name. Raises UsageError for what is no string."""
+    found = [names] if isinstance(names, str) else list(names)
+    for name in found:
+        if not isinstance(name, str):
+            raise UsageError(f"{name!r} is not a name: give strings")
+    return list(dict.fromkeys(found))
+
+
 def match_topics(
     names: Collection[str], wanted: str | Iterable[str] | None, path: str | None = None
 ) -> list[str]:
@@ -22,7 +31,7 @@ def match_topics(
     if wanted is None:
         return [n for n in names if not n.startswith("~")]
     found: set[str] = set()
-    for want in [wanted] if isinstance(wanted, str) else wanted:
+    for want in listed(wanted):
         fits = fitting(names, want)
         if not fits:
             raise TopicError("channel", want, names, path=path)

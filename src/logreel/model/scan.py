@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from logreel.errors import Finding, Problem
+from logreel.model.brief import Brief
 from logreel.model.index import MessageIndex
 from logreel.model.layout import Layout
 from logreel.model.reading import Reading
@@ -58,8 +59,8 @@ class Change:
     value: float | int | str
 
 
-@dataclass(frozen=True, slots=True)
-class Parameter:
+@dataclass(frozen=True, slots=True, repr=False)
+class Parameter(Brief):
     """A parameter of the robot.
 
     value     at the start of the log; None where the log only has later changes

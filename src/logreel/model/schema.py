@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from logreel.model.brief import Brief
 
-@dataclass(frozen=True, slots=True)
-class Schema:
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Schema(Brief):
     """A message type as the log defines it.
 
     name      the type's name, e.g. ``vehicle_attitude`` or ``sensor_msgs/Imu``

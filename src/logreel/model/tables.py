@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 from typing import TYPE_CHECKING, Any
@@ -10,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.errors import Problem, UsageError
+from logreel.errors import DefinitionError, Problem, UsageError
 from logreel.model.gather import Gathered, Want, gather, gather_rows
 from logreel.model.index import I64, TIME_MAX, TIME_MIN, Word
+from logreel.model.match import listed
 from logreel.model.nodes import Sequence as Records
 from logreel.model.pieces import Piece, pieces
 from logreel.model.reading import spread
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
     from logreel.model.arrow import Decoded
     from logreel.model.channel import Channel
+    from logreel.model.layout import Layout
 
 Rows = slice | I64
 
@@ -34,15 +37,25 @@ class Shape:
     utc          wall-clock times
     interpolate  spread the times of the records of a message evenly to the next one
     clock        False: nobody looks at the times, so they are zeros
+    gaps         a row of nulls for each message that cannot be decoded; else such messages are left out
     """
 
     explode: bool = True
     utc: bool = False
     interpolate: bool = False
     clock: bool = True
+    gaps: bool = True
 
 
 PLAIN = Shape()
+#: For who has no use for rows without values.
+DENSE = Shape(gaps=False)
+
+#: The first column of every table.
+TIME = "time"
+
+#: An array of more structs is not flattened.
+MAX_STRUCTS = 64
 
 #: A piece of a table holds at most so many times the messages of the one before.
 GROWTH = 64
@@ -62,29 +75,108 @@ def _length(rows: Rows, n: int) -> int:
     return len(range(*rows.indices(n))) if isinstance(rows, slice) else len(rows)
 
 
-def field_values(ch: Channel, path: str) -> NDArray[Any]:
-    """One field of all messages of *ch*, see ``Channel.__getitem__``."""
-    if ch.is_uniform:
-        from logreel.model.columns import numpy_column
+def own_paths(ch: Channel, fields: str | Iterable[str] | None) -> list[str] | None:
+    """The paths of the Layout that *fields* of the user mean, without repeats; None: all.
 
-        leaf = ch.layout.find(path)
-        want = Want(ch.number, (leaf,))
-        made = ch.log.index.tracks[ch.number].made is not None
-        out = gather_rows(ch.log.index, want, slice(None)) if made else gather(ch.log.index, [want])[0]
-        return numpy_column(leaf, out.columns[0], len(ch))
-    return column_values(table(ch, [path], None, None, PLAIN).column(path))
+    ``time`` is the time of the messages, the first column of every table, and not a field; see ``time_label``.
+    """
+    if fields is None:
+        return None
+    label, found = ch.time_label, []
+    for name in listed(fields):
+        if label is not None and (name == label or name.startswith((f"{label}.", f"{label}["))):
+            found.append(TIME + name[len(label) :])
+        elif name != TIME or label is not None:
+            found.append(name)
+    return list(dict.fromkeys(found))
+
+
+def time_label(layout: Layout) -> str | None:
+    """The column of a field that is itself named ``time``: ``time_2``, or the next number that is free.
+
+    None where there is no such field.
+    """
+    names = {f.name for f in layout.record.visible()}
+    return next(n for i in itertools.count(2) if (n := f"{TIME}_{i}") not in names) if TIME in names else None
+
+
+def field_values(ch: Channel, path: str, rows: Rows | None = None) -> NDArray[Any]:
+    """One field of all messages of *ch*, or of *rows* of them, see ``Channel.__getitem__``."""
+    rows = slice(0, len(ch)) if rows is None else rows
+    if path == TIME:
+        return _record_times(ch, rows)
+    (path,) = own_paths(ch, path) or [path]
+    if not ch.is_uniform:
+        return column_values(table_of(ch, [path], rows).column(1))
+    from logreel.model.columns import numpy_column
+
+    leaf = ch.layout.find(path)
+    want, index = Want(ch.number, (leaf,)), ch.log.index
+    whole = rows == slice(0, len(ch)) if isinstance(rows, slice) else False
+    out = (
+        gather(index, [want])[0]
+        if whole and index.tracks[ch.number].made is None
+        else gather_rows(index, want, rows)
+    )
+    return numpy_column(leaf, out.columns[0], _length(rows, len(ch)))
+
+
+def _record_times(ch: Channel, rows: Rows) -> I64:
+    """int64[n]: ns of each row, which is a record where messages hold many."""
+    try:
+        many = isinstance(ch.layout.root, Records)
+    except DefinitionError:
+        many = False
+    if not many:
+        return ch.log.index.times(ch.number)[rows]
+    # Some field has to be decoded to know how many records each message has.
+    column = table_of(ch, ch.layout.paths()[:1], rows).column(0)
+    return np.concatenate([np.zeros(0, np.int64), *map(as_numpy, column.chunks)])
 
 
 def column_values(column: pa.ChunkedArray | pa.Array) -> NDArray[Any]:
-    """The values of a column; arrays of fixed size become further axes."""
+    """The values of a column; arrays of fixed size become further axes.
+
+    What is null is NaN in floats and None in objects; other types become a masked array of the same type.
+    """
+    import pyarrow as pa
+
     shape: list[int] = []
-    while hasattr(column.type, "list_size"):
+    while pa.types.is_fixed_size_list(column.type):
         shape.append(column.type.list_size)
-        column = (column.combine_chunks() if hasattr(column, "combine_chunks") else column).flatten()
-    chunks = column.chunks if hasattr(column, "chunks") else [column]
-    parts = [as_numpy(chunk) for chunk in chunks]
-    values = parts[0] if len(parts) == 1 else np.concatenate(parts) if parts else np.zeros(0)
+        column = _items(column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column)
+    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+    parts = [_masked(chunk) for chunk in chunks]
+    together = np.ma.concatenate if any(isinstance(p, np.ma.MaskedArray) for p in parts) else np.concatenate
+    values: NDArray[Any] = parts[0] if len(parts) == 1 else together(parts) if parts else np.zeros(0)
     return values.reshape(-1, *shape) if shape else values
+
+
+def _items(array: pa.FixedSizeListArray) -> pa.Array:
+    """The items of all lists one after another, nulls for a list that is null."""
+    import pyarrow as pa
+
+    if not array.null_count:
+        return array.flatten()
+    size = array.type.list_size
+    at = np.arange(len(array) * size, dtype=np.int64) + array.offset * size
+    absent = np.repeat(np.asarray(array.is_null().to_numpy(zero_copy_only=False)), size)
+    return array.values.take(pa.array(at, mask=absent))
+
+
+def _masked(array: pa.Array) -> NDArray[Any]:
+    """The values of *array*, of which those that are null stand behind a mask where their type has no NaN."""
+    import pyarrow as pa
+
+    kind = array.type
+    if not array.null_count or not (
+        pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_temporal(kind)
+    ):
+        return as_numpy(array)
+    plain = array.cast(pa.int64()) if pa.types.is_temporal(kind) else array
+    absent = array.is_null().to_numpy(zero_copy_only=False)
+    filled = as_numpy(plain.fill_null(False if pa.types.is_boolean(kind) else 0))
+    return np.ma.MaskedArray(filled, mask=absent)
 
 
 def as_numpy(array: pa.Array) -> NDArray[Any]:
@@ -187,11 +279,40 @@ def decoded(ch: Channel, fields: list[str] | None, piece: Piece, numbers: I64, s
     times = _times(ch, shape)
     got = _decode(ch, piece, numbers, fields, shape.explode)
     _report(ch, got, numbers)
+    if shape.gaps:
+        got = with_gaps(got, len(numbers))
     if shape.interpolate and got.records is not None:
         here = spread(times, numbers if got.kept is None else numbers[got.kept], got.records)
     else:
         here = got.times(_picked(times, numbers))
     return _with_time(ch, here, got.arrays, fields, shape)
+
+
+def with_gaps(got: Decoded, n: int) -> Decoded:
+    """*got*, of *n* messages, with a row of nulls for each message that did not decode."""
+    if not got.bad:
+        return got
+    import pyarrow as pa
+
+    bad = np.array([row for row, _ in got.bad], np.int64)
+    kept = np.arange(n, dtype=np.int64) if got.kept is None else got.kept
+    records = np.ones(len(kept), np.int64) if got.records is None else got.records
+    messages = np.concatenate([kept, bad])
+    order = np.argsort(messages, kind="stable")
+    counts = np.concatenate([records, np.ones(len(bad), np.int64)])[order]
+    first = np.concatenate([np.cumsum(records) - records, np.full(len(bad), -1)])[order]
+    at = (
+        np.repeat(first, counts)
+        + np.arange(int(counts.sum()))
+        - np.repeat(np.cumsum(counts) - counts, counts)
+    )
+    where = pa.array(at, mask=np.repeat(first < 0, counts))
+    return replace(
+        got,
+        arrays=[array.take(where) for array in got.arrays],
+        kept=messages[order],
+        records=None if got.records is None else counts,
+    )
 
 
 def _picked(times: I64, numbers: I64) -> I64:
@@ -257,15 +378,16 @@ def _with_time(
     from logreel.model.arrow import schema_of
 
     first = time_column(ch, times, shape.utc)
-    columns = schema_of(ch.layout, fields, shape.explode)
+    columns = [
+        f.with_name(ch.time_label) if f.name == TIME and ch.time_label else f
+        for f in schema_of(ch.layout, fields, shape.explode)
+    ]
     told = {"topic": ch.topic, "type": ch.schema.name, "epoch": ch.log.epoch, "source": ch.log.name}
     # A file name need not be Unicode, metadata must.
     meta = {key: value.encode("utf-8", "backslashreplace") for key, value in told.items()}
     return pa.Table.from_arrays(
         [first, *arrays],
-        schema=pa.schema(
-            [pa.field("time", first.type, metadata=_meaning(ch, shape)), *columns], metadata=meta
-        ),
+        schema=pa.schema([pa.field(TIME, first.type, metadata=_meaning(ch, shape)), *columns], metadata=meta),
     )
 
 
@@ -316,3 +438,63 @@ def _bytes_of(ch: Channel, fields: list[str] | None) -> float:
         return inf
     leaves = (ch.layout if fields is None else ch.layout.project(fields)).leaves
     return len(ch) * sum(len(leaf.runs) * leaf.width for leaf in leaves)
+
+
+def flattened(rows: Any) -> Any:
+    """A table or a batch whose structs became columns of their own: ``pose.position.x``, ``esc[0].rpm``.
+
+    Lists stay what they are, but for structs in arrays of fixed size, of up to MAX_STRUCTS.
+    """
+    import pyarrow as pa
+
+    if not any(_has_structs(field.type) for field in rows.schema):
+        return rows
+    flat = [
+        one for field, column in zip(rows.schema, rows.columns, strict=True) for one in _flat(field, column)
+    ]
+    names = distinct([field.name for field, _ in flat])
+    fields = [field.with_name(name) for (field, _), name in zip(flat, names, strict=True)]
+    return type(rows).from_arrays(
+        [column for _, column in flat], schema=pa.schema(fields, metadata=rows.schema.metadata)
+    )
+
+
+def _has_structs(kind: pa.DataType) -> bool:
+    """Whether *kind* becomes columns of its own when it is flattened."""
+    import pyarrow as pa
+
+    if pa.types.is_fixed_size_list(kind):
+        return kind.list_size <= MAX_STRUCTS and _has_structs(kind.value_type)
+    return bool(pa.types.is_struct(kind))
+
+
+def _flat(field: pa.Field, column: Any) -> Iterator[tuple[pa.Field, Any]]:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kind = field.type
+    if not _has_structs(kind):
+        yield field, column
+    elif pa.types.is_struct(kind):
+        # Nulls of the struct become nulls of its members.
+        for i, child in enumerate(column.flatten()):
+            inner = kind.field(i)
+            yield from _flat(inner.with_name(f"{field.name}.{inner.name}").with_nullable(True), child)
+    else:
+        for i in range(kind.list_size):
+            item = pa.field(f"{field.name}[{i}]", kind.value_type, metadata=field.metadata)
+            yield from _flat(item, pc.list_element(column, i))
+
+
+def distinct(names: list[str]) -> list[str]:
+    """*names* with every repeated one made unique by a number: ``time`` twice is ``time``, ``time_2``."""
+    taken, found = set(names), set()
+    out = []
+    for name in names:
+        label, n = name, 1
+        while label in found or (n > 1 and label in taken):
+            n += 1
+            label = f"{name}_{n}"
+        found.add(label)
+        out.append(label)
+    return out

@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from logreel.model.tables import column_values
 
-if TYPE_CHECKING:
-    from logreel.model.channel import Channel
 
-
-def dataset(ch: Channel, fields: list[str], options: dict[str, Any]) -> Any:
-    """*fields* of *ch* as an ``xarray.Dataset``, see ``Channel.to_xarray``."""
+def dataset(table: pa.Table) -> Any:
+    """A *table* of ``Channel.to_arrow`` as an ``xarray.Dataset``, see ``Channel.to_xarray``."""
     import xarray
 
-    table = ch.to_arrow(fields, **options)
     clock = table.schema.field(0)
     variables = {}
     for column, field in zip(table.columns[1:], list(table.schema)[1:], strict=True):
         values = _values(column)
-        # The coordinate has that name already.
-        name = "time_2" if field.name == "time" else field.name
+        name = field.name
         axes = [f"{name}_dim_{i}" for i in range(values.ndim - 1)]
         variables[name] = (("time", *axes), values, _text(field.metadata, {"unit": "units"}))
     time = ("time", _values(table.column(0)), _text(clock.metadata, {}))

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from logreel.errors import UsageError
 from logreel.model.arrow import schema_of
 from logreel.model.log import Log
-from logreel.model.tables import Shape, as_numpy, table_of, time_column
+from logreel.model.tables import Shape, as_numpy, distinct, own_paths, table_of, time_column
 from logreel.model.times import SECOND, Length, Time, duration_ns, interval, shift_of
-from logreel.ops.pieces import BYTES, ROWS, distinct
+from logreel.ops.pieces import BYTES, ROWS
 from logreel.ops.plain import opened
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def align(
         chosen = (
             topics if isinstance(topics, Mapping) else dict.fromkeys(ch.topic for ch in log.match(topics))
         )
-        channels = [(log[topic], None if paths is None else list(paths)) for topic, paths in chosen.items()]
+        channels = [(ch := log[topic], own_paths(ch, paths)) for topic, paths in chosen.items()]
         schema, batches = aligned(log, channels, how, interval(log, start, end), utc, interpolate)
         return pa.Table.from_batches(batches, schema)
 
@@ -226,7 +226,7 @@ class Follower:
         import pyarrow as pa
 
         rows: Any = slice(lo, hi) if self._order is None else _slice(np.sort(self._order[lo:hi]))
-        shape = Shape(True, False, self._shape.interpolate)
+        shape = Shape(True, False, self._shape.interpolate, gaps=False)
         table = table_of(self._ch, self._paths, rows, shape).combine_chunks()
         column = table.column(0)
         times = np.concatenate([np.zeros(0, np.int64), *map(as_numpy, column.chunks)])

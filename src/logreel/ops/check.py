@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from logreel.errors import Finding, LogError, Severity
+from logreel.model.brief import Brief
 from logreel.model.log import Log
 from logreel.ops.checks.clock import backwards
 from logreel.ops.checks.duplicates import duplicates
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
 ALIKE = 10
 
 
-@dataclass(frozen=True, slots=True)
-class Checked:
+@dataclass(frozen=True, slots=True, repr=False)
+class Checked(Brief):
     """One log and what was found in it, in file order; findings without a place come last."""
 
     path: str

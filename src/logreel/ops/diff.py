@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from difflib import unified_diff
 from typing import TYPE_CHECKING, Any
 
+from logreel.model.brief import Brief
 from logreel.model.channel import Channel
 from logreel.model.log import Log
 from logreel.model.match import match_topics
@@ -36,8 +37,8 @@ class Change:
     b: Any
 
 
-@dataclass(frozen=True, slots=True)
-class ChannelDiff:
+@dataclass(frozen=True, slots=True, repr=False)
+class ChannelDiff(Brief):
     """One topic in both logs.
 
     only      ``a`` or ``b`` where just one log has it, else None
@@ -63,8 +64,8 @@ class ChannelDiff:
         return not told and (self.compared is None or self.compared.same)
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+@dataclass(frozen=True, slots=True, repr=False)
+class Difference(Brief):
     """Two logs beside each other.
 
     a, b         their paths

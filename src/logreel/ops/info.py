@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from logreel.errors import Problem
+from logreel.model.brief import Brief
 from logreel.model.log import Log
 from logreel.ops.plain import opened, plain
 
@@ -14,8 +15,8 @@ if TYPE_CHECKING:
     from logreel.model.source import Readable
 
 
-@dataclass(frozen=True, slots=True)
-class ChannelInfo:
+@dataclass(frozen=True, slots=True, repr=False)
+class ChannelInfo(Brief):
     """One channel: what it is called, how much it holds, and when (ns; None if empty).
 
     bytes     None where counting them means reading or unpacking a large log
@@ -48,8 +49,8 @@ class AttachmentInfo:
     size: int
 
 
-@dataclass(frozen=True, slots=True)
-class Info:
+@dataclass(frozen=True, slots=True, repr=False)
+class Info(Brief):
     """What a log is and holds.
 
     messages       of all channels but the reserved ones

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from logreel.model.tables import Shape, batches
+from logreel.model.tables import Shape, batches, distinct
 from logreel.ops.plain import plain
 
 if TYPE_CHECKING:
@@ -39,20 +39,6 @@ def pieces(
     utc, interpolate  as for ``Channel.to_arrow``
     """
     yield from batches(ch, rows_per_piece(ch), None, start, end, Shape(True, utc, interpolate))
-
-
-def distinct(names: list[str]) -> list[str]:
-    """*names* with every repeated one made unique by a number: ``time`` twice is ``time``, ``time_2``."""
-    taken, found = set(names), set()
-    out = []
-    for name in names:
-        label, n = name, 1
-        while label in found or (n > 1 and label in taken):
-            n += 1
-            label = f"{name}_{n}"
-        found.add(label)
-        out.append(label)
-    return out
 
 
 def width_of(kind: pa.DataType) -> int:

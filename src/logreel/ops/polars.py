@@ -37,6 +37,7 @@ def scan_polars(log: Readable | Log, topic: str, *, utc: bool = False) -> Any:
         raise MissingDependencyError("polars", "polars") from error
     ch = (log if isinstance(log, Log) else open_log(log))[topic]
     empty = empty_table(ch, Shape(utc=utc))
+    every = [spell((f.name,)) for f in ch.layout.record.visible()]
 
     def source(columns: list[str] | None, predicate: Any, count: int | None, _: int | None) -> Iterator[Any]:
         # polars counts rows before it asks which of them pass.
@@ -45,7 +46,9 @@ def scan_polars(log: Readable | Log, topic: str, *, utc: bool = False) -> Any:
         needed = set(empty.column_names if columns is None else columns)
         if predicate is not None:
             needed |= {*predicate.meta.root_names()}
-        paths = [name for name in empty.column_names[1:] if name in needed]
+        paths = {
+            name: path for name, path in zip(empty.column_names[1:], every, strict=True) if name in needed
+        }
         for frame in _frames(ch, paths, rows, Shape(utc=utc, clock="time" in needed), count):
             found = frame if predicate is None else frame.filter(predicate)
             yield found if columns is None else found.select(columns)
@@ -53,14 +56,14 @@ def scan_polars(log: Readable | Log, topic: str, *, utc: bool = False) -> Any:
     return register_io_source(source, schema=pl.DataFrame(empty).schema)
 
 
-def _frames(ch: Channel, paths: list[str], rows: Rows, shape: Shape, count: int | None) -> Iterator[Any]:
+def _frames(ch: Channel, paths: dict[str, str], rows: Rows, shape: Shape, count: int | None) -> Iterator[Any]:
     """The first *count* rows of the messages *rows* in frames of bounded size."""
     import polars as pl
     import pyarrow as pa
 
     left = count
     most = MOST if left is None else max(1, min(MOST, left))
-    for batch in batches_of(ch, rows, most, [spell((name,)) for name in paths], shape, BYTES):
+    for batch in batches_of(ch, rows, most, [*paths.values()], shape, BYTES):
         table = pa.Table.from_batches([batch.slice(0, left)]).rename_columns(["time", *paths])
         yield pl.from_arrow(table)
         if left is not None:

@@ -37,7 +37,7 @@ PATIENCE, LEAST_PATIENCE = 0.2, 0.01
 _TIMES = range(-(1 << 63), 1 << 63)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Recorded(Rewritten):
     """A log that was recorded.
 

@@ -44,7 +44,7 @@ class Loss:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Recovered(Rewritten):
     """A log that was recovered; *lost* is the ledger, in file order."""
 

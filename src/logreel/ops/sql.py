@@ -16,8 +16,8 @@ import numpy as np
 
 from logreel.errors import DefinitionError, LogError, MissingDependencyError, TopicError, UsageError
 from logreel.model.log import Log
+from logreel.model.tables import distinct
 from logreel.model.times import Time, intervals, utc_shift
-from logreel.ops.pieces import distinct
 from logreel.ops.plain import opened
 
 if TYPE_CHECKING:

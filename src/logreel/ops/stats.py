@@ -10,13 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import DefinitionError
+from logreel.model.brief import Brief
 from logreel.model.log import Log
-from logreel.ops.plain import plain
+from logreel.ops.plain import opened, plain
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from logreel.model.channel import Channel
+    from logreel.model.source import Readable
 
 #: A silence is a gap if it is longer than GAP_FACTOR median periods, and than twice what nine in ten periods
 #: keep within: a channel that comes by fits and starts has long periods, not gaps.
@@ -61,8 +63,8 @@ class FieldStats:
     mean: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class ChannelStats:
+@dataclass(frozen=True, slots=True, repr=False)
+class ChannelStats(Brief):
     """One channel.
 
     rate          messages per second between the earliest and the latest, or None
@@ -91,13 +93,17 @@ class ChannelStats:
         return found
 
 
-def stats(log: Log, topics: str | Iterable[str] | None = None, *, fields: bool = False) -> list[ChannelStats]:
+def stats(
+    what: Readable | Log, topics: str | Iterable[str] | None = None, *, fields: bool = False
+) -> list[ChannelStats]:
     """Statistics of every channel with messages.
 
+    what    an open Log, or anything that ``logreel.open`` takes
     topics  names or shell patterns; None: all but the reserved ones
     fields  True: also of every number field, which decodes all messages
     """
-    return [channel_stats(ch, fields=fields) for ch in log.match(topics) if len(ch)]
+    with opened(what) as log:
+        return [channel_stats(ch, fields=fields) for ch in log.match(topics) if len(ch)]
 
 
 def channel_stats(ch: Channel, *, fields: bool = False) -> ChannelStats:

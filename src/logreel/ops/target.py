@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from logreel.errors import UnsupportedError, UsageError
+from logreel.model.brief import Brief
 from logreel.model.log import Log
 from logreel.model.naming import keep_sources
 from logreel.model.registry import Format, formats
@@ -24,8 +25,8 @@ class Copied:
     messages: int
 
 
-@dataclass(frozen=True, slots=True)
-class Rewritten:
+@dataclass(frozen=True, slots=True, repr=False)
+class Rewritten(Brief):
     """A log that was written.
 
     channels  all but the reserved ones

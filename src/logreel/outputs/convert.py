@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from logreel.model.channel import Channel
     from logreel.model.source import Readable
 
+#: The output that can have structs, and is flat unless told otherwise.
+NESTED = ".parquet"
 #: How a table of several channels may be laid out.
 LAYOUTS = ("wide", "long")
 
@@ -49,6 +51,7 @@ def convert(
     end: Time | None = None,
     utc: bool = False,
     interpolate: bool = False,
+    flatten: bool = True,
     layout: str = "wide",
     align: str | None = None,
     rate: str | float | None = None,
@@ -75,6 +78,7 @@ def convert(
     utc       wall-clock times
     interpolate  where a message holds many records of one time, spread their times evenly to the next message;
               only for tables: ``x.ndjson`` has a line per message
+    flatten   ``x.parquet``: a column per member of a struct, ``pose.position.x``; False: structs
     layout    ``wide``; ``long``: one table of all channels with a row per value; for ``x.parquet``, ``x.csv``,
               ``x.arrow``, ``x.ndjson``
     align     ``previous`` or ``nearest``: one table of all channels with a row per moment, for the same outputs;
@@ -103,10 +107,24 @@ def convert(
     how = _alignment(align, rate, None if is_log else clock, tolerance)
     together = _together(output, name, layout, how)
     if interpolate and output.shape is not Shape.TABLES and not together:
-        raise UsageError(f"{output.suffix} has no rows whose times could be spread: leave out --interpolate")
+        raise UsageError(
+            f"{output.suffix} has no rows whose times could be spread",
+            hint="leave out interpolate=True",
+            cli="leave out --interpolate",
+        )
+    if not flatten:
+        if output.suffix != NESTED:
+            raise UsageError(
+                f"only {NESTED} is written with or without structs, not {output.suffix}",
+                hint="leave out flatten=False",
+                cli="leave out --nested",
+            )
+        output = replace(output, nested=True)
     if output.shape is Shape.LOG:
         if utc:
-            raise UsageError(f"{output.suffix} has times of its own: leave out --utc")
+            raise UsageError(
+                f"{output.suffix} has times of its own", hint="leave out utc=True", cli="leave out --utc"
+            )
         target = Target(
             name,
             compression,
@@ -118,8 +136,11 @@ def convert(
         )
         return _log(src, target, topics, start, end, raw, clock)
     if raw or strict or compression is not None or chunk_bytes is not None:
-        text = "leave out --raw, --strict, --compression and --chunk-size"
-        raise UsageError(f"{output.suffix} is no log: {text}")
+        raise UsageError(
+            f"{output.suffix} is no log",
+            hint="leave out raw, strict, compression and chunk_bytes",
+            cli="leave out --raw, --strict, --compression and --chunk-size",
+        )
     with opened(src) as log:
         first, last = interval(log, start, end)
         shift_of(log, utc)
@@ -134,8 +155,9 @@ def convert(
             return one_folder(job, output, name, force)
         if len(job.channels) != 1:
             raise UsageError(
-                f"{len(job.channels)} channels do not fit into one file: write the folder {name}/, "
-                "or choose one channel (-t)"
+                f"{len(job.channels)} channels do not fit into one file",
+                hint=f"write the folder {name}/, or choose one channel with topics=",
+                cli=f"write the folder {name}/, or choose one channel (-t)",
             )
         one = one_film if output.shape is Shape.FILMS else one_channel
         return one(job, output, name, force)
@@ -196,7 +218,9 @@ def _alignment(
         return Alignment(method, rate, clock, tolerance)
     if (rate, clock, tolerance) != (None, None, None):
         raise UsageError(
-            "a rate, a clock and a tolerance are for tables aligned in time: choose how with --align"
+            "a rate, a clock and a tolerance are for tables aligned in time",
+            hint='choose how with align="previous" or "nearest"',
+            cli="choose how with --align",
         )
     return None
 
@@ -208,10 +232,16 @@ def _together(output: Output, name: str, layout: str, how: Alignment | None) -> 
     if layout == "wide" and how is None:
         return False
     if layout == "long" and how is not None:
-        raise UsageError("a table aligned in time is wide: leave out --layout long, or --align")
+        raise UsageError(
+            "a table aligned in time is wide",
+            hint="leave out layout, or align",
+            cli="leave out --layout long, or --align",
+        )
     if output.shape is not Shape.TABLES and output.suffix != LINES:
         raise UsageError(
-            f"{output.suffix} holds no table of several channels: leave out --layout and --align"
+            f"{output.suffix} holds no table of several channels",
+            hint="leave out layout and align",
+            cli="leave out --layout and --align",
         )
     if name.endswith(("/", os.sep)):
         raise UsageError(

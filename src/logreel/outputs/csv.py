@@ -7,7 +7,8 @@ import io
 from collections.abc import Callable, Iterable, Iterator
 from typing import IO, TYPE_CHECKING
 
-from logreel.ops.pieces import distinct, flatten
+from logreel.model.tables import distinct
+from logreel.ops.pieces import flatten
 from logreel.outputs.job import Job
 
 if TYPE_CHECKING:

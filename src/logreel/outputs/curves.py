@@ -10,7 +10,7 @@ import numpy as np
 from logreel.model.layout import FixedArray, Node, Scalar, Struct
 from logreel.model.lenses import F64
 from logreel.model.lenses.base import times_of
-from logreel.model.tables import PLAIN, as_numpy, batches
+from logreel.model.tables import DENSE, as_numpy, batches
 from logreel.ops.pieces import rows_per_piece
 from logreel.outputs.scene import Scene
 
@@ -33,7 +33,7 @@ def show_numbers(scene: Scene, ch: Channel, fields: list[str]) -> int:
     import rerun
 
     done = 0
-    for batch in batches(ch, rows_per_piece(ch), fields, scene.job.start, scene.job.end, PLAIN):
+    for batch in batches(ch, rows_per_piece(ch), fields, scene.job.start, scene.job.end, DENSE):
         times = times_of(batch)
         for name, column in zip(fields, batch.columns[1:], strict=True):
             for path, values in _curves((name,), column):

@@ -11,6 +11,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from logreel._version import __version__
 from logreel.errors import DefinitionError, LogError
+from logreel.model.brief import Brief
 from logreel.ops.align import Alignment
 from logreel.ops.plain import plain
 from logreel.outputs.combined import aligned_table, long_table, write_lines
@@ -37,8 +38,8 @@ class Written:
     rows: int
 
 
-@dataclass(frozen=True, slots=True)
-class Converted:
+@dataclass(frozen=True, slots=True, repr=False)
+class Converted(Brief):
     """What a conversion wrote.
 
     skipped  one sentence for each thing that could not be written

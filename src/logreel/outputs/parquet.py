@@ -1,11 +1,11 @@
-"""Channels as Parquet: zstd, row groups of bounded size, nested fields kept as they are."""
+"""Channels as Parquet: zstd, row groups of bounded size, members of structs as columns of their own."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from typing import IO, TYPE_CHECKING
 
-from logreel.ops.pieces import distinct
+from logreel.model.tables import distinct, flattened
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -15,7 +15,12 @@ GROUP_ROWS, GROUP_BYTES = 1 << 19, 32 << 20
 
 
 def write(out: IO[bytes], schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
-    """Write one channel. Read with pyarrow, it has the types of ``Channel.to_arrow`` again."""
+    """Write one channel, flat: ``pose.position.x`` is a column of its own."""
+    write_nested(out, flattened(schema.empty_table()).schema, map(flattened, batches))
+
+
+def write_nested(out: IO[bytes], schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
+    """Write any table. Read with pyarrow, it has the types of *schema* again."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from logreel._version import __version__
 from logreel.errors import UnsupportedError
 from logreel.model.lenses import Points
-from logreel.ops.pieces import distinct
+from logreel.model.tables import distinct
 from logreel.outputs.items import Item
 
 _TYPES = {

@@ -45,6 +45,7 @@ class Output:
     reads   method of the lenses that give what is written; empty: every channel can be written
     needs   what a channel must hold for that
     media   its media type; empty: it needs a file that has a name, or where it can go back
+    nested  structs stay structs, where its module has ``write_nested`` for that
     """
 
     suffix: str
@@ -55,10 +56,12 @@ class Output:
     reads: str = ""
     needs: str = ""
     media: str = "application/octet-stream"
+    nested: bool = False
 
     def writer(self) -> Callable[..., Any]:
         """The function that writes."""
-        found: Callable[..., Any] = importlib.import_module(self.module).write
+        module = importlib.import_module(self.module)
+        found: Callable[..., Any] = module.write_nested if self.nested else module.write
         return found
 
     @property

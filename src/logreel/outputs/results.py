@@ -17,7 +17,7 @@ Writer = Callable[[IO[bytes], "pa.Schema", Iterable["pa.RecordBatch"]], None]
 #: By the name of the form, which is also the suffix of a file of it.
 FORMS: dict[str, Writer] = {
     "csv": csv.write_result,
-    "parquet": parquet.write,
+    "parquet": parquet.write_nested,
     "json": rows.write_list,
     "ndjson": rows.write,
     "arrow": arrow_ipc.write,

@@ -68,7 +68,9 @@ class Payloads:
         descriptor = self._types.find(name) if name else None
         if descriptor is None:
             said = f"{topic}: nothing describes {name or 'its messages'}"
-            self._note(f"{said}; its fields are shown by number (--descriptors names a file that does)")
+            self._note(
+                f"{said}; its fields are shown by number (a file with descriptors can be given when the log is opened)"
+            )
             return WireBody()
         try:
             return MessageBody(descriptor)

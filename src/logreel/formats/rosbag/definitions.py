@@ -39,7 +39,7 @@ class Definitions:
             found = ros1msg.define(kind, text, md5, self._registry)
             layout = ros1msg.layout(found)
         except DefinitionError as error:
-            said = f"{topic}: {error.text}; its messages are raw bytes (--msgdef names definitions)"
+            said = f"{topic}: {error.text}; its messages are raw bytes (definitions can be given on opening)"
             self._note("definition", said)
             return RAW
         if not found.matches(md5):

@@ -181,10 +181,10 @@ def columns(
 
     Those inside a counted array must all be inside the same; the others are repeated for each of its items.
     """
-    from logreel.model.tables import PLAIN, table
+    from logreel.model.tables import DENSE, table
 
     names = list(dict.fromkeys([*paths, *(stamp.paths if stamp else ())]))
-    found = table(ch, names, start, end, PLAIN)
+    found = table(ch, names, start, end, DENSE)
     kinds = dict(zip(names, found.columns[1:], strict=True))
     flat = {path: flatten(column) for path, column in kinds.items()}
     deep = next((flat[path][1] for path in flat if _is_list(kinds[path].type)), None)
@@ -249,12 +249,12 @@ def stamped_rows(
     ch: Channel, paths: Seq[str], stamp: Stamp | None, start: int | None = None, end: int | None = None
 ) -> Iterator[tuple[int, int, dict[str, Any]]]:
     """The same with the ns of *stamp* behind the time, 0 where there is none."""
-    from logreel.model.tables import PLAIN, batches
+    from logreel.model.tables import DENSE, batches
 
     names = list(dict.fromkeys(paths))
     more = stamp.paths if stamp else []
     wanted = list(dict.fromkeys([*names, *more]))
-    for batch in batches(ch, FEW, wanted, start, end, PLAIN, FEW_BYTES):
+    for batch in batches(ch, FEW, wanted, start, end, DENSE, FEW_BYTES):
         column = dict(zip(wanted, batch.columns[1:], strict=True))
         stamps = [0] * len(batch)
         if stamp:

@@ -15,7 +15,7 @@ from logreel.model.lenses.cloud import Points
 from logreel.model.pieces import pieces
 from logreel.model.sensors import velodyne
 from logreel.model.sensors.velodyne import PACKET, Calibration, Cloud, Packets
-from logreel.model.tables import PLAIN, batches
+from logreel.model.tables import DENSE, batches
 
 if TYPE_CHECKING:
     from logreel.model.channel import Channel
@@ -88,7 +88,7 @@ class PacketCloud:
     def _inside(self, ch: Channel, start: int | None, end: int | None) -> Iterator[Packets]:
         """Packets in a field of items of a counted array."""
         paths = [str(self.data), *([self.stamp] if self.stamp else [])]
-        for batch in batches(ch, _per_batch(ch), paths, start, end, PLAIN):
+        for batch in batches(ch, _per_batch(ch), paths, start, end, DENSE):
             column = batch.column(1)
             counts = np.asarray(column.value_lengths(), np.int64)
             flat = column.flatten().flatten()

@@ -42,12 +42,12 @@ class Text:
         self, ch: Channel, start: int | None = None, end: int | None = None
     ) -> tuple[list[TextLine], I64]:
         """The same, and int64[n] ns when each was said, 0 where the message does not tell."""
-        from logreel.model.tables import PLAIN, table
+        from logreel.model.tables import DENSE, table
 
         wanted = [name for name in (self.text, self.level, self.source) if name]
         wanted += self.stamp.paths if self.stamp else []
         names = list(dict.fromkeys(wanted))
-        found = table(ch, names, start, end, PLAIN)
+        found = table(ch, names, start, end, DENSE)
         column = dict(zip(names, found.columns[1:], strict=True))
         none = [None] * len(found)
         convert: Callable[[int], int | None] = dict(self.levels).get if self.levels else lambda level: level

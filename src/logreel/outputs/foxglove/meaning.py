@@ -53,7 +53,7 @@ NATIVE = {
 #: What metadata tell of the encoding of messages.
 _OF_MESSAGES = {"message_encoding"}
 _ROS = {"ros1msg", "ros2msg", "ros2idl"}
-_WHOLE = Shape(explode=False)
+_WHOLE = Shape(explode=False, gaps=False)
 #: What messages are that nothing describes.
 _BYTES = Struct((Field("data", Rest()),))
 

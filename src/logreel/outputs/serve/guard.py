@@ -98,11 +98,12 @@ class Guard:
         host = _HOST.fullmatch(headers.one("host"))
         if host is None or _name(host[1].lower()) not in self._rules.hosts:
             return _no(
-                403, "this service is not known by that name in the Host header; --allow-host adds names"
+                403,
+                "this service is not known by that name in the Host header; names are allowed at its start",
             )
         ours = (f"http://{host[0]}".lower(), "")
         if headers.count("origin") > 1 or (origin.lower() not in ours and origin not in self._rules.origins):
-            return _no(403, "pages of another origin may not ask; --allow-origin lets one in")
+            return _no(403, "pages of another origin may not ask, unless the service was started so")
         if scope["method"] == "OPTIONS" and origin in self._rules.origins:
             allowed = {
                 "Access-Control-Allow-Methods": "GET, HEAD",

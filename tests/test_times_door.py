@@ -1,0 +1,191 @@
+"""Every public start and end reads times alike: found by introspection, compared with ``logreel.slice``."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from datetime import UTC, date, datetime, timedelta, timezone
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import logreel
+from logreel.errors import UsageError
+
+S = 10**9
+#: ns since 1970; a whole second, so that every way to write a time hits messages exactly.
+START = 1_700_000_000 * S
+COUNT = 60
+
+pd = pytest.importorskip("pandas")
+
+GRAMMAR: list[Any] = [
+    None, START, START + 10 * S, np.int64(START + 10 * S), np.uint64(START + 10 * S), "+10s", "+10.5", "+1m", "+350ms",
+    "-30s", "-0:10", "00:00:15", "0:15", "1700000015.5", "1700000015", f"{START + 3 * S}ns", "2023-11-14T22:13:35Z",
+    "2023-11-15 00:13:35+02:00", "2023-11-14T22:13:35.123456789Z", timedelta(seconds=10), timedelta(seconds=-10),
+    timedelta(0), np.timedelta64(10, "s"), np.timedelta64(-1500, "ms"), pd.Timedelta(seconds=7, nanoseconds=1),
+    datetime(2023, 11, 14, 22, 13, 35, tzinfo=UTC),
+    datetime(2023, 11, 15, 0, 13, 35, tzinfo=timezone(timedelta(hours=2))),
+    pd.Timestamp("2023-11-14T22:13:35.000000001Z"), np.datetime64("2023-11-14T22:13:35"),
+    # These do not touch the log, as start or as end.
+    "5", 15, "+2m", "-2m", START - S, START + COUNT * S, "1999-01-01T00:00:00Z", timedelta(days=1), timedelta(days=-1),
+]  # fmt: skip
+WRONG: list[Any] = [
+    10.0, float("nan"), np.float64(10), True, np.bool_(True), Decimal(10), Fraction(10), b"+5s", "", "soon",
+    "10 parsecs",
+    "2023-11-14T22:13:35", "2023-13-14T22:13:35Z", "00:99:00", "9" * 20, 1 << 63, [1], (1,), {}, object(), 1j,
+    datetime(2023, 11, 14, 22, 13, 35), date(2023, 11, 14), pd.NaT, pd.Timestamp("2023-11-14"), pd.Period("2023-11"),
+    np.datetime64("NaT"), np.timedelta64("NaT"), np.timedelta64(5), np.timedelta64(5, "M"), np.array(5),
+]  # fmt: skip
+#: What these take is ns alone: an index knows no clock.
+ONLY_NS = {"MessageIndex.rows_between", "MessageIndex.select", "MessageIndex.pieces", "Log.holds_between"}
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("door") / "x.bag"
+    with logreel.create(path) as w:
+        channel = w.add_channel("/x", logreel.Schema("std_msgs/Int32", "ros1msg", ""))
+        for i in range(COUNT):
+            w.write(channel, START + i * S, {"data": i})
+    return path
+
+
+def public() -> Iterator[tuple[str, Any]]:
+    """Public functions, and methods of public classes, that have a start and an end."""
+    for name in logreel.__all__:
+        thing = getattr(logreel, name)
+        if inspect.isclass(thing):
+            methods = [(f"{name}.{attribute}", one) for attribute, one in inspect.getmembers(thing, callable)]
+            every = [(name, thing), *((n, m) for n, m in methods if not n.rpartition(".")[2].startswith("_"))]
+        else:
+            every = [(name, thing)]
+        for label, one in every:
+            try:
+                parameters = inspect.signature(one).parameters
+            except (TypeError, ValueError):
+                continue
+            if {"start", "end"} <= parameters.keys():
+                yield label, one
+
+
+def length(batches: Any) -> int:
+    return sum(batch.num_rows for batch in batches)
+
+
+def sliced(log: logreel.Log, tmp: Path, **span: Any) -> int:
+    done = logreel.slice(log, tmp / "s.bag", force=True, **span)
+    return sum(ch.messages for ch in done.channels)
+
+
+#: How each door is asked, and counts the messages that it gives.
+DOORS: dict[str, Callable[..., int]] = {
+    "slice": sliced,
+    "convert": lambda log, tmp, **span: logreel.convert(log, tmp / "x.ndjson", force=True, **span).rows,
+    "align": lambda log, tmp, **span: logreel.align(log, clock="/x", **span).num_rows,
+    "sql": lambda log, tmp, **span: logreel.sql("select count(*) as n from x", log, **span)["n"][0].as_py(),
+    "play": lambda log, tmp, **span: len(list(logreel.play(log, rate=1e6, **span))),
+    "Player": lambda log, tmp, **span: len(list(logreel.Player(log, rate=1e6, **span))),
+    "Log.messages": lambda log, tmp, **span: len(list(log.messages(**span))),
+    "Log.table": lambda log, tmp, **span: log.table("/x", **span).num_rows,
+    "Channel.to_arrow": lambda log, tmp, **span: log["/x"].to_arrow(**span).num_rows,
+    "Channel.batches": lambda log, tmp, **span: length(log["/x"].batches(**span)),
+    "Channel.to_numpy": lambda log, tmp, **span: len(log["/x"].to_numpy(**span)["data"]),
+    "Channel.to_pandas": lambda log, tmp, **span: len(log["/x"].to_pandas(**span)),
+    "Channel.to_polars": lambda log, tmp, **span: len(log["/x"].to_polars(**span)),
+    "Channel.to_xarray": lambda log, tmp, **span: log["/x"].to_xarray(**span).sizes["time"],
+}
+NEEDS = {"sql": "duckdb", "Channel.to_polars": "polars", "Channel.to_xarray": "xarray"}
+
+
+def spans() -> list[dict[str, Any]]:
+    every = [*GRAMMAR, *WRONG]
+    return [{"start": value} for value in every] + [{"end": value} for value in every]
+
+
+def asked(door: str, log: logreel.Log, tmp: Path, span: dict[str, Any]) -> int | str:
+    try:
+        return DOORS[door](log, tmp, **span)
+    except UsageError as error:
+        return error.text
+
+
+@pytest.fixture(scope="module")
+def judge(path: Path, tmp_path_factory: pytest.TempPathFactory) -> list[int | str]:
+    """What ``logreel.slice`` makes of each span."""
+    tmp, log = tmp_path_factory.mktemp("judge"), logreel.open(path)
+    return [asked("slice", log, tmp, span) for span in spans()]
+
+
+def test_every_public_start_and_end_is_tried() -> None:
+    # ``play`` hands its options to a Player.
+    assert {name for name, _ in public()} | {"play"} == {*DOORS, *ONLY_NS}
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_no_door_differs_from_slice(door: str, path: Path, tmp_path: Path, judge: list[int | str]) -> None:
+    pytest.importorskip(NEEDS.get(door, "logreel"))
+    log = logreel.open(path)
+    for span, expected in zip(spans(), judge, strict=True):
+        assert asked(door, log, tmp_path, span) == expected, span
+
+
+def test_the_judge_judges(judge: list[int | str]) -> None:
+    found = dict(zip([(next(iter(s)), repr(next(iter(s.values())))) for s in spans()], judge, strict=True))
+    assert found["start", "None"] == COUNT
+    assert found["start", "'+10s'"] == found["start", "datetime.timedelta(seconds=10)"] == COUNT - 10
+    assert found["end", "'+10s'"] == 10
+    assert found["start", "datetime.timedelta(days=-1, seconds=86390)"] == 11
+    assert found["start", "'2023-11-14T22:13:35Z'"] == COUNT - 15
+    for value in WRONG:
+        assert isinstance(found["start", repr(value)], str)
+    assert "a time is int ns" in str(found["start", "10.0"])
+    assert "nothing between" in str(found["start", "'+2m'"])
+    assert "nothing between" in str(found["end", "'5'"])
+
+
+@pytest.mark.parametrize("wrong", ["+10s", 10.0, True, timedelta(1), np.datetime64("2023"), object()])
+def test_an_index_takes_whole_nanoseconds_alone(path: Path, wrong: Any) -> None:
+    log = logreel.open(path)
+    index = log.index
+    assert len(index.select(start=START + 10 * S, end=np.int64(START + 20 * S))) == 10
+    calls: list[Callable[[], Any]] = [
+        lambda: index.select(start=wrong), lambda: index.select(end=wrong), lambda: index.pieces(start=wrong),
+        lambda: index.rows_between(0, wrong, None), lambda: log.holds_between(None, wrong),
+    ]  # fmt: skip
+    for call in calls:
+        with pytest.raises(UsageError, match="the index takes int ns"):
+            call()
+
+
+@pytest.mark.parametrize("door", ["slice", "convert"])
+def test_nothing_is_written_where_the_interval_does_not_touch_the_log(
+    door: str, path: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(UsageError, match="nothing between"):
+        DOORS[door](logreel.open(path), tmp_path, start="5", end="15")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_log_whose_clock_is_not_known_takes_no_wall_clock_times(tmp_path: Path) -> None:
+    schema = logreel.Schema("x", "ulog", "x:uint64_t timestamp;float a;")
+    with logreel.create(tmp_path / "x.ulg") as w:
+        channel = w.add_channel("x", schema)
+        for i in range(10):
+            w.write(channel, (100 + i) * S, {"a": i})
+    log = logreel.open(tmp_path / "x.ulg")
+    assert log.utc_offset is None
+    for start in (
+        datetime(2023, 11, 14, tzinfo=UTC),
+        np.datetime64("2023-11-14"),
+        "2023-11-14T00:00:00Z",
+        1.0,
+    ):
+        with pytest.raises(UsageError, match=r"how its clock relates to UTC|is not accepted"):
+            log.messages(start=start)
+    assert log.table("x", start="+5s").num_rows == 5
+    assert log.table("x", start=timedelta(seconds=-3)).num_rows == 4
