@@ -42,6 +42,7 @@ def convert(
     dst: str | os.PathLike[str],
     *,
     topics: str | Iterable[str] | None = None,
+    exclude: str | Iterable[str] = (),
     start: str | int | None = None,
     end: str | int | None = None,
     utc: bool = False,
@@ -68,6 +69,7 @@ def convert(
               slash a folder with a video per channel. ``x.rrd``: a recording of Rerun. ``x.kml``, ``x.gpx``,
               ``x.geojson``: one file with the tracks. ``x.mcap``, ``x.bag`` …: a log, message by message as bytes
     topics    names or shell patterns; None: all that fit, the reserved ones with messages included
+    exclude   the same, for what is left out
     start, end  ns, or times as people write them; half-open
     utc       wall-clock times
     interpolate  where a message holds many records of one time, spread their times evenly to the next message;
@@ -109,7 +111,7 @@ def convert(
             foreign=True,
             strict=strict,
         )
-        return _log(src, target, topics, start, end, raw)
+        return _log(src, target, topics, exclude, start, end, raw)
     if raw or strict or compression is not None or chunk_bytes is not None:
         text = "leave out --raw, --strict, --compression and --chunk-size"
         raise UsageError(f"{output.suffix} is no log: {text}")
@@ -118,7 +120,15 @@ def convert(
         shift_of(log, utc)
         keep_sources(name, [log.name])
         folder = not together and _is_folder(output, name)
-        job = Job(log, channels_for(log, topics, output), first, last, utc, progress, interpolate=interpolate)
+        job = Job(
+            log,
+            channels_for(log, topics, output, exclude),
+            first,
+            last,
+            utc,
+            progress,
+            interpolate=interpolate,
+        )
         if together:
             return one_table(job, output, name, force, how)
         if output.shape is Shape.WHOLE:
@@ -138,13 +148,14 @@ def _log(
     src: Readable | Log,
     target: Target,
     topics: str | Iterable[str] | None,
+    exclude: str | Iterable[str],
     start: str | int | None,
     end: str | int | None,
     raw: bool,
 ) -> Converted:
     with opened(src) as log:
         first, last = interval(log, start, end)
-        part = choose(log, topics, (), first, last)
+        part = choose(log, topics, exclude, first, last)
         done = rewrite([part], target) if raw else _with_meaning(part, target)
         file = os.path.basename(target.path)
         channels = tuple(Written(one.topic, file, one.messages) for one in done.channels)
