@@ -40,5 +40,5 @@ setup(
             "embedsignature": True,
         },
     ),
-    options={"bdist_wheel": {"py_limited_api": "cp311"}},
+    options={"bdist_wheel": {"py_limited_api": "cp311"}, "build_ext": {"parallel": os.cpu_count() or 1}},
 )

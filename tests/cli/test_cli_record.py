@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -76,3 +77,20 @@ def test_who_stops_it_gets_a_whole_log(number: signal.Signals, tmp_path: Path) -
     assert "interrupted; the log is complete up to there" in said
     assert os.listdir(tmp_path) == ["a.bag"]
     assert logreel.open(out)["/a"]["x"].tolist() == [1.5, 2.5, 3.5]
+
+
+def test_a_pipe_that_begins_late_loses_nothing(tmp_path: Path) -> None:
+    reader, writer = os.pipe()
+
+    def send() -> None:
+        with os.fdopen(writer, "wb") as pipe:
+            time.sleep(0.8)
+            for n in range(3):
+                pipe.write(b'{"topic": "wind_%d", "time_ns": %d, "data": {"x": 1.5}}\n' % (n, 1_000_000 * n))
+
+    thread = threading.Thread(target=send)
+    thread.start()
+    with os.fdopen(reader, "rb") as pipe:
+        done = logreel.record(pipe, tmp_path / "a.ulg", flush_every=0.1)
+    thread.join()
+    assert (done.messages, done.skipped) == (3, ())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 
 import rich_click as click
 
@@ -19,8 +20,42 @@ VERBS = {
 }
 
 
+#: Names under which other programs have a verb.
+ALIASES = {
+    "export": "convert", "save": "convert", "to": "convert",
+    "ls": "info", "list": "info", "show": "info", "inspect": "info", "describe": "info", "summary": "info",
+    "dump": "cat", "echo": "cat", "print": "cat", "head": "cat", "tail": "cat", "messages": "cat", "read": "cat",
+    "filter": "slice", "cut": "slice", "trim": "slice", "crop": "slice", "extract": "slice", "compress": "slice",
+    "join": "merge", "concat": "merge", "concatenate": "merge", "combine": "merge",
+    "reindex": "recover", "repair": "recover", "fix": "recover", "doctor": "recover", "rescue": "recover",
+    "verify": "check", "validate": "check", "lint": "check", "compare": "diff",
+    "query": "sql", "select": "sql", "parameters": "params", "logs": "text",
+    "topics": "info", "channels": "info", "types": "schema", "definition": "schema", "fields": "schema",
+    "replay": "play", "view": "play", "publish": "play", "import": "record", "create": "record", "write": "record",
+    "server": "serve", "http": "serve", "rate": "stats", "hz": "stats", "statistics": "stats",
+}  # fmt: skip
+
+
 class Verbs(click.RichGroup):
     """Commands that are imported one by one."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The verb that *args* begin with; raises UsageError that names the one that is meant, where that is clear."""
+        name = args[0]
+        if name[:1] != "-" and self.get_command(ctx, name) is None:
+            ctx.fail(f"no such command {name!r}{self._meant(ctx, name)}")
+        return super().resolve_command(ctx, args)
+
+    def _meant(self, ctx: click.Context, name: str) -> str:
+        from difflib import get_close_matches
+
+        if os.path.exists(name):
+            return f": what to do with that file comes first, as in 'logreel info {name}'"
+        known = self.list_commands(ctx)
+        near = [ALIASES[name.lower()]] if name.lower() in ALIASES else get_close_matches(name.lower(), known)
+        return f"; did you mean {' or '.join(repr(one) for one in near)}?" if near else ""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """All verbs, in the order of the help, then the formats that have commands of their own."""

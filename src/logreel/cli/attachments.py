@@ -7,15 +7,24 @@ from typing import TYPE_CHECKING
 
 import rich_click as click
 
-from logreel.cli import common, draw
+from logreel.cli import arguments, common, draw
+from logreel.cli import files as paths
 
 if TYPE_CHECKING:
+    from logreel.model.log import Log
     from logreel.model.scan import Attachment
 
 
 @click.command()
 @common.file
-@click.option("-o", "--output", "folder", metavar="DIR", help="Write them as files to this folder.")
+@click.option(
+    "-o",
+    "--output",
+    "folder",
+    metavar="DIR",
+    type=arguments.FOLDER,
+    help="Write them to this folder; - is stdout, for one.",
+)
 @click.option("--name", metavar="NAME", help="Only this one; without -o its content goes to stdout.")
 @common.force
 @common.as_json
@@ -30,6 +39,8 @@ def attachments(file: str, folder: str | None, name: str | None, force: bool, as
         if name is not None and name not in found:
             raise TopicError("attachment", name, found, path=log.name)
         chosen = [a for a in found.values() if name in (None, a.name)]
+        if folder == paths.STDOUT:
+            return _only(log, chosen, as_json)
         files = extract(chosen, folder, force, all_names=list(found), source=log.name) if folder else {}
         if as_json:
             draw.echo_answer(log, attachments=[_as_dict(a, files) for a in chosen])
@@ -42,6 +53,20 @@ def attachments(file: str, folder: str | None, name: str | None, force: bool, as
             rows = [(a.name, a.media_type, draw.size_text(a.size)) for a in chosen]
             draw.table(("name", "type", "size"), rows, right=(2,))
         return draw.finish(log)
+
+
+def _only(log: Log, chosen: list[Attachment], as_json: bool) -> int:
+    """The one attachment to stdout, for -o -."""
+    from logreel.errors import UsageError
+
+    if as_json:
+        raise UsageError("--json and -o - would both write to stdout: leave out one of them")
+    if len(chosen) != 1:
+        raise UsageError(
+            f"{len(chosen)} attachments do not fit on stdout: choose one with --name", path=log.name
+        )
+    _to_stdout(chosen[0])
+    return draw.finish(log)
 
 
 def _as_dict(one: Attachment, files: dict[str, str]) -> dict[str, object]:

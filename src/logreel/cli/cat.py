@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import sys
 from typing import TYPE_CHECKING
 
 import rich_click as click
 
 from logreel.cli import common, draw
+from logreel.cli import files as paths
 
 if TYPE_CHECKING:
     from logreel.model.channel import Channel
     from logreel.model.log import Log
+
+
+STYLES = ("text", "ndjson", "csv")
 
 
 @click.command()
@@ -22,19 +27,18 @@ if TYPE_CHECKING:
 @common.exclude
 @common.start
 @common.end
-@click.option("-n", "--count", type=click.IntRange(min=0), metavar="N", help="Stop after so many messages.")
+@common.count
 @click.option(
     "--format",
     "style",
-    type=click.Choice(["text", "ndjson", "csv"]),
-    default="text",
-    show_default=True,
-    help="How to show them.",
+    type=click.Choice(STYLES),
+    help="How to show them; else as the suffix of -o says, or text.",
 )
 @common.utc
 @common.interpolate
 @common.ros_axes
 @common.msgdef
+@paths.text_output
 @common.as_json
 def cat(
     file: str,
@@ -45,7 +49,7 @@ def cat(
     start: str | None,
     end: str | None,
     count: int | None,
-    style: str,
+    style: str | None,
     utc: bool,
     interpolate: bool,
     as_json: bool,
@@ -58,19 +62,25 @@ def cat(
     from logreel.model.log import open_log
     from logreel.model.times import interval, shift_of
 
+    style = style or _style_of(click.get_current_context().params.get("out"))
     if interpolate and (as_json or style != "csv"):
         raise UsageError("--interpolate spreads the times of rows: it needs --format csv")
     with open_log(file, definitions=msgdef, ros_axes=ros_axes) as log:
         span = interval(log, start, end)
         shift = shift_of(log, utc)
-        without = set(log.match(exclude)) if exclude else set()
-        channels = [ch for ch in log.match(topics or None) if ch not in without]
+        channels = common.chosen(log, topics, exclude)
         skipped: list[str] = []
         if as_json or style != "csv":
             _messages(log, channels, span, count, "json" if as_json else style, shift, skipped)
         else:
             _csv(channels, span, count, utc, interpolate)
         return draw.finish(log, skipped)
+
+
+def _style_of(out: str | None) -> str:
+    """How the suffix of -o says to show messages."""
+    suffix = os.path.splitext(out or "")[1].removeprefix(".").lower()
+    return suffix if suffix in STYLES else "text"
 
 
 def _messages(

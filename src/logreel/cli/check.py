@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import rich_click as click
 
-from logreel.cli import common, draw
+from logreel.cli import arguments, common, draw
+from logreel.cli import files as paths
 from logreel.errors import SEVERITIES
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ LINES = 20
 
 
 @click.command()
-@click.argument("files", metavar="FILE…", nargs=-1, required=True)
+@common.files
 @click.option(
     "--fail-on",
     type=click.Choice(SEVERITIES),
@@ -27,19 +28,23 @@ LINES = 20
     show_default=True,
     help="The least severity that gives exit code 4.",
 )
-@click.option("--contract", metavar="FILE", help="TOML file with what a log must hold besides.")
+@click.option(
+    "--contract", metavar="FILE", type=arguments.FILE, help="TOML file with what a log must hold besides."
+)
+@paths.text_output
 @common.as_json
 def check(files: tuple[str, ...], fail_on: Severity, contract: str | None, as_json: bool) -> int:
     """Tell whether a log is sound: damage, checksums, index, definitions, clocks, gaps, duplicates.
 
-    With several files --json gives a list of objects. A file that cannot be opened does not stop the others.
+    Of folders all logs in and below them. --json prints one object per file, one a line. A file that cannot be opened
+    does not stop the others.
     """
     from logreel.cli.run import FOUND
     from logreel.ops.check import check as look
     from logreel.ops.contract import read_contract
 
     rules = None if contract is None else read_contract(contract)
-    found, code = common.each(files, lambda file: look(file, contract=rules), show, as_json, gap=False)
+    found, code = common.each(paths.expand(files), lambda file: look(file, contract=rules), show, as_json)
     return code or (FOUND if any(one.worse(fail_on) for one in found) else 0)
 
 

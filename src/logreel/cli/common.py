@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import rich_click as click
+
+from logreel.cli import arguments
+
+if TYPE_CHECKING:
+    from logreel.model.channel import Channel
+    from logreel.model.log import Log
 
 
 class Plain(Protocol):
@@ -17,25 +23,33 @@ class Plain(Protocol):
 
 
 Found = TypeVar("Found", bound=Plain)
+Opened = TypeVar("Opened")
 
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kMGT]?)(i?)B?")
 TIMES = "2024-05-01T12:00:00Z, +12.5s from the start, -30s from the end, 00:01:30, seconds, or 123ns."
 
-file = click.argument("file", metavar="FILE")
+file = click.argument("file", metavar="FILE", type=arguments.FILE)
+files = click.argument("files", metavar="FILE…", nargs=-1, required=True, type=arguments.FILE)
 topics = click.option(
     "-t",
     "--topic",
     "topics",
     multiple=True,
     metavar="TOPIC",
+    type=arguments.TOPIC,
     help="A channel, a pattern such as 'sensor_*', or 're:' and a regular expression.",
 )
 exclude = click.option(
-    "-x", "--exclude", multiple=True, metavar="TOPIC", help="Leave out channels; written like --topic."
+    "-x",
+    "--exclude",
+    multiple=True,
+    metavar="TOPIC",
+    type=arguments.TOPIC,
+    help="Leave out a channel or a pattern.",
 )
-exclude = click.option(
-    "-x", "--exclude", multiple=True, metavar="TOPIC", help="Leave out a channel or a pattern."
+count = click.option(
+    "-n", "--count", type=click.IntRange(min=0), metavar="N", help="Only the first N messages."
 )
 start = click.option("-S", "--start", metavar="TIME", help=f"First moment: {TIMES}")
 end = click.option("-E", "--end", metavar="TIME", help="End, itself not included; written like --start.")
@@ -51,6 +65,7 @@ msgdef = click.option(
     "msgdef",
     multiple=True,
     metavar="PATH",
+    type=arguments.FILE,
     help="File, folder or Python module with message definitions, for logs that carry none.",
 )
 ros_axes = click.option(
@@ -58,7 +73,16 @@ ros_axes = click.option(
 )
 force = click.option("--force", is_flag=True, help="Replace what is there.")
 as_json = click.option("--json", "as_json", is_flag=True, help="One JSON object; times in ns.")
-output = click.option("-o", "--output", "out", metavar="OUT", required=True, help="The new log.")
+output = click.option(
+    "-o",
+    "--output",
+    "out",
+    metavar="OUT",
+    required=True,
+    type=arguments.FILE,
+    help="The new log; - is stdout.",
+)
+form = click.option("--format", "form", metavar="NAME", help="With -o -: as what, such as csv or mcap.")
 compression = click.option(
     "--compression", metavar="NAME", help="Of the new log, where its format has one; else as in the source."
 )
@@ -72,36 +96,61 @@ chunk_size = click.option(
 
 
 def each(
-    files: Sequence[str],
+    names: Sequence[str],
     look: Callable[[str], Found],
     show: Callable[[Found], None],
     as_json: bool,
-    gap: bool,
+    gap: bool = False,
 ) -> tuple[list[Found], int]:
-    """What *look* gives of every file, shown; and the exit code of the first that could not be opened, else 0.
+    """What *look* gives of every file, shown as it comes; and an exit code for those that could not be opened.
 
-    gap  an empty line between what is shown of two files
+    names  as ``files.expand`` gives them
+    gap    an empty line between what is shown of two files
+
+    The code is that of the first one where there was no other, 3 where only some were left out, else 0. JSON is a line
+    for each.
     """
     from logreel.cli import draw
+    from logreel.cli.run import LOST
+
+    found: list[Found] = []
+
+    def tell(name: str) -> None:
+        found.append(look(name))
+        if as_json:
+            draw.echo_json(found[-1].as_dict(), line=True)
+            return
+        if gap and len(found) > 1:
+            draw.echo()
+        show(found[-1])
+
+    _, code = open_each(names, tell)
+    return found, LOST if code and found else code
+
+
+def open_each(names: Sequence[str], look: Callable[[str], Opened]) -> tuple[list[Opened], int]:
+    """What *look* gives of every file; and the exit code of the first that it cannot open, which are told, else 0."""
+    from logreel.cli.files import file_of
     from logreel.cli.run import report
     from logreel.errors import LogError
 
-    found: list[Found] = []
+    found: list[Opened] = []
     code = 0
-    for file in files:
+    for name in names:
         try:
-            found.append(look(file))
+            found.append(look(file_of(name)))
         except (LogError, OSError) as error:
+            if isinstance(error, BrokenPipeError):
+                raise
             failed = report(error)
             code = code or failed
-            continue
-        if not as_json:
-            if gap and len(found) > 1:
-                draw.echo()
-            show(found[-1])
-    if as_json and (found or len(files) > 1):
-        draw.echo_json(found[0].as_dict() if len(files) == 1 else [one.as_dict() for one in found])
     return found, code
+
+
+def chosen(log: Log, topics: Sequence[str], exclude: Sequence[str]) -> list[Channel]:
+    """The channels that -t and -x mean."""
+    without = {ch.number for ch in log.match(exclude)} if exclude else set()
+    return [ch for ch in log.match(topics or None) if ch.number not in without]
 
 
 def bytes_of(text: str) -> int:

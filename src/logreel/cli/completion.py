@@ -1,32 +1,205 @@
-"""``logreel completion``."""
+"""``logreel completion``, and what its scripts ask when somebody presses the Tab key."""
 
 from __future__ import annotations
 
 import os
+import re
 import sys
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import rich_click as click
 
-SHELLS = ("bash", "zsh", "fish")
+#: Seconds after which an answer would only be in the way.
+PATIENCE = 2.0
+
+BASH = r"""
+_logreel_complete() {
+    local kind program=${1/#\~\//$HOME/}
+    COMPREPLY=()
+    { read -r kind; mapfile -t COMPREPLY; } < <(
+        _LOGREEL_COMPLETE=bash "$program" "$COMP_LINE" "$COMP_POINT" "$COMP_WORDBREAKS" 2>/dev/null
+    )
+    case $kind in
+        file) compopt -o default ;;
+        dir) compopt -o dirnames ;;
+    esac
+}
+complete -F _logreel_complete logreel
+"""
+
+ZSH = r"""
+#compdef logreel
+_logreel() {
+    local -a lines values shown
+    local line value help program=${${(Q)words[1]}/#\~\//$HOME/}
+    lines=("${(@f)$(_LOGREEL_COMPLETE=zsh $program "${(@Q)words[2,CURRENT-1]}" "${(Q)PREFIX}" 2>/dev/null)}")
+    compset -P '--*='
+    case ${lines[1]} in
+        file) _files; return ;;
+        dir) _files -/; return ;;
+    esac
+    for line in "${(@)lines[2,-1]}"; do
+        [[ -n $line ]] || continue
+        value=${line%%$'\t'*} help=${line#*$'\t'}
+        values+=("$value")
+        shown+=("$value${help:+  -- $help}")
+    done
+    (( $#values )) && compadd -l -d shown -a values
+}
+if [[ ${funcstack[1]} = _logreel ]]; then
+    _logreel "$@"
+else
+    (( $+functions[compdef] )) || { autoload -Uz compinit && compinit -D; }
+    compdef _logreel logreel
+fi
+"""
+
+FISH = r"""
+function __logreel_complete
+    set -l words (commandline -opc)
+    set -l current (commandline -ct)
+    set -l program $words[1]
+    set -e words[1]
+    set -l lines (env _LOGREEL_COMPLETE=fish $program $words "$current" 2>/dev/null)
+    switch "$lines[1]"
+        case file
+            __fish_complete_path "$current"
+        case dir
+            __fish_complete_directories "$current"
+        case '*'
+            set -e lines[1]
+            printf '%s\n' $lines
+    end
+end
+complete -c logreel -f -a '(__logreel_complete)'
+"""
+
+SCRIPTS = {"bash": BASH, "zsh": ZSH, "fish": FISH}
+#: What needs no quoting in a word of a shell.
+_PLAIN = re.compile(r"[A-Za-z0-9_./:=@%+,-]")
 
 
 @click.command()
-@click.argument("shell", metavar="[bash|zsh|fish]", type=click.Choice(SHELLS), required=False)
+@click.argument("shell", metavar="[bash|zsh|fish]", type=click.Choice([*SCRIPTS]), required=False)
 def completion(shell: str | None) -> int:
-    """Print a completion script for your shell.
+    """Print a script that lets your shell complete files, topics, verbs and options.
 
-    Put this into its start-up file: eval "$(logreel completion bash)", and for fish: logreel completion fish
-    | source
+    Put this into its start-up file: eval "$(logreel completion bash)", the same with zsh, and for fish: logreel
+    completion fish | source
     """
-    from click.shell_completion import get_completion_class
-
-    from logreel.cli.app import logreel
-    from logreel.cli.run import COMPLETE
     from logreel.errors import UsageError
 
     name = shell or os.path.basename(os.environ.get("SHELL", ""))
-    kind = get_completion_class(name) if name in SHELLS else None
-    if kind is None:
-        raise UsageError(f"which shell? Say one of {', '.join(SHELLS)}")
-    sys.stdout.write(kind(logreel, {}, "logreel", COMPLETE).source() + "\n")
+    if name not in SCRIPTS:
+        raise UsageError(f"which shell? Say one of {', '.join(SCRIPTS)}")
+    sys.stdout.write(SCRIPTS[name].lstrip("\n"))
     return 0
+
+
+def complete(shell: str, args: Sequence[str]) -> int:
+    """Tell a script of SCRIPTS what can stand at the cursor; whatever goes wrong, nothing can.
+
+    The first line is ``file`` or ``dir`` where the shell is to look for names itself, else ``plain``; the others are
+    what can stand there: for bash as it is to be inserted, for others the value, a tab, and a hint.
+
+    args  bash: the line, the place of the cursor in it, and COMP_WORDBREAKS; others: the words behind the command, the
+          last one up to the cursor
+    """
+    _give_up_later()
+    try:
+        if shell == "bash":
+            line, point, breaks = args
+            words, last = split_line(line[: int(point)], breaks)
+            words = words[1:]
+        else:
+            words = list(args[:-1])
+            last = split_line(args[-1], "")[1] if shell == "fish" else Word(args[-1])
+        lines = _answer(shell, words, last)
+    except Exception:
+        lines = ["plain"]
+    sys.stdout.write("\n".join(lines) + "\n")
+    return 0
+
+
+def _give_up_later() -> None:
+    from threading import Timer
+
+    # A log that takes long to open must not hold up whoever types; kernels do not listen to signals.
+    timer = Timer(float(os.environ.get("LOGREEL_COMPLETE_SECONDS", PATIENCE)), os._exit, (0,))
+    timer.daemon = True
+    timer.start()
+
+
+class Word(NamedTuple):
+    """The word at the cursor.
+
+    text   without quotes
+    quote  the quote that is open at its end, or nothing
+    fixed  characters of *text* before the place from which bash replaces it
+    """
+
+    text: str
+    quote: str = ""
+    fixed: int = 0
+
+
+def split_line(line: str, breaks: str) -> tuple[list[str], Word]:
+    """The words of a line before the last one, as a shell would read them, and the last one, which may be empty.
+
+    breaks  characters after which bash takes what follows as a word of its own
+    """
+    words: list[str] = []
+    text, quote, fixed, begun, escaped = "", "", 0, False, False
+    for char in line:
+        if escaped:
+            text, escaped = text + char, False
+        elif char == "\\" and quote != "'":
+            escaped = begun = True
+        elif quote:
+            quote = "" if char == quote else quote
+            text += char if quote else ""
+        elif char in "'\"":
+            quote, begun = char, True
+            fixed = len(text)
+        elif char.isspace():
+            if begun:
+                words.append(text)
+            text, fixed, begun = "", 0, False
+        else:
+            text, begun = text + char, True
+            if char in breaks:
+                fixed = len(text)
+    return words, Word(text, quote, fixed)
+
+
+def _answer(shell: str, words: list[str], last: Word) -> list[str]:
+    from click.shell_completion import ShellComplete
+
+    from logreel.cli.app import logreel
+
+    found = ShellComplete(logreel, {"obj": words}, "logreel", "").get_completions(words, last.text)
+    kinds = {item.type for item in found}
+    for kind in ("file", "dir"):
+        if kind in kinds:
+            return [kind]
+    # Of --topic=/im only what follows the sign is completed.
+    option, sign, _ = last.text.partition("=")
+    before = option + sign if sign and option[:2] == "--" else ""
+    lines = ["plain"]
+    for item in found:
+        value = str(item.value)
+        if any(char < " " for char in value):
+            # A log may call a topic anything; no line of a shell may.
+            continue
+        if shell == "bash":
+            rest = (before + value)[last.fixed :]
+            lines.append(rest if last.quote else "".join(map(_quoted, rest)))
+        else:
+            hint = " ".join((item.help or "").split())
+            lines.append(f"{before if shell == 'fish' else ''}{value}\t{hint}")
+    return lines
+
+
+def _quoted(char: str) -> str:
+    return char if _PLAIN.match(char) or char > "\x7f" else f"\\{char}"

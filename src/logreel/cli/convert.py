@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import rich_click as click
 
-from logreel.cli import common, draw
+from logreel.cli import arguments, common, draw
+from logreel.cli import files as paths
+
+if TYPE_CHECKING:
+    from logreel.outputs.registry import Output
 
 
 @click.command()
-@click.argument("file", metavar="IN")
-@click.argument("out", metavar="OUT")
+@click.argument("file", metavar="IN", type=arguments.FILE)
+@click.argument("target", metavar="[OUT]", required=False, type=arguments.FILE)
+@click.option("-o", "--output", "out", metavar="OUT", type=arguments.FILE, help="OUT, too; - is stdout.")
+@common.form
 @common.topics
+@common.exclude
 @common.start
 @common.end
 @common.utc
@@ -32,6 +41,7 @@ from logreel.cli import common, draw
 @click.option(
     "--clock",
     metavar="TOPIC|utc|log",
+    type=arguments.TOPIC,
     help="Align to the messages of a channel instead; into an MCAP: times since 1970, or those of the log.",
 )
 @click.option("--tolerance", metavar="TIME", help="Align to nothing further away: 20ms.")
@@ -47,8 +57,11 @@ def convert(
     file: str,
     ros_axes: bool,
     msgdef: tuple[str, ...],
-    out: str,
+    target: str | None,
+    out: str | None,
+    form: str | None,
     topics: tuple[str, ...],
+    exclude: tuple[str, ...],
     start: str | None,
     end: str | None,
     utc: bool,
@@ -68,7 +81,7 @@ def convert(
 ) -> int:
     """Write a log as tables, JSON, pictures, videos, clouds, tracks or a Rerun recording, or as another log.
 
-    The suffix of OUT says as which.
+    The suffix of OUT says as which, and --format for stdout: -o -.
 
     x.parquet/ x.csv/ x.arrow/ are folders with a file per channel and a manifest.json; without the slash one
     file with one channel (-t), or with all in one table (--layout long, --align). x.ndjson is one file with all
@@ -88,12 +101,19 @@ def convert(
     from logreel.outputs.convert import convert as write
     from logreel.outputs.registry import find_output
 
-    with open_log(file, definitions=msgdef, ros_axes=ros_axes) as log:
+    out = paths.one_output(target, out)
+    suffix = _suffix(form, out)
+    output = find_output(suffix or out)
+    with (
+        open_log(file, definitions=msgdef, ros_axes=ros_axes) as log,
+        paths.destination(out, suffix, as_json, _is_text(output)) as path,
+    ):
         with draw.progress(out) as progress:
             done = write(
                 log,
-                out,
+                path,
                 topics=topics or None,
+                exclude=exclude,
                 start=start,
                 end=end,
                 utc=utc,
@@ -115,10 +135,29 @@ def convert(
         if as_json:
             draw.echo_answer(log, **done.as_dict())
         else:
-            item = find_output(out).item
-            draw.say(
-                f"wrote {done.rows} {item}{'s' * (done.rows != 1)} of {files} channel{'s' * (files != 1)} to {out}"
-            )
+            many = f"{done.rows} {output.item}{'s' * (done.rows != 1)} of {files} channel{'s' * (files != 1)}"
+            draw.say(f"wrote {many} to {'stdout' if out == paths.STDOUT else out}")
             for note in done.notes:
                 draw.say(note)
         return draw.finish(log, done.skipped)
+
+
+def _suffix(form: str | None, out: str) -> str:
+    """The suffix of what goes to stdout; nothing for a file. Raises UsageError for folders, and where none is said."""
+    from logreel.errors import UsageError
+    from logreel.outputs.registry import Shape, find_output
+
+    paths.check_form(form, out)
+    if out != paths.STDOUT:
+        return ""
+    if form is None:
+        raise UsageError("say as what it goes to stdout: --format csv, ndjson, mcap, …")
+    suffix = paths.suffix_of(form)
+    if suffix.endswith("/") or find_output(suffix).shape is Shape.ITEMS:
+        paths.no_folder(out, f"{suffix.rstrip('/')}/ and its like")
+    return suffix
+
+
+def _is_text(output: Output) -> bool:
+    """Whether a terminal can show it."""
+    return output.media.startswith("text/") or any(kind in output.media for kind in ("json", "xml"))

@@ -10,13 +10,14 @@ from pathlib import Path
 
 import rich_click as click
 
-from logreel.cli import draw
+from logreel.cli import arguments, draw
 
 
 @click.command()
 @click.option(
     "--dir",
     "folder",
+    type=arguments.FOLDER,
     default="logreel-demo",
     show_default=True,
     metavar="DIR",

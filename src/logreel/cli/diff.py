@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import rich_click as click
 
-from logreel.cli import common, draw
+from logreel.cli import arguments, common, draw
+from logreel.cli import files as paths
 
 
 @click.command()
-@click.argument("a", metavar="A")
-@click.argument("b", metavar="B")
+@click.argument("a", metavar="A", type=arguments.FILE)
+@click.argument("b", metavar="B", type=arguments.FILE)
 @common.topics
 @common.exclude
 @click.option("--fields", is_flag=True, help="Also least, mean and greatest value of every number field.")
 @click.option("--messages", is_flag=True, help="Also the messages, by their times and bytes.")
+@paths.text_output
 @common.as_json
 def diff(
     a: str,

@@ -53,6 +53,11 @@ def echo(text: str = "") -> None:
     sys.stdout.write(safe(text) + "\n")
 
 
+def echo_head(text: str) -> None:
+    """One safe line on stdout as the head of what follows."""
+    sys.stdout.write(emphasis(safe(text)) + "\n")
+
+
 class SafeLines(io.RawIOBase):
     """A binary file whose lines, which are UTF-8, go to stdout as ``echo`` shows them."""
 
@@ -71,9 +76,13 @@ class SafeLines(io.RawIOBase):
         return len(data)
 
 
-def echo_json(value: Any) -> None:
-    """*value* as one JSON object on stdout, in ASCII."""
-    sys.stdout.write(json.dumps(value, allow_nan=False, indent=2 if sys.stdout.isatty() else None) + "\n")
+def echo_json(value: Any, line: bool = False) -> None:
+    """*value* as one JSON object on stdout, in ASCII.
+
+    line  on one line even on a terminal
+    """
+    indent = 2 if sys.stdout.isatty() and not line else None
+    sys.stdout.write(json.dumps(value, allow_nan=False, indent=indent) + "\n")
 
 
 def echo_answer(log: Log, **content: Any) -> None:
@@ -191,11 +200,15 @@ def progress(what: str) -> Iterator[Callable[[int, int], None] | None]:
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
-def show_written(done: Rewritten) -> None:
-    """Tell of a log that was written."""
+def show_written(done: Rewritten, name: str = "") -> None:
+    """Tell of a log that was written.
+
+    name  how it was called, where that is not its path
+    """
     n = len(done.channels)
     many = f"{done.messages} message{'s' * (done.messages != 1)} of {n} channel{'s' * (n != 1)}"
-    say(f"wrote {many} to {done.path} ({size_text(done.size)})")
+    where = "stdout" if name == "-" else name or done.path
+    say(f"wrote {many} to {where} ({size_text(done.size)})")
     for note in done.notes[:NOTES]:
         say(note)
     if len(done.notes) > NOTES:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import rich_click as click
 
 from logreel.cli import common, draw
+from logreel.cli import files as paths
 
 
 @click.command()
+@paths.text_output
 @common.as_json
 def formats(as_json: bool) -> int:
     """Show what can be read and written."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
+import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
 from logreel.cli import common, draw
+from logreel.cli import files as paths
 
 if TYPE_CHECKING:
     from logreel.ops.info import Info
@@ -17,17 +20,77 @@ ENTRIES, LENGTH, NAMES = 12, 100, 5
 
 
 @click.command()
-@click.argument("files", metavar="FILE…", nargs=-1, required=True)
+@common.files
+@common.topics
+@common.exclude
+@click.option("--long", is_flag=True, help="All about each of several logs, not one line.")
+@paths.text_output
 @common.as_json
-def info(files: tuple[str, ...], as_json: bool) -> int:
-    """Show what a log is and holds.
+def info(
+    files: tuple[str, ...], topics: tuple[str, ...], exclude: tuple[str, ...], long: bool, as_json: bool
+) -> int:
+    """Show what logs are and hold.
 
-    With several files --json gives a list of objects. A file that cannot be opened does not stop the others.
+    Several files, or folders with all logs in and below them, are told of in a line each; --json prints one object
+    per file, one a line. A file that cannot be opened does not stop the others.
     """
     from logreel.ops.info import info as look
 
-    _, code = common.each(files, look, show, as_json, gap=True)
+    names = paths.expand(files)
+    brief = not long and (len(names) > 1 or any(os.path.isdir(file) for file in files))
+    if brief and not as_json:
+        _, code = common.each(names, look, Lines().show, as_json)
+        return code
+    _, code = common.each(names, lambda name: _part(look(name), topics, exclude), show, as_json, gap=True)
     return code
+
+
+def _part(one: Info, topics: tuple[str, ...], exclude: tuple[str, ...]) -> Info:
+    """*one* with some of its channels only, if so asked for."""
+    from logreel.model.match import match_topics
+
+    if not topics and not exclude:
+        return one
+    names = [ch.topic for ch in one.channels]
+    kept = {*match_topics(names, topics, one.path)} if topics else {*names}
+    kept -= {*match_topics(names, exclude, one.path)} if exclude else set()
+    return dataclasses.replace(one, channels=tuple(ch for ch in one.channels if ch.topic in kept))
+
+
+class Lines:
+    """A line for each log, as soon as it is known: the name, which can be long, comes last."""
+
+    def __init__(self) -> None:
+        from logreel.model.registry import formats
+
+        self._columns = (
+            ("format", max(map(len, formats()))), ("start", 20), ("duration", -11), ("messages", -9), ("size", -8),
+            ("problems", -8),
+        )  # fmt: skip
+        self._begun = False
+
+    def show(self, one: Info) -> None:
+        """Print one Info on one line, and a head before the first."""
+        from logreel.model.times import duration_text, utc_text
+
+        if not self._begun:
+            draw.echo_head(self._line([name for name, _ in self._columns], "log"))
+            self._begun = True
+        start, duration = "", ""
+        if one.start_ns is not None and one.end_ns is not None:
+            shift = 0 if one.epoch == "unix" else one.utc_offset_ns
+            start = "" if shift is None else utc_text(one.start_ns + shift, 0)
+            duration = duration_text(one.end_ns - one.start_ns)
+        size = draw.size_text(one.size)
+        cells = [one.format, start, duration, str(one.messages), size, str(len(one.problems) or "")]
+        draw.echo(self._line(cells, one.path))
+
+    def _line(self, cells: list[str], name: str) -> str:
+        padded = [
+            cell.rjust(-width) if width < 0 else cell.ljust(width)
+            for cell, (_, width) in zip(cells, self._columns, strict=True)
+        ]
+        return "  ".join([*padded, name])
 
 
 def show(one: Info) -> None:

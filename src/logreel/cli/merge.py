@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import rich_click as click
 
-from logreel.cli import common, draw
+from logreel.cli import arguments, common, draw
+from logreel.cli import files as paths
 
 
 @click.command()
-@click.argument("files", metavar="IN…", nargs=-1, required=True)
+@click.argument("files", metavar="IN…", nargs=-1, required=True, type=arguments.FILE)
 @common.output
 @common.topics
 @common.exclude
@@ -34,7 +35,8 @@ def merge(
 ) -> int:
     """Write several logs of one format as one, in the order of time.
 
-    Clocks are moved only when told. Channels of one name and one definition become one.
+    Of folders all logs in and below them. Clocks are moved only when told. Channels of one name and one definition
+    become one.
     """
     import contextlib
 
@@ -47,11 +49,13 @@ def merge(
             raise UsageError(f"--rename {pair!r}: write OLD=NEW")
     changes = {old: new for old, _, new in (pair.partition("=") for pair in rename)}
     with contextlib.ExitStack() as stack:
-        logs = [stack.enter_context(open_log(file)) for file in files]
+        names = [paths.file_of(name) for name in paths.expand(files)]
+        logs = [stack.enter_context(open_log(name)) for name in names]
+        path = stack.enter_context(paths.destination(out, paths.suffix_of(logs[0].format), as_json))
         with draw.progress(out) as progress:
             done = write(
                 logs,
-                out,
+                path,
                 topics=topics or None,
                 exclude=exclude,
                 align=align,
@@ -64,8 +68,8 @@ def merge(
             )
         if as_json:
             problems = [{"path": log.name} | p.as_dict() for log in logs for p in log.problems]
-            draw.echo_json({"paths": list(files), **done.as_dict(), "problems": problems})
+            draw.echo_json({"paths": names, **done.as_dict(), "problems": problems})
         else:
-            draw.show_written(done)
+            draw.show_written(done, out)
         codes = [draw.finish(log, done.skipped if n == 0 else ()) for n, log in enumerate(logs)]
         return max(codes)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import rich_click as click
 
 from logreel.cli import common, draw
+from logreel.cli import files as paths
 
 if TYPE_CHECKING:
     from logreel.model.scan import Parameter
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 @click.option("--changed", is_flag=True, help="Only those set anew while logging.")
 @click.option("--defaults", is_flag=True, help="Only those that differ from a default, with their defaults.")
 @common.utc
+@paths.text_output
 @common.as_json
 def params(file: str, changed: bool, defaults: bool, utc: bool, as_json: bool) -> int:
     """Show parameters and their changes."""

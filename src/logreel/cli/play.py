@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, NoReturn
 import rich_click as click
 
 from logreel.cli import common, draw
+from logreel.cli import files as paths
 
 if TYPE_CHECKING:
     from logreel.ops.replay import Player
 
 
 @click.command()
-@click.argument("files", metavar="FILE…", nargs=-1, required=True)
+@common.files
 @click.option(
     "-r", "--rate", type=float, default=1.0, show_default=True, metavar="RATE",
     help="How much faster; 0: as fast as possible; negative: backwards.",
@@ -78,7 +79,8 @@ def play(
         options["frames"] = frames
     chosen = name or ("null" if sys.stdout.isatty() and frames is None else "stdout")
     with contextlib.ExitStack() as stack:
-        logs = [stack.enter_context(open_log(file, definitions=msgdef, ros_axes=ros_axes)) for file in files]
+        names = [paths.file_of(name) for name in paths.expand(files)]
+        logs = [stack.enter_context(open_log(name, definitions=msgdef, ros_axes=ros_axes)) for name in names]
         player = Player(
             logs,
             rate=rate,

@@ -9,13 +9,25 @@ from collections.abc import Callable, Iterator
 
 import rich_click as click
 
-from logreel.cli import common, draw
+from logreel.cli import arguments, common, draw
+from logreel.cli import files as paths
 
 
 @click.command()
-@click.argument("out", metavar="OUT")
-@click.option("--from", "source", metavar="FILE", default="-", show_default=True, help="Lines of JSON.")
-@click.option("--like", metavar="LOG", help="Take the schemas of the channels of this log.")
+@click.argument("target", metavar="[OUT]", required=False, type=arguments.FILE)
+@click.option("-o", "--output", "out", metavar="OUT", type=arguments.FILE, help="OUT, too; - is stdout.")
+@click.option(
+    "--from",
+    "source",
+    metavar="FILE",
+    type=arguments.FILE,
+    default="-",
+    show_default=True,
+    help="Lines of JSON.",
+)
+@click.option(
+    "--like", metavar="LOG", type=arguments.FILE, help="Take the schemas of the channels of this log."
+)
 @click.option(
     "--schema", "schemas", multiple=True, metavar="TOPIC=FILE", help="A definition in the language of OUT."
 )
@@ -33,7 +45,8 @@ from logreel.cli import common, draw
 @common.force
 @common.as_json
 def record(
-    out: str,
+    target: str | None,
+    out: str | None,
     source: str,
     like: str | None,
     schemas: tuple[str, ...],
@@ -56,6 +69,9 @@ def record(
     from logreel.model.times import duration_ns
     from logreel.ops.record import record as write
 
+    out = paths.one_output(target, out)
+    if out == paths.STDOUT and format is None:
+        raise UsageError("say as what it goes to stdout: --format mcap, rosbag, …")
     for pair in schemas:
         if "=" not in pair:
             raise UsageError(f"--schema {pair!r}: write TOPIC=FILE")
@@ -63,9 +79,10 @@ def record(
     options = {} if compression is None else {"compression": compression}
     with contextlib.ExitStack() as stack:
         lines = sys.stdin.buffer if source == "-" else stack.enter_context(open(source, "rb"))
+        path = stack.enter_context(paths.destination(out, paths.suffix_of(format or ""), as_json))
         done = write(
             lines,
-            out,
+            path,
             like=like,
             schemas=files,
             format=format,
@@ -80,7 +97,7 @@ def record(
     if as_json:
         draw.echo_json({"source": source, **done.as_dict()})
     else:
-        draw.show_written(done)
+        draw.show_written(done, out)
     for sentence in done.skipped[: draw.NOTES]:
         draw.say(sentence)
     if done.broken:

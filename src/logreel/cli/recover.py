@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import rich_click as click
 
-from logreel.cli import common, draw
+from logreel.cli import arguments, common, draw
+from logreel.cli import files as paths
 
 if TYPE_CHECKING:
     from logreel.model.log import Log
@@ -16,14 +17,22 @@ if TYPE_CHECKING:
 @click.command()
 @common.file
 @click.option(
-    "-o", "--output", "out", metavar="OUT", help="The new log; x.bag.active becomes x.bag by itself."
-)
+    "-o", "--output", "out", metavar="OUT", type=arguments.FILE,
+    help="The new log; - is stdout; x.bag.active becomes x.bag by itself.",
+)  # fmt: skip
+@common.form
 @common.compression
 @common.chunk_size
 @common.force
 @common.as_json
 def recover(
-    file: str, out: str | None, compression: str | None, chunk_bytes: int | None, force: bool, as_json: bool
+    file: str,
+    out: str | None,
+    form: str | None,
+    compression: str | None,
+    chunk_bytes: int | None,
+    force: bool,
+    as_json: bool,
 ) -> int:
     """Write what is there of a damaged log as a sound one.
 
@@ -33,23 +42,27 @@ def recover(
     from logreel.model.log import open_log
     from logreel.ops.recovery import recover as save
 
-    with open_log(file) as log:
+    paths.check_form(form, out)
+    with (
+        open_log(file) as log,
+        paths.destination(out, paths.suffix_of(form or log.format), as_json) as path,
+    ):
         with draw.progress(file) as progress:
             done = save(
-                log, out, compression=compression, chunk_bytes=chunk_bytes, force=force, progress=progress
+                log, path, compression=compression, chunk_bytes=chunk_bytes, force=force, progress=progress
             )
         if as_json:
             draw.echo_answer(log, **done.as_dict())
         else:
-            _show(log, done)
+            _show(log, done, out)
         return draw.finish(log, done.skipped)
 
 
-def _show(log: Log, done: Recovered) -> None:
-    """Print the ledger for people."""
+def _show(log: Log, done: Recovered, out: str | None) -> None:
+    """Print the ledger for people, on stderr where the log itself goes to stdout."""
     from logreel.model.times import time_text
 
-    draw.show_written(done)
+    draw.show_written(done, out or "")
     if not done.lost:
         return
 
@@ -57,4 +70,8 @@ def _show(log: Log, done: Recovered) -> None:
         return "" if time is None else time_text(time, log.utc_offset if log.epoch == "unix" else None)
 
     rows = [(str(p.offset), str(p.size), text(p.start_ns), text(p.end_ns), p.code, p.text) for p in done.lost]
+    if out == paths.STDOUT:
+        for row in rows:
+            draw.say(f"lost {row[1]} bytes at byte {row[0]}: {row[5]}")
+        return
     draw.table(("at byte", "bytes", "after", "before", "what", ""), rows, right=(0, 1))

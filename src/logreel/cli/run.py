@@ -20,10 +20,12 @@ def run(args: Sequence[str]) -> int:
     """Run the verb that *args* name and give the exit code; errors become one sentence on stderr."""
     _set_up_streams()
     try:
+        if COMPLETE in os.environ:
+            from logreel.cli.completion import complete
+
+            return complete(os.environ[COMPLETE], args)
         from logreel.cli.app import logreel
 
-        if COMPLETE in os.environ:
-            logreel.main(prog_name="logreel", complete_var=COMPLETE)
         # Not main(), which would end the process itself on a broken pipe, with code 1.
         with logreel.make_context("logreel", list(args) or ["--help"]) as context:
             code = logreel.invoke(context)
@@ -69,10 +71,18 @@ def report(error: BaseException) -> int:
     if isinstance(error, LeftOutError) and len(error.skipped) > 1:
         for text in error.skipped:
             say(text)
-    say(sentence(error))
+    say(sentence(error) + advice(error))
     if isinstance(error, (UsageError, TopicError, click.UsageError)):
         return USAGE
     return UNKNOWN_FORMAT if isinstance(error, UnknownFormatError) else FAILED
+
+
+def advice(error: BaseException) -> str:
+    """What to write instead, where the command line can tell."""
+    if isinstance(error, TopicError) and "," in error.name:
+        names = [name.strip() for name in error.name.split(",") if name.strip()]
+        return f"; several are given one by one: {' '.join(f'-t {name}' for name in names)}"
+    return ""
 
 
 def sentence(error: BaseException) -> str:

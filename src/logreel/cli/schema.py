@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import rich_click as click
 
-from logreel.cli import common, draw
+from logreel.cli import arguments, common, draw
+from logreel.cli import files as paths
 
 if TYPE_CHECKING:
     from logreel.ops.schema import SchemaInfo
@@ -14,11 +15,22 @@ if TYPE_CHECKING:
 
 @click.command()
 @common.file
-@click.argument("topic", metavar="[TOPIC]", required=False)
+@click.argument("topic", metavar="[TOPIC]", required=False, type=arguments.TOPIC)
+@common.topics
+@common.exclude
 @common.ros_axes
 @common.msgdef
+@paths.text_output
 @common.as_json
-def schema(file: str, ros_axes: bool, msgdef: tuple[str, ...], topic: str | None, as_json: bool) -> int:
+def schema(
+    file: str,
+    ros_axes: bool,
+    msgdef: tuple[str, ...],
+    topic: str | None,
+    topics: tuple[str, ...],
+    exclude: tuple[str, ...],
+    as_json: bool,
+) -> int:
     """Show definitions, fields, types and units.
 
     TOPIC is a channel, or a pattern such as 'sensor_*'; without it all channels are shown.
@@ -27,7 +39,8 @@ def schema(file: str, ros_axes: bool, msgdef: tuple[str, ...], topic: str | None
     from logreel.ops.schema import schema as look
 
     with open_log(file, definitions=msgdef, ros_axes=ros_axes) as log:
-        channels = log.match(topic) if topic else list(log.channels.values())
+        wanted = (*((topic,) if topic else ()), *topics)
+        channels = common.chosen(log, wanted or tuple(log.channels), exclude)
         found = [look(ch) for ch in channels]
         if as_json:
             draw.echo_json({"path": log.name, "schemas": [one.as_dict() for one in found]})

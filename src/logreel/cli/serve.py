@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import rich_click as click
 
+from logreel.cli import arguments
+
 
 @click.command()
-@click.argument("paths", metavar="PATH…", nargs=-1, required=True)
+@click.argument("paths", metavar="PATH…", nargs=-1, required=True, type=arguments.FILE)
 @click.option(
     "--host", metavar="NAME", default="127.0.0.1", help="Where to listen; only this machine by default."
 )

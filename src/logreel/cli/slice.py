@@ -5,6 +5,7 @@ from __future__ import annotations
 import rich_click as click
 
 from logreel.cli import common, draw
+from logreel.cli import files as paths
 
 
 @click.command()
@@ -14,7 +15,7 @@ from logreel.cli import common, draw
 @common.exclude
 @common.start
 @common.end
-@click.option("-n", "--count", type=click.IntRange(min=0), metavar="N", help="Only the first N messages.")
+@common.count
 @click.option("--keep-latched", is_flag=True, help="Carry in what is in force at the start.")
 @common.compression
 @common.chunk_size
@@ -42,11 +43,11 @@ def slice(  # noqa: A001 - the verb's name
     from logreel.model.log import open_log
     from logreel.ops.slicing import slice_log
 
-    with open_log(file) as log:
+    with open_log(file) as log, paths.destination(out, paths.suffix_of(log.format), as_json) as path:
         with draw.progress(out) as progress:
             done = slice_log(
                 log,
-                out,
+                path,
                 topics=topics or None,
                 exclude=exclude,
                 start=start,
@@ -61,5 +62,5 @@ def slice(  # noqa: A001 - the verb's name
         if as_json:
             draw.echo_answer(log, **done.as_dict())
         else:
-            draw.show_written(done)
+            draw.show_written(done, out)
         return draw.finish(log, done.skipped)

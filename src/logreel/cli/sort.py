@@ -5,6 +5,7 @@ from __future__ import annotations
 import rich_click as click
 
 from logreel.cli import common, draw
+from logreel.cli import files as paths
 
 
 @click.command()
@@ -21,13 +22,13 @@ def sort(
     from logreel.model.log import open_log
     from logreel.ops.slicing import sort_log
 
-    with open_log(file) as log:
+    with open_log(file) as log, paths.destination(out, paths.suffix_of(log.format), as_json) as path:
         with draw.progress(out) as progress:
             done = sort_log(
-                log, out, compression=compression, chunk_bytes=chunk_bytes, force=force, progress=progress
+                log, path, compression=compression, chunk_bytes=chunk_bytes, force=force, progress=progress
             )
         if as_json:
             draw.echo_answer(log, **done.as_dict())
         else:
-            draw.show_written(done)
+            draw.show_written(done, out)
         return draw.finish(log, done.skipped)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import rich_click as click
 
 from logreel.cli import common, draw
+from logreel.cli import files as paths
 
 if TYPE_CHECKING:
     from logreel.model.commands import Command, Option
@@ -44,7 +45,7 @@ def _command(format_name: str, one: Command) -> click.Command:
     def run(file: str, as_json: bool, **options: Any) -> int:
         return answer(format_name, one, file, as_json, options)
 
-    decorated: Callable[..., Any] = common.as_json(run)
+    decorated: Callable[..., Any] = common.as_json(paths.text_output(run))
     for option in reversed(one.options):
         decorated = _option(option)(decorated)
     brief = one.help.partition(":")[0].partition(". ")[0].rstrip(".") + "."

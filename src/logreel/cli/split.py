@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import rich_click as click
 
-from logreel.cli import common, draw
+from logreel.cli import arguments, common, draw
+from logreel.cli import files as paths
 
 
 @click.command()
@@ -14,7 +15,15 @@ from logreel.cli import common, draw
 @click.option("--every", metavar="TIME", help="A log for each stretch of time, such as 60s or 00:05:00.")
 @click.option("--size", metavar="SIZE", help="Logs of at most so many bytes: 100MB, 1GiB.")
 @click.option("--by-topic", is_flag=True, help="A log for each channel.")
-@click.option("-o", "--output", "folder", metavar="DIR", required=True, help="Folder for the new logs.")
+@click.option(
+    "-o",
+    "--output",
+    "folder",
+    metavar="DIR",
+    required=True,
+    type=arguments.FOLDER,
+    help="Folder for the new logs.",
+)
 @common.compression
 @common.chunk_size
 @common.force
@@ -37,6 +46,7 @@ def split(
     from logreel.model.times import duration_ns
     from logreel.ops.slicing import split as write
 
+    paths.no_folder(folder, "parts of a log")
     with open_log(file) as log:
         with draw.progress(folder) as progress:
             done = write(

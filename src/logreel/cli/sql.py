@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
-from logreel.cli import common, draw
+from logreel.cli import arguments, common, draw
+from logreel.cli import files as paths
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -21,11 +22,11 @@ FORMS = ["table", "csv", "parquet", "json", "ndjson", "arrow"]
 
 @click.command()
 @click.argument("query")
-@click.argument("files", metavar="FILE...", nargs=-1, required=True)
+@common.files
 @click.option(
     "--format", "form", type=click.Choice(FORMS), help="Of the result; else as -o says, or a table to read."
 )
-@click.option("-o", "--output", "out", metavar="OUT", help="Write the result to a file.")
+@click.option("-o", "--output", "out", metavar="OUT", type=arguments.FILE, help="Write the result to a file.")
 @common.force
 @common.start
 @common.end
@@ -50,13 +51,21 @@ def sql(
 
     Tables are topics, of all logs together, with the columns time, time_ns, log, and the fields. Awkward topics
     stand in double quotes, or are written with _ in place of what is no letter: imu_data is /imu/data.
-    logreel.logs and logreel.channels tell what there is.
+    logreel.logs and logreel.channels tell what there is. Of folders all logs in and below them are asked; a file that
+    cannot be opened does not stop the others.
     """
+    from logreel.cli.run import LOST
     from logreel.model.log import open_log
     from logreel.ops.sql import answer
 
     with contextlib.ExitStack() as stack:
-        logs = [stack.enter_context(open_log(f, definitions=msgdef, ros_axes=ros_axes)) for f in files]
+
+        def opened(name: str) -> Log:
+            return stack.enter_context(open_log(name, definitions=msgdef, ros_axes=ros_axes))
+
+        logs, code = common.open_each(paths.expand(files), opened)
+        if not logs:
+            return code
         form = _form(form, out, as_json)
         schema, batches = stack.enter_context(answer(query, logs, start, end, utc))
         if as_json:
@@ -65,7 +74,7 @@ def sql(
             _table(schema, batches)
         else:
             _write(form, out, force, schema, batches, [log.name for log in logs])
-        return max(draw.finish(log) for log in logs)
+        return max(code and LOST, *(draw.finish(log) for log in logs))
 
 
 def _form(form: str | None, out: str | None, as_json: bool) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import rich_click as click
 
 from logreel.cli import common, draw
+from logreel.cli import files as paths
 
 if TYPE_CHECKING:
     from logreel.ops.stats import ChannelStats
@@ -15,12 +16,20 @@ if TYPE_CHECKING:
 @click.command()
 @common.file
 @common.topics
+@common.exclude
 @click.option("--fields", is_flag=True, help="Also least, mean and greatest value of every number field.")
 @common.ros_axes
 @common.msgdef
+@paths.text_output
 @common.as_json
 def stats(
-    file: str, ros_axes: bool, msgdef: tuple[str, ...], topics: tuple[str, ...], fields: bool, as_json: bool
+    file: str,
+    ros_axes: bool,
+    msgdef: tuple[str, ...],
+    topics: tuple[str, ...],
+    exclude: tuple[str, ...],
+    fields: bool,
+    as_json: bool,
 ) -> int:
     """Show rates, jitter, gaps and order of channels.
 
@@ -31,7 +40,8 @@ def stats(
     from logreel.ops.stats import stats as look
 
     with open_log(file, definitions=msgdef, ros_axes=ros_axes) as log:
-        found = look(log, topics or None, fields=fields)
+        names = [ch.topic for ch in common.chosen(log, topics, exclude)]
+        found = look(log, names, fields=fields)
         if as_json:
             draw.echo_answer(log, channels=[one.as_dict() for one in found])
         else:

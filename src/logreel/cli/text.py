@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
+
 import rich_click as click
 
 from logreel.cli import common, draw
+from logreel.cli import files as paths
 
 
 @click.command()
@@ -14,8 +17,10 @@ from logreel.cli import common, draw
 )
 @common.start
 @common.end
+@click.option("-n", "--count", type=click.IntRange(min=0), metavar="N", help="Only the first N lines.")
 @common.utc
 @common.msgdef
+@paths.text_output
 @common.as_json
 def text(
     file: str,
@@ -23,6 +28,7 @@ def text(
     level: str | None,
     start: str | None,
     end: str | None,
+    count: int | None,
     utc: bool,
     as_json: bool,
 ) -> int:
@@ -33,7 +39,8 @@ def text(
     from logreel.ops.text import text as look
 
     with open_log(file, definitions=msgdef) as log:
-        lines = look(log, None if level is None else level_number(level), *interval(log, start, end))
+        least = None if level is None else level_number(level)
+        lines = itertools.islice(look(log, least, *interval(log, start, end)), count)
         shift = shift_of(log, utc)
         if as_json:
             draw.echo_answer(log, lines=[as_dict(line) for line in lines])

@@ -144,7 +144,7 @@ class _Recorder:
         self._writer, self._strict = writer, strict
         #: What came before types are inferred, and how much of it is waited for.
         self._waiting: list[_Line] = []
-        self._ahead, self._room, self._since = ahead, AHEAD_BYTES, 0.0
+        self._ahead, self._room, self._since, self._last = ahead, AHEAD_BYTES, 0.0, 0.0
         self._known: dict[str, tuple[Schema | Layout, Mapping[str, Any]]] = {}
         #: Why there is no channel of a topic.
         self._refused: dict[str, str] = {}
@@ -210,14 +210,20 @@ class _Recorder:
             if line is not None:
                 number += 1
                 self._take(number, line)
-            longest = SILENT_SECONDS if line is None else AHEAD_SECONDS
-            if self._waiting and monotonic() - self._since >= longest:
+            if self._waiting and self._waited_enough(silent=line is None):
                 self._infer()
-            if line is None and every is not None and monotonic() - flushed >= every:
+            # What was flushed once takes no more definitions in some formats: nothing is, before types are known.
+            begun = self.lines and not self._waiting
+            if line is None and begun and every is not None and monotonic() - flushed >= every:
                 self._writer.flush()
                 flushed = monotonic()
         self._infer()
         return stopped
+
+    def _waited_enough(self, silent: bool) -> bool:
+        """Whether no more lines are to be waited for before types are inferred."""
+        now = monotonic()
+        return now - self._since >= AHEAD_SECONDS or (silent and now - self._last >= SILENT_SECONDS)
 
     def _take(self, number: int, text: bytes | str) -> None:
         if not text.strip():
@@ -229,7 +235,8 @@ class _Recorder:
             self._leave_out(number, error)
             return
         if self._ahead > 0 and (self._waiting or line.topic not in self.channels):
-            self._since = self._since if self._waiting else monotonic()
+            self._last = monotonic()
+            self._since = self._since if self._waiting else self._last
             self._waiting.append(line)
             self._room -= len(text)
             if len(self._waiting) == self._ahead or self._room < 0:

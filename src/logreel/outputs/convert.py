@@ -47,6 +47,7 @@ def convert(
     dst: str | os.PathLike[str],
     *,
     topics: str | Iterable[str] | None = None,
+    exclude: str | Iterable[str] = (),
     start: Time | None = None,
     end: Time | None = None,
     utc: bool = False,
@@ -74,6 +75,7 @@ def convert(
               slash a folder with a video per channel. ``x.rrd``: a recording of Rerun. ``x.kml``, ``x.gpx``,
               ``x.geojson``: one file with the tracks. ``x.mcap``, ``x.bag`` …: a log, message by message as bytes
     topics    names or shell patterns; None: all that fit, the reserved ones with messages included
+    exclude   the same, for what is left out
     start, end  ns, or times as people write them; half-open
     utc       wall-clock times
     interpolate  where a message holds many records of one time, spread their times evenly to the next message;
@@ -134,7 +136,7 @@ def convert(
             foreign=True,
             strict=strict,
         )
-        return _log(src, target, topics, start, end, raw, clock)
+        return _log(src, target, topics, exclude, start, end, raw, clock)
     if raw or strict or compression is not None or chunk_bytes is not None:
         raise UsageError(
             f"{output.suffix} is no log",
@@ -146,7 +148,15 @@ def convert(
         shift_of(log, utc)
         keep_sources(name, [log.name])
         folder = not together and _is_folder(output, name)
-        job = Job(log, channels_for(log, topics, output), first, last, utc, progress, interpolate=interpolate)
+        job = Job(
+            log,
+            channels_for(log, topics, output, exclude),
+            first,
+            last,
+            utc,
+            progress,
+            interpolate=interpolate,
+        )
         if together:
             return one_table(job, output, name, force, how)
         if output.shape is Shape.WHOLE:
@@ -167,6 +177,7 @@ def _log(
     src: Readable | Log,
     target: Target,
     topics: str | Iterable[str] | None,
+    exclude: str | Iterable[str],
     start: Time | None,
     end: Time | None,
     raw: bool,
@@ -174,7 +185,7 @@ def _log(
 ) -> Converted:
     with opened(src) as log:
         first, last = interval(log, start, end)
-        part = choose(log, topics, (), first, last)
+        part = choose(log, topics, exclude, first, last)
         shift, count = _clock(log, target, raw, clock)
         part, target = replace(part, shift=shift), replace(target, clock=count)
         done = rewrite([part], target) if raw else _with_meaning(part, target)

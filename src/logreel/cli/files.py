@@ -1,0 +1,186 @@
+"""Which files the arguments of a verb mean, and where its output goes."""
+
+from __future__ import annotations
+
+import functools
+import io
+import os
+import shutil
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import rich_click as click
+
+STDOUT = "-"
+Out = TypeVar("Out", str, "str | None")
+Verb = TypeVar("Verb", bound=Callable[..., int])
+
+
+def expand(names: Sequence[str]) -> list[str]:
+    """*names* with each folder replaced by the logs in and below it, by name.
+
+    Hidden files are no logs, nor are files that no format recognises unless their suffix belongs to one format alone.
+    A folder without any log stays itself, and ``file_of`` refuses it.
+    """
+    return [
+        path
+        for name in names
+        for path in ((list(_logs_below(name)) if os.path.isdir(name) else ()) or (name,))
+    ]
+
+
+def file_of(name: str) -> str:
+    """*name*; raises UnknownFormatError where it is a folder, in which ``expand`` found no log."""
+    from logreel.errors import UnknownFormatError
+
+    if os.path.isdir(name):
+        raise UnknownFormatError("a folder with no log of a known format in or below it", path=name)
+    return name
+
+
+def _logs_below(root: str) -> Iterator[str]:
+    from logreel.model.registry import formats
+
+    counts = Counter(suffix for fmt in formats().values() for suffix in fmt.suffixes)
+    own = tuple(suffix for suffix, count in counts.items() if count == 1)
+    for folder, folders, files in os.walk(root):
+        folders[:] = sorted(name for name in folders if name[:1] != ".")
+        for name in sorted(files):
+            path = os.path.join(folder, name)
+            if name[:1] != "." and os.path.isfile(path) and (name.lower().endswith(own) or _is_log(path)):
+                yield path
+
+
+def _is_log(path: str) -> bool:
+    from logreel.errors import LogError
+    from logreel.model.registry import find_format
+    from logreel.model.source import Source
+
+    try:
+        find_format(Source.open(path))
+    except (LogError, OSError):
+        return False
+    return True
+
+
+class _Nothing(Exception):
+    """There is nothing to write; the exit code says why."""
+
+
+def text_output(verb: Verb) -> Verb:
+    """Give a verb that shows something the option -o, which puts that into a file."""
+
+    @functools.wraps(verb)
+    def call(*args: Any, out: str | None, force: bool, **options: Any) -> int:
+        given = (options.get(name) for name in ("file", "files", "a", "b"))
+        sources = [s for one in given if one is not None for s in ([one] if isinstance(one, str) else one)]
+        code = 0
+        try:
+            with _to_file(out, force, sources):
+                code = verb(*args, **options)
+                from logreel.cli.run import FOUND, LOST
+
+                if code not in (0, LOST, FOUND):
+                    raise _Nothing
+        except _Nothing:
+            pass
+        return code
+
+    for option in (
+        click.option("--force", is_flag=True, help="Replace OUT."),
+        click.option("-o", "--output", "out", metavar="OUT", help="A file instead of stdout."),
+    ):
+        call = option(call)
+    return call  # type: ignore[return-value]
+
+
+@contextmanager
+def _to_file(out: str | None, force: bool, sources: Iterable[str]) -> Iterator[None]:
+    """Put what the block writes to stdout into the file *out*, which gets its name when the block ends well."""
+    if out is None or out == STDOUT:
+        yield
+        return
+    from logreel.cli.draw import say
+    from logreel.model.naming import STDIN, keep_sources
+    from logreel.outputs.files import new_file
+
+    keep_sources(out, [STDIN if name == "-" else name for name in expand(list(sources))])
+    with new_file(out, force) as file:
+        before, text = sys.stdout, io.TextIOWrapper(file, "utf-8", errors="backslashreplace", newline="\n")
+        sys.stdout = text
+        try:
+            yield
+            text.flush()
+        finally:
+            sys.stdout = before
+            text.detach()
+    say(f"wrote {out}")
+
+
+@contextmanager
+def destination(out: Out, suffix: str, as_json: bool, text: bool = False) -> Iterator[Out]:
+    """Where to write *out*: its name, or for ``-`` that of a temporary file that goes to stdout when it is whole.
+
+    suffix  of that file
+    text    a terminal can show it
+
+    Raises UsageError for what is no text for a terminal, and where the JSON of the verb goes to stdout, too.
+    """
+    if out != STDOUT:
+        yield out
+        return
+    from logreel.cli.draw import SafeLines
+    from logreel.errors import UsageError
+
+    if as_json:
+        raise UsageError("--json and -o - would both write to stdout: leave out one of them")
+    terminal = sys.stdout.isatty()
+    if terminal and not text:
+        raise UsageError(f"{suffix} is no text for a terminal: redirect the output, or give a file with -o")
+    with tempfile.TemporaryDirectory(prefix="logreel-") as folder:
+        path = os.path.join(folder, f"stdout{suffix}")
+        yield path  # type: ignore[misc]
+        sys.stdout.flush()
+        with open(path, "rb") as done:
+            shutil.copyfileobj(done, SafeLines() if terminal else sys.stdout.buffer, 1 << 20)
+
+
+def suffix_of(form: str) -> str:
+    """The suffix of files of a form: of a format's name its usual one, else the name itself."""
+    from logreel.model.registry import formats
+
+    fmt = formats().get(form.lower())
+    return fmt.suffixes[0] if fmt is not None else f".{form.lower().removeprefix('.')}"
+
+
+def check_form(form: str | None, out: str | None) -> None:
+    """Raise UsageError for a form where the suffix of *out* says it."""
+    from logreel.errors import UsageError
+
+    if form is not None and out != STDOUT:
+        raise UsageError("--format is for -o -: otherwise the suffix of OUT says as what it is written")
+
+
+def one_output(argument: str | None, option: str | None) -> str:
+    """OUT, which is given behind the source or with -o; raises UsageError for both, or none."""
+    from logreel.errors import UsageError
+
+    if argument is not None and option is not None:
+        raise UsageError(f"two outputs: {argument} and {option}; give OUT once")
+    out = argument if argument is not None else option
+    if out is None:
+        raise UsageError("say where to write: OUT, or -o OUT")
+    return out
+
+
+def no_folder(out: str, what: str) -> str:
+    """*out*, the name of a folder; raises UsageError for stdout, which cannot be one."""
+    from logreel.errors import UsageError
+
+    if out == STDOUT:
+        raise UsageError(f"{what} are several files, which do not fit on stdout: give a folder with -o")
+    return out
