@@ -16,6 +16,7 @@ from logreel.cli import common, draw
 @common.end
 @click.option("-n", "--count", type=click.IntRange(min=0), metavar="N", help="Only the first N messages.")
 @click.option("--keep-latched", is_flag=True, help="Carry in what is in force at the start.")
+@click.option("--latched", multiple=True, metavar="TOPIC", help="This topic counts as latched, too.")
 @common.compression
 @common.chunk_size
 @common.force
@@ -29,6 +30,7 @@ def slice(  # noqa: A001 - the verb's name
     end: str | None,
     count: int | None,
     keep_latched: bool,
+    latched: tuple[str, ...],
     compression: str | None,
     chunk_bytes: int | None,
     force: bool,
@@ -37,7 +39,7 @@ def slice(  # noqa: A001 - the verb's name
     """Write a part of a log as a log of the same format.
 
     Messages are copied as they are. Text, parameters and dropouts come along unless -t leaves them out;
-    --keep-latched adds what is in force at -S: the last message of latched topics, parameters, actors.
+    --keep-latched adds what is in force at -S: latched topics, static transforms, parameters, actors.
     """
     from logreel.model.log import open_log
     from logreel.ops.slicing import slice_log
@@ -53,6 +55,7 @@ def slice(  # noqa: A001 - the verb's name
                 end=end,
                 count=count,
                 keep_latched=keep_latched,
+                latched=latched,
                 compression=compression,
                 chunk_bytes=chunk_bytes,
                 force=force,

@@ -71,6 +71,7 @@ def rewrite(
     try:
         sink = fmt.create(out, **options)  # type: ignore[misc]
         found = (how or Rewriting)(parts, target, fmt, out, sink, [] if skipped is None else skipped)
+        found.notes += [note for part in parts for note in part.notes]
         return found.run(by_time)
     except BaseException:
         out.discard()
@@ -123,7 +124,8 @@ class Rewriting:
         part = self.parts[0]
         self.sink.clock = Clock(utc_shift(part.log), len(self.parts) == 1 and part.is_whole, self._begins)
         excerpt = Excerpt(part.log, part.rows, part.start, part.end, part.in_force)
-        if by_time or part.names or part.shift or self._is_foreign or not self.sink.copy(excerpt):
+        plain = not (by_time or part.names or part.shift or part.floor is not None or self._is_foreign)
+        if not plain or not self.sink.copy(excerpt):
             self._compose(writer, by_time or self._has_made)
         else:
             self.names = {ch.topic: [(0, ch)] for ch in part.channels}

@@ -44,6 +44,7 @@ def slice_log(
     end: str | int | None = None,
     count: int | None = None,
     keep_latched: bool = False,
+    latched: str | Iterable[str] = (),
     compression: str | None = None,
     chunk_bytes: int | None = None,
     force: bool = False,
@@ -55,7 +56,10 @@ def slice_log(
                      other channels comes with these
     start, end       ns, or times as people write them; half-open
     count            only so many messages, the first ones in the file
-    keep_latched     also the last message before *start* of latched topics, and parameters and actors at *start*
+    keep_latched     also what is from before *start* and still holds: the last message of latched topics, each static
+                     transform, parameters and actors; such messages get the time of the first one in the slice
+    latched          topics that count as latched besides those that the log says are, and those that always are
+                     (``/tf_static``, ``/map``, ``/robot_description`` …); gives *keep_latched*
     compression      of the new file, where the format has one; None: as in the source
     chunk_bytes      of its chunks, where the format has them; None: about as in the source
     force            replace *dst*
@@ -66,7 +70,7 @@ def slice_log(
     with opened(src) as log:
         first, last = interval(log, start, end)
         wanted = None if topics is None else with_members(log, topics)
-        part = choose(log, wanted, exclude, first, last, count, keep_latched)
+        part = choose(log, wanted, exclude, first, last, count, keep_latched or bool(latched), latched)
         target = Target(os.fspath(dst), compression, force, progress=progress, chunk_bytes=chunk_bytes)
         return rewrite([part], target)
 

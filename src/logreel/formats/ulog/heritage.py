@@ -89,7 +89,7 @@ def begun_at(header: bytes, start: int | None) -> bytes:
 
 
 def utc_record(header: bytes, clock: Clock | None) -> bytes:
-    """Information that tells the offset of UTC; nothing where *clock* does not, or where *header* has wall-clock time."""
+    """Information that tells the offset of UTC; nothing where *clock* does not, or *header* is of a wall clock."""
     offset = None if clock is None else clock.utc_offset
     if offset is None or int.from_bytes(header[8:16], "little") >= UNIX_US:
         return b""
