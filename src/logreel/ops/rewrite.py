@@ -122,7 +122,7 @@ class Rewriting:
         """Write everything, look at it, and give it its name."""
         writer = Writer(self.out, self.sink, None, False)
         part = self.parts[0]
-        self.sink.clock = Clock(utc_shift(part.log), len(self.parts) == 1 and part.is_whole, self._begins)
+        self.sink.clock = self._clock()
         excerpt = Excerpt(part.log, part.rows, part.start, part.end, part.in_force)
         plain = not (by_time or part.names or part.shift or part.floor is not None or self._is_foreign)
         if not plain or not self.sink.copy(excerpt):
@@ -135,6 +135,15 @@ class Rewriting:
         return Rewritten(
             self.target.path, self.out.tell(), tuple(self._copied()), tuple(self.notes), tuple(self.skipped)
         )
+
+    def _clock(self) -> Clock:
+        """The clock of the first log, moved as its messages are."""
+        part = self.parts[0]
+        offset, epoch = utc_shift(part.log), part.log.epoch
+        if part.shift and offset is not None:
+            offset -= part.shift
+            epoch = epoch if offset else "unix"
+        return Clock(offset, epoch, len(self.parts) == 1 and part.is_whole, self._begins)
 
     def _begins(self) -> int | None:
         """ns of the first moment of what is written."""

@@ -17,6 +17,7 @@ from logreel.errors import DefinitionError, UsageError
 from logreel.formats.mcap import records
 from logreel.formats.mcap.channels import NO_SCHEMA, OWN, dumped
 from logreel.formats.mcap.found import File
+from logreel.formats.mcap.origins import Origins
 from logreel.formats.mcap.packing import Content, Packed, Packer
 from logreel.formats.mcap.records import LOG_TIME, MAGIC, MESSAGE_HEAD, PUBLISH_TIME, SEQUENCE
 from logreel.formats.mcap.write_channels import Declared, declare
@@ -75,6 +76,7 @@ class McapSink(StretchSink):
         self._declared: set[int] = set()
         self._summary, self._crc, self._begun = Summary(), 0, False
         self._inherited: set[tuple[Any, ...]] = set()
+        self._origins = Origins()
         self._waiting: deque[tuple[int, Future[Packed]]] = deque()
         self._waiting_bytes = 0
         self._begin_chunk()
@@ -87,6 +89,7 @@ class McapSink(StretchSink):
         metadata  ``message_encoding`` where that does not follow from the schema; text by name; what is no text is
                   kept as JSON
         """
+        self._tell_origins()
         if number >= (1 << 16) - 1:
             raise DefinitionError(f"channel {topic!r}: an MCAP has at most {(1 << 16) - 1} channels")
         declared = declare(topic, schema, metadata)
@@ -113,6 +116,12 @@ class McapSink(StretchSink):
     def layout(self, number: int) -> Layout:
         """The Layout of the channel's definition, where that is a walk of bytes."""
         return self._channels[number].layout()
+
+    def _tell_origins(self) -> None:
+        """Tell what the logs inherited from were converted from, once all of them are known."""
+        found, self._origins = self._origins.record(self.clock), Origins()
+        if found is not None:
+            self.metadata(OWN, found)
 
     def _definition(self, number: int) -> bytes:
         """Schema (if it was not written) and channel record."""
@@ -225,12 +234,12 @@ class McapSink(StretchSink):
     def inherit(self, log: Log) -> list[str]:
         """Take over metadata and attachments, those of several logs that are the same once."""
         own: File = log.own
-        told, key = [], tuple[Any, ...]()
+        told = self._origins.take(
+            log.name, next((found for name, found in own.metadata if name == OWN), None)
+        )
         for name, found in own.metadata:
-            key = ("metadata", name, tuple(found.items()))
-            if name == OWN and any(k[:2] == key[:2] for k in self._inherited - {key}):
-                told.append(f"what {log.name} was converted from is left out: the first log was, too")
-            elif key not in self._inherited:
+            key: tuple[Any, ...] = ("metadata", name, tuple(found.items()))
+            if name != OWN and key not in self._inherited:
                 self.metadata(name, found)
                 self._inherited.add(key)
         for one, a in zip(own.attachments, log.attachments.values(), strict=True):
@@ -288,6 +297,7 @@ class McapSink(StretchSink):
 
     def finish(self) -> None:
         """Define the channels without messages, and write the summary."""
+        self._tell_origins()
         self._catch_up()
         self._packer.close()
         for number in np.flatnonzero(self._fresh).tolist():
