@@ -18,12 +18,19 @@ if TYPE_CHECKING:
 @click.option(
     "-o", "--output", "out", metavar="OUT", help="The new log; x.bag.active becomes x.bag by itself."
 )
+@common.segment
 @common.compression
 @common.chunk_size
 @common.force
 @common.as_json
 def recover(
-    file: str, out: str | None, compression: str | None, chunk_bytes: int | None, force: bool, as_json: bool
+    file: str,
+    out: str | None,
+    segment: int | None,
+    compression: str | None,
+    chunk_bytes: int | None,
+    force: bool,
+    as_json: bool,
 ) -> int:
     """Write what is there of a damaged log as a sound one.
 
@@ -36,7 +43,13 @@ def recover(
     with open_log(file) as log:
         with draw.progress(file) as progress:
             done = save(
-                log, out, compression=compression, chunk_bytes=chunk_bytes, force=force, progress=progress
+                log,
+                out,
+                segment=segment,
+                compression=compression,
+                chunk_bytes=chunk_bytes,
+                force=force,
+                progress=progress,
             )
         if as_json:
             draw.echo_answer(log, **done.as_dict())

@@ -16,6 +16,7 @@ from logreel.cli import common, draw
 @common.end
 @click.option("-n", "--count", type=click.IntRange(min=0), metavar="N", help="Only the first N messages.")
 @click.option("--keep-latched", is_flag=True, help="Carry in what is in force at the start.")
+@common.segment
 @click.option("--latched", multiple=True, metavar="TOPIC", help="This topic counts as latched, too.")
 @common.compression
 @common.chunk_size
@@ -30,6 +31,7 @@ def slice(  # noqa: A001 - the verb's name
     end: str | None,
     count: int | None,
     keep_latched: bool,
+    segment: int | None,
     latched: tuple[str, ...],
     compression: str | None,
     chunk_bytes: int | None,
@@ -56,6 +58,7 @@ def slice(  # noqa: A001 - the verb's name
                 count=count,
                 keep_latched=keep_latched,
                 latched=latched,
+                segment=segment,
                 compression=compression,
                 chunk_bytes=chunk_bytes,
                 force=force,
