@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from logreel.ops.check import check
     from logreel.ops.diff import diff
     from logreel.ops.info import info
-    from logreel.ops.merging import merge
     from logreel.ops.polars import scan_polars
     from logreel.ops.record import record
     from logreel.ops.recovery import recover
@@ -52,6 +51,7 @@ if TYPE_CHECKING:
     from logreel.ops.sql import sql
     from logreel.ops.stats import stats
     from logreel.outputs.convert import convert
+    from logreel.outputs.mixed import merge
     from logreel.outputs.serve import Service
     from logreel.outputs.sinks.registry import sink
 
@@ -74,7 +74,7 @@ _LAZY = {
     "sql": ("logreel.ops.sql", "sql"),
     "stats": ("logreel.ops.stats", "stats"),
     "slice": ("logreel.ops.slicing", "slice_log"),
-    "merge": ("logreel.ops.merging", "merge"),
+    "merge": ("logreel.outputs.mixed", "merge"),
     "split": ("logreel.ops.slicing", "split"),
     "sort": ("logreel.ops.slicing", "sort_log"),
     "play": ("logreel.ops.replay", "play"),

@@ -23,7 +23,9 @@ def koblenz() -> bytes:
     out = Koblenz()
     for i in range(3):
         out.obd(400.0 * i, i, 900, 1.0).add("MyDataM", 400.0 * i + 1, b"own %d" % i)
-        out.laser(400.0 * i + 2, "Hokuyo_URG-04LX", "front", [1000 + i] * 3).image(400.0 * i + 3, 0, 8, 8, b"")
+        out.laser(400.0 * i + 2, "Hokuyo_URG-04LX", "front", [1000 + i] * 3).image(
+            400.0 * i + 3, 0, 8, 8, b""
+        )
         out.add("LaserRange2DDataM", 400.0 * i + 4, b"older", 100)
     return out.bytes()
 

@@ -169,7 +169,7 @@ def test_slicing_a_slice_of_a_ulog_again_finds_its_messages(tmp_path: Path) -> N
     assert part.end is not None
     assert part.end - part.start < 2 * S
     assert logreel.slice(part, tmp_path / "c.ulg", start="+0.5s").messages > 0
-    assert not [p for p in part.problems]
+    assert not part.problems
 
 
 def test_parts_of_a_split_ulog_begin_one_after_the_other(tmp_path: Path) -> None:

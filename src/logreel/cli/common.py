@@ -71,6 +71,9 @@ msgdef = click.option(
 ros_axes = click.option(
     "--ros-axes", is_flag=True, help="Metres and right-handed axes, for logs that have others."
 )
+segment = click.option(
+    "--segment", type=int, metavar="N", help="Only this one of several logs in the file; info lists them."
+)
 force = click.option("--force", is_flag=True, help="Replace what is there.")
 as_json = click.option("--json", "as_json", is_flag=True, help="One JSON object; times in ns.")
 output = click.option(

@@ -105,6 +105,7 @@ def show(one: Info) -> None:
         ("size", draw.size_text(one.size)),
         *_times(one),
         ("messages", f"{one.messages} in {len(live)} channel{'s' * (len(live) != 1)}"),
+        *([("logs in it", _segments(one))] if len(one.segments) > 1 else []),
         ("problems", _problems(one)),
     ]
     draw.table(("", ""), rows, indent=2)
@@ -131,6 +132,17 @@ def _times(one: Info) -> list[tuple[str, str]]:
     if shift is not None:
         start = utc_text(one.start_ns + shift, 3) + (f"  ({start})" if start else "")
     return [("start", start or f"{one.start_ns} ns"), ("duration", duration_text(one.end_ns - one.start_ns))]
+
+
+def _segments(one: Info) -> str:
+    """The logs in one file, by number."""
+    from logreel.model.times import duration_text
+
+    each = [
+        f"{s.number}: {s.messages} messages, {duration_text(None if s.end is None else s.end - (s.start or 0))}"
+        for s in one.segments
+    ]
+    return f"{'; '.join(each)} (--segment, split --by-segment)"
 
 
 def _problems(one: Info) -> str:

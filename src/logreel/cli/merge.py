@@ -33,7 +33,7 @@ def merge(
     force: bool,
     as_json: bool,
 ) -> int:
-    """Write several logs of one format as one, in the order of time.
+    """Write several logs as one, in the order of time: of one format, or of any as an MCAP.
 
     Of folders all logs in and below them. Clocks are moved only when told. Channels of one name and one definition
     become one.
@@ -42,7 +42,7 @@ def merge(
 
     from logreel.errors import UsageError
     from logreel.model.log import open_log
-    from logreel.ops.merging import merge as write
+    from logreel.outputs.mixed import merge as write
 
     for pair in rename:
         if "=" not in pair:

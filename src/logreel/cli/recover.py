@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     help="The new log; - is stdout; x.bag.active becomes x.bag by itself.",
 )  # fmt: skip
 @common.form
+@common.segment
 @common.compression
 @common.chunk_size
 @common.force
@@ -29,6 +30,7 @@ def recover(
     file: str,
     out: str | None,
     form: str | None,
+    segment: int | None,
     compression: str | None,
     chunk_bytes: int | None,
     force: bool,
@@ -49,7 +51,13 @@ def recover(
     ):
         with draw.progress(file) as progress:
             done = save(
-                log, path, compression=compression, chunk_bytes=chunk_bytes, force=force, progress=progress
+                log,
+                path,
+                segment=segment,
+                compression=compression,
+                chunk_bytes=chunk_bytes,
+                force=force,
+                progress=progress,
             )
         if as_json:
             draw.echo_answer(log, **done.as_dict())

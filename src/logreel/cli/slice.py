@@ -17,6 +17,8 @@ from logreel.cli import files as paths
 @common.end
 @common.count
 @click.option("--keep-latched", is_flag=True, help="Carry in what is in force at the start.")
+@common.segment
+@click.option("--latched", multiple=True, metavar="TOPIC", help="This topic counts as latched, too.")
 @common.compression
 @common.chunk_size
 @common.force
@@ -30,6 +32,8 @@ def slice(  # noqa: A001 - the verb's name
     end: str | None,
     count: int | None,
     keep_latched: bool,
+    segment: int | None,
+    latched: tuple[str, ...],
     compression: str | None,
     chunk_bytes: int | None,
     force: bool,
@@ -38,7 +42,7 @@ def slice(  # noqa: A001 - the verb's name
     """Write a part of a log as a log of the same format.
 
     Messages are copied as they are. Text, parameters and dropouts come along unless -t leaves them out;
-    --keep-latched adds what is in force at -S: the last message of latched topics, parameters, actors.
+    --keep-latched adds what is in force at -S: latched topics, static transforms, parameters, actors.
     """
     from logreel.model.log import open_log
     from logreel.ops.slicing import slice_log
@@ -54,6 +58,8 @@ def slice(  # noqa: A001 - the verb's name
                 end=end,
                 count=count,
                 keep_latched=keep_latched,
+                latched=latched,
+                segment=segment,
                 compression=compression,
                 chunk_bytes=chunk_bytes,
                 force=force,

@@ -15,6 +15,7 @@ from logreel.cli import files as paths
 @click.option("--every", metavar="TIME", help="A log for each stretch of time, such as 60s or 00:05:00.")
 @click.option("--size", metavar="SIZE", help="Logs of at most so many bytes: 100MB, 1GiB.")
 @click.option("--by-topic", is_flag=True, help="A log for each channel.")
+@click.option("--by-segment", is_flag=True, help="A log for each of several logs in one file.")
 @click.option(
     "-o",
     "--output",
@@ -35,13 +36,14 @@ def split(
     every: str | None,
     size: str | None,
     by_topic: bool,
+    by_segment: bool,
     folder: str,
     compression: str | None,
     chunk_bytes: int | None,
     force: bool,
     as_json: bool,
 ) -> int:
-    """Write a log as several ones: by time, by size or by channel."""
+    """Write a log as several ones: by time, by size, by channel or by segment."""
     from logreel.model.log import open_log
     from logreel.model.times import duration_ns
     from logreel.ops.slicing import split as write
@@ -57,6 +59,7 @@ def split(
                 every=None if every is None else duration_ns(every),
                 size=None if size is None else common.bytes_of(size),
                 by_topic=by_topic,
+                by_segment=by_segment,
                 compression=compression,
                 chunk_bytes=chunk_bytes,
                 force=force,

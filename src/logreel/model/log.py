@@ -20,7 +20,7 @@ from logreel.model import sidecar
 from logreel.model.channel import Channel
 from logreel.model.match import match_topics
 from logreel.model.registry import Format, find_format
-from logreel.model.scan import Attachment, Parameter, Scan, TextLine
+from logreel.model.scan import Attachment, Parameter, Scan, Segment, TextLine
 from logreel.model.source import Readable, Source
 from logreel.model.times import Time, interval
 
@@ -224,6 +224,28 @@ class Log(Mapping[str, Channel]):
         except KeyError:
             raise TopicError("actor", str(id), map(str, self.actors), path=self.name) from None
 
+    @cached_property
+    def segments(self) -> tuple[Segment, ...]:
+        """The logs in the file, by number: nearly always one, this one; see ``segment``."""
+        found = tuple(self._scan.segments())
+        return found or (Segment(1, 0, self.start, self.end, self.message_count),)
+
+    def segment(self, number: int) -> Log:
+        """One of the logs in the file, from 1, with its own channels, start and end.
+
+        A card that was used again can hold the rest of an older log behind the end of a new one. Raises UsageError
+        where there is no such segment.
+        """
+        many = len(self.segments)
+        if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= many:
+            there = "one segment, number 1" if many == 1 else f"segments 1 to {many}"
+            raise UsageError(f"there is no segment {number!r}; the log has {there}", path=self.name)
+        if self._scan.segment is None:
+            return self
+        log = Log(self._source, self._format, self._scan.segment(number))
+        log._options = {**self._options, "segment": number}
+        return log
+
     @property
     def has_other_axes(self) -> bool:
         """Whether lengths are not in metres or axes not right-handed, and ``ros_axes`` can bring them there."""
@@ -358,6 +380,7 @@ def open_log(
     strict: bool = False,
     definitions: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] = (),
     ros_axes: bool = False,
+    segment: int | None = None,
 ) -> Log:
     """An open Log of any known format.
 
@@ -366,6 +389,8 @@ def open_log(
     strict  True: the first Problem raises DamagedError instead of being recorded
     definitions  file or folder with message definitions (.msg …), or several, for logs that do not carry their own
     ros_axes  True: in metres and right-handed axes; see ``Log.ros_axes``
+    segment  number of one of several logs in the file; see ``Log.segments``. None: all of them, channels of later ones
+             by names of their own
 
     Raises UnknownFormatError, UnsupportedError, LogError for a folder, or OSError as the system gives it.
     """
@@ -376,6 +401,8 @@ def open_log(
     scan = sidecar.load(source, fmt) or sidecar.keep(source, fmt, _fresh(source, fmt))
     log = Log(source, fmt, scan)
     log._options |= {"format": format, "strict": strict}
+    if segment is not None:
+        log = log.segment(segment)
     if strict:
         # Of a large log parts of the index may only be read when asked for.
         _ = log.index.table.counts

@@ -34,6 +34,23 @@ class ChannelInfo:
 
 
 @dataclass(frozen=True, slots=True)
+class Segment:
+    """One of several logs that a file holds, such as a flight of before on a card that was used again.
+
+    number      from 1, in file order
+    offset      file position at which it begins
+    start, end  ns of its first and its last moment, by its own clock; None if empty
+    messages    of all channels but the reserved ones
+    """
+
+    number: int
+    offset: int
+    start: int | None
+    end: int | None
+    messages: int
+
+
+@dataclass(frozen=True, slots=True)
 class Attachment:
     """A named piece of content that is not a message.
 
@@ -102,6 +119,8 @@ class Scan:
     metadata, attachments, parameters, text  evaluated when asked
     ros_axes    the same channels in metres and right-handed axes, when asked; None where the format has no other axes
     actors      who takes part, worked out from the open Log when asked; None where the format has no actors
+    segments    the logs in the file, evaluated when asked; empty where there is one, which is the usual case
+    segment     the Scan of one of them alone, by its number
     saved       named arrays and plain data from which the format can restore this scan without reading the log again
     reread      the same from all that is wholly in the file, whatever its index says; None: opening did that
     own         what the format's Sink needs to take over content of this log as it lies there
@@ -122,6 +141,8 @@ class Scan:
     utc_offset: Callable[[], int | None] = lambda: None
     actors: Callable[[Log], Mapping[int, Actor]] | None = None
     ros_axes: Callable[[], list[ChannelInfo]] | None = None
+    segments: Callable[[], list[Segment]] = list
+    segment: Callable[[int], Scan] | None = None
     saved: Saved | None = None
     bounds: Callable[[], tuple[int | None, int | None]] | None = None
     verify: Callable[[], Iterable[Finding]] = tuple

@@ -54,11 +54,13 @@ class SourceClock:
     """What a log that is written anew has to tell of its clock, whatever part of its sources it holds.
 
     utc_offset  ns to add to a time to get UTC since 1970; None where the sources do not tell
+    epoch       what time 0 means: ``unix``, ``boot`` or ``start``
     is_whole    one log is written with all of its messages, so that whatever tells UTC among them is there
     first       gives ns of the first moment of what is written, None where there is none; asked at most once
     """
 
     utc_offset: int | None
+    epoch: str
     is_whole: bool
     first: Callable[[], int | None]
 

@@ -11,6 +11,8 @@ from logreel.model.log import Log
 def clocked(log: Log, shift: int) -> Log:
     """*log* with *shift* ns added to its start and end, and to the times of parameters and attachments.
 
+    Its ``utc_offset`` is that much less; where that makes it 0, times are since 1970.
+
     Messages keep their times: whoever writes them adds the shift.
     """
     if not shift:
@@ -26,4 +28,7 @@ def clocked(log: Log, shift: int) -> Log:
         name: one if one.time is None else replace(one, time=one.time + shift)
         for name, one in log.attachments.items()
     }
+    if log.utc_offset is not None:
+        vars(moved)["utc_offset"] = log.utc_offset - shift
+        moved.epoch = log.epoch if log.utc_offset != shift else "unix"
     return moved

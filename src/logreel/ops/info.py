@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from logreel.errors import Problem
 from logreel.model.brief import Brief
 from logreel.model.log import Log
+from logreel.model.scan import Segment
 from logreel.ops.plain import opened, plain
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ class Info(Brief):
 
     messages       of all channels but the reserved ones
     channels       all of them, empty and reserved ones too, in file order
+    segments       the logs in the file, nearly always one
     utc_offset_ns  to add to a time to get UTC since 1970, or None; not part of ``as_dict``
     """
 
@@ -71,6 +73,7 @@ class Info(Brief):
     attachments: tuple[AttachmentInfo, ...]
     problems: tuple[Problem, ...]
     utc_offset_ns: int | None
+    segments: tuple[Segment, ...]
 
     def as_dict(self) -> dict[str, Any]:
         """The object of ``info --json``: stable keys, times in ns, ready for ``json.dumps``."""
@@ -86,6 +89,16 @@ class Info(Brief):
             "channels": [asdict(c) | {"metadata": plain(c.metadata)} for c in self.channels],
             "metadata": plain(self.metadata),
             "attachments": [asdict(attachment) for attachment in self.attachments],
+            "segments": [
+                {
+                    "number": s.number,
+                    "offset": s.offset,
+                    "start_ns": s.start,
+                    "end_ns": s.end,
+                    "messages": s.messages,
+                }
+                for s in self.segments
+            ],
             "problems": [problem.as_dict() for problem in self.problems],
         }
 
@@ -124,4 +137,5 @@ def info(what: Readable | Log) -> Info:
             attachments=attachments,
             problems=log.problems,
             utc_offset_ns=log.utc_offset,
+            segments=log.segments,
         )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from logreel.errors import TopicError, UsageError
 from logreel.model.log import Log
 from logreel.model.match import fitting
-from logreel.model.times import duration_ns
+from logreel.model.times import duration_ns, utc_shift
 from logreel.ops.parts import Part
 from logreel.ops.plain import all_opened
 from logreel.ops.rewrite import rewrite
@@ -34,18 +34,9 @@ def merge(
     force: bool = False,
     progress: Progress | None = None,
 ) -> Rewritten:
-    """Write logs of one format as one log, by time; tells what was written.
+    """Write logs of one format as one log, by time; tells what was written. Parameters: see ``outputs.mixed.merge``.
 
-    topics, exclude  as for ``slice``; each has to fit a channel of one log at least
-    align     how the clocks of the logs behind the first one are moved: ``utc`` so that wall-clock times agree,
-              ``start`` so that all begin together, or a length of time such as ``+2.5s``; None: not at all
-    prefixes  one per log, put in front of its topics; an empty one for none
-    rename    new topics by old ones, before prefixes
-    compression, chunk_bytes, force, progress  as for ``slice``
-
-    Channels of one topic and one definition become one; of a topic with several definitions further ones get another
-    name, which ``notes`` tells. What the logs say besides messages is taken from the first one that says it. Raises
-    UsageError for logs of several formats, and as ``slice`` does.
+    Raises UsageError for logs of several formats, and as ``slice`` does.
     """
     with contextlib.ExitStack() as stack:
         logs = all_opened(sources, stack)
@@ -59,8 +50,10 @@ def merge(
                 raise UsageError(f"no log has a channel {old!r} to rename")
         kept = kept_topics(logs, topics, exclude)
         parts = [
-            _part(log, names, logs[0], align, prefix, changes)
-            for log, names, prefix in zip(logs, kept, prefixes or [""] * len(logs), strict=True)
+            _part(log, names, shift, prefix, changes)
+            for log, names, shift, prefix in zip(
+                logs, kept, clock_shifts(logs, align), prefixes or [""] * len(logs), strict=True
+            )
         ]
         target = Target(os.fspath(dst), compression, force, progress=progress, chunk_bytes=chunk_bytes)
         return rewrite(parts, target, by_time=True)
@@ -86,27 +79,33 @@ def kept_topics(
     return kept
 
 
-def _part(
-    log: Log, kept: set[str], first: Log, align: str | None, prefix: str, changes: Mapping[str, str]
-) -> Part:
+def _part(log: Log, kept: set[str], shift: int, prefix: str, changes: Mapping[str, str]) -> Part:
     rows = {ch.number: slice(0, len(ch)) for ch in log.channels.values() if ch.topic in kept}
     names = {
         ch.number: prefix + changes.get(ch.topic, ch.topic)
         for ch in log.channels.values()
         if not ch.reserved and (prefix or ch.topic in changes)
     }
-    return Part(log, rows, names=names, shift=0 if log is first else clock_shift(log, first, align))
+    return Part(log, rows, names=names, shift=shift)
 
 
-def clock_shift(log: Log, first: Log, align: str | None) -> int:
-    """ns to add to the times of *log*."""
+def clock_shifts(logs: Sequence[Log], align: str | None) -> list[int]:
+    """ns to add to the times of each log; none to those of the first, unless clocks of different kinds become UTC."""
+    first = logs[0]
+    if align == "utc" and any(log.epoch != first.epoch for log in logs):
+        return [clock_shift(log, None, align) for log in logs]
+    return [0, *(clock_shift(log, first, align) for log in logs[1:])]
+
+
+def clock_shift(log: Log, first: Log | None, align: str | None) -> int:
+    """ns to add to the times of *log* for those of the clock of *first*, or for UTC where that is None."""
     if align is None:
         return 0
-    if align == "start":
+    if align == "start" and first is not None:
         return (first.start or 0) - (log.start if log.start is not None else first.start or 0)
     if align == "utc":
-        for one in (first, log):
-            if one.utc_offset is None:
+        for one in (log, first):
+            if one is not None and utc_shift(one) is None:
                 raise UsageError("does not tell how its clock relates to UTC", path=one.name)
-        return (log.utc_offset or 0) - (first.utc_offset or 0)
+        return (utc_shift(log) or 0) - ((utc_shift(first) or 0) if first is not None else 0)
     return duration_ns(align)

@@ -13,8 +13,7 @@ from logreel.model.gather import gather_times
 from logreel.model.log import Log
 from logreel.model.order import by_rows
 from logreel.model.pieces import Rows
-
-PARAMETERS = "~parameter"
+from logreel.ops.latched import in_force, is_parameters, is_static, is_told_latched
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +26,7 @@ class Part:
     shift       ns to add to times
     in_force    what was in force at *start* is wanted, too, where that is no message
     floor       ns: messages from before, which are carried in since they are in force, are written with this time
+    notes       sentences about what is wanted
     """
 
     log: Log
@@ -37,6 +37,7 @@ class Part:
     shift: int = 0
     in_force: bool = False
     floor: int | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def channels(self) -> list[Channel]:
@@ -83,7 +84,7 @@ class Part:
 def _first_time(log: Log, rows: Mapping[int, Rows], start: int | None) -> int | None:
     """The earliest of the times of *rows* that is not before *start* and the start of the log, or the earliest."""
     floor = max((t for t in (start, log.start) if t is not None), default=None)
-    counted = [ch.number for ch in log.channels.values() if ch.number in rows and not _is_parameters(ch)]
+    counted = [ch.number for ch in log.channels.values() if ch.number in rows and not is_parameters(ch)]
     gather_times((log.index, number) for number in counted)
     found, others = list[int](), list[int]()
     for number in counted:
@@ -93,10 +94,6 @@ def _first_time(log: Log, rows: Mapping[int, Rows], start: int | None) -> int | 
             found += [int(later.min())] if len(later) else []
             others.append(int(times.min()))
     return min(found or others, default=floor)
-
-
-def _is_parameters(ch: Channel) -> bool:
-    return ch.topic.split("@")[0] == PARAMETERS
 
 
 def whole(log: Log) -> Part:
@@ -112,14 +109,16 @@ def choose(
     end: int | None = None,
     count: int | None = None,
     keep_latched: bool = False,
+    latched: str | Iterable[str] = (),
 ) -> Part:
     """Messages of some channels with start <= time < end (ns).
 
     topics   names or shell patterns; None: all, the reserved ones included
     exclude  the same, for what is left out
     count    only so many in file order, reserved channels aside
-    keep_latched  also the last earlier message of each latched channel, all of those that others cannot be read
-                  without, and the last change of each parameter
+    keep_latched  also the messages before *start* that still hold then: of latched channels, of those that others
+                  cannot be read without, and the last change of each parameter
+    latched  names or patterns of channels that count as latched, too
 
     Raises TopicError for a name or pattern that fits none, UsageError where nothing is left.
     """
@@ -132,13 +131,30 @@ def choose(
     if count is not None:
         rows, end = _first(log, rows, count, end)
     part = Part(log, rows, start, end, in_force=keep_latched)
-    if not keep_latched or start is None:
-        return part
-    carried = {ch.number: in_force(ch, start) for ch in chosen}
-    if any(carried.values()):
-        rows = {number: _with(carried[number], some) for number, some in rows.items()}
-        part = replace(part, rows=rows, floor=part.begins())
-    return part
+    plain = [ch for ch in chosen if not ch.reserved]
+    if (
+        (start, end) != (None, None)
+        and not any(part.count(ch.number) for ch in plain)
+        and any(map(len, plain))
+    ):
+        part = replace(part, notes=("no message of the chosen channels lies in the interval",))
+    return _with_latched(part, start, latched) if keep_latched and start is not None else part
+
+
+def _with_latched(part: Part, start: int, latched: str | Iterable[str]) -> Part:
+    """*part* with what holds at its *start*, which gets the time of its first message."""
+    named = {ch.number for ch in part.log.match(latched)} if latched else set[int]()
+    by_name = [ch for ch in part.channels if is_static(ch) and not is_told_latched(ch)]
+    counted = named | {ch.number for ch in part.channels if is_static(ch) or is_told_latched(ch)}
+    carried = {ch.number: in_force(ch, start, ch.number in counted) for ch in part.channels}
+    rows = {number: _with(carried[number], some) for number, some in part.rows.items()}
+    moved = [ch for ch in part.channels if carried[ch.number] and not is_parameters(ch)]
+    if not moved:
+        return replace(part, rows=rows)
+    notes = [f"{ch.topic!r} counts as latched by its name" for ch in by_name if ch in moved]
+    many = ", ".join(f"{len(carried[ch.number])} of {ch.topic!r}" for ch in moved)
+    notes.append(f"messages from before the start that still hold have the time of the first one: {many}")
+    return replace(part, rows=rows, floor=part.begins(), notes=(*part.notes, *notes))
 
 
 def with_members(log: Log, topics: str | Iterable[str]) -> list[str]:
@@ -188,25 +204,6 @@ def _first(
 
 def _head(rows: Rows, count: int) -> Rows:
     return slice(rows.start, rows.start + count) if isinstance(rows, slice) else rows[:count]
-
-
-def in_force(ch: Channel, start: int) -> list[int]:
-    """Rows of *ch* before *start* (ns) whose content is still in force then."""
-    parameters = _is_parameters(ch)
-    # Later messages of other channels cannot be read without them.
-    needed = bool(ch.metadata.get("is_metadata"))
-    if not (parameters or needed or ch.metadata.get("latching")):
-        return []
-    times = ch.times
-    before = np.flatnonzero(times < start)
-    if not len(before):
-        return []
-    if parameters:
-        names = ch["name"][before]
-        return sorted({str(name): int(row) for name, row in zip(names, before, strict=True)}.values())
-    if needed:
-        return [int(row) for row in before]
-    return [int(before[np.flatnonzero(times[before] == times[before].max())[-1]])]
 
 
 def _with(some: list[int], rows: Rows) -> Rows:

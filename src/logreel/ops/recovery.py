@@ -65,6 +65,7 @@ def recover(
     src: Readable | Log,
     dst: str | os.PathLike[str] | None = None,
     *,
+    segment: int | None = None,
     compression: str | None = None,
     chunk_bytes: int | None = None,
     force: bool = False,
@@ -75,6 +76,9 @@ def recover(
     dst  its suffix may name another format, such as ``x.mcap``; None: the name without ``.active``, for a recording
          that was not finished
 
+    segment  of a file that holds several logs, such as a card that was used again, which one; None: the first with
+             messages, and a sentence in ``skipped`` names the others
+
     The new file gets its name only after it was opened again, and holds all these messages without any damage. The
     damaged one is left as it is. *compression*, *chunk_bytes*, *force* and *progress* are as for ``slice``; raises as
     ``slice`` does.
@@ -84,10 +88,23 @@ def recover(
         log = given.reread()
         path = _finished_name(log.name) if dst is None else os.fspath(dst)
         target = Target(path, compression, force, True, progress, foreign=True, chunk_bytes=chunk_bytes)
-        done = rewrite([whole(log)], target)
+        one, others = _segment(log, segment)
+        done = rewrite([whole(one)], target, skipped=others)
         # Reading the messages may have found more than opening did.
         ledger = _ledger(log, [problem for problem in log.problems if problem.lost])
         return Recovered(done.path, done.size, done.channels, done.notes, done.skipped, ledger)
+
+
+def _segment(log: Log, number: int | None) -> tuple[Log, list[str]]:
+    """The segment to be recovered, and a sentence about the others where nobody said which one is wanted."""
+    if number is not None:
+        return log.segment(number), []
+    live = [one for one in log.segments if one.messages]
+    if len(live) < 2:
+        return log, []
+    others = ", ".join(f"segment {one.number} ({one.messages} messages)" for one in live[1:])
+    text = f"the file holds {len(live)} logs; this is segment {live[0].number}, left out: {others}"
+    return log.segment(live[0].number), [text]
 
 
 def _finished_name(name: str) -> str:

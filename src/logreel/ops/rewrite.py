@@ -73,6 +73,7 @@ def rewrite(
         sink = fmt.create(out, **options)  # type: ignore[misc]
         sink.clock = target.clock
         found = (how or Rewriting)(parts, target, fmt, out, sink, [] if skipped is None else skipped)
+        found.notes += [note for part in parts for note in part.notes]
         return found.run(by_time)
     except BaseException:
         out.discard()
@@ -123,12 +124,10 @@ class Rewriting:
         """Write everything, look at it, and give it its name."""
         writer = Writer(self.out, self.sink, None, False)
         part = self.parts[0]
-        offset = utc_shift(part.log)
-        offset = None if offset is None else offset - part.shift
-        is_whole = len(self.parts) == 1 and part.is_whole
-        self.sink.source_clock = SourceClock(offset, is_whole, self._begins)
+        self.sink.source_clock = self._clock()
         excerpt = Excerpt(part.log, part.rows, part.start, part.end, part.in_force)
-        if by_time or part.names or part.shift or self._is_foreign or not self.sink.copy(excerpt):
+        plain = not (by_time or part.names or part.shift or part.floor is not None or self._is_foreign)
+        if not plain or not self.sink.copy(excerpt):
             self._compose(writer, by_time or self._has_made)
         else:
             self.names = {ch.topic: [(0, ch)] for ch in part.channels}
@@ -138,6 +137,15 @@ class Rewriting:
         return Rewritten(
             self.target.path, self.out.tell(), tuple(self._copied()), tuple(self.notes), tuple(self.skipped)
         )
+
+    def _clock(self) -> SourceClock:
+        """The clock of the first log, moved as its messages are."""
+        part = self.parts[0]
+        offset, epoch = utc_shift(part.log), part.log.epoch
+        if part.shift and offset is not None:
+            offset -= part.shift
+            epoch = epoch if offset else "unix"
+        return SourceClock(offset, epoch, len(self.parts) == 1 and part.is_whole, self._begins)
 
     def _begins(self) -> int | None:
         """ns of the first moment of what is written."""

@@ -44,6 +44,8 @@ def slice_log(
     end: Time | None = None,
     count: int | None = None,
     keep_latched: bool = False,
+    latched: str | Iterable[str] = (),
+    segment: int | None = None,
     compression: str | None = None,
     chunk_bytes: int | None = None,
     force: bool = False,
@@ -55,7 +57,11 @@ def slice_log(
                      other channels comes with these
     start, end       ns, or times as people write them; half-open
     count            only so many messages, the first ones in the file
-    keep_latched     also the last message before *start* of latched topics, and parameters and actors at *start*
+    keep_latched     also what is from before *start* and still holds: the last message of latched topics, each static
+                     transform, parameters and actors; such messages get the time of the first one in the slice
+    latched          topics that count as latched besides those that the log says are, and those that always are
+                     (``/tf_static``, ``/map``, ``/robot_description`` …); gives *keep_latched*
+    segment          of a file that holds several logs, only this one; see ``Log.segments``
     compression      of the new file, where the format has one; None: as in the source
     chunk_bytes      of its chunks, where the format has them; None: about as in the source
     force            replace *dst*
@@ -64,9 +70,10 @@ def slice_log(
     Raises UsageError, TopicError, UnsupportedError for a format that cannot be written, LogError where *dst* exists.
     """
     with opened(src) as log:
+        log = log if segment is None else log.segment(segment)
         first, last = interval(log, start, end)
         wanted = None if topics is None else with_members(log, topics)
-        part = choose(log, wanted, exclude, first, last, count, keep_latched)
+        part = choose(log, wanted, exclude, first, last, count, keep_latched or bool(latched), latched)
         target = Target(os.fspath(dst), compression, force, progress=progress, chunk_bytes=chunk_bytes)
         return rewrite([part], target)
 
@@ -95,6 +102,7 @@ def split(
     every: int | None = None,
     size: int | None = None,
     by_topic: bool = False,
+    by_segment: bool = False,
     compression: str | None = None,
     chunk_bytes: int | None = None,
     force: bool = False,
@@ -106,12 +114,13 @@ def split(
     every     ns of each part, counted from the start of the log
     size      bytes that no part is to exceed, as far as single messages allow
     by_topic  a part per channel; text, parameters and dropouts go with the channel that has most messages
+    by_segment  a part for each of several logs in one file; see ``Log.segments``
 
     Exactly one of these is to be given; the others are as for ``slice``. Where a part cannot be written those before it
     are removed. Raises as ``slice`` does.
     """
-    if sum((every is not None, size is not None, by_topic)) != 1:
-        raise UsageError("split by one of: time, size, topic")
+    if sum((every is not None, size is not None, by_topic, by_segment)) != 1:
+        raise UsageError("split by one of: time, size, topic, segment")
     with opened(src) as log:
         fmt = format_of(log)
         base, suffix, place = *_stem(log, fmt.suffixes), Path(folder)
@@ -119,7 +128,10 @@ def split(
             raise LogError("is a file, not a folder", path=os.fspath(folder))
         place.mkdir(exist_ok=True)
         names = [ch.topic for ch in choose(log, topics, exclude).channels]
-        named = list(_by_topic(log, names)) if by_topic else list(_by_time(log, names, every, size))
+        if by_segment:
+            named = list(_by_segment(log, topics, exclude))
+        else:
+            named = list(_by_topic(log, names) if by_topic else _by_time(log, names, every, size))
         todo, done = deque(named), list[Rewritten]()
         try:
             while todo:
@@ -165,6 +177,14 @@ def _halves(part: Part) -> list[Part]:
     cut = int(max(times[len(times) // 2], later[0]))
     names = [ch.topic for ch in part.channels]
     return [choose(part.log, names, start=a, end=b) for a, b in ((part.start, cut), (cut, part.end))]
+
+
+def _by_segment(
+    log: Log, topics: str | Iterable[str] | None, exclude: str | Iterable[str]
+) -> Iterator[tuple[str, Part]]:
+    for one in log.segments:
+        if one.messages:
+            yield f"segment{one.number}", choose(log.segment(one.number), topics, exclude)
 
 
 def _by_topic(log: Log, chosen: list[str]) -> Iterator[tuple[str, Part]]:

@@ -102,12 +102,18 @@ def format_to_write(path: str, log: Log) -> Format:
     return able[0] if able else format_of(log)
 
 
+def _for_all() -> str:
+    """What holds logs of several formats."""
+    able = [fmt for fmt in formats().values() if fmt.exchange]
+    return f": write {able[0].title} (*{able[0].suffixes[0]}), which holds both" if able else ""
+
+
 def check_names(parts: Sequence[Part], target: Target, fmt: Format) -> None:
     """Raise UsageError for an output that is an input, inputs of several formats, or the suffix of another format."""
     keep_sources(target.path, [part.log.name for part in parts])
     for part in parts:
         if part.log.format != (parts[0].log.format if target.foreign else fmt.name):
-            text = f"is a log of another format than {parts[0].log.name}: convert it first"
+            text = f"is a log of another format than {parts[0].log.name}{_for_all()}"
             raise UsageError(text, path=part.log.name)
     for other in formats().values():
         if target.path.lower().endswith(other.suffixes) and not target.path.lower().endswith(fmt.suffixes):

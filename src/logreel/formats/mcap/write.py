@@ -18,6 +18,7 @@ from logreel.formats.mcap import records
 from logreel.formats.mcap.channels import NO_SCHEMA, OWN, dumped
 from logreel.formats.mcap.clock import clock_record
 from logreel.formats.mcap.found import File
+from logreel.formats.mcap.origins import Origins
 from logreel.formats.mcap.packing import Content, Packed, Packer
 from logreel.formats.mcap.reclock import on_utc
 from logreel.formats.mcap.records import LOG_TIME, MAGIC, MESSAGE_HEAD, PUBLISH_TIME, SEQUENCE
@@ -77,6 +78,7 @@ class McapSink(StretchSink):
         self._declared: set[int] = set()
         self._summary, self._crc, self._begun = Summary(), 0, False
         self._inherited: set[tuple[Any, ...]] = set()
+        self._origins = Origins()
         self._waiting: deque[tuple[int, Future[Packed]]] = deque()
         self._waiting_bytes = 0
         self._begin_chunk()
@@ -89,6 +91,7 @@ class McapSink(StretchSink):
         metadata  ``message_encoding`` where that does not follow from the schema; text by name; what is no text is
                   kept as JSON
         """
+        self._tell_origins()
         if number >= (1 << 16) - 1:
             raise DefinitionError(f"channel {topic!r}: an MCAP has at most {(1 << 16) - 1} channels")
         declared = declare(topic, schema, metadata)
@@ -115,6 +118,12 @@ class McapSink(StretchSink):
     def layout(self, number: int) -> Layout:
         """The Layout of the channel's definition, where that is a walk of bytes."""
         return self._channels[number].layout()
+
+    def _tell_origins(self) -> None:
+        """Tell what the logs inherited from were converted from, once all of them are known."""
+        found, self._origins = self._origins.record(self.source_clock), Origins()
+        if found is not None:
+            self.metadata(OWN, found)
 
     def _definition(self, number: int) -> bytes:
         """Schema (if it was not written) and channel record."""
@@ -227,15 +236,14 @@ class McapSink(StretchSink):
     def inherit(self, log: Log) -> list[str]:
         """Take over metadata and attachments, those of several logs that are the same once."""
         own: File = log.own
-        told, key = [], tuple[Any, ...]()
         shift = log.utc_offset or 0 if self.clock == "utc" else 0
+        origin = next((found for name, found in own.metadata if name == OWN), None)
+        if origin is not None and self.clock == "utc":
+            origin = on_utc(origin, shift)
+        told = self._origins.take(log.name, origin)
         for name, found in own.metadata:
-            if name == OWN and self.clock == "utc":
-                found = on_utc(found, shift)
-            key = ("metadata", name, tuple(found.items()))
-            if name == OWN and any(k[:2] == key[:2] for k in self._inherited - {key}):
-                told.append(f"what {log.name} was converted from is left out: the first log was, too")
-            elif key not in self._inherited:
+            key: tuple[Any, ...] = ("metadata", name, tuple(found.items()))
+            if name != OWN and key not in self._inherited:
                 self.metadata(name, found)
                 self._inherited.add(key)
         for one, a in zip(own.attachments, log.attachments.values(), strict=True):
@@ -297,6 +305,7 @@ class McapSink(StretchSink):
 
     def finish(self) -> None:
         """Define the channels without messages, and write the summary."""
+        self._tell_origins()
         self._catch_up()
         self._packer.close()
         for number in np.flatnonzero(self._fresh).tolist():

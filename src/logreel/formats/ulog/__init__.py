@@ -21,10 +21,10 @@ def _sniff(source: Source) -> bool:
 
 
 def _scan(source: Source, saved: Saved | None) -> Scan | None:
-    from logreel.formats.ulog.content import Content
     from logreel.formats.ulog.jumps import first_jump
     from logreel.formats.ulog.records import FILE_HEADER
     from logreel.formats.ulog.saved import restore
+    from logreel.formats.ulog.segments import scan
     from logreel.formats.ulog.walk import MAX_SEGMENTS, Walker
 
     if source.head.startswith(_ENCRYPTED):
@@ -37,7 +37,7 @@ def _scan(source: Source, saved: Saved | None) -> Scan | None:
         )
     if saved is not None:
         walk = restore(source, saved)
-        return None if walk is None else Content(source, walk).scan()
+        return None if walk is None else scan(source, walk)
     splits: list[int] = []
     walk = Walker(source).run()
     while (
@@ -45,7 +45,7 @@ def _scan(source: Source, saved: Saved | None) -> Scan | None:
     ):
         splits.append(jump)
         walk = Walker(source, tuple(splits)).run()
-    return Content(source, walk).scan()
+    return scan(source, walk)
 
 
 def _layout(schema: Schema, topic: str) -> Layout | None:

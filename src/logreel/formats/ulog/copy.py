@@ -15,6 +15,7 @@ from logreel.formats.ulog.clock import UTC_OFFSET
 from logreel.formats.ulog.content import Content
 from logreel.formats.ulog.heritage import begun_at, utc_record, with_defaults_flag
 from logreel.formats.ulog.records import DATA_HEAD, FILE_HEADER, HEAD
+from logreel.formats.ulog.segments import SegmentWalk
 from logreel.model.appender import Appender
 from logreel.model.blocks import I64
 from logreel.model.copying import put, runs
@@ -28,7 +29,7 @@ def copy(excerpt: Excerpt, out: Appender, clock: SourceClock | None) -> bool:
     clock  what a part of a log tells of its start and of UTC
     """
     own: Content = excerpt.log.own
-    if len(own.walk.segments) > 1:
+    if len(own.walk.segments) > 1 or isinstance(own.walk, SegmentWalk):
         return False
     copier = _Copier(own, excerpt, out, None if excerpt.is_whole else clock)
     copier.run()

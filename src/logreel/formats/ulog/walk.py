@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from logreel.errors import DefinitionError, Problem, UnsupportedError
 from logreel.formats.ulog import records
 from logreel.formats.ulog.definitions import Definitions, Stamp, parse_format
-from logreel.formats.ulog.framing import CHAIN, Framing
+from logreel.formats.ulog.framing import Framing
 from logreel.formats.ulog.records import DATA_HEAD, FILE_HEADER, HEAD, MAGIC, SPEC, BadRecord
 from logreel.model.collect import BAD, CUT, END, PARSE, BlockBuilder
 from logreel.model.index import I64, Blocks
@@ -24,6 +24,8 @@ from logreel.model.source import Source
 BACKWARDS_US = 2_000_000
 #: More segments than this are kept together in the last one.
 MAX_SEGMENTS = 16
+#: Records that are looked at for the first format behind the header of a second file.
+MAX_BEFORE_FORMATS = 4096
 
 
 @dataclass(slots=True)
@@ -376,12 +378,15 @@ class Walker:
 
     def _is_second_file(self, pos: int, end: int) -> bool:
         """True if definitions begin at *pos*, as they do after the header of a whole file."""
-        kinds = b""
-        while pos + HEAD <= end and self._view[pos + 2] in b"BFIMPQ" and len(kinds) < CHAIN:
+        kinds = bytearray()
+        # Loggers may tell dozens of things about themselves before the first format.
+        while pos + HEAD <= end and self._view[pos + 2] in b"BFIMPQ" and len(kinds) < MAX_BEFORE_FORMATS:
             size, kind = self._framing.header(pos)
-            kinds += bytes([kind])
+            kinds.append(kind)
             pos += HEAD + size
-        return kinds.count(b"F") > 0 and len(kinds) >= 3 and pos <= end and len(self.segments) < MAX_SEGMENTS
+            if ord("F") in kinds and len(kinds) >= 3:
+                return pos <= end and len(self.segments) < MAX_SEGMENTS
+        return False
 
     def _second_file(self, pos: int, start: int) -> int:
         """A whole log glued on: its own header, definitions and subscriptions hold from *start* on."""

@@ -1,0 +1,149 @@
+"""A file that holds several logs, as a card that was used again does."""
+
+from __future__ import annotations
+
+import json
+import struct
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import logreel
+from contents import SAMPLES, content, sample
+from logreel.formats.ulog.sample import Builder
+from logreel.formats.ulog.sample import flight as made_flight
+
+NAMES = ("a", "b", "c", "d")
+S = 10**9
+
+
+def rest(*starts: int) -> bytes:
+    """A log of three seconds, behind which older ones go on without a header, at a record."""
+    out = Builder(starts[0])
+    out.info("sys_name", "PX4")
+    for name in NAMES:
+        out.format(f"{name}:uint64_t timestamp;uint32_t n;")
+    for number, name in enumerate(NAMES):
+        out.subscribe(name, number)
+    for start in starts:
+        for time in range(start, start + 3_000_000, 10_000):
+            for number in range(len(NAMES)):
+                out.data(number, struct.pack("<QI", time, start // 1_000_000))
+    return out.bytes()
+
+
+@pytest.fixture
+def flights(tmp_path: Path) -> tuple[Path, list[bytes]]:
+    """Three flights in one file, and each of them."""
+    each = [made_flight(seconds) for seconds in (3.0, 5.0, 4.0)]
+    path = tmp_path / "flash.ulg"
+    path.write_bytes(b"".join(each))
+    return path, each
+
+
+def plain(log: logreel.Log) -> dict[str, Any]:
+    return {topic: rows for topic, rows in content(log, "file").items() if not topic.startswith("~")}
+
+
+def test_each_of_three_flights_in_a_file_is_the_flight(flights: tuple[Path, list[bytes]]) -> None:
+    path, each = flights
+    log = logreel.open(path)
+    assert [one.number for one in log.segments] == [1, 2, 3]
+    for one, data in zip(log.segments, each, strict=True):
+        alone, part = logreel.open(data), logreel.open(path, segment=one.number)
+        assert content(part) == content(alone)
+        assert (part.start, part.end, part.utc_offset) == (alone.start, alone.end, alone.utc_offset)
+        assert (one.start, one.end, one.messages) == (alone.start, alone.end, alone.message_count)
+        assert dict(part.metadata) == dict(alone.metadata)
+        assert dict(part.parameters) == dict(alone.parameters)
+        assert part.text == alone.text
+        assert not part.problems
+
+
+def test_recover_of_reused_flash_writes_the_first_flight_and_names_the_others(
+    flights: tuple[Path, list[bytes]], tmp_path: Path, run: Any
+) -> None:
+    path, each = flights
+    done = logreel.recover(path, tmp_path / "first.ulg")
+    first, alone = logreel.open(tmp_path / "first.ulg"), logreel.open(each[0])
+    assert plain(first) == plain(alone)
+    assert (first.start, first.end, first.utc_offset) == (alone.start, alone.end, alone.utc_offset)
+    assert not first.problems
+    (told,) = done.skipped
+    assert "3 logs" in told
+    assert "segment 2" in told
+    assert "segment 3" in told
+    done = logreel.recover(path, tmp_path / "third.ulg", segment=3)
+    assert done.skipped == ()
+    assert plain(logreel.open(tmp_path / "third.ulg")) == plain(logreel.open(each[2]))
+    found = run("recover", path, "-o", tmp_path / "second.ulg", "--segment", "2")
+    assert found.code == 0, found
+    assert plain(logreel.open(tmp_path / "second.ulg")) == plain(logreel.open(each[1]))
+    found = run("recover", path, "-o", tmp_path / "again.ulg")
+    assert found.code == 3
+
+
+def test_split_by_segment_makes_a_log_of_each(
+    flights: tuple[Path, list[bytes]], tmp_path: Path, run: Any
+) -> None:
+    path, each = flights
+    found = run("split", path, "--by-segment", "-o", tmp_path / "parts")
+    assert found.code == 0, found
+    parts = sorted((tmp_path / "parts").iterdir())
+    assert [part.name for part in parts] == [f"flash_segment{n}.ulg" for n in (1, 2, 3)]
+    for part, data in zip(parts, each, strict=True):
+        log, alone = logreel.open(part), logreel.open(data)
+        assert plain(log) == plain(alone)
+        assert (log.start, log.end, log.utc_offset) == (alone.start, alone.end, alone.utc_offset)
+
+
+def test_info_knows_the_segments(flights: tuple[Path, list[bytes]], run: Any) -> None:
+    path, each = flights
+    told = json.loads(run("info", path, "--json").out)["segments"]
+    assert [one["messages"] for one in told] == [logreel.open(data).message_count for data in each]
+    assert [one["offset"] for one in told] == [0, len(each[0]), len(each[0] + each[1])]
+    assert "1: " in run("info", path).out
+    assert "--segment" in run("info", path).out
+
+
+def test_a_slice_is_of_one_segment(flights: tuple[Path, list[bytes]], tmp_path: Path, run: Any) -> None:
+    path, each = flights
+    run("slice", path, "-o", tmp_path / "x.ulg", "--segment", "2", "-S", "+1s", "-E", "+2s")
+    logreel.slice(each[1], tmp_path / "y.ulg", start="+1s", end="+2s")
+    one, other = logreel.open(tmp_path / "x.ulg"), logreel.open(tmp_path / "y.ulg")
+    assert plain(one) == plain(other)
+    assert (one.start, one.end, one.utc_offset) == (other.start, other.end, other.utc_offset)
+
+
+def test_the_rest_of_an_older_log_is_one_of_its_own(tmp_path: Path) -> None:
+    starts = (90_000_000, 50_000_000, 200_000_000, 10_000_000)
+    path = tmp_path / "rest.ulg"
+    path.write_bytes(rest(*starts[:2], starts[3]))
+    log = logreel.open(path)
+    assert [one.messages for one in log.segments] == [1200] * 3
+    for number, start in ((1, 90), (2, 50), (3, 10)):
+        part = logreel.open(logreel.recover(path, tmp_path / f"{number}.ulg", segment=number).path)
+        assert list(part) == list(NAMES)
+        assert set(part["a"]["n"].tolist()) == {start}
+        assert (part.start, part.end) == (start * S, start * S + 2_990_000_000)
+    assert "sys_name" not in log.segment(2).metadata
+
+
+@pytest.mark.parametrize("suffix", sorted(SAMPLES))
+def test_a_log_alone_is_the_first_segment(suffix: str, tmp_path: Path) -> None:
+    log = logreel.open(sample(tmp_path, suffix))
+    (one,) = log.segments
+    assert (one.number, one.start, one.end, one.messages) == (1, log.start, log.end, log.message_count)
+    assert log.segment(1) is log
+    for wrong in (0, 2, -1, True, "1"):
+        with pytest.raises(logreel.UsageError, match="no segment"):
+            log.segment(wrong)  # type: ignore[arg-type]
+    with pytest.raises(logreel.UsageError, match="no segment 2"):
+        logreel.recover(log, tmp_path / f"x{suffix}", segment=2)
+
+
+def test_segments_are_known_from_the_index_kept_of_a_file(flights: tuple[Path, list[bytes]]) -> None:
+    path, _ = flights
+    first = [logreel.open(path).segments, content(logreel.open(path, segment=2))]
+    assert [logreel.open(path).segments, content(logreel.open(path, segment=2))] == first
