@@ -139,9 +139,11 @@ class Rewriting:
 
     @property
     def _has_made(self) -> bool:
-        """Whether a log of another format has to say where messages belong that the reader made of other records."""
+        """Whether only times say where messages belong that the reader made of other records, in another format."""
         return self._is_foreign and any(
-            part.log.index.tracks[number].made is not None for part in self.parts for number in part.rows
+            (made := part.log.index.made(number)) is not None and made.place is None
+            for part in self.parts
+            for number in part.rows
         )
 
     def _copied(self) -> Iterator[Copied]:

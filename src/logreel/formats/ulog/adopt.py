@@ -24,7 +24,10 @@ def adopt(sink: UlogSink, log: Log, returns: bool) -> list[str]:
     kept = _kept(log) if returns else {}
     for line in kept.get("formats", ()):
         sink.define(str(line))
+    # What people ask for first is told first; in the file it had another order.
+    order = {name: n for n, name in enumerate(kept.get("types", ()))}
     names = [name for name in log.metadata if name not in (log.format, OWN)]
+    names.sort(key=lambda name: order.get(name, len(order)))
     told = each("metadata", names, lambda name: _metadata(sink, kept, name, log.metadata[name]), returns)
     # Of a ULog, each text of a list in the metadata is an attachment, too.
     lists = {name: len(value) for name, value in log.metadata.items() if isinstance(value, list | tuple)}
