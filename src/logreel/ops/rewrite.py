@@ -267,7 +267,12 @@ class Rewriting:
         for p, part in enumerate(self.parts):
             for ch in part.channels:
                 topic = part.names.get(ch.number, ch.topic)
-                alike.setdefault(self.sink.identity(topic, ch.schema, ch.metadata), []).append((p, ch))
+                try:
+                    alike.setdefault(self.sink.identity(topic, ch.schema, ch.metadata), []).append((p, ch))
+                except (DefinitionError, UsageError) as error:
+                    if not self._is_foreign and ch.number in part.names:
+                        raise
+                    self._leave_out([(p, ch)], error.text)
         for members in alike.values():
             p, ch = members[0]
             topic = self.parts[p].names.get(ch.number, ch.topic)
