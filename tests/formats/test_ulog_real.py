@@ -11,6 +11,7 @@ import pytest
 from pyulog import ULog
 
 import logreel
+from logreel.formats.ulog.information import RELEASES, release_number
 
 NAMES = [
     "battery_brownout.ulg",
@@ -122,14 +123,19 @@ def test_parameters_equal_pyulog(path: Path) -> None:
 
 def test_information_equals_pyulog(path: Path) -> None:
     log, peer = logreel.open(path), ULog(str(path))
-    assert {k: log.metadata[k] for k in peer.msg_info_dict} == peer.msg_info_dict
+    told = dict(log.metadata)
+    # Versions are packed numbers, which pyulog unpacks when asked.
+    told |= {k: release_number(told[k]) for k in RELEASES if k in told}
+    assert {k: told[k] for k in peer.msg_info_dict} == peer.msg_info_dict
+    shown = peer.get_version_info_str()
+    assert (
+        shown is None or shown.replace(" (", "-").replace(")", "").lower() == log.metadata["ver_sw_release"]
+    )
     for name, entries in peer.msg_info_multiple_dict.items():
         if isinstance(entries[0][0], str):
-            parts = [("" if any("\n" in p for p in e) else "\n").join(e) for e in entries]
-            assert log.metadata[name] == parts
-            assert "\n".join(
-                a.read().decode() for n, a in log.attachments.items() if n.startswith(name)
-            ).strip() == ("\n".join(parts).strip())
+            assert log.metadata[name] == entries
+            texts = [a.read().decode() for n, a in log.attachments.items() if n.startswith(name)]
+            assert texts == ["".join(e) for e in entries]
         else:
             (binary,) = (a for n, a in log.attachments.items() if n.startswith(name))
             assert binary.read() == b"".join(bytes(p) for e in entries for p in e)

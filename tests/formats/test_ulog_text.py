@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import logreel
+from logreel.formats.ulog.information import RELEASES, release_number
 from logreel.model.log import Log
 
 #: A log without event definitions: the tool had others at hand, we keep the string that was sent beside the event.
@@ -54,7 +55,10 @@ def info(log: Log) -> list[str]:
         else "No Dropouts"
     )
     out.append("Info Messages:")
-    out += [f" {k}: {log.metadata[k]}" for k in sorted(log.metadata) if not isinstance(log.metadata[k], list)]
+    told = {k: v for k, v in log.metadata.items() if not isinstance(v, list | dict)}
+    # Versions are shown as packed numbers there.
+    told |= {k: release_number(told[k]) for k in RELEASES if k in told}
+    out += [f" {k}: {told[k]}" for k in sorted(told)]
     out += ["", f"{'Name (multi id, message size in bytes)':<41} number of data points, total bytes"]
     for ch in sorted(rows, key=lambda ch: ch.schema.name + str(ch.metadata["multi_id"])):
         size = sum(len(leaf.runs) * leaf.width for leaf in ch.layout.leaves)

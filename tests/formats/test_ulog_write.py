@@ -121,6 +121,17 @@ def test_content_that_is_no_message_can_be_written(tmp_path: Path) -> None:
     assert log.metadata["who"] == "PX4"
 
 
+def test_a_flush_before_the_first_channel_closes_no_door(tmp_path: Path) -> None:
+    """As of a pipe that is silent for a while before its first line."""
+    with logreel.create(tmp_path / "a.ulg") as w:
+        w.flush()
+        w.write(w.add_channel("a", PX4), 10**9, {"x": 1.0})
+    assert len(logreel.open(tmp_path / "a.ulg")["a"]) == 1
+    with logreel.create(tmp_path / "b.ulg") as w:
+        w.flush()
+    assert logreel.open(tmp_path / "b.ulg").format == "ulog"
+
+
 def test_the_time_given_is_the_time_written(tmp_path: Path) -> None:
     with logreel.create(tmp_path / "a.ulg") as w:
         number = w.add_channel("a", PX4)

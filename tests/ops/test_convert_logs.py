@@ -211,3 +211,16 @@ def test_values_that_json_has_no_word_for(tmp_path: Path) -> None:
     ).parameter("P", 0.1)
     out.subscribe("a", 0).data(0, bytes(8) + b"\0\0\xc0\x7f").parameter("P", float("inf"))
     assert check(written(tmp_path / "a.ulg", out.bytes()), tmp_path) == []
+
+
+def test_channels_whose_names_a_format_cannot_have_are_left_out_and_told(tmp_path: Path) -> None:
+    """Those of text and parameters of a flight, whose names begin with a tilde: not a wrong usage."""
+    flight = written(tmp_path / "a.ulg", SAMPLES[".ulg"]())
+    with pytest.raises(logreel.LeftOutError, match="can hold none of the") as caught:
+        logreel.convert(flight, tmp_path / "none.bddf")
+    assert any("'~text'" in text for text in caught.value.skipped)
+    logreel.convert(flight, tmp_path / "b.mcap")
+    done = logreel.convert(tmp_path / "b.mcap", tmp_path / "b.bddf")
+    assert [text for text in done.skipped if text.startswith("channel '~parameter' (")]
+    assert sum(one.rows for one in done.channels) > 0
+    assert len(logreel.open(tmp_path / "b.bddf").channels) == len(done.channels)

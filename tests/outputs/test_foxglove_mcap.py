@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -245,7 +246,7 @@ def test_parts_of_a_log(tmp_path: Path) -> None:
 
 def test_topics_that_are_taken(tmp_path: Path) -> None:
     flight = Builder(start_us=1_000_000).flags().format("g:uint64_t timestamp;double lat;double lon;")
-    flight.subscribe("g", 0).data(0, bytes(24))
+    flight.subscribe("g", 0).data(0, struct.pack("<Qdd", 0, 48, 8))
     (tmp_path / "a.ulg").write_bytes(flight.bytes())
     convert(tmp_path / "a.ulg", tmp_path / "a.mcap", raw=True)
     with logreel.create(tmp_path / "b.mcap") as w:

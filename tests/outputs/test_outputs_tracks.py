@@ -72,7 +72,8 @@ def from_kml(data: bytes) -> Tracks:
     for mark in ET.fromstring(data).iter(f"{KML}Placemark"):
         (name,) = texts(mark, f"{KML}name")
         timed = [from_gx_track(track) for track in mark.iter(f"{GX}Track")]
-        found[name] = timed or [from_line(line) for line in mark.iter(f"{KML}LineString")]
+        parts = (one for one in mark.iter() if one.tag in (f"{KML}LineString", f"{KML}Point"))
+        found[name] = timed or [from_line(one) for one in parts]
     return found
 
 
@@ -91,7 +92,7 @@ def from_gx_track(track: ET.Element) -> list[Row]:
 
 def from_line(line: ET.Element) -> list[Row]:
     rows = [tuple(map(float, place.split(","))) for place in texts(line, f"{KML}coordinates")[0].split()]
-    assert len(rows) >= 2
+    assert len(rows) >= 2 if line.tag == f"{KML}LineString" else len(rows) == 1
     return [(lon, lat, alt if high(line) else None, None) for lon, lat, alt in rows]
 
 
@@ -102,9 +103,11 @@ def from_geojson(data: bytes) -> Tracks:
         assert one["type"] == "Feature"
         kind, lines = one["geometry"]["type"], one["geometry"]["coordinates"]
         times = one["properties"].get("coordTimes")
-        if kind == "LineString":
+        assert kind in ("Point", "MultiPoint", "LineString", "MultiLineString")
+        if not kind.startswith("Multi"):
             lines, times = [lines], times and [times]
-        assert kind in ("LineString", "MultiLineString")
+        if kind.endswith("Point"):
+            lines, times = [[place] for place in lines], times and [[time] for time in times]
         times = times or [[None] * len(line) for line in lines]
         found[one["properties"]["topic"]] = [
             [
@@ -113,7 +116,7 @@ def from_geojson(data: bytes) -> Tracks:
             ]
             for two in zip(lines, times, strict=True)
         ]
-        assert all(len(line) >= 2 for line in lines)
+        assert kind.endswith("Point") or all(len(line) >= 2 for line in lines)
     return found
 
 
@@ -240,6 +243,37 @@ def test_altitudes_that_are_missing(tmp_path: Path, suffix: str) -> None:
     assert [row[2] for row in found["/x"][0]] == [None, None]
     found, _ = written(fixes((1, 2, nan), (1, 3, 7)), tmp_path, suffix, force=True)
     assert [row[2] for row in found["/x"][0]] == [None, None if suffix == ".kml" else 7]
+
+
+def test_one_position_is_a_point(tmp_path: Path) -> None:
+    for n, (rows, kind, times) in enumerate(
+        [([(48.0, 8.0, 7.0)], "Point", str), ([(48.0, 179.0, 7.0), (48.0, -179.0, 7.0)], "MultiPoint", list)]
+    ):
+        for epoch in ("unix", "boot"):
+            name = tmp_path / f"{n}{epoch}.geojson"
+            logreel.convert(fixes(*rows, epoch=epoch), name)
+            (feature,) = json.loads(name.read_bytes())["features"]
+            places = [[row[1], row[0], row[2]] for row in rows]
+            assert feature["geometry"] == {"type": kind, "coordinates": places if n else places[0]}
+            assert ("coordTimes" in feature["properties"]) == (epoch == "unix")
+            assert epoch == "boot" or type(feature["properties"]["coordTimes"]) is times
+    name = tmp_path / "a.kml"
+    logreel.convert(fixes((48.0, 8.0, 7.0), epoch="boot"), name)
+    assert b"<Point><altitudeMode>absolute</altitudeMode><coordinates>\n8,48,7\n" in name.read_bytes()
+
+
+def test_what_is_no_position_is_none_for_foxglove_either(tmp_path: Path) -> None:
+    """One rule for tracks and for the LocationFix of an MCAP."""
+    rows = [(48.0, 8.0, 3), (0.0, 0.0, 3), (91.0, 8.0, 3), (48.5, 8.5, 0), (float("nan"), 8.0, 3)]
+    out = Builder(1).flags().format("g:uint64_t timestamp;double lat;double lon;uint8_t fix_type;")
+    out.subscribe("g", 0)
+    for n, row in enumerate(rows):
+        out.data(0, struct.pack("<QddB", 10**6 + n, *row))
+    log = logreel.open(out.bytes())
+    logreel.convert(log, tmp_path / "a.mcap")
+    found = logreel.open(tmp_path / "a.mcap")["g/LocationFix"]
+    assert (found["latitude"].tolist(), found["longitude"].tolist()) == ([48.0], [8.0])
+    assert [len(part) for part in next(iter(written(log, tmp_path, ".gpx")[0].values()))] == [1]
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)

@@ -243,11 +243,16 @@ def beside(data: Buffer, offset: I64, word: Word) -> I64:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """Messages of one channel that the reader made: their place in the MADE chunk and their times."""
+    """Messages of one channel that the reader made: their place in the MADE chunk and their times.
+
+    place  ascending: where what each was made of lies in the file, as all other messages then do (not in chunks), so
+           that it keeps its place among these; or None
+    """
 
     offset: I64
     size: I64
     time: I64
+    place: I64 | None = None
 
 
 @dataclass(frozen=True, slots=True)

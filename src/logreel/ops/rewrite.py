@@ -158,9 +158,11 @@ class Rewriting:
 
     @property
     def _has_made(self) -> bool:
-        """Whether a log of another format has to say where messages belong that the reader made of other records."""
+        """Whether only times say where messages belong that the reader made of other records, in another format."""
         return self._is_foreign and any(
-            part.log.index.tracks[number].made is not None for part in self.parts for number in part.rows
+            (made := part.log.index.made(number)) is not None and made.place is None
+            for part in self.parts
+            for number in part.rows
         )
 
     def _copied(self) -> Iterator[Copied]:
@@ -289,6 +291,8 @@ class Rewriting:
                 try:
                     identity = self.sink.identity(topic, ch.schema, ch.metadata)
                 except (DefinitionError, UsageError) as error:
+                    if not self._is_foreign and ch.number in part.names:
+                        raise
                     self._refuse_channel([(p, ch)], error)
                     continue
                 alike.setdefault(identity, []).append((p, ch))

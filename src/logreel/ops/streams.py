@@ -54,7 +54,10 @@ class Batch:
 
 
 def in_file_order(part: Part) -> Iterator[Batch]:
-    """The messages of *part* as they lie in the file; what the reader made of other records comes first."""
+    """The messages of *part* as they lie in the file.
+
+    What the reader made of other records stands where these do, or comes first where that is not known.
+    """
     yield from _Stream([part], False).batches()
 
 
@@ -72,12 +75,21 @@ class _Stream:
     def __init__(self, parts: Sequence[Part], by_time: bool) -> None:
         self._parts, self._by_time = parts, by_time
         self._queues, origin = list[Queue](), list[int]()
+        placed = list[tuple[Queue, int]]()
         for p, part in enumerate(parts):
             for number in sorted(part.rows):
                 made = part.log.index.tracks[number].made is not None
                 rank = (p + made * len(parts)) if by_time else -made
-                self._queues.append(Queue(part.log.index, number, part.rows[number], part.shift, rank))
+                queue = Queue(part.log.index, number, part.rows[number], part.shift, rank)
+                if made and not by_time and _places(queue) is not None:
+                    placed.append((queue, p))
+                    continue
+                self._queues.append(queue)
                 origin.append(p)
+        #: Those whose messages are put among the others by the places that they were made of.
+        self._placed = _Placed([queue for queue, _ in placed], len(self._queues))
+        self._queues += [queue for queue, _ in placed]
+        origin += [p for _, p in placed]
         self._origins = np.array(origin, np.int32)
         self._channels = np.array([queue.channel for queue in self._queues], np.int32)
         floors = [TIME_MIN if part.floor is None else part.floor + part.shift for part in parts]
@@ -88,7 +100,7 @@ class _Stream:
 
     def batches(self) -> Iterator[Batch]:
         """The payloads in pieces of about BYTES."""
-        for found in map(self._lifted, merged(self._queues, self._by_time)):
+        for found in map(self._lifted, self._merged()):
             piece = (np.cumsum(found.size) - found.size) // BYTES
             cuts = [0, *(np.flatnonzero(np.diff(piece)) + 1).tolist(), len(piece)]
             for lo, hi in itertools.pairwise(cuts):
@@ -100,6 +112,9 @@ class _Stream:
         if self._floors is None:
             return found
         return replace(found, time=np.maximum(found.time, self._floors.take(found.queue)))
+
+    def _merged(self) -> Iterator[Merged]:
+        yield from self._placed.among(merged(self._queues[: self._placed.first], self._by_time))
 
     def _batch(self, found: Merged, payloads: Payloads, more: Mapping[str, I64]) -> Batch:
         return Batch(found.queue, self._origins, self._channels, found.time, payloads, found.offset, more)
@@ -170,3 +185,54 @@ class _Stream:
             # What tells nothing is published at its time, and has no number.
             default = found.time if name == "publish_time" else np.zeros_like(found.time)
             more.setdefault(name, default.copy())[mine] = values
+
+
+def _places(queue: Queue) -> I64 | None:
+    """Where in the file that lies what the messages of *queue* were made of, if they were and that is known."""
+    made = queue.index.made(queue.channel)
+    return None if made is None else made.place
+
+
+class _Placed:
+    """Messages that the reader made of records among others, and that stand where these do.
+
+    first  number of the first of *queues* among all
+    """
+
+    def __init__(self, queues: Sequence[Queue], first: int) -> None:
+        self.first = first
+        place, found = list[I64](), list[Merged]()
+        for number, queue in enumerate(queues, first):
+            made = queue.index.made(queue.channel)
+            if made is None or made.place is None:
+                continue
+            at = np.arange(len(made.time), dtype=np.int64)[queue.rows]
+            alike = [np.full(len(at), value, np.int32) for value in (number, MADE)]
+            found.append(
+                Merged(alike[0], made.time[at] + queue.shift, alike[1], made.offset[at], made.size[at], at)
+            )
+            place.append(made.place[at])
+        self._place = np.concatenate(place) if place else np.zeros(0, np.int64)
+        order = np.argsort(self._place, kind="stable")
+        self._place = self._place[order]
+        self._all = _joined(found).rows(order) if found else None
+
+    def among(self, others: Iterator[Merged]) -> Iterator[Merged]:
+        """The messages of *others*, which come in the order of the file, with these among them."""
+        if self._all is None:
+            yield from others
+            return
+        done = 0
+        for found in others:
+            upto = int(self._place.searchsorted(int(found.offset[-1])))
+            at = found.offset.searchsorted(self._place[done:upto])
+            # Indices into the joined arrays: others first, then those that are put among them.
+            order = np.insert(np.arange(len(found.time)), at, len(found.time) + np.arange(upto - done))
+            yield _joined([found, self._all.rows(slice(done, upto))]).rows(order)
+            done = upto
+        if done < len(self._place):
+            yield self._all.rows(slice(done, None))
+
+
+def _joined(parts: Sequence[Merged]) -> Merged:
+    return Merged(*(np.concatenate([getattr(p, name) for p in parts]) for name in Merged.__slots__))

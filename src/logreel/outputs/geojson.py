@@ -6,13 +6,15 @@ import json
 from collections.abc import Callable, Iterator
 from typing import IO
 
+from logreel.model.lenses import Fixes
 from logreel.outputs.job import Job
 from logreel.outputs.tracks import Point, Track, degrees, metres, tracks
 
 
 def write(out: IO[bytes], job: Job) -> None:
-    """Write a feature per channel with positions: a line, or several where there were gaps.
+    """Write a feature per channel with positions: a line, or several where there were gaps; a point of a single one.
 
+    Where no line has a second position they are points; else a single position is both ends of its line.
     The property ``coordTimes`` has the time of each position where UTC is known, nested as the coordinates are.
     """
     out.write(b'{"type": "FeatureCollection", "features": [')
@@ -23,29 +25,37 @@ def write(out: IO[bytes], job: Job) -> None:
 
 
 def _feature(track: Track) -> Iterator[str]:
-    kind = "LineString" if len(track.segments) == 1 else "MultiLineString"
-    yield f'{{"type": "Feature", "geometry": {{"type": "{kind}", "coordinates": '
-    yield from _lines(track, _coordinates)
+    are_points = all(len(segment) == 1 for segment in track.segments)
+    several, kind = len(track.segments) > 1, "Point" if are_points else "LineString"
+    yield f'{{"type": "Feature", "geometry": {{"type": "{"Multi" * several}{kind}", "coordinates": '
+    yield from _nested(track, are_points, _coordinates)
     yield f'}}, "properties": {{"topic": {json.dumps(track.topic)}, "type": {json.dumps(track.type)}'
     if track.shift is not None:
         yield ', "coordTimes": '
-        yield from _lines(track, lambda point: json.dumps(point.time))
+        yield from _nested(track, are_points, lambda point: json.dumps(point.time))
     yield "}}"
 
 
-def _lines(track: Track, text: Callable[[Point], str]) -> Iterator[str]:
-    """*text* of every position as a list, or as a list per segment where there are several."""
+def _nested(track: Track, are_points: bool, text: Callable[[Point], str]) -> Iterator[str]:
+    """*text* of every position, in a list per line, in a list where there are several lines or points."""
     many = len(track.segments) > 1
     yield "[" if many else ""
     for number, segment in enumerate(track.segments):
         yield ",\n" if number else ""
-        for place, point in enumerate(track.points(segment)):
-            yield f", {text(point)}" if place else f"[{text(point)}"
-            if len(segment) == 1:
-                # A line has two ends.
-                yield f", {text(point)}"
-        yield "]"
+        if are_points:
+            yield from map(text, track.points(segment))
+        else:
+            yield from _line(track, segment, text)
     yield "]" if many else ""
+
+
+def _line(track: Track, segment: Fixes, text: Callable[[Point], str]) -> Iterator[str]:
+    for place, point in enumerate(track.points(segment)):
+        yield f", {text(point)}" if place else f"[{text(point)}"
+        if len(segment) == 1:
+            # A line has two ends.
+            yield f", {text(point)}"
+    yield "]"
 
 
 def _coordinates(point: Point) -> str:

@@ -16,7 +16,7 @@ _STYLE = '<Style id="track"><LineStyle><color>ff0000ff</color><width>3</width></
 
 
 def write(out: IO[bytes], job: Job) -> None:
-    """Write a placemark per channel with positions: a gx:Track where UTC is known, else a LineString.
+    """Write a placemark per channel with positions: a gx:Track where UTC is known, else a LineString or a Point.
 
     Altitudes count from sea level; parts of a track in which a position has none lie on the ground.
     """
@@ -57,13 +57,12 @@ def _timed(track: Track, segment: Fixes, mode: str, high: bool) -> Iterator[str]
 
 
 def _line(track: Track, segment: Fixes, mode: str, high: bool) -> Iterator[str]:
-    yield f"<LineString>{mode}<coordinates>"
+    # A line has two ends.
+    kind = "LineString" if len(segment) > 1 else "Point"
+    yield f"<{kind}>{mode}<coordinates>"
     for point in track.points(segment):
         yield ",".join(_numbers(point, high))
-    if len(segment) == 1:
-        # A line has two ends.
-        yield ",".join(_numbers(point, high))
-    yield "</coordinates></LineString>"
+    yield f"</coordinates></{kind}>"
 
 
 def _numbers(point: Point, high: bool) -> tuple[str, str, str]:

@@ -10,7 +10,6 @@ from math import isfinite
 from xml.sax.saxutils import escape
 
 import numpy as np
-from numpy.typing import NDArray
 
 from logreel.errors import LogError
 from logreel.model.lenses import Fixes
@@ -79,15 +78,8 @@ def tracks(job: Job) -> Iterator[Track]:
 
 def valid(fixes: Fixes) -> tuple[Fixes, list[LeftOut]]:
     """The rows that are positions, by time, and how many are not, for each reason."""
-    lat, lon = fixes.latitude, fixes.longitude
-    wrong: dict[str, NDArray[np.bool_]] = {
-        "no fix": ~fixes.fixed,
-        "not a number": ~(np.isfinite(lat) & np.isfinite(lon)),
-        "latitude and longitude are both 0": (lat == 0) & (lon == 0),
-        "beyond 90° or 180°": (np.abs(lat) > 90) | (np.abs(lon) > 180),
-    }
     good, why = np.ones(len(fixes), np.bool_), []
-    for reason, rows in wrong.items():
+    for reason, rows in fixes.faults().items():
         why.append(LeftOut(int(np.count_nonzero(rows & good)), reason))
         good &= ~rows
     found = fixes.take(good)

@@ -217,7 +217,7 @@ class Content:
             where[-1] = len(data)
             if not name.startswith("~text"):
                 times = self.moments(offsets)
-            found[number] = Made(where[:-1], np.diff(where), times)
+            found[number] = Made(where[:-1], np.diff(where), times, offsets)
         return np.frombuffer(data, np.uint8), found
 
     def moments(self, offsets: list[int] | I64) -> I64:

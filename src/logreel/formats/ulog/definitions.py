@@ -179,6 +179,18 @@ class Definitions:
             fields.pop()
         return Layout(Struct(tuple(fields)), name)
 
+    def value_layout(self, name: str, count: int | None) -> tuple[Layout, int, int]:
+        """What one value of the type *name*, or an array of *count*, looks like as the field ``value``.
+
+        Also the bytes that it takes without and with trailing padding. Raises DefinitionError as ``extent`` does.
+        """
+        extent = self.extent(name)
+        size = extent.size * (1 if count is None else count)
+        if not 0 < size <= MAX_BYTES:
+            raise DefinitionError(f"{size} bytes of {name} fit into no record")
+        layout = Layout(Struct((self._field(FieldText(name, count, "value", False)),)), name)
+        return layout, size - extent.tail, size
+
     def _struct(self, name: str) -> Struct:
         if name not in self._nodes:
             self._nodes[name] = Struct(tuple(self._field(f) for f in self._texts[name].fields))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,6 +13,8 @@ import numpy as np
 
 from logreel.formats.ulog import records
 from logreel.formats.ulog.clock import UTC_OFFSET
+from logreel.formats.ulog.definitions import Definitions, parse_format
+from logreel.formats.ulog.information import OWN, Keeping, is_binary, type_of, value_of
 from logreel.formats.ulog.records import KeyValue
 from logreel.formats.ulog.walk import Walk
 from logreel.model.index import I64
@@ -19,6 +22,16 @@ from logreel.model.scan import Attachment, Change, Parameter
 from logreel.model.source import Source
 
 XZ_MAGIC = b"\xfd7zXZ\x00"
+#: What people ask for first, if it is there.
+FIRST = (
+    "sys_name",
+    "ver_hw",
+    "ver_sw_release",
+    "ver_vendor_sw_release",
+    "ver_sw_branch",
+    "ver_sw",
+    "time_ref_utc",
+)
 #: The kinds of default that a ``Q`` record states, by bit.
 DEFAULT_KINDS = ("system", "setup")
 
@@ -102,13 +115,51 @@ class KeyedRecords:
                 entries[-1].append(e)
         return found
 
+    @cached_property
+    def _definitions(self) -> list[Definitions]:
+        """The formats of each segment, also those that nothing subscribes to."""
+        found = [Definitions()]
+        for fresh in self._walk.own_definitions[1:]:
+            found.append(Definitions() if fresh else found[-1])
+        for at in self.positions("F"):
+            text = parse_format(records.payload_at(self._source, at))
+            found[self._walk.segment_of(at) - 1].add(text)
+        return found
+
+    def _value(self, entry: Entry) -> Any:
+        return value_of(entry.key, self._definitions[self._walk.segment_of(entry.offset) - 1])
+
+    def _texts(self, parts: list[Entry]) -> list[str]:
+        """Parts of one text; a letter that was cut in two belongs to the later one."""
+        decode = codecs.getincrementaldecoder("utf-8")("replace").decode
+        return [decode(e.key.data, e is parts[-1]) for e in parts]
+
     def metadata(self) -> dict[str, Any]:
-        """Information by name; info-multiple text as a list of joined texts."""
-        data = {e.name: e.value for e in self.entries if e.kind == "I" and e.key.name != UTC_OFFSET}
+        """Information by name. In parts: a list of entries, each a list of its parts; binary ones are attachments."""
+        keeping, found = Keeping(), dict[str, Any]()
+        single = {e.name: e for e in self.entries if e.kind == "I" and e.key.name != UTC_OFFSET}
+        for name, e in single.items():
+            found[name] = self._value(e)
+            self._keep(keeping, "I", name, [e], [found[name]])
         for name, entries in self.multiples.items():
-            if entries[0][0].key.type == "char":
-                data[name] = [_joined(parts) for parts in entries]
-        return data
+            if is_binary(entries[0][0].key):
+                keeping.parts[name] = [[len(e.key.data) for e in parts] for parts in entries]
+                continue
+            is_text = all(type_of(e.key) == "char[]" for parts in entries for e in parts)
+            found[name] = [self._texts(p) if is_text else [self._value(e) for e in p] for p in entries]
+            every = [value for parts in found[name] for value in parts]
+            self._keep(keeping, "M", name, [e for parts in entries for e in parts], every)
+        first = {name: found[name] for name in FIRST if name in found}
+        told = keeping.told()
+        return first | found | ({OWN: told} if told and OWN not in found else {})
+
+    def _keep(
+        self, keeping: Keeping, letter: str, name: str, entries: list[Entry], values: list[Any]
+    ) -> None:
+        payloads = [records.payload_at(self._source, e.offset) for e in entries]
+        keys = [e.key for e in entries]
+        definitions = self._definitions[self._walk.segment_of(entries[0].offset) - 1]
+        keeping.add(letter, name, list(zip(keys, payloads, strict=True)), values, definitions)
 
     def attachments(self) -> list[Attachment]:
         """Every info-multiple entry as a piece of content."""
@@ -155,18 +206,11 @@ class KeyedRecords:
         return b"".join(bytes([len(t)]) + t for t in texts) + struct.pack("<d", float(entry.value))
 
 
-def _joined(parts: list[Entry]) -> str:
-    """Parts of one text: lines of their own where none has a line end, else pieces of one text."""
-    texts = [p.key.data for p in parts]
-    return records.as_text((b"" if any(b"\n" in t for t in texts) else b"\n").join(texts))
-
-
 def _attachment(name: str, parts: list[Entry]) -> Attachment:
-    if parts[0].key.type == "char":
-        data = _joined(parts).encode()
-        return Attachment(f"{name}.txt", "text/plain", len(data), lambda: data)
     content = b"".join(p.key.data for p in parts)
     kind, suffix = ("application/octet-stream", "bin")
-    if content.startswith(XZ_MAGIC):
+    if parts[0].key.type == "char":
+        kind, suffix = "text/plain", "txt"
+    elif content.startswith(XZ_MAGIC):
         kind, suffix = "application/x-xz", "xz"
     return Attachment(f"{name}.{suffix}", kind, len(content), lambda: content)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import re
 import struct
@@ -19,6 +20,7 @@ from logreel.formats.ulog.adopt import adopt
 from logreel.formats.ulog.copy import copy
 from logreel.formats.ulog.definitions import Definitions, parse_format
 from logreel.formats.ulog.heritage import Heritage, begun_at, renamed, utc_record, with_defaults_flag
+from logreel.formats.ulog.information import packed_value
 from logreel.formats.ulog.keys import DEFAULT_KINDS
 from logreel.formats.ulog.records import (
     BASIC,
@@ -30,6 +32,7 @@ from logreel.formats.ulog.records import (
     MAGIC,
     SYNC,
     BadRecord,
+    parse_key,
 )
 from logreel.formats.ulog.spell import spell
 from logreel.formats.ulog.values import MAX_SIZE, key, key_value, packed, record
@@ -253,12 +256,36 @@ class UlogSink(Sink):
     # ------------------------------------------------------------------------------- records of other kinds
 
     def metadata(self, name: str, value: Any) -> None:
-        """Append an information record: text, a whole number, a float or bytes; or a list of such, one record each."""
-        if isinstance(value, list | tuple):
-            for one in value:
-                self._put("M", b"\0", *key_value(name, one))
-        else:
-            self._put("I", *key_value(name, value))
+        """Append an information record: text, a whole number, a float or bytes.
+
+        Of a list each item becomes a record of its own; of an item that is a list itself each part, the later ones as
+        parts that continue the first. What is read as ``v1.16.0`` is written as the number that stands for it.
+        """
+        self.information(name, value, None)
+
+    def information(self, name: str, value: Any, kind: str | None) -> None:
+        """The same, of a type as reading gives it; None: of the first one that holds *value*."""
+        if not isinstance(value, list | tuple) or (kind is not None and not _is_in_parts(value)):
+            self._put("I", *packed_value(name, value, kind))
+            return
+        in_parts = _is_in_parts(value)
+        for entry in value:
+            for n, part in enumerate(entry if in_parts else [entry]):
+                self._put("M", bytes((n > 0,)), *packed_value(name, part, kind))
+
+    def keyed(self, letter: str, payload: bytes) -> None:
+        """Append an information record as it lies in a file. Raises UsageError for what is none."""
+        try:
+            parse_key(payload, letter == "M")
+        except BadRecord as error:
+            raise UsageError(str(error)) from None
+        self._put(letter, payload)
+
+    def define(self, line: str) -> None:
+        """Append a format, if none of its name is there."""
+        if not self._begun:
+            with contextlib.suppress(DefinitionError):
+                self._define(line)
 
     def parameter(self, name: str, value: float | int | str, time: int | None) -> None:
         """Append a parameter: an int32 or a float; later ones are changes at the time of the message before."""
@@ -277,9 +304,13 @@ class UlogSink(Sink):
 
     def attachment(self, name: str, data: bytes, media_type: str) -> None:
         """Append information in parts; its key is *name* without the suffix, which reading adds again."""
-        label = name.rpartition(".")[0] or name
-        for at in range(0, max(1, len(data)), PART):
-            self._put("M", bytes((at > 0,)), *key_value(label, data[at : at + PART]))
+        starts = range(0, max(1, len(data)), PART)
+        self.parts(name.rpartition(".")[0] or name, [data[at : at + PART] for at in starts])
+
+    def parts(self, key: str, parts: Iterable[bytes]) -> None:
+        """Append binary information as one entry of these parts."""
+        for n, part in enumerate(parts):
+            self._put("M", bytes((n > 0,)), *key_value(key, part))
 
     def _text_of(self, time: int, payload: bytes) -> bytes:
         level, tag, _ = struct.unpack_from("<BHH", payload)
@@ -307,13 +338,16 @@ class UlogSink(Sink):
 
     def settle(self) -> None:
         """Write the definitions even if no message has come, and a mark by which readers find records again."""
-        self._begin(0)
+        # Before anything is defined there is nothing to be read back, and channels may still come.
+        if self._channels or self._head:
+            self._begin(0)
         if self._fresh:
             self._put("S", SYNC)
             self._fresh = False
 
     def finish(self) -> None:
         """Announce the channels that got no message."""
+        self._begin(0)
         for number in range(len(self._channels)):
             if number not in self._subscribed and number not in self._reserved:
                 self._subscribe(number)
@@ -351,6 +385,11 @@ class UlogSink(Sink):
             self.out.commit()
         else:
             self._head += written
+
+
+def _is_in_parts(value: Any) -> bool:
+    """Whether a list is one of entries that are lists of parts, as reading gives it."""
+    return bool(value) and all(isinstance(entry, list | tuple) for entry in value)
 
 
 def _base(topic: str) -> tuple[str, int]:

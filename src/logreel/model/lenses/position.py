@@ -49,6 +49,22 @@ class Fixes:
     def __len__(self) -> int:
         return len(self.time)
 
+    def faults(self) -> dict[str, NDArray[np.bool_]]:
+        """bool[k] each, by reason: which rows are no positions. The one rule for whatever shows positions."""
+        lat, lon = self.latitude, self.longitude
+        with np.errstate(invalid="ignore"):
+            return {
+                "no fix": ~self.fixed,
+                "not a number": ~(np.isfinite(lat) & np.isfinite(lon)),
+                "latitude and longitude are both 0": (lat == 0) & (lon == 0),
+                "beyond 90° or 180°": (np.abs(lat) > 90) | (np.abs(lon) > 180),
+            }
+
+    @property
+    def valid(self) -> NDArray[np.bool_]:
+        """bool[k]: the rows that are positions."""
+        return ~np.logical_or.reduce(list(self.faults().values()))
+
     def take(self, rows: NDArray[np.bool_] | I64 | slice) -> Fixes:
         """Only these rows."""
         return Fixes(

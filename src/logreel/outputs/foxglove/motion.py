@@ -29,11 +29,11 @@ _ARROW = {"shaft_length": 0.7, "shaft_diameter": 0.1, "head_length": 0.3, "head_
 
 
 def location(lens: Position, shift: int) -> Fill:
-    """``LocationFix``: the positions that are known, degrees and metres."""
+    """``LocationFix``: the positions that are known, as in a track; degrees and metres."""
 
     def fill(ch: Channel, start: int | None, end: int | None) -> Rows:
         fixes = lens.fixes(ch, start, end)
-        found = fixes.take(fixes.fixed & np.isfinite(fixes.latitude) & np.isfinite(fixes.longitude))
+        found = fixes.take(fixes.valid)
         return found.time, {
             "timestamp": stamped(ch, found.time, found.stamp, shift),
             "latitude": found.latitude,

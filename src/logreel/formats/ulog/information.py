@@ -1,0 +1,134 @@
+"""Values of information records (``I``, ``M``): from bytes to plain values, and back to the same bytes.
+
+What the plain values do not say, so that a log that was converted can come back as it was, stands in the metadata under
+the name of the format: see ``Keeping``.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from logreel.errors import DefinitionError, UsageError
+from logreel.formats.ulog.definitions import Definitions
+from logreel.formats.ulog.records import BASIC, KeyValue
+from logreel.formats.ulog.values import key, key_value
+from logreel.model.layout import SCALARS
+
+#: What the metadata calls what only this format knows.
+OWN = "ulog"
+#: Information that is a version, packed into 32 bits: major, minor, patch, and how far from a release.
+RELEASES = ("ver_sw_release", "ver_vendor_sw_release")
+_STAGES = ((255, ""), (192, "-rc"), (128, "-beta"), (64, "-alpha"), (0, "-dev"))
+_RELEASE = re.compile(r"v(\d{1,3})\.(\d{1,3})\.(\d{1,3})(?:(-dev|-alpha|-beta|-rc)(\d{1,2})?)?\Z")
+_TYPE = re.compile(r"([A-Za-z0-9_\-/]+)(\[\d*\])?\Z")
+
+
+def release(number: int) -> str:
+    """A packed version as people write it: ``v1.16.0``, ``v1.16.0-rc`` or, where it counts them, ``v1.16.0-rc2``."""
+    major, minor, patch, stage = struct.pack(">I", number)
+    least, suffix = next(one for one in _STAGES if stage >= one[0])
+    return f"v{major}.{minor}.{patch}{suffix}" + (str(stage - least) if stage > least else "")
+
+
+def release_number(text: str) -> int | None:
+    """The packed version that ``release`` gives as *text*; None where there is none."""
+    found = _RELEASE.match(text)
+    if found is None:
+        return None
+    stage = {suffix: least for least, suffix in _STAGES}[found[4] or ""] + int(found[5] or 0)
+    parts = [int(found[n]) for n in (1, 2, 3)] + [stage]
+    number = int.from_bytes(bytes(parts)) if max(parts) <= 255 else -1
+    return number if number >= 0 and release(number) == text else None
+
+
+def type_of(one: KeyValue) -> str:
+    """The type of a value; that of a text without its length."""
+    if one.count is None:
+        return one.type
+    return f"{one.type}[]" if one.type == "char" else f"{one.type}[{one.count}]"
+
+
+def is_binary(one: KeyValue) -> bool:
+    """Whether it is a piece of content rather than a value to be read."""
+    return one.type == "uint8_t" and one.count is not None
+
+
+def value_of(one: KeyValue, definitions: Definitions) -> Any:
+    """Text, a number, a list of them, what a format of the log makes of it, or bytes where nothing fits."""
+    if one.type in BASIC:
+        value = one.value()
+        if one.name in RELEASES and type_of(one) == "uint32_t" and isinstance(value, int):
+            return release(value)
+        return value
+    try:
+        layout, least, size = definitions.value_layout(one.type, one.count)
+    except DefinitionError:
+        return one.data
+    if not least <= len(one.data) <= size:
+        return one.data
+    row: Mapping[str, Any] = layout.decoder()(memoryview(one.data + bytes(size - len(one.data))))
+    return row["value"]
+
+
+def packed_value(name: str, value: Any, kind: str | None) -> tuple[bytes, bytes]:
+    """Key and value of information of type *kind*; None: of the first type that holds *value*. Raises UsageError."""
+    number = release_number(value) if name in RELEASES and isinstance(value, str) else None
+    if number is not None and kind in (None, "uint32_t"):
+        value, kind = number, "uint32_t"
+    found = _TYPE.match(kind or "")
+    if found is None or found[1] not in BASIC or isinstance(value, str | bytes):
+        return key_value(name, value)
+    dtype = np.dtype(SCALARS[BASIC[found[1]]][0])
+    try:
+        packed = np.array(value, dtype)
+        if dtype.kind != "f" and (packed != np.array(value)).any():
+            raise ValueError
+        return key(f"{kind} {name}", name), packed.tobytes()
+    except (ValueError, TypeError, OverflowError):
+        raise UsageError(f"metadata {name!r}: {value!r:.40} is no {kind}") from None
+
+
+class Keeping:
+    """What has to be kept beside plain values so that the same records can be made of them.
+
+    ``types`` by name; ``parts``: bytes of each part of binary entries; ``raw``: kind and payload of records whose
+    value says less than they do; ``formats``: definitions of types that such records need.
+    """
+
+    def __init__(self) -> None:
+        self.types: dict[str, str] = {}
+        self.parts: dict[str, list[list[int]]] = {}
+        self.raw: dict[str, list[list[Any]]] = {}
+        self.formats: list[str] = []
+
+    def add(
+        self,
+        letter: str,
+        name: str,
+        entries: Sequence[tuple[KeyValue, bytes]],
+        values: Sequence[Any],
+        definitions: Definitions,
+    ) -> None:
+        """Take in all records of one key: what each says, its payload, and the value that it is shown as."""
+        first = entries[0][0]
+        self.types[name] = kind = type_of(first)
+        if first.type not in BASIC:
+            self.formats += [t for t in definitions.text(first.type).splitlines() if t not in self.formats]
+        for (one, payload), value in zip(entries, values, strict=True):
+            try:
+                made = b"".join(packed_value(one.name, value, kind))
+            except UsageError:
+                made = b""
+            if payload[letter == "M" :] != made:
+                self.raw[name] = [[letter, payload] for _, payload in entries]
+                return
+
+    def told(self) -> dict[str, Any]:
+        """As metadata; empty parts are left out."""
+        every = {"types": self.types, "parts": self.parts, "raw": self.raw, "formats": self.formats}
+        return {name: value for name, value in every.items() if value}
