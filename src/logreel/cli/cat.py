@@ -14,6 +14,7 @@ from logreel.cli import common, draw
 if TYPE_CHECKING:
     from logreel.model.channel import Channel
     from logreel.model.log import Log
+    from logreel.model.source import Definitions
 
 
 @click.command()
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 def cat(
     file: str,
     ros_axes: bool,
-    msgdef: tuple[str, ...],
+    msgdef: Definitions,
     topics: tuple[str, ...],
     exclude: tuple[str, ...],
     start: str | None,

@@ -12,6 +12,7 @@ from logreel.errors import SEVERITIES
 
 if TYPE_CHECKING:
     from logreel.errors import Finding, Severity
+    from logreel.model.source import Definitions
     from logreel.ops.check import Checked
 
 #: So many findings of one code are shown; the rest is counted.
@@ -28,8 +29,11 @@ LINES = 20
     help="The least severity that gives exit code 4.",
 )
 @click.option("--contract", metavar="FILE", help="TOML file with what a log must hold besides.")
+@common.msgdef
 @common.as_json
-def check(files: tuple[str, ...], fail_on: Severity, contract: str | None, as_json: bool) -> int:
+def check(
+    files: tuple[str, ...], fail_on: Severity, contract: str | None, msgdef: Definitions, as_json: bool
+) -> int:
     """Tell whether a log is sound: damage, checksums, index, definitions, clocks, gaps, duplicates.
 
     With several files --json gives a list of objects. A file that cannot be opened does not stop the others.
@@ -39,7 +43,11 @@ def check(files: tuple[str, ...], fail_on: Severity, contract: str | None, as_js
     from logreel.ops.contract import read_contract
 
     rules = None if contract is None else read_contract(contract)
-    found, code = common.each(files, lambda file: look(file, contract=rules), show, as_json, gap=False)
+
+    def one(file: str) -> Checked:
+        return look(file, contract=rules, definitions=msgdef)
+
+    found, code = common.each(files, one, show, as_json, gap=False)
     return code or (FOUND if any(one.worse(fail_on) for one in found) else 0)
 
 

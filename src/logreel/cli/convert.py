@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import rich_click as click
 
 from logreel.cli import common, draw
+
+if TYPE_CHECKING:
+    from logreel.model.source import Definitions
 
 
 @click.command()
@@ -41,7 +46,7 @@ from logreel.cli import common, draw
 def convert(
     file: str,
     ros_axes: bool,
-    msgdef: tuple[str, ...],
+    msgdef: Definitions,
     out: str,
     topics: tuple[str, ...],
     start: str | None,

@@ -10,6 +10,7 @@ import rich_click as click
 from logreel.cli import common, draw
 
 if TYPE_CHECKING:
+    from logreel.model.source import Definitions
     from logreel.ops.info import Info
 
 #: Entries and lengths of metadata, and names in a list, that are shown at most; --json has it all.
@@ -18,15 +19,16 @@ ENTRIES, LENGTH, NAMES = 12, 100, 5
 
 @click.command()
 @click.argument("files", metavar="FILE…", nargs=-1, required=True)
+@common.msgdef
 @common.as_json
-def info(files: tuple[str, ...], as_json: bool) -> int:
+def info(files: tuple[str, ...], msgdef: Definitions, as_json: bool) -> int:
     """Show what a log is and holds.
 
     With several files --json gives a list of objects. A file that cannot be opened does not stop the others.
     """
     from logreel.ops.info import info as look
 
-    _, code = common.each(files, look, show, as_json, gap=True)
+    _, code = common.each(files, lambda file: look(file, definitions=msgdef), show, as_json, gap=True)
     return code
 
 

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import rich_click as click
 
 from logreel.cli import common, draw
+
+if TYPE_CHECKING:
+    from logreel.model.source import Definitions
 
 
 @click.command()
@@ -18,6 +23,7 @@ from logreel.cli import common, draw
 @common.compression
 @common.chunk_size
 @common.force
+@common.msgdef
 @common.as_json
 def merge(
     files: tuple[str, ...],
@@ -30,6 +36,7 @@ def merge(
     compression: str | None,
     chunk_bytes: int | None,
     force: bool,
+    msgdef: Definitions,
     as_json: bool,
 ) -> int:
     """Write several logs of one format as one, in the order of time.
@@ -39,15 +46,15 @@ def merge(
     import contextlib
 
     from logreel.errors import UsageError
-    from logreel.model.log import open_log
     from logreel.ops.merging import merge as write
+    from logreel.ops.plain import all_opened
 
     for pair in rename:
         if "=" not in pair:
             raise UsageError(f"--rename {pair!r}: write OLD=NEW")
     changes = {old: new for old, _, new in (pair.partition("=") for pair in rename)}
     with contextlib.ExitStack() as stack:
-        logs = [stack.enter_context(open_log(file)) for file in files]
+        logs = all_opened(files, stack, msgdef)
         with draw.progress(out) as progress:
             done = write(
                 logs,

@@ -13,6 +13,7 @@ import rich_click as click
 from logreel.cli import common, draw
 
 if TYPE_CHECKING:
+    from logreel.model.source import Definitions
     from logreel.ops.replay import Player
 
 
@@ -59,14 +60,14 @@ def play(
     frames: str | None,
     settings: tuple[str, ...],
     ros_axes: bool,
-    msgdef: tuple[str, ...],
+    msgdef: Definitions,
 ) -> int:
     """Play logs at the pace at which they were recorded.
 
     On a terminal the keys are: space pause, . and , step, arrows seek and change the rate, q quit, ? help.
     """
     from logreel.errors import UsageError
-    from logreel.model.log import open_log
+    from logreel.ops.plain import all_opened
     from logreel.ops.replay import Player
     from logreel.outputs.sinks.registry import sink
 
@@ -78,7 +79,7 @@ def play(
         options["frames"] = frames
     chosen = name or ("null" if sys.stdout.isatty() and frames is None else "stdout")
     with contextlib.ExitStack() as stack:
-        logs = [stack.enter_context(open_log(file, definitions=msgdef, ros_axes=ros_axes)) for file in files]
+        logs = all_opened(files, stack, msgdef, ros_axes)
         player = Player(
             logs,
             rate=rate,

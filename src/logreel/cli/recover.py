@@ -10,6 +10,7 @@ from logreel.cli import common, draw
 
 if TYPE_CHECKING:
     from logreel.model.log import Log
+    from logreel.model.source import Definitions
     from logreel.ops.recovery import Recovered
 
 
@@ -21,9 +22,16 @@ if TYPE_CHECKING:
 @common.compression
 @common.chunk_size
 @common.force
+@common.msgdef
 @common.as_json
 def recover(
-    file: str, out: str | None, compression: str | None, chunk_bytes: int | None, force: bool, as_json: bool
+    file: str,
+    out: str | None,
+    compression: str | None,
+    chunk_bytes: int | None,
+    force: bool,
+    msgdef: Definitions,
+    as_json: bool,
 ) -> int:
     """Write what is there of a damaged log as a sound one.
 
@@ -33,7 +41,7 @@ def recover(
     from logreel.model.log import open_log
     from logreel.ops.recovery import recover as save
 
-    with open_log(file) as log:
+    with open_log(file, definitions=msgdef) as log:
         with draw.progress(file) as progress:
             done = save(
                 log, out, compression=compression, chunk_bytes=chunk_bytes, force=force, progress=progress

@@ -9,6 +9,7 @@ import rich_click as click
 from logreel.cli import common, draw
 
 if TYPE_CHECKING:
+    from logreel.model.source import Definitions
     from logreel.ops.schema import SchemaInfo
 
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 @common.ros_axes
 @common.msgdef
 @common.as_json
-def schema(file: str, ros_axes: bool, msgdef: tuple[str, ...], topic: str | None, as_json: bool) -> int:
+def schema(file: str, ros_axes: bool, msgdef: Definitions, topic: str | None, as_json: bool) -> int:
     """Show definitions, fields, types and units.
 
     TOPIC is a channel, or a pattern such as 'sensor_*'; without it all channels are shown.

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import rich_click as click
 
 from logreel.cli import common, draw
+
+if TYPE_CHECKING:
+    from logreel.model.source import Definitions
 
 
 @click.command()
@@ -19,6 +24,7 @@ from logreel.cli import common, draw
 @common.compression
 @common.chunk_size
 @common.force
+@common.msgdef
 @common.as_json
 def slice(  # noqa: A001 - the verb's name
     file: str,
@@ -32,6 +38,7 @@ def slice(  # noqa: A001 - the verb's name
     compression: str | None,
     chunk_bytes: int | None,
     force: bool,
+    msgdef: Definitions,
     as_json: bool,
 ) -> int:
     """Write a part of a log as a log of the same format.
@@ -42,7 +49,7 @@ def slice(  # noqa: A001 - the verb's name
     from logreel.model.log import open_log
     from logreel.ops.slicing import slice_log
 
-    with open_log(file) as log:
+    with open_log(file, definitions=msgdef) as log:
         with draw.progress(out) as progress:
             done = slice_log(
                 log,

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import rich_click as click
 
 from logreel.cli import common, draw
+
+if TYPE_CHECKING:
+    from logreel.model.source import Definitions
 
 
 @click.command()
@@ -13,15 +18,22 @@ from logreel.cli import common, draw
 @common.compression
 @common.chunk_size
 @common.force
+@common.msgdef
 @common.as_json
 def sort(
-    file: str, out: str, compression: str | None, chunk_bytes: int | None, force: bool, as_json: bool
+    file: str,
+    out: str,
+    compression: str | None,
+    chunk_bytes: int | None,
+    force: bool,
+    msgdef: Definitions,
+    as_json: bool,
 ) -> int:
     """Write a log anew with its messages in the order of their times."""
     from logreel.model.log import open_log
     from logreel.ops.slicing import sort_log
 
-    with open_log(file) as log:
+    with open_log(file, definitions=msgdef) as log:
         with draw.progress(out) as progress:
             done = sort_log(
                 log, out, compression=compression, chunk_bytes=chunk_bytes, force=force, progress=progress

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import rich_click as click
 
 from logreel.cli import common, draw
+
+if TYPE_CHECKING:
+    from logreel.model.source import Definitions
 
 
 @click.command()
@@ -18,6 +23,7 @@ from logreel.cli import common, draw
 @common.compression
 @common.chunk_size
 @common.force
+@common.msgdef
 @common.as_json
 def split(
     file: str,
@@ -30,6 +36,7 @@ def split(
     compression: str | None,
     chunk_bytes: int | None,
     force: bool,
+    msgdef: Definitions,
     as_json: bool,
 ) -> int:
     """Write a log as several ones: by time, by size or by channel."""
@@ -37,7 +44,7 @@ def split(
     from logreel.ops.slicing import split as write
     from logreel.ops.times import duration_ns
 
-    with open_log(file) as log:
+    with open_log(file, definitions=msgdef) as log:
         with draw.progress(folder) as progress:
             done = write(
                 log,

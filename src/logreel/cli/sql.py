@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from logreel.model.log import Log
+    from logreel.model.source import Definitions
 
 FORMS = ["table", "csv", "parquet", "json", "ndjson", "arrow"]
 
@@ -37,7 +38,7 @@ def sql(
     query: str,
     files: tuple[str, ...],
     ros_axes: bool,
-    msgdef: tuple[str, ...],
+    msgdef: Definitions,
     form: str | None,
     out: str | None,
     force: bool,
@@ -52,11 +53,11 @@ def sql(
     stand in double quotes, or are written with _ in place of what is no letter: imu_data is /imu/data.
     logreel.logs and logreel.channels tell what there is.
     """
-    from logreel.model.log import open_log
+    from logreel.ops.plain import all_opened
     from logreel.ops.sql import answer
 
     with contextlib.ExitStack() as stack:
-        logs = [stack.enter_context(open_log(f, definitions=msgdef, ros_axes=ros_axes)) for f in files]
+        logs = all_opened(files, stack, msgdef, ros_axes)
         form = _form(form, out, as_json)
         schema, batches = stack.enter_context(answer(query, logs, start, end, utc))
         if as_json:

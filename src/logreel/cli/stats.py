@@ -9,6 +9,7 @@ import rich_click as click
 from logreel.cli import common, draw
 
 if TYPE_CHECKING:
+    from logreel.model.source import Definitions
     from logreel.ops.stats import ChannelStats
 
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 @common.msgdef
 @common.as_json
 def stats(
-    file: str, ros_axes: bool, msgdef: tuple[str, ...], topics: tuple[str, ...], fields: bool, as_json: bool
+    file: str, ros_axes: bool, msgdef: Definitions, topics: tuple[str, ...], fields: bool, as_json: bool
 ) -> int:
     """Show rates, jitter, gaps and order of channels.
 

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import rich_click as click
 
 from logreel.cli import common, draw
+
+if TYPE_CHECKING:
+    from logreel.model.source import Definitions
 
 
 @click.command()
@@ -19,7 +24,7 @@ from logreel.cli import common, draw
 @common.as_json
 def text(
     file: str,
-    msgdef: tuple[str, ...],
+    msgdef: Definitions,
     level: str | None,
     start: str | None,
     end: str | None,

@@ -22,7 +22,7 @@ from logreel.ops.target import Progress, Rewritten, Target, format_of
 from logreel.ops.times import interval
 
 if TYPE_CHECKING:
-    from logreel.model.source import Readable
+    from logreel.model.source import Definitions, Readable
 
 PathLike = str | os.PathLike[str]
 #: More files than this are no wish but a mistake.
@@ -48,6 +48,7 @@ def slice_log(
     chunk_bytes: int | None = None,
     force: bool = False,
     progress: Progress | None = None,
+    definitions: Definitions = (),
 ) -> Rewritten:
     """Write a part of a log as a log of the same format, in the same order; tells what was written.
 
@@ -60,10 +61,11 @@ def slice_log(
     chunk_bytes      of its chunks, where the format has them; None: about as in the source
     force            replace *dst*
     progress         called with the messages done and the messages in all
+    definitions      as for ``logreel.open``; the new log carries what is needed of them
 
     Raises UsageError, TopicError, UnsupportedError for a format that cannot be written, LogError where *dst* exists.
     """
-    with opened(src) as log:
+    with opened(src, definitions) as log:
         first, last = interval(log, start, end)
         wanted = None if topics is None else with_members(log, topics)
         part = choose(log, wanted, exclude, first, last, count, keep_latched)
@@ -79,9 +81,10 @@ def sort_log(
     chunk_bytes: int | None = None,
     force: bool = False,
     progress: Progress | None = None,
+    definitions: Definitions = (),
 ) -> Rewritten:
     """Write a log anew with its messages by time; parameters are as for ``slice``."""
-    with opened(src) as log:
+    with opened(src, definitions) as log:
         target = Target(os.fspath(dst), compression, force, progress=progress, chunk_bytes=chunk_bytes)
         return rewrite([whole(log)], target, by_time=True)
 
@@ -99,6 +102,7 @@ def split(
     chunk_bytes: int | None = None,
     force: bool = False,
     progress: Progress | None = None,
+    definitions: Definitions = (),
 ) -> list[Rewritten]:
     """Write a log as several ones into *folder*, which is made where it is missing; tells of each.
 
@@ -112,7 +116,7 @@ def split(
     """
     if sum((every is not None, size is not None, by_topic)) != 1:
         raise UsageError("split by one of: time, size, topic")
-    with opened(src) as log:
+    with opened(src, definitions) as log:
         fmt = format_of(log)
         base, suffix, place = *_stem(log, fmt.suffixes), Path(folder)
         if place.exists() and not place.is_dir():

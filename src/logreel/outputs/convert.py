@@ -31,7 +31,7 @@ from logreel.outputs.registry import Output, Shape, find_output, readers
 
 if TYPE_CHECKING:
     from logreel.model.channel import Channel
-    from logreel.model.source import Readable
+    from logreel.model.source import Definitions, Readable
 
 #: How a table of several channels may be laid out.
 LAYOUTS = ("wide", "long")
@@ -57,6 +57,7 @@ def convert(
     chunk_bytes: int | None = None,
     force: bool = False,
     progress: Progress | None = None,
+    definitions: Definitions = (),
 ) -> Converted:
     """Write a log to *dst*, whose suffix says as what; tells what was written.
 
@@ -84,6 +85,7 @@ def convert(
     chunk_bytes  only into logs: size of their chunks before they are packed; None: as is usual there
     force     replace *dst*: a file, or a folder that logreel wrote
     progress  called with the messages done and the messages in all
+    definitions  as for ``logreel.open``; a new log carries what is needed of them
 
     Nothing but the whole result ever has the name *dst*. Channels that cannot be decoded are left out and
     told of. Raises UsageError for an unknown suffix, several channels for one file, or unreadable times;
@@ -109,11 +111,11 @@ def convert(
             foreign=True,
             strict=strict,
         )
-        return _log(src, target, topics, start, end, raw)
+        return _log(src, target, topics, start, end, raw, definitions)
     if raw or strict or compression is not None or chunk_bytes is not None:
         text = "leave out --raw, --strict, --compression and --chunk-size"
         raise UsageError(f"{output.suffix} is no log: {text}")
-    with opened(src) as log:
+    with opened(src, definitions) as log:
         first, last = interval(log, start, end)
         shift_of(log, utc)
         source = Path(log.name)
@@ -143,8 +145,9 @@ def _log(
     start: str | int | None,
     end: str | int | None,
     raw: bool,
+    definitions: Definitions,
 ) -> Converted:
-    with opened(src) as log:
+    with opened(src, definitions) as log:
         first, last = interval(log, start, end)
         part = choose(log, topics, (), first, last)
         done = rewrite([part], target) if raw else _with_meaning(part, target)
