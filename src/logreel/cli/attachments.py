@@ -13,6 +13,7 @@ from logreel.cli import files as paths
 if TYPE_CHECKING:
     from logreel.model.log import Log
     from logreel.model.scan import Attachment
+    from logreel.model.source import Definitions
 
 
 @click.command()
@@ -27,14 +28,17 @@ if TYPE_CHECKING:
 )
 @click.option("--name", metavar="NAME", help="Only this one; without -o its content goes to stdout.")
 @common.force
+@common.msgdef
 @common.as_json
-def attachments(file: str, folder: str | None, name: str | None, force: bool, as_json: bool) -> int:
+def attachments(
+    file: str, folder: str | None, name: str | None, force: bool, msgdef: Definitions, as_json: bool
+) -> int:
     """List or extract the files that a log carries."""
     from logreel.errors import TopicError
     from logreel.model.log import open_log
     from logreel.outputs.attachments import extract
 
-    with open_log(file) as log:
+    with open_log(file, definitions=msgdef) as log:
         found = dict(log.attachments)
         if name is not None and name not in found:
             raise TopicError("attachment", name, found, path=log.name)

@@ -16,6 +16,7 @@ from logreel.cli import files as paths
 if TYPE_CHECKING:
     from logreel.model.channel import Channel
     from logreel.model.log import Log
+    from logreel.model.source import Definitions
 
 
 STYLES = ("text", "ndjson", "csv")
@@ -43,7 +44,7 @@ STYLES = ("text", "ndjson", "csv")
 def cat(
     file: str,
     ros_axes: bool,
-    msgdef: tuple[str, ...],
+    msgdef: Definitions,
     topics: tuple[str, ...],
     exclude: tuple[str, ...],
     start: str | None,

@@ -13,6 +13,7 @@ from logreel.errors import SEVERITIES
 
 if TYPE_CHECKING:
     from logreel.errors import Finding, Severity
+    from logreel.model.source import Definitions
     from logreel.ops.check import Checked
 
 #: So many findings of one code are shown; the rest is counted.
@@ -32,8 +33,12 @@ LINES = 20
     "--contract", metavar="FILE", type=arguments.FILE, help="TOML file with what a log must hold besides."
 )
 @paths.text_output
+@click.option("--contract", metavar="FILE", help="TOML file with what a log must hold besides.")
+@common.msgdef
 @common.as_json
-def check(files: tuple[str, ...], fail_on: Severity, contract: str | None, as_json: bool) -> int:
+def check(
+    files: tuple[str, ...], fail_on: Severity, contract: str | None, msgdef: Definitions, as_json: bool
+) -> int:
     """Tell whether a log is sound: damage, checksums, index, definitions, clocks, gaps, duplicates.
 
     Of folders all logs in and below them. --json prints one object per file, one a line. A file that cannot be opened
@@ -44,7 +49,11 @@ def check(files: tuple[str, ...], fail_on: Severity, contract: str | None, as_js
     from logreel.ops.contract import read_contract
 
     rules = None if contract is None else read_contract(contract)
-    found, code = common.each(paths.expand(files), lambda file: look(file, contract=rules), show, as_json)
+
+    def one(file: str) -> Checked:
+        return look(file, contract=rules, definitions=msgdef)
+
+    found, code = common.each(paths.expand(files), one, show, as_json)
     return code or (FOUND if any(one.worse(fail_on) for one in found) else 0)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -59,7 +60,7 @@ interpolate = click.option(
     is_flag=True,
     help="In tables, spread the times of records that share one evenly to the next message.",
 )
-msgdef = click.option(
+_msgdef = click.option(
     "--msgdef",
     "--descriptors",
     "msgdef",
@@ -68,6 +69,31 @@ msgdef = click.option(
     type=arguments.FILE,
     help="File, folder or Python module with message definitions, for logs that carry none.",
 )
+_types = click.option(
+    "--type",
+    "types",
+    multiple=True,
+    metavar="TOPIC=TYPE",
+    help="Type of a topic of ROS 1 whose log does not tell: /scan=sensor_msgs/LaserScan.",
+)
+
+
+def msgdef(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options for what logs do not say of their messages; *command* takes it all as ``msgdef``."""
+
+    @functools.wraps(command)
+    def call(*args: Any, msgdef: tuple[str, ...], types: tuple[str, ...], **options: Any) -> Any:
+        from logreel.errors import UsageError
+
+        for pair in types:
+            if "=" not in pair:
+                raise UsageError(f"--type {pair!r}: write TOPIC=TYPE")
+        given = {topic: kind for topic, _, kind in (pair.rpartition("=") for pair in types)}
+        return command(*args, msgdef=(*msgdef, given) if given else msgdef, **options)
+
+    return _msgdef(_types(call))
+
+
 ros_axes = click.option(
     "--ros-axes", is_flag=True, help="Metres and right-handed axes, for logs that have others."
 )

@@ -12,6 +12,9 @@ from logreel.cli import files as paths
 if TYPE_CHECKING:
     from logreel.outputs.registry import Output
 
+if TYPE_CHECKING:
+    from logreel.model.source import Definitions
+
 
 @click.command()
 @click.argument("file", metavar="IN", type=arguments.FILE)
@@ -56,7 +59,7 @@ if TYPE_CHECKING:
 def convert(
     file: str,
     ros_axes: bool,
-    msgdef: tuple[str, ...],
+    msgdef: Definitions,
     target: str | None,
     out: str | None,
     form: str | None,

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import rich_click as click
 
 from logreel.cli import arguments, common, draw
 from logreel.cli import files as paths
+
+if TYPE_CHECKING:
+    from logreel.model.source import Definitions
 
 
 @click.command()
@@ -16,6 +21,7 @@ from logreel.cli import files as paths
 @click.option("--fields", is_flag=True, help="Also least, mean and greatest value of every number field.")
 @click.option("--messages", is_flag=True, help="Also the messages, by their times and bytes.")
 @paths.text_output
+@common.msgdef
 @common.as_json
 def diff(
     a: str,
@@ -24,6 +30,7 @@ def diff(
     exclude: tuple[str, ...],
     fields: bool,
     messages: bool,
+    msgdef: Definitions,
     as_json: bool,
 ) -> int:
     """Tell what two logs do not have in common.
@@ -35,7 +42,9 @@ def diff(
     from logreel.ops.diff import diff as look
     from logreel.ops.diff import lines
 
-    found = look(a, b, topics=topics or None, exclude=exclude, fields=fields, messages=messages)
+    found = look(
+        a, b, topics=topics or None, exclude=exclude, fields=fields, messages=messages, definitions=msgdef
+    )
     if as_json:
         draw.echo_json(found.as_dict())
     else:

@@ -13,6 +13,7 @@ from logreel.cli import common, draw
 from logreel.cli import files as paths
 
 if TYPE_CHECKING:
+    from logreel.model.source import Definitions
     from logreel.ops.info import Info
 
 #: Entries and lengths of metadata, and names in a list, that are shown at most; --json has it all.
@@ -24,10 +25,16 @@ ENTRIES, LENGTH, NAMES = 12, 100, 5
 @common.topics
 @common.exclude
 @click.option("--long", is_flag=True, help="All about each of several logs, not one line.")
+@common.msgdef
 @paths.text_output
 @common.as_json
 def info(
-    files: tuple[str, ...], topics: tuple[str, ...], exclude: tuple[str, ...], long: bool, as_json: bool
+    files: tuple[str, ...],
+    msgdef: Definitions,
+    topics: tuple[str, ...],
+    exclude: tuple[str, ...],
+    long: bool,
+    as_json: bool,
 ) -> int:
     """Show what logs are and hold.
 
@@ -38,10 +45,14 @@ def info(
 
     names = paths.expand(files)
     brief = not long and (len(names) > 1 or any(os.path.isdir(file) for file in files))
+
+    def one(name: str) -> Info:
+        return _part(look(name, definitions=msgdef), topics, exclude)
+
     if brief and not as_json:
-        _, code = common.each(names, look, Lines().show, as_json)
+        _, code = common.each(names, one, Lines().show, as_json)
         return code
-    _, code = common.each(names, lambda name: _part(look(name), topics, exclude), show, as_json, gap=True)
+    _, code = common.each(names, one, show, as_json, gap=True)
     return code
 
 

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import rich_click as click
 
 from logreel.cli import arguments, common, draw
 from logreel.cli import files as paths
+
+if TYPE_CHECKING:
+    from logreel.model.source import Definitions
 
 
 @click.command()
@@ -19,6 +24,7 @@ from logreel.cli import files as paths
 @common.compression
 @common.chunk_size
 @common.force
+@common.msgdef
 @common.as_json
 def merge(
     files: tuple[str, ...],
@@ -31,6 +37,7 @@ def merge(
     compression: str | None,
     chunk_bytes: int | None,
     force: bool,
+    msgdef: Definitions,
     as_json: bool,
 ) -> int:
     """Write several logs as one, in the order of time: of one format, or of any as an MCAP.
@@ -41,7 +48,7 @@ def merge(
     import contextlib
 
     from logreel.errors import UsageError
-    from logreel.model.log import open_log
+    from logreel.ops.plain import all_opened
     from logreel.outputs.mixed import merge as write
 
     for pair in rename:
@@ -50,7 +57,7 @@ def merge(
     changes = {old: new for old, _, new in (pair.partition("=") for pair in rename)}
     with contextlib.ExitStack() as stack:
         names = [paths.file_of(name) for name in paths.expand(files)]
-        logs = [stack.enter_context(open_log(name)) for name in names]
+        logs = all_opened(names, stack, msgdef)
         path = stack.enter_context(paths.destination(out, paths.suffix_of(logs[0].format), as_json))
         with draw.progress(out) as progress:
             done = write(

@@ -11,6 +11,7 @@ from logreel.cli import files as paths
 
 if TYPE_CHECKING:
     from logreel.model.scan import Parameter
+    from logreel.model.source import Definitions
 
 
 @click.command()
@@ -19,15 +20,16 @@ if TYPE_CHECKING:
 @click.option("--defaults", is_flag=True, help="Only those that differ from a default, with their defaults.")
 @common.utc
 @paths.text_output
+@common.msgdef
 @common.as_json
-def params(file: str, changed: bool, defaults: bool, utc: bool, as_json: bool) -> int:
+def params(file: str, changed: bool, defaults: bool, utc: bool, msgdef: Definitions, as_json: bool) -> int:
     """Show parameters and their changes."""
     from logreel.model.log import open_log
     from logreel.model.times import shift_of
     from logreel.ops.params import as_dict
     from logreel.ops.params import params as look
 
-    with open_log(file) as log:
+    with open_log(file, definitions=msgdef) as log:
         shift = shift_of(log, utc)
         found = look(log, changed=changed, defaults=defaults)
         if as_json:

@@ -14,6 +14,7 @@ from logreel.cli import common, draw
 from logreel.cli import files as paths
 
 if TYPE_CHECKING:
+    from logreel.model.source import Definitions
     from logreel.ops.replay import Player
 
 
@@ -60,14 +61,14 @@ def play(
     frames: str | None,
     settings: tuple[str, ...],
     ros_axes: bool,
-    msgdef: tuple[str, ...],
+    msgdef: Definitions,
 ) -> int:
     """Play logs at the pace at which they were recorded.
 
     On a terminal the keys are: space pause, . and , step, arrows seek and change the rate, q quit, ? help.
     """
     from logreel.errors import UsageError
-    from logreel.model.log import open_log
+    from logreel.ops.plain import all_opened
     from logreel.ops.replay import Player
     from logreel.outputs.sinks.registry import sink
 
@@ -80,7 +81,7 @@ def play(
     chosen = name or ("null" if sys.stdout.isatty() and frames is None else "stdout")
     with contextlib.ExitStack() as stack:
         names = [paths.file_of(name) for name in paths.expand(files)]
-        logs = [stack.enter_context(open_log(name, definitions=msgdef, ros_axes=ros_axes)) for name in names]
+        logs = all_opened(names, stack, msgdef, ros_axes)
         player = Player(
             logs,
             rate=rate,

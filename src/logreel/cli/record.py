@@ -6,11 +6,15 @@ import contextlib
 import signal
 import sys
 from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 import rich_click as click
 
 from logreel.cli import arguments, common, draw
 from logreel.cli import files as paths
+
+if TYPE_CHECKING:
+    from logreel.model.source import Definitions
 
 
 @click.command()
@@ -43,6 +47,7 @@ from logreel.cli import files as paths
 @click.option("--sync", is_flag=True, help="Wait for the disk each time.")
 @click.option("--strict", is_flag=True, help="Stop at the first line that cannot be written.")
 @common.force
+@common.msgdef
 @common.as_json
 def record(
     target: str | None,
@@ -57,6 +62,7 @@ def record(
     sync: bool,
     strict: bool,
     force: bool,
+    msgdef: Definitions,
     as_json: bool,
 ) -> int:
     """Write messages that come as lines of JSON as a log.
@@ -91,6 +97,7 @@ def record(
             sync=sync,
             strict=strict,
             force=force,
+            definitions=msgdef,
             stop=stack.enter_context(_asked_to_stop()),
             **options,
         )

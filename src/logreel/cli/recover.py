@@ -11,6 +11,7 @@ from logreel.cli import files as paths
 
 if TYPE_CHECKING:
     from logreel.model.log import Log
+    from logreel.model.source import Definitions
     from logreel.ops.recovery import Recovered
 
 
@@ -25,12 +26,14 @@ if TYPE_CHECKING:
 @common.compression
 @common.chunk_size
 @common.force
+@common.msgdef
 @common.as_json
 def recover(
     file: str,
     out: str | None,
     form: str | None,
     segment: int | None,
+    msgdef: Definitions,
     compression: str | None,
     chunk_bytes: int | None,
     force: bool,
@@ -46,7 +49,7 @@ def recover(
 
     paths.check_form(form, out)
     with (
-        open_log(file) as log,
+        open_log(file, definitions=msgdef) as log,
         paths.destination(out, paths.suffix_of(form or log.format), as_json) as path,
     ):
         with draw.progress(file) as progress:

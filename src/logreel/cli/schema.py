@@ -10,6 +10,7 @@ from logreel.cli import arguments, common, draw
 from logreel.cli import files as paths
 
 if TYPE_CHECKING:
+    from logreel.model.source import Definitions
     from logreel.ops.schema import SchemaInfo
 
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 def schema(
     file: str,
     ros_axes: bool,
-    msgdef: tuple[str, ...],
+    msgdef: Definitions,
     topic: str | None,
     topics: tuple[str, ...],
     exclude: tuple[str, ...],

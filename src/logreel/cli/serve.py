@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import rich_click as click
 
-from logreel.cli import arguments
+from logreel.cli import arguments, common
+
+if TYPE_CHECKING:
+    from logreel.model.source import Definitions
 
 
 @click.command()
@@ -19,6 +24,7 @@ from logreel.cli import arguments
 @click.option("--allow-host", multiple=True, metavar="NAME", help="A further name of this service.")
 @click.option("--allow-origin", multiple=True, metavar="URL", help="Let pages of this origin ask.")
 @click.option("--log", is_flag=True, help="Tell of every request.")
+@common.msgdef
 def serve(
     paths: tuple[str, ...],
     host: str,
@@ -27,6 +33,7 @@ def serve(
     allow_host: tuple[str, ...],
     allow_origin: tuple[str, ...],
     log: bool,
+    msgdef: Definitions,
 ) -> int:
     """Serve slices of logs over HTTP: of files, and of all logs in and below folders.
 
@@ -38,7 +45,7 @@ def serve(
 
     service = Service(
         paths, host=host, port=port, token=token, allow_hosts=allow_host, allow_origins=allow_origin,
-        tell=draw.say, log=log,
+        tell=draw.say, log=log, definitions=msgdef,
     )  # fmt: skip
     # Who chose the token knows it; it need not stand in a scrollback.
     draw.say(f"serving at {service.url if token else service.address}")

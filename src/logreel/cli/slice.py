@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import rich_click as click
 
 from logreel.cli import common, draw
 from logreel.cli import files as paths
+
+if TYPE_CHECKING:
+    from logreel.model.source import Definitions
 
 
 @click.command()
@@ -22,6 +27,7 @@ from logreel.cli import files as paths
 @common.compression
 @common.chunk_size
 @common.force
+@common.msgdef
 @common.as_json
 def slice(  # noqa: A001 - the verb's name
     file: str,
@@ -37,6 +43,7 @@ def slice(  # noqa: A001 - the verb's name
     compression: str | None,
     chunk_bytes: int | None,
     force: bool,
+    msgdef: Definitions,
     as_json: bool,
 ) -> int:
     """Write a part of a log as a log of the same format.
@@ -47,7 +54,10 @@ def slice(  # noqa: A001 - the verb's name
     from logreel.model.log import open_log
     from logreel.ops.slicing import slice_log
 
-    with open_log(file) as log, paths.destination(out, paths.suffix_of(log.format), as_json) as path:
+    with (
+        open_log(file, definitions=msgdef) as log,
+        paths.destination(out, paths.suffix_of(log.format), as_json) as path,
+    ):
         with draw.progress(out) as progress:
             done = slice_log(
                 log,

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import rich_click as click
 
 from logreel.cli import common, draw
 from logreel.cli import files as paths
+
+if TYPE_CHECKING:
+    from logreel.model.source import Definitions
 
 
 @click.command()
@@ -14,15 +19,25 @@ from logreel.cli import files as paths
 @common.compression
 @common.chunk_size
 @common.force
+@common.msgdef
 @common.as_json
 def sort(
-    file: str, out: str, compression: str | None, chunk_bytes: int | None, force: bool, as_json: bool
+    file: str,
+    out: str,
+    compression: str | None,
+    chunk_bytes: int | None,
+    force: bool,
+    msgdef: Definitions,
+    as_json: bool,
 ) -> int:
     """Write a log anew with its messages in the order of their times."""
     from logreel.model.log import open_log
     from logreel.ops.slicing import sort_log
 
-    with open_log(file) as log, paths.destination(out, paths.suffix_of(log.format), as_json) as path:
+    with (
+        open_log(file, definitions=msgdef) as log,
+        paths.destination(out, paths.suffix_of(log.format), as_json) as path,
+    ):
         with draw.progress(out) as progress:
             done = sort_log(
                 log, path, compression=compression, chunk_bytes=chunk_bytes, force=force, progress=progress

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import rich_click as click
 
 from logreel.cli import arguments, common, draw
 from logreel.cli import files as paths
+
+if TYPE_CHECKING:
+    from logreel.model.source import Definitions
 
 
 @click.command()
@@ -28,6 +33,7 @@ from logreel.cli import files as paths
 @common.compression
 @common.chunk_size
 @common.force
+@common.msgdef
 @common.as_json
 def split(
     file: str,
@@ -41,6 +47,7 @@ def split(
     compression: str | None,
     chunk_bytes: int | None,
     force: bool,
+    msgdef: Definitions,
     as_json: bool,
 ) -> int:
     """Write a log as several ones: by time, by size, by channel or by segment."""
@@ -49,7 +56,7 @@ def split(
     from logreel.ops.slicing import split as write
 
     paths.no_folder(folder, "parts of a log")
-    with open_log(file) as log:
+    with open_log(file, definitions=msgdef) as log:
         with draw.progress(folder) as progress:
             done = write(
                 log,

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from logreel.model.log import Log
+    from logreel.model.source import Definitions
 
 FORMS = ["table", "csv", "parquet", "json", "ndjson", "arrow"]
 
@@ -38,7 +39,7 @@ def sql(
     query: str,
     files: tuple[str, ...],
     ros_axes: bool,
-    msgdef: tuple[str, ...],
+    msgdef: Definitions,
     form: str | None,
     out: str | None,
     force: bool,
@@ -55,17 +56,19 @@ def sql(
     cannot be opened does not stop the others.
     """
     from logreel.cli.run import LOST
-    from logreel.model.log import open_log
+    from logreel.model.log import check_types, open_one_of_several
     from logreel.ops.sql import answer
 
     with contextlib.ExitStack() as stack:
 
         def opened(name: str) -> Log:
-            return stack.enter_context(open_log(name, definitions=msgdef, ros_axes=ros_axes))
+            log = open_one_of_several(name, definitions=msgdef, ros_axes=ros_axes)
+            return stack.enter_context(log)
 
         logs, code = common.open_each(paths.expand(files), opened)
         if not logs:
             return code
+        check_types(logs)
         form = _form(form, out, as_json)
         schema, batches = stack.enter_context(answer(query, logs, start, end, utc))
         if as_json:

@@ -10,6 +10,7 @@ from logreel.cli import common, draw
 from logreel.cli import files as paths
 
 if TYPE_CHECKING:
+    from logreel.model.source import Definitions
     from logreel.ops.stats import ChannelStats
 
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 def stats(
     file: str,
     ros_axes: bool,
-    msgdef: tuple[str, ...],
+    msgdef: Definitions,
     topics: tuple[str, ...],
     exclude: tuple[str, ...],
     fields: bool,

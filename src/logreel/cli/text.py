@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import itertools
+from typing import TYPE_CHECKING
 
 import rich_click as click
 
 from logreel.cli import common, draw
 from logreel.cli import files as paths
+
+if TYPE_CHECKING:
+    from logreel.model.source import Definitions
 
 
 @click.command()
@@ -24,7 +28,7 @@ from logreel.cli import files as paths
 @common.as_json
 def text(
     file: str,
-    msgdef: tuple[str, ...],
+    msgdef: Definitions,
     level: str | None,
     start: str | None,
     end: str | None,

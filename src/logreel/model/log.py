@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import itertools
-import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from pathlib import Path
 from sys import modules
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
@@ -21,7 +19,7 @@ from logreel.model.channel import Channel
 from logreel.model.match import match_topics
 from logreel.model.registry import Format, find_format
 from logreel.model.scan import Attachment, Parameter, Scan, Segment, TextLine
-from logreel.model.source import Readable, Source
+from logreel.model.source import Definitions, Readable, Source
 from logreel.model.times import Time, interval
 
 if TYPE_CHECKING:
@@ -75,7 +73,7 @@ class Log(Mapping[str, Channel]):
     def __init__(self, source: Source, fmt: Format, scan: Scan) -> None:
         self._source, self._format, self._scan = source, fmt, scan
         #: What ``open_log`` was given besides the path, for other processes.
-        self._options: dict[str, Any] = {"definitions": source.definitions}
+        self._options: dict[str, Any] = {"definitions": (*source.definitions, source.types)}
         self.closed = False
         self.name, self.size = source.name, source.size
         self.format = fmt.name
@@ -378,7 +376,7 @@ def open_log(
     *,
     format: str | None = None,
     strict: bool = False,
-    definitions: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] = (),
+    definitions: Definitions = (),
     ros_axes: bool = False,
     segment: int | None = None,
 ) -> Log:
@@ -387,16 +385,32 @@ def open_log(
     path    a path, ``-`` for standard input, bytes, or a binary file object
     format  name of the format, where the content is not to be asked
     strict  True: the first Problem raises DamagedError instead of being recorded
-    definitions  file or folder with message definitions (.msg …), or several, for logs that do not carry their own
+    definitions  files or folders with message definitions (.msg …), for logs that do not carry their own; mappings of
+                 topics to types among them tell the types of channels whose log does not. What is needed of them is
+                 carried into every log that is written from this one
     ros_axes  True: in metres and right-handed axes; see ``Log.ros_axes``
     segment  number of one of several logs in the file; see ``Log.segments``. None: all of them, channels of later ones
              by names of their own
 
-    Raises UnknownFormatError, UnsupportedError, LogError for a folder, or OSError as the system gives it.
+    Raises UnknownFormatError, UnsupportedError, LogError for a folder, or OSError as the system gives it; TopicError
+    for the type of a topic that the log does not have, UsageError for one that the log tells otherwise.
     """
+    log = open_one_of_several(path, format, strict, definitions, ros_axes, segment)
+    check_types([log])
+    return log
+
+
+def open_one_of_several(
+    path: Readable,
+    format: str | None = None,
+    strict: bool = False,
+    definitions: Definitions = (),
+    ros_axes: bool = False,
+    segment: int | None = None,
+) -> Log:
+    """Open a log as ``open_log`` does, where *definitions* may have types of topics that only other logs have."""
     source = Source.open(path)
-    several = [definitions] if isinstance(definitions, (str, os.PathLike)) else definitions
-    source.definitions = tuple(Path(d) for d in several)
+    source.define(definitions)
     fmt = find_format(source, format)
     scan = sidecar.load(source, fmt) or sidecar.keep(source, fmt, _fresh(source, fmt))
     log = Log(source, fmt, scan)
@@ -416,6 +430,23 @@ def _reopened(path: str, name: str, options: dict[str, Any]) -> Log:
     log = open_log(path, **options)
     log.name = name
     return log
+
+
+def check_types(logs: Sequence[Log]) -> None:
+    """Raise where a type that the user gave is that of no channel of *logs*.
+
+    TopicError for a topic that none of them has, UsageError for one whose log tells what its messages are.
+    """
+    for log in logs:
+        for topic, kind in log._source.types.items():
+            found = [one[topic].schema.name for one in logs if topic in one]
+            if not found:
+                raise TopicError(
+                    "channel", topic, {name: None for one in logs for name in one}, path=log.name
+                )
+            if kind not in found:
+                told = f"channel {topic!r} has type {found[0]!r}, which {kind!r:.80} cannot replace"
+                raise UsageError(f"{told}: types are given for channels of ROS 1", path=log.name)
 
 
 def _fresh(source: Source, fmt: Format) -> Scan:

@@ -9,6 +9,7 @@ import os
 import stat
 import sys
 import tempfile
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 from threading import Thread
@@ -21,6 +22,9 @@ from logreel.errors import LogError, UnsupportedError
 from logreel.kernels import blocks
 
 Readable = str | os.PathLike[str] | bytes | bytearray | memoryview | IO[bytes]
+#: What people give for logs that do not say how to read them: files or folders, and types by topic.
+Definition = str | os.PathLike[str] | Mapping[str, str]
+Definitions = Definition | Iterable[Definition]
 
 #: How much of a stream is held in memory before it goes to a temporary file.
 SPOOL_BYTES = 16 << 20
@@ -36,11 +40,13 @@ class Source:
     path   absolute Path of a regular file, or None where there is none to put a sidecar beside
     data   uint8[size], read only; mapped where the source is a file
     definitions  files or folders with message definitions that the user gave, for logs that carry none
+    types        by topic, the types that the user gave, for channels whose log does not tell
     """
 
     def __init__(self, buffer: Any, name: str, path: Path | None = None) -> None:
         self.name, self.path = name, path
         self.definitions: tuple[Path, ...] = ()
+        self.types: Mapping[str, str] = {}
         data = np.frombuffer(buffer, np.uint8) if len(buffer) else np.zeros(0, np.uint8)
         data.flags.writeable = False
         self.data: NDArray[np.uint8] = data
@@ -104,6 +110,18 @@ class Source:
                 spool.write(piece)
             spool.flush()
             return cls._mapped(spool.fileno(), name, None)
+
+    def define(self, definitions: Definitions) -> None:
+        """Take in what the user gave: paths, and mappings of topics to types."""
+        alone = isinstance(definitions, str | os.PathLike | Mapping)
+        several: Iterable[Definition] = [definitions] if alone else definitions  # type: ignore[assignment,list-item]
+        paths, types = list[Path](), dict[str, str]()
+        for one in several:
+            if isinstance(one, Mapping):
+                types |= one
+            else:
+                paths.append(Path(one))
+        self.definitions, self.types = tuple(paths), types
 
     @property
     def size(self) -> int:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from logreel.model.channel import Channel
-    from logreel.model.source import Readable
+    from logreel.model.source import Definitions, Readable
 
 I64 = NDArray[np.int64]
 METHODS = ("previous", "nearest")
@@ -85,6 +85,7 @@ def align(
     end: Time | None = None,
     utc: bool = False,
     interpolate: bool = False,
+    definitions: Definitions = (),
 ) -> pa.Table:
     """Channels as one ``pyarrow.Table`` with a row per moment: ``time``, and ``topic.field`` for each field.
 
@@ -93,6 +94,7 @@ def align(
     rate, clock, method, tolerance  at which moments, and what counts then: see ``Alignment``
     start, end  ns, or times as people write them: of the moments; what was said before counts all the same
     utc, interpolate  as for ``Channel.to_arrow``
+    definitions  as for ``logreel.open``
 
     Where a channel said nothing within the tolerance, its columns are null. Raises UsageError, TopicError, or
     DefinitionError for a channel that cannot be decoded.
@@ -100,7 +102,7 @@ def align(
     import pyarrow as pa
 
     how = Alignment(method, rate, clock, tolerance)
-    with opened(src) as log:
+    with opened(src, definitions) as log:
         chosen = (
             topics if isinstance(topics, Mapping) else dict.fromkeys(ch.topic for ch in log.match(topics))
         )

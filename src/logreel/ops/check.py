@@ -19,7 +19,7 @@ from logreel.ops.contract import Contract, read_contract
 from logreel.ops.plain import opened
 
 if TYPE_CHECKING:
-    from logreel.model.source import Readable
+    from logreel.model.source import Definitions, Readable
 
 #: So many findings of one kind and channel are told one by one; more become one.
 ALIKE = 10
@@ -44,16 +44,20 @@ class Checked(Brief):
 
 
 def check(
-    what: Readable | Log, *, contract: str | os.PathLike[str] | Mapping[str, Any] | Contract | None = None
+    what: Readable | Log,
+    *,
+    contract: str | os.PathLike[str] | Mapping[str, Any] | Contract | None = None,
+    definitions: Definitions = (),
 ) -> Checked:
     """What is wrong with a log: an open Log, or anything that ``logreel.open`` takes.
 
-    contract  what the log must hold besides: a TOML file, or the same as a mapping
+    contract     what the log must hold besides: a TOML file, or the same as a mapping
+    definitions  as for ``logreel.open``
 
     Reads the whole file. Raises what ``logreel.open`` raises, and UsageError for a contract that cannot be read.
     """
     batteries = BATTERIES if contract is None else (*BATTERIES, read_contract(contract).findings)
-    with opened(what) as log:
+    with opened(what, definitions) as log:
         found = dict.fromkeys(finding for battery in batteries for finding in battery(log))
         placed = sorted(_collapsed(found), key=lambda f: (f.offset is None, f.offset or 0))
         return Checked(log.name, log.format, tuple(placed))

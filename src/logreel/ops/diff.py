@@ -16,11 +16,11 @@ from logreel.model.match import match_topics
 from logreel.model.scan import Attachment, Parameter
 from logreel.model.times import seconds_text
 from logreel.ops.compare import Compared, compare
-from logreel.ops.plain import opened, plain
+from logreel.ops.plain import all_opened, plain
 from logreel.ops.stats import FieldStats, field_stats
 
 if TYPE_CHECKING:
-    from logreel.model.source import Readable
+    from logreel.model.source import Definitions, Readable
 
 #: Lines of a definition shown around those that differ.
 CONTEXT = 3
@@ -106,17 +106,19 @@ def diff(
     exclude: str | Iterable[str] = (),
     fields: bool = False,
     messages: bool = False,
+    definitions: Definitions = (),
 ) -> Difference:
     """What two logs do not have in common: open Logs, or anything that ``logreel.open`` takes.
 
     topics, exclude  names or shell patterns; None: all channels
     fields    also compare statistics of every number field, which decodes all messages
     messages  also compare times and payloads message by message
+    definitions  as for ``logreel.open``
 
     Raises what ``logreel.open`` raises, and TopicError for a name or pattern that fits none in either log.
     """
     with ExitStack() as stack:
-        one, two = (stack.enter_context(opened(what)) for what in (a, b))
+        one, two = all_opened((a, b), stack, definitions)
         chosen = _chosen(one, two, topics, exclude)
         compared = compare(one, two, [t for t in chosen if t in one and t in two]) if messages else {}
         channels = [_channel(one, two, topic, fields, compared.get(topic)) for topic in chosen]

@@ -13,7 +13,7 @@ from logreel.model.scan import Segment
 from logreel.ops.plain import opened, plain
 
 if TYPE_CHECKING:
-    from logreel.model.source import Readable
+    from logreel.model.source import Definitions, Readable
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -103,12 +103,13 @@ class Info(Brief):
         }
 
 
-def info(what: Readable | Log) -> Info:
+def info(what: Readable | Log, *, definitions: Definitions = ()) -> Info:
     """What a log is and holds, without decoding its messages.
 
-    what  an open Log, or anything that ``logreel.open`` takes
+    what         an open Log, or anything that ``logreel.open`` takes
+    definitions  as for ``logreel.open``
     """
-    with opened(what) as log:
+    with opened(what, definitions) as log:
         channels = tuple(
             ChannelInfo(
                 ch.topic,

@@ -17,7 +17,7 @@ from logreel.ops.rewrite import rewrite
 from logreel.ops.target import Progress, Rewritten, Target
 
 if TYPE_CHECKING:
-    from logreel.model.source import Readable
+    from logreel.model.source import Definitions, Readable
 
 
 def merge(
@@ -33,13 +33,23 @@ def merge(
     chunk_bytes: int | None = None,
     force: bool = False,
     progress: Progress | None = None,
+    definitions: Definitions = (),
 ) -> Rewritten:
     """Write logs of one format as one log, by time; tells what was written. Parameters: see ``outputs.mixed.merge``.
 
-    Raises UsageError for logs of several formats, and as ``slice`` does.
+    topics, exclude  as for ``slice``; each has to fit a channel of one log at least
+    align     how the clocks of the logs behind the first one are moved: ``utc`` so that wall-clock times agree,
+              ``start`` so that all begin together, or a length of time such as ``+2.5s``; None: not at all
+    prefixes  one per log, put in front of its topics; an empty one for none
+    rename    new topics by old ones, before prefixes
+    compression, chunk_bytes, force, progress, definitions  as for ``slice``
+
+    Channels of one topic and one definition become one; of a topic with several definitions further ones get another
+    name, which ``notes`` tells. What the logs say besides messages is taken from the first one that says it. Raises
+    UsageError for logs of several formats, and as ``slice`` does.
     """
     with contextlib.ExitStack() as stack:
-        logs = all_opened(sources, stack)
+        logs = all_opened(sources, stack, definitions)
         if not logs:
             raise UsageError("there is nothing to merge")
         if prefixes and len(prefixes) != len(logs):

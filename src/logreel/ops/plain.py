@@ -8,15 +8,17 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from logreel.model.log import Log, open_log
+from logreel.errors import UsageError
+from logreel.model.log import Log, check_types, open_log, open_one_of_several
 from logreel.model.registry import formats
 
 if TYPE_CHECKING:
-    from logreel.model.source import Readable
+    from logreel.model.source import Definitions, Readable
 
 
 def plain(value: Any) -> Any:
@@ -44,12 +46,25 @@ def _unfinite(value: float) -> str:
     return "Infinity" if value > 0 else "-Infinity"
 
 
-def all_opened(several: Iterable[Readable | Log], stack: ExitStack) -> list[Log]:
-    """Each as an open Log, opened side by side; *stack* closes what was opened here."""
+def all_opened(
+    several: Iterable[Readable | Log],
+    stack: ExitStack,
+    definitions: Definitions = (),
+    ros_axes: bool = False,
+) -> list[Log]:
+    """Each as an open Log, opened side by side; *stack* closes what was opened here.
+
+    definitions, ros_axes  as for ``logreel.open``, of those that are opened here; the topic of a type that is given
+                           has to be in one of them
+    """
+    open_one = partial(open_one_of_several, definitions=definitions, ros_axes=ros_axes)
+    several = list(several)
+    if definitions and all(isinstance(what, Log) for what in several):
+        raise UsageError("the logs are open already: give their definitions to logreel.open")
     # Plug-ins are loaded once, not by each thread.
     formats()
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        coming = [what if isinstance(what, Log) else pool.submit(open_log, what) for what in several]
+        coming = [what if isinstance(what, Log) else pool.submit(open_one, what) for what in several]
     logs = []
     for one in coming:
         if isinstance(one, Log):
@@ -59,14 +74,17 @@ def all_opened(several: Iterable[Readable | Log], stack: ExitStack) -> list[Log]
     for one in coming:
         if isinstance(one, Future):
             one.result()
+    check_types(logs)
     return logs
 
 
 @contextmanager
-def opened(what: Readable | Log) -> Iterator[Log]:
-    """*what* as an open Log, closed at the end if it was opened here."""
+def opened(what: Readable | Log, definitions: Definitions = ()) -> Iterator[Log]:
+    """*what* as an open Log, closed at the end if it was opened here, with *definitions* as for ``logreel.open``."""
     if isinstance(what, Log):
+        if definitions:
+            raise UsageError("the log is open already: give its definitions to logreel.open", path=what.name)
         yield what
     else:
-        with open_log(what) as log:
+        with open_log(what, definitions=definitions) as log:
             yield log

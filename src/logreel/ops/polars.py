@@ -15,15 +15,16 @@ from logreel.ops.pieces import BYTES, MOST
 
 if TYPE_CHECKING:
     from logreel.model.channel import Channel
-    from logreel.model.source import Readable
+    from logreel.model.source import Definitions, Readable
 
 
-def scan_polars(log: Readable | Log, topic: str, *, utc: bool = False) -> Any:
+def scan_polars(log: Readable | Log, topic: str, *, utc: bool = False, definitions: Definitions = ()) -> Any:
     """A ``polars.LazyFrame`` of a channel, of which only what a query needs is decoded.
 
     log    an open Log, or anything that ``logreel.open`` takes
     topic  the channel
     utc    wall-clock times
+    definitions  as for ``logreel.open``
 
     It has the columns of ``channel.to_arrow()``, in file order. Only the columns that the query needs are decoded,
     only messages that its conditions on ``time`` alone let pass, and no more rows than it takes from the beginning.
@@ -35,7 +36,7 @@ def scan_polars(log: Readable | Log, topic: str, *, utc: bool = False) -> Any:
         from polars.io.plugins import register_io_source
     except ImportError as error:
         raise MissingDependencyError("polars", "polars") from error
-    ch = (log if isinstance(log, Log) else open_log(log))[topic]
+    ch = (log if isinstance(log, Log) else open_log(log, definitions=definitions))[topic]
     empty = empty_table(ch, Shape(utc=utc))
     every = [spell((f.name,)) for f in ch.layout.record.visible()]
 

@@ -18,7 +18,7 @@ from logreel.model.layout import Layout
 from logreel.model.log import Log
 from logreel.model.naming import keep_sources
 from logreel.model.schema import Schema
-from logreel.model.source import Readable
+from logreel.model.source import Definitions, Readable
 from logreel.model.writer import FLUSH_EVERY, Writer, create
 from logreel.ops.infer import common, layout_of, restorer
 from logreel.ops.lines import Pipe, lines_of
@@ -95,6 +95,7 @@ def record(
     strict: bool = False,
     force: bool = False,
     stop: Callable[[], bool] = lambda: False,
+    definitions: Definitions = (),
     **options: Any,
 ) -> Recorded:
     """Write messages, each a line as ``cat --format ndjson`` shows it, as a log; tells what was written.
@@ -106,6 +107,7 @@ def record(
     ahead    messages that are looked at, for ten seconds at most, two where the pipe is silent, before types are
              inferred where nothing tells them; those of a channel that comes later are inferred from its first message
     strict   the first line that cannot be written raises LogError; what came before is in the ``.active`` file
+    definitions  as for ``logreel.open``, of *like*
     stop     asked between lines; True completes the log
 
     A message that does not fit the type of its channel is left out, told and counted, never changed. Raises as
@@ -121,7 +123,7 @@ def record(
     writer = create(path, format=format, force=force, flush_every=flush_every, sync=sync, **options)
     job = _Recorder(writer, ahead, strict)
     try:
-        job.know(like, schemas or {})
+        job.know(like, schemas or {}, definitions)
     except BaseException:
         writer.discard()
         raise
@@ -151,7 +153,12 @@ class _Recorder:
 
     # ---------------------------------------------------------------------------------------------- schemas
 
-    def know(self, like: Readable | Log | None, files: Mapping[str, str | os.PathLike[str]]) -> None:
+    def know(
+        self,
+        like: Readable | Log | None,
+        files: Mapping[str, str | os.PathLike[str]],
+        definitions: Definitions,
+    ) -> None:
         """Take in schemas that were given, and add their channels; reserved ones when they are needed."""
         sink = self._writer.sink
         for topic, file in files.items():
@@ -159,7 +166,7 @@ class _Recorder:
             self._known[topic] = sink.schema_from(topic, text, os.fspath(file)), {}
             self._add(topic, *self._known[topic])
         if like is not None:
-            with opened(like) as log:
+            with opened(like, definitions) as log:
                 for ch in log.channels.values():
                     if ch.topic not in self._known:
                         self._know(ch)

@@ -20,7 +20,7 @@ from logreel.ops.rewrite import rewrite
 from logreel.ops.target import Progress, Rewritten, Target
 
 if TYPE_CHECKING:
-    from logreel.model.source import Readable
+    from logreel.model.source import Definitions, Readable
 
 #: The times around so many losses are looked up.
 TIMED = 1000
@@ -70,6 +70,7 @@ def recover(
     chunk_bytes: int | None = None,
     force: bool = False,
     progress: Progress | None = None,
+    definitions: Definitions = (),
 ) -> Recovered:
     """Write every message that is wholly there, and all definitions, as a sound log.
 
@@ -80,10 +81,10 @@ def recover(
              messages, and a sentence in ``skipped`` names the others
 
     The new file gets its name only after it was opened again, and holds all these messages without any damage. The
-    damaged one is left as it is. *compression*, *chunk_bytes*, *force* and *progress* are as for ``slice``; raises as
-    ``slice`` does.
+    damaged one is left as it is. *compression*, *chunk_bytes*, *force*, *progress* and *definitions* are as for
+    ``slice``; raises as ``slice`` does.
     """
-    with opened(src) as given:
+    with opened(src, definitions) as given:
         # An index may leave out what is there.
         log = given.reread()
         path = _finished_name(log.name) if dst is None else os.fspath(dst)

@@ -22,7 +22,7 @@ from logreel.ops.rewrite import rewrite
 from logreel.ops.target import Progress, Rewritten, Target, format_of
 
 if TYPE_CHECKING:
-    from logreel.model.source import Readable
+    from logreel.model.source import Definitions, Readable
 
 PathLike = str | os.PathLike[str]
 #: More files than this are no wish but a mistake.
@@ -50,6 +50,7 @@ def slice_log(
     chunk_bytes: int | None = None,
     force: bool = False,
     progress: Progress | None = None,
+    definitions: Definitions = (),
 ) -> Rewritten:
     """Write a part of a log as a log of the same format, in the same order; tells what was written.
 
@@ -66,10 +67,11 @@ def slice_log(
     chunk_bytes      of its chunks, where the format has them; None: about as in the source
     force            replace *dst*
     progress         called with the messages done and the messages in all
+    definitions      as for ``logreel.open``; the new log carries what is needed of them
 
     Raises UsageError, TopicError, UnsupportedError for a format that cannot be written, LogError where *dst* exists.
     """
-    with opened(src) as log:
+    with opened(src, definitions) as log:
         log = log if segment is None else log.segment(segment)
         first, last = interval(log, start, end)
         wanted = None if topics is None else with_members(log, topics)
@@ -86,9 +88,10 @@ def sort_log(
     chunk_bytes: int | None = None,
     force: bool = False,
     progress: Progress | None = None,
+    definitions: Definitions = (),
 ) -> Rewritten:
     """Write a log anew with its messages by time; parameters are as for ``slice``."""
-    with opened(src) as log:
+    with opened(src, definitions) as log:
         target = Target(os.fspath(dst), compression, force, progress=progress, chunk_bytes=chunk_bytes)
         return rewrite([whole(log)], target, by_time=True)
 
@@ -107,6 +110,7 @@ def split(
     chunk_bytes: int | None = None,
     force: bool = False,
     progress: Progress | None = None,
+    definitions: Definitions = (),
 ) -> list[Rewritten]:
     """Write a log as several ones into *folder*, which is made where it is missing; tells of each.
 
@@ -121,7 +125,7 @@ def split(
     """
     if sum((every is not None, size is not None, by_topic, by_segment)) != 1:
         raise UsageError("split by one of: time, size, topic, segment")
-    with opened(src) as log:
+    with opened(src, definitions) as log:
         fmt = format_of(log)
         base, suffix, place = *_stem(log, fmt.suffixes), Path(folder)
         if place.exists() and not place.is_dir():

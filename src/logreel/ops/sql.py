@@ -18,12 +18,12 @@ from logreel.errors import DefinitionError, LogError, MissingDependencyError, To
 from logreel.model.log import Log
 from logreel.model.tables import distinct
 from logreel.model.times import Time, intervals, utc_shift
-from logreel.ops.plain import opened
+from logreel.ops.plain import all_opened
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from logreel.model.source import Readable
+    from logreel.model.source import Definitions, Readable
     from logreel.ops.topictable import TopicTable
 
 #: The schema that the tables about the logs themselves are in; no topic can be in their way there.
@@ -47,6 +47,7 @@ def sql(
     start: Time | None = None,
     end: Time | None = None,
     utc: bool = False,
+    definitions: Definitions = (),
 ) -> pa.Table:
     """The result of a query over the channels of *logs*, which are tables named by their topics.
 
@@ -56,6 +57,7 @@ def sql(
     logs   open Logs, or anything that ``logreel.open`` takes; the same topic of several logs is one table
     start, end  ns, or times as people write them, for each log by itself; half-open
     utc    wall-clock times
+    definitions  as for ``logreel.open``
 
     A table has the columns ``time`` (timestamp, or an interval where the log's clock is not Unix time, which DuckDB
     keeps in microseconds), ``time_ns`` (whole ns), the fields, and ``log``. Only the columns that the query needs
@@ -65,7 +67,7 @@ def sql(
     Raises UsageError for a wrong query, TopicError for a topic that no log has, MissingDependencyError without
     DuckDB.
     """
-    with answer(query, logs, start, end, utc) as (schema, batches):
+    with answer(query, logs, start, end, utc, definitions) as (schema, batches):
         import pyarrow as pa
 
         return pa.Table.from_batches(batches, schema)
@@ -78,6 +80,7 @@ def answer(
     start: Time | None = None,
     end: Time | None = None,
     utc: bool = False,
+    definitions: Definitions = (),
 ) -> Iterator[tuple[pa.Schema, Iterator[pa.RecordBatch]]]:
     """The schema of the result of ``sql`` and its rows, which are worked out while they are taken."""
     if not logs:
@@ -88,7 +91,7 @@ def answer(
         pool = stack.enter_context(ThreadPoolExecutor(1))
         connection = pool.submit(duckdb.connect, ":memory:", config=CLOSED)
         stack.callback(lambda: connection.result().close())
-        held = [stack.enter_context(opened(log)) for log in logs]
+        held = all_opened(logs, stack, definitions)
         names = distinct([log.name for log in held])
         spans = intervals(held, start, end)
         paths = tuple(dict.fromkeys(_QUOTED.findall(query)))

@@ -34,7 +34,7 @@ from logreel.outputs.registry import Output, Shape, find_output, readers
 
 if TYPE_CHECKING:
     from logreel.model.channel import Channel
-    from logreel.model.source import Readable
+    from logreel.model.source import Definitions, Readable
 
 #: The output that can have structs, and is flat unless told otherwise.
 NESTED = ".parquet"
@@ -64,6 +64,7 @@ def convert(
     chunk_bytes: int | None = None,
     force: bool = False,
     progress: Progress | None = None,
+    definitions: Definitions = (),
 ) -> Converted:
     """Write a log to *dst*, whose suffix says as what; tells what was written.
 
@@ -96,6 +97,7 @@ def convert(
     chunk_bytes  only into logs: size of their chunks before they are packed; None: as is usual there
     force     replace *dst*: a file, or a folder that logreel wrote
     progress  called with the messages done and the messages in all
+    definitions  as for ``logreel.open``; a new log carries what is needed of them
 
     Nothing but the whole result ever has the name *dst*. Channels that cannot be decoded are left out and
     told of. Raises UsageError for an unknown suffix, several channels for one file, or unreadable times;
@@ -136,14 +138,14 @@ def convert(
             foreign=True,
             strict=strict,
         )
-        return _log(src, target, topics, exclude, start, end, raw, clock)
+        return _log(src, target, topics, exclude, start, end, raw, clock, definitions)
     if raw or strict or compression is not None or chunk_bytes is not None:
         raise UsageError(
             f"{output.suffix} is no log",
             hint="leave out raw, strict, compression and chunk_bytes",
             cli="leave out --raw, --strict, --compression and --chunk-size",
         )
-    with opened(src) as log:
+    with opened(src, definitions) as log:
         first, last = interval(log, start, end)
         shift_of(log, utc)
         keep_sources(name, [log.name])
@@ -182,8 +184,9 @@ def _log(
     end: Time | None,
     raw: bool,
     clock: str | None,
+    definitions: Definitions,
 ) -> Converted:
-    with opened(src) as log:
+    with opened(src, definitions) as log:
         first, last = interval(log, start, end)
         part = choose(log, topics, exclude, first, last)
         shift, count = _clock(log, target, raw, clock)

@@ -20,7 +20,7 @@ from logreel.ops.target import Progress, Rewritten
 from logreel.outputs.convert import convert
 
 if TYPE_CHECKING:
-    from logreel.model.source import Readable
+    from logreel.model.source import Definitions, Readable
 
 
 def merge(
@@ -36,6 +36,7 @@ def merge(
     chunk_bytes: int | None = None,
     force: bool = False,
     progress: Progress | None = None,
+    definitions: Definitions = (),
 ) -> Rewritten:
     """Write several logs as one log, by time; tells what was written.
 
@@ -47,7 +48,7 @@ def merge(
               time such as ``+2.5s``; None: not at all
     prefixes  one per log, put in front of its topics; an empty one for none
     rename    new topics by old ones, before prefixes
-    compression, chunk_bytes, force, progress  as for ``slice``
+    compression, chunk_bytes, force, progress, definitions  as for ``slice``
 
     Channels of one topic and one definition become one; of a topic with several definitions further ones get another
     name, which ``notes`` tells. What the logs say besides messages is taken from the first one that says it. Raises
@@ -55,7 +56,7 @@ def merge(
     are not to be moved, and as ``slice`` does.
     """
     with contextlib.ExitStack() as stack:
-        logs = all_opened(sources, stack)
+        logs = all_opened(sources, stack, definitions)
         how = {"prefixes": prefixes, "rename": rename, "compression": compression, "chunk_bytes": chunk_bytes}
         fmt = _exchange(os.fspath(dst), logs)
         if fmt is None:

@@ -182,7 +182,7 @@ class Content:
             kind = series.type
             encoding = "protobuf" if kind.content_type == PROTOBUF else kind.content_type
             text = json_schema(series.annotations) or "" if encoding == JSON else ""
-            schema = Schema(kind.name or kind.content_type, encoding, text)
+            schema = Schema(kind.name or kind.content_type, encoding, text, self._payloads.given(kind))
         elif isinstance(series.type, StructType):
             names = ", ".join(series.type.members)
             schema = Schema("struct", "bddf", f"{names}: members of other series, joined by their times.")

@@ -44,6 +44,12 @@ class Payloads:
             self._note(error.text)
             return Types()
 
+    def given(self, kind: MessageType) -> bytes:
+        """The descriptors of a type that the user gave, which BDDF has no place for; empty where there are none."""
+        if not self._source.definitions or kind.content_type != PROTOBUF:
+            return b""
+        return self._types.set_of(kind.name)
+
     def _note(self, text: str) -> None:
         problem = Problem("definition", 0, 0, False, text)
         if problem not in self._problems:

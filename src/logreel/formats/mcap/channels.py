@@ -41,6 +41,9 @@ def infos(file: File, decoders: Decoders) -> tuple[dict[int, int], list[ChannelI
             schema = Schema(schema.name, schema.encoding)
         if isinstance(told.get(UNDEFINED), str):
             schema = Schema(schema.name, told.pop(UNDEFINED))
+        stated = str(told.get("md5sum", "*"))
+        schema, md5 = decoders.given(name, channel, schema, stated)
+        told |= {"md5sum": md5} if md5 != stated else {}
         find = partial(decoders.find, channel, schema)
         made.append(
             ChannelInfo(name, schema, lambda find=find: find()[0], told, lambda find=find: find()[1])  # type: ignore[misc]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from functools import cached_property
+from typing import TYPE_CHECKING
 
-from logreel.errors import DefinitionError, Problem
+from logreel.errors import DefinitionError, Problem, UsageError
 from logreel.formats.mcap.records import Channel
 from logreel.model.layout import Field, Layout, Rest, Struct
 from logreel.model.reading import Reading
@@ -12,6 +13,9 @@ from logreel.model.registry import formats
 from logreel.model.schema import Schema
 from logreel.model.source import Source
 from logreel.schemas import ros1msg
+
+if TYPE_CHECKING:
+    from logreel.schemas.protobuf.types import Types
 
 #: What messages without a usable definition have.
 RAW = Layout(Struct((Field("data", Rest()),)), "raw")
@@ -23,6 +27,21 @@ class Decoders:
     def __init__(self, source: Source, problems: list[Problem]) -> None:
         self._source, self._problems = source, problems
         self._found: dict[int, tuple[Layout, Reading | None]] = {}
+
+    def given(self, topic: str, channel: Channel, schema: Schema, md5: str) -> tuple[Schema, str]:
+        """The schema and md5 of a channel called *topic* as the file has them, or as the user gave what it lacks."""
+        kind, paths = self._source.types.get(topic), self._source.definitions
+        if kind is None and not paths:
+            return schema, md5
+        if channel.encoding == "ros1" and schema.encoding in ("", "ros1msg"):
+            if kind is not None and not ros1msg.is_type(kind):
+                raise UsageError(f"{kind!r:.80} is no type of ROS 1, which look like 'package/Name'")
+            name = kind or schema.name
+            text, summed = ros1msg.as_read(name, schema.text, md5, self._registry)
+            return Schema(name, "ros1msg", text), summed if kind is not None else md5
+        if (channel.encoding, schema.encoding) == ("protobuf", "protobuf") and not schema.raw:
+            return Schema.of(schema.name, schema.encoding, self._types.set_of(schema.name)), md5
+        return schema, md5
 
     def find(self, channel: Channel, schema: Schema) -> tuple[Layout, Reading | None]:
         """The Layout of a channel's messages, and what decodes them where that is no walk of their bytes."""
@@ -68,15 +87,20 @@ class Decoders:
         return body.layout, body
 
     @cached_property
+    def _types(self) -> Types:
+        from logreel.schemas.protobuf.types import Types
+
+        try:
+            return Types(self._source.definitions)
+        except DefinitionError as error:
+            self._note(error.text)
+            return Types()
+
+    @cached_property
     def _registry(self) -> ros1msg.Registry:
-        if not self._source.definitions:
-            return ros1msg.standard()
-        registry = ros1msg.Registry()
-        for path in self._source.definitions:
-            # Only definitions of ROS messages can be of use here.
-            if path.is_dir() or path.suffix == ".msg":
-                registry.add_path(path)
-        return registry
+        # Descriptors may come from a module, whose name is no file.
+        paths = self._source.definitions
+        return ros1msg.Registry.of(path for path in paths if path.is_dir() or path.suffix == ".msg")
 
     def _note(self, text: str) -> None:
         problem = Problem("definition", 0, 0, False, text)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from logreel.formats.rosbag.definitions import Definitions
-from logreel.model.layout import Layout
 from logreel.model.scan import ChannelInfo
 from logreel.model.schema import Schema
 
@@ -95,10 +94,8 @@ class Channels:
         for channel in self._channels:
             n = seen[channel.topic] = seen.get(channel.topic, -1) + 1
             name = channel.topic + (f"[{n}]" if n else "")
-            told = channel.metadata() | ({"topic": channel.topic} if n else {})
-            schema = Schema(channel.type, "ros1msg", channel.definition)
-            infos.append(ChannelInfo(name, schema, self._layout(channel), told))
+            kind, md5, text = self._definitions.given(name, channel.type, channel.md5, channel.definition)
+            told = channel.metadata() | {"md5sum": md5} | ({"topic": channel.topic} if n else {})
+            layout = partial(self._definitions.layout, channel.topic, kind, md5, text)
+            infos.append(ChannelInfo(name, Schema(kind, "ros1msg", text), layout, told))
         return infos
-
-    def _layout(self, channel: Channel) -> Callable[[], Layout]:
-        return lambda: self._definitions.layout(channel.topic, channel.type, channel.md5, channel.definition)

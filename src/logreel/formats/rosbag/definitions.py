@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from logreel.errors import DefinitionError, Problem
+from logreel.errors import DefinitionError, Problem, UsageError
 from logreel.model.layout import Field, Layout, Rest, Struct
 from logreel.model.source import Source
 from logreel.schemas import ros1msg
@@ -24,14 +24,20 @@ class Definitions:
 
     @cached_property
     def _registry(self) -> ros1msg.Registry:
-        if not self._source.definitions:
-            return ros1msg.standard()
-        registry = ros1msg.Registry()
-        for path in self._source.definitions:
-            # A calibration is of a sensor, not of a message.
-            if path.suffix.lower() != ".xml":
-                registry.add_path(path)
-        return registry
+        return ros1msg.Registry.of(self._source.definitions)
+
+    def given(self, topic: str, kind: str, md5: str, text: str) -> tuple[str, str, str]:
+        """Type, checksum and text of channel *topic* as the log has them, or as the user gave what it lacks."""
+        given = self._source.types.get(topic)
+        if given is None and not self._source.definitions:
+            return kind, md5, text
+        if given is not None and given != kind:
+            if not ros1msg.is_type(given):
+                raise UsageError(f"{given!r:.80} is no type of ROS 1, which look like 'package/Name'")
+            kind = given
+        found, summed = ros1msg.as_read(kind, text, md5, self._registry)
+        # Who says the type of messages of unknown checksum says its checksum, too.
+        return kind, summed if given is not None else md5, found
 
     def layout(self, topic: str, kind: str, md5: str, text: str) -> Layout:
         """The Layout of a channel's messages; RAW where there is no definition that can be used."""

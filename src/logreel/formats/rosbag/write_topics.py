@@ -75,7 +75,9 @@ def _define(schema: Schema, stated: str) -> tuple[Layout | None, str, str]:
         if not stated:
             raise
         return None, schema.text, stated
-    return layout, schema.text or found.text, stated or found.md5
+    # A text that only this program can complete would be of no use to others.
+    text = found.text if found.borrowed or not schema.text.strip() else schema.text
+    return layout, text, stated or found.md5
 
 
 def _true_topic(topic: str, metadata: Mapping[str, Any]) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 from logreel.errors import UsageError
 from logreel.model.log import Log, Message
 from logreel.model.times import Length, Time, duration_ns, time_ns
-from logreel.ops.plain import opened
+from logreel.ops.plain import all_opened
 from logreel.ops.replay.pace import Timer
 from logreel.ops.replay.sink import Calls, Sink
 from logreel.ops.replay.tally import Tally
@@ -20,7 +20,7 @@ from logreel.ops.replay.transport import Transport, Turn, Turns, Wishes
 
 if TYPE_CHECKING:
     from logreel.model.channel import Channel
-    from logreel.model.source import Readable
+    from logreel.model.source import Definitions, Readable
 
 
 class Player:
@@ -40,6 +40,7 @@ class Player:
     on_message  called with each Message
     sink      a Sink to play to
     timer     another clock than the machine's, for tests
+    definitions  as for ``logreel.open``, of logs that are not open yet
 
     Iterating gives the messages when they are due; ``run`` plays to *on_message* or *sink*, ``start`` does so in a
     thread of its own. All else may be called at any time and from any thread. A Player plays once. Logs that it
@@ -65,6 +66,7 @@ class Player:
         on_message: Callable[[Message], object] | None = None,
         sink: Sink | None = None,
         timer: Timer | None = None,
+        definitions: Definitions = (),
     ) -> None:
         if on_message is not None and sink is not None:
             raise UsageError("play to a function or to a sink, not to both")
@@ -76,7 +78,7 @@ class Player:
         self._stack = contextlib.ExitStack()
         several: Sequence[Readable | Log] = logs if isinstance(logs, (list, tuple)) else [logs]  # type: ignore[list-item]
         with contextlib.ExitStack() as stack:
-            self.logs = [stack.enter_context(opened(one)) for one in several]
+            self.logs = all_opened(several, stack, definitions)
             self._timeline = Timeline(
                 self.logs,
                 topics=topics,

@@ -16,6 +16,7 @@ from starlette.types import ASGIApp
 
 from logreel._version import __version__
 from logreel.errors import LogError, TopicError, UsageError
+from logreel.model.source import Definitions
 from logreel.outputs.sending import Sending, Wish, kinds
 from logreel.outputs.serve.answer import Answer, Flows, Tell
 from logreel.outputs.serve.catalogue import Catalogue, Entry
@@ -32,9 +33,9 @@ Found = TypeVar("Found")
 class App:
     """The requests that are answered, as an application of ASGI: ``asgi``."""
 
-    def __init__(self, catalogue: Catalogue, flows: Flows, tell: Tell) -> None:
+    def __init__(self, catalogue: Catalogue, flows: Flows, tell: Tell, definitions: Definitions = ()) -> None:
         self._catalogue, self._flows, self._tell = catalogue, flows, tell
-        self._logs = Logs()
+        self._logs = Logs(definitions)
         self._pool = ThreadPoolExecutor(OPENERS, "logreel-open")
         routes = [
             Route("/", self._index),

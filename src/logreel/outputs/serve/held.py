@@ -10,8 +10,8 @@ from threading import Lock
 from typing import Any
 
 from logreel.errors import LogError
-from logreel.model.log import Log, open_log
-from logreel.model.source import Source
+from logreel.model.log import Log, open_one_of_several
+from logreel.model.source import Definitions, Source
 from logreel.ops.info import info
 from logreel.outputs.serve.catalogue import Entry, Stamp
 
@@ -28,8 +28,8 @@ class ChangedError(LogError):
 class Held:
     """A log that is open, for one at a time: *turn* is held by whoever works with it."""
 
-    def __init__(self, entry: Entry) -> None:
-        self.entry, self.turn = entry, Lock()
+    def __init__(self, entry: Entry, definitions: Definitions = ()) -> None:
+        self.entry, self.turn, self._definitions = entry, Lock(), definitions
         self._log: Log | None = None
 
     @contextmanager
@@ -41,7 +41,7 @@ class Held:
                 # Sentences must not tell where on this machine the log lies.
                 source.name = self.entry.name
                 self.check()
-                self._log = open_log(source)  # type: ignore[arg-type]
+                self._log = open_one_of_several(source, definitions=self._definitions)  # type: ignore[arg-type]
             yield self._log
 
     def check(self) -> None:
@@ -56,9 +56,10 @@ class Held:
 
 
 class Logs:
-    """The logs that were used last."""
+    """The logs that were used last, opened with *definitions* as for ``logreel.open``."""
 
-    def __init__(self) -> None:
+    def __init__(self, definitions: Definitions = ()) -> None:
+        self._definitions = definitions
         self._lock = Lock()
         self._held: OrderedDict[str, Held] = OrderedDict()
         self._told: dict[str, tuple[Stamp, dict[str, Any]]] = {}
@@ -68,7 +69,7 @@ class Logs:
         with self._lock:
             held = self._held.get(entry.id)
             if held is None or held.entry != entry:
-                held = self._held[entry.id] = Held(entry)
+                held = self._held[entry.id] = Held(entry, self._definitions)
             self._held.move_to_end(entry.id)
             while len(self._held) > OPEN:
                 self._held.popitem(last=False)

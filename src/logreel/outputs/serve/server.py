@@ -14,6 +14,7 @@ from urllib.parse import quote
 import uvicorn
 
 from logreel.errors import LogError, UsageError
+from logreel.model.source import Definitions
 from logreel.outputs.serve.answer import Flows
 from logreel.outputs.serve.app import App
 from logreel.outputs.serve.catalogue import Catalogue
@@ -41,6 +42,7 @@ class Service:
     allow_origins  of pages elsewhere that may ask: ``https://tool.example.org``
     tell         called with a sentence about what happens; None: nothing is told
     log          also tell of every request
+    definitions  as for ``logreel.open``; a type is that of a topic in whatever log
 
     Raises UsageError for a token or an origin that is none, LogError where it cannot listen, OSError for a path that
     is not there, UnknownFormatError for a file that is no log.
@@ -57,6 +59,7 @@ class Service:
         allow_origins: Iterable[str] = (),
         tell: Callable[[str], None] | None = None,
         log: bool = False,
+        definitions: Definitions = (),
     ) -> None:
         origins = tuple(allow_origins)
         for origin in origins:
@@ -68,7 +71,7 @@ class Service:
         #: The token that requests have to bring.
         self.token = token or secrets.token_urlsafe(24)
         self._flows = Flows()
-        self._app = App(Catalogue(paths), self._flows, tell)
+        self._app = App(Catalogue(paths), self._flows, tell, definitions)
         self._socket = _listen(host, port)
         name = "localhost" if host in _ANY else f"[{host}]" if ":" in host else host
         #: Where the service is, without the token.

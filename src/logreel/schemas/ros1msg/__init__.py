@@ -5,9 +5,10 @@ from __future__ import annotations
 from logreel.schemas.ros1msg.definition import Definition
 from logreel.schemas.ros1msg.grammar import Constant, FieldLine, Message, parse_message
 from logreel.schemas.ros1msg.layouts import layout
+from logreel.schemas.ros1msg.names import is_type
 from logreel.schemas.ros1msg.portable import portable
 from logreel.schemas.ros1msg.registry import Registry, standard
-from logreel.schemas.ros1msg.resolve import define, full_text, parse
+from logreel.schemas.ros1msg.resolve import as_read, define, full_text, parse
 from logreel.schemas.ros1msg.spell import PACKAGE, spell, type_name
 
 __all__ = [
@@ -17,8 +18,10 @@ __all__ = [
     "FieldLine",
     "Message",
     "Registry",
+    "as_read",
     "define",
     "full_text",
+    "is_type",
     "layout",
     "parse",
     "parse_message",

@@ -14,6 +14,9 @@ from logreel.schemas.ros1msg.grammar import MAX_TEXT, Message, parse_message
 from logreel.schemas.ros1msg.names import is_type, spellings
 from logreel.schemas.ros1msg.sections import Section, split_text
 
+#: Suffixes of descriptors and calibrations.
+_OTHERS = {".binpb", ".desc", ".pb", ".protoset", ".xml"}
+
 
 class Bundle(Mapping[str, Message]):
     """Definitions that belong together, by name: they use one another before any others. Parsed when asked for."""
@@ -53,6 +56,21 @@ class Registry:
     def __init__(self, *, known: bool = True) -> None:
         self._bundles: list[Bundle] = list(_shipped()) if known else []
         self._linked: dict[tuple[str, Bundle], Definition] = {}
+
+    @classmethod
+    def of(cls, paths: Iterable[Path]) -> Registry:
+        """Return what is known, with the definitions that people gave for logs of any kind before it.
+
+        Descriptors, modules and calibrations are for other formats: files that are no ``.msg``, and folders that hold
+        none but such, are passed over. Raises as ``add_path`` does.
+        """
+        paths = [path for path in paths if not _is_of_others(path)]
+        if not paths:
+            return standard()
+        registry = cls()
+        for path in paths:
+            registry.add_path(path)
+        return registry
 
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and any(True for _ in self._places(name))
@@ -113,6 +131,13 @@ class Registry:
         self._bundles.insert(0, bundle)
         # What was linked before may use what has just come.
         self._linked.clear()
+
+
+def _is_of_others(path: Path) -> bool:
+    """Whether *path* names definitions in another language than that of ROS 1."""
+    if not path.is_dir():
+        return path.suffix in _OTHERS
+    return any(file.suffix in _OTHERS for file in path.rglob("*")) and not any(path.rglob("*.msg"))
 
 
 def _read(file: Path) -> list[Section]:

@@ -48,6 +48,21 @@ def define(name: str, text: str = "", md5: str = "*", registry: Registry | None 
     raise DefinitionError(f"the log carries no definition of {name[:80]}, and none is known{versions}")
 
 
+def as_read(name: str, text: str, md5: str, registry: Registry) -> tuple[str, str]:
+    """The concatenated text by which messages of type *name* are read with *registry*, and its md5 where it is unknown.
+
+    text, md5  as the log has them; the text comes back unchanged where it needs no other, or no use of it can be made
+    """
+    try:
+        found = define(name, text, md5, registry)
+    except DefinitionError:
+        return text, md5
+    return found.text if found.borrowed or not text.strip() else text, md5 if md5 not in (
+        "",
+        "*",
+    ) else found.md5
+
+
 def full_text(name: str, registry: Registry | None = None, md5: str = "*") -> str:
     """The concatenated text of the type *name* as a publisher would send it; raises DefinitionError if not known."""
     return define(name, "", md5, registry).text
