@@ -46,6 +46,11 @@ def is_static(ch: Channel) -> bool:
     return topic.startswith("/") and topic.rpartition("/")[2] in STATIC
 
 
+def is_latched(ch: Channel) -> bool:
+    """Whether *ch* is latched, as the log says or by what it is called."""
+    return is_told_latched(ch) or is_static(ch)
+
+
 def in_force(ch: Channel, start: int, latched: bool) -> list[int]:
     """Rows of *ch* before *start* (ns) whose content still holds then.
 
