@@ -56,10 +56,9 @@ def test_start_belongs_to_an_interval_and_end_does_not(log: Log) -> None:
         (None, b),
         (a, b),
         (a, a),
-        (b, a),
         (a, a + 1),
-        (0, 1),
-        (0, 0),
+        (t[-1], None),
+        (None, t[0] + 1),
     ):
         due = [k for k in every if (start is None or k[0] >= start) and (end is None or k[0] < end)]
         assert keys(log.messages(start=start, end=end)) == due

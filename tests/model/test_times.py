@@ -99,6 +99,7 @@ def test_an_interval_is_half_open_and_in_order() -> None:
     assert times.interval(BOOT, None, None) == (None, None)
     assert times.interval(BOOT, 0, "-1s") == (0, 159 * S)
     assert times.interval(BOOT, 160 * S, None) == (160 * S, None)
+    assert times.interval(BOOT, "+0s", "+0s") == (100 * S, 100 * S)
     assert times.interval(BOOT, "+1s", "+1s") == (101 * S, 101 * S)
     with pytest.raises(UsageError, match="before the start"):
         times.interval(BOOT, "+2s", "+1s")

@@ -39,6 +39,9 @@ def scattered() -> bytes:
 def wanted(log: logreel.Log, topic: str, at: list[int], method: str, within: int | None) -> pa.Table:
     """The rows of *topic* as pandas aligns them."""
     table = log[topic].to_arrow()
+    # A message that cannot be decoded, a row of nulls, answers nothing.
+    absent = [np.asarray(column.is_null()) for column in table.columns[1:]]
+    table = table.filter(pa.array(~np.logical_and.reduce(absent)))
     times = table["time"].cast(pa.int64()).to_numpy()
     order = np.argsort(times, kind="stable")
     right = pd.DataFrame({"t": times[order], "row": np.arange(len(order))})

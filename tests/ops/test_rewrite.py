@@ -213,7 +213,7 @@ def test_merged_clocks(log_file: Path, tmp_path: Path) -> None:
     topic = next(name for name in plain if name != "frames")
     old = source[topic].times
     later = tmp_path / f"later{log_file.suffix}"
-    logreel.slice(log_file, later, start="+1s", topics=topic)
+    logreel.slice(log_file, later, start="+500ms", topics=topic)
     both = logreel.merge([log_file, later], out, align="start", force=True)
     times = logreel.open(later)[topic].times
     shift = (source.start or 0) - (logreel.open(later).start or 0)

@@ -156,7 +156,7 @@ def test_an_aligned_table_is_that_of_align(tmp_path: Path) -> None:
         ("x.kml", {"layout": "long"}, "holds no table"),
         ("x.jpg/", {"align": "nearest", "rate": 1}, "holds no table"),
         ("x.mcap", {"layout": "long"}, "holds no table"),
-        ("x.csv", {"rate": "5Hz"}, "choose how with --align"),
+        ("x.csv", {"rate": "5Hz"}, "choose how with align="),
         ("x.csv", {"align": "nearest"}, "either a rate or a channel"),
         ("x.csv", {"align": "nearest", "rate": 1, "layout": "long"}, "aligned in time is wide"),
         ("x.csv", {"layout": "long", "utc": True}, "does not tell"),

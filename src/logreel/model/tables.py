@@ -465,7 +465,8 @@ def _has_structs(kind: pa.DataType) -> bool:
 
     if pa.types.is_fixed_size_list(kind):
         return kind.list_size <= MAX_STRUCTS and _has_structs(kind.value_type)
-    return bool(pa.types.is_struct(kind))
+    # A struct without members has no columns to become.
+    return bool(pa.types.is_struct(kind)) and kind.num_fields > 0
 
 
 def _flat(field: pa.Field, column: Any) -> Iterator[tuple[pa.Field, Any]]:

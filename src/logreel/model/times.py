@@ -288,7 +288,9 @@ def _touches(log: Clocked, first: int | None, last: int | None) -> bool:
     """Whether the interval has part in what the log covers, or a stamp outside of that lies in it."""
     if (first is None and last is None) or log.start is None or log.end is None:
         return True
-    inside = (first is None or first <= log.end) and (last is None or last > log.start)
+    # An empty interval touches where its place lies in the log.
+    before = last is not None and last <= log.start and not first == last == log.start
+    inside = not before and (first is None or first <= log.end)
     return inside or log.holds_between(first, last)
 
 
