@@ -14,8 +14,8 @@ from logreel.model.index import TIME_MIN
 from logreel.model.log import Log
 from logreel.model.merge import Merged, Queue, merged
 from logreel.model.pieces import Rows
+from logreel.ops.latched import in_force
 from logreel.ops.merging import clock_shift, kept_topics
-from logreel.ops.parts import in_force
 from logreel.ops.replay.run import Run
 from logreel.ops.times import duration_ns, interval
 
