@@ -10,7 +10,7 @@ from sample_logs import damaged, hostile, short_flight, tiny
 
 KEYS = [
     "path", "format", "version", "size", "epoch", "start_ns", "end_ns", "messages", "channels", "metadata",
-    "attachments", "problems",
+    "attachments", "segments", "problems",
 ]  # fmt: skip
 CHANNEL_KEYS = ["topic", "type", "encoding", "messages", "bytes", "start_ns", "end_ns", "metadata"]
 

@@ -91,9 +91,9 @@ def test_cut_bags_of_every_compression(tmp_path: Path) -> None:
 
 
 def test_two_logs_in_one_file(tmp_path: Path) -> None:
-    """The second one's topics get names of their own, which a ULog can have."""
+    """Sorted into one, the second one's topics get names of their own, which a ULog can have."""
     log = logreel.open(tiny() + tiny())
-    done = logreel.recover(log, tmp_path / "out.ulg")
+    done = logreel.sort(log, tmp_path / "out.ulg")
     assert done.messages == log.message_count
     assert {one.topic for one in done.channels} == {
         "rate-2[1]" if name == "rate[1]@2" else name.replace("@", "-") for name in log if name[0] != "~"

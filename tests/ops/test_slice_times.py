@@ -252,3 +252,12 @@ def test_real_logs_sliced_begin_and_end_with_their_content(suffix: str, shared: 
         if first is not None:
             assert bounds(part) == (first, last), path.name
             assert part.utc_offset == log.utc_offset, path.name
+
+
+def test_a_slice_plays_and_aligns_from_its_own_start(tmp_path: Path) -> None:
+    (tmp_path / "a.ulg").write_bytes(ulog_flight(6.0))
+    logreel.slice(tmp_path / "a.ulg", tmp_path / "b.ulg", start="+4s", end="+5s")
+    part = logreel.open(tmp_path / "b.ulg")
+    assert 8 <= logreel.align(part, topics="sensor_accel", rate="10Hz").num_rows <= 11
+    assert part.start is not None
+    assert next(iter(part.play(rate=0))).time - part.start < S // 10

@@ -46,17 +46,14 @@ def is_static(ch: Channel) -> bool:
     return topic.startswith("/") and topic.rpartition("/")[2] in STATIC
 
 
-def is_latched(ch: Channel) -> bool:
-    """Whether *ch* is latched, as the log says or by what it is called."""
-    return is_told_latched(ch) or is_static(ch)
-
-
-def in_force(ch: Channel, start: int, latched: bool) -> list[int]:
+def in_force(ch: Channel, start: int, latched: bool | None = None) -> list[int]:
     """Rows of *ch* before *start* (ns) whose content still holds then.
 
     latched  the channel counts as latched: the last message of each publisher holds, and of transforms each that is
-             the last one of a frame
+             the last one of a frame; None: as the log says, or the name
     """
+    if latched is None:
+        latched = is_told_latched(ch) or is_static(ch)
     parameters = is_parameters(ch)
     # Later messages of other channels cannot be read without them.
     needed = bool(ch.metadata.get("is_metadata"))

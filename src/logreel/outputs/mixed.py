@@ -57,18 +57,26 @@ def merge(
     """
     with contextlib.ExitStack() as stack:
         logs = all_opened(sources, stack, definitions)
-        how = {"prefixes": prefixes, "rename": rename, "compression": compression, "chunk_bytes": chunk_bytes}
         fmt = _exchange(os.fspath(dst), logs)
         if fmt is None:
             return merging.merge(
-                logs, dst, topics=topics, exclude=exclude, align=align, force=force, progress=progress, **how
-            )  # type: ignore[arg-type]
+                logs,
+                dst,
+                topics=topics,
+                exclude=exclude,
+                align=align,
+                prefixes=prefixes,
+                rename=rename,
+                compression=compression,
+                chunk_bytes=chunk_bytes,
+                force=force,
+                progress=progress,
+            )
         _check_output(os.fspath(dst), logs, force)
         kept = merging.kept_topics(logs, topics, exclude)
         if prefixes and len(prefixes) != len(logs):
             raise UsageError(f"{len(prefixes)} prefixes for {len(logs)} logs; expected one per log")
         chosen = [n for n, names in enumerate(kept) if names]
-        how["prefixes"] = [prefixes[n] for n in chosen] if prefixes else ()
         everything = topics is None and not exclude
         place = os.path.dirname(os.path.abspath(dst))
         with tempfile.TemporaryDirectory(prefix=".logreel-merge-", dir=place) as folder:
@@ -86,7 +94,17 @@ def merge(
                 skipped += done.skipped
                 same.append(stack.enter_context(open_log(path)))
             _check_clocks(same, align, known)
-            made = merging.merge(same, dst, align=align, force=force, progress=progress, **how)  # type: ignore[arg-type]
+            made = merging.merge(
+                same,
+                dst,
+                align=align,
+                prefixes=[prefixes[n] for n in chosen] if prefixes else (),
+                rename=rename,
+                compression=compression,
+                chunk_bytes=chunk_bytes,
+                force=force,
+                progress=progress,
+            )
             return replace(
                 made,
                 notes=(*notes, *(_named(text, known) for text in made.notes)),

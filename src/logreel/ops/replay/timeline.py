@@ -15,7 +15,7 @@ from logreel.model.log import Log
 from logreel.model.merge import Merged, Queue, merged
 from logreel.model.pieces import Rows
 from logreel.model.times import Length, Time, duration_ns, interval
-from logreel.ops.latched import in_force, is_latched
+from logreel.ops.latched import in_force
 from logreel.ops.merging import clock_shift, kept_topics
 from logreel.ops.replay.run import Run
 
@@ -148,7 +148,7 @@ class Timeline:
 
     def in_force(self, time: int) -> Iterator[Run]:
         """What was said before *time* and still holds: latched messages, and what later ones cannot be read without."""
-        held = [in_force(ch, time - self.shift(ch), is_latched(ch)) for ch in self.channels]
+        held = [in_force(ch, time - self.shift(ch)) for ch in self.channels]
         if any(held):
             for piece in merged(self._queued([np.array(rows, np.int64) for rows in held])):
                 yield from self._bounded(self._run(piece))
