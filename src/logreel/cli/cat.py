@@ -32,7 +32,8 @@ STYLES = ("text", "ndjson", "csv")
     "--format",
     "style",
     type=click.Choice(STYLES),
-    help="How to show them; else as the suffix of -o says, or text.",
+    metavar="NAME",
+    help="How to show them: text, ndjson or csv; else as the suffix of -o says, or text.",
 )
 @common.utc
 @common.interpolate
