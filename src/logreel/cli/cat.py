@@ -63,7 +63,8 @@ def cat(
     from logreel.model.log import open_log
     from logreel.ops.times import interval, shift_of
 
-    style = style or _style_of(click.get_current_context().params.get("out"))
+    context = click.get_current_context()
+    style = style or _style_of(None if context is None else context.params.get("out"))
     if interpolate and (as_json or style != "csv"):
         raise UsageError("--interpolate spreads the times of rows: it needs --format csv")
     with open_log(file, definitions=msgdef, ros_axes=ros_axes) as log:

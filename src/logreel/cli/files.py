@@ -143,7 +143,7 @@ def destination(out: Out, suffix: str, as_json: bool, text: bool = False) -> Ite
         raise UsageError(f"{suffix} is no text for a terminal: redirect the output, or give a file with -o")
     with tempfile.TemporaryDirectory(prefix="logreel-") as folder:
         path = os.path.join(folder, f"stdout{suffix}")
-        yield path  # type: ignore[misc]
+        yield path
         sys.stdout.flush()
         with open(path, "rb") as done:
             shutil.copyfileobj(done, SafeLines() if terminal else sys.stdout.buffer, 1 << 20)
