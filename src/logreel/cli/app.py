@@ -77,6 +77,8 @@ class Verbs(click.RichGroup):
 HELP = {
     "command_groups": {"logreel": [{"name": name, "commands": list(verbs)} for name, verbs in VERBS.items()]},
     "max_width": 110,
+    "text_paragraph_linebreaks": "\n\n",
+    "commands_panel_title": "Of one format",
 }
 
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 
-class Name(click.ParamType):
+class Name(click.ParamType):  # type: ignore[type-arg]
     """Text as it was written; the shell completes names of files or folders.
 
     kind  ``file`` or ``dir``
@@ -29,7 +29,7 @@ class Name(click.ParamType):
         return [CompletionItem(incomplete, type=self.kind)]
 
 
-class Topic(click.ParamType):
+class Topic(click.ParamType):  # type: ignore[type-arg]
     """A channel or pattern, as it was written; the shell completes the topics of the logs on the line."""
 
     name = "topic"

@@ -33,7 +33,8 @@ STYLES = ("text", "ndjson", "csv")
     "--format",
     "style",
     type=click.Choice(STYLES),
-    help="How to show them; else as the suffix of -o says, or text.",
+    metavar="NAME",
+    help="How to show them: text, ndjson or csv; else as the suffix of -o says, or text.",
 )
 @common.utc
 @common.interpolate
@@ -63,7 +64,8 @@ def cat(
     from logreel.model.log import open_log
     from logreel.model.times import interval, shift_of
 
-    style = style or _style_of(click.get_current_context().params.get("out"))
+    context = click.get_current_context()
+    style = style or _style_of(None if context is None else context.params.get("out"))
     if interpolate and (as_json or style != "csv"):
         raise UsageError("--interpolate spreads the times of rows: it needs --format csv")
     with open_log(file, definitions=msgdef, ros_axes=ros_axes) as log:

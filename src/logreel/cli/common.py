@@ -28,7 +28,7 @@ Opened = TypeVar("Opened")
 
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kMGT]?)(i?)B?")
-TIMES = "2024-05-01T12:00:00Z, +12.5s from the start, -30s from the end, 00:01:30, seconds, or 123ns."
+TIMES = "+12.5s from the start, -30s from the end, 00:01:30, 2024-05-01T12:00:00Z, or 123ns."
 
 file = click.argument("file", metavar="FILE", type=arguments.FILE)
 files = click.argument("files", metavar="FILE…", nargs=-1, required=True, type=arguments.FILE)

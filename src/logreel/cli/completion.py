@@ -6,12 +6,15 @@ import os
 import re
 import sys
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import rich_click as click
 
+if TYPE_CHECKING:
+    from threading import Timer
+
 #: Seconds after which an answer would only be in the way.
-PATIENCE = 2.0
+PATIENCE = 5.0
 
 BASH = r"""
 _logreel_complete() {
@@ -106,7 +109,7 @@ def complete(shell: str, args: Sequence[str]) -> int:
     args  bash: the line, the place of the cursor in it, and COMP_WORDBREAKS; others: the words behind the command, the
           last one up to the cursor
     """
-    _give_up_later()
+    timer = _give_up_later()
     try:
         if shell == "bash":
             line, point, breaks = args
@@ -118,17 +121,21 @@ def complete(shell: str, args: Sequence[str]) -> int:
         lines = _answer(shell, words, last)
     except Exception:
         lines = ["plain"]
+    finally:
+        timer.cancel()
     sys.stdout.write("\n".join(lines) + "\n")
     return 0
 
 
-def _give_up_later() -> None:
+def _give_up_later() -> Timer:
+    """End this process after a while, unless the timer is cancelled."""
     from threading import Timer
 
     # A log that takes long to open must not hold up whoever types; kernels do not listen to signals.
     timer = Timer(float(os.environ.get("LOGREEL_COMPLETE_SECONDS", PATIENCE)), os._exit, (0,))
     timer.daemon = True
     timer.start()
+    return timer
 
 
 class Word(NamedTuple):

@@ -15,6 +15,8 @@ from typing import Any, TypeVar
 
 import rich_click as click
 
+from logreel.cli import arguments
+
 STDOUT = "-"
 Out = TypeVar("Out", str, "str | None")
 Verb = TypeVar("Verb", bound=Callable[..., int])
@@ -92,7 +94,9 @@ def text_output(verb: Verb) -> Verb:
 
     for option in (
         click.option("--force", is_flag=True, help="Replace OUT."),
-        click.option("-o", "--output", "out", metavar="OUT", help="A file instead of stdout."),
+        click.option(
+            "-o", "--output", "out", metavar="OUT", type=arguments.FILE, help="A file instead of stdout."
+        ),
     ):
         call = option(call)
     return call  # type: ignore[return-value]
@@ -143,7 +147,7 @@ def destination(out: Out, suffix: str, as_json: bool, text: bool = False) -> Ite
         raise UsageError(f"{suffix} is no text for a terminal: redirect the output, or give a file with -o")
     with tempfile.TemporaryDirectory(prefix="logreel-") as folder:
         path = os.path.join(folder, f"stdout{suffix}")
-        yield path  # type: ignore[misc]
+        yield path
         sys.stdout.flush()
         with open(path, "rb") as done:
             shutil.copyfileobj(done, SafeLines() if terminal else sys.stdout.buffer, 1 << 20)

@@ -12,10 +12,26 @@ from logreel.cli import files as paths
 
 if TYPE_CHECKING:
     from logreel.model.commands import Command, Option
+    from logreel.model.registry import Format
 
 
 class Questions(click.RichGroup):
-    """Commands in the order in which the format names them."""
+    """Commands in the order in which the format names them, loaded when they are asked for, not for the help of all."""
+
+    def __init__(self, fmt: Format) -> None:
+        self._format = fmt
+        super().__init__(name=fmt.name, help=f"Ask what only a {fmt.title} can tell.")
+
+    @property  # type: ignore[override]
+    def commands(self) -> dict[str, click.Command]:
+        """The commands by name."""
+        from logreel.model.registry import commands_of
+
+        return {one.name: _command(self._format.name, one) for one in commands_of(self._format)}
+
+    @commands.setter
+    def commands(self, given: dict[str, click.Command]) -> None:
+        """Take what the base class sets: none."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names."""
@@ -31,14 +47,10 @@ def groups() -> list[str]:
 
 def group_of(name: str) -> click.Group | None:
     """The commands of the format called *name*; None where it has none."""
-    from logreel.model.registry import commands_of, formats
+    from logreel.model.registry import formats
 
     fmt = formats().get(name)
-    if fmt is None or not fmt.commands:
-        return None
-    made = {one.name: _command(fmt.name, one) for one in commands_of(fmt)}
-    text = f"Ask what only a {fmt.title} can tell."
-    return Questions(name=name, commands=made, help=text)
+    return Questions(fmt) if fmt is not None and fmt.commands else None
 
 
 def _command(format_name: str, one: Command) -> click.Command:

@@ -25,7 +25,11 @@ FORMS = ["table", "csv", "parquet", "json", "ndjson", "arrow"]
 @click.argument("query")
 @common.files
 @click.option(
-    "--format", "form", type=click.Choice(FORMS), help="Of the result; else as -o says, or a table to read."
+    "--format",
+    "form",
+    type=click.Choice(FORMS),
+    metavar="NAME",
+    help=f"Of the result: {', '.join(FORMS)}; else as -o says, or a table to read.",
 )
 @click.option("-o", "--output", "out", metavar="OUT", type=arguments.FILE, help="Write the result to a file.")
 @common.force
@@ -48,7 +52,9 @@ def sql(
     utc: bool,
     as_json: bool,
 ) -> int:
-    """Ask channels as tables, with DuckDB's SQL: logreel sql "SELECT avg(voltage_v) FROM battery_status" a.ulg
+    """Ask channels as tables, with DuckDB's SQL.
+
+    logreel sql "SELECT avg(voltage_v) FROM battery_status" flight.ulg
 
     Tables are topics, of all logs together, with the columns time, time_ns, log, and the fields. Awkward topics
     stand in double quotes, or are written with _ in place of what is no letter: imu_data is /imu/data.

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from logreel.ops.stats import ChannelStats
 
 
+#: Columns that are shown only where there is something in them: gaps, messages out of order, duplicates.
+RARE = range(6, 9)
+
+
 @click.command()
 @common.file
 @common.topics
@@ -76,7 +80,9 @@ def show(found: list[ChannelStats]) -> None:
         counts = [str(n) if n else "" for n in (one.gap_count, one.out_of_order, one.duplicates)]
         size = draw.size_text(one.bytes)
         rows.append((one.topic, str(one.messages), draw.rate_text(one.rate), *times, *counts, size))
-    draw.table(head, rows, right=range(1, len(head)))
+    # What no channel has would only make the table wider than a terminal.
+    used = [i for i in range(len(head)) if i not in RARE or any(row[i] for row in rows)]
+    draw.table([head[i] for i in used], [[row[i] for i in used] for row in rows], right=range(1, len(used)))
     for one in found:
         if one.fields:
             draw.echo()
