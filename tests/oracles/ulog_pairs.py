@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import itertools
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
@@ -11,8 +12,6 @@ from pathlib import Path
 from typing import Any
 
 sys.path[:0] = [one for one in map(str, Path(__file__).parents[:2]) if one not in sys.path]
-
-import itertools
 
 import numpy as np  # noqa: E402
 import pyulog  # noqa: E402
