@@ -67,6 +67,8 @@ class Sink:
 
     notes  sentences about what is not as it was given
     added  messages by ``kept_as`` that the Sink added by itself, or (below 0) left out since they are there already
+    tolerant  True: the next channel is that of a log of the same format. What that says of it and a new log should not
+              say is kept and noted, so that damage to a definition costs no messages
     mixed  True: there will be messages of other encodings than in the log that is adopted or inherited
     """
 
@@ -88,7 +90,7 @@ class Sink:
         self.out = out
         self.notes: list[str] = []
         self.added = Counter[str]()
-        self.mixed = False
+        self.mixed = self.tolerant = False
 
     def channel(self, number: int, topic: str, schema: Schema, metadata: Mapping[str, Any]) -> None:
         """Take in a channel; numbers ascend from 0. Raises DefinitionError for a schema that cannot be written."""

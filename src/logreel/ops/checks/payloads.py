@@ -88,7 +88,7 @@ def _walk(tally: _Tally, program: Program, piece: Piece) -> None:
     status: NDArray[np.uint8] = np.zeros(len(piece.offset), np.uint8)
     counts = np.zeros(len(program.columns), np.int64)
     kernel.count(piece.data, piece.offset, piece.offset + piece.size, program.ops, counts, status)
-    tally.add("payload", tally.seen + np.flatnonzero(status == kernel.SHORT))
+    tally.add("payload", tally.seen + np.flatnonzero(status & 1))
     tally.add("leftover", tally.seen + np.flatnonzero(status == kernel.LEFTOVER))
     tally.seen += len(status)
 
