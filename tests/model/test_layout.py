@@ -139,8 +139,6 @@ def test_shared_parts_do_not_blow_up():
 @pytest.mark.parametrize(
     "node",
     [
-        Sequence(struct()),
-        Sequence(FixedArray(U8, 0)),
         FixedArray(struct(), 10**12),
         FixedArray(U8, -1),
         FixedArray(U8, 10**12),

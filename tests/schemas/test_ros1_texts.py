@@ -147,8 +147,9 @@ def test_nodes():
     assert node("uint8[6]") == node("char[6]") == lo.FixedArray(lo.Scalar("uint8"), 6)
     assert node("string[2]") == lo.FixedArray(lo.String(), 2)
     assert node("time[]") == lo.Sequence(lo.Time())
-    # Items without bytes: the count is there all the same.
-    assert node("std_msgs/Empty[]") == lo.Padding(4)
+    # Items without bytes are items, too.
+    assert node("std_msgs/Empty[]") == lo.Sequence(lo.Struct(()))
+    assert node("std_msgs/Empty[7]") == lo.FixedArray(lo.Struct(()), 7)
     assert layout(parse("std_msgs/Empty[7] x\nint8 y\n", "p/T")).size == 1
 
 

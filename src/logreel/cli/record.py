@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -15,6 +16,11 @@ from logreel.cli import files as paths
 
 if TYPE_CHECKING:
     from logreel.model.source import Definitions
+
+
+#: A number with zeros before it is a name.
+_WHOLE = re.compile(r"-?(0|[1-9]\d{0,17})")
+_REAL = re.compile(r"-?(0|[1-9]\d*)\.\d+(e-?\d+)?")
 
 
 @click.command()
@@ -46,6 +52,13 @@ if TYPE_CHECKING:
 )
 @click.option("--sync", is_flag=True, help="Wait for the disk each time.")
 @click.option("--strict", is_flag=True, help="Stop at the first line that cannot be written.")
+@click.option(
+    "--metadata",
+    "told",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help='What the new log says of itself; a number, or a text ("7" in quotes, too).',
+)
 @common.force
 @common.msgdef
 @common.as_json
@@ -61,6 +74,7 @@ def record(
     flush: str,
     sync: bool,
     strict: bool,
+    told: tuple[str, ...],
     force: bool,
     msgdef: Definitions,
     as_json: bool,
@@ -82,6 +96,10 @@ def record(
         if "=" not in pair:
             raise UsageError(f"--schema {pair!r}: write TOPIC=FILE")
     files = {topic: file for topic, _, file in (pair.rpartition("=") for pair in schemas)}
+    for pair in told:
+        if not pair.partition("=")[0] or "=" not in pair:
+            raise UsageError(f"--metadata {pair!r}: write NAME=VALUE")
+    metadata = {name: _value(text) for name, _, text in (pair.partition("=") for pair in told)}
     options = {} if compression is None else {"compression": compression}
     with contextlib.ExitStack() as stack:
         lines = sys.stdin.buffer if source == "-" else stack.enter_context(open(source, "rb"))
@@ -98,6 +116,7 @@ def record(
             strict=strict,
             force=force,
             definitions=msgdef,
+            metadata=metadata,
             stop=stack.enter_context(_asked_to_stop()),
             **options,
         )
@@ -112,7 +131,16 @@ def record(
     if done.stopped:
         draw.say("interrupted; the log is complete up to there")
         return INTERRUPTED
-    return LOST if done.broken else 0
+    return LOST if done.skipped else 0
+
+
+def _value(text: str) -> int | float | str:
+    """A value of metadata as people write it."""
+    if _WHOLE.fullmatch(text):
+        return int(text)
+    if _REAL.fullmatch(text):
+        return float(text)
+    return text[1:-1] if len(text) > 1 and text[0] == text[-1] == '"' else text
 
 
 @contextlib.contextmanager

@@ -121,7 +121,7 @@ def _size(
                     total += gap(ops[5], at + total)
             if ops[3] == 1 and ops[6] == 0:
                 total += n * ops[4]
-            else:
+            elif ops[3]:
                 for _k in range(n):
                     m = _size(ops + 6, ops + 6 + 6 * ops[3], offsets, largest, at + total)
                     if m < 0:
@@ -230,7 +230,7 @@ def _write(
                     memset(p, 0, n * ops[4])
                     _run(p, n, ops[4], copies + 5 * ops[8], copies + 5 * ops[9], data)
                 p += n * ops[4]
-            else:
+            elif ops[3]:
                 for _k in range(n):
                     p = _write(ops + 6, ops + 6 + 6 * ops[3], copies, p, base, data, offsets)
             ops += 6 * ops[3]

@@ -241,7 +241,7 @@ def _fill(
                 if n:
                     _copy_turns(p, n, ops[4], copies + 5 * ops[8], copies + 5 * ops[9], data)
                 p += n * ops[4]
-            else:
+            elif ops[3]:
                 for _k in range(n):
                     p = _fill(
                         ops + 6, ops + 6 + 6 * ops[3], copies, p, stop, base, end, data, limits, offsets

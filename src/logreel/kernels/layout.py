@@ -5,7 +5,7 @@ ops     int64[n, 6]  one row per op; its body, where it has one, is the rows rig
         FIXED   nbytes first last           copies first … last-1, then on by nbytes
         BLOB    column prefix item tail grid   a count of *prefix* bytes, then count * item bytes, of which the last
                                             *tail* are not shown
-        SKIP    -      prefix item -    grid   the same, not copied
+        SKIP    column prefix item -    grid   the same, not copied; a column that only counts, where *item* is 0
         LIST    column prefix nbody least grid  a count, then the body count times; column -1: not shown
         REPEAT  -      count  nbody least   the body count times
         STRINGS column prefix text prefix   a count, then that many BLOBs of single bytes; column -1: not shown
@@ -13,7 +13,7 @@ ops     int64[n, 6]  one row per op; its body, where it has one, is the rows rig
         ALIGN   grid                        on to the next place of a grid
         EXPECT  nbytes value                that many bytes (at most 8), which must have this value
 
-        *least* is the fewest bytes one turn of the body takes; it is never 0. A *grid* is a step, a power of two, and
+        *least* is the fewest bytes one turn of the body takes; where it is 0 the body is empty. A *grid* is a step, a power of two, and
         256 times the byte of the message from which its places count; 0 is none. Behind a count of 0 nothing is aligned.
 copies  int64[m, 5]  from (bytes from the start of the run), width, column, step (bytes that one turn adds to the
                      column), tail (step on the last run of the column, else 0)
@@ -34,7 +34,12 @@ u8p = cython.typedef(cython.pointer[cython.const[cython.uchar]])
 i64p = cython.typedef(cython.pointer[cython.const[cython.longlong]])
 mi64p = cython.typedef(cython.pointer[cython.longlong])
 
-OK, SHORT, LEFTOVER = 0, 1, 2
+OK, SHORT, LEFTOVER, TOO_MANY = 0, 1, 2, 3
+#: A message may hold as many items without bytes as it has bytes, and this many more: nothing else bounds a count.
+SPARE = 1 << 16
+_SPARE = cython.declare(cython.longlong, 1 << 16)
+#: What 32-bit offsets can tell.
+_MOST = cython.declare(cython.longlong, (1 << 31) - 1)
 #: Messages ahead of the walk whose first bytes are asked for: between two of a channel lie those of others.
 AHEAD = cython.declare(cython.longlong, 12)
 
@@ -74,6 +79,8 @@ def _count(
             p += n * ops[3]
             if ops[0] == 1:
                 counts[ops[1]] += sign * (n - ops[4] if n > ops[4] else 0)
+            elif ops[3] == 0:
+                counts[ops[1]] += sign * n
         elif ops[0] == 5:  # STRINGS
             if ops[2] > stop - p:
                 return cython.NULL
@@ -124,7 +131,7 @@ def _count(
             if ops[3] == 1 and ops[6] == 0:
                 # A body of one run of bytes was checked as a whole: its least is its size.
                 p += n * ops[4]
-            else:
+            elif ops[3]:
                 for _k in range(n):
                     p = _count(ops + 6, ops + 6 + 6 * ops[3], p, stop, base, counts, sign)
                     if p == cython.NULL:
@@ -132,6 +139,21 @@ def _count(
             ops += 6 * ops[3]
         ops += 6
     return p
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _without_bytes(ops: i64p, end: i64p, counts: mi64p) -> cython.longlong:
+    """Items counted so far of lists whose items take no bytes, or -1 where there are no such lists."""
+    total: cython.longlong = 0
+    found: cython.bint = False
+    while ops < end:
+        if (ops[0] == 3 and ops[1] >= 0 and ops[4] == 0) or (ops[0] == 2 and ops[3] == 0):
+            found = True
+            total += counts[ops[1]]
+        ops += 6
+    return total if found else -1
 
 
 def count(
@@ -148,11 +170,15 @@ def count(
     start   int64[n]  message i is source[start[i]:stop[i]]
     stop    int64[n]
     counts  int64[c]  items of each LIST, BLOB, STRINGS and REST column, added to
-    status  uint8[n]  set to 0 sound, 1 short (or not inside *source*), 2 sound with bytes left over
+    status  uint8[n]  set to 0 sound, 1 short (or not inside *source*), 2 sound with bytes left over, 3 with more items
+                      without bytes than SPARE allows; 1 and 3 are odd: these messages do not decode
     """
     rows: cython.Py_ssize_t = start.shape[0]
     size: cython.longlong = source.shape[0]
     good: cython.Py_ssize_t = 0
+    before: cython.longlong
+    now: cython.longlong
+    allowed: cython.longlong
     i: cython.Py_ssize_t
     b: u8p
     q: u8p
@@ -168,6 +194,7 @@ def count(
     first = cython.address(ops[0, 0]) if ops.shape[0] else cython.NULL
     last = first + 6 * ops.shape[0]
     c = cython.address(counts[0]) if counts.shape[0] else cython.NULL
+    before = _without_bytes(first, last, c)
     with cython.nogil:
         for i in range(rows):
             if i + AHEAD < rows and 0 <= start[i + AHEAD] < size:
@@ -180,7 +207,15 @@ def count(
                 # The same walk back leaves the counts as they were, and costs nothing where all is well.
                 _count(first, last, b + start[i], b + stop[i], b + start[i], c, -1)
                 status[i] = 1
-            else:
-                good += 1
-                status[i] = 0 if q == b + stop[i] else 2
+                continue
+            if before >= 0:
+                now = _without_bytes(first, last, c)
+                allowed = stop[i] - start[i] + _SPARE
+                if now - before > (allowed if allowed < _MOST else _MOST):
+                    _count(first, last, b + start[i], b + stop[i], b + start[i], c, -1)
+                    status[i] = 3
+                    continue
+                before = now
+            good += 1
+            status[i] = 0 if q == b + stop[i] else 2
     return good

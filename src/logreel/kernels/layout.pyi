@@ -4,6 +4,8 @@ from numpy.typing import NDArray
 OK: int
 SHORT: int
 LEFTOVER: int
+TOO_MANY: int
+SPARE: int
 
 def count(
     source: NDArray[np.uint8],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable
 from collections.abc import Sequence as Seq
 from dataclasses import dataclass, replace
@@ -17,13 +18,14 @@ from logreel.model.paths import steps_of
 from logreel.model.pick import pick, pick_fields
 from logreel.model.program import compile_layout
 from logreel.model.threads import repeated
-from logreel.model.walk import LEFTOVER, SHORT, batches, walk
+from logreel.model.walk import LEFTOVER, TOO_MANY, Crowded, batches, unsound, walk
 
 __all__ = ["Decoded", "assemble_fixed", "decode_variable", "numpy_column", "schema_of"]
 
 I64 = NDArray[np.int64]
 
 TOO_SHORT = "the message ends too early for its definition"
+CROWDED = "the message claims more items without bytes than it has bytes, and 65536 more"
 HUGE = "the message is larger than 2 GiB"
 
 
@@ -134,21 +136,29 @@ def decode_variable(
     stop = np.where(huge, np.int64(-1), stop)
     status = np.zeros(len(start), np.uint8)
     pieces, found = [], []
-    for rows in list(batches(start, stop)) or [slice(0)]:
+    todo = deque(list(batches(start, stop)) or [slice(0)])
+    while todo:
+        rows = todo.popleft()
         told = None if records is None else records[rows]
-        buffers, good = walk(program, source, start[rows], stop[rows], status[rows], None, told)
+        try:
+            buffers, good = walk(program, source, start[rows], stop[rows], status[rows], None, told)
+        except Crowded:
+            middle = (rows.start + rows.stop) // 2
+            todo.extendleft((slice(middle, rows.stop), slice(rows.start, middle)))
+            continue
         arrays, counts = _piece(part, iter(buffers), good, fields, explode)
         pieces.append(arrays)
         found.append(counts)
     many = isinstance(layout.root, Sequence) and explode
-    bad = np.flatnonzero(status == SHORT)
+    bad = np.flatnonzero(unsound(status))
+    why = {TOO_MANY: CROWDED}
     whole = pieces[0]
     if len(pieces) > 1:
         whole = [pa.chunked_array(list(column)) for column in zip(*pieces, strict=True)]
     return Decoded(
         whole,
-        np.flatnonzero(status != SHORT) if len(bad) else None,
-        [(row, HUGE if huge[row] else TOO_SHORT) for row in bad.tolist()],
+        np.flatnonzero(~unsound(status)) if len(bad) else None,
+        [(row, HUGE if huge[row] else why.get(int(status[row]), TOO_SHORT)) for row in bad.tolist()],
         np.flatnonzero(status == LEFTOVER),
         np.concatenate(found) if many else None,
     )

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any, NoReturn
 
+import numpy as np
+
 from logreel.errors import DamagedError, Problem
 from logreel.model.nodes import (
     HIDDEN,
@@ -32,6 +34,7 @@ from logreel.model.nodes import (
     Struct,
     Time,
     measure,
+    size_of,
 )
 
 #: Reads one value at a position and says where it ends.
@@ -59,12 +62,57 @@ def decoder(root: Struct | Sequence) -> Callable[[memoryview], dict[str, Any]]:
     """
     read = _reader(root, {})
     many = isinstance(root, Sequence)
+    check = _count_checker(root)
 
     def decode(data: memoryview) -> dict[str, Any]:
+        if check is not None:
+            check(data)
         value, _ = read(memoryview(data).cast("B"), 0)
         return {"records": value} if many else value
 
     return decode
+
+
+def _count_checker(root: Struct | Sequence) -> Callable[[memoryview], None] | None:
+    """Return what refuses messages with more items without bytes than the kernel allows; None: there are no such."""
+    if not _has_empty_items(root, {}):
+        return None
+    from logreel.kernels import layout as kernel
+    from logreel.model.program import compile_root
+
+    program = compile_root(root)
+
+    def check(data: memoryview) -> None:
+        source = np.frombuffer(data, np.uint8) if len(data) else np.zeros(0, np.uint8)
+        stop, status = np.array([len(source)], np.int64), np.zeros(1, np.uint8)
+        counts = np.zeros(len(program.columns), np.int64)
+        kernel.count(source, np.zeros(1, np.int64), stop, program.ops, counts, status)
+        if status[0] == kernel.TOO_MANY:
+            _crowded(len(source))
+
+    return check
+
+
+def _crowded(size: int) -> NoReturn:
+    from logreel.kernels.layout import SPARE
+
+    text = f"the message claims more items without bytes than its {size} bytes and {SPARE} more"
+    raise DamagedError(Problem("payload", 0, size, True, text))
+
+
+def _has_empty_items(node: Node, found: dict[int, bool]) -> bool:
+    """Whether a counted array anywhere in *node* has items that take no bytes; by distinct nodes, as ``measure``."""
+    if id(node) not in found:
+        match node:
+            case Sequence(item=item):
+                found[id(node)] = size_of(item) == 0 or _has_empty_items(item, found)
+            case FixedArray(item=item) | Skip(node=item):
+                found[id(node)] = _has_empty_items(item, found)
+            case Struct(fields=fields):
+                found[id(node)] = any(_has_empty_items(f.node, found) for f in fields)
+            case _:
+                found[id(node)] = False
+    return found[id(node)]
 
 
 def _short(data: memoryview, pos: int, need: int) -> NoReturn:
@@ -94,6 +142,8 @@ def _reader(node: Node, sizes: dict[int, Measure]) -> Read:
             return _read_scalars(t, w)
         case Sequence(item=Scalar(type="char" | "uint8"), width=w):
             return _read_prefixed(bytes, w)
+        case Sequence(item=item, width=w, grid=None) if measure(item, sizes).size == 0:
+            return _read_empty(_reader(item, sizes), w)
         case Sequence(item=item, width=w, grid=grid):
             return _read_counted(_reader(item, sizes), w, measure(item, sizes).least, grid)
         case String(width=w, grid=grid, tail=tail):
@@ -247,6 +297,18 @@ def _read_counted(item: Read, width: int, least: int, grid: Grid | None) -> Read
         if grid is not None and count:
             pos += grid.gap(pos)
         return _items(item, data, pos, count, least)
+
+    return read
+
+
+def _read_empty(item: Read, width: int) -> Read:
+    from logreel.kernels.layout import SPARE
+
+    def read(data: memoryview, pos: int) -> tuple[Any, int]:
+        count = _length(data, pos, width)
+        if count > len(data) + SPARE:
+            _crowded(len(data))
+        return [item(data, pos)[0] for _ in range(count)], pos + width
 
     return read
 

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 I64 = NDArray[np.int64]
+#: For columns that only count what is hidden.
+_NOTHING = np.zeros(1, np.int32)
 _WHY = {-1: "an array is longer than its count can say", -2: "it would be larger than 2 GiB"}
 
 
@@ -95,7 +97,7 @@ def _addresses(
     for column in columns:
         places = [0, 0]
         for i in (1,) * column.counted + (0,) * bool(column.width or not column.counted):
-            kept.append(np.ascontiguousarray(next(buffers)))
+            kept.append(np.ascontiguousarray(next(buffers, _NOTHING)))
             places[i] = kept[-1].ctypes.data
         data.append(places[0])
         offsets.append(places[1])

@@ -236,7 +236,9 @@ def _measure(node: Node, memo: dict[int, Measure], level: int) -> Measure:
             one = _measure_item(item, memo, level)
             size = None if one.size is None else one.size * n
             runs = 1 if isinstance(item, Scalar) else max(1, one.runs * n)
-            return Measure(size, one.least * n, one.nodes + 1, runs, one.height + 1)
+            # No bytes bound how many values such an array makes of a message.
+            nodes = one.nodes * (n if one.size == 0 else 1) + 1
+            return Measure(size, one.least * n, nodes, runs, one.height + 1)
         case Struct(fields=fields):
             parts = [measure(f.node, memo, level) for f in fields]
             sizes = [part.size for part in parts if part.size is not None]
@@ -265,9 +267,9 @@ def _measure_item(item: Node, memo: dict[int, Measure], level: int) -> Measure:
     one = measure(item, memo, level)
     if one.rest or isinstance(item, HIDDEN):
         raise DefinitionError(f"an array of {type(item).__name__} items")
-    # Four bytes of count could ask for four thousand million of them.
-    if one.least == 0:
-        raise DefinitionError("an array of items that take no bytes")
+    # Items that never have bytes are bounded by what a message may hold of them; others decide it by their bytes.
+    if one.least == 0 and one.size != 0:
+        raise DefinitionError("an array of items that may take no bytes")
     return one
 
 

@@ -133,6 +133,9 @@ def compile_root(root: Struct | Sequence) -> Program:
     emitter = _Emitter()
     emitter.node(root, NO_COLUMN, 1)
     emitter.flush()
+    # Behind the others, since nobody takes anything out of them.
+    for op in emitter.uncounted:
+        op[1] = emitter.column(0, True, NO_COLUMN, 0)
     return Program(
         np.array(emitter.ops, np.int64).reshape(-1, 6),
         np.array(emitter.copies, np.int64).reshape(-1, 5),
@@ -153,6 +156,8 @@ class _Emitter:
         self.copies: list[list[int]] = []
         self.columns: list[Column] = []
         self.sizes: dict[int, Measure] = {}
+        #: Hidden lists of items without bytes, which have to be counted all the same: nothing else bounds them.
+        self.uncounted: list[list[int]] = []
         self.pending, self.first = 0, 0
 
     def flush(self) -> None:
@@ -229,11 +234,12 @@ class _Emitter:
             self.op(BLOB, self.column(item, True, scope, times), prefix, item, tail, grid)
         else:
             self.op(SKIP, 0, prefix, item, 0, grid)
+            self.uncounted += [self.ops[-1]] if item == 0 else []
 
     def sequence(self, node: Sequence, scope: int, times: int, shown: bool) -> None:
         item, prefix, grid = node.item, node.width, _packed(node.grid)
         size = measure(item, self.sizes).size
-        if size is not None and (not shown or self.is_one_run(item, size)):
+        if size is not None and (not shown or (size > 0 and self.is_one_run(item, size))):
             self.blob(prefix, size, scope, times, shown, grid=grid)
         elif (
             isinstance(item, String | Bytes) and not grid and item in (String(item.width), Bytes(item.width))

@@ -92,6 +92,8 @@ class Sink:
 
     notes  sentences about what is not as it was given
     added  messages by ``kept_as`` that the Sink added by itself, or (below 0) left out since they are there already
+    tolerant  True: the next channel is that of a log of the same format. What that says of it and a new log should not
+              say is kept and noted, so that damage to a definition costs no messages
     mixed  True: there will be messages of other encodings than in the log that is adopted or inherited
     clock  ``log``, or ``utc`` where whoever writes adds the UTC offset of the log that is adopted to all times
     source_clock  what the new log has to tell of the clock of its sources; None where nobody says
@@ -115,7 +117,7 @@ class Sink:
         self.out = out
         self.notes: list[str] = []
         self.added = Counter[str]()
-        self.mixed = False
+        self.mixed = self.tolerant = False
         self.clock = "log"
         self.source_clock: SourceClock | None = None
 

@@ -19,12 +19,21 @@ I64 = NDArray[np.int64]
 #: Fewer messages than this are not worth a thread.
 SHARE = 1 << 14
 
-SHORT, LEFTOVER = kernel.SHORT, kernel.LEFTOVER
+SHORT, LEFTOVER, TOO_MANY = kernel.SHORT, kernel.LEFTOVER, kernel.TOO_MANY
+
+
+class Crowded(Exception):
+    """Messages together hold more items without bytes than 32-bit offsets can tell: take fewer at a time."""
+
+
+def unsound(status: NDArray[np.uint8]) -> NDArray[np.bool_]:
+    """bool[n]: which messages do not decode."""
+    return (status & 1).astype(bool)
 
 
 def batches(start: I64, stop: I64) -> Iterator[slice]:
     """Rows cut where more would not fit 32-bit offsets; no message may be larger than that itself."""
-    # No column holds more elements than its messages have bytes: items always take some.
+    # No column holds more elements than its messages have bytes; but for items without any, see ``Crowded``.
     ends = np.cumsum(np.maximum(stop - start, 0))
     lo, n = 0, len(start)
     while lo < n:
@@ -45,10 +54,12 @@ def walk(
 ) -> tuple[list[NDArray[Any]], int]:
     """Buffers of all sound messages, for ``assemble.build_fields``, and how many messages those are.
 
-    status   uint8[n]  set to 0 sound, SHORT or LEFTOVER (sound too)
+    status   uint8[n]  set to 0 sound, SHORT, TOO_MANY or LEFTOVER (sound too)
     cut      shares of the messages for threads; None: as it pays
     records  int64[n]: records of one size in each message, where whoever found the messages has seen that each holds
              as many and nothing else; None: every message is walked and checked
+
+    Raises Crowded where several messages are too much for the columns.
     """
     cut = shares(len(start), SHARE) if cut is None else cut
     counts = np.zeros((len(cut), len(program.columns)), np.int64)
@@ -62,8 +73,10 @@ def walk(
         status[:] = 0
         good = [part.stop - part.start for part in cut]
         counts[:, program.ops[0, 1]] = [int(records[part].sum()) for part in cut]
+    if len(start) > 1 and counts.sum(axis=0).max(initial=0) > MAX_SIZE:
+        raise Crowded
     if sum(good) < len(start):
-        sound = status != SHORT
+        sound = ~unsound(status)
         start, stop = start[sound], stop[sound]
         ends = np.cumsum(good).tolist()
         cut = [slice(hi - n, hi) for hi, n in zip(ends, good, strict=True)]

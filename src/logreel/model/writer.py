@@ -376,7 +376,7 @@ def create(
 
     Raises LogError where the file exists, UsageError for a suffix or an option that means nothing.
     """
-    fmt = _format_of(os.fspath(path), format)
+    fmt = format_of(os.fspath(path), format)
     out = Appender(path, force)
     try:
         sink = fmt.create(out, **options)
@@ -388,7 +388,8 @@ def create(
     return Writer(out, sink, flush_every, sync)
 
 
-def _format_of(name: str, format: str | None) -> Any:
+def format_of(name: str, format: str | None) -> Any:
+    """Return the Format called *format*, else the one that the suffix of *name* means; raises UsageError for none."""
     able = {f.name: f for f in formats().values() if f.create is not None}
     if format is not None:
         if format not in able:

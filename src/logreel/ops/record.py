@@ -12,6 +12,7 @@ from time import monotonic
 from typing import Any
 
 from logreel.errors import DefinitionError, LogError, UnsupportedError, UsageError
+from logreel.model.adoption import each
 from logreel.model.appender import ACTIVE
 from logreel.model.channel import Channel
 from logreel.model.layout import Layout
@@ -19,7 +20,7 @@ from logreel.model.log import Log
 from logreel.model.naming import keep_sources
 from logreel.model.schema import Schema
 from logreel.model.source import Definitions, Readable
-from logreel.model.writer import FLUSH_EVERY, Writer, create
+from logreel.model.writer import FLUSH_EVERY, Writer, create, format_of
 from logreel.ops.infer import common, layout_of, restorer
 from logreel.ops.lines import Pipe, lines_of
 from logreel.ops.plain import opened
@@ -34,6 +35,8 @@ SILENT_SECONDS = 2.0
 TOLD = 100
 #: Seconds after which a silent pipe is left alone, to flush and to see whether somebody wants to stop.
 PATIENCE, LEAST_PATIENCE = 0.2, 0.01
+#: The channel of what was logged for people to read.
+TEXT = "~text"
 _TIMES = range(-(1 << 63), 1 << 63)
 
 
@@ -96,12 +99,15 @@ def record(
     force: bool = False,
     stop: Callable[[], bool] = lambda: False,
     definitions: Definitions = (),
+    metadata: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> Recorded:
     """Write messages, each a line as ``cat --format ndjson`` shows it, as a log; tells what was written.
 
     source   a pipe or file, or lines
-    like     a log whose channels have the schemas to be used; all of them become channels of the new log
+    like     a log whose channels have the schemas to be used; all of them become channels of the new log, which says of
+             itself what that log does: metadata, parameters, attachments. Text and other messages come as lines only
+    metadata  what the new log says of itself besides, or instead; as for ``Writer.metadata``
     schemas  files with definitions in the language of the format, by topic; they come before those of *like*
     format, flush_every, sync, force, options  as for ``create``
     ahead    messages that are looked at, for ten seconds at most, two where the pipe is silent, before types are
@@ -110,7 +116,8 @@ def record(
     definitions  as for ``logreel.open``, of *like*
     stop     asked between lines; True completes the log
 
-    A message that does not fit the type of its channel is left out, told and counted, never changed. Raises as
+    A message that does not fit the type of its channel is left out, told and counted, never changed. What the format
+    has no place for of what *like* or *metadata* say is told in ``skipped``, too. Raises as
     ``create`` does, and DefinitionError or UsageError for a schema that cannot be used.
     """
     read = [
@@ -121,9 +128,9 @@ def record(
     for name in (os.fspath(path), os.fspath(path) + ACTIVE):
         keep_sources(name, [one for one in read if isinstance(one, str | os.PathLike)])
     writer = create(path, format=format, force=force, flush_every=flush_every, sync=sync, **options)
-    job = _Recorder(writer, ahead, strict)
+    job = _Recorder(writer, format_of(os.fspath(path), format).name, ahead, strict)
     try:
-        job.know(like, schemas or {}, definitions)
+        job.know(like, schemas or {}, definitions, metadata or {})
     except BaseException:
         writer.discard()
         raise
@@ -138,12 +145,12 @@ def record(
 class _Recorder:
     """Takes lines, and knows which channel each goes to."""
 
-    def __init__(self, writer: Writer, ahead: int, strict: bool) -> None:
+    def __init__(self, writer: Writer, format: str, ahead: int, strict: bool) -> None:
         self.channels: dict[str, _Channel] = {}
         self.notes: list[str] = []
         self.skipped: list[str] = []
         self.lines = self.broken = 0
-        self._writer, self._strict = writer, strict
+        self._writer, self._format, self._strict = writer, format, strict
         #: What came before types are inferred, and how much of it is waited for.
         self._waiting: list[_Line] = []
         self._ahead, self._room, self._since, self._last = ahead, AHEAD_BYTES, 0.0, 0.0
@@ -158,18 +165,47 @@ class _Recorder:
         like: Readable | Log | None,
         files: Mapping[str, str | os.PathLike[str]],
         definitions: Definitions,
+        metadata: Mapping[str, Any],
     ) -> None:
-        """Take in schemas that were given, and add their channels; reserved ones when they are needed."""
-        sink = self._writer.sink
-        for topic, file in files.items():
-            text = Path(file).read_text(encoding="utf-8")
-            self._known[topic] = sink.schema_from(topic, text, os.fspath(file)), {}
-            self._add(topic, *self._known[topic])
-        if like is not None:
-            with opened(like, definitions) as log:
+        """Take in schemas that were given, and add their channels; reserved ones when they are needed.
+
+        Before them comes what the new log says of itself.
+        """
+        with contextlib.ExitStack() as stack:
+            log = None if like is None else stack.enter_context(opened(like, definitions))
+            if log is not None:
+                self._inherit(log)
+            self.skipped += each("metadata", metadata, lambda name: self._tell(name, metadata[name]), False)
+            sink = self._writer.sink
+            for topic, file in files.items():
+                text = Path(file).read_text(encoding="utf-8")
+                self._known[topic] = sink.schema_from(topic, text, os.fspath(file)), {}
+                self._add(topic, *self._known[topic])
+            if log is not None:
                 for ch in log.channels.values():
                     if ch.topic not in self._known:
                         self._know(ch)
+
+    def _inherit(self, log: Log) -> None:
+        """Take over what a log says besides messages."""
+        sink = self._writer.sink
+        if log.format == self._format:
+            self.skipped += sink.inherit(log)
+        else:
+            self.skipped += sink.adopt(log, log.origin == self._format)
+        for ch in log.channels.values():
+            if ch.topic == TEXT and len(ch):
+                text = f"{len(ch)} messages of {ch.topic!r} in {log.name} come along where they are among the lines"
+                self.notes.append(text)
+
+    def _tell(self, name: str, value: Any) -> None:
+        try:
+            self._writer.sink.metadata(name, value)
+        except UsageError:
+            # Some formats have named maps of texts in place of single values.
+            if isinstance(value, Mapping):
+                raise
+            self._writer.sink.metadata(name, {name: value})
 
     def _know(self, ch: Channel) -> None:
         try:

@@ -300,6 +300,8 @@ class Rewriting:
             p, ch = members[0]
             topic = self.parts[p].names.get(ch.number, ch.topic)
             metadata = self.sink.joined([ch.metadata for _, ch in members])
+            renamed = any(ch.number in self.parts[p].names for p, ch in members)
+            self.sink.tolerant = not self._is_foreign and not renamed
             try:
                 number, name = add_channel(writer, topic, *self._declared(ch, metadata), self.names)
             except (DefinitionError, UsageError) as error:

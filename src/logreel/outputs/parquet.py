@@ -24,6 +24,7 @@ def write_nested(out: IO[bytes], schema: pa.Schema, batches: Iterable[pa.RecordB
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    batches, schema = _without_empty_structs(batches, schema)
     names = distinct(schema.names)
     schema = pa.schema([f.with_name(n) for f, n in zip(schema, names, strict=True)], metadata=schema.metadata)
     # Numbers of sensors rarely repeat, so a dictionary only costs.
@@ -32,6 +33,61 @@ def write_nested(out: IO[bytes], schema: pa.Schema, batches: Iterable[pa.RecordB
         for group in _groups(batches):
             rows = [pa.RecordBatch.from_arrays(batch.columns, schema=schema) for batch in group]
             writer.write_table(pa.Table.from_batches(rows, schema), row_group_size=GROUP_ROWS)
+
+
+def _without_empty_structs(
+    batches: Iterable[pa.RecordBatch], schema: pa.Schema
+) -> tuple[Iterable[pa.RecordBatch], pa.Schema]:
+    """The same with nulls in place of structs without members, which Parquet does not know: their number stays."""
+    types = [_held(f.type) for f in schema]
+    if types == schema.types:
+        return batches, schema
+    import pyarrow as pa
+
+    made = pa.schema([f.with_type(t) for f, t in zip(schema, types, strict=True)], metadata=schema.metadata)
+
+    def turned() -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield pa.RecordBatch.from_arrays(
+                [_turned(a, f.type) for a, f in zip(batch.columns, made, strict=True)], schema=made
+            )
+
+    return turned(), made
+
+
+def _held(kind: pa.DataType) -> pa.DataType:
+    """The type that Parquet has for *kind*."""
+    import pyarrow as pa
+
+    if pa.types.is_struct(kind):
+        members = [kind.field(i) for i in range(kind.num_fields)]
+        return pa.struct([f.with_type(_held(f.type)) for f in members]) if members else pa.null()
+    if pa.types.is_fixed_size_list(kind):
+        return pa.list_(_held(kind.value_type), kind.list_size)
+    if pa.types.is_list(kind):
+        return pa.list_(_held(kind.value_type))
+    return kind
+
+
+def _turned(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    """*array* as *kind*, which is what ``_held`` gave for its type."""
+    import pyarrow as pa
+
+    if array.type == kind:
+        return array
+    if pa.types.is_null(kind):
+        return pa.nulls(len(array))
+    if pa.types.is_struct(kind):
+        members = zip(array.flatten(), (kind.field(i) for i in range(kind.num_fields)), strict=True)
+        return pa.StructArray.from_arrays([_turned(a, f.type) for a, f in members], fields=list(kind))
+    if pa.types.is_fixed_size_list(kind):
+        items = _turned(array.flatten(), kind.value_type)
+        return pa.FixedSizeListArray.from_arrays(items, kind.list_size)
+    import pyarrow.compute as pc
+
+    first, last = (array.offsets[0].as_py(), array.offsets[-1].as_py()) if len(array) else (0, 0)
+    items = _turned(array.values.slice(first, last - first), kind.value_type)
+    return pa.ListArray.from_arrays(pc.subtract(array.offsets, array.offsets[0]), items)
 
 
 def _groups(batches: Iterable[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:

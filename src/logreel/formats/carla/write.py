@@ -127,6 +127,7 @@ class CarlaSink(Sink):
         told = self._heritage.take(log)
         if len(self._heritage.logs) == 1:
             self._header = header_of(log)
+            self._told = {name: log.metadata.get(name, value) for name, value in self._told.items()}
             self._dialect = Dialect(log.own.found.wide)
         return told
 

@@ -65,7 +65,7 @@ class BagSink(StretchSink):
         metadata  as channels of bags have it: ``topic``, ``md5sum`` (worked out where it is not given), ``headers``
                   or else ``callerids`` and ``latching``
         """
-        declared = declare(topic, schema, metadata)
+        declared = declare(topic, schema, metadata, self.notes if self.tolerant else None)
         lines = self.add(declared)
         self._channels.append(declared)
         self._lines = np.append(self._lines, [[len(self._fresh), lines]], axis=0)

@@ -90,7 +90,7 @@ def _walk(tally: _Tally, program: Program, piece: Piece) -> None:
     status: NDArray[np.uint8] = np.zeros(len(piece.offset), np.uint8)
     counts = np.zeros(len(program.columns), np.int64)
     kernel.count(piece.data, piece.offset, piece.offset + piece.size, program.ops, counts, status)
-    tally.add("payload", tally.seen + np.flatnonzero(status == kernel.SHORT))
+    tally.add("payload", tally.seen + np.flatnonzero(status & 1))
     left = np.flatnonzero(status == kernel.LEFTOVER)
     if len(left) and _is_padded(tally.ch):
         left = left[~_only_padding(program, piece, left)]

@@ -8,15 +8,12 @@ from logreel.model.layout import (
     Field,
     FixedArray,
     Layout,
-    Measure,
     Node,
-    Padding,
     Scalar,
     Sequence,
     String,
     Struct,
     Time,
-    measure,
 )
 from logreel.schemas.ros1msg.definition import Definition
 from logreel.schemas.ros1msg.grammar import FieldLine
@@ -43,28 +40,24 @@ def layout(definition: Definition) -> Layout:
     Raises DefinitionError for a type that is too large, or nests too deep, to be walked.
     """
     structs: dict[str, Node] = {}
-    sizes: dict[int, Measure] = {}
     try:
         for name in definition.users:
             uses = definition.uses[name]
             fields = [
-                _field(f, BUILTIN_NODES.get(f.type) or structs[uses[f.type]], sizes)
+                _field(f, BUILTIN_NODES.get(f.type) or structs[uses[f.type]])
                 for f in definition.messages[name].fields
             ]
-            structs[name] = Struct(tuple(f for f in fields if f is not None))
+            structs[name] = Struct(tuple(fields))
         root = structs[definition.name]
         return Layout(root if isinstance(root, Struct) else Struct(()), definition.name)
     except DefinitionError as error:
         raise DefinitionError(f"{definition.name}: {error.text}") from None
 
 
-def _field(f: FieldLine, item: Node, sizes: dict[int, Measure]) -> Field | None:
-    """The member for *f*; None where it takes no bytes and has nothing to show."""
+def _field(f: FieldLine, item: Node) -> Field:
+    """Return the member for *f*."""
     if not f.array:
         return Field(f.name, item)
-    if measure(item, sizes).least == 0:
-        # Items without bytes: of a counted array only the count is there, and it says nothing.
-        return Field("", Padding(COUNT_BYTES)) if f.count is None else None
     if f.count is not None:
         return Field(f.name, FixedArray(item, f.count))
     if item == _SCALARS["uint8"]:
