@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections import Counter
 from pathlib import Path
@@ -23,7 +24,9 @@ def koblenz() -> bytes:
     out = Koblenz()
     for i in range(3):
         out.obd(400.0 * i, i, 900, 1.0).add("MyDataM", 400.0 * i + 1, b"own %d" % i)
-        out.laser(400.0 * i + 2, "Hokuyo_URG-04LX", "front", [1000 + i] * 3).image(400.0 * i + 3, 0, 8, 8, b"")
+        out.laser(400.0 * i + 2, "Hokuyo_URG-04LX", "front", [1000 + i] * 3).image(
+            400.0 * i + 3, 0, 8, 8, b""
+        )
         out.add("LaserRange2DDataM", 400.0 * i + 4, b"older", 100)
     return out.bytes()
 
@@ -73,11 +76,11 @@ def judged(data: bytes, suffix: str, out: Path, case: object) -> None:
     except logreel.LogError:
         return
     due = delivered(log)
-    try:
-        done = logreel.recover(log, out, force=True)
-    except logreel.LogError as error:
-        assert not due, (case, error)
+    if not due:
+        with contextlib.suppress(logreel.LogError):
+            logreel.recover(log, out, force=True)
         return
+    done = logreel.recover(log, out, force=True)
     again = logreel.open(out)
     left = due - delivered(again)
     assert not left, (case, list(left)[:3], done.notes)
