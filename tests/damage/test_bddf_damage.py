@@ -163,6 +163,20 @@ def test_blocks_of_a_lost_declaration_are_told() -> None:
     assert problem.size == sum(len(data_block(5, T0 + i, b"not declared")) for i in range(8))
 
 
+def test_every_cut_behind_blocks_that_nothing_declares_keeps_all_whole_blocks() -> None:
+    out = Builder()
+    a = out.messages("a", "text/plain", "t")
+    ends = []
+    for i in range(8):
+        if i in (2, 5):
+            out.out += data_block(5, T0 + i, b"not declared") if i == 2 else block(7, b"what is this")
+        out.data(a, T0 + i, b"line %d" % i)
+        ends.append(len(out.out))
+    data = out.bytes()
+    for cut in range(ends[0], ends[-1] + 40):
+        assert len(places(found_in(data[:cut]))) == sum(end <= cut for end in ends), cut
+
+
 def test_blocks_of_unknown_kinds_are_skipped_by_size() -> None:
     out = Builder()
     a = out.messages("a", "text/plain", "t")

@@ -50,6 +50,17 @@ def small(counted: int = 17) -> Builder:
     return out
 
 
+def unknown(counted: int = 17, mark: int = 0x49) -> Builder:
+    """Types that nothing describes, and versions far from the described ones."""
+    out = Builder(counted)
+    for i in range(12):
+        out.add("MyDataM" if i % 3 else "ArmStateM", 250.0 * i, bytes([i, mark, 0, 1]) * (i % 5), mark=mark)
+        if i % 4 == 0:
+            out.add("LaserRange2DDataM", 250.0 * i + 1, b"older than that", mark=mark)
+            out.add("OBDDataM", 250.0 * i + 2, bytes(i), 200, mark=mark)
+    return out
+
+
 #: Sound files: under each reading, with an end mark before a preallocated rest, with room for a longer index.
 BASES = {
     "A": small().bytes(),
@@ -57,6 +68,9 @@ BASES = {
     "C": small(0).bytes(),
     "end": small().bytes(tail=END + bytes(50)),
     "room": small().bytes(room=64),
+    "unknown": unknown().bytes(),
+    "unknown B": unknown(21).bytes(index=[]),
+    "mark": unknown(mark=0x31).bytes(),
     "longer": small()
     .add("OBDDataM", 1700, bytes(32))
     .velodyne(1701, [])

@@ -160,3 +160,22 @@ def test_a_count_beyond_the_records_costs_one_packet() -> None:
 def test_what_is_no_recording_is_refused_by_name() -> None:
     with pytest.raises(UnsupportedError, match="mark is missing"):
         logreel.open(b"something else entirely", format="carla")
+
+
+@pytest.mark.parametrize("scene", ["empty", "eventful"])
+@pytest.mark.parametrize("release", RELEASES)
+def test_a_cut_in_the_first_frames_makes_no_other_release_of_it(release: str, scene: str) -> None:
+    made = eventful(release)
+    if scene == "empty":
+        made = Builder(release)
+        for i in range(3):
+            frame = made.frame(0.5 * i)
+            if i == 0:
+                frame.add(1, 0, "spectator")
+            frame.position(1, (1.0, 2.0, 3.0))
+    data = made.bytes()
+    due = {ch.metadata["packet"]: ch.topic for ch in logreel.open(data).channels.values()}
+    for cut in range(40, min(len(data), 900), 5):
+        found = logreel.open(data[:cut]).channels.values()
+        got = {ch.metadata["packet"]: ch.topic for ch in found if ch.topic.partition("_")[0] != "packet"}
+        assert got.items() <= due.items(), (cut, got.items() - due.items())

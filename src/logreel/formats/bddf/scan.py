@@ -113,7 +113,7 @@ class Scanner:
         if head.kind == blocks.END:
             return self._at_end(pos)
         if head.kind != DESCRIPTOR:
-            if not self._chain(head.next, 2):
+            if not self._leads_on(head.next, 2):
                 return self._resync(pos, f"a block of unknown kind {head.kind}")
             self._problem(
                 "unknown", pos, head.size + 8, False, f"a block of unknown kind {head.kind}: skipped by size"
@@ -129,7 +129,7 @@ class Scanner:
             elif kind == messages.SERIES:
                 self._declare(Series.parse(content), pos, head.size + 8)
         except BadWire as error:
-            if not self._chain(head.next, 2):
+            if not self._leads_on(head.next, 2):
                 return self._resync(pos, str(error))
             self._problem("garbage", pos, head.size + 8, True, f"a descriptor that cannot be read: {error}")
         return head.next
@@ -208,6 +208,16 @@ class Scanner:
             or blocks.read_ending(self.source, pos) is not None
         )
 
+    def _leads_on(self, pos: int, need: int, known: NDArray[np.int32] | None = None) -> bool:
+        """The same, or one sound block is the last before one that the file cuts."""
+        if self._chain(pos, need, known):
+            return True
+        head = read_header(self.source, pos, self._end)
+        if head is None or not self._chain(pos, 1, known):
+            return False
+        cut = read_header(self.source, head.next, self._end)
+        return cut is None or (cut.kind <= blocks.END and cut.next > self._end)
+
     def _bad(self, pos: int) -> int:
         """Go on after *pos*, where there is no sound block of a declared series."""
         found = blocks.data_series(self.source, pos, self._end)
@@ -218,7 +228,7 @@ class Scanner:
                 more = max(0, series + 1 - len(known))
                 tolerant = np.concatenate([known, np.full(more, UNDECLARED, np.int32)])
                 tolerant[series] = PASSED
-                if self._chain(after, CHAIN, tolerant):
+                if self._leads_on(after, CHAIN, tolerant):
                     self._undeclared = pos if self._undeclared < 0 else self._undeclared
                     self._collector.pass_over(series)
                     return pos

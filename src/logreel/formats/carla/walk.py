@@ -21,6 +21,7 @@ from logreel.formats.carla.packets import (
     HEAD,
     INSERTED,
     LAST_KIND,
+    POSITION,
     RELEASED,
     SHIFTING,
     START,
@@ -51,6 +52,8 @@ _MOST = (1 << 31) - 1
 CHAIN = 3
 #: Bytes before a sound frame in which packets of the damaged one are looked for, and how many tries that may take.
 _FRAME_BYTES, _TRIES = 1 << 20, 64
+#: Bytes of a packet without records, and so many of a kind whose neighbours are looked at.
+_EMPTY, _LOOKED_AT = 2, 16
 #: A frame this many later than the one before damage is none.
 _FRAMES_AHEAD = 1 << 20
 
@@ -157,17 +160,29 @@ class Walker:
         counts = (blocks.start[:, 1:] - blocks.start[:, :-1]).sum(axis=0)
         used = np.flatnonzero(counts).tolist()
         sizes = self._blocks.sizes
-        topics = self._named(used)
+        topics = self._named(used, blocks)
         return Found(self._header, self._wide, topics, blocks, ends, sizes, self._resized, self._problems)
 
-    def _named(self, kinds: list[int]) -> dict[int, str]:
+    def _doors_come_first(self, blocks: Blocks, kinds: list[int]) -> bool:
+        """Whether empty packets of kind 21 are those of doors: these come before positions, those of wheels behind."""
+        first = SHIFTING[1]
+        if first not in kinds:
+            return False
+        for payload in blocks.offsets(first)[:_LOOKED_AT].tolist():
+            packet = read_packet(self._source, payload + _EMPTY)
+            if packet is not None and packet.kind in (POSITION, first + 1):
+                return packet.kind == POSITION
+        return POSITION not in kinds
+
+    def _named(self, kinds: list[int], blocks: Blocks) -> dict[int, str]:
         """Topics of the kinds that occur; those that never had content are told by the order of the others."""
         told = {kind: self._topics[kind] for kind in kinds if kind in self._topics}
         shifting = {kind: topic for kind, topic in told.items() if kind in RELEASED}
         if shifting:
             inserted = all(INSERTED[kind] == topic for kind, topic in shifting.items())
         else:
-            inserted = self._wide or (23 in kinds and self._header.version < 2)
+            old = self._header.version < 2
+            inserted = self._wide or (old and (23 in kinds or self._doors_come_first(blocks, kinds)))
         usual = INSERTED if inserted else RELEASED
         named: dict[int, str] = {}
         for kind in kinds:

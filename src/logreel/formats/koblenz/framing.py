@@ -264,8 +264,8 @@ class Framing:
         part = source.data[pos : last + HEAD]
         # The bytes of a header that are most often what they are nowhere else: the mark, and the upper ones of numbers.
         good = part[4 : 4 + count] == self.mark
-        for place in (8, 11, 12):
-            good &= part[place : place + count] == 0
+        for byte in (8, 11, 12):
+            good &= part[byte : byte + count] == 0
         place = pos + np.flatnonzero(good)
         heads = read_heads(source, place)
         good = are_plausible(heads, self.mark, self.reading)
