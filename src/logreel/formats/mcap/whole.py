@@ -88,7 +88,7 @@ def told_once(file: File, collected: Collected, whole: File) -> None:
     """Have both tell the same problems; what an index leaves out is not lost any more."""
     for one in file.problems:
         if one in collected.left_out:
-            one = replace(one, lost=False, text=f"{one.text}, which were read")
+            one = replace(one, lost=False, text=collected.left_out[one])
         if one not in whole.problems:
             whole.problems.append(one)
     file.problems[:] = whole.problems
