@@ -229,6 +229,22 @@ def test_every_verb_has_the_messages_of_a_file_whose_index_is_empty(
     assert logreel.open(tmp_path / "y.mcap").message_count == 10
 
 
+def test_what_a_large_file_hides_is_told_as_lost_and_recovered(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, run: Run
+) -> None:
+    monkeypatch.setattr(counts, "SMALL", 0)
+    path = tmp_path / "x.mcap"
+    path.write_bytes(lying("a part", "as the index"))
+    done = run("cat", str(path), "--format", "ndjson")
+    assert (done.code, len(done.out.splitlines())) == (3, 4)
+    done = run("recover", str(path), "-o", str(tmp_path / "sound.mcap"))
+    assert (done.code, logreel.open(tmp_path / "sound.mcap").message_count) == (0, 10)
+    log = logreel.open(path)
+    logreel.recover(log, tmp_path / "again.mcap")
+    assert any("which were read" in p.text for p in log.problems)
+    assert not any(p.lost for p in log.problems)
+
+
 def test_opening_names_the_index_that_leaves_something_out() -> None:
     (problem,) = logreel.open(lying("empty", "true")).problems
     assert (problem.code, problem.lost) == ("index", False)
