@@ -16,7 +16,7 @@ from logreel._version import __version__
 from logreel.errors import DefinitionError, UsageError
 from logreel.formats.mcap import records
 from logreel.formats.mcap.channels import NO_SCHEMA, OWN, dumped
-from logreel.formats.mcap.clock import clock_record
+from logreel.formats.mcap.clock import clock_record, on_utc
 from logreel.formats.mcap.found import File
 from logreel.formats.mcap.packing import Content, Packed, Packer
 from logreel.formats.mcap.records import LOG_TIME, MAGIC, MESSAGE_HEAD, PUBLISH_TIME, SEQUENCE
@@ -224,10 +224,15 @@ class McapSink(StretchSink):
         self._summary.attachment(pos, self.out.tell() - pos, (time, created), len(data), name, media_type)
 
     def inherit(self, log: Log) -> list[str]:
-        """Take over metadata and attachments, those of several logs that are the same once."""
+        """Take over metadata and attachments, those of several logs that are the same once.
+
+        With the clock ``utc`` all times of a log on another clock are those that its messages get.
+        """
         own: File = log.own
         told, key = [], tuple[Any, ...]()
-        for name, found in own.metadata:
+        shift = log.utc_offset or 0 if self.clock == "utc" else 0
+        for name, there in own.metadata:
+            found = on_utc(there, shift) if shift and name == OWN else there
             key = ("metadata", name, tuple(found.items()))
             if name == OWN and any(k[:2] == key[:2] for k in self._inherited - {key}):
                 told.append(f"what {log.name} was converted from is left out: the first log was, too")
@@ -238,7 +243,8 @@ class McapSink(StretchSink):
             data = a.read()
             key = ("attachment", one.name, one.log_time, one.create_time, data)
             if key not in self._inherited:
-                self._attach(one.name, data, one.media_type, one.log_time, one.create_time)
+                time = max(0, one.log_time + shift)
+                self._attach(one.name, data, one.media_type, time, one.create_time)
                 self._inherited.add(key)
         return told
 
