@@ -48,6 +48,8 @@ class Made:
     compression: str = "zstd"
     indexed_extras: bool = True
     between: bytes = b""
+    behind_chunk: bytes = b""
+    longer: bool = False
     out: bytearray = field(default_factory=bytearray)
 
     def bytes(self) -> bytes:
@@ -89,6 +91,8 @@ class Made:
         head = struct.pack("<QQQI", *times, len(body), zlib.crc32(body)) + string(self.compression)
         self.out += record(6, head + struct.pack("<Q", len(stored)) + stored)
         length, offsets = len(self.out) - at, b""
+        self.out += self.behind_chunk
+        length += len(self.behind_chunk) * self.longer
         for channel, rows in (self.index(entries) or {}).items():
             offsets += struct.pack("<HQ", abs(channel), len(self.out))
             content = b"".join(struct.pack("<QQ", *row) for row in rows)
@@ -313,6 +317,20 @@ def _hidden() -> Iterator[tuple[str, bytes]]:
     body = message(2, START + 98, b"hidden")
     head = struct.pack("<QQQI", START + 98, START + 98, len(body), 0) + string("")
     yield "a chunk", record(6, head + struct.pack("<Q", len(body)) + body)
+
+
+@pytest.mark.parametrize("longer", [False, True])
+@pytest.mark.parametrize(("what", "hidden"), list(_hidden()))
+def test_messages_between_a_chunk_and_its_index_are_read(
+    what: str, hidden: bytes, longer: bool, size: str, tmp_path: Path
+) -> None:
+    """*longer*: the summary says that they belong to the chunk."""
+    data = Made(behind_chunk=hidden, longer=longer).bytes()
+    log = logreel.open(data)
+    assert sum(rows(log).values()) == 12
+    assert log.problems
+    logreel.recover(data, tmp_path / "x.mcap")
+    assert logreel.open(tmp_path / "x.mcap").message_count == 12
 
 
 @pytest.mark.parametrize(("what", "hidden"), list(_hidden()))
