@@ -84,3 +84,35 @@ def test_a_sink_on_the_utc_clock_says_so_and_shifts_what_it_adopts(tmp_path: Pat
     for one in changed:
         there = [(c.time - offset, c.value) for c in log.parameters[one.name].changes]
         assert there == [(c.time, c.value) for c in one.changes]
+
+
+def test_what_is_told_of_the_source_has_its_clock() -> None:
+    told = {"format": "ulog", "version": "1", "epoch": "boot", "utc_offset": "17", "clock": "log"}
+    assert with_record(told).metadata["mcap"]["converted_from"] == told
+    former = {"format": "ulog", "epoch": "boot", "clock": json.dumps({"utc_offset": 17})}
+    due = {"format": "ulog", "epoch": "boot", "utc_offset": "17", "clock": "log"}
+    assert with_record(former).metadata["mcap"]["converted_from"] == due
+
+
+def test_a_raw_mcap_inherited_on_the_utc_clock_has_its_record_shifted(tmp_path: Path) -> None:
+    (tmp_path / "x.ulg").write_bytes(flight())
+    source = logreel.open(tmp_path / "x.ulg")
+    logreel.convert(source, tmp_path / "raw.mcap", raw=True)
+    raw = logreel.open(tmp_path / "raw.mcap")
+    out = Appender(tmp_path / "x.mcap")
+    sink = McapSink(out)
+    sink.clock = "utc"
+    sink.inherit(raw)
+    sink.settle()
+    sink.finish()
+    out.finish()
+    log, offset = logreel.open(tmp_path / "x.mcap"), source.utc_offset
+    assert offset is not None
+    assert (log.epoch, log.utc_offset) == ("unix", 0)
+    told = log.metadata["mcap"]["converted_from"]
+    assert (told["epoch"], told["utc_offset"], told["clock"]) == ("boot", str(offset), "utc")
+    assert log.metadata["sys_name"] == source.metadata["sys_name"]
+    for name, one in source.parameters.items():
+        assert [(c.time - offset, c.value) for c in log.parameters[name].changes] == [
+            (c.time, c.value) for c in one.changes
+        ]

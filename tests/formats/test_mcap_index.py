@@ -48,6 +48,8 @@ class Made:
     compression: str = "zstd"
     indexed_extras: bool = True
     between: bytes = b""
+    behind_chunk: bytes = b""
+    longer: bool = False
     out: bytearray = field(default_factory=bytearray)
 
     def bytes(self) -> bytes:
@@ -89,6 +91,8 @@ class Made:
         head = struct.pack("<QQQI", *times, len(body), zlib.crc32(body)) + string(self.compression)
         self.out += record(6, head + struct.pack("<Q", len(stored)) + stored)
         length, offsets = len(self.out) - at, b""
+        self.out += self.behind_chunk
+        length += len(self.behind_chunk) * self.longer
         for channel, rows in (self.index(entries) or {}).items():
             offsets += struct.pack("<HQ", abs(channel), len(self.out))
             content = b"".join(struct.pack("<QQ", *row) for row in rows)
@@ -229,6 +233,22 @@ def test_every_verb_has_the_messages_of_a_file_whose_index_is_empty(
     assert logreel.open(tmp_path / "y.mcap").message_count == 10
 
 
+def test_what_a_large_file_hides_is_told_as_lost_and_recovered(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, run: Run
+) -> None:
+    monkeypatch.setattr(counts, "SMALL", 0)
+    path = tmp_path / "x.mcap"
+    path.write_bytes(lying("a part", "as the index"))
+    done = run("cat", str(path), "--format", "ndjson")
+    assert (done.code, len(done.out.splitlines())) == (3, 4)
+    done = run("recover", str(path), "-o", str(tmp_path / "sound.mcap"))
+    assert (done.code, logreel.open(tmp_path / "sound.mcap").message_count) == (0, 10)
+    log = logreel.open(path)
+    logreel.recover(log, tmp_path / "again.mcap")
+    assert any("which were read" in p.text for p in log.problems)
+    assert not any(p.lost for p in log.problems)
+
+
 def test_opening_names_the_index_that_leaves_something_out() -> None:
     (problem,) = logreel.open(lying("empty", "true")).problems
     assert (problem.code, problem.lost) == ("index", False)
@@ -297,6 +317,20 @@ def _hidden() -> Iterator[tuple[str, bytes]]:
     body = message(2, START + 98, b"hidden")
     head = struct.pack("<QQQI", START + 98, START + 98, len(body), 0) + string("")
     yield "a chunk", record(6, head + struct.pack("<Q", len(body)) + body)
+
+
+@pytest.mark.parametrize("longer", [False, True])
+@pytest.mark.parametrize(("what", "hidden"), list(_hidden()))
+def test_messages_between_a_chunk_and_its_index_are_read(
+    what: str, hidden: bytes, longer: bool, size: str, tmp_path: Path
+) -> None:
+    """*longer*: the summary says that they belong to the chunk."""
+    data = Made(behind_chunk=hidden, longer=longer).bytes()
+    log = logreel.open(data)
+    assert sum(rows(log).values()) == 12
+    assert log.problems
+    logreel.recover(data, tmp_path / "x.mcap")
+    assert logreel.open(tmp_path / "x.mcap").message_count == 12
 
 
 @pytest.mark.parametrize(("what", "hidden"), list(_hidden()))

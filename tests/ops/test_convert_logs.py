@@ -91,7 +91,7 @@ def test_bags_have_the_profile_and_hints_that_other_tools_know(tmp_path: Path) -
     logreel.convert(bag, tmp_path / "a.mcap", raw=True)
     log = logreel.open(tmp_path / "a.mcap")
     assert log.metadata["mcap"]["profile"] == "ros1"
-    assert log.metadata["mcap"]["converted_from"] == {"format": "rosbag", "version": "2.0"}
+    assert log.metadata["mcap"]["converted_from"].items() >= {"format": "rosbag", "version": "2.0"}.items()
     told = mcap_channel(tmp_path / "a.mcap", "/imu")
     assert told["callerid"] == "/robot"
     assert len(told["md5sum"]) == 32

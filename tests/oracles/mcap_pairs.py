@@ -35,7 +35,14 @@ DECODED = 10
 WRITTEN = 2000
 #: The library's reader of records reads only files below so many bytes once more.
 STREAMED = 1 << 20
-EXPLAINED: dict[str, str] = {}
+EXPLAINED = {
+    "syn_v0_star.bag | rosbag to mcap, decoded | mcap-ros1-support": (
+        "the bag says * in the place of a type: there is no definition that the peer could make a class of"
+    ),
+    "v20_empty_msgdef_zero_data.bag | rosbag to mcap, decoded | mcap-ros1-support": (
+        "the definition in the bag is empty and not that of its type: raw bytes here, a message without fields there"
+    ),
+}
 
 Rows = list[tuple[str, int, int, int, bytes]]
 
@@ -183,8 +190,11 @@ def _decoded(
         if schema is None or schema.encoding != encoding or seen[channel.id] > DECODED:
             continue
         ch = wanted[channel.topic, schema.name]
-        decoder = _decoder_of(factory, channel.message_encoding, schema)
-        theirs.append((channel.topic, seen[channel.id], repr(_plain(decoder(m.data)))))
+        try:
+            decoder = _decoder_of(factory, channel.message_encoding, schema)
+            theirs.append((channel.topic, seen[channel.id], repr(_plain(decoder(m.data)))))
+        except Exception as error:
+            theirs.append((channel.topic, seen[channel.id], f"{type(error).__name__}: {error}"))
         mine.append((channel.topic, seen[channel.id], repr(_plain(ch.decode(m.data, 0)))))
     yield _row(file, ours, peer, mine, theirs)
 
@@ -322,7 +332,7 @@ def _rosbags(value: Any) -> Any:
     """A message of rosbags as plain values."""
     if dataclasses.is_dataclass(value):
         # Constants are none of the fields.
-        names = [f.name for f in dataclasses.fields(value) if f.name != "__msgtype__"]
+        names = [f.name for f in dataclasses.fields(value) if f.default is dataclasses.MISSING]
         if names == ["sec", "nanosec"]:
             return value.sec * 10**9 + value.nanosec
         return {

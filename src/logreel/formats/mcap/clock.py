@@ -55,6 +55,41 @@ class Clock:
         return 0 if self.utc_offset is None and epoch == "unix" else self.utc_offset
 
 
+def told_of_source(told: Mapping[str, str]) -> dict[str, str]:
+    """What the record says of the log that was converted: format, version, epoch, UTC offset as text, and clock."""
+    former = loaded(told.get("clock", ""))
+    found = {
+        name: told[name] for name in ("format", "version", "epoch", "utc_offset", "clock") if name in told
+    }
+    if former:
+        found["clock"] = "log"
+        offset = _whole(former.get("utc_offset"))
+        found |= {} if offset is None else {"utc_offset": str(offset)}
+    return found
+
+
+def on_utc(told: Mapping[str, str], shift: int) -> dict[str, str]:
+    """The record of a file on the log's clock, once *shift*, the UTC offset in ns, was added to all times."""
+    span = Clock.read(told).span or (None, None, -1)
+    moved = tuple(None if time is None else time + shift for time in span[:2])
+    made = dict(told) | clock_record(told.get("epoch", "unix"), shift, True, (*moved, span[2]))  # type: ignore[arg-type]
+    parameters = loaded(told.get("parameters", ""))
+    for one in parameters.get("parameters", []):
+        if isinstance(one, dict) and isinstance(one.get("changes"), list):
+            one["changes"] = [[c[0] + shift, *c[1:]] if _is_change(c) else c for c in one["changes"]]
+    return made | ({"parameters": dumped(parameters)} if parameters else {})
+
+
+def source_clock(told: Mapping[str, str]) -> dict[str, str]:
+    """``epoch`` and ``utc_offset`` (ns, as text) of the log that was converted; empty where its times were kept."""
+    names = ("epoch", "utc_offset") if told.get("clock") == "utc" else ()
+    return {name: told[name] for name in names if name in told}
+
+
+def _is_change(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and isinstance(value[0], int)
+
+
 def clock_record(
     epoch: str, utc_offset: int | None, utc: bool, span: tuple[int | None, int | None, int]
 ) -> dict[str, str]:

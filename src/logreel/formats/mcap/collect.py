@@ -37,8 +37,8 @@ class Collected:
             raise UnsupportedError(text, path=source.name)
         #: Messages met that their index does not name, and that are therefore not delivered.
         self.unnamed = 0
-        #: Problems that tell of such and of nothing else.
-        self.left_out: list[Problem] = []
+        #: Problems that tell of such and of nothing else, and what they tell once these were read.
+        self.left_out: dict[Problem, str] = {}
         self._lock = RLock()
         self._to_read = np.array([part.found is None for part in self._parts], bool)
         self._to_place = self._to_read.copy()
@@ -175,10 +175,11 @@ class Collected:
         self._note(row, bool(missing or more), text, more > 0 and not missing)
 
     def _note(self, row: int, lost: bool, text: str, left_out: bool) -> None:
-        problem = Problem("index", self._parts[row].pos, 0, lost, text)
+        told = f"{text}; recovering the log delivers them" if left_out else text
+        problem = Problem("index", self._parts[row].pos, 0, lost, told)
         self._file.problems.append(problem)
         if left_out:
-            self.left_out.append(problem)
+            self.left_out[problem] = f"{text}, which were read"
 
     # -------------------------------------------------------------------------------------------- resolving
 
@@ -206,8 +207,7 @@ class Collected:
             self._repair(row)
         elif more := self._unnamed(data[base:end], span):
             self.unnamed += more
-            text = f"the index of a chunk leaves out {more} of its messages"
-            self._note(row, True, text, True)
+            self._note(row, True, f"the index of a chunk leaves out {more} of its messages", True)
 
     def _unnamed(self, data: Buffer, span: slice) -> int:
         """Messages in the bytes between those that the index names."""

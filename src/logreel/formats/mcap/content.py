@@ -8,19 +8,16 @@ from typing import Any
 from logreel.formats.mcap import counts, linear, summary, whole
 from logreel.formats.mcap.channels import OWN, infos, loaded, unique
 from logreel.formats.mcap.chunks import cache, compressions
-from logreel.formats.mcap.clock import Clock
+from logreel.formats.mcap.clock import Clock, source_clock, told_of_source
 from logreel.formats.mcap.collect import Collected
 from logreel.formats.mcap.found import File
 from logreel.formats.mcap.layouts import Decoders
-from logreel.formats.mcap.reclock import source_clock
 from logreel.formats.mcap.records import Attached, BadRecord
 from logreel.formats.mcap.verify import verify
 from logreel.model.chunks import Chunks
 from logreel.model.scan import Attachment, Change, Parameter, Scan
 from logreel.model.source import Source
 
-#: What is told of the log that a file was converted from.
-CONVERTED_FROM = ("format", "version")
 #: Looking at this many packed bytes takes a fraction of a second.
 CHEAP_BYTES = 1 << 28
 
@@ -122,7 +119,7 @@ def _metadata(file: File, origin: Mapping[str, str]) -> Mapping[str, Any]:
     if "mcap" in found:
         facts["metadata"] = found["mcap"]
     if origin:
-        facts["converted_from"] = {name: origin[name] for name in CONVERTED_FROM if name in origin}
+        facts["converted_from"] = told_of_source(origin)
     return found | loaded(origin.get("metadata", "")) | {"mcap": facts}
 
 

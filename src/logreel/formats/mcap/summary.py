@@ -98,6 +98,9 @@ def _take(chunks: list[ChunkIndex], offsets: NDArray[np.void], file: File) -> bo
     indexes, wrong = _indexes(chunks, many, offsets)
     for n, (one, end) in enumerate(zip(chunks, np.cumsum(many).tolist(), strict=True)):
         made = _chunk(one)
+        if made.data + made.stored != one.pos + one.length:
+            # Something stands in the chunk's record behind its content.
+            return False
         if n in wrong:
             if not wrong[n]:
                 return False
@@ -128,6 +131,10 @@ def _indexes(chunks: list[ChunkIndex], many: I64, offsets: NDArray[np.void]) -> 
     wrong = dict[int, str]()
     for n in (keys[1:][np.diff(keys) == 0] >> 16).tolist():
         wrong[n] = f"the chunk at {chunks[n].pos} has two indexes of one channel"
+    # Something stands between a chunk and the first of its indexes.
+    held = np.flatnonzero(many)
+    for n in held[at[(ends - many)[held]] != behind[held]].tolist():
+        wrong.setdefault(n, "")
     # The first one counts.
     for k in np.flatnonzero(short | (size % ENTRY != 0))[::-1].tolist():
         text = f"the index of the chunk at {chunks[chunk[k]].pos} is not as long as it says"

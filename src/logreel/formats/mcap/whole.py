@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from logreel.formats.mcap import linear
 from logreel.formats.mcap.found import File, Messages, Part
@@ -44,13 +45,13 @@ def read(source: Source, file: File, collected: Collected) -> Whole:
     for part in whole.parts:
         if part.found is not None:
             there[_key(whole.chunks[part.chunk])].append(_places(whole.chunks[part.chunk], part.found))
-    known = {key: np.concatenate(places) for key, places in there.items()}
+    known = {key: np.sort(np.concatenate(places)) for key, places in there.items()}
     named = defaultdict[tuple[int, str], list[I64]](list)
     for part, found in collected.located():
         chunk = file.chunks[part.chunk]
         key, places = _key(chunk), _places(chunk, found)
         named[key].append(places)
-        more = ~np.isin(places, known.get(key, np.zeros(0, np.int64)))
+        more = ~_among(places, known.get(key))
         if more.any():
             some = Messages(*(getattr(found, name)[more] for name in ("key", "time", "entry", "size")))
             whole.parts.append(Part(len(whole.chunks), part.pos, 0, chunk.size, found=some))
@@ -63,13 +64,13 @@ def read(source: Source, file: File, collected: Collected) -> Whole:
     whole.by_summary = file.by_summary
     # What nothing describes is told by whoever collects the messages.
     declared = np.array(sorted(whole.channels), np.int64)
+    led = {key: np.sort(np.concatenate(places)) for key, places in named.items()}
     extra, at = 0, 0
     for part in whole.parts:
         if part.found is not None:
             chunk = whole.chunks[part.chunk]
             places = _places(chunk, part.found)[np.isin(part.found.key, declared)]
-            others = named.get(_key(chunk))
-            missing = len(places) if others is None else int((~np.isin(places, np.concatenate(others))).sum())
+            missing = int((~_among(places, led.get(_key(chunk)))).sum())
             at = part.pos if missing and not extra else at
             extra += missing
     return Whole(whole, extra, at)
@@ -84,11 +85,20 @@ def _places(chunk: Chunk, found: Messages) -> I64:
     return found.entry.astype(np.int64) + (chunk.data if chunk.is_plain else 0)
 
 
+def _among(places: I64, known: I64 | None) -> NDArray[np.bool_]:
+    """bool[n]: which *places* are among the *known* ones, which ascend."""
+    if known is None:
+        return np.zeros(len(places), np.bool_)
+    at = np.minimum(np.searchsorted(known, places), len(known) - 1)
+    found: NDArray[np.bool_] = known[at] == places if len(known) else np.zeros(len(places), np.bool_)
+    return found
+
+
 def told_once(file: File, collected: Collected, whole: File) -> None:
     """Have both tell the same problems; what an index leaves out is not lost any more."""
     for one in file.problems:
         if one in collected.left_out:
-            one = replace(one, lost=False, text=f"{one.text}, which were read")
+            one = replace(one, lost=False, text=collected.left_out[one])
         if one not in whole.problems:
             whole.problems.append(one)
     file.problems[:] = whole.problems

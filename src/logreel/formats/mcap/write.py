@@ -16,11 +16,10 @@ from logreel._version import __version__
 from logreel.errors import DefinitionError, UsageError
 from logreel.formats.mcap import records
 from logreel.formats.mcap.channels import NO_SCHEMA, OWN, dumped
-from logreel.formats.mcap.clock import clock_record
+from logreel.formats.mcap.clock import clock_record, on_utc
 from logreel.formats.mcap.found import File
 from logreel.formats.mcap.origins import Origins
 from logreel.formats.mcap.packing import Content, Packed, Packer
-from logreel.formats.mcap.reclock import on_utc
 from logreel.formats.mcap.records import LOG_TIME, MAGIC, MESSAGE_HEAD, PUBLISH_TIME, SEQUENCE
 from logreel.formats.mcap.write_channels import Declared, declare
 from logreel.formats.mcap.write_summary import Summary, attachment_record, pairs, record, string
@@ -234,11 +233,14 @@ class McapSink(StretchSink):
         self._summary.attachment(pos, self.out.tell() - pos, (time, created), len(data), name, media_type)
 
     def inherit(self, log: Log) -> list[str]:
-        """Take over metadata and attachments, those of several logs that are the same once."""
+        """Take over metadata and attachments, those of several logs that are the same once.
+
+        With the clock ``utc`` all times of a log on another clock are those that its messages get.
+        """
         own: File = log.own
         shift = log.utc_offset or 0 if self.clock == "utc" else 0
         origin = next((found for name, found in own.metadata if name == OWN), None)
-        if origin is not None and self.clock == "utc":
+        if origin is not None and shift:
             origin = on_utc(origin, shift)
         told = self._origins.take(log.name, origin)
         for name, found in own.metadata:
@@ -250,7 +252,8 @@ class McapSink(StretchSink):
             data = a.read()
             key = ("attachment", one.name, one.log_time, one.create_time, data)
             if key not in self._inherited:
-                self._attach(one.name, data, one.media_type, one.log_time + shift, one.create_time)
+                time = max(0, one.log_time + shift)
+                self._attach(one.name, data, one.media_type, time, one.create_time)
                 self._inherited.add(key)
         return told
 
