@@ -13,6 +13,7 @@ import pytest
 from mcap.reader import make_reader
 
 import logreel
+from cli_runner import Run
 from contents import PLACES, sample
 from logreel.formats.mcap.sample import Builder as McapBuilder
 from logreel.formats.ulog.sample import Builder as Flight
@@ -308,6 +309,34 @@ def test_real_logs_on_either_clock_differ_by_the_offset_alone(
         pytest.skip("no samples beside the repository (LOGREEL_SHARED)")
 
 
+def test_times_of_real_flights_are_those_that_pyulog_reads(shared: Path, tmp_path: Path) -> None:
+    pyulog = pytest.importorskip("pyulog")
+    seen = 0
+    for path in sorted((shared / "data").glob("**/*.ulg")):
+        if path.stat().st_size > 2_000_000:
+            continue
+        log = logreel.open(path)
+        topics = [
+            topic for topic in log if topic in ("sensor_gps", "vehicle_gps_position") and len(log[topic])
+        ]
+        if not topics or log.problems:
+            continue
+        logreel.convert(log, tmp_path / "a.mcap", topics=topics, force=True)
+        offset = log.utc_offset or 0
+        theirs = {d.name: d.data for d in pyulog.ULog(str(path)).data_list if d.multi_id == 0}
+        for topic in topics:
+            logged = theirs[topic]["timestamp"].astype(np.int64) * 1000 + offset
+            sampled = theirs[topic].get("timestamp_sample", np.zeros(len(logged))).astype(np.int64) * 1000
+            due = dict(
+                zip(logged.tolist(), np.where(sampled > 0, sampled + offset, logged).tolist(), strict=True)
+            )
+            for time, published, message in decoded(tmp_path / "a.mcap").get(f"{topic}/LocationFix", []):
+                assert (published, stamps(message)) == (time, [due[time]])
+                seen += 1
+    if not seen:
+        pytest.skip("no samples beside the repository (LOGREEL_SHARED)")
+
+
 def compare(folder: Path, shift: int) -> None:
     """Whether all times of utc.mcap are those of log.mcap and *shift*, and messages else the same."""
     utc, log = decoded(folder / "utc.mcap"), decoded(folder / "log.mcap")
@@ -370,3 +399,19 @@ def test_a_log_kept_byte_for_byte_goes_to_utc_when_it_is_translated(tmp_path: Pa
     assert (one.epoch, one.utc_offset, one.start, one.end) == (two.epoch, two.utc_offset, two.start, two.end)
     assert dict(one.parameters) == dict(two.parameters)
     assert decoded(tmp_path / "a.mcap").keys() == decoded(tmp_path / "b.mcap").keys()
+
+
+def test_the_command_line_chooses_the_clock(tmp_path: Path, run: Run) -> None:
+    path, out = flight(tmp_path / "a.ulg"), tmp_path / "a.mcap"
+    source = logreel.open(path)
+    assert source.utc_offset is not None
+    for arguments, shift in ([(), source.utc_offset], [("--clock", "log"), 0], [("--raw",), 0]):
+        done = run("convert", path, out, "--force", *arguments)
+        assert done.code == 0, done.err
+        assert decoded(out)["sensor_gps"][0][0] == int(source["sensor_gps"].times[0]) + shift
+    assert run("convert", path, out, "--force", "--clock", "gps").code == 2
+    log = Flight(start_us=1_000_000).flags().format("g:uint64_t timestamp;double lat;double lon;")
+    (tmp_path / "b.ulg").write_bytes(log.subscribe("g", 0).data(0, bytes(24)).bytes())
+    done = run("convert", tmp_path / "b.ulg", tmp_path / "b.mcap", "--clock", "utc")
+    assert done.code == 2
+    assert "UTC" in done.err
