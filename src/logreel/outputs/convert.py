@@ -220,8 +220,10 @@ def _clock(log: Log, target: Target, raw: bool, clock: str | None) -> tuple[int,
 def _way_back(log: Log, fmt: str) -> int:
     """ns to add to the times of a log that was converted to UTC from *fmt*, to have the clock that it had there."""
     told = log.metadata.get(log.format) if log.origin == fmt != log.format else None
-    before = told.get("source_clock") if isinstance(told, Mapping) else None
-    offset = str(before.get("utc_offset")) if isinstance(before, Mapping) else ""
+    before = told.get("converted_from") if isinstance(told, Mapping) else None
+    if not isinstance(before, Mapping) or before.get("clock") != UTC:
+        return 0
+    offset = str(before.get("utc_offset"))
     return -int(offset) if re.fullmatch(r"-?\d{1,19}", offset) else 0
 
 

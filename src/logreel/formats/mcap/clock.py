@@ -80,12 +80,6 @@ def on_utc(told: Mapping[str, str], shift: int) -> dict[str, str]:
     return made | ({"parameters": dumped(parameters)} if parameters else {})
 
 
-def source_clock(told: Mapping[str, str]) -> dict[str, str]:
-    """``epoch`` and ``utc_offset`` (ns, as text) of the log that was converted; empty where its times were kept."""
-    names = ("epoch", "utc_offset") if told.get("clock") == "utc" else ()
-    return {name: told[name] for name in names if name in told}
-
-
 def _is_change(value: Any) -> bool:
     return isinstance(value, list) and bool(value) and isinstance(value[0], int)
 

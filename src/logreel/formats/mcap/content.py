@@ -8,7 +8,7 @@ from typing import Any
 from logreel.formats.mcap import counts, linear, summary, whole
 from logreel.formats.mcap.channels import OWN, infos, loaded, unique
 from logreel.formats.mcap.chunks import cache, compressions
-from logreel.formats.mcap.clock import Clock, source_clock, told_of_source
+from logreel.formats.mcap.clock import Clock, told_of_source
 from logreel.formats.mcap.collect import Collected
 from logreel.formats.mcap.found import File
 from logreel.formats.mcap.layouts import Decoders
@@ -103,8 +103,6 @@ def _metadata(file: File, origin: Mapping[str, str]) -> Mapping[str, Any]:
         "compression": compressions(file.every),
         "indexed": file.by_summary,
     }
-    if clock := source_clock(origin):
-        facts["source_clock"] = clock
     if (told_by := file.statistics) is not None:
         facts["statistics"] = {
             "messages": told_by.messages,
