@@ -63,7 +63,8 @@ class Fixes:
     @property
     def valid(self) -> NDArray[np.bool_]:
         """bool[k]: the rows that are positions."""
-        return ~np.logical_or.reduce(list(self.faults().values()))
+        valid: NDArray[np.bool_] = ~np.logical_or.reduce(list(self.faults().values()))
+        return valid
 
     def take(self, rows: NDArray[np.bool_] | I64 | slice) -> Fixes:
         """Only these rows."""
