@@ -241,7 +241,7 @@ def test_a_closed_log_says_so(ulg: Path) -> None:
 
 
 def test_a_folder_is_a_log_error(tmp_path: Path) -> None:
-    with pytest.raises(LogError, match="is a folder, not a log; open the files in it"):
+    with pytest.raises(LogError, match="is a directory, not a log; open the files in it"):
         logreel.open(tmp_path)
 
 
