@@ -116,7 +116,7 @@ class TopicError(LogError, KeyError):
         from difflib import get_close_matches
 
         names = list(known)
-        near = get_close_matches(name, names, n=3, cutoff=0.5)
+        near = get_close_matches(str(name), names, n=3, cutoff=0.5)
         some = ", ".join(near or names[:3]) + ("" if near or len(names) <= 3 else " …")
         hint = f"; {'nearest' if near else 'there are'}: {some}" if names else f"; there are no {kind}s"
         super().__init__(f"no {kind} {name!r}{hint}", path=path)

@@ -188,8 +188,15 @@ def test_a_lone_string_is_one_field_one_topic_one_definition(ulg: Path, tmp_path
     (tmp_path / "x.msg").write_text("float32 a\n")
     for definitions in (str(tmp_path / "x.msg"), tmp_path / "x.msg"):
         assert logreel.open(ulg, definitions=definitions).definitions == (tmp_path / "x.msg",)
-    with pytest.raises(UsageError, match="is not a name"):
-        ch.to_arrow([1])  # type: ignore[list-item]
+    wrong: list[Any] = [5, [1], [None]]
+    for fields in wrong:
+        with pytest.raises(UsageError, match="is not a name"):
+            ch.to_arrow(fields)
+        with pytest.raises(UsageError, match="is not a name"):
+            log.messages(fields)
+    for topic in (5, b"x", None):
+        assert log.get(topic) is None
+        assert topic not in log
 
 
 def test_stats_takes_a_path_as_info_does(ulg: Path) -> None:
@@ -234,7 +241,7 @@ def test_a_closed_log_says_so(ulg: Path) -> None:
 
 
 def test_a_folder_is_a_log_error(tmp_path: Path) -> None:
-    with pytest.raises(LogError, match="is a folder, not a log; open the files in it"):
+    with pytest.raises(LogError, match="is a directory, not a log; open the files in it"):
         logreel.open(tmp_path)
 
 

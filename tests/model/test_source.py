@@ -115,7 +115,7 @@ def test_a_long_stream_goes_to_a_temporary_file(more: int, monkeypatch: pytest.M
 
 
 def test_what_cannot_be_a_log(tmp_path: Path) -> None:
-    with pytest.raises(LogError, match="is a folder, not a log"):
+    with pytest.raises(LogError, match="is a directory, not a log"):
         logreel.open(tmp_path)
     with pytest.raises(FileNotFoundError):
         logreel.open(tmp_path / "missing.ulg")

@@ -14,6 +14,8 @@ REGEX = "re:"
 
 def listed(names: str | Iterable[str]) -> list[str]:
     """*names* as a list, without repeats; a lone string is one name. Raises UsageError for what is no string."""
+    if not isinstance(names, Iterable):
+        raise UsageError(f"{names!r} is not a name: give strings")
     found = [names] if isinstance(names, str) else list(names)
     for name in found:
         if not isinstance(name, str):

@@ -80,7 +80,7 @@ class Source:
         try:
             found = os.fstat(fd)
             if stat.S_ISDIR(found.st_mode):
-                raise LogError("is a folder, not a log", path=text, hint="open the files in it one by one")
+                raise LogError("is a directory, not a log", path=text, hint="open the files in it one by one")
             # Files of the system that are made when read, as below /proc, state no size.
             if not stat.S_ISREG(found.st_mode) or not found.st_size:
                 with os.fdopen(os.dup(fd), "rb") as stream:
