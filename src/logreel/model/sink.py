@@ -89,7 +89,7 @@ class Sink:
 
     notes  sentences about what is not as it was given
     added  messages by ``kept_as`` that the Sink added by itself, or (below 0) left out since they are there already
-    clock  what the new log has to tell of its clock; None where nobody says
+    source_clock  what the new log has to tell of its clock; None where nobody says
     mixed  True: there will be messages of other encodings than in the log that is adopted or inherited
     """
 
@@ -111,7 +111,7 @@ class Sink:
         self.out = out
         self.notes: list[str] = []
         self.added = Counter[str]()
-        self.clock: Clock | None = None
+        self.source_clock: Clock | None = None
         self.mixed = False
 
     def channel(self, number: int, topic: str, schema: Schema, metadata: Mapping[str, Any]) -> None:

@@ -122,7 +122,7 @@ class Rewriting:
         """Write everything, look at it, and give it its name."""
         writer = Writer(self.out, self.sink, None, False)
         part = self.parts[0]
-        self.sink.clock = self._clock()
+        self.sink.source_clock = self._clock()
         excerpt = Excerpt(part.log, part.rows, part.start, part.end, part.in_force)
         plain = not (by_time or part.names or part.shift or part.floor is not None or self._is_foreign)
         if not plain or not self.sink.copy(excerpt):

@@ -180,7 +180,7 @@ class KoblenzSink(Sink):
         """Write the index: into the room that was left for it, else all messages move."""
         if self._complete:
             return
-        clock = self.clock
+        clock = self.source_clock
         # Fixes tell UTC by the median of all of them, so those of a whole log tell the same.
         if clock is not None and clock.utc_offset is not None and not (clock.is_whole and self._fixes_tell):
             self._begin()

@@ -119,7 +119,7 @@ class McapSink(StretchSink):
 
     def _tell_origins(self) -> None:
         """Tell what the logs inherited from were converted from, once all of them are known."""
-        found, self._origins = self._origins.record(self.clock), Origins()
+        found, self._origins = self._origins.record(self.source_clock), Origins()
         if found is not None:
             self.metadata(OWN, found)
 

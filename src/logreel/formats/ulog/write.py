@@ -174,7 +174,7 @@ class UlogSink(Sink):
 
     def copy(self, excerpt: Excerpt) -> bool:
         """Copy records as they lie in the file; not where it holds several logs."""
-        self._begun = copy(excerpt, self.out, self.clock)
+        self._begun = copy(excerpt, self.out, self.source_clock)
         return self._begun
 
     # --------------------------------------------------------------------------------------------- messages
@@ -304,13 +304,13 @@ class UlogSink(Sink):
 
     def _begin(self, time: int) -> None:
         if not self._begun:
-            told = None if self.clock is None else self.clock.start
+            told = None if self.source_clock is None else self.source_clock.start
             start = self._started if self._started is not None else time if told is None else told
             head = MAGIC + struct.pack("<BQ", 1, max(0, start) // NS_PER_US) + record("B", bytes(40))
             if self._heritage is not None and self._started is None:
                 head = begun_at(self._heritage.header, told)
             self.out.write(head)
-            self.out.write(utc_record(head, self.clock))
+            self.out.write(utc_record(head, self.source_clock))
             self.out.write(self._head)
             self.out.commit()
             self._begun = True
