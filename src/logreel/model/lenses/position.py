@@ -50,7 +50,10 @@ class Fixes:
     @property
     def valid(self) -> NDArray[np.bool_]:
         """bool[k]: the rows that are positions."""
-        return ~np.logical_or.reduce(list(self.faults().values()))
+        good = np.ones(len(self), np.bool_)
+        for rows in self.faults().values():
+            good &= ~rows
+        return good
 
     def take(self, rows: NDArray[np.bool_] | I64 | slice) -> Fixes:
         """Only these rows."""
