@@ -63,8 +63,10 @@ class Fixes:
     @property
     def valid(self) -> NDArray[np.bool_]:
         """bool[k]: the rows that are positions."""
-        valid: NDArray[np.bool_] = ~np.logical_or.reduce(list(self.faults().values()))
-        return valid
+        good = np.ones(len(self), np.bool_)
+        for rows in self.faults().values():
+            good &= ~rows
+        return good
 
     def take(self, rows: NDArray[np.bool_] | I64 | slice) -> Fixes:
         """Only these rows."""
