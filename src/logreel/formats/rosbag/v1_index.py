@@ -34,8 +34,11 @@ class Index:
         if self.records or not self.stated or self.stated < source.size:
             return None
         missing = self.stated - source.size
-        more = f"{missing} bytes before it and " if missing else ""
-        text = f"the file ends before the index that its header states at {self.stated}: {more}the index are missing"
+        if not missing and not self.definitions:
+            # The index of a bag without topics has no records.
+            return None
+        more = f", {missing} bytes before it are missing, too" if missing else ""
+        text = f"the file ends before the index that its header states at {self.stated}{more}"
         return Problem("truncated", source.size, 0, missing > 0, text)
 
     def findings(self, source: Source, parts: list[Found], topics: Mapping[int, str]) -> Iterator[Finding]:
