@@ -18,6 +18,7 @@ import pyarrow as pa
 import pytest
 
 import logreel
+from logreel.model.layout import Field, Layout, Scalar, Struct
 from logreel.model.registry import formats
 
 STAMP = 1_700_000_000 * 10**9
@@ -250,3 +251,13 @@ def test_a_killed_recorder_loses_nothing_that_was_flushed(
     found = [x for _, x, _, _ in rows(logreel.open(tmp_path / f"a.{kind}.active"), topic)]
     assert found[:due] == [float(i) for i in range(due)]
     assert found == [float(i) for i in range(len(found))]
+
+
+def test_fields_that_nobody_knows_are_refused_with_the_nearest_ones(tmp_path: Path) -> None:
+    layout = Layout(Struct((Field("voltage", Scalar("float32")), Field("current", Scalar("float32")))))
+    with logreel.create(tmp_path / "x.bag") as w:
+        channel = w.add_channel("/battery", layout)
+        with pytest.raises(logreel.UsageError, match=r"'voltge'; nearest: voltage"):
+            w.write(channel, 1, {"voltge": 1.0, "current": 2.0})
+        with pytest.raises(logreel.UsageError, match="'q', 'z'; there are: current, voltage"):
+            w.write(channel, 1, {"q": 1.0, "z": 2.0})

@@ -290,11 +290,12 @@ def test_a_failure_on_the_way_leaves_nothing(
 
 
 def test_a_type_that_an_output_cannot_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def empty_struct(self: Job, ch: logreel.Channel) -> Any:
-        batch = pa.RecordBatch.from_arrays([pa.array([{}], pa.struct([]))], ["nothing"])
+    def months(self: Job, ch: logreel.Channel) -> Any:
+        kind = pa.month_day_nano_interval()
+        batch = pa.RecordBatch.from_arrays([pa.array([(1, 2, 3)], kind)], ["months"])
         return batch.schema, iter([batch]), True
 
-    monkeypatch.setattr(convert_module.Job, "table", empty_struct)
+    monkeypatch.setattr(convert_module.Job, "table", months)
     with pytest.raises(LogError, match="channel 'pair' cannot be written"):
         logreel.convert(tiny(), tmp_path / "x.parquet", topics="pair")
     with pytest.raises(LogError, match="nothing could be written: channel 'pair' was left out"):

@@ -134,14 +134,25 @@ def _put(node: Node, value: Any, name: str, out: bytearray) -> None:
         raise UsageError(f"{name or 'message'}: {value!r:.60} does not fit: {error}") from None
 
 
+def _unknown(others: list[Any], known: set[str], name: str) -> str:
+    """A sentence about fields that a struct called *name* does not have, with the nearest ones that it has."""
+    from difflib import get_close_matches
+
+    told = ", ".join(repr(f"{name}.{other}".lstrip(".")) for other in others)
+    near = [one for other in others for one in get_close_matches(str(other), known, n=3, cutoff=0.5)]
+    some = ", ".join(dict.fromkeys(near)) or ", ".join(sorted(known)[:3]) + " …" * (len(known) > 3)
+    return f"there is no field {told:.200}" + (
+        f"; {'nearest' if near else 'there are'}: {some}" if known else ""
+    )
+
+
 def _put_checked(node: Node, value: Any, name: str, out: bytearray) -> None:
     match node:
         case Struct():
             given = value if isinstance(value, Mapping) else dict(value or {})
             known = {f.name for f in node.visible()}
-            for other in given:
-                if other not in known:
-                    raise UsageError(f"there is no field {f'{name}.{other}'.lstrip('.')!r}")
+            if not given.keys() <= known:
+                raise UsageError(_unknown([one for one in given if one not in known], known, name))
             for f in node.fields:
                 _put(f.node, given.get(f.name), f"{name}.{f.name}".lstrip("."), out)
         case Scalar(type=t):

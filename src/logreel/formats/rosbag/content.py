@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
 from logreel.errors import Problem, UnsupportedError
@@ -33,7 +34,13 @@ def scan(source: Source) -> Scan:
         bag = _OLD[version](source)
         return _scan(source, version, bag.parts(), bag.connections.values(), bag.problems, Chunks(source), {})
     if version == "1.2":
-        return _scan(source, version, *v1.read(source), Chunks(source), {})
+        parts, connections, problems, index = v1.read(source)
+        topics = {one.key: one.topic for one in connections}
+        scan = _scan(source, version, parts, connections, problems, Chunks(source), {})
+        # Without an index nothing needs to be kept to compare it with.
+        if index.stated or index.records:
+            scan = replace(scan, verify=lambda: index.findings(source, parts, topics))
+        return scan
     if version == "1.3" or version.split(".")[0] == "2":
         found = v2.read(source)
         chunks = Chunks(
