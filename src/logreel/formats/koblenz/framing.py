@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -30,7 +30,6 @@ from logreel.formats.koblenz.types import (
     MessageType,
     registered_types,
 )
-from logreel.kernels import frames
 from logreel.model.index import I64
 from logreel.model.layout import Layout
 from logreel.model.source import Source
@@ -43,8 +42,8 @@ ALONE = 2
 #: The same where something else tells it: the message before ends there, the index names the place, or the type is
 #: known or was met.
 FOUND = 1
-#: Bytes looked through at once for messages of types that are not known.
-PIECE = 1 << 20
+#: Bytes looked through at once for messages, at first and at most: most damage is short.
+FIRST, PIECE = 1 << 12, 1 << 20
 
 _UNDECLARED = -1
 _WORD = (1 << 64) - 1
@@ -228,63 +227,58 @@ class Framing:
 
     def search(self, pos: int, last: int) -> int:
         """The first place from *pos* to *last* where a sound message begins that leads on to another one, or -1."""
-        last = min(last, self.source.size - HEAD)
-        while pos <= last:
-            stop = min(pos + PIECE - 1, last)
-            known = self._search_declared(pos, stop)
-            other = self._search_other(pos, known - 1 if known >= 0 else stop)
-            if other >= 0 or known >= 0:
-                return other if other >= 0 else known
-            pos = stop + 1
-        return -1
+        return search([self], pos, last)[0]
 
-    def _search_declared(self, pos: int, last: int) -> int:
-        """The same for messages of types that are known or were met."""
-        data, size = self.source.data, self.source.size
-        while pos <= last:
-            pos = frames.resync(data, pos, size, 1, self.spec, self.tags, self.keys, last)
-            head = read_head(self.source, pos)
-            if head is None:
-                return -1
-            after = head.end(self.reading)
-            if self.is_believed(head):
-                good = self.is_sound(head) and (self.leads_on(after, ALONE) or self.is_blank(after))
-            else:
-                good = head.is_plausible(self.reading) and self.leads_on(after, FOUND)
-            if good:
-                return pos
-            pos += 1
-        return -1
-
-    def _search_other(self, pos: int, last: int) -> int:
-        """The same for messages of other types: where headers follow each other, or the index names one."""
-        source, count = self.source, last - pos + 1
-        if count <= 0:
-            return -1
-        part = source.data[pos : last + HEAD]
-        # The bytes of a header that are most often what they are nowhere else: the mark, and the upper ones of numbers.
-        good = part[4 : 4 + count] == self.mark
-        for byte in (8, 11, 12):
-            good &= part[byte : byte + count] == 0
-        place = pos + np.flatnonzero(good)
-        heads = read_heads(source, place)
-        good = are_plausible(heads, self.mark, self.reading)
-        place, after = place[good], place[good] + heads["size"][good] + self.reading.add
+    def first_of(self, places: I64) -> int:
+        """The same among places where the mark is, and the bytes that are zero in a header."""
+        source = self.source
+        heads = read_heads(source, places)
+        good = are_plausible(heads, self.reading)
+        places, after = places[good], places[good] + heads["size"][good] + self.reading.add
         within = after <= source.size - HEAD
         leads = after <= source.size
         ends = read_heads(source, after[within])
-        leads[within] = are_plausible(ends, self.mark, self.reading) | (ends["size"] == END_MARK)
-        for at in place[leads].tolist():
+        # The end of the log, or zeros, are no header.
+        leads[within] = are_plausible(ends, self.reading) | np.isin(ends["size"], (0, END_MARK))
+        for at in places[leads].tolist():
             head = read_head(source, at)
-            if head is None or self.is_believed(head):
-                continue
-            if self.leads_on(head.end(self.reading), FOUND if at in self._named else ALONE):
+            if head is not None and self._is_found(head):
                 return int(at)
         return -1
+
+    def _is_found(self, head: Head) -> bool:
+        """True for a message that is believed where nothing leads to it."""
+        after = head.end(self.reading)
+        if self.is_believed(head):
+            return self.is_sound(head) and (self.leads_on(after, ALONE) or self.is_blank(after))
+        told = (head.type, head.version) in self.numbers or head.pos in self._named
+        return self.leads_on(after, FOUND if told else ALONE)
 
     def is_blank(self, pos: int) -> bool:
         """True if zeros are where a message should begin."""
         return not self.source.data[pos : pos + HEAD].any()
+
+
+def search(framings: Sequence[Framing], pos: int, last: int) -> tuple[int, int]:
+    """The first place from *pos* to *last* where a message begins under one of several readings, and which; or -1, -1.
+
+    framings  of one source and one mark
+    """
+    source, mark = framings[0].source, framings[0].mark
+    last, step = min(last, source.size - HEAD), FIRST
+    while pos <= last:
+        count, step = min(step, last - pos + 1), min(2 * step, PIECE)
+        part = source.data[pos : pos + count + HEAD - 1]
+        places = np.flatnonzero(part[4 : 4 + count] == mark)
+        # Types have three bytes and versions two: the upper ones are zero.
+        for byte in (8, 11, 12):
+            places = places[part[places + byte] == 0]
+        found = [(framing.first_of(pos + places), i) for i, framing in enumerate(framings)]
+        found = [one for one in found if one[0] >= 0]
+        if found:
+            return min(found)
+        pos += count
+    return -1, -1
 
 
 @lru_cache(64)

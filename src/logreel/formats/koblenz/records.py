@@ -100,11 +100,10 @@ def read_heads(source: Source, pos: NDArray[np.int64]) -> NDArray[Any]:
     return np.ascontiguousarray(rows).view(HEADS)[:, 0]
 
 
-def are_plausible(heads: NDArray[Any], mark: int, reading: Reading) -> NDArray[np.bool_]:
-    """bool[n]: headers in which every number is one that a header can have, and with this mark."""
+def are_plausible(heads: NDArray[Any], reading: Reading) -> NDArray[np.bool_]:
+    """bool[n]: headers in which every number is one that a header can have; the mark is not looked at."""
     good: NDArray[np.bool_] = (
-        (heads["mark"] == mark)
-        & (heads["size"] >= reading.base)
+        (heads["size"] >= reading.base)
         & (heads["size"] <= MAX_SIZE)
         & (heads["type"] > 0)
         & (heads["type"] < MAX_ID)

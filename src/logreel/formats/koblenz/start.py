@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from logreel.errors import Problem, UnsupportedError
-from logreel.formats.koblenz.framing import Framing
+from logreel.formats.koblenz.framing import Framing, search
 from logreel.formats.koblenz.records import (
     FILE_HEADER,
     MAGIC,
@@ -103,11 +103,9 @@ def _decide(source: Source, begin: int, named: list[int]) -> tuple[Framing, int]
                 return best, sound if sound >= 0 else first
     end = min(source.size, begin + SEARCHED)
     for some in tables:
-        found = [(framing.search(begin, end), i) for i, framing in enumerate(some)]
-        found = [(pos, i) for pos, i in found if pos >= 0]
-        if found:
-            first, i = min(found)
-            return some[i], first
+        first, which = search(some, begin, end)
+        if first >= 0:
+            return some[which], first
     return tables[0][0], begin
 
 
