@@ -30,10 +30,11 @@ MAX_LINES = 800
 CIRCLES = {
     frozenset(names.split())
     for names in (
-        "model.channel model.log model.registry model.scan model.sidecar model.sweep model.tables model.xarray",
+        "model.channel model.html model.log model.registry model.scan model.sidecar model.sweep model.tables "
+        "model.xarray",
         "model.blocks model.gather model.index model.merge model.order model.pieces",
         "formats.rosbag.collect formats.rosbag.linear formats.rosbag.omitted formats.rosbag.repair",
-        "cli.app cli.common cli.run cli.special",
+        "cli.app cli.common cli.completion cli.files cli.run cli.special",
         "ops.replay.player ops.replay.sink ops.replay.transport",
         "model.adoption model.sink",
         "formats.rosbag.old formats.rosbag.version",

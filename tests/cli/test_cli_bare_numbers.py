@@ -1,0 +1,36 @@
+"""Bare numbers as times, what everyone types first: refused with what to write, never an empty log."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cli_runner import Run
+
+
+@pytest.mark.parametrize(
+    "verb",
+    [
+        ["cat", "flight.ulg"],
+        ["text", "flight.ulg"],
+        ["sql", "SELECT 1", "flight.ulg"],
+        ["slice", "flight.ulg", "-o", "x.ulg"],
+        ["slice", "flight.ulg", "-o", "-"],
+        ["convert", "flight.ulg", "x.csv/"],
+        ["convert", "flight.ulg", "x.mcap"],
+        ["play", "flight.ulg"],
+    ],
+    ids=" ".join,
+)
+def test_bare_numbers_that_do_not_touch_the_log_are_refused(
+    run: Run, logs: Path, monkeypatch: pytest.MonkeyPatch, verb: list[str]
+) -> None:
+    monkeypatch.chdir(logs)
+    before = sorted(Path().iterdir())
+    done = run(*verb, "-S", "5", "-E", "15")
+    assert (done.code, done.out) == (2, "")
+    assert "nothing between 5" in done.err
+    assert "the log covers" in done.err
+    assert "-S +5s" in done.err
+    assert sorted(Path().iterdir()) == before
