@@ -101,7 +101,7 @@ def test_a_schema_that_tells_no_fields_leaves_text(schema: str, tmp_path: Path) 
     assert [p.code for p in log.problems] == (["definition"] if schema == "{" else [])
 
 
-def test_payloads_that_are_no_objects_are_left_out_of_columns(tmp_path: Path) -> None:
+def test_payloads_that_are_no_objects_are_null_in_columns(tmp_path: Path) -> None:
     path = tmp_path / "a.bddf"
     layout = Layout(Struct((Field("x", Scalar("int64")),)))
     with logreel.create(path) as w:
@@ -109,7 +109,7 @@ def test_payloads_that_are_no_objects_are_left_out_of_columns(tmp_path: Path) ->
         for n, data in enumerate((b'{"x":1}', b"[2]", b'{"x":', b'{"x":4}')):
             w.write(number, n, data)
     log = logreel.open(path)
-    assert log["t"]["x"].tolist() == [1, 4]
+    assert log["t"]["x"].tolist() == [1, None, None, 4]
     assert log.problems
 
 

@@ -94,16 +94,16 @@ class ChannelStats(Brief):
 
 
 def stats(
-    what: Readable | Log, topics: str | Iterable[str] | None = None, *, fields: bool = False
+    log: Readable | Log, topics: str | Iterable[str] | None = None, *, fields: bool = False
 ) -> list[ChannelStats]:
     """Statistics of every channel with messages.
 
-    what    an open Log, or anything that ``logreel.open`` takes
+    log     an open Log, or anything that ``logreel.open`` takes
     topics  names or shell patterns; None: all but the reserved ones
     fields  True: also of every number field, which decodes all messages
     """
-    with opened(what) as log:
-        return [channel_stats(ch, fields=fields) for ch in log.match(topics) if len(ch)]
+    with opened(log) as found:
+        return [channel_stats(ch, fields=fields) for ch in found.match(topics) if len(ch)]
 
 
 def channel_stats(ch: Channel, *, fields: bool = False) -> ChannelStats:
