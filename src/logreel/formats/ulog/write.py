@@ -70,7 +70,7 @@ class UlogSink(Sink):
         self._definitions = Definitions()
         self._heritage: Heritage | None = None
         self._head = bytearray()
-        self._begun = self._fresh = self._adopted = False
+        self._begun = self._headed = self._fresh = self._adopted = False
         #: Whether a default of a parameter was given, which the flags have to announce; and the flags' first byte.
         self._has_defaults, self._flags = False, 0
         self._heads = Heads()
@@ -338,9 +338,13 @@ class UlogSink(Sink):
 
     def settle(self) -> None:
         """Write the definitions even if no message has come, and a mark by which readers find records again."""
-        # Before anything is defined there is nothing to be read back, and channels may still come.
-        if self._channels or self._head:
+        if self._channels or self._head or self._begun:
             self._begin(0)
+        elif not self._headed:
+            # Channels may still come: what follows is written over the header when it is known.
+            self.out.write(self._file_head(0))
+            self.out.commit()
+            self._headed = True
         if self._fresh:
             self._put("S", SYNC)
             self._fresh = False
@@ -354,18 +358,25 @@ class UlogSink(Sink):
 
     def _begin(self, time: int) -> None:
         if not self._begun:
-            told = None if self.source_clock is None else self.source_clock.start
-            start = self._started if self._started is not None else time if told is None else told
-            head = MAGIC + struct.pack("<BQ", 1, max(0, start) // NS_PER_US) + record("B", bytes(FLAGS))
-            if self._heritage is not None and self._started is None:
-                head = begun_at(self._heritage.header, told)
-            head = with_defaults_flag(head) if self._has_defaults else head
+            head = self._file_head(time)
             self._flags = head[FLAGS_AT] if len(head) > FLAGS_AT else 0
-            self.out.write(head)
+            if self._headed:
+                self.out.patch(0, head)
+            else:
+                self.out.write(head)
             self.out.write(utc_record(head, self.source_clock))
             self.out.write(self._head)
             self.out.commit()
             self._begun = True
+
+    def _file_head(self, time: int) -> bytes:
+        """File header and flags of a log whose first message is of *time*."""
+        told = None if self.source_clock is None else self.source_clock.start
+        start = self._started if self._started is not None else time if told is None else told
+        head = MAGIC + struct.pack("<BQ", 1, max(0, start) // NS_PER_US) + record("B", bytes(FLAGS))
+        if self._heritage is not None and self._started is None:
+            head = begun_at(self._heritage.header, told)
+        return with_defaults_flag(head) if self._has_defaults else head
 
     def _put(self, letter: str, *parts: Payload) -> None:
         self._append(record(letter, *parts))
