@@ -14,7 +14,8 @@ from logreel.errors import UsageError
 from logreel.model.log import Log, open_log
 from logreel.model.naming import exists, target_of
 from logreel.model.registry import Format, formats
-from logreel.ops import merging
+from logreel.ops.merging import kept_topics
+from logreel.ops.merging import merge as merge_alike
 from logreel.ops.plain import all_opened
 from logreel.ops.target import Progress, Rewritten
 from logreel.outputs.convert import convert
@@ -59,7 +60,7 @@ def merge(
         logs = all_opened(sources, stack, definitions)
         fmt = _exchange(os.fspath(dst), logs)
         if fmt is None:
-            return merging.merge(
+            return merge_alike(
                 logs,
                 dst,
                 topics=topics,
@@ -73,7 +74,7 @@ def merge(
                 progress=progress,
             )
         _check_output(os.fspath(dst), logs, force)
-        kept = merging.kept_topics(logs, topics, exclude)
+        kept = kept_topics(logs, topics, exclude)
         if prefixes and len(prefixes) != len(logs):
             raise UsageError(f"{len(prefixes)} prefixes for {len(logs)} logs; expected one per log")
         chosen = [n for n, names in enumerate(kept) if names]
@@ -94,7 +95,7 @@ def merge(
                 skipped += done.skipped
                 same.append(stack.enter_context(open_log(path)))
             _check_clocks(same, align, known)
-            made = merging.merge(
+            made = merge_alike(
                 same,
                 dst,
                 align=align,
