@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -60,7 +61,8 @@ def test_a_checksum_is_compared(run: Run, tmp_path: Path, monkeypatch: pytest.Mo
     one = run("check", "bad", "--json").json
     assert list(one) == ["path", "format", "findings"]
     assert [list(f) for f in one["findings"]] == [KEYS]
-    assert [x["path"] for x in run("check", "good", "bad", "--json").json] == ["good", "bad"]
+    lines = run("check", "good", "bad", "--json").out.splitlines()
+    assert [json.loads(line)["path"] for line in lines] == ["good", "bad"]
 
 
 def test_what_fails_is_chosen(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,5 +94,5 @@ def test_a_file_that_is_no_log_does_not_stop_the_others(
     monkeypatch.chdir(tmp_path)
     Path("good").write_bytes(notes())
     done = run("check", "absent", "good")
-    assert (done.code, done.out) == (1, "good: sound\n")
+    assert (done.code, done.out) == (3, "good: sound\n")
     assert "absent" in done.err
