@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -121,3 +122,78 @@ def test_merge_of_logs_of_different_formats_takes_an_interval(run: Run, tmp_path
     assert "nothing between" in done.err
     assert ".logreel-merge" not in done.err
     assert not (tmp_path / "no.mcap").exists()
+
+
+def unordered(path: Path) -> Path:
+    """A log whose channels have times that go back, and one channel of few messages at the end of the file."""
+    with logreel.create(path) as w:
+        a, b, c = (w.add_channel(f"/{n}", logreel.Schema("std_msgs/Int32", "ros1msg", "")) for n in "abc")
+        for i in range(40):
+            w.write((a, b)[i % 2], (1000 + i - 7 * (i % 5)) * S, {"data": i})
+        w.write(c, 1002 * S, {"data": -1})
+    return path
+
+
+def lines(path: Path) -> list[str]:
+    return path.read_text().splitlines()
+
+
+@pytest.mark.parametrize("many", [0, 1, 7, 30, 1000])
+@pytest.mark.parametrize("span", [[], ["-S", "+3s", "-E", "+25s"]], ids=["all", "part"])
+@pytest.mark.parametrize(
+    "how",
+    [["x.ndjson"], ["x.csv", "-t", "/a"], ["x.csv", "--layout", "long"], ["x.ndjson", "--layout", "long"]],
+    ids=" ".join,
+)
+def test_convert_gives_the_messages_that_slice_gives(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: list[str], span: list[str], many: int
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    log = unordered(tmp_path / "u.bag")
+    out, *options = how
+    topics = options if "-t" in options else []
+    assert run("slice", log, "-o", "part.bag", "-n", str(many), *span, *topics).code == 0
+    assert run("convert", "part.bag", f"part.{out}", *options).code == 0
+    done = run("convert", log, out, "-n", str(many), *span, *options)
+    assert done.code == 0, done.err
+    assert lines(Path(out)) == lines(Path(f"part.{out}"))
+
+
+@pytest.mark.parametrize(
+    "options", [["x.bag"], ["x.mcap", "--raw"], ["x.mcap"], ["x.parquet/"]], ids=" ".join
+)
+def test_convert_makes_logs_and_folders_of_the_first_messages(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    log = unordered(tmp_path / "u.bag")
+    done = run("convert", log, *options, "-n", "7", "--json")
+    assert done.code == 0, done.err
+    rows = {one["topic"]: one["rows"] for one in done.json["channels"]}
+    assert (rows["/a"], rows["/b"], rows.get("/c", 0)) == (4, 3, 0)
+
+
+def test_the_first_messages_are_of_the_channels_that_the_output_is_made_of(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "x.ulg").write_bytes(flight(8.0))
+    assert run("convert", tmp_path / "x.ulg", tmp_path / "x.gpx", "-n", "3", "-t", "sensor_gps").code == 0
+    assert (tmp_path / "x.gpx").read_text().count("<trkpt") == 3
+
+
+@pytest.mark.parametrize("rate", ["0", "-1e6"])
+@pytest.mark.parametrize("many", [0, 1, 7, 41, 1000])
+def test_play_gives_the_messages_that_cat_gives(run: Run, tmp_path: Path, many: int, rate: str) -> None:
+    log = unordered(tmp_path / "u.bag")
+    span = ("-S", "+3s", "-n", str(many))
+    shown = [line["data"]["data"] for line in run("cat", log, *span, "--json").json["messages"]]
+    played = run("play", log, *span, "-r", rate)
+    assert played.code == 0, played.err
+    found = [json.loads(line)["data"]["data"] for line in played.out.splitlines()]
+    assert found == (shown if rate == "0" else shown[::-1])
+
+
+def test_play_of_the_first_messages_ends_with_them(tmp_path: Path, log: Path) -> None:
+    player = logreel.Player(log, rate=0, count=20)
+    assert player.end_time - player.start_time == 900_000_000
+    assert len(list(player)) == 20
+    with pytest.raises(logreel.UsageError, match="-1"):
+        logreel.Player(log, count=-1)
