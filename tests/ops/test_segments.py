@@ -121,7 +121,8 @@ def test_a_slice_is_of_one_segment(flights: tuple[Path, list[bytes]], tmp_path: 
     [
         ["info"], ["cat", "-n", "50"], ["cat", "--ros-axes"], ["schema"], ["params"], ["text"], ["attachments"],
         ["stats", "--fields"], ["convert", "-o", "OUT.ndjson"], ["convert", "-o", "OUT.mcap"],
-        ["sort", "-o", "OUT.ulg"], ["slice", "-o", "OUT.ulg"], ["recover", "-o", "OUT.ulg"], ["split", "--every", "2s", "-o", "OUT"],
+        ["sort", "-o", "OUT.ulg"], ["slice", "-o", "OUT.ulg"], ["recover", "-o", "OUT.ulg"],
+        ["split", "--every", "2s", "-o", "OUT"],
     ],
     ids=" ".join,
 )  # fmt: skip

@@ -153,14 +153,14 @@ def convert(
         keep_sources(name, [log.name])
         folder = not together and _is_folder(output, name)
         channels = channels_for(log, topics, output, exclude)
-        whole = log
+        seen = log
         if count is not None:
             part = choose(log, [ch.topic for ch in channels], (), first, last, count)
             # What outputs are made of is asked for by interval, which then has these messages alone.
-            whole, last = with_rows(log, part.rows), part.end
-            channels = [whole[ch.topic] for ch in channels]
+            seen, last = with_rows(log, part.rows), part.end
+            channels = [seen[ch.topic] for ch in channels]
         job = Job(
-            whole,
+            seen,
             channels,
             first,
             last,
