@@ -126,6 +126,20 @@ def test_the_command_line_page_has_every_option(verb: str) -> None:
             assert set(parameter.type.choices) <= words(text) | set(CODE.findall(FENCED.sub("", text)))
 
 
+def test_the_table_of_options_names_the_verbs_that_have_them() -> None:
+    text = next(text for head, text in sections("cli.md").items() if head == "For all verbs")
+    table = text.partition("| option | verbs |\n|---|---|\n")[2].partition("\n\n")[0]
+    own = {verb for verbs in VERBS.values() for verb in verbs}
+    assert len(table.splitlines()) >= 7
+    for line in table.splitlines():
+        options, named = (CODE.findall(cell) for cell in line.strip("| ").split(" | "))
+        told = own - set(named) if " all but " in line else set(named)
+        for option in (option.split()[0] for option in options):
+            assert told == {verb for verb in own if any(option in p.opts for p in command_of(verb).params)}, (
+                option
+            )
+
+
 def test_the_command_line_page_has_no_verb_that_does_not_exist() -> None:
     heads = {head.strip("`") for head in sections("cli.md") if head.startswith("`")}
     assert heads == set(verbs())

@@ -90,6 +90,12 @@ DOORS: dict[str, Callable[..., int]] = {
     "sql": lambda log, tmp, **span: logreel.sql("select count(*) as n from x", log, **span)["n"][0].as_py(),
     "play": lambda log, tmp, **span: len(list(logreel.play(log, rate=1e6, **span))),
     "Player": lambda log, tmp, **span: len(list(logreel.Player(log, rate=1e6, **span))),
+    "stats": lambda log, tmp, **span: sum(ch.messages for ch in logreel.stats(log, **span)),
+    "diff": lambda log, tmp, **span: logreel.diff(log, log, **span).channels[0].messages[0],
+    "split": lambda log, tmp, **span: sum(
+        part.messages for part in logreel.split(log, tmp / "parts", every=7 * S, force=True, **span)
+    ),
+    "merge": lambda log, tmp, **span: logreel.merge([log], tmp / "m.bag", force=True, **span).messages,
     "Log.messages": lambda log, tmp, **span: len(list(log.messages(**span))),
     "Log.table": lambda log, tmp, **span: log.table("/x", **span).num_rows,
     "Channel.to_arrow": lambda log, tmp, **span: log["/x"].to_arrow(**span).num_rows,
@@ -162,7 +168,7 @@ def test_an_index_takes_whole_nanoseconds_alone(path: Path, wrong: Any) -> None:
             call()
 
 
-@pytest.mark.parametrize("door", ["slice", "convert"])
+@pytest.mark.parametrize("door", ["slice", "convert", "split", "merge"])
 def test_nothing_is_written_where_the_interval_does_not_touch_the_log(
     door: str, path: Path, tmp_path: Path
 ) -> None:

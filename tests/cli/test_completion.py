@@ -261,7 +261,7 @@ def test_an_answer_takes_little_work(tmp_path: Path, words: tuple[str, ...]) -> 
             stdout=subprocess.DEVNULL,
             env={**environment(), "_LOGREEL_COMPLETE": "zsh"},
         ) as process:
-            # Of the processor's time, since a shared machine lets everyone wait; alone on it 0.25 s.
+            # Of the processor's time, since a shared machine lets everyone wait.
             _, status, used = os.wait4(process.pid, 0)
             process.returncode = status
         worked.append(used.ru_utime + used.ru_stime)

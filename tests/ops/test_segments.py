@@ -116,6 +116,49 @@ def test_a_slice_is_of_one_segment(flights: tuple[Path, list[bytes]], tmp_path: 
     assert (one.start, one.end, one.utc_offset) == (other.start, other.end, other.utc_offset)
 
 
+@pytest.mark.parametrize(
+    "verb",
+    [
+        ["info"], ["cat", "-n", "50"], ["cat", "--ros-axes"], ["schema"], ["params"], ["text"], ["attachments"],
+        ["stats", "--fields"], ["convert", "-o", "OUT.ndjson"], ["convert", "-o", "OUT.mcap"],
+        ["sort", "-o", "OUT.ulg"], ["slice", "-o", "OUT.ulg"], ["recover", "-o", "OUT.ulg"],
+        ["split", "--every", "2s", "-o", "OUT"],
+    ],
+    ids=" ".join,
+)  # fmt: skip
+def test_every_verb_that_reads_one_log_takes_a_segment(
+    flights: tuple[Path, list[bytes]], tmp_path: Path, run: Any, verb: list[str]
+) -> None:
+    path, each = flights
+    alone = tmp_path / "alone.ulg"
+    alone.write_bytes(each[1])
+    told = []
+    for file, options in ((path, ("--segment", "2")), (alone, ())):
+        place = tmp_path / file.stem
+        place.mkdir()
+        done = run(*(arg.replace("OUT", f"{place}/out") for arg in verb), file, *options, "--json")
+        if "--ros-axes" in verb:
+            assert (done.code, "no other axes" in done.err) == (2, True)
+            continue
+        assert done.code == 0, done
+        found = done.json
+        # What recover tells of is the damaged file as a whole.
+        for key in ("path", "size", "segments", "output", "logs", *(["problems"] * ("recover" in verb))):
+            found.pop(key, None)
+        logs = [logreel.open(one) for one in sorted(place.rglob("*")) if one.suffix in (".ulg", ".mcap")]
+        told.append((found, [plain(log) for log in logs], [(log.start, log.end) for log in logs]))
+    assert told[:1] == told[1:]
+    assert run(*(arg.replace("OUT", f"{tmp_path}/no") for arg in verb), path, "--segment", "4").code == 2
+
+
+def test_play_takes_a_segment(flights: tuple[Path, list[bytes]], run: Any) -> None:
+    path, each = flights
+    done = run("play", path, "--segment", "3", "-r", "0", "--to", "null")
+    assert (done.code, f"played {logreel.open(each[2]).message_count} messages" in done.err) == (0, True), (
+        done
+    )
+
+
 def test_the_rest_of_an_older_log_is_one_of_its_own(tmp_path: Path) -> None:
     starts = (90_000_000, 50_000_000, 200_000_000, 10_000_000)
     path = tmp_path / "rest.ulg"

@@ -28,17 +28,24 @@ if TYPE_CHECKING:
 )
 @click.option("--name", metavar="NAME", help="Only this one; without -o its content goes to stdout.")
 @common.force
+@common.segment
 @common.msgdef
 @common.as_json
 def attachments(
-    file: str, folder: str | None, name: str | None, force: bool, msgdef: Definitions, as_json: bool
+    file: str,
+    folder: str | None,
+    name: str | None,
+    force: bool,
+    segment: int | None,
+    msgdef: Definitions,
+    as_json: bool,
 ) -> int:
     """List or extract the files that a log carries."""
     from logreel.errors import TopicError
     from logreel.model.log import open_log
     from logreel.outputs.attachments import extract
 
-    with open_log(file, definitions=msgdef) as log:
+    with open_log(file, definitions=msgdef, segment=segment) as log:
         found = dict(log.attachments)
         if name is not None and name not in found:
             raise TopicError("attachment", name, found, path=log.name)

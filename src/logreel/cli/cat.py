@@ -39,12 +39,14 @@ STYLES = ("text", "ndjson", "csv")
 @common.utc
 @common.interpolate
 @common.ros_axes
+@common.segment
 @common.msgdef
 @paths.text_output
 @common.as_json
 def cat(
     file: str,
     ros_axes: bool,
+    segment: int | None,
     msgdef: Definitions,
     topics: tuple[str, ...],
     exclude: tuple[str, ...],
@@ -68,7 +70,7 @@ def cat(
     style = style or _style_of(None if context is None else context.params.get("out"))
     if interpolate and (as_json or style != "csv"):
         raise UsageError("--interpolate spreads the times of rows: it needs --format csv")
-    with open_log(file, definitions=msgdef, ros_axes=ros_axes) as log:
+    with open_log(file, definitions=msgdef, segment=segment, ros_axes=ros_axes) as log:
         span = interval(log, start, end)
         shift = shift_of(log, utc)
         channels = common.chosen(log, topics, exclude)

@@ -171,7 +171,8 @@ def open_each(names: Sequence[str], look: Callable[[str], Opened]) -> tuple[list
         except (LogError, OSError) as error:
             if isinstance(error, BrokenPipeError):
                 raise
-            failed = report(error)
+            context = click.get_current_context(silent=True)
+            failed = report(error, () if context is None else context.find_root().obj or ())
             code = code or failed
     return found, code
 

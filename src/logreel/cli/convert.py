@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 @common.exclude
 @common.start
 @common.end
+@common.count
+@common.segment
 @common.utc
 @common.interpolate
 @click.option("--nested", is_flag=True, help="In Parquet: keep structs, instead of a column per member.")
@@ -67,6 +69,8 @@ def convert(
     exclude: tuple[str, ...],
     start: str | None,
     end: str | None,
+    count: int | None,
+    segment: int | None,
     utc: bool,
     interpolate: bool,
     nested: bool,
@@ -108,7 +112,7 @@ def convert(
     suffix = _suffix(form, out)
     output = find_output(suffix or out)
     with (
-        open_log(file, definitions=msgdef, ros_axes=ros_axes) as log,
+        open_log(file, definitions=msgdef, ros_axes=ros_axes, segment=segment) as log,
         paths.destination(out, suffix, as_json, _is_text(output)) as path,
     ):
         with draw.progress(out) as progress:
@@ -119,6 +123,7 @@ def convert(
                 exclude=exclude,
                 start=start,
                 end=end,
+                count=count,
                 utc=utc,
                 interpolate=interpolate,
                 flatten=not nested,

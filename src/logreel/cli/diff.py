@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 @click.argument("b", metavar="B", type=arguments.FILE)
 @common.topics
 @common.exclude
+@common.start
+@common.end
 @click.option("--fields", is_flag=True, help="Also least, mean and greatest value of every number field.")
 @click.option("--messages", is_flag=True, help="Also the messages, by their times and bytes.")
 @paths.text_output
@@ -28,6 +30,8 @@ def diff(
     b: str,
     topics: tuple[str, ...],
     exclude: tuple[str, ...],
+    start: str | None,
+    end: str | None,
     fields: bool,
     messages: bool,
     msgdef: Definitions,
@@ -43,7 +47,15 @@ def diff(
     from logreel.ops.diff import lines
 
     found = look(
-        a, b, topics=topics or None, exclude=exclude, fields=fields, messages=messages, definitions=msgdef
+        a,
+        b,
+        topics=topics or None,
+        exclude=exclude,
+        start=start,
+        end=end,
+        fields=fields,
+        messages=messages,
+        definitions=msgdef,
     )
     if as_json:
         draw.echo_json(found.as_dict())

@@ -25,11 +25,13 @@ ENTRIES, LENGTH, NAMES = 12, 100, 5
 @common.topics
 @common.exclude
 @click.option("--long", is_flag=True, help="All about each of several logs, not one line.")
+@common.segment
 @common.msgdef
 @paths.text_output
 @common.as_json
 def info(
     files: tuple[str, ...],
+    segment: int | None,
     msgdef: Definitions,
     topics: tuple[str, ...],
     exclude: tuple[str, ...],
@@ -47,7 +49,7 @@ def info(
     brief = not long and (len(names) > 1 or any(os.path.isdir(file) for file in files))
 
     def one(name: str) -> Info:
-        return _part(look(name, definitions=msgdef), topics, exclude)
+        return _part(look(name, segment=segment, definitions=msgdef), topics, exclude)
 
     if brief and not as_json:
         _, code = common.each(names, one, Lines().show, as_json)

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 @common.output
 @common.topics
 @common.exclude
+@common.start
+@common.end
 @click.option("--align", metavar="HOW", help="Move the clocks of further logs: utc, start, or by +2.5s.")
 @click.option("--prefix", "prefixes", multiple=True, metavar="TEXT", help="Before topics; one for each log.")
 @click.option("--rename", multiple=True, metavar="OLD=NEW", help="Another name for a topic.")
@@ -31,6 +33,8 @@ def merge(
     out: str,
     topics: tuple[str, ...],
     exclude: tuple[str, ...],
+    start: str | None,
+    end: str | None,
     align: str | None,
     prefixes: tuple[str, ...],
     rename: tuple[str, ...],
@@ -65,6 +69,8 @@ def merge(
                 path,
                 topics=topics or None,
                 exclude=exclude,
+                start=start,
+                end=end,
                 align=align,
                 prefixes=prefixes,
                 rename=changes,

@@ -20,16 +20,25 @@ if TYPE_CHECKING:
 @click.option("--defaults", is_flag=True, help="Only those that differ from a default, with their defaults.")
 @common.utc
 @paths.text_output
+@common.segment
 @common.msgdef
 @common.as_json
-def params(file: str, changed: bool, defaults: bool, utc: bool, msgdef: Definitions, as_json: bool) -> int:
+def params(
+    file: str,
+    changed: bool,
+    defaults: bool,
+    utc: bool,
+    segment: int | None,
+    msgdef: Definitions,
+    as_json: bool,
+) -> int:
     """Show parameters and their changes."""
     from logreel.model.log import open_log
     from logreel.model.times import shift_of
     from logreel.ops.params import as_dict
     from logreel.ops.params import params as look
 
-    with open_log(file, definitions=msgdef) as log:
+    with open_log(file, definitions=msgdef, segment=segment) as log:
         shift = shift_of(log, utc)
         found = look(log, changed=changed, defaults=defaults)
         if as_json:

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 @common.exclude
 @common.start
 @common.end
+@common.count
+@common.segment
 @click.option("--duration", metavar="TIME", help="Play no longer than this: 60s, 00:01:30.")
 @click.option("--loop", is_flag=True, help="Begin again at the end.")
 @click.option("--pause", is_flag=True, help="Begin paused.")
@@ -51,6 +53,8 @@ def play(
     exclude: tuple[str, ...],
     start: str | None,
     end: str | None,
+    count: int | None,
+    segment: int | None,
     duration: str | None,
     loop: bool,
     pause: bool,
@@ -81,7 +85,7 @@ def play(
     chosen = name or ("null" if sys.stdout.isatty() and frames is None else "stdout")
     with contextlib.ExitStack() as stack:
         names = [paths.file_of(name) for name in paths.expand(files)]
-        logs = all_opened(names, stack, msgdef, ros_axes)
+        logs = all_opened(names, stack, msgdef, ros_axes, segment)
         player = Player(
             logs,
             rate=rate,
@@ -89,6 +93,7 @@ def play(
             exclude=exclude,
             start=start,
             end=end,
+            count=count,
             duration=duration,
             loop=loop,
             paused=pause,

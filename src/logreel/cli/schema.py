@@ -20,12 +20,14 @@ if TYPE_CHECKING:
 @common.topics
 @common.exclude
 @common.ros_axes
+@common.segment
 @common.msgdef
 @paths.text_output
 @common.as_json
 def schema(
     file: str,
     ros_axes: bool,
+    segment: int | None,
     msgdef: Definitions,
     topic: str | None,
     topics: tuple[str, ...],
@@ -39,7 +41,7 @@ def schema(
     from logreel.model.log import open_log
     from logreel.ops.schema import schema as look
 
-    with open_log(file, definitions=msgdef, ros_axes=ros_axes) as log:
+    with open_log(file, definitions=msgdef, segment=segment, ros_axes=ros_axes) as log:
         wanted = (*((topic,) if topic else ()), *topics)
         channels = common.chosen(log, wanted or tuple(log.channels), exclude)
         found = [look(ch) for ch in channels]

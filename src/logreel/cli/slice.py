@@ -55,7 +55,7 @@ def slice(  # noqa: A001 - the verb's name
     from logreel.ops.slicing import slice_log
 
     with (
-        open_log(file, definitions=msgdef) as log,
+        open_log(file, definitions=msgdef, segment=segment) as log,
         paths.destination(out, paths.suffix_of(log.format), as_json) as path,
     ):
         with draw.progress(out) as progress:
@@ -69,7 +69,6 @@ def slice(  # noqa: A001 - the verb's name
                 count=count,
                 keep_latched=keep_latched,
                 latched=latched,
-                segment=segment,
                 compression=compression,
                 chunk_bytes=chunk_bytes,
                 force=force,

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 @common.compression
 @common.chunk_size
 @common.force
+@common.segment
 @common.msgdef
 @common.as_json
 def sort(
@@ -27,6 +28,7 @@ def sort(
     compression: str | None,
     chunk_bytes: int | None,
     force: bool,
+    segment: int | None,
     msgdef: Definitions,
     as_json: bool,
 ) -> int:
@@ -35,7 +37,7 @@ def sort(
     from logreel.ops.slicing import sort_log
 
     with (
-        open_log(file, definitions=msgdef) as log,
+        open_log(file, definitions=msgdef, segment=segment) as log,
         paths.destination(out, paths.suffix_of(log.format), as_json) as path,
     ):
         with draw.progress(out) as progress:

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 @common.file
 @common.topics
 @common.exclude
+@common.start
+@common.end
+@common.segment
 @click.option("--every", metavar="TIME", help="A log for each stretch of time, such as 60s or 00:05:00.")
 @click.option("--size", metavar="SIZE", help="Logs of at most so many bytes: 100MB, 1GiB.")
 @click.option("--by-topic", is_flag=True, help="A log for each channel.")
@@ -39,6 +42,9 @@ def split(
     file: str,
     topics: tuple[str, ...],
     exclude: tuple[str, ...],
+    start: str | None,
+    end: str | None,
+    segment: int | None,
     every: str | None,
     size: str | None,
     by_topic: bool,
@@ -56,13 +62,15 @@ def split(
     from logreel.ops.slicing import split as write
 
     paths.no_folder(folder, "parts of a log")
-    with open_log(file, definitions=msgdef) as log:
+    with open_log(file, definitions=msgdef, segment=segment) as log:
         with draw.progress(folder) as progress:
             done = write(
                 log,
                 folder,
                 topics=topics or None,
                 exclude=exclude,
+                start=start,
+                end=end,
                 every=None if every is None else duration_ns(every),
                 size=None if size is None else common.bytes_of(size),
                 by_topic=by_topic,

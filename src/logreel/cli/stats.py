@@ -22,6 +22,9 @@ RARE = range(6, 9)
 @common.file
 @common.topics
 @common.exclude
+@common.start
+@common.end
+@common.segment
 @click.option("--fields", is_flag=True, help="Also least, mean and greatest value of every number field.")
 @common.ros_axes
 @common.msgdef
@@ -33,6 +36,9 @@ def stats(
     msgdef: Definitions,
     topics: tuple[str, ...],
     exclude: tuple[str, ...],
+    start: str | None,
+    end: str | None,
+    segment: int | None,
     fields: bool,
     as_json: bool,
 ) -> int:
@@ -44,9 +50,9 @@ def stats(
     from logreel.model.log import open_log
     from logreel.ops.stats import stats as look
 
-    with open_log(file, definitions=msgdef, ros_axes=ros_axes) as log:
+    with open_log(file, definitions=msgdef, ros_axes=ros_axes, segment=segment) as log:
         names = [ch.topic for ch in common.chosen(log, topics, exclude)]
-        found = look(log, names, fields=fields)
+        found = look(log, names, start=start, end=end, fields=fields)
         if as_json:
             draw.echo_answer(log, channels=[one.as_dict() for one in found])
         else:

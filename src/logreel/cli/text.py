@@ -23,11 +23,13 @@ if TYPE_CHECKING:
 @common.end
 @click.option("-n", "--count", type=click.IntRange(min=0), metavar="N", help="Only the first N lines.")
 @common.utc
+@common.segment
 @common.msgdef
 @paths.text_output
 @common.as_json
 def text(
     file: str,
+    segment: int | None,
     msgdef: Definitions,
     level: str | None,
     start: str | None,
@@ -42,7 +44,7 @@ def text(
     from logreel.ops.text import as_dict, level_name, level_number
     from logreel.ops.text import text as look
 
-    with open_log(file, definitions=msgdef) as log:
+    with open_log(file, definitions=msgdef, segment=segment) as log:
         least = None if level is None else level_number(level)
         lines = itertools.islice(look(log, least, *interval(log, start, end)), count)
         shift = shift_of(log, utc)

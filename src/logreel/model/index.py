@@ -7,7 +7,8 @@ columns can be filled block by block while the block is in the cache. Times and 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from copy import copy
 from functools import cached_property
 from typing import Any
 
@@ -78,6 +79,15 @@ class MessageIndex:
         self.sizes_are_cheap = sizes_are_cheap
         self._times: dict[int, I64] = {}
         self._sorted: dict[int, bool] = {}
+        #: Rows that are there, of channels of which some are not.
+        self._only: Mapping[int, slice | I64] = {}
+
+    def only(self, rows: Mapping[int, slice | I64]) -> MessageIndex:
+        """The same index whose intervals have no other messages than *rows* of each channel; counts stay."""
+        found = copy(self)
+        found.__dict__.pop("_all", None)
+        found._only = rows
+        return found
 
     @property
     def blocks(self) -> Blocks:
@@ -289,6 +299,10 @@ class MessageIndex:
 
     def rows_between(self, channel: int, start: int | None, end: int | None) -> slice | I64:
         """Rows of *channel* with start <= time < end: a slice where they are consecutive, else row numbers."""
+        found = self._between(channel, start, end)
+        return common_rows(found, self._only[channel]) if channel in self._only else found
+
+    def _between(self, channel: int, start: int | None, end: int | None) -> slice | I64:
         n = self.count(channel)
         if start is None and end is None:
             return slice(0, n)
@@ -372,3 +386,18 @@ class MessageIndex:
 
     def __len__(self) -> int:
         return int(self.counts.sum())
+
+
+def common_rows(a: slice | I64, b: slice | I64) -> slice | I64:
+    """The rows that are in both, each a slice without a step or ascending row numbers."""
+    if isinstance(a, slice):
+        if not isinstance(b, slice):
+            return _within(b, a)
+        first, stop = max(a.start, b.start), min(a.stop, b.stop)
+        return slice(first, max(first, stop))
+    return _within(a, b) if isinstance(b, slice) else np.intersect1d(a, b, assume_unique=True)
+
+
+def _within(rows: I64, span: slice) -> I64:
+    found: I64 = rows[(rows >= span.start) & (rows < span.stop)]
+    return found

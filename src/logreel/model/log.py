@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from logreel.errors import DamagedError, Finding, LogError, Problem, TopicError, UsageError
 from logreel.model import sidecar
 from logreel.model.channel import Channel
+from logreel.model.index import I64
 from logreel.model.match import match_topics
 from logreel.model.registry import Format, find_format
 from logreel.model.scan import Attachment, Parameter, Scan, Segment, TextLine
@@ -423,6 +424,13 @@ def open_one_of_several(
     if strict and log.problems:
         raise DamagedError(log.problems[0], path=source.name)
     return log.ros_axes() if ros_axes else log
+
+
+def with_rows(log: Log, rows: Mapping[int, slice | I64]) -> Log:
+    """The same open log whose intervals have no other messages than *rows* of each channel, by its number."""
+    found = Log(log._source, log._format, replace(log._scan, index=log.index.only(rows)))
+    found.name, found._options = log.name, log._options
+    return found
 
 
 def _reopened(path: str, name: str, options: dict[str, Any]) -> Log:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from logreel.model.index import I64
 from logreel.model.log import Log
+from logreel.model.pieces import Rows
 from logreel.model.times import seconds_text
 from logreel.ops.digests import Digests, digests
 
@@ -62,21 +63,22 @@ class Compared:
         return told
 
 
-def compare(one: Log, two: Log, topics: Iterable[str]) -> dict[str, Compared]:
-    """The messages of *topics*, which both logs have, by topic; each log is read once."""
-    names = list(topics)
-    found_one, found_two = (
-        digests(log, {log[name].number: slice(0, len(log[name])) for name in names}) for log in (one, two)
-    )
+def compare(one: Log, two: Log, rows: Mapping[str, tuple[Rows, Rows]]) -> dict[str, Compared]:
+    """Messages of topics that both logs have, by topic; each log is read once.
+
+    rows  by topic, which messages of the one log and which of the other
+    """
+    found_one = digests(one, {one[name].number: some for name, (some, _) in rows.items()})
+    found_two = digests(two, {two[name].number: some for name, (_, some) in rows.items()})
     found = {}
-    for name in names:
+    for name, both in rows.items():
         a, b = one[name], two[name]
         by_payload = a.schema.encoding == b.schema.encoding
-        found[name] = _paired(found_one[a.number], found_two[b.number], by_payload)
+        found[name] = _paired(found_one[a.number], found_two[b.number], both, by_payload)
     return found
 
 
-def _paired(a: Digests, b: Digests, by_payload: bool) -> Compared:
+def _paired(a: Digests, b: Digests, rows: tuple[Rows, Rows], by_payload: bool) -> Compared:
     time = np.concatenate([a.time, b.time])
     turn = np.concatenate([_turns(a.time), _turns(b.time)])
     side = np.repeat(np.array([0, 1], np.int8), [len(a.time), len(b.time)])
@@ -98,7 +100,7 @@ def _paired(a: Digests, b: Digests, by_payload: bool) -> Compared:
         pairs - equal,
         len(a.time) - pairs,
         len(b.time) - pairs,
-        _first(int(np.argmax(odd)), order, time, pair, len(a.time)) if odd.any() else None,
+        _first(int(np.argmax(odd)), order, time, pair, len(a.time), rows) if odd.any() else None,
     )
 
 
@@ -114,10 +116,18 @@ def _turns(time: I64) -> I64:
     return found
 
 
-def _first(at: int, order: I64, time: I64, pair: NDArray[np.bool_], split: int) -> First:
+def _first(
+    at: int, order: I64, time: I64, pair: NDArray[np.bool_], split: int, rows: tuple[Rows, Rows]
+) -> First:
     row = int(order[at])
     if at < len(pair) and pair[at]:
-        return First("changed", int(time[at]), row, int(order[at + 1]) - split)
+        other = int(order[at + 1]) - split
+        return First("changed", int(time[at]), _numbered(rows[0], row), _numbered(rows[1], other))
     if row < split:
-        return First("only_a", int(time[at]), row, None)
-    return First("only_b", int(time[at]), None, row - split)
+        return First("only_a", int(time[at]), _numbered(rows[0], row), None)
+    return First("only_b", int(time[at]), None, _numbered(rows[1], row - split))
+
+
+def _numbered(rows: Rows, at: int) -> int:
+    """The number in its channel of the message that is number *at* of *rows*."""
+    return int(rows.start) + at if isinstance(rows, slice) else int(rows[at])

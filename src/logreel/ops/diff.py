@@ -13,8 +13,9 @@ from logreel.model.brief import Brief
 from logreel.model.channel import Channel
 from logreel.model.log import Log
 from logreel.model.match import match_topics
+from logreel.model.pieces import Rows
 from logreel.model.scan import Attachment, Parameter
-from logreel.model.times import seconds_text
+from logreel.model.times import Time, intervals, seconds_text
 from logreel.ops.compare import Compared, compare
 from logreel.ops.plain import all_opened, plain
 from logreel.ops.stats import FieldStats, field_stats
@@ -64,6 +65,66 @@ class ChannelDiff(Brief):
         return not told and (self.compared is None or self.compared.same)
 
 
+@dataclass(frozen=True, slots=True)
+class Span:
+    """What lies between two times of a log, start <= time < end (ns); None is no bound."""
+
+    start: int | None
+    end: int | None
+
+    @property
+    def is_whole(self) -> bool:
+        """True where nothing is left out."""
+        return self.start is None and self.end is None
+
+    def rows(self, ch: Channel) -> Rows:
+        """The messages of a channel that lie in it."""
+        return ch.log.index.rows_between(ch.number, self.start, self.end)
+
+
+class _Side:
+    """A channel of one of the logs, or None, as far as it lies in *span*."""
+
+    def __init__(self, ch: Channel | None, span: Span) -> None:
+        self.ch, self._span = ch, span
+
+    def when(self) -> tuple[int, int | None, int | None]:
+        """How many messages there are, and the times of the first and of the last one in file order."""
+        if self.ch is None:
+            return 0, None, None
+        if self._span.is_whole:
+            # Its edges are known without reading all times.
+            return len(self.ch), self.ch.start, self.ch.end
+        times = self.ch.times[self._span.rows(self.ch)]
+        return (len(times), int(times[0]), int(times[-1])) if len(times) else (0, None, None)
+
+    def about(self) -> dict[str, Any]:
+        """What it is, and how many messages came when."""
+        if self.ch is None:
+            return {}
+        told = {f"metadata.{name}": plain(value) for name, value in self.ch.metadata.items()}
+        count, first, last = self.when()
+        rate = None
+        if first is not None and last is not None and last > first:
+            rate = (count - 1) * 1e9 / (last - first)
+        return {
+            "type": self.ch.schema.name,
+            "encoding": self.ch.schema.encoding,
+            "messages": count,
+            "start_ns": first,
+            "end_ns": last,
+            "rate": rate,
+            **told,
+        }
+
+    def fields(self) -> dict[str, Any]:
+        """Statistics of its number fields by path."""
+        if self.ch is None:
+            return {}
+        found = field_stats(self.ch, start=self._span.start, end=self._span.end)
+        return {one.path: _numbers(one) for one in found or ()}
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Difference(Brief):
     """Two logs beside each other.
@@ -104,6 +165,8 @@ def diff(
     *,
     topics: str | Iterable[str] | None = None,
     exclude: str | Iterable[str] = (),
+    start: Time | None = None,
+    end: Time | None = None,
     fields: bool = False,
     messages: bool = False,
     definitions: Definitions = (),
@@ -111,22 +174,40 @@ def diff(
     """What two logs do not have in common: open Logs, or anything that ``logreel.open`` takes.
 
     topics, exclude  names or shell patterns; None: all channels
+    start, end  ns, or times as people write them, of each log by itself; half-open: only messages between them count,
+              while metadata, parameters and attachments are those of the whole logs
     fields    also compare statistics of every number field, which decodes all messages
     messages  also compare times and payloads message by message
     definitions  as for ``logreel.open``
 
-    Raises what ``logreel.open`` raises, and TopicError for a name or pattern that fits none in either log.
+    Raises what ``logreel.open`` raises, TopicError for a name or pattern that fits none in either log, and UsageError
+    for what is no time and for an interval that touches neither log.
     """
     with ExitStack() as stack:
         one, two = all_opened((a, b), stack, definitions)
+        a_span, b_span = (Span(*bounds) for bounds in intervals((one, two), start, end))
         chosen = _chosen(one, two, topics, exclude)
-        compared = compare(one, two, [t for t in chosen if t in one and t in two]) if messages else {}
-        channels = [_channel(one, two, topic, fields, compared.get(topic)) for topic in chosen]
+        both = [topic for topic in chosen if topic in one and topic in two] if messages else []
+        compared = compare(
+            one,
+            two,
+            {topic: (a_span.rows(one[topic]), b_span.rows(two[topic])) for topic in both},
+        )
+        channels = [
+            _channel(
+                topic,
+                _Side(one.channels.get(topic), a_span),
+                _Side(two.channels.get(topic), b_span),
+                fields,
+                compared.get(topic),
+            )
+            for topic in chosen
+        ]
         return Difference(
             a=one.name,
             b=two.name,
             formats=(one.format, two.format),
-            log=_changes(_facts(one), _facts(two)),
+            log=_changes(_facts(one, a_span), _facts(two, b_span)),
             metadata=_changes(plain(one.metadata), plain(two.metadata)),
             parameters=tuple(_parameters(one.parameters, two.parameters)),
             attachments=_attachments(one.attachments, two.attachments),
@@ -149,13 +230,20 @@ def _changes(a: Mapping[str, Any], b: Mapping[str, Any]) -> tuple[Change, ...]:
     return tuple(Change(name, a.get(name), b.get(name)) for name in names if a.get(name) != b.get(name))
 
 
-def _facts(log: Log) -> dict[str, Any]:
+def _facts(log: Log, span: Span) -> dict[str, Any]:
+    start, end, messages = log.start, log.end, log.message_count
+    if not span.is_whole:
+        times = [ch.times[span.rows(ch)] for ch in log.channels.values() if not ch.reserved]
+        times = [some for some in times if len(some)]
+        start = min((int(some.min()) for some in times), default=None)
+        end = max((int(some.max()) for some in times), default=None)
+        messages = sum(map(len, times))
     return {
         "epoch": log.epoch,
         "utc_offset_ns": log.utc_offset,
-        "start_ns": log.start,
-        "end_ns": log.end,
-        "messages": log.message_count,
+        "start_ns": start,
+        "end_ns": end,
+        "messages": messages,
     }
 
 
@@ -192,42 +280,24 @@ def _sum(one: Attachment) -> dict[str, Any]:
     }
 
 
-def _channel(one: Log, two: Log, topic: str, fields: bool, compared: Compared | None) -> ChannelDiff:
-    a, b = one.channels.get(topic), two.channels.get(topic)
-    counts = len(a) if a is not None else 0, len(b) if b is not None else 0
-    if a is None or b is None:
-        return ChannelDiff(topic, "a" if b is None else "b", counts)
+def _channel(topic: str, a: _Side, b: _Side, fields: bool, compared: Compared | None) -> ChannelDiff:
+    counts = a.when()[0], b.when()[0]
+    if a.ch is None or b.ch is None:
+        return ChannelDiff(topic, "a" if b.ch is None else "b", counts)
     return ChannelDiff(
         topic,
         None,
         counts,
-        _changes(_about(a), _about(b)),
-        _definition(a, b),
-        _changes(_fields(a), _fields(b)) if fields else (),
+        _changes(a.about(), b.about()),
+        _definition(a.ch, b.ch),
+        _changes(a.fields(), b.fields()) if fields else (),
         compared,
     )
-
-
-def _about(ch: Channel) -> dict[str, Any]:
-    told = {f"metadata.{name}": plain(value) for name, value in ch.metadata.items()}
-    return {
-        "type": ch.schema.name,
-        "encoding": ch.schema.encoding,
-        "messages": len(ch),
-        "start_ns": ch.start,
-        "end_ns": ch.end,
-        "rate": ch.rate,
-        **told,
-    }
 
 
 def _definition(a: Channel, b: Channel) -> str:
     one, two = (ch.schema.text.splitlines() for ch in (a, b))
     return "\n".join(unified_diff(one, two, a.log.name, b.log.name, n=CONTEXT, lineterm=""))
-
-
-def _fields(ch: Channel) -> dict[str, Any]:
-    return {one.path: _numbers(one) for one in field_stats(ch) or ()}
 
 
 def _numbers(one: FieldStats) -> dict[str, Any]:

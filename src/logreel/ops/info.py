@@ -103,13 +103,15 @@ class Info(Brief):
         }
 
 
-def info(what: Readable | Log, *, definitions: Definitions = ()) -> Info:
+def info(what: Readable | Log, *, segment: int | None = None, definitions: Definitions = ()) -> Info:
     """What a log is and holds, without decoding its messages.
 
     what         an open Log, or anything that ``logreel.open`` takes
+    segment      of a file that holds several logs, only this one; see ``Log.segments``
     definitions  as for ``logreel.open``
     """
-    with opened(what, definitions) as log:
+    with opened(what, definitions) as whole:
+        log = whole if segment is None else whole.segment(segment)
         channels = tuple(
             ChannelInfo(
                 ch.topic,

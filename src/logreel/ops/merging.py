@@ -8,9 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from logreel.errors import TopicError, UsageError
+from logreel.model.index import TIME_MAX, TIME_MIN
 from logreel.model.log import Log
 from logreel.model.match import fitting
-from logreel.model.times import duration_ns, utc_shift
+from logreel.model.times import Time, duration_ns, interval, utc_shift
 from logreel.ops.parts import Part
 from logreel.ops.plain import all_opened
 from logreel.ops.rewrite import rewrite
@@ -26,6 +27,8 @@ def merge(
     *,
     topics: str | Iterable[str] | None = None,
     exclude: str | Iterable[str] = (),
+    start: Time | None = None,
+    end: Time | None = None,
     align: str | None = None,
     prefixes: Sequence[str] = (),
     rename: Mapping[str, str] | None = None,
@@ -38,6 +41,7 @@ def merge(
     """Write logs of one format as one log, by time; tells what was written. Parameters: see ``outputs.mixed.merge``.
 
     topics, exclude  as for ``slice``; each has to fit a channel of one log at least
+    start, end  as for ``slice``, by the clock that the new log gets, counted from where the first of the logs begins
     align     how the clocks of the logs behind the first one are moved: ``utc`` so that wall-clock times agree,
               ``start`` so that all begin together, or a length of time such as ``+2.5s``; None: not at all
     prefixes  one per log, put in front of its topics; an empty one for none
@@ -59,10 +63,12 @@ def merge(
             if not any(old in log for log in logs):
                 raise UsageError(f"no log has a channel {old!r} to rename")
         kept = kept_topics(logs, topics, exclude)
+        shifts = clock_shifts(logs, align)
+        span = interval(Together(logs, shifts), start, end)
         parts = [
-            _part(log, names, shift, prefix, changes)
+            _part(log, names, shift, span, prefix, changes)
             for log, names, shift, prefix in zip(
-                logs, kept, clock_shifts(logs, align), prefixes or [""] * len(logs), strict=True
+                logs, kept, shifts, prefixes or [""] * len(logs), strict=True
             )
         ]
         target = Target(os.fspath(dst), compression, force, progress=progress, chunk_bytes=chunk_bytes)
@@ -89,14 +95,52 @@ def kept_topics(
     return kept
 
 
-def _part(log: Log, kept: set[str], shift: int, prefix: str, changes: Mapping[str, str]) -> Part:
-    rows = {ch.number: slice(0, len(ch)) for ch in log.channels.values() if ch.topic in kept}
+class Together:
+    """Several logs as one with a clock: that of the first of them, where it is not moved.
+
+    shifts  ns to add to the times of each
+    """
+
+    def __init__(self, logs: Sequence[Log], shifts: Sequence[int]) -> None:
+        self._moved = list(zip(logs, shifts, strict=True))
+        first = logs[0]
+        self.name, self.epoch = first.name, first.epoch
+        offset = utc_shift(first)
+        self.utc_offset = None if offset is None else offset - shifts[0]
+        self.start = min((log.start + by for log, by in self._moved if log.start is not None), default=None)
+        self.end = max((log.end + by for log, by in self._moved if log.end is not None), default=None)
+
+    def holds_between(self, start: int | None, end: int | None) -> bool:
+        """Whether any message has start <= time < end (ns), be it outside of the robust bounds."""
+        return any(log.holds_between(*_earlier((start, end), by)) for log, by in self._moved)
+
+
+def _earlier(span: tuple[int | None, int | None], shift: int) -> tuple[int | None, int | None]:
+    """*span* before *shift* is added to times, within what int64 holds."""
+    start, end = (None if t is None else min(max(t - shift, TIME_MIN), TIME_MAX) for t in span)
+    return start, end
+
+
+def _part(
+    log: Log,
+    kept: set[str],
+    shift: int,
+    span: tuple[int | None, int | None],
+    prefix: str,
+    changes: Mapping[str, str],
+) -> Part:
+    start, end = _earlier(span, shift)
+    rows = {
+        ch.number: log.index.rows_between(ch.number, start, end)
+        for ch in log.channels.values()
+        if ch.topic in kept
+    }
     names = {
         ch.number: prefix + changes.get(ch.topic, ch.topic)
         for ch in log.channels.values()
         if not ch.reserved and (prefix or ch.topic in changes)
     }
-    return Part(log, rows, names=names, shift=shift)
+    return Part(log, rows, start, end, names=names, shift=shift)
 
 
 def clock_shifts(logs: Sequence[Log], align: str | None) -> list[int]:

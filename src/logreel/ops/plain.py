@@ -51,13 +51,14 @@ def all_opened(
     stack: ExitStack,
     definitions: Definitions = (),
     ros_axes: bool = False,
+    segment: int | None = None,
 ) -> list[Log]:
     """Each as an open Log, opened side by side; *stack* closes what was opened here.
 
-    definitions, ros_axes  as for ``logreel.open``, of those that are opened here; the topic of a type that is given
-                           has to be in one of them
+    definitions, ros_axes, segment  as for ``logreel.open``, of those that are opened here; the topic of a type that is
+                                    given has to be in one of them
     """
-    open_one = partial(open_one_of_several, definitions=definitions, ros_axes=ros_axes)
+    open_one = partial(open_one_of_several, definitions=definitions, ros_axes=ros_axes, segment=segment)
     several = list(several)
     if definitions and all(isinstance(what, Log) for what in several):
         raise UsageError("the logs are open already: give their definitions to logreel.open")

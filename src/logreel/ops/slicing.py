@@ -15,7 +15,7 @@ import numpy as np
 from logreel.errors import LogError, UsageError
 from logreel.model.index import MessageIndex
 from logreel.model.log import Log
-from logreel.model.times import Time, interval
+from logreel.model.times import Time, interval, intervals
 from logreel.ops.parts import Part, choose, whole, with_members
 from logreel.ops.plain import opened
 from logreel.ops.rewrite import rewrite
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from logreel.model.source import Definitions, Readable
 
 PathLike = str | os.PathLike[str]
+#: start <= time < end, ns; None is no bound.
+Span = tuple[int | None, int | None]
 #: More files than this are no wish but a mistake.
 MOST_PARTS = 10_000
 #: What a message takes in a file besides its payload, about.
@@ -102,6 +104,8 @@ def split(
     *,
     topics: str | Iterable[str] | None = None,
     exclude: str | Iterable[str] = (),
+    start: Time | None = None,
+    end: Time | None = None,
     every: int | None = None,
     size: int | None = None,
     by_topic: bool = False,
@@ -114,8 +118,8 @@ def split(
 ) -> list[Rewritten]:
     """Write a log as several ones into *folder*, which is made where it is missing; tells of each.
 
-    topics, exclude  as for ``slice``
-    every     ns of each part, counted from the start of the log
+    topics, exclude, start, end  as for ``slice``; times count for each segment by itself
+    every     ns of each part, counted from *start*, or from the start of the log
     size      bytes that no part is to exceed, as far as single messages allow
     by_topic  a part per channel; text, parameters and dropouts go with the channel that has most messages
     by_segment  a part for each of several logs in one file; see ``Log.segments``
@@ -126,16 +130,17 @@ def split(
     if sum((every is not None, size is not None, by_topic, by_segment)) != 1:
         raise UsageError("split by one of: time, size, topic, segment")
     with opened(src, definitions) as log:
+        span = interval(log, start, end) if not by_segment else (None, None)
         fmt = format_of(log)
         base, suffix, place = *_stem(log, fmt.suffixes), Path(folder)
         if place.exists() and not place.is_dir():
             raise LogError("is a file, not a folder", path=os.fspath(folder))
-        place.mkdir(exist_ok=True)
         names = [ch.topic for ch in choose(log, topics, exclude).channels]
         if by_segment:
-            named = list(_by_segment(log, topics, exclude))
+            named = list(_by_segment(log, topics, exclude, start, end))
         else:
-            named = list(_by_topic(log, names) if by_topic else _by_time(log, names, every, size))
+            named = list(_by_topic(log, names, span) if by_topic else _by_time(log, names, span, every, size))
+        place.mkdir(exist_ok=True)
         todo, done = deque(named), list[Rewritten]()
         try:
             while todo:
@@ -166,8 +171,11 @@ def _stem(log: Log, suffixes: tuple[str, ...]) -> tuple[str, str]:
     return stem or "log", suffix or suffixes[0]
 
 
-def _by_time(log: Log, names: list[str], every: int | None, size: int | None) -> Iterator[tuple[str, Part]]:
-    for start, end in itertools.pairwise([None, *_cuts(log, names, every, size), None]):
+def _by_time(
+    log: Log, names: list[str], span: Span, every: int | None, size: int | None
+) -> Iterator[tuple[str, Part]]:
+    first, last = span
+    for start, end in itertools.pairwise([first, *_cuts(log, names, span, every, size), last]):
         yield "", choose(log, names, start=start, end=end)
 
 
@@ -184,14 +192,20 @@ def _halves(part: Part) -> list[Part]:
 
 
 def _by_segment(
-    log: Log, topics: str | Iterable[str] | None, exclude: str | Iterable[str]
+    log: Log,
+    topics: str | Iterable[str] | None,
+    exclude: str | Iterable[str],
+    start: Time | None,
+    end: Time | None,
 ) -> Iterator[tuple[str, Part]]:
-    for one in log.segments:
-        if one.messages:
-            yield f"segment{one.number}", choose(log.segment(one.number), topics, exclude)
+    numbers = [one.number for one in log.segments if one.messages]
+    logs = [log.segment(number) for number in numbers]
+    for number, one, (first, last) in zip(numbers, logs, intervals(logs, start, end), strict=True):
+        if (first is None and last is None) or one.holds_between(first, last):
+            yield f"segment{number}", choose(one, topics, exclude, first, last)
 
 
-def _by_topic(log: Log, chosen: list[str]) -> Iterator[tuple[str, Part]]:
+def _by_topic(log: Log, chosen: list[str], span: Span) -> Iterator[tuple[str, Part]]:
     channels = log.match(chosen)
     plain = [ch for ch in channels if not ch.reserved]
     most = max(plain, key=len, default=None)
@@ -203,31 +217,35 @@ def _by_topic(log: Log, chosen: list[str]) -> Iterator[tuple[str, Part]]:
             n += 1
             name = f"{label}-{n}"
         names.add(name.lower())
-        yield name, choose(log, [c.topic for c in channels if c is ch or (c.reserved and ch is most)])
+        mine = [c.topic for c in channels if c is ch or (c.reserved and ch is most)]
+        yield name, choose(log, mine, start=span[0], end=span[1])
 
 
-def _cuts(log: Log, names: list[str], every: int | None, size: int | None) -> list[int]:
+def _cuts(log: Log, names: list[str], span: Span, every: int | None, size: int | None) -> list[int]:
     """Times at which parts begin, the first one aside."""
     if log.start is None or log.end is None:
         return []
+    first, last = span
+    begin = log.start if first is None else max(log.start, first)
+    stop = log.end if last is None else min(log.end, last - 1)
     if every is not None:
         if every <= 0:
             raise UsageError("a part lasts longer than nothing")
-        count = (log.end - log.start) // every
+        count = max(0, stop - begin) // every
         if count >= MOST_PARTS:
             raise UsageError(f"that makes {count + 1} files; at most {MOST_PARTS} are written")
-        return [log.start + every * n for n in range(1, count + 1)]
+        return [begin + every * n for n in range(1, count + 1)]
     if size is None or size <= 0:
         raise UsageError("a part holds more than nothing")
-    return _cuts_by_size(log.index, [ch.number for ch in log.match(names)], log.size, size)
+    return _cuts_by_size(log.index, [ch.number for ch in log.match(names)], span, log.size, size)
 
 
-def _cuts_by_size(index: MessageIndex, channels: list[int], total: int, limit: int) -> list[int]:
+def _cuts_by_size(index: MessageIndex, channels: list[int], span: Span, total: int, limit: int) -> list[int]:
     """Times between which messages of *channels* take at most *limit* bytes where those of all take *total*."""
     weights = sum(index.bytes_of(n) + EACH * int(index.counts[n]) for n in range(len(index.counts)))
     scale = total / max(1, weights)
     used, base, cuts = 0.0, 0.0, list[int]()
-    for piece in index.pieces(channels):
+    for piece in index.pieces(channels, *span):
         sums = used + np.cumsum((piece.size + EACH) * scale)
         while (over := int(sums.searchsorted(base + limit, side="right"))) < len(sums):
             # Messages of one time stay together, even where they alone are too many.

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from logreel.errors import DefinitionError
 from logreel.model.brief import Brief
 from logreel.model.log import Log
+from logreel.model.times import Time, interval
 from logreel.ops.plain import opened, plain
 
 if TYPE_CHECKING:
@@ -94,21 +95,36 @@ class ChannelStats(Brief):
 
 
 def stats(
-    log: Readable | Log, topics: str | Iterable[str] | None = None, *, fields: bool = False
+    log: Readable | Log,
+    topics: str | Iterable[str] | None = None,
+    *,
+    start: Time | None = None,
+    end: Time | None = None,
+    fields: bool = False,
 ) -> list[ChannelStats]:
-    """Statistics of every channel with messages.
+    """Statistics of every channel with messages in the interval.
 
     log     an open Log, or anything that ``logreel.open`` takes
     topics  names or shell patterns; None: all but the reserved ones
+    start, end  ns, or times as people write them; half-open; only what lies between them counts
     fields  True: also of every number field, which decodes all messages
+
+    Raises TopicError, and UsageError for what is no time and for an interval that does not touch the log.
     """
     with opened(log) as found:
-        return [channel_stats(ch, fields=fields) for ch in found.match(topics) if len(ch)]
+        first, last = interval(found, start, end)
+        several = (channel_stats(ch, first, last, fields=fields) for ch in found.match(topics) if len(ch))
+        return [one for one in several if one.messages]
 
 
-def channel_stats(ch: Channel, *, fields: bool = False) -> ChannelStats:
-    """Statistics of one channel."""
-    times = ch.times
+def channel_stats(
+    ch: Channel, start: int | None = None, end: int | None = None, *, fields: bool = False
+) -> ChannelStats:
+    """Statistics of the messages of one channel with start <= time < end (ns)."""
+    index = ch.log.index
+    rows = index.rows_between(ch.number, start, end)
+    times = ch.times[rows]
+    whole = len(times) == len(ch)
     late = int(np.count_nonzero(times[1:] < times[:-1]))
     ordered = np.sort(times) if late else times
     # As unsigned numbers, so that stamps from one end of int64 to the other cannot overflow.
@@ -130,8 +146,8 @@ def channel_stats(ch: Channel, *, fields: bool = False) -> ChannelStats:
     longest = np.sort(found[np.argsort(steps[found], kind="stable")[-GAPS_LISTED:]])
     return ChannelStats(
         topic=ch.topic,
-        messages=len(ch),
-        bytes=ch.bytes,
+        messages=len(times),
+        bytes=ch.bytes if whole else int(index.sizes(ch.number)[rows].sum()),
         rate=rate,
         period_ns=period,
         gap_count=len(found),
@@ -139,7 +155,7 @@ def channel_stats(ch: Channel, *, fields: bool = False) -> ChannelStats:
         gaps=tuple(Gap(int(ordered[i]), int(ordered[i + 1])) for i in longest),
         out_of_order=late,
         duplicates=int(np.count_nonzero(steps == 0)),
-        fields=field_stats(ch) if fields else None,
+        fields=field_stats(ch, start=start, end=end) if fields and len(times) else None,
     )
 
 
@@ -172,16 +188,19 @@ class _Tally:
         return FieldStats(path, self.count, self.nan, self.min, self.max, self.sum / n if n else None)
 
 
-def field_stats(ch: Channel, paths: list[str] | None = None) -> tuple[FieldStats, ...] | None:
+def field_stats(
+    ch: Channel, paths: list[str] | None = None, start: int | None = None, end: int | None = None
+) -> tuple[FieldStats, ...] | None:
     """Statistics of every number field of *ch*, in bounded memory; None if its definition cannot be used.
 
     paths  only these fields, and what they hold
+    start, end  only of messages with start <= time < end (ns)
     """
     from logreel.ops.pieces import rows_per_piece
 
     tallies: dict[str, _Tally] = {}
     try:
-        for batch in ch.batches(rows_per_piece(ch), paths):
+        for batch in ch.batches(rows_per_piece(ch), paths, start, end):
             for field, column in list(zip(batch.schema, batch.columns, strict=True))[1:]:
                 _tally(field.name, column, tallies)
     except DefinitionError:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from logreel.errors import LogError, UsageError
-from logreel.model.log import Log
+from logreel.model.log import Log, with_rows
 from logreel.model.naming import keep_sources
 from logreel.model.times import Length, Time, interval, shift_of, utc_shift
 from logreel.ops.align import Alignment
@@ -50,6 +50,7 @@ def convert(
     exclude: str | Iterable[str] = (),
     start: Time | None = None,
     end: Time | None = None,
+    count: int | None = None,
     utc: bool = False,
     interpolate: bool = False,
     flatten: bool = True,
@@ -78,6 +79,7 @@ def convert(
     topics    names or shell patterns; None: all that fit, the reserved ones with messages included
     exclude   the same, for what is left out
     start, end  ns, or times as people write them; half-open
+    count     only so many messages of the channels that *dst* is made of, the first ones in the file; None: all
     utc       wall-clock times
     interpolate  where a message holds many records of one time, spread their times evenly to the next message;
               only for tables: ``x.ndjson`` has a line per message
@@ -138,7 +140,7 @@ def convert(
             foreign=True,
             strict=strict,
         )
-        return _log(src, target, topics, exclude, start, end, raw, clock, definitions)
+        return _log(src, target, topics, exclude, start, end, count, raw, clock, definitions)
     if raw or strict or compression is not None or chunk_bytes is not None:
         raise UsageError(
             f"{output.suffix} is no log",
@@ -150,9 +152,16 @@ def convert(
         shift_of(log, utc)
         keep_sources(name, [log.name])
         folder = not together and _is_folder(output, name)
+        channels = channels_for(log, topics, output, exclude)
+        seen = log
+        if count is not None:
+            part = choose(log, [ch.topic for ch in channels], (), first, last, count)
+            # What outputs are made of is asked for by interval, which then has these messages alone.
+            seen, last = with_rows(log, part.rows), part.end
+            channels = [seen[ch.topic] for ch in channels]
         job = Job(
-            log,
-            channels_for(log, topics, output, exclude),
+            seen,
+            channels,
             first,
             last,
             utc,
@@ -182,15 +191,19 @@ def _log(
     exclude: str | Iterable[str],
     start: Time | None,
     end: Time | None,
+    count: int | None,
     raw: bool,
     clock: str | None,
     definitions: Definitions,
 ) -> Converted:
     with opened(src, definitions) as log:
         first, last = interval(log, start, end)
-        part = choose(log, topics, exclude, first, last)
-        shift, count = _clock(log, target, raw, clock)
-        part, target = replace(part, shift=shift), replace(target, clock=count)
+        part = choose(log, topics, exclude, first, last, count)
+        if count is not None:
+            limited = with_rows(log, part.rows)
+            part = choose(limited, topics, exclude, first, part.end)
+        shift, kind = _clock(log, target, raw, clock)
+        part, target = replace(part, shift=shift), replace(target, clock=kind)
         done = rewrite([part], target) if raw else _with_meaning(part, target)
         file = os.path.basename(target.path)
         channels = tuple(Written(one.topic, file, one.messages) for one in done.channels)

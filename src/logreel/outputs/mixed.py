@@ -14,6 +14,7 @@ from logreel.errors import UsageError
 from logreel.model.log import Log, open_log
 from logreel.model.naming import exists, target_of
 from logreel.model.registry import Format, formats
+from logreel.model.times import Time
 from logreel.ops.merging import kept_topics
 from logreel.ops.merging import merge as merge_alike
 from logreel.ops.plain import all_opened
@@ -30,6 +31,8 @@ def merge(
     *,
     topics: str | Iterable[str] | None = None,
     exclude: str | Iterable[str] = (),
+    start: Time | None = None,
+    end: Time | None = None,
     align: str | None = None,
     prefixes: Sequence[str] = (),
     rename: Mapping[str, str] | None = None,
@@ -44,6 +47,7 @@ def merge(
     dst       of the format of the logs; or ``x.mcap`` for logs of any formats, each of which is converted as
               ``logreel.convert`` does
     topics, exclude  as for ``slice``; each has to fit a channel of one log at least
+    start, end  as for ``slice``, by the clock that the new log gets, counted from where the first of the logs begins
     align     how the clocks of the logs behind the first one are moved: ``utc`` so that wall-clock times agree, which
               all become where the clocks are of different kinds; ``start`` so that all begin together; or a length of
               time such as ``+2.5s``; None: not at all
@@ -65,6 +69,8 @@ def merge(
                 dst,
                 topics=topics,
                 exclude=exclude,
+                start=start,
+                end=end,
                 align=align,
                 prefixes=prefixes,
                 rename=rename,
@@ -95,17 +101,23 @@ def merge(
                 skipped += done.skipped
                 same.append(stack.enter_context(open_log(path)))
             _check_clocks(same, align, known)
-            made = merge_alike(
-                same,
-                dst,
-                align=align,
-                prefixes=[prefixes[n] for n in chosen] if prefixes else (),
-                rename=rename,
-                compression=compression,
-                chunk_bytes=chunk_bytes,
-                force=force,
-                progress=progress,
-            )
+            try:
+                made = merge_alike(
+                    same,
+                    dst,
+                    start=start,
+                    end=end,
+                    align=align,
+                    prefixes=[prefixes[n] for n in chosen] if prefixes else (),
+                    rename=rename,
+                    compression=compression,
+                    chunk_bytes=chunk_bytes,
+                    force=force,
+                    progress=progress,
+                )
+            except UsageError as error:
+                error.path = known.get(error.path or "", error.path)
+                raise
             return replace(
                 made,
                 notes=(*notes, *(_named(text, known) for text in made.notes)),

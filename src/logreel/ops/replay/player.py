@@ -29,6 +29,7 @@ class Player:
     logs      an open Log, a path, or several of them
     rate      how much faster than recorded; 0: as fast as possible; negative: backwards
     start, end  ns, or times as people write them; half-open
+    count     only so many messages, the first ones by time, besides what still holds at the start; None: all
     duration  no longer than this, ns or as people write it
     topics, exclude  names or shell patterns; None: all but the reserved ones
     align     how the clocks of further logs are moved, as for ``merge``
@@ -54,6 +55,7 @@ class Player:
         rate: float = 1.0,
         start: Time | None = None,
         end: Time | None = None,
+        count: int | None = None,
         duration: Length | None = None,
         topics: str | Iterable[str] | None = None,
         exclude: str | Iterable[str] = (),
@@ -85,6 +87,7 @@ class Player:
                 exclude=exclude,
                 start=start,
                 end=end,
+                count=count,
                 duration=duration,
                 align=align,
             )

@@ -10,9 +10,10 @@ import numpy as np
 from logreel.errors import UsageError
 from logreel.model.channel import Channel
 from logreel.model.chunks import FILE
-from logreel.model.index import TIME_MIN
+from logreel.model.index import I64, TIME_MIN, common_rows
 from logreel.model.log import Log
 from logreel.model.merge import Merged, Queue, merged
+from logreel.model.order import part_of
 from logreel.model.pieces import Rows
 from logreel.model.times import Length, Time, duration_ns, interval
 from logreel.ops.latched import in_force
@@ -61,6 +62,7 @@ class Timeline:
         end: Time | None = None,
         duration: Length | None = None,
         align: str | None = None,
+        count: int | None = None,
     ) -> None:
         if not logs:
             raise UsageError("there is nothing to play")
@@ -81,6 +83,10 @@ class Timeline:
             self.channels += some
             origin += [n] * len(some)
         self._origin = np.array(origin, np.int32)
+        #: Rows of each channel that are played, where these are not all between the bounds.
+        self._first: list[Rows] | None = None
+        if count is not None:
+            self._first = self._take(count)
 
     # ------------------------------------------------------------------------------------------------- times
 
@@ -127,6 +133,26 @@ class Timeline:
         """ns added to the times of a channel; 0 for one of another log."""
         return next((shift for log, shift in zip(self.logs, self._shifts, strict=True) if log is ch.log), 0)
 
+    def _take(self, count: int) -> list[Rows]:
+        """The first *count* messages, as rows of each channel; the last of them is the end of play."""
+        if count < 0:
+            raise UsageError(f"there are no {count} messages")
+        counts, last = np.zeros(len(self.channels), np.int64), None
+        queues = self._queues(None, None)
+        for piece in merged(queues, first=RUN):
+            some = min(count, len(piece.time))
+            counts += np.bincount(piece.queue[:some], minlength=len(counts))
+            last = int(piece.time[some - 1]) if some else last
+            count -= some
+            if not count:
+                break
+        if last is not None and self.start is not None and self.end is not None:
+            self.end = min(max(self.start, last), self.end)
+        return [
+            _earliest(queue.index.times(queue.channel), queue.rows, n)
+            for queue, n in zip(queues, counts.tolist(), strict=True)
+        ]
+
     # ---------------------------------------------------------------------------------------------- messages
 
     def turned(self, place: Place, step: int) -> Place:
@@ -166,11 +192,12 @@ class Timeline:
         first = max((t for t in (start, self.bounds[0]) if t is not None), default=None)
         last = min((t for t in (end, self.bounds[1]) if t is not None), default=None)
         rows = []
-        for ch in self.channels:
+        for n, ch in enumerate(self.channels):
             shift = self.shift(ch)
             begin = None if first is None else max(first - shift, TIME_MIN)
             stop = None if last is None else last - shift
-            rows.append(ch.log.index.rows_between(ch.number, begin, stop))
+            some = ch.log.index.rows_between(ch.number, begin, stop)
+            rows.append(some if self._first is None else common_rows(some, self._first[n]))
         return self._queued(rows)
 
     def _queued(self, rows: Sequence[Rows]) -> list[Queue]:
@@ -205,3 +232,12 @@ class Timeline:
         middle = len(run) // 2
         yield from self._halved(run[:middle])
         yield from self._halved(run[middle:])
+
+
+def _earliest(times: I64, rows: Rows, count: int) -> Rows:
+    """The *count* earliest of *rows* by time, ties in file order."""
+    some = times[rows]
+    if (some[1:] >= some[:-1]).all():
+        return part_of(rows, 0, count)
+    kept = np.sort(np.argsort(some, kind="stable")[:count])
+    return rows.start + kept if isinstance(rows, slice) else rows[kept]
