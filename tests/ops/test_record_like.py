@@ -11,8 +11,11 @@ import pytest
 import logreel
 from cli_runner import Run
 from logreel.formats.bddf.sample import walk
+from logreel.formats.carla.sample import RELEASES, eventful
 from logreel.formats.carla.sample_drive import drive as carla_drive
+from logreel.formats.mcap.sample import walk as walk_mcap
 from logreel.formats.ulog.sample import flight
+from logreel.model.schema import Schema
 from logreel.ops.plain import plain
 
 
@@ -38,6 +41,46 @@ def test_a_recording_of_carla_keeps_its_map_and_date(tmp_path: Path) -> None:
     assert found.message_count == log.message_count
 
 
+@pytest.mark.parametrize("release", RELEASES)
+def test_a_recording_of_carla_is_of_the_same_release(release: str, tmp_path: Path) -> None:
+    made = eventful(release).bytes()
+    log, found, done = _again(made, tmp_path / "x.rec", format="carla")
+    assert {**found.metadata} == {**log.metadata}
+    assert not done.skipped
+    assert _lines(found) == _lines(log)
+    logreel.convert(made, tmp_path / "x.mcap", raw=True)
+    with logreel.open(tmp_path / "x.mcap") as packed:
+        logreel.record(_lines(log), tmp_path / "y.rec", like=packed)
+    assert logreel.open(tmp_path / "y.rec").metadata["release"] == log.metadata["release"]
+
+
+def test_options_given_come_before_what_the_other_log_has(tmp_path: Path) -> None:
+    log = logreel.open(walk_mcap())
+    for given, due in ({}, []), ({"compression": "lz4"}, ["lz4"]):
+        logreel.record(_lines(log), tmp_path / "x.mcap", like=log, force=True, **given)
+        found = logreel.open(tmp_path / "x.mcap").metadata["mcap"]
+        assert found["compression"] == (due or log.metadata["mcap"]["compression"])
+        assert found["profile"] == log.metadata["mcap"]["profile"]
+
+
+def test_reserved_annotations_and_absent_checksums_of_bddf_are_taken_over(tmp_path: Path) -> None:
+    source = tmp_path / "a.bddf"
+    with logreel.create(source, reserved=True, checksum="none") as w:
+        w.metadata("robot", "R1")
+        schema = Schema("float64", "bddf")
+        number = w.add_channel("speed", schema, {"spec": {"name": "speed"}, "annotations": {"unit": "m/s"}})
+        w.write(number, 10**9, {"records": [{"value": 1.5}]})
+    log, found, done = _again(source.read_bytes(), tmp_path / "x.bddf")
+    assert not done.skipped
+    assert found.metadata == log.metadata
+    assert found["speed"].metadata == log["speed"].metadata
+    logreel.convert(source, tmp_path / "x.mcap", raw=True)
+    logreel.record(_lines(log), tmp_path / "y.bddf", like=tmp_path / "x.mcap")
+    again = logreel.open(tmp_path / "y.bddf")
+    assert again.metadata["robot"] == "R1"
+    assert again["speed"].metadata["annotations"] == {"unit": "m/s"}
+
+
 def test_metadata_of_carla_replaces_what_the_other_log_says(tmp_path: Path) -> None:
     log, found, _ = _again(
         carla_drive(3.0).bytes(), tmp_path / "x.rec", format="carla", metadata={"map": "Town99"}
@@ -57,7 +100,10 @@ def test_a_bddf_file_keeps_its_annotations(tmp_path: Path) -> None:
 
 def test_a_ulog_keeps_information_and_parameters(tmp_path: Path) -> None:
     log, found, done = _again(flight(2.0), tmp_path / "x.ulg", metadata={"site": "north", "runs": 7})
-    assert {**log.metadata, "site": "north", "runs": 7} == dict(found.metadata)
+    added = {"site": "char[]", "runs": "int32_t"}
+    due = {**log.metadata, "site": "north", "runs": 7}
+    due["ulog"] = {**due["ulog"], "types": {**due["ulog"]["types"], **added}}
+    assert due == dict(found.metadata)
     assert {p.name: (p.value, dict(p.defaults)) for p in found.parameters.values()} == {
         p.name: (p.value, dict(p.defaults)) for p in log.parameters.values()
     }

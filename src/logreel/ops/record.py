@@ -127,15 +127,21 @@ def record(
     ]
     for name in (os.fspath(path), os.fspath(path) + ACTIVE):
         keep_sources(name, [one for one in read if isinstance(one, str | os.PathLike)])
-    writer = create(path, format=format, force=force, flush_every=flush_every, sync=sync, **options)
-    job = _Recorder(writer, format_of(os.fspath(path), format).name, ahead, strict)
-    try:
-        job.know(like, schemas or {}, definitions, metadata or {})
-    except BaseException:
-        writer.discard()
-        raise
-    with writer:
-        stopped = job.run(source, flush_every, stop)
+    with contextlib.ExitStack() as stack:
+        # It stays open: what a log is like may still be asked of it when the new one is completed.
+        log = None if like is None else stack.enter_context(opened(like, definitions))
+        fmt = format_of(os.fspath(path), format)
+        if log is not None and fmt.name in (log.format, log.origin):
+            options = fmt.like(log.metadata) | options
+        writer = create(path, format=format, force=force, flush_every=flush_every, sync=sync, **options)
+        job = _Recorder(writer, fmt.name, ahead, strict)
+        try:
+            job.know(log, schemas or {}, metadata or {})
+        except BaseException:
+            writer.discard()
+            raise
+        with writer:
+            stopped = job.run(source, flush_every, stop)
     channels = tuple(Copied(ch.name, ch.messages) for ch in job.channels.values() if ch.name[:1] != "~")
     size = os.stat(path).st_size
     told = tuple(job.notes), tuple(job.skipped)
@@ -162,29 +168,26 @@ class _Recorder:
 
     def know(
         self,
-        like: Readable | Log | None,
+        log: Log | None,
         files: Mapping[str, str | os.PathLike[str]],
-        definitions: Definitions,
         metadata: Mapping[str, Any],
     ) -> None:
         """Take in schemas that were given, and add their channels; reserved ones when they are needed.
 
         Before them comes what the new log says of itself.
         """
-        with contextlib.ExitStack() as stack:
-            log = None if like is None else stack.enter_context(opened(like, definitions))
-            if log is not None:
-                self._inherit(log)
-            self.skipped += each("metadata", metadata, lambda name: self._tell(name, metadata[name]), False)
-            sink = self._writer.sink
-            for topic, file in files.items():
-                text = Path(file).read_text(encoding="utf-8")
-                self._known[topic] = sink.schema_from(topic, text, os.fspath(file)), {}
-                self._add(topic, *self._known[topic])
-            if log is not None:
-                for ch in log.channels.values():
-                    if ch.topic not in self._known:
-                        self._know(ch)
+        if log is not None:
+            self._inherit(log)
+        self.skipped += each("metadata", metadata, lambda name: self._tell(name, metadata[name]), False)
+        sink = self._writer.sink
+        for topic, file in files.items():
+            text = Path(file).read_text(encoding="utf-8")
+            self._known[topic] = sink.schema_from(topic, text, os.fspath(file)), {}
+            self._add(topic, *self._known[topic])
+        if log is not None:
+            for ch in log.channels.values():
+                if ch.topic not in self._known:
+                    self._know(ch)
 
     def _inherit(self, log: Log) -> None:
         """Take over what a log says besides messages."""
