@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from logreel.formats.bddf.sample import walk
 from logreel.formats.carla.sample import RELEASES, eventful
 from logreel.formats.carla.sample_drive import drive as carla_drive
 from logreel.formats.mcap.sample import walk as walk_mcap
-from logreel.formats.ulog.sample import flight
+from logreel.formats.ulog.sample import Builder, flight
 from logreel.model.schema import Schema
 from logreel.ops.plain import plain
 
@@ -142,3 +143,60 @@ def test_the_command_line_sets_metadata(tmp_path: Path, run: Run) -> None:
     refused = run("record", tmp_path / "y.bag", "--from", tmp_path / "x.ndjson", "--metadata", "name=Ann")
     assert refused.code == 3
     assert "'name' left out" in refused.err
+
+
+def _said(path: Path) -> list[tuple[int, int | None, str]]:
+    return [(line.time, line.level, line.text) for line in logreel.open(path).text]
+
+
+def test_text_of_a_ulog_comes_along_where_no_line_is_of_text(tmp_path: Path, run: Run) -> None:
+    source, lines, out = tmp_path / "a.ulg", tmp_path / "a.ndjson", tmp_path / "b.ulg"
+    source.write_bytes(flight(2.0))
+    lines.write_text(run("cat", source, "--format", "ndjson").out)
+    done = run("record", out, "--from", lines, "--like", source)
+    assert (done.code, "'~text' came along" in done.err) == (0, True)
+    assert len(logreel.open(source)["~text"]) > 5
+    assert _said(out) == _said(source)
+
+
+def test_text_that_came_as_lines_is_not_doubled(tmp_path: Path, run: Run) -> None:
+    source, lines, out = tmp_path / "a.ulg", tmp_path / "a.ndjson", tmp_path / "b.ulg"
+    source.write_bytes(flight(2.0))
+    lines.write_text(run("cat", source, "-t", "*", "-t", "~text", "--format", "ndjson").out)
+    done = run("record", out, "--from", lines, "--like", source)
+    assert (done.code, "was left alone" in done.err) == (0, True)
+    assert len(logreel.open(out)["~text"]) == len(logreel.open(source)["~text"])
+    assert _said(out) == _said(source)
+    one = next(text for text in lines.read_text().splitlines() if '"~text"' in text)
+    logreel.record([*_lines(logreel.open(source)), one], out, like=source, force=True)
+    assert len(logreel.open(out)["~text"]) == 1
+
+
+def test_text_comes_along_of_the_time_that_was_recorded(tmp_path: Path) -> None:
+    log = logreel.open(flight(2.0))
+    text = log["~text"].times.tolist()
+    some = [line for line in _lines(log) if text[3] <= json.loads(line)["time_ns"] <= text[6]]
+    times = [json.loads(line)["time_ns"] for line in some]
+    done = logreel.record(some, tmp_path / "x.ulg", like=log)
+    due = [time for time in text if times[0] <= time <= times[-1]]
+    assert 2 <= len(due) < len(text)
+    assert logreel.open(tmp_path / "x.ulg")["~text"].times.tolist() == due
+    assert any(f"{len(due)} of {len(text)} messages of '~text' came along" in note for note in done.notes)
+    later = json.dumps(json.loads(some[0]) | {"time_ns": 10**15})
+    logreel.record([later], tmp_path / "y.ulg", like=log)
+    assert "~text" not in logreel.open(tmp_path / "y.ulg")
+    assert not logreel.record([], tmp_path / "z.ulg", like=log).skipped
+
+
+def test_text_said_before_the_first_message_comes_along(tmp_path: Path) -> None:
+    made = Builder(5 * 10**6).flags().format("a:uint64_t timestamp;float x;").subscribe("a", 0)
+    made.text(4, 6 * 10**6, "booting").raw("L", b"\x34" + struct.pack("<Q", 7 * 10**6) + b"caf\xe9")
+    for time in (8, 9):
+        made.data(0, struct.pack("<Qf", time * 10**6, 1))
+    made.text(6, 10 * 10**6, "off")
+    data = bytes(made.bytes())
+    log, found, done = _again(data, tmp_path / "x.ulg")
+    assert not done.skipped
+    payloads = [[(m.time, bytes(m.data)) for m in one.messages(["~text"])] for one in (log, found)]
+    assert payloads[0] == payloads[1]
+    assert len(payloads[0]) == 3

@@ -11,7 +11,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from logreel.errors import DefinitionError, LogError, UnsupportedError, UsageError
+from logreel.errors import DamagedError, DefinitionError, LogError, UnsupportedError, UsageError
 from logreel.model.adoption import each
 from logreel.model.appender import ACTIVE
 from logreel.model.channel import Channel
@@ -106,7 +106,8 @@ def record(
 
     source   a pipe or file, or lines
     like     a log whose channels have the schemas to be used; all of them become channels of the new log, which says of
-             itself what that log does: metadata, parameters, attachments. Text and other messages come as lines only
+             itself what that log does: metadata, parameters, attachments. Where no line is of ``~text``, what it has
+             of that from the first to the last message comes along; other messages come as lines only
     metadata  what the new log says of itself besides, or instead; as for ``Writer.metadata``
     schemas  files with definitions in the language of the format, by topic; they come before those of *like*
     format, flush_every, sync, force, options  as for ``create``
@@ -142,6 +143,8 @@ def record(
             raise
         with writer:
             stopped = job.run(source, flush_every, stop)
+            if log is not None:
+                job.carry_text(log)
     channels = tuple(Copied(ch.name, ch.messages) for ch in job.channels.values() if ch.name[:1] != "~")
     size = os.stat(path).st_size
     told = tuple(job.notes), tuple(job.skipped)
@@ -159,10 +162,14 @@ class _Recorder:
         self._writer, self._format, self._strict = writer, format, strict
         #: What came before types are inferred, and how much of it is waited for.
         self._waiting: list[_Line] = []
-        self._ahead, self._room, self._since, self._last = ahead, AHEAD_BYTES, 0.0, 0.0
+        self._ahead, self._room, self._since, self._heard = ahead, AHEAD_BYTES, 0.0, 0.0
         self._known: dict[str, tuple[Schema | Layout, Mapping[str, Any]]] = {}
         #: Why there is no channel of a topic.
         self._refused: dict[str, str] = {}
+        #: ns of the first and the last message that was written, but for those of reserved channels.
+        self._first, self._last = _TIMES.stop, _TIMES.start
+        #: Whether a line told what people are to read.
+        self._has_text = False
 
     # ---------------------------------------------------------------------------------------------- schemas
 
@@ -196,10 +203,39 @@ class _Recorder:
             self.skipped += sink.inherit(log)
         else:
             self.skipped += sink.adopt(log, log.origin == self._format)
-        for ch in log.channels.values():
-            if ch.topic == TEXT and len(ch):
-                text = f"{len(ch)} messages of {ch.topic!r} in {log.name} come along where they are among the lines"
-                self.notes.append(text)
+
+    def carry_text(self, log: Log) -> None:
+        """Write what *log* has for people to read of the time that was recorded, unless lines told some themselves.
+
+        Only after the last line it is known whether they do. Raises LogError where nothing may be left out.
+        """
+        ch = log.channels.get(TEXT)
+        if ch is None or not len(ch) or self._first > self._last:
+            return
+        if self._has_text:
+            self.notes.append(f"{TEXT!r} holds what came; that of {log.name} was left alone")
+            return
+        # What was said before its first message, or after the last one, belongs to a recording of these.
+        told = [other for other in log.channels.values() if len(other) and not other.reserved]
+        begun = any((other.start or 0) < self._first for other in told)
+        ended = any((other.end or 0) > self._last for other in told)
+        count, left = 0, list[str]()
+        for message in log.messages([TEXT]):
+            if (begun and message.time < self._first) or (ended and message.time > self._last):
+                continue
+            try:
+                channel = self._channel_of(TEXT, ())
+                whole = self._known[TEXT][0] is ch.schema
+                self._writer.write(channel.number, message.time, message.data if whole else message.decode())
+                count += 1
+            except (UsageError, DamagedError, DefinitionError) as error:
+                left.append(error.text)
+        self.notes.append(f"{count} of {len(ch)} messages of {TEXT!r} came along from {log.name}")
+        if left:
+            text = f"{len(left)} messages of {TEXT!r} in {log.name} were left out: {left[0]}"
+            if self._strict:
+                raise LogError(text)
+            self.skipped.append(text)
 
     def _tell(self, name: str, value: Any) -> None:
         try:
@@ -269,7 +305,7 @@ class _Recorder:
     def _waited_enough(self, silent: bool) -> bool:
         """Whether no more lines are to be waited for before types are inferred."""
         now = monotonic()
-        return now - self._since >= AHEAD_SECONDS or (silent and now - self._last >= SILENT_SECONDS)
+        return now - self._since >= AHEAD_SECONDS or (silent and now - self._heard >= SILENT_SECONDS)
 
     def _take(self, number: int, text: bytes | str) -> None:
         if not text.strip():
@@ -280,9 +316,10 @@ class _Recorder:
         except UsageError as error:
             self._leave_out(number, error)
             return
+        self._has_text |= line.topic == TEXT
         if self._ahead > 0 and (self._waiting or line.topic not in self.channels):
-            self._last = monotonic()
-            self._since = self._since if self._waiting else self._last
+            self._heard = monotonic()
+            self._since = self._since if self._waiting else self._heard
             self._waiting.append(line)
             self._room -= len(text)
             if len(self._waiting) == self._ahead or self._room < 0:
@@ -314,6 +351,8 @@ class _Recorder:
             self._leave_out(line.number, error)
             return
         channel.messages += 1
+        if channel.name[0] != "~":
+            self._first, self._last = min(self._first, line.time), max(self._last, line.time)
         if channel.stamp is not None:
             self._compare(channel, line.time, values)
 
