@@ -200,3 +200,37 @@ def test_text_said_before_the_first_message_comes_along(tmp_path: Path) -> None:
     payloads = [[(m.time, bytes(m.data)) for m in one.messages(["~text"])] for one in (log, found)]
     assert payloads[0] == payloads[1]
     assert len(payloads[0]) == 3
+
+
+TICK, SHAPES = "bosdyn.api.SignalTick", "bosdyn.api.SignalSchema"
+
+
+def test_values_that_reading_derives_of_signal_ticks_are_left_out(tmp_path: Path) -> None:
+    log = logreel.open(walk(2.0))
+    lines = [line for line in _lines(log) if json.loads(line)["topic"] in (TICK, SHAPES)]
+    assert any('"motor"' in line for line in lines)
+    done = logreel.record(lines, tmp_path / "x.bddf", like=log)
+    assert (done.skipped, done.broken) == ((), 0)
+    found = logreel.open(tmp_path / "x.bddf")
+    assert [bytes(m.data) for m in found.messages([TICK])] == [bytes(m.data) for m in log.messages([TICK])]
+    assert found[TICK]["motor"].tolist() == log[TICK]["motor"].tolist()
+    unknown = json.dumps(
+        {"topic": TICK, "time_ns": 10**18, "data": {"sequence": 1, "rotor": {"torque": 1.0}}}
+    )
+    done = logreel.record([*lines, unknown], tmp_path / "x.bddf", like=log, force=True)
+    assert done.broken == 1
+    assert "rotor" in done.skipped[0]
+
+
+@pytest.mark.parametrize("as_bytes", [True, False])
+def test_ticks_written_as_they_were_decoded_follow_the_schema_before_them(
+    as_bytes: bool, tmp_path: Path
+) -> None:
+    log = logreel.open(walk(2.0))
+    with logreel.create(tmp_path / "x.bddf") as w:
+        numbers = {t: w.add_channel(t, log[t].schema, log[t].metadata) for t in (SHAPES, TICK)}
+        for m in log.messages([SHAPES, TICK], order="file"):
+            given = bytes(m.data) if as_bytes and m.channel.topic == SHAPES else m.decode()
+            w.write(numbers[m.channel.topic], m.time, given)
+    found = logreel.open(tmp_path / "x.bddf")
+    assert found[TICK]["motor"].tolist() == log[TICK]["motor"].tolist()

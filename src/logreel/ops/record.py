@@ -74,14 +74,12 @@ class _Channel:
     """A channel of the new log.
 
     restore  turns values as JSON has them into those that are written
-    derived  fields that are not written, since reading tells them
     """
 
     number: int
     name: str
     restore: Callable[[Mapping[str, Any]], dict[str, Any]]
     stamp: tuple[str, int] | None
-    derived: frozenset[str]
     messages: int = 0
 
 
@@ -260,9 +258,9 @@ class _Recorder:
         number, name = add_channel(self._writer, topic, schema, metadata, taken)
         if name != topic:
             self.notes.append(f"{topic!r} became {name!r}")
-        wrapping, derived = sink.wrapping(number), frozenset(sink.derived(number))
+        wrapping = sink.wrapping(number)
         restore = restorer(sink.layout(number), wrapping.beside if wrapping else ())
-        self.channels[topic] = _Channel(number, name, restore, sink.stamp(number), derived)
+        self.channels[topic] = _Channel(number, name, restore, sink.stamp(number))
 
     def _channel_of(self, topic: str, data: Iterable[Mapping[str, Any]]) -> _Channel:
         """The channel of *topic*, added if need be for such messages; raises UsageError where it cannot be."""
@@ -344,8 +342,9 @@ class _Recorder:
     def _write(self, line: _Line) -> None:
         try:
             channel = self._channel_of(line.topic, [line.data])
-            data = {name: value for name, value in line.data.items() if name not in channel.derived}
-            values = channel.restore(data)
+            # Asked each time: messages that were written may tell what is derived of others.
+            derived = self._writer.sink.derived(channel.number)
+            values = channel.restore({k: v for k, v in line.data.items() if k not in derived})
             self._writer.write(channel.number, line.time, values)
         except UsageError as error:
             self._leave_out(line.number, error)
