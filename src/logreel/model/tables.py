@@ -349,7 +349,7 @@ def _report(ch: Channel, got: Decoded, piece: Piece, numbers: I64) -> None:
     if got.bad:
         row, why = got.bad[0]
         text = f"{ch.topic}: {len(got.bad)} messages cannot be decoded; the first is number {numbers[row]}: {why}"
-        ch.log.note(Problem("payload", 0, 0, True, text))
+        ch.log.note(Problem("payload", 0, 0, True, text, len(got.bad)))
     left = got.leftover
     if len(left) and is_padded(ch.metadata):
         left = too_long(skipping(ch.layout), piece, left)
