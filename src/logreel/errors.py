@@ -132,6 +132,7 @@ class Problem:
     size    bytes concerned
     lost    True: these bytes could not be read as data; False: noted, nothing is missing
     text    one sentence for people
+    count   of ``payload``: how many messages cannot be decoded
     """
 
     code: str
@@ -139,10 +140,13 @@ class Problem:
     size: int
     lost: bool
     text: str
+    count: int = 1
 
     def as_dict(self) -> dict[str, Any]:
         """The problem as a plain dict with the stable keys of ``info --json``."""
-        return asdict(self)
+        found = asdict(self)
+        del found["count"]
+        return found
 
 
 @dataclass(frozen=True, slots=True)

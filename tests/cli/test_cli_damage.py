@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import struct
 from pathlib import Path
 
 import pytest
 
 from cli_runner import Run
 from damage.mutations import mutate
+from logreel.formats.mcap.sample import START, Builder
 from sample_logs import short_flight, tiny
 
 VERBS = [
@@ -41,3 +43,19 @@ def test_damage_never_surprises(run: Run, tmp_path: Path, monkeypatch: pytest.Mo
             for line in done.err.splitlines()
         )
         assert "\x1b" not in done.out + done.err
+
+
+@pytest.mark.parametrize(("bad", "due"), [(3, "3 messages"), (1, "one message")])
+def test_messages_that_do_not_decode_are_counted(run: Run, tmp_path: Path, bad: int, due: str) -> None:
+    out = Builder().schema(1, "a/msg/B", "ros2msg", b"string s\n").channel(1, 1, "/a", "cdr")
+    for k in range(5):
+        out.message(1, START + k, b"\0\1\0\0" + struct.pack("<I", 200 if k < bad else 2) + b"a\0", k)
+    (tmp_path / "x.mcap").write_bytes(out.bytes())
+    for verb in (
+        ["convert", tmp_path / "x.mcap", tmp_path / "x.csv/"],
+        ["stats", "--fields", tmp_path / "x.mcap"],
+    ):
+        done = run(*verb)
+        assert done.code == 3
+        assert f"{due} could not be decoded, 'logreel check' tells more" in done.err
+        assert "0 bytes" not in done.err

@@ -156,27 +156,8 @@ def test_whatever_is_delivered_survives_or_is_told(name: str, way: str, tmp_path
     assert _unsaid(source, way, tmp_path) == []
 
 
-#: What still changes without a word, and why.
-PENDING = {
-    (
-        ".rec",
-        "record",
-    ): "fields that old recordings lack become 0: the version of the log named by like is not taken over"
-}
-REAL = [
-    pytest.param(
-        suffix,
-        way,
-        marks=[pytest.mark.xfail(strict=True, reason=PENDING[suffix, way])]
-        if (suffix, way) in PENDING
-        else [],
-    )
-    for suffix in SAMPLES
-    for way in WAYS
-]
-
-
-@pytest.mark.parametrize(("suffix", "way"), REAL)
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("suffix", SAMPLES)
 def test_real_logs_survive_or_are_told(suffix: str, way: str, shared: Path, tmp_path: Path) -> None:
     seen = 0
     for path in sorted((shared / "data").glob(PLACES.get(suffix, f"**/*{suffix}"))):

@@ -47,3 +47,20 @@ def test_zeros_up_to_a_multiple_of_four_are_the_padding_of_cdr(definition: bytes
     assert codes(made(b"", bytes(4))) == {"leftover"}
     assert codes(made(b"", b"\0\1")) == {"leftover"}
     assert codes(made(b"", b"\1\0")) == {"leftover"}
+
+
+@pytest.mark.parametrize(
+    ("definition", "body"), [(b"uint8 x\n", b"\5"), (b"string s\n", struct.pack("<I", 2) + b"a\0")]
+)
+def test_decoding_notes_no_padding_of_cdr_as_bytes_left_over(definition: bytes, body: bytes) -> None:
+    def noted(*tails: bytes) -> list[str]:
+        out = Builder().schema(1, "a/msg/B", "ros2msg", definition).channel(1, 1, "/a", "cdr")
+        for k, tail in enumerate(tails):
+            out.message(1, START + k, CDR + body + tail, k)
+        with logreel.open(out.bytes()) as log:
+            assert log["/a"].to_arrow().num_rows == len(tails)
+            return [problem.text for problem in log.problems if problem.code == "leftover"]
+
+    assert noted(b"", bytes(1), bytes(2), bytes(3)) == []
+    (text,) = noted(b"", bytes(3), bytes(4), b"\0\1")
+    assert "2 messages are longer than their definition; the first is number 2" in text

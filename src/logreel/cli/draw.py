@@ -221,10 +221,16 @@ def finish(log: Log, skipped: Sequence[str] = ()) -> int:
     told = list(skipped[:1])
     if len(skipped) > 1:
         told[0] += f", and {len(skipped) - 1} more like this"
-    if lost:
-        size = sum(problem.size for problem in lost)
-        where = "one place" if len(lost) == 1 else f"{len(lost)} places"
+    # Messages that do not decode are there, and have their bytes and places in the index.
+    bad = sum(problem.count for problem in lost if problem.code == "payload")
+    gone = [problem for problem in lost if problem.code != "payload"]
+    if gone:
+        size = sum(problem.size for problem in gone)
+        where = "one place" if len(gone) == 1 else f"{len(gone)} places"
         told.append(f"{size} bytes in {where} of the log could not be read, 'logreel info' tells more")
+    if bad:
+        many = f"{bad} messages" if bad > 1 else "one message"
+        told.append(f"{many} could not be decoded, 'logreel check' tells more")
     told += [p.text for p in log.problems if p.code == "definition" and not p.offset][:3]
     if told:
         say(f"{log.name}: {'; '.join(told)}")

@@ -16,6 +16,7 @@ from logreel.model.gather import Gathered, Want, gather, gather_rows
 from logreel.model.index import I64, TIME_MAX, TIME_MIN, Word
 from logreel.model.match import listed
 from logreel.model.nodes import Sequence as Records
+from logreel.model.padding import is_padded, skipping, too_long
 from logreel.model.pieces import Piece, pieces
 from logreel.model.reading import spread
 
@@ -278,7 +279,7 @@ def decoded(ch: Channel, fields: list[str] | None, piece: Piece, numbers: I64, s
     """The messages of a piece, whose numbers in their channel are *numbers*, by the walk of their Layout."""
     times = _times(ch, shape)
     got = _decode(ch, piece, numbers, fields, shape.explode)
-    _report(ch, got, numbers)
+    _report(ch, got, piece, numbers)
     if shape.gaps:
         got = with_gaps(got, len(numbers))
     if shape.interpolate and got.records is not None:
@@ -343,14 +344,17 @@ def _row_numbers(rows: Rows, n: int, done: int, count: int) -> I64:
     return rows[done : done + count]
 
 
-def _report(ch: Channel, got: Decoded, numbers: I64) -> None:
-    """Record messages that do not fit the channel's definition."""
+def _report(ch: Channel, got: Decoded, piece: Piece, numbers: I64) -> None:
+    """Record messages of a piece that do not fit the channel's definition; padding does no harm."""
     if got.bad:
         row, why = got.bad[0]
         text = f"{ch.topic}: {len(got.bad)} messages cannot be decoded; the first is number {numbers[row]}: {why}"
-        ch.log.note(Problem("payload", 0, 0, True, text))
-    if len(got.leftover):
-        first, count = int(numbers[got.leftover[0]]), len(got.leftover)
+        ch.log.note(Problem("payload", 0, 0, True, text, len(got.bad)))
+    left = got.leftover
+    if len(left) and is_padded(ch.metadata):
+        left = too_long(skipping(ch.layout), piece, left)
+    if len(left):
+        first, count = int(numbers[left[0]]), len(left)
         text = f"{ch.topic}: {count} messages are longer than their definition; the first is number {first}"
         ch.log.note(Problem("leftover", 0, 0, False, text))
 

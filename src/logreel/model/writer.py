@@ -112,6 +112,9 @@ class Writer:
             if isinstance(data, Mapping):
                 wrapping = self._sink.wrapping(channel)
                 told: dict[str, Any] = {}
+                if wrapping is not None:
+                    # Payloads that were collected may tell what is derived of this message.
+                    self._drain()
                 if wrapping is not None and wrapping.beside:
                     told = {name: data[name] for name in wrapping.beside if name in data}
                     data = {name: value for name, value in data.items() if name not in told}

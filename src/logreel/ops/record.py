@@ -11,7 +11,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from logreel.errors import DefinitionError, LogError, UnsupportedError, UsageError
+from logreel.errors import DamagedError, DefinitionError, LogError, UnsupportedError, UsageError
 from logreel.model.adoption import each
 from logreel.model.appender import ACTIVE
 from logreel.model.channel import Channel
@@ -74,14 +74,12 @@ class _Channel:
     """A channel of the new log.
 
     restore  turns values as JSON has them into those that are written
-    derived  fields that are not written, since reading tells them
     """
 
     number: int
     name: str
     restore: Callable[[Mapping[str, Any]], dict[str, Any]]
     stamp: tuple[str, int] | None
-    derived: frozenset[str]
     messages: int = 0
 
 
@@ -106,7 +104,8 @@ def record(
 
     source   a pipe or file, or lines
     like     a log whose channels have the schemas to be used; all of them become channels of the new log, which says of
-             itself what that log does: metadata, parameters, attachments. Text and other messages come as lines only
+             itself what that log does: metadata, parameters, attachments. Where no line is of ``~text``, what it has
+             of that from the first to the last message comes along; other messages come as lines only
     metadata  what the new log says of itself besides, or instead; as for ``Writer.metadata``
     schemas  files with definitions in the language of the format, by topic; they come before those of *like*
     format, flush_every, sync, force, options  as for ``create``
@@ -127,15 +126,23 @@ def record(
     ]
     for name in (os.fspath(path), os.fspath(path) + ACTIVE):
         keep_sources(name, [one for one in read if isinstance(one, str | os.PathLike)])
-    writer = create(path, format=format, force=force, flush_every=flush_every, sync=sync, **options)
-    job = _Recorder(writer, format_of(os.fspath(path), format).name, ahead, strict)
-    try:
-        job.know(like, schemas or {}, definitions, metadata or {})
-    except BaseException:
-        writer.discard()
-        raise
-    with writer:
-        stopped = job.run(source, flush_every, stop)
+    with contextlib.ExitStack() as stack:
+        # It stays open: what a log is like may still be asked of it when the new one is completed.
+        log = None if like is None else stack.enter_context(opened(like, definitions))
+        fmt = format_of(os.fspath(path), format)
+        if log is not None and fmt.name in (log.format, log.origin):
+            options = fmt.like(log.metadata) | options
+        writer = create(path, format=format, force=force, flush_every=flush_every, sync=sync, **options)
+        job = _Recorder(writer, fmt.name, ahead, strict)
+        try:
+            job.know(log, schemas or {}, metadata or {})
+        except BaseException:
+            writer.discard()
+            raise
+        with writer:
+            stopped = job.run(source, flush_every, stop)
+            if log is not None:
+                job.carry_text(log)
     channels = tuple(Copied(ch.name, ch.messages) for ch in job.channels.values() if ch.name[:1] != "~")
     size = os.stat(path).st_size
     told = tuple(job.notes), tuple(job.skipped)
@@ -153,38 +160,39 @@ class _Recorder:
         self._writer, self._format, self._strict = writer, format, strict
         #: What came before types are inferred, and how much of it is waited for.
         self._waiting: list[_Line] = []
-        self._ahead, self._room, self._since, self._last = ahead, AHEAD_BYTES, 0.0, 0.0
+        self._ahead, self._room, self._since, self._heard = ahead, AHEAD_BYTES, 0.0, 0.0
         self._known: dict[str, tuple[Schema | Layout, Mapping[str, Any]]] = {}
         #: Why there is no channel of a topic.
         self._refused: dict[str, str] = {}
+        #: ns of the first and the last message that was written, but for those of reserved channels.
+        self._first, self._last = _TIMES.stop, _TIMES.start
+        #: Whether a line told what people are to read.
+        self._has_text = False
 
     # ---------------------------------------------------------------------------------------------- schemas
 
     def know(
         self,
-        like: Readable | Log | None,
+        log: Log | None,
         files: Mapping[str, str | os.PathLike[str]],
-        definitions: Definitions,
         metadata: Mapping[str, Any],
     ) -> None:
         """Take in schemas that were given, and add their channels; reserved ones when they are needed.
 
         Before them comes what the new log says of itself.
         """
-        with contextlib.ExitStack() as stack:
-            log = None if like is None else stack.enter_context(opened(like, definitions))
-            if log is not None:
-                self._inherit(log)
-            self.skipped += each("metadata", metadata, lambda name: self._tell(name, metadata[name]), False)
-            sink = self._writer.sink
-            for topic, file in files.items():
-                text = Path(file).read_text(encoding="utf-8")
-                self._known[topic] = sink.schema_from(topic, text, os.fspath(file)), {}
-                self._add(topic, *self._known[topic])
-            if log is not None:
-                for ch in log.channels.values():
-                    if ch.topic not in self._known:
-                        self._know(ch)
+        if log is not None:
+            self._inherit(log)
+        self.skipped += each("metadata", metadata, lambda name: self._tell(name, metadata[name]), False)
+        sink = self._writer.sink
+        for topic, file in files.items():
+            text = Path(file).read_text(encoding="utf-8")
+            self._known[topic] = sink.schema_from(topic, text, os.fspath(file)), {}
+            self._add(topic, *self._known[topic])
+        if log is not None:
+            for ch in log.channels.values():
+                if ch.topic not in self._known:
+                    self._know(ch)
 
     def _inherit(self, log: Log) -> None:
         """Take over what a log says besides messages."""
@@ -193,10 +201,39 @@ class _Recorder:
             self.skipped += sink.inherit(log)
         else:
             self.skipped += sink.adopt(log, log.origin == self._format)
-        for ch in log.channels.values():
-            if ch.topic == TEXT and len(ch):
-                text = f"{len(ch)} messages of {ch.topic!r} in {log.name} come along where they are among the lines"
-                self.notes.append(text)
+
+    def carry_text(self, log: Log) -> None:
+        """Write what *log* has for people to read of the time that was recorded, unless lines told some themselves.
+
+        Only after the last line it is known whether they do. Raises LogError where nothing may be left out.
+        """
+        ch = log.channels.get(TEXT)
+        if ch is None or not len(ch) or self._first > self._last:
+            return
+        if self._has_text:
+            self.notes.append(f"{TEXT!r} holds what came; that of {log.name} was left alone")
+            return
+        # What was said before its first message, or after the last one, belongs to a recording of these.
+        told = [other for other in log.channels.values() if len(other) and not other.reserved]
+        begun = any((other.start or 0) < self._first for other in told)
+        ended = any((other.end or 0) > self._last for other in told)
+        count, left = 0, list[str]()
+        for message in log.messages([TEXT]):
+            if (begun and message.time < self._first) or (ended and message.time > self._last):
+                continue
+            try:
+                channel = self._channel_of(TEXT, ())
+                whole = self._known[TEXT][0] is ch.schema
+                self._writer.write(channel.number, message.time, message.data if whole else message.decode())
+                count += 1
+            except (UsageError, DamagedError, DefinitionError) as error:
+                left.append(error.text)
+        self.notes.append(f"{count} of {len(ch)} messages of {TEXT!r} came along from {log.name}")
+        if left:
+            text = f"{len(left)} messages of {TEXT!r} in {log.name} were left out: {left[0]}"
+            if self._strict:
+                raise LogError(text)
+            self.skipped.append(text)
 
     def _tell(self, name: str, value: Any) -> None:
         try:
@@ -221,9 +258,9 @@ class _Recorder:
         number, name = add_channel(self._writer, topic, schema, metadata, taken)
         if name != topic:
             self.notes.append(f"{topic!r} became {name!r}")
-        wrapping, derived = sink.wrapping(number), frozenset(sink.derived(number))
+        wrapping = sink.wrapping(number)
         restore = restorer(sink.layout(number), wrapping.beside if wrapping else ())
-        self.channels[topic] = _Channel(number, name, restore, sink.stamp(number), derived)
+        self.channels[topic] = _Channel(number, name, restore, sink.stamp(number))
 
     def _channel_of(self, topic: str, data: Iterable[Mapping[str, Any]]) -> _Channel:
         """The channel of *topic*, added if need be for such messages; raises UsageError where it cannot be."""
@@ -266,7 +303,7 @@ class _Recorder:
     def _waited_enough(self, silent: bool) -> bool:
         """Whether no more lines are to be waited for before types are inferred."""
         now = monotonic()
-        return now - self._since >= AHEAD_SECONDS or (silent and now - self._last >= SILENT_SECONDS)
+        return now - self._since >= AHEAD_SECONDS or (silent and now - self._heard >= SILENT_SECONDS)
 
     def _take(self, number: int, text: bytes | str) -> None:
         if not text.strip():
@@ -277,9 +314,10 @@ class _Recorder:
         except UsageError as error:
             self._leave_out(number, error)
             return
+        self._has_text |= line.topic == TEXT
         if self._ahead > 0 and (self._waiting or line.topic not in self.channels):
-            self._last = monotonic()
-            self._since = self._since if self._waiting else self._last
+            self._heard = monotonic()
+            self._since = self._since if self._waiting else self._heard
             self._waiting.append(line)
             self._room -= len(text)
             if len(self._waiting) == self._ahead or self._room < 0:
@@ -304,13 +342,16 @@ class _Recorder:
     def _write(self, line: _Line) -> None:
         try:
             channel = self._channel_of(line.topic, [line.data])
-            data = {name: value for name, value in line.data.items() if name not in channel.derived}
-            values = channel.restore(data)
+            # Asked each time: messages that were written may tell what is derived of others.
+            derived = self._writer.sink.derived(channel.number)
+            values = channel.restore({k: v for k, v in line.data.items() if k not in derived})
             self._writer.write(channel.number, line.time, values)
         except UsageError as error:
             self._leave_out(line.number, error)
             return
         channel.messages += 1
+        if channel.name[0] != "~":
+            self._first, self._last = min(self._first, line.time), max(self._last, line.time)
         if channel.stamp is not None:
             self._compare(channel, line.time, values)
 

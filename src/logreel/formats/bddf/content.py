@@ -207,7 +207,7 @@ class Content:
         return RAW
 
     @cached_property
-    def _signals(self) -> list[Signals]:
+    def signals(self) -> list[Signals]:
         """The schemas of signals that the file holds."""
         numbers = [
             i
@@ -219,7 +219,7 @@ class Content:
     @cache  # noqa: B019 - lives as long as the log, whose closures hold it anyway
     def _message_body(self, number: int, kind: MessageType) -> MessageBody | WireBody | SignalBody:
         body = self._payloads.body(self._topics[number], kind)
-        return SignalBody(body, self._signals) if kind.name == TICK and self._signals else body
+        return SignalBody(body, self.signals) if kind.name == TICK and self.signals else body
 
     @cache  # noqa: B019 - as above
     def _json_body(self, number: int) -> JsonBody | None:

@@ -45,7 +45,9 @@ class Given:
             self._inner = layout_of(series, kind) or RAW
         elif isinstance(kind, MessageType):
             self._take(series, kind, find)
-        names = distinct_names(series.names, names_of(self._inner))
+        #: Names of what the payload holds.
+        self.fields = names_of(self._inner)
+        names = distinct_names(series.names, self.fields)
         self._k = len(names)
         self.layout = with_numbers(self._inner, names) if names else self._inner
         self.wrapping: Wrapping | None = None

@@ -22,7 +22,16 @@ from logreel.formats.bddf.declare import Hashes, check, check_keys, declare, ide
 from logreel.formats.bddf.follower import Follower
 from logreel.formats.bddf.given import Given
 from logreel.formats.bddf.indexer import Indexer
-from logreel.formats.bddf.messages import CHECKSUM_NONE, CHECKSUM_SHA1, FileDescriptor, Series, StructType
+from logreel.formats.bddf.messages import (
+    CHECKSUM_NONE,
+    CHECKSUM_SHA1,
+    FileDescriptor,
+    MessageType,
+    Series,
+    StructType,
+)
+from logreel.formats.bddf.readings import distinct_names
+from logreel.formats.bddf.signals import SCHEMA, TICK, Signals
 from logreel.formats.bddf.spell import spell
 from logreel.kernels import wireindex, wirewrite
 from logreel.model.appender import Appender
@@ -91,6 +100,9 @@ class BddfSink(Sink):
         self._hashes = Hashes()
         #: What the numbered ones of several series of one name are called without their number.
         self._names: dict[str, str] = {}
+        #: Schemas of signals, by which reading tells the values of ticks.
+        self._signals: list[Signals] = []
+        self._shapes: list[int] = []
         #: Where payloads and blocks begin, of channels with additional indexes.
         self._places: dict[tuple[int, int], tuple[Log, I64, I64]] = {}
         #: Number of each series and of its additional indexes, as the kernel wants it; and whether it is a struct.
@@ -130,6 +142,8 @@ class BddfSink(Sink):
         self._known.add(identity(series))
         self._hashes.add(series, metadata)
         self._series.append(replace(series, index=number))
+        if _is_message(series, SCHEMA):
+            self._shapes.append(number)
         self._table = np.append(self._table, [[number, len(series.names)]], axis=0)
         joined = isinstance(series.type, StructType) and identity(series) not in self._solid
         self._joined = np.append(self._joined, joined)
@@ -150,6 +164,12 @@ class BddfSink(Sink):
     def wrapping(self, number: int) -> Wrapping | None:
         """Additional indexes lie beside the payload, and other payloads than text and bytes are no walk of a Layout."""
         return self._by_fields(number).wrapping
+
+    def derived(self, number: int) -> Collection[str]:
+        """The values of a tick of signals, by the schemas that were written so far or that the first log has."""
+        if not self._signals or not _is_message(self._series[number], TICK):
+            return ()
+        return distinct_names([one.name for one in self._signals], self._by_fields(number).fields)
 
     def _by_fields(self, number: int) -> Given:
         if number not in self._given:
@@ -187,6 +207,7 @@ class BddfSink(Sink):
             self._names.setdefault(ch.topic, topic_of(series))
             if isinstance(series.type, StructType) and log.index.tracks[ch.number].made is None:
                 self._solid.add(identity(series))
+        self._signals += [one for one in own.signals if one not in self._signals]
         return told
 
     def beside(self, log: Log, channel: int, offset: I64) -> I64 | None:
@@ -224,6 +245,8 @@ class BddfSink(Sink):
     def messages(self, channel: NDArray[np.int32], time: I64, payloads: Payloads) -> None:
         """Append data blocks. What was read of a struct is left out: its members have it."""
         payloads = payloads.in_one()
+        if self._shapes:
+            self._learn(channel, payloads)
         beside = self._padded(len(channel), payloads.beside)
         rows: slice | I64 = slice(None)
         if self._joined[channel].any():
@@ -242,6 +265,14 @@ class BddfSink(Sink):
             where = (head[at], place[at] - place[at.start])
             wirewrite.compose(payloads.data, *parts, self._table, beside[at], *where, out)
             self._write(out.data)
+
+    def _learn(self, channel: NDArray[np.int32], payloads: Payloads) -> None:
+        """Take in the schemas of signals among messages."""
+        for row in np.flatnonzero(np.isin(channel, self._shapes)).tolist():
+            at = int(payloads.start[row])
+            found = Signals.parse(bytes(payloads.data[at : at + int(payloads.size[row])]))
+            if found is not None and found not in self._signals:
+                self._signals.append(found)
 
     def _padded(self, n: int, beside: I64 | None) -> I64:
         """int64[n, k] with room for the additional indexes of every channel."""
@@ -308,6 +339,10 @@ class BddfSink(Sink):
         if self._follower is not None:
             self._follower.follow(piece)
         self.out.put(piece)
+
+
+def _is_message(series: Series, name: str) -> bool:
+    return isinstance(series.type, MessageType) and series.type.name == name
 
 
 def stretches(place: I64) -> Iterator[slice]:

@@ -27,6 +27,7 @@ def _like(metadata: Mapping[str, Any]) -> dict[str, Any]:
         "map": town if len(town.encode()) <= LONGEST_NAME else "",
         "date": metadata.get("date_unix", 0),
         "engine": metadata.get("engine", "UE4"),
+        **{name: metadata[name] for name in ("wheel_bytes",) if name in metadata},
     }
 
 

@@ -15,7 +15,7 @@ from logreel.formats.carla.actors import actors
 from logreel.formats.carla.axes import TurnedBody, turned
 from logreel.formats.carla.bodies import PacketBody, PacketReading
 from logreel.formats.carla.clock import FRAME, Frames
-from logreel.formats.carla.generation import Evidence
+from logreel.formats.carla.generation import OLD_WHEEL, Evidence
 from logreel.formats.carla.layouts import RAW, layout
 from logreel.formats.carla.packets import FRAME_START, HEAD
 from logreel.formats.carla.text import lines
@@ -187,6 +187,8 @@ class Content:
         told["engine"] = "UE5" if self.found.wide else "UE4"
         told["release"] = evidence.release()
         told["attribute_base"] = evidence.attribute_base
+        if evidence.has_old_wheels:
+            told["wheel_bytes"] = OLD_WHEEL
         if evidence.is_dreyevr:
             told["fork"] = "DReyeVR"
         return told

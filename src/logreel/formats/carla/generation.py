@@ -14,6 +14,8 @@ from logreel.model.layout import Layout
 from logreel.model.source import Source
 from logreel.model.walk import extent, measuring
 
+#: Bytes of a wheel in PhysicsControl up to 0.9.11.
+OLD_WHEEL = 36
 _OTHER, _SENSOR = 0, 5
 #: Packets looked at for one with content, and bytes of one that are decoded.
 _PROBES, _BYTES = 256, 4 << 20
@@ -75,6 +77,11 @@ class Evidence:
                     return how
         return None
 
+    @property
+    def has_old_wheels(self) -> bool:
+        """Whether ``physics`` has the wheels of releases up to 0.9.11."""
+        return self.physics == physics(False)
+
     @cached_property
     def attribute_base(self) -> int:
         """0 where the types of attributes count from Bool = 0, 1 where from Bool = 1: a role is a text."""
@@ -117,6 +124,5 @@ class Evidence:
         others = {actor["id"] for actor in self.actors if actor["type"] == _OTHER}
         moving = {one["id"] for one in self._first(POSITION, layout("position", self.wide))}
         if others and moving:
-            old = self.physics == physics(False)
-            return ("0.9.11" if old else "0.9.11 to 0.9.13") if others & moving else "0.9.10"
-        return "0.9.10 to 0.9.11" if self.physics == physics(False) else "0.9.10 to 0.9.13"
+            return ("0.9.11" if self.has_old_wheels else "0.9.11 to 0.9.13") if others & moving else "0.9.10"
+        return "0.9.10 to 0.9.11" if self.has_old_wheels else "0.9.10 to 0.9.13"

@@ -128,7 +128,7 @@ class CarlaSink(Sink):
         if len(self._heritage.logs) == 1:
             self._header = header_of(log)
             self._told = {name: log.metadata.get(name, value) for name, value in self._told.items()}
-            self._dialect = Dialect(log.own.found.wide)
+            self._dialect = replace(self._dialect, wide=log.own.found.wide)
         return told
 
     def adopt(self, log: Log, returns: bool) -> list[str]:

@@ -12,10 +12,10 @@ from logreel.errors import DefinitionError, Finding, Severity
 from logreel.kernels import layout as kernel
 from logreel.model.channel import Channel
 from logreel.model.index import I64
-from logreel.model.layout import Field, Layout, Skip, Struct
 from logreel.model.log import Log
+from logreel.model.padding import is_padded, skipping, too_long
 from logreel.model.pieces import Piece, batches, load, pieces
-from logreel.model.program import Program, compile_layout
+from logreel.model.program import Program
 from logreel.ops.checks.places import offset_of
 from logreel.ops.pieces import rows_per_piece
 
@@ -24,8 +24,6 @@ KINDS: dict[str, tuple[Severity, str]] = {
     "payload": ("error", "do not fit their definition, and cannot be decoded"),
     "leftover": ("warn", "are longer than their definition"),
 }
-#: Writers of CDR fill messages up with zeros to a multiple of four bytes: at most so many.
-PADDING = 3
 
 
 @dataclass
@@ -62,12 +60,12 @@ def payloads(log: Log) -> Iterator[Finding]:
             continue
         if reading is not None:
             _read(ch, tally)
-        elif layout.size is not None and not _is_padded(ch):
+        elif layout.size is not None and not is_padded(ch.metadata):
             sizes = log.index.sizes(ch.number)
             tally.add("payload", np.flatnonzero(sizes < layout.size))
             tally.add("leftover", np.flatnonzero(sizes > layout.size))
         else:
-            walked[ch] = compile_layout(Layout(Struct((Field("", Skip(layout.root)),))))
+            walked[ch] = skipping(layout)
     for ch, piece in _pieces(log, walked):
         _walk(tallies[ch], walked[ch], piece)
     for tally in tallies.values():
@@ -92,28 +90,10 @@ def _walk(tally: _Tally, program: Program, piece: Piece) -> None:
     kernel.count(piece.data, piece.offset, piece.offset + piece.size, program.ops, counts, status)
     tally.add("payload", tally.seen + np.flatnonzero(status & 1))
     left = np.flatnonzero(status == kernel.LEFTOVER)
-    if len(left) and _is_padded(tally.ch):
-        left = left[~_only_padding(program, piece, left)]
+    if len(left) and is_padded(tally.ch.metadata):
+        left = too_long(program, piece, left)
     tally.add("leftover", tally.seen + left)
     tally.seen += len(status)
-
-
-def _is_padded(ch: Channel) -> bool:
-    return ch.metadata.get("message_encoding") == "cdr"
-
-
-def _only_padding(program: Program, piece: Piece, rows: I64) -> NDArray[np.bool_]:
-    """bool[n]: whether a few zeros are all that these messages have behind their content."""
-    start, end = piece.offset[rows], piece.offset[rows] + piece.size[rows]
-    zeros, found = np.ones(len(rows), np.bool_), np.zeros(len(rows), np.bool_)
-    counts = np.zeros(len(program.columns), np.int64)
-    for size in range(1, PADDING + 1):
-        last = np.maximum(end - size, start)
-        zeros &= (last == end - size) & (piece.data[last] == 0)
-        status = np.zeros(len(rows), np.uint8)
-        kernel.count(piece.data, start, last, program.ops, counts, status)
-        found |= zeros & (status == 0)
-    return found
 
 
 def _read(ch: Channel, tally: _Tally) -> None:

@@ -1,0 +1,45 @@
+"""Bytes behind the content of messages that are no content: what writers of CDR fill up with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from logreel.kernels import layout as kernel
+from logreel.model.index import I64
+from logreel.model.layout import Field, Layout, Skip, Struct
+from logreel.model.pieces import Piece
+from logreel.model.program import Program, compile_layout
+
+#: Writers of CDR fill messages up with zeros to a multiple of four bytes: at most so many.
+PADDING = 3
+
+
+def is_padded(metadata: Mapping[str, Any]) -> bool:
+    """Whether messages of a channel with this metadata may have padding behind their content."""
+    return metadata.get("message_encoding") == "cdr"
+
+
+def skipping(layout: Layout) -> Program:
+    """A Program that finds where messages end, and gives none of their content."""
+    return compile_layout(Layout(Struct((Field("", Skip(layout.root)),))))
+
+
+def too_long(program: Program, piece: Piece, rows: I64) -> I64:
+    """Those *rows* of a piece that have more than padding behind their content; all of them have something.
+
+    program  as ``skipping`` gives it for the layout of these messages
+    """
+    start, end = piece.offset[rows], piece.offset[rows] + piece.size[rows]
+    zeros, found = np.ones(len(rows), np.bool_), np.zeros(len(rows), np.bool_)
+    counts = np.zeros(len(program.columns), np.int64)
+    for size in range(1, PADDING + 1):
+        last = np.maximum(end - size, start)
+        zeros &= (last == end - size) & (piece.data[last] == 0)
+        status: NDArray[np.uint8] = np.zeros(len(rows), np.uint8)
+        kernel.count(piece.data, start, last, program.ops, counts, status)
+        found |= zeros & (status == 0)
+    return rows[~found]
