@@ -72,7 +72,7 @@ def test_empty_items_are_decoded_and_encoded(data: st.DataObject) -> None:
     layout = data.draw(layouts)
     messages = [payload(data.draw, layout.root) for _ in range(data.draw(st.integers(1, 4)))]
     values = [decode_all(layout.root, m)[0] for m in messages]
-    assert [decoder(layout)(memoryview(m)) for m in messages] == values
+    assert [decoder(layout.root)(memoryview(m)) for m in messages] == values
     found = table(layout, messages)
     assert same(rows_of(layout, found), values)
     assert [encode_message(layout, value) for value in values] == messages
@@ -105,7 +105,7 @@ def test_a_wild_count_takes_neither_memory_nor_time() -> None:
     tracemalloc.start()
     got = decode_variable(LISTS, np.frombuffer(data, np.uint8), np.array([0, 5]), np.array([5, 10]))
     with pytest.raises(DamagedError, match="items without bytes"):
-        decoder(LISTS)(memoryview(wild))
+        decoder(LISTS.root)(memoryview(wild))
     assert tracemalloc.get_traced_memory()[1] < 1 << 20
     tracemalloc.stop()
     assert got.bad == [(0, CROWDED)]
@@ -117,7 +117,7 @@ def test_lists_in_lists_share_the_bound_of_their_message() -> None:
     layout = lo.Layout(lo.Struct((lo.Field("many", lo.Sequence(inner)),)))
     data = struct.pack("<I", 3) + struct.pack("<I", kernel.SPARE // 2) * 3
     with pytest.raises(DamagedError, match="items without bytes"):
-        decoder(layout)(memoryview(data))
+        decoder(layout.root)(memoryview(data))
     got = decode_variable(layout, np.frombuffer(data, np.uint8), np.array([0]), np.array([len(data)]))
     assert got.bad == [(0, CROWDED)]
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import UsageError
-from logreel.model.tables import as_numpy
+from logreel.model.tables import DENSE, as_numpy, table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -62,6 +62,8 @@ def _as_numpy(column: pa.ChunkedArray) -> Array:
 class Columns:
     """Fields of the channels of *log*, one row per record; empty where the recording has no such channel.
 
+    Records of damaged packets that cannot be decoded are left out: who asks has no use for rows without values.
+
     any_axes  False: raises UsageError for a log that was brought to other axes and units than recorded
     """
 
@@ -84,8 +86,8 @@ class Columns:
     def _columns(self, topic: str) -> dict[str, Any]:
         """The Arrow columns of a topic by path; all of them, for they are read in one walk."""
         if topic not in self._topics:
-            there = topic in self.log.channels
-            self._topics[topic] = dict(_paths(self.log.table(topic))) if there else {}
+            ch = self.log.channels.get(topic)
+            self._topics[topic] = {} if ch is None else dict(_paths(table(ch, None, None, None, DENSE)))
         return self._topics[topic]
 
     def vector(self, topic: str, field: str, rows: Any = slice(None), names: tuple[str, ...] = XYZ) -> Array:
