@@ -33,7 +33,6 @@ LINES = 20
     "--contract", metavar="FILE", type=arguments.FILE, help="TOML file with what a log must hold besides."
 )
 @paths.text_output
-@click.option("--contract", metavar="FILE", help="TOML file with what a log must hold besides.")
 @common.msgdef
 @common.as_json
 def check(
