@@ -57,7 +57,10 @@ def test_a_bddf_file_keeps_its_annotations(tmp_path: Path) -> None:
 
 def test_a_ulog_keeps_information_and_parameters(tmp_path: Path) -> None:
     log, found, done = _again(flight(2.0), tmp_path / "x.ulg", metadata={"site": "north", "runs": 7})
-    assert {**log.metadata, "site": "north", "runs": 7} == dict(found.metadata)
+    added = {"site": "char[]", "runs": "int32_t"}
+    due = {**log.metadata, "site": "north", "runs": 7}
+    due["ulog"] = {**due["ulog"], "types": {**due["ulog"]["types"], **added}}
+    assert due == dict(found.metadata)
     assert {p.name: (p.value, dict(p.defaults)) for p in found.parameters.values()} == {
         p.name: (p.value, dict(p.defaults)) for p in log.parameters.values()
     }
