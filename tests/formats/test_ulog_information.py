@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import logreel
+from logreel.formats.ulog.clock import UTC_OFFSET
 from logreel.formats.ulog.information import release, release_number
 from logreel.formats.ulog.sample import Builder, flight
 from ulog_pyulog import load
@@ -105,7 +106,10 @@ def test_information_is_the_same_after_mcap_and_back(tmp_path: Path, shared: Pat
         assert logreel.convert(tmp_path / "a.mcap", tmp_path / "a.ulg", force=True).skipped == ()
         back = (tmp_path / "a.ulg").read_bytes()
         due, found = _information(data), _information(back)
-        assert set(found) == set(due)
+        # UTC is told whether or not the messages that tell it are there, in a record that is no metadata.
+        assert (("I", UTC_OFFSET) in found) == (source.utc_offset is not None and source.epoch == "boot")
+        assert logreel.open(back).utc_offset == source.utc_offset
+        assert set(found) - {("I", UTC_OFFSET)} == set(due)
         for key, payloads in due.items():
             # Of a key that is given twice the last one counts.
             assert found[key] == (payloads if key[0] == "M" else payloads[-1:]), key

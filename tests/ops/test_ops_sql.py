@@ -172,8 +172,14 @@ def test_schemas_that_differ_are_put_together_by_name() -> None:
 
 def test_clocks_that_differ_need_utc(log: logreel.Log, bag: logreel.Log, tmp_path: Path) -> None:
     raw = short_flight()
-    logreel.convert(raw, tmp_path / "a.mcap")
+    logreel.convert(raw, tmp_path / "a.mcap", raw=True)
     assert logreel.sql("SELECT DISTINCT log FROM sensor_gps", raw, tmp_path / "a.mcap").num_rows == 2
+    logreel.convert(raw, tmp_path / "unix.mcap")
+    both = (raw, tmp_path / "unix.mcap")
+    with pytest.raises(UsageError, match="'sensor_gps' have different clocks; pass utc=True"):
+        logreel.sql("SELECT DISTINCT log FROM sensor_gps", *both)
+    got = logreel.sql("SELECT time_ns, count(*) AS n FROM sensor_gps GROUP BY time_ns", *both, utc=True)
+    assert set(got["n"].to_pylist()) == {2}
     got = logreel.sql("SELECT time, time_ns FROM sensor_gps", log, utc=True)
     assert log.utc_offset is not None
     assert got["time_ns"].to_pylist() == (log["sensor_gps"].times + log.utc_offset).tolist()

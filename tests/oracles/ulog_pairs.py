@@ -18,6 +18,7 @@ import pyulog  # noqa: E402
 from rows import Row  # noqa: E402
 
 import logreel  # noqa: E402
+from logreel.formats.ulog.clock import UTC_OFFSET  # noqa: E402
 from logreel.formats.ulog.information import RELEASES, release_number  # noqa: E402
 from logreel.formats.ulog.sample import flight, tiny  # noqa: E402
 from logreel.model.log import Log  # noqa: E402
@@ -75,7 +76,9 @@ def _written(path: Path) -> Iterator[Row]:
         with tempfile.TemporaryDirectory() as folder:
             write(path, Path(folder))
             copy = load(Path(folder) / "a.ulg")
-        theirs, ours = {}, {}
+            # In a copy a record may tell UTC, so it is compared as read.
+            ours: Values = {"utc_offset": logreel.open(Path(folder) / "a.ulg").utc_offset}
+        theirs: Values = {"utc_offset": logreel.open(path).utc_offset}
         for n, content in enumerate((_data, _information, _parts, _parameters, _defaults, _text, _dropouts)):
             theirs |= {(n, key): value for key, value in content(source).items()}
             ours |= {(n, key): value for key, value in content(copy).items()}
@@ -147,7 +150,8 @@ def _our_data(log: Log, peer: Any) -> Values:
 
 
 def _information(peer: Any) -> Values:
-    return dict(peer.msg_info_dict)
+    """All but the record of logreel's own that tells UTC, which is no metadata."""
+    return {name: value for name, value in peer.msg_info_dict.items() if name != UTC_OFFSET}
 
 
 def _our_information(log: Log, peer: Any) -> Values:

@@ -187,11 +187,11 @@ def test_channels_without_a_usable_definition_are_left_out(
 
 
 def test_a_type_that_an_output_cannot_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def empty_struct(*_: object) -> Any:
-        batch = pa.RecordBatch.from_arrays([pa.array([{}], pa.struct([]))], ["nothing"])
+    def months(*_: object) -> Any:
+        batch = pa.RecordBatch.from_arrays([pa.array([(1, 2, 3)], pa.month_day_nano_interval())], ["months"])
         return batch.schema, iter([batch])
 
-    monkeypatch.setattr(making_module, "aligned_table", empty_struct)
+    monkeypatch.setattr(making_module, "aligned_table", months)
     with pytest.raises(LogError, match="cannot be written"):
         logreel.convert(tiny(), tmp_path / "x.parquet", align="nearest", rate=1)
     assert not list(tmp_path.iterdir())

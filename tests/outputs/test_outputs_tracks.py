@@ -341,7 +341,7 @@ def test_a_log_without_positions_says_so(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_nothing_in_an_interval_is_a_file_without_tracks(tmp_path: Path, suffix: str) -> None:
-    found, done = written(fixes((1, 2, 3)), tmp_path, suffix, start=5 * S)
+    found, done = written(fixes((1, 2, 3), (4, 5, 6)), tmp_path, suffix, start=S // 4, end=S // 2)
     assert found == {}
     assert done.channels[0].file is None
 

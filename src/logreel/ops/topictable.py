@@ -134,7 +134,9 @@ class TopicTable(ds.Dataset):  # type: ignore[misc]
         self._topic, self._parts, self._failed, self._turn = topic, parts, failed, turn
         clocks = {part.clock for part in parts}
         if len(clocks) > 1:
-            raise UsageError(f"the logs with {topic!r} have different clocks: ask for UTC")
+            raise UsageError(
+                f"the logs with {topic!r} have different clocks", hint="pass utc=True", cli="add --utc"
+            )
         names = dict.fromkeys(name for part in parts for name in part.fields)
         self._schema = pa.schema(
             [

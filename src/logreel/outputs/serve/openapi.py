@@ -173,11 +173,13 @@ def _schemas() -> dict[str, Any]:
             channels={"type": "array", "items": {"$ref": "#/components/schemas/Channel"}},
             metadata={"type": "object"},
             attachments={"type": "array", "items": {"type": "object"}},
+            segments={"type": "array", "items": {"$ref": "#/components/schemas/Segment"}},
             problems={"type": "array", "items": {"$ref": "#/components/schemas/Problem"}},
         ),
         "Channel": _object(
             topic=text, type=text, encoding=text, messages=whole, bytes=maybe, start_ns=maybe, end_ns=maybe
         ),
+        "Segment": _object(number=whole, offset=whole, start_ns=maybe, end_ns=maybe, messages=whole),
         "Problem": problem,
     }
 
