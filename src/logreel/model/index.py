@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import copy
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,7 +82,7 @@ class MessageIndex:
         #: Rows that are there, of channels of which some are not.
         self._only: Mapping[int, slice | I64] = {}
 
-    def only(self, rows: Mapping[int, slice | I64]) -> MessageIndex:
+    def only(self, rows: Mapping[int, slice | I64]) -> Self:
         """The same index whose intervals have no other messages than *rows* of each channel; counts stay."""
         found = copy(self)
         found.__dict__.pop("_all", None)
