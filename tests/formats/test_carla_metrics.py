@@ -140,6 +140,20 @@ def test_physics(metrics: Any, plain: Recording) -> None:
     assert carla.MetricsLog(eventful("0.10.0").bytes()).get_vehicle_physics_control(10) is None
 
 
+def test_physics_behind_a_record_that_cannot_be_decoded() -> None:
+    out = Builder("0.9.16")
+    first = out.frame(0.0).add(10, 1, "vehicle.a").physics(10)
+    first.records["PhysicsControl"] = [bytes(first.records["PhysicsControl"][0])[:-40]]
+    out.frame(0.05).physics(10)
+    log = logreel.open(out.bytes())
+    assert log["physics"].to_arrow()["id"].to_pylist() == [None, 10]
+    metrics = carla.MetricsLog(log)
+    assert metrics.get_vehicle_physics_control(10, 1) is None
+    told = metrics.get_vehicle_physics_control(10, 2)
+    assert told is not None
+    assert told["max_rpm"] == 5800.0
+
+
 def test_what_was_not_recorded_is_none() -> None:
     metrics = carla.MetricsLog(eventful("0.9.4").bytes())
     assert metrics.get_vehicle_control(10, 1) is None

@@ -197,6 +197,18 @@ def test_merged_recordings(tmp_path: Path) -> None:
         logreel.merge([one, wide], out, force=True)
 
 
+def test_actors_that_cannot_be_decoded_are_not_the_same_in_merged_recordings(tmp_path: Path) -> None:
+    for name, actor in (("1.rec", 10), ("2.rec", 20)):
+        out = Builder("0.9.16")
+        damaged = out.frame(0.0).add(5, 1, "vehicle.damaged")
+        damaged.records["EventAdd"] = [bytes(damaged.records["EventAdd"][0])[:-1]]
+        out.frame(0.05).add(actor, 1, "vehicle.sound")
+        (tmp_path / name).write_bytes(out.bytes())
+        assert logreel.open(tmp_path / name)["actors"].to_arrow()["id"].to_pylist() == [None, actor]
+    done = logreel.merge([tmp_path / "1.rec", tmp_path / "2.rec"], tmp_path / "m.rec")
+    assert not [note for note in done.notes if "same id" in note]
+
+
 def test_a_recording_per_topic_and_back(tmp_path: Path) -> None:
     source = tmp_path / "drive.log"
     source.write_bytes(drive(2.0).bytes())

@@ -35,7 +35,9 @@ def test_damaged_chunks_are_told_once_by_a_sweep(monkeypatch: pytest.MonkeyPatch
     data[second + 7 : second + 11] = b"\xff\xff\xff\x7f"
     log = logreel.open(bytes(data))
     tables = log.tables()
-    assert {topic: t.num_rows for topic, t in tables.items()} == {ch.topic: len(ch) for ch in log.values() if len(ch)}
+    assert {topic: t.num_rows for topic, t in tables.items()} == {
+        ch.topic: len(ch) for ch in log.values() if len(ch)
+    }
     # What lay in the chunk is rows of nulls, so that rows lie beside times.
     assert 0 < sum(t.column(1).null_count for t in tables.values()) < sum(t.num_rows for t in tables.values())
     assert [p.code for p in log.problems].count("chunk") == 1

@@ -208,6 +208,17 @@ def test_joints():
     assert found["c"].effort.tolist() == [7]
 
 
+def test_joints_of_messages_that_cannot_be_decoded_are_left_out():
+    root = layout_of("sensor_msgs/JointState").root
+    payload = encoded(root, {"name": ["a"], "position": [1.5]})
+    ch = log_of("sensor_msgs/JointState", [payload, payload[:-3], payload])["/x"]
+    assert ch.to_arrow()["name"].to_pylist() == [["a"], None, ["a"]]
+    found = lenses(ch)[0].series(ch)
+    assert list(found) == ["a"]
+    assert found["a"].time.tolist() == [0, 2 * S]
+    assert found["a"].position.tolist() == [1.5, 1.5]
+
+
 @pytest.mark.parametrize("name", ["sensor_msgs/NavSatFix", "gps_common/GPSFix"])
 def test_positions(name):
     ch = channel(name, {"latitude": 50.5, "longitude": 7.5, "altitude": 60})

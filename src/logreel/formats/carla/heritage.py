@@ -82,7 +82,7 @@ class Heritage:
         seen, twice = np.zeros(0, np.uint32), np.zeros(0, np.uint32)
         peopled = [log for log in self.logs if "actors" in log and _has_records(log["actors"])]
         for log in peopled if len(peopled) > 1 else ():
-            ids = np.unique(log["actors"]["id"]).astype(np.uint32)
+            ids = np.unique(np.ma.compressed(log["actors"]["id"])).astype(np.uint32)
             twice = np.union1d(twice, np.intersect1d(seen, ids))
             seen = np.union1d(seen, ids)
         if not len(twice):

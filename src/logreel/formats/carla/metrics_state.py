@@ -8,6 +8,7 @@ from logreel.errors import UsageError
 from logreel.formats.carla.metrics_base import Base
 from logreel.formats.carla.packet_text import LIGHTS
 from logreel.formats.carla.values import SceneLight, VehicleControl
+from logreel.model.tables import DENSE, table
 
 STATES = ("Red", "Yellow", "Green", "Off", "Unknown")
 GROUPS = ("None", "Vehicle", "Street", "Building", "Other")
@@ -38,8 +39,8 @@ class States(Base):
         rows = rows[columns.place("physics")[rows] <= max(self._columns.place_of(frame), 0)]
         if not len(rows):
             return None
-        table = self.log.table("physics").drop_columns(["time", "frame", "id"])
-        told: dict[str, Any] = table.slice(int(rows[-1]), 1).to_pylist()[0]
+        found = table(self.log["physics"], None, None, None, DENSE).drop_columns(["time", "frame", "id"])
+        told: dict[str, Any] = found.slice(int(rows[-1]), 1).to_pylist()[0]
         return told
 
     def get_walker_speed(self, walker_id: int, frame: int) -> float | None:

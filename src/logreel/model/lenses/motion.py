@@ -220,19 +220,21 @@ class Joints:
 
     def series(self, ch: Channel) -> dict[str, Joint]:
         """Every joint by name, in the order of first mention."""
-        table = ch.to_arrow([self.name, self.position, self.velocity, self.effort])
-        names, rows = flatten(table[self.name])
-        begin = np.searchsorted(rows, np.arange(len(table) + 1))
+        from logreel.model.tables import DENSE, table
+
+        found = table(ch, [self.name, self.position, self.velocity, self.effort], None, None, DENSE)
+        names, rows = flatten(found[self.name])
+        begin = np.searchsorted(rows, np.arange(len(found) + 1))
         place = np.arange(len(rows)) - begin[rows]
-        time = times_of(table)[rows]
+        time = times_of(found)[rows]
         values = [
-            _beside(*flatten(table[f]), rows, place) for f in (self.position, self.velocity, self.effort)
+            _beside(*flatten(found[f]), rows, place) for f in (self.position, self.velocity, self.effort)
         ]
         known, code = np.unique(names.astype(str), return_inverse=True)
         order = np.argsort(code, kind="stable")
         parts = np.split(order, np.cumsum(np.bincount(code, minlength=len(known)))[:-1])
-        found = sorted(zip(known.tolist(), parts, strict=False), key=lambda pair: int(pair[1][0]))
-        return {name: Joint(time[at], *(v[at] for v in values)) for name, at in found if len(at)}
+        told = sorted(zip(known.tolist(), parts, strict=False), key=lambda pair: int(pair[1][0]))
+        return {name: Joint(time[at], *(v[at] for v in values)) for name, at in told if len(at)}
 
 
 def _beside(flat: NDArray[Any], owner: I64, rows: I64, place: I64) -> F64:
