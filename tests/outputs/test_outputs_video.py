@@ -90,7 +90,9 @@ def test_an_interval(tmp_path: Path) -> None:
 
 def test_a_folder_has_a_video_per_channel(tmp_path: Path) -> None:
     log = logreel.open(tour(0.5))
-    with pytest.raises(UsageError, match=r"2 channels do not fit into one file; write the folder .*x.mp4/, or choose"):
+    with pytest.raises(
+        UsageError, match=r"2 channels do not fit into one file; write the folder .*x.mp4/, or choose"
+    ):
         logreel.convert(log, tmp_path / "x.mp4")
     done = logreel.convert(log, f"{tmp_path}/x.mp4/")
     assert [(one.topic, one.file) for one in done.channels] == [

@@ -234,6 +234,8 @@ def test_the_document_describes_what_there_is(client: Client) -> None:
         assert set(client.ask(path).json) == set(schemas[schema]["properties"])
     (first, *_) = client.ask("/logs").json["logs"]
     assert set(first) == set(schemas["Log"]["properties"])
-    assert set(client.ask(f"/logs/{first['id']}").json) == set(schemas["Info"]["properties"])
+    told = client.ask(f"/logs/{first['id']}").json
+    assert set(told) == set(schemas["Info"]["properties"])
+    assert [set(one) for one in told["segments"]] == [set(schemas["Segment"]["properties"])]
     assert set(client.ask("/logs/x").json) == set(schemas["Error"]["properties"])
     assert json.loads(json.dumps(document)) == document
