@@ -17,9 +17,10 @@ from typing import Any
 import numpy as np
 
 from logreel.model import layout as lo
+from logreel.model.blocks import Blocks, Track, Word
 from logreel.model.channel import Channel
 from logreel.model.chunks import FILE, Chunks
-from logreel.model.index import Blocks, MessageIndex, Track, Word
+from logreel.model.index import MessageIndex
 from logreel.model.log import Log
 from logreel.model.registry import Format
 from logreel.model.scan import ChannelInfo, Scan

@@ -9,9 +9,9 @@ import numpy as np
 
 import logreel
 from logreel.errors import LogError, UnsupportedError
-from logreel.model.layout import parse_path
 from logreel.model.lenses import Position, lenses
 from logreel.model.log import Log
+from logreel.model.paths import parse_path
 from logreel.model.source import Readable
 from logreel.outputs import jpg, ply
 

@@ -24,7 +24,8 @@ from typing import Any
 import logreel
 from logreel.errors import DamagedError, DefinitionError, UnsupportedError
 from logreel.model import encoder  # noqa: F401 - loaded before there are forks
-from logreel.model.layout import Field, Layout, Scalar, Struct
+from logreel.model.layout import Layout
+from logreel.model.nodes import Field, Scalar, Struct
 from logreel.model.registry import formats
 from logreel.ops.recovery import recover
 

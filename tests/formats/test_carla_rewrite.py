@@ -12,8 +12,9 @@ import logreel
 from conftest import SHARED
 from contents import content, told
 from logreel.formats.carla import copy
-from logreel.formats.carla.sample import RELEASES, Builder, eventful, text_mode
+from logreel.formats.carla.sample import Builder, eventful, text_mode
 from logreel.formats.carla.sample_drive import drive
+from logreel.formats.carla.sample_records import RELEASES
 
 SAMPLES = sorted((SHARED / "data/carla").rglob("*.log"))
 STEP = 50_000_000

@@ -11,7 +11,8 @@ import pytest
 import bag_oracle
 import logreel
 from bag_variants import MADE
-from logreel.formats.rosbag.sample import START, Builder, Topic, string
+from logreel.formats.rosbag.sample import START, Builder, string
+from logreel.formats.rosbag.sample_old import Topic
 
 #: What came by which connection: time, payload, and what the publisher said of itself.
 Row = tuple[int, bytes, bytes, bytes]

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from logreel.model.beside import BesideReading, PlainBody, with_members
-from logreel.model.layout import Field, Layout, Scalar, Sequence, Struct
+from logreel.model.layout import Layout
+from logreel.model.nodes import Field, Scalar, Sequence, Struct
 from logreel.model.pieces import Piece
 
 RECORD = Struct((Field("a", Scalar("uint8")), Field("b", Scalar("uint16"))))

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from logreel.model.blocks import Derived, Track, Word
+from logreel.model.blocks import Blocks, Derived, Track, Word
 from logreel.model.chunks import Chunks
 from logreel.model.gather import gather_times
-from logreel.model.index import Blocks, MessageIndex
+from logreel.model.index import MessageIndex
 from logreel.model.source import Source
 
 Rows = list[list[int]]

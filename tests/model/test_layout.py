@@ -7,11 +7,10 @@ import time
 import pytest
 
 from logreel.errors import DefinitionError, TopicError, UsageError
-from logreel.model.layout import (
+from logreel.model.layout import Layout
+from logreel.model.nodes import (
     Field,
     FixedArray,
-    Layout,
-    Leaf,
     Padding,
     Rest,
     Scalar,
@@ -21,6 +20,7 @@ from logreel.model.layout import (
     Time,
     measure,
 )
+from logreel.model.paths import Leaf
 
 F32, F64, U8 = Scalar("float32"), Scalar("float64"), Scalar("uint8")
 

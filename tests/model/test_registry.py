@@ -14,8 +14,9 @@ from logreel.errors import UnknownFormatError, UnsupportedError
 from logreel.formats.ulog import FORMAT as ULOG
 from logreel.formats.ulog.sample import tiny
 from logreel.model import registry
+from logreel.model.blocks import Blocks
 from logreel.model.chunks import Chunks
-from logreel.model.index import Blocks, MessageIndex
+from logreel.model.index import MessageIndex
 from logreel.model.registry import Format
 from logreel.model.scan import Saved, Scan
 from logreel.model.source import Source

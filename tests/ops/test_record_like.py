@@ -12,8 +12,9 @@ import pytest
 import logreel
 from cli_runner import Run
 from logreel.formats.bddf.sample import walk
-from logreel.formats.carla.sample import RELEASES, eventful
+from logreel.formats.carla.sample import eventful
 from logreel.formats.carla.sample_drive import drive as carla_drive
+from logreel.formats.carla.sample_records import RELEASES
 from logreel.formats.mcap.sample import walk as walk_mcap
 from logreel.formats.ulog.sample import Builder, flight
 from logreel.model.schema import Schema

@@ -10,19 +10,9 @@ import pytest
 from google.protobuf import message_factory
 
 from logreel.model.arrow import decode_variable
-from logreel.model.layout import (
-    MAX_LEAVES,
-    SCALARS,
-    FixedArray,
-    Layout,
-    Node,
-    Padding,
-    Scalar,
-    String,
-    Struct,
-    Time,
-)
-from logreel.model.layout import Field as Member
+from logreel.model.layout import Layout
+from logreel.model.nodes import MAX_LEAVES, SCALARS, FixedArray, Node, Padding, Scalar, String, Struct, Time
+from logreel.model.nodes import Field as Member
 from logreel.schemas.protobuf.columns import encode
 from logreel.schemas.protobuf.describe import Message, descriptor_set
 from logreel.schemas.protobuf.spell import OPAQUE, spell, values

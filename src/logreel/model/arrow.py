@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from logreel.model.assemble import Buffers, arrow_field, build_fields, list_array
 from logreel.model.columns import numpy_column
-from logreel.model.layout import MAX_SIZE, FixedArray, Layout, Node, Sequence, Struct
+from logreel.model.layout import Layout
+from logreel.model.nodes import MAX_SIZE, FixedArray, Node, Sequence, Struct
 from logreel.model.paths import steps_of
 from logreel.model.pick import pick, pick_fields
 from logreel.model.program import compile_layout

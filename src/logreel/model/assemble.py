@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from logreel.errors import UsageError
 from logreel.model.columns import text_lengths, typed
-from logreel.model.layout import (
+from logreel.model.nodes import (
     MAX_SIZE,
     Bytes,
     Field,

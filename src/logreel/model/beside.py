@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from numpy.typing import NDArray
 
-from logreel.model.index import I64, MessageIndex
-from logreel.model.layout import Field, Layout, Struct
-from logreel.model.layout import Sequence as Records
+from logreel.model.blocks import I64
+from logreel.model.index import MessageIndex
+from logreel.model.layout import Layout
+from logreel.model.nodes import Field, Struct
+from logreel.model.nodes import Sequence as Records
 from logreel.model.pieces import Piece
 from logreel.model.threads import repeated
 

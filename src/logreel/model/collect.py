@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.kernels import blocks, frames
+from logreel.model.blocks import I64, Blocks
 from logreel.model.chunks import FILE
-from logreel.model.index import I64, Blocks
 
 #: Bytes of a block: small enough that a block stays in the second-level cache while columns are filled from it.
 BLOCK = 512 << 10

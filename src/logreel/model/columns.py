@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.model.layout import SCALARS, Leaf
+from logreel.model.nodes import SCALARS
+from logreel.model.paths import Leaf
 
 Buffer = NDArray[np.uint8]
 

@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from logreel.errors import UsageError
 from logreel.model.decode import CODES
-from logreel.model.layout import (
+from logreel.model.layout import Layout
+from logreel.model.nodes import (
     MAX_SIZE,
     Align,
     Bytes,
     Expect,
     FixedArray,
-    Layout,
     Node,
     Padding,
     Rest,

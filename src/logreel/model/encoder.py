@@ -13,13 +13,13 @@ from typing import Any
 
 from logreel.model.decode import CODES
 from logreel.model.encode import encode_message
-from logreel.model.layout import (
+from logreel.model.layout import Layout
+from logreel.model.nodes import (
     HIDDEN,
     MAX_LEAVES,
     Bytes,
     FixedArray,
     Grid,
-    Layout,
     Measure,
     Node,
     Padding,

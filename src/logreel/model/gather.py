@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.kernels import columns
-from logreel.model.index import I64, Blocks, MessageIndex, Word
-from logreel.model.layout import Leaf
+from logreel.model.blocks import I64, Blocks, Word
+from logreel.model.index import MessageIndex
+from logreel.model.paths import Leaf
 from logreel.model.pieces import Piece, pieces
 from logreel.model.threads import run, shares
 

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from logreel.errors import DamagedError, Finding, LogError, Problem, TopicError, UsageError
 from logreel.model import sidecar
+from logreel.model.blocks import I64
 from logreel.model.channel import Channel
-from logreel.model.index import I64
 from logreel.model.match import match_topics
 from logreel.model.registry import Format, find_format
 from logreel.model.scan import Attachment, Parameter, Scan, Segment, TextLine
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from logreel.model.actor import Actor
-    from logreel.model.index import MessageIndex, Selection
+    from logreel.model.blocks import Selection
+    from logreel.model.index import MessageIndex
 
 #: So many messages are turned into Python's numbers at once.
 LIST_LENGTH = 8192

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 
-from logreel.model.index import I64, MessageIndex, Selection
+from logreel.model.blocks import I64, Selection
+from logreel.model.index import MessageIndex
 from logreel.model.merge import PIECE, Queue, merged
 from logreel.model.pieces import Rows
 

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.kernels import layout as kernel
-from logreel.model.index import I64
-from logreel.model.layout import Field, Layout, Skip, Struct
+from logreel.model.blocks import I64
+from logreel.model.layout import Layout
+from logreel.model.nodes import Field, Skip, Struct
 from logreel.model.pieces import Piece
 from logreel.model.program import Program, compile_layout
 

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.model.blocks import unrolled
+from logreel.model.blocks import GONE, I64, Aligned, Derived, Word, unrolled, words
 from logreel.model.chunks import FILE, MADE, Buffer
-from logreel.model.index import GONE, I64, Aligned, Derived, MessageIndex, Word, words
+from logreel.model.index import MessageIndex
 
 Rows = slice | I64
 Pick = Callable[[NDArray[Any]], I64]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from logreel.model.index import I64
+from logreel.model.blocks import I64
 
 if TYPE_CHECKING:
     from logreel.model.arrow import Decoded

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import DefinitionError, Problem, UsageError
+from logreel.model.blocks import I64, TIME_MAX, TIME_MIN, Word
 from logreel.model.gather import Gathered, Want, gather, gather_rows
-from logreel.model.index import I64, TIME_MAX, TIME_MIN, Word
 from logreel.model.match import listed
 from logreel.model.nodes import Sequence as Records
 from logreel.model.padding import is_padded, skipping, too_long

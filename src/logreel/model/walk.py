@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from logreel.kernels import fill as filling
 from logreel.kernels import layout as kernel
-from logreel.model.layout import MAX_SIZE, Field, Layout, Rest, Struct
+from logreel.model.layout import Layout
+from logreel.model.nodes import MAX_SIZE, Field, Rest, Struct
 from logreel.model.program import Program, compile_layout
 from logreel.model.threads import run, shares
 

@@ -21,7 +21,8 @@ from logreel.errors import LogError, TopicError, UsageError
 from logreel.kernels.batch import Batch, now
 from logreel.model.appender import Appender
 from logreel.model.blocks import I64
-from logreel.model.layout import Layout, Sequence
+from logreel.model.layout import Layout
+from logreel.model.nodes import Sequence
 from logreel.model.payloads import Payloads
 from logreel.model.registry import formats
 from logreel.model.schema import Schema

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.model.index import I64
+from logreel.model.blocks import I64
 from logreel.model.log import Log
 from logreel.model.pieces import Rows
 from logreel.model.times import seconds_text

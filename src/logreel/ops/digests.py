@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.kernels import digest as kernel
-from logreel.model.index import I64
+from logreel.model.blocks import I64
 from logreel.model.log import Log
 from logreel.model.pieces import Rows
 from logreel.ops.parts import Part

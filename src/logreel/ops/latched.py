@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from logreel.errors import LogError
+from logreel.model.blocks import I64, Aligned
 from logreel.model.channel import Channel
-from logreel.model.index import I64, Aligned
 from logreel.model.merge import Queue, merged
 
 PARAMETERS = "~parameter"

@@ -18,8 +18,9 @@ import numpy as np
 
 from logreel.errors import DefinitionError, LogError, UnsupportedError
 from logreel.model.chunks import FILE
-from logreel.model.layout import Field, Layout, Scalar, Struct
+from logreel.model.layout import Layout
 from logreel.model.log import Log
+from logreel.model.nodes import Field, Scalar, Struct
 from logreel.model.registry import Format, formats
 from logreel.model.source import Source
 from logreel.model.writer import create

@@ -5,9 +5,9 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 
-from logreel.formats.bddf.messages import BadWire, open_descriptor
+from logreel.formats.bddf.messages import open_descriptor
 from logreel.model.source import Source
-from logreel.schemas.protobuf.wire import items
+from logreel.schemas.protobuf.wire import BadWire, items
 
 MAGIC, END_MAGIC = b"BDDF", b"FDDB"
 DATA, DESCRIPTOR, END = 0, 1, 2

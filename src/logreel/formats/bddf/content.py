@@ -23,21 +23,17 @@ from logreel.formats.bddf.messages import (
 )
 from logreel.formats.bddf.payloads import JSON, PROTOBUF, Payloads, json_schema
 from logreel.formats.bddf.pods import RAW, PodBody, describe, layout_of, type_text
-from logreel.formats.bddf.readings import (
-    Body,
-    NumberedReading,
-    PlainBody,
-    distinct_names,
-    names_of,
-    with_numbers,
-)
+from logreel.formats.bddf.readings import NumberedReading, distinct_names, names_of, with_numbers
 from logreel.formats.bddf.scan import Found, Scanner
 from logreel.formats.bddf.signals import SCHEMA, TICK, SignalBody, Signals, distinct_sizes
 from logreel.formats.bddf.structs import Join
 from logreel.formats.bddf.verify import verify
+from logreel.model.beside import Body, PlainBody
+from logreel.model.blocks import Made
 from logreel.model.chunks import Buffer, Chunks
-from logreel.model.index import Made, MessageIndex
-from logreel.model.layout import Field, Layout, Rest, Struct
+from logreel.model.index import MessageIndex
+from logreel.model.layout import Layout
+from logreel.model.nodes import Field, Rest, Struct
 from logreel.model.reading import Reading
 from logreel.model.scan import ChannelInfo, Scan, TextLine
 from logreel.model.schema import Schema

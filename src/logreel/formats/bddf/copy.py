@@ -16,7 +16,8 @@ from logreel.formats.bddf.content import Content
 from logreel.formats.bddf.messages import CHECKSUM_NONE, CHECKSUM_SHA1, FileDescriptor
 from logreel.formats.bddf.survey import Note, Unclear, notes
 from logreel.kernels import wireindex
-from logreel.model.index import I64, MessageIndex, Track
+from logreel.model.blocks import I64, Track
+from logreel.model.index import MessageIndex
 from logreel.model.order import by_rows
 from logreel.model.payloads import joined
 from logreel.model.sink import Excerpt

@@ -22,13 +22,14 @@ from logreel.formats.bddf.blocks import (
     read_header,
 )
 from logreel.formats.bddf.collect import IN_BLOCKS, MAX_SERIES
-from logreel.formats.bddf.messages import BadWire, FileDescriptor, FileIndex, Series
+from logreel.formats.bddf.messages import FileDescriptor, FileIndex, Series
 from logreel.formats.bddf.scan import Found, Scanner
 from logreel.kernels import wireindex
+from logreel.model.blocks import I64, Separate
 from logreel.model.chunks import Chunks
-from logreel.model.index import I64, MessageIndex, Separate
+from logreel.model.index import MessageIndex
 from logreel.model.source import Source
-from logreel.schemas.protobuf.wire import varint
+from logreel.schemas.protobuf.wire import BadWire, varint
 
 #: Larger files are not looked at as a whole when they are opened.
 EAGER_BYTES = 64 << 20

@@ -12,19 +12,10 @@ from logreel.formats.bddf.collect import spans
 from logreel.formats.bddf.messages import MAX_DIMENSIONS, PodType, Series
 from logreel.kernels import columns as kernel
 from logreel.kernels import wireindex
-from logreel.model.index import I64, MessageIndex
-from logreel.model.layout import (
-    SCALARS,
-    Field,
-    FixedArray,
-    Layout,
-    Node,
-    Rest,
-    Scalar,
-    Sequence,
-    Struct,
-    measure,
-)
+from logreel.model.blocks import I64
+from logreel.model.index import MessageIndex
+from logreel.model.layout import Layout
+from logreel.model.nodes import SCALARS, Field, FixedArray, Node, Rest, Scalar, Sequence, Struct, measure
 from logreel.model.pieces import Piece
 
 if TYPE_CHECKING:

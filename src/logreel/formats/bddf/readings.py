@@ -10,9 +10,11 @@ import numpy as np
 
 from logreel.kernels import wireindex
 from logreel.model.beside import BesideReading, Body, PlainBody, with_members
+from logreel.model.blocks import I64
 from logreel.model.chunks import FILE
-from logreel.model.index import I64, MessageIndex
-from logreel.model.layout import Field, Layout, Scalar
+from logreel.model.index import MessageIndex
+from logreel.model.layout import Layout
+from logreel.model.nodes import Field, Scalar
 
 __all__ = ["Body", "NumberedReading", "PlainBody", "distinct_names", "names_of", "with_numbers"]
 

@@ -23,10 +23,11 @@ from logreel.formats.bddf.collect import (
     Collector,
     extent,
 )
-from logreel.formats.bddf.messages import BadWire, FileDescriptor, Series
+from logreel.formats.bddf.messages import FileDescriptor, Series
 from logreel.kernels import wire
-from logreel.model.index import Blocks, Separate
+from logreel.model.blocks import Blocks, Separate
 from logreel.model.source import Source
+from logreel.schemas.protobuf.wire import BadWire
 
 #: So many sound blocks in a row are evidence enough to go on reading after damage.
 CHAIN = 3

@@ -10,8 +10,10 @@ import numpy as np
 
 from logreel.formats.bddf.messages import POD_TYPES
 from logreel.formats.bddf.readings import distinct_names, names_of
-from logreel.model.index import I64, MessageIndex
-from logreel.model.layout import SCALARS, Field, Layout, Padding, Scalar, Skip, Struct
+from logreel.model.blocks import I64
+from logreel.model.index import MessageIndex
+from logreel.model.layout import Layout
+from logreel.model.nodes import SCALARS, Field, Padding, Scalar, Skip, Struct
 from logreel.model.pieces import Piece
 from logreel.model.reading import payloads
 from logreel.schemas.protobuf.body import MessageBody, WireBody

@@ -14,10 +14,12 @@ from logreel.formats.bddf.messages import MessageType, PodType, Series, StructTy
 from logreel.formats.bddf.pods import node_of, width_of
 from logreel.formats.bddf.readings import distinct_names
 from logreel.kernels import columns as kernel
+from logreel.model.blocks import I64, Made
 from logreel.model.chunks import FILE
-from logreel.model.index import I64, Made, MessageIndex
-from logreel.model.layout import Bytes, Field, Layout, Node, Scalar, Struct
-from logreel.model.layout import Sequence as Records
+from logreel.model.index import MessageIndex
+from logreel.model.layout import Layout
+from logreel.model.nodes import Bytes, Field, Node, Scalar, Struct
+from logreel.model.nodes import Sequence as Records
 
 #: Structs may nest; deeper than this they are refused.
 MAX_DEPTH = 8

@@ -35,8 +35,8 @@ from logreel.formats.bddf.signals import SCHEMA, TICK, Signals
 from logreel.formats.bddf.spell import spell
 from logreel.kernels import wireindex, wirewrite
 from logreel.model.appender import Appender
+from logreel.model.blocks import I64
 from logreel.model.chunks import FILE
-from logreel.model.index import I64
 from logreel.model.layout import Layout
 from logreel.model.log import Log
 from logreel.model.payloads import Payloads

@@ -9,8 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from logreel.formats.carla.bodies import PacketBody
-from logreel.model.index import I64, MessageIndex
-from logreel.model.layout import Field, Layout, Node, Sequence, Struct
+from logreel.model.blocks import I64
+from logreel.model.index import MessageIndex
+from logreel.model.layout import Layout
+from logreel.model.nodes import Field, Node, Sequence, Struct
 from logreel.model.pieces import Piece
 
 if TYPE_CHECKING:

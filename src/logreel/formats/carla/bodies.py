@@ -9,8 +9,10 @@ import numpy as np
 
 from logreel.formats.carla.clock import FRAME, Frames
 from logreel.model.beside import BesideReading, PlainBody
-from logreel.model.index import I64, MessageIndex
-from logreel.model.layout import Layout, Sequence, measure
+from logreel.model.blocks import I64
+from logreel.model.index import MessageIndex
+from logreel.model.layout import Layout
+from logreel.model.nodes import Sequence, measure
 from logreel.model.pieces import Piece, pieces
 
 if TYPE_CHECKING:

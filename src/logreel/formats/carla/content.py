@@ -23,8 +23,9 @@ from logreel.formats.carla.textmode import is_text, undone
 from logreel.formats.carla.verify import verify
 from logreel.formats.carla.walk import Found, Walker
 from logreel.model.beside import with_members
+from logreel.model.blocks import I64, Aligned, Track
 from logreel.model.chunks import Chunks
-from logreel.model.index import I64, Aligned, MessageIndex, Track
+from logreel.model.index import MessageIndex
 from logreel.model.layout import Layout
 from logreel.model.pieces import places
 from logreel.model.reading import Reading

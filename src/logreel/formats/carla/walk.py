@@ -38,8 +38,8 @@ from logreel.formats.carla.packets import (
 )
 from logreel.kernels import frames
 from logreel.model import collect
+from logreel.model.blocks import I64, Blocks
 from logreel.model.collect import BlockBuilder
-from logreel.model.index import I64, Blocks
 from logreel.model.source import Source
 
 #: See kernels/frames.py: u8 kind, u32 size of the payload; the kind is the key too.

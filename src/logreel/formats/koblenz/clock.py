@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.kernels import columns
+from logreel.model.blocks import I64, TIME_MAX
 from logreel.model.chunks import FILE
-from logreel.model.index import I64, TIME_MAX, MessageIndex
+from logreel.model.index import MessageIndex
 
 NS_PER_MS = 1e6
 #: Intervals of time end before their last moment, which is no time therefore.

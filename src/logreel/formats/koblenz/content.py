@@ -17,8 +17,9 @@ from logreel.formats.koblenz.seconds import seconds_between
 from logreel.formats.koblenz.sensors import pose_guesses, sensors
 from logreel.formats.koblenz.start import Start, find_start
 from logreel.formats.koblenz.walk import Walk, walk
+from logreel.model.blocks import Blocks, Track
 from logreel.model.chunks import Chunks
-from logreel.model.index import Blocks, MessageIndex, Track
+from logreel.model.index import MessageIndex
 from logreel.model.layout import Layout
 from logreel.model.scan import ChannelInfo, Scan
 from logreel.model.schema import Schema

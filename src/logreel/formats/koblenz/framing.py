@@ -30,7 +30,7 @@ from logreel.formats.koblenz.types import (
     MessageType,
     registered_types,
 )
-from logreel.model.index import I64
+from logreel.model.blocks import I64
 from logreel.model.layout import Layout
 from logreel.model.source import Source
 

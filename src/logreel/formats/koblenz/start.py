@@ -19,7 +19,7 @@ from logreel.formats.koblenz.records import (
     is_end,
     read_head,
 )
-from logreel.model.index import I64
+from logreel.model.blocks import I64
 from logreel.model.source import Source
 
 #: So many messages in a row decide what sizes count.

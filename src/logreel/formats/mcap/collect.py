@@ -13,8 +13,9 @@ from logreel.formats.mcap.found import File, Messages, Part, all_found
 from logreel.formats.mcap.linear import read_inside
 from logreel.formats.mcap.records import HEAD, MESSAGE_HEAD, PUBLISH_TIME, SEQUENCE
 from logreel.kernels import opcoded
+from logreel.model.blocks import GONE, I64, Aligned, Blocks, Track, Word
 from logreel.model.chunks import FILE, Buffer, Chunks
-from logreel.model.index import GONE, I64, Aligned, Blocks, MessageIndex, Track, Word
+from logreel.model.index import MessageIndex
 from logreel.model.source import Source
 
 #: More entries of the block table than this are refused: real logs come nowhere near.

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from logreel.errors import Problem
 from logreel.formats.mcap import records
 from logreel.formats.mcap.records import Attached, Channel, Chunk, Record, Statistics, read_schema
-from logreel.model.index import I64
+from logreel.model.blocks import I64
 from logreel.model.schema import Schema
 from logreel.model.source import Source
 

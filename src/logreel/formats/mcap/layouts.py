@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from logreel.errors import DefinitionError, Problem, UsageError
 from logreel.formats.mcap.records import Channel
-from logreel.model.layout import Field, Layout, Rest, Struct
+from logreel.model.layout import Layout
+from logreel.model.nodes import Field, Rest, Struct
 from logreel.model.reading import Reading
 from logreel.model.registry import formats
 from logreel.model.schema import Schema

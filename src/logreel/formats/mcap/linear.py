@@ -12,7 +12,7 @@ from logreel.formats.mcap.chunks import COMPRESSIONS, problem_of, unpack
 from logreel.formats.mcap.found import File, Messages, Part
 from logreel.formats.mcap.records import HEAD, MAGIC, BadRecord, Chunk, record_at
 from logreel.kernels import opcoded
-from logreel.model.index import I64
+from logreel.model.blocks import I64
 from logreel.model.source import Source
 
 #: Messages of one call of the compiled walk.

@@ -21,7 +21,7 @@ from logreel.formats.mcap.records import (
     Chunk,
     ChunkIndex,
 )
-from logreel.model.index import I64
+from logreel.model.blocks import I64
 from logreel.model.source import Source
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from logreel.formats.mcap import linear
 from logreel.formats.mcap.found import File, Messages, Part
 from logreel.formats.mcap.records import Chunk
-from logreel.model.index import I64
+from logreel.model.blocks import I64
 from logreel.model.source import Source
 
 if TYPE_CHECKING:

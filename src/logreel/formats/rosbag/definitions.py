@@ -5,7 +5,8 @@ from __future__ import annotations
 from functools import cached_property
 
 from logreel.errors import DefinitionError, Problem, UsageError
-from logreel.model.layout import Field, Layout, Rest, Struct
+from logreel.model.layout import Layout
+from logreel.model.nodes import Field, Rest, Struct
 from logreel.model.source import Source
 from logreel.schemas import ros1msg
 

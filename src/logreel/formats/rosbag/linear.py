@@ -12,7 +12,7 @@ from logreel.formats.rosbag import records
 from logreel.formats.rosbag.collect import MAX_SPAN, Found
 from logreel.formats.rosbag.records import BadRecord, Record, read_record
 from logreel.kernels import tagged
-from logreel.model.index import I64
+from logreel.model.blocks import I64
 from logreel.model.source import Source
 
 END, CUT, BAD, FOREIGN, FULL = range(5)

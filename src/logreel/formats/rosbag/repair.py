@@ -7,8 +7,8 @@ from collections import defaultdict
 from logreel.errors import Problem
 from logreel.formats.rosbag.collect import Claims
 from logreel.formats.rosbag.linear import Stretch, pass_over, read_stretch
+from logreel.model.blocks import GONE
 from logreel.model.chunks import FILE, Buffer
-from logreel.model.index import GONE
 from logreel.model.source import Source
 
 

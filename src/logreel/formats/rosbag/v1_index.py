@@ -10,7 +10,7 @@ import numpy as np
 from logreel.errors import Finding, Problem
 from logreel.formats.rosbag.collect import Found
 from logreel.formats.rosbag.records import Record
-from logreel.model.index import I64
+from logreel.model.blocks import I64
 from logreel.model.source import Source
 
 _ENTRY = np.dtype([("sec", "<u4"), ("nsec", "<u4"), ("pos", "<u8")])

@@ -8,7 +8,8 @@ import numpy as np
 
 from logreel.formats.ulog.definitions import Stamp
 from logreel.kernels import blocks as kernel
-from logreel.model.index import I64, TIME_MAX, MessageIndex, Word
+from logreel.model.blocks import I64, TIME_MAX, Word
+from logreel.model.index import MessageIndex
 
 NS_PER_US = 1000
 #: Two topics end within this of each other in a sound log; a lone later stamp is not the end of the log.

@@ -9,13 +9,13 @@ from typing import NamedTuple
 
 from logreel.errors import DefinitionError
 from logreel.formats.ulog.records import BASIC, BadRecord
-from logreel.model.layout import (
+from logreel.model.layout import Layout
+from logreel.model.nodes import (
     MAX_DEPTH,
     MAX_LEAVES,
     SCALARS,
     Field,
     FixedArray,
-    Layout,
     Node,
     Padding,
     Scalar,

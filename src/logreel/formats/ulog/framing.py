@@ -10,7 +10,7 @@ from logreel.errors import Problem
 from logreel.formats.ulog import records
 from logreel.formats.ulog.records import DATA_HEAD, HEAD, RECORD, SPEC
 from logreel.kernels import frames
-from logreel.model.index import I64
+from logreel.model.blocks import I64
 from logreel.model.source import Source
 
 #: So many consistent records in a row are evidence enough to go on reading after damage.

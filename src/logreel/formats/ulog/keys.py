@@ -17,7 +17,7 @@ from logreel.formats.ulog.definitions import Definitions, parse_format
 from logreel.formats.ulog.information import OWN, Keeping, is_binary, type_of, value_of
 from logreel.formats.ulog.records import KeyValue
 from logreel.formats.ulog.walk import Walk
-from logreel.model.index import I64
+from logreel.model.blocks import I64
 from logreel.model.scan import Attachment, Change, Parameter
 from logreel.model.source import Source
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from logreel.model.layout import SCALARS
+from logreel.model.nodes import SCALARS
 from logreel.model.source import Source
 
 MAGIC = b"ULog\x01\x12\x35"

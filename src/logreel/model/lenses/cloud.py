@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.model.layout import Sequence, String
 from logreel.model.lenses.base import (
     Nodes,
     Stamp,
@@ -22,6 +21,7 @@ from logreel.model.lenses.base import (
     rows,
     stamped_rows,
 )
+from logreel.model.nodes import Sequence, String
 
 if TYPE_CHECKING:
     from logreel.model.channel import Channel

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.model.index import I64
-from logreel.model.layout import Scalar
+from logreel.model.blocks import I64
 from logreel.model.lenses.base import (
     F64,
     Columns,
@@ -22,6 +21,7 @@ from logreel.model.lenses.base import (
     is_number,
     nodes_of,
 )
+from logreel.model.nodes import Scalar
 
 if TYPE_CHECKING:
     from logreel.model.channel import Channel

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.kernels import velodyne as kernel
+from logreel.model.blocks import I64
 from logreel.model.chunks import Buffer
-from logreel.model.index import I64
 
 F32 = NDArray[np.float32]
 F64 = NDArray[np.float64]

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import Finding
+from logreel.model.blocks import I64
 from logreel.model.channel import Channel
-from logreel.model.index import I64
 from logreel.model.log import Log
 from logreel.ops.checks.places import offset_of
 from logreel.ops.digests import Digests, digests

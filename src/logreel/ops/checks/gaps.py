@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from logreel.errors import Finding
+from logreel.model.blocks import I64
 from logreel.model.channel import Channel
-from logreel.model.index import I64
 from logreel.model.log import Log
 from logreel.model.times import SECOND, duration_text
 from logreel.ops.checks import jumps

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from logreel.errors import DefinitionError, Finding, Severity
 from logreel.kernels import layout as kernel
+from logreel.model.blocks import I64
 from logreel.model.channel import Channel
-from logreel.model.index import I64
 from logreel.model.log import Log
 from logreel.model.padding import is_padded, skipping, too_long
 from logreel.model.pieces import Piece, batches, load, pieces

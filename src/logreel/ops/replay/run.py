@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.model.blocks import I64
 from logreel.model.channel import Channel
-from logreel.model.index import I64
 from logreel.model.log import Message
 
 _new: Callable[[type[Message], tuple[Any, ...]], Message] = tuple.__new__

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.model.blocks import I64
 from logreel.model.channel import Channel
-from logreel.model.index import I64
 
 #: From here on a message counts as late; ns.
 LATE = 1_000_000

@@ -9,8 +9,8 @@ from threading import Condition
 
 import numpy as np
 
+from logreel.model.blocks import I64, TIME_MAX, TIME_MIN
 from logreel.model.channel import Channel
-from logreel.model.index import I64, TIME_MAX, TIME_MIN
 from logreel.model.log import Message
 from logreel.model.times import SECOND
 from logreel.ops.replay.ahead import Ahead

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from logreel.errors import DefinitionError
-from logreel.model.layout import Field, Rest, Struct
 from logreel.model.lenses import (
     ActorPose,
     Image,
@@ -24,6 +23,7 @@ from logreel.model.lenses import (
     Transform,
     lenses,
 )
+from logreel.model.nodes import Field, Rest, Struct
 from logreel.model.registry import formats
 from logreel.model.tables import Shape, table_of
 from logreel.ops.rewrite import MADE_OF, TRANSCODED

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import DefinitionError
+from logreel.model.blocks import I64
 from logreel.model.channel import Channel
-from logreel.model.index import I64
 from logreel.model.payloads import Payloads, chained
 from logreel.ops.parts import Part
 from logreel.ops.streams import Batch, in_time_order

@@ -6,8 +6,10 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from logreel.errors import DamagedError, DefinitionError, Problem
-from logreel.model.index import I64, MessageIndex
-from logreel.model.layout import Field, Layout, Rest, Struct
+from logreel.model.blocks import I64
+from logreel.model.index import MessageIndex
+from logreel.model.layout import Layout
+from logreel.model.nodes import Field, Rest, Struct
 from logreel.model.pieces import Piece
 from logreel.model.reading import decoded, payloads
 from logreel.schemas.json.shapes import Fit, shape

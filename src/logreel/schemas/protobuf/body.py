@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from logreel.errors import DamagedError, Problem
-from logreel.model.index import I64, MessageIndex
-from logreel.model.layout import Bytes, Field, Layout, Scalar, Sequence, String, Struct
+from logreel.model.blocks import I64
+from logreel.model.index import MessageIndex
+from logreel.model.layout import Layout
+from logreel.model.nodes import Bytes, Field, Scalar, Sequence, String, Struct
 from logreel.model.pieces import Piece
 from logreel.model.reading import decoded, payloads
 from logreel.schemas.protobuf.wire import BYTES, FIXED32, FIXED64, VARINT, BadWire, Item, items

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.kernels import protowrite as kernel
-from logreel.model.index import I64
+from logreel.model.blocks import I64
 from logreel.schemas.protobuf.build import varint
 from logreel.schemas.protobuf.describe import Field, Message
 

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 from logreel.errors import DefinitionError
-from logreel.model.layout import (
+from logreel.model.layout import Layout
+from logreel.model.nodes import (
     MAX_DEPTH,
     MAX_LEAVES,
     Bytes,
     Field,
-    Layout,
     Node,
     Scalar,
     Sequence,

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from logreel.model.layout import Bytes, FixedArray, Layout, Node, Rest, Scalar, String, Struct, Time
-from logreel.model.layout import Sequence as Counted
+from logreel.model.layout import Layout
+from logreel.model.nodes import Bytes, FixedArray, Node, Rest, Scalar, String, Struct, Time
+from logreel.model.nodes import Sequence as Counted
 from logreel.schemas.protobuf.columns import Many, Values
 from logreel.schemas.protobuf.describe import Field, Message
 

@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.kernels import protofixed as kernel
-from logreel.model.index import I64
-from logreel.model.layout import (
+from logreel.model.blocks import I64
+from logreel.model.layout import Layout
+from logreel.model.nodes import (
     HIDDEN,
     MAX_LEAVES,
     SCALARS,
     FixedArray,
-    Layout,
     Measure,
     Node,
     Scalar,

@@ -11,7 +11,8 @@ from math import gcd
 from typing import NamedTuple
 
 from logreel.errors import DefinitionError
-from logreel.model.layout import (
+from logreel.model.layout import Layout
+from logreel.model.nodes import (
     MAX_DEPTH,
     Align,
     Bytes,
@@ -19,7 +20,6 @@ from logreel.model.layout import (
     Field,
     FixedArray,
     Grid,
-    Layout,
     Measure,
     Node,
     Padding,
