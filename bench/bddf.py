@@ -20,7 +20,7 @@ import logreel, logreel.model.log, logreel.model.tables, logreel.formats.bddf.co
 import pyarrow, logreel.model.arrow, logreel.model.assemble, logreel.model.pieces, hashlib, ctypes
 from logreel.formats.bddf.scan import Scanner
 from logreel.formats.bddf.verify import verify
-from logreel.model.source import Source
+from logreel.io.source import Source
 """
 COPY = Job("np.array(np.memmap(path)), a fresh copy", "kept = np.array(np.memmap(path, mode='r'))")
 SCAN = Job("index by scan", "kept = Scanner(Source.open(path)).run()", IMPORTS, bound="<= 2")

@@ -18,7 +18,7 @@ from logreel.model.sensors import velodyne
 WANTED = 20e6
 IMPORTS = """
 import logreel, logreel.model.log, logreel.formats.koblenz.content, ctypes, sys
-from logreel.model.source import Source
+from logreel.io.source import Source
 from logreel.formats.koblenz.content import scan
 from logreel.formats.koblenz.sample_drive import drive
 from logreel.formats.koblenz.start import find_start

@@ -11,8 +11,8 @@ import pyarrow as pa
 import carla_oracle as oracle
 from logreel.formats.carla.packets import HEAD
 from logreel.formats.carla.walk import Found, Walker
+from logreel.io.source import Source
 from logreel.model.log import Log
-from logreel.model.source import Source
 
 Span = tuple[int, int]
 

@@ -16,16 +16,16 @@ from typing import Any
 
 import numpy as np
 
+from logreel.io.chunks import FILE, Chunks
+from logreel.io.source import Source
 from logreel.model import layout as lo
 from logreel.model.blocks import Blocks, Track, Word
 from logreel.model.channel import Channel
-from logreel.model.chunks import FILE, Chunks
 from logreel.model.index import MessageIndex
 from logreel.model.log import Log
 from logreel.model.registry import Format
 from logreel.model.scan import ChannelInfo, Scan
 from logreel.model.schema import Schema
-from logreel.model.source import Source
 from logreel.schemas.ros1msg import define, layout
 
 

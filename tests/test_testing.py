@@ -12,9 +12,9 @@ import pytest
 from cli_runner import Spawn
 from logreel.errors import DamagedError
 from logreel.formats.rosbag.sample import tiny
+from logreel.io.source import Source
 from logreel.model.registry import Format, formats
 from logreel.model.scan import Saved, Scan
-from logreel.model.source import Source
 from logreel.testing import FormatSuite
 
 BAG = formats()["rosbag"]

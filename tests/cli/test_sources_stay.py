@@ -12,7 +12,7 @@ import logreel
 from cli_runner import Run
 from logreel.errors import UsageError
 from logreel.formats.rosbag.sample import tiny as bag
-from logreel.model.naming import keep_sources
+from logreel.io.atomic_file import keep_sources
 from sample_logs import tiny
 
 QUERY = "SELECT * FROM rate"

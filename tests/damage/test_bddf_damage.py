@@ -16,7 +16,7 @@ from conftest import SHARED
 from logreel.formats.bddf import content
 from logreel.formats.bddf.content import Content
 from logreel.formats.bddf.sample import T0, Builder, block, data_block, mapping, num, number, raw, stamp, walk
-from logreel.model.source import Source
+from logreel.io.source import Source
 
 CASES = int(os.environ.get("LOGREEL_FUZZ", "600"))
 SAMPLES = SHARED / "data/bddf"

@@ -13,8 +13,8 @@ import ulog_oracle
 from logreel.errors import LogError
 from logreel.formats.ulog import FORMAT
 from logreel.formats.ulog.sample import tiny
+from logreel.io.source import Source
 from logreel.model.scan import Scan
-from logreel.model.source import Source
 
 CASES = int(os.environ.get("LOGREEL_FUZZ", "1500"))
 

@@ -6,7 +6,7 @@ import logreel
 from logreel.formats.bddf.messages import Identifier
 from logreel.formats.bddf.sample import T0, Builder, hash_of, walk
 from logreel.formats.bddf.verify import verify
-from logreel.model.source import Source
+from logreel.io.source import Source
 
 
 def test_the_sample_is_sound_by_index_and_by_scan() -> None:

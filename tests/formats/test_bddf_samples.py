@@ -15,7 +15,7 @@ from logreel.formats.bddf import content
 from logreel.formats.bddf.messages import Identifier, MessageType, PodType, StructType
 from logreel.formats.bddf.scan import Found, Scanner
 from logreel.formats.bddf.verify import verify
-from logreel.model.source import Source
+from logreel.io.source import Source
 
 SAMPLES = SHARED / "data/bddf"
 NAMES = sorted(path.stem for path in SAMPLES.glob("*.bddf")) or ["none"]

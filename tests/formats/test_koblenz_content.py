@@ -77,7 +77,7 @@ def test_versions() -> None:
     assert codes(log) == [("version", 4, 4, False)]
     with pytest.raises(UnsupportedError, match="inside its header"):
         logreel.open(b"\xa4VEL\x01\x00\x01\x00\x00")
-    assert not FORMAT.sniff(logreel.model.source.Source.open(b"\xa4VAL"))
+    assert not FORMAT.sniff(logreel.io.source.Source.open(b"\xa4VAL"))
 
 
 def test_the_index_is_a_hint() -> None:

@@ -11,7 +11,7 @@ import logreel
 from logreel.formats.mcap.sample import START, Builder
 from logreel.formats.mcap.write import McapSink
 from logreel.formats.ulog.sample import flight
-from logreel.model.appender import Appender
+from logreel.io.append_file import Appender
 
 SECOND = 10**9
 

@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from logreel.io import parallel
 from logreel.kernels import blocks
-from logreel.model import threads
 from logreel.model.blocks import unrolled
 
 RUNS = st.lists(st.tuples(st.integers(0, 20), st.integers(0, 9), st.integers(0, 1 << 40)), max_size=8)
@@ -39,13 +39,13 @@ def test_nothing_is_read_or_written_beyond_the_ends() -> None:
 @given(st.lists(st.integers(0, 5), max_size=40), st.integers(1, 7))
 def test_numbers_repeated_by_several_threads_are_those_of_one(counts: list[int], least: int) -> None:
     count = np.array(counts, np.int64)
-    before, threads.NUMBERS = threads.NUMBERS, least
+    before, parallel.NUMBERS = parallel.NUMBERS, least
     try:
         for values in (
             np.arange(len(count)) - 3,
             np.arange(len(count)) / 3,
             np.arange(len(count), dtype="u1"),
         ):
-            assert threads.repeated(values, count).tolist() == np.repeat(values, count).tolist()
+            assert parallel.repeated(values, count).tolist() == np.repeat(values, count).tolist()
     finally:
-        threads.NUMBERS = before
+        parallel.NUMBERS = before

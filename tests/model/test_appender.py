@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from logreel.errors import LogError
-from logreel.model import appender as module
-from logreel.model.appender import Appender
+from logreel.io import append_file as module
+from logreel.io.append_file import Appender
 
 
 def let_in(monkeypatch: pytest.MonkeyPatch, room: int) -> None:
@@ -151,7 +151,7 @@ def test_a_limit_of_the_system_is_an_error(tmp_path: Path) -> None:
     script = """
         import resource, signal, sys
         from logreel.errors import LogError
-        from logreel.model.appender import Appender
+        from logreel.io.append_file import Appender
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (3 << 20, 3 << 20))
         out = Appender(sys.argv[1])

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from logreel.io.chunks import Chunks
+from logreel.io.source import Source
 from logreel.model.blocks import Blocks, Derived, Track, Word
-from logreel.model.chunks import Chunks
 from logreel.model.gather import gather_times
 from logreel.model.index import MessageIndex
-from logreel.model.source import Source
 
 Rows = list[list[int]]
 

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logreel.errors import LogError, UnsupportedError
-from logreel.model import forward
-from logreel.model.appender import Appender
-from logreel.model.forward import Edit, Rehearsal, Stream
+from logreel.io import two_pass
+from logreel.io.append_file import Appender
+from logreel.io.two_pass import Edit, Rehearsal, Stream
 
 PIECES = st.lists(st.binary(max_size=40), min_size=1, max_size=12)
 PLACES = st.lists(st.tuples(st.integers(0, 200), st.integers(0, 20)), max_size=4)
@@ -76,8 +76,8 @@ def test_a_stream_has_the_bytes_of_the_file(
     write(plain, pieces, patches, splice)
     due = bytes(plain.bytes)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(forward, "PIECE", size)
-        patch.setattr(forward, "KEPT", kept)
+        patch.setattr(two_pass, "PIECE", size)
+        patch.setattr(two_pass, "KEPT", kept)
         rehearsal = Rehearsal("a")
         write(rehearsal, pieces, patches, splice)
         assert rehearsal.tell() == len(due)
@@ -148,7 +148,7 @@ def test_work_ends_with_what_is_raised() -> None:
         Rehearsal("a", gone).write(b"x")
     stream = Stream("a", gone)
     with pytest.raises(InterruptedError):
-        stream.put(bytes(forward.PIECE))
+        stream.put(bytes(two_pass.PIECE))
     stream.leave()
     stream.discard()
 
@@ -160,7 +160,7 @@ def test_the_index_of_a_file_is_made_of_what_goes_by(kept: int, monkeypatch: pyt
     from logreel.formats.bddf import follower as module
     from logreel.formats.bddf.indexer import Indexer
     from logreel.formats.bddf.sample import walk
-    from logreel.model.source import Source
+    from logreel.io.source import Source
 
     data = walk()
     end = int.from_bytes(data[-32:-24], "little")
@@ -189,6 +189,6 @@ def test_the_index_of_a_file_is_made_of_what_goes_by(kept: int, monkeypatch: pyt
 def _index_of(data: bytes, last: int) -> int:
     """Where the index of the first series begins, which the file index names."""
     from logreel.formats.bddf.indexed import Index
-    from logreel.model.source import Source
+    from logreel.io.source import Source
 
     return int(min(Index(Source.open(data)).file.offsets, default=last))

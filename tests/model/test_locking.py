@@ -16,7 +16,7 @@ import pytest
 import logreel
 from cli_runner import SRC, Run
 from logreel.errors import LogError
-from logreel.model.appender import Appender
+from logreel.io.append_file import Appender
 
 RECORDER = """
     import sys

@@ -13,13 +13,13 @@ from logreel import known_formats
 from logreel.errors import UnknownFormatError, UnsupportedError
 from logreel.formats.ulog import FORMAT as ULOG
 from logreel.formats.ulog.sample import tiny
+from logreel.io.chunks import Chunks
+from logreel.io.source import Source
 from logreel.model import registry
 from logreel.model.blocks import Blocks
-from logreel.model.chunks import Chunks
 from logreel.model.index import MessageIndex
 from logreel.model.registry import Format
 from logreel.model.scan import Saved, Scan
-from logreel.model.source import Source
 
 
 def scan(source: Source, _: Saved | None) -> Scan:

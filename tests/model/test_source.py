@@ -15,8 +15,8 @@ import pytest
 import logreel
 from logreel.errors import LogError, UnsupportedError
 from logreel.formats.ulog.sample import tiny
-from logreel.model import source
-from logreel.model.source import Source
+from logreel.io import source
+from logreel.io.source import Source
 
 DATA = tiny()
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from logreel.model.threads import ahead
+from logreel.io.parallel import ahead
 
 
 def test_items_come_in_order_and_one_is_made_ahead() -> None:

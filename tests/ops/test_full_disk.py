@@ -66,7 +66,7 @@ def fail_at(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
 def test_a_call_that_fails_changes_nothing(source: Path, call: str, monkeypatch: pytest.MonkeyPatch) -> None:
     before, out = state(source.parent), source.with_name(f"old{source.suffix}")
     # Large pieces are handed over at once otherwise, so that there is no later one.
-    monkeypatch.setattr("logreel.model.appender.BUFFER", 1 << 12)
+    monkeypatch.setattr("logreel.io.append_file.BUFFER", 1 << 12)
     said = []
     for verb, write in VERBS.items():
         with monkeypatch.context() as patch:
@@ -89,7 +89,7 @@ def test_a_recording_that_fails_leaves_a_sound_start(
     source: Path, call: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before, out = state(source.parent), source.with_name(f"old{source.suffix}")
-    monkeypatch.setattr("logreel.model.appender.BUFFER", 1 << 12)
+    monkeypatch.setattr("logreel.io.append_file.BUFFER", 1 << 12)
     log = logreel.open(source)
     w = logreel.create(out, format=log.format, force=True, flush_every=None)
     numbers = {ch.topic: w.add_channel(ch.topic, ch.schema, ch.metadata) for ch in log.match(None)}

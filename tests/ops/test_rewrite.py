@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import logreel
 from contents import OWN_NAMES, SAMPLES, content, real, sample, told
 from logreel.formats.ulog.sample import Builder
-from logreel.model import appender
+from logreel.io import append_file
 from logreel.model.registry import formats
 
 CUTS = settings(max_examples=3, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -321,7 +321,7 @@ def test_a_write_error_leaves_everything_as_it_was(
             raise OSError(28, "full")
         return real_write(handle, data)
 
-    monkeypatch.setattr(appender.os, "write", write)
+    monkeypatch.setattr(append_file.os, "write", write)
     names = sorted(os.listdir(tmp_path))
     for verb in (logreel.slice, logreel.sort, logreel.recover):
         left[0] = room

@@ -15,7 +15,7 @@ import pytest
 import logreel
 from logreel.errors import LogError
 from logreel.formats.bddf import follower
-from logreel.model import forward
+from logreel.io import two_pass
 from logreel.model.registry import Format, formats
 from logreel.outputs.sending import kinds
 from serving import Client, running
@@ -77,8 +77,8 @@ def test_a_slice_has_the_bytes_of_the_verb(
 ) -> None:
     if large:
         # Changes that come later fall into pieces that were sent, and across their edges.
-        monkeypatch.setattr(forward, "KEPT", -1)
-        monkeypatch.setattr(forward, "PIECE", 1000)
+        monkeypatch.setattr(two_pass, "KEPT", -1)
+        monkeypatch.setattr(two_pass, "PIECE", 1000)
         monkeypatch.setattr(follower, "KEPT", 2000)
     with logreel.open(folder / SAMPLES[name]) as log:
         for wish in wishes(log):
@@ -102,13 +102,13 @@ def test_a_slice_of_another_format_has_the_bytes_of_convert(
 
 
 def test_a_format_of_another_package_needs_no_edit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from logreel.io.chunks import Chunks
+    from logreel.io.source import Source
     from logreel.model import registry
     from logreel.model.blocks import Blocks
-    from logreel.model.chunks import Chunks
     from logreel.model.index import MessageIndex
     from logreel.model.scan import Saved, Scan
     from logreel.model.sink import Excerpt, Sink
-    from logreel.model.source import Source
 
     def scan(source: Source, _: Saved | None) -> Scan:
         return Scan("7", "start", None, None, [], MessageIndex(Chunks(source), Blocks.empty(0), []), [])
@@ -124,7 +124,7 @@ def test_a_format_of_another_package_needs_no_edit(tmp_path: Path, monkeypatch: 
         "other", "Another format", (".oth",), lambda s: s.head.startswith(b"OTHER"), scan, create=OtherSink
     )
     monkeypatch.setattr(registry, "_foreign", lambda: {"other": other})
-    monkeypatch.setattr(forward, "KEPT", -1)
+    monkeypatch.setattr(two_pass, "KEPT", -1)
     (tmp_path / "a.oth").write_bytes(b"OTHER  -1" + bytes(1234))
     with running(tmp_path) as client:
         (log,) = client.ask("/logs").json["logs"]

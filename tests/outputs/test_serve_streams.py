@@ -18,8 +18,8 @@ import pytest
 
 from cli_runner import environment
 from logreel.formats.rosbag.sample import drive
-from logreel.model import forward
-from logreel.model.appender import Appender
+from logreel.io import two_pass
+from logreel.io.append_file import Appender
 from logreel.outputs.sending import Sending
 from logreel.outputs.serve import answer
 from serving import TOKEN, Client, eventually, received, running, workers
@@ -53,7 +53,7 @@ def client(tmp_path: Path) -> Iterator[Client]:
 
 def settled(made: list[int]) -> int:
     """How far the work got when it does not go on any more."""
-    assert eventually(lambda: made[0] > 4 * forward.PIECE)
+    assert eventually(lambda: made[0] > 4 * two_pass.PIECE)
     before = -1
     while made[0] != before:
         before = made[0]
@@ -120,7 +120,7 @@ def test_an_error_on_the_way_is_no_short_file(
     real = Sending.make
 
     def make(self: Sending, out: Appender) -> None:
-        if isinstance(out, forward.Rehearsal):
+        if isinstance(out, two_pass.Rehearsal):
             real(self, out)
             return
         for _ in range(4):
@@ -128,7 +128,7 @@ def test_an_error_on_the_way_is_no_short_file(
         raise OSError(5, "Input/output error")
 
     monkeypatch.setattr(Sending, "make", make)
-    monkeypatch.setattr(forward, "KEPT", -1)
+    monkeypatch.setattr(two_pass, "KEPT", -1)
     with contextlib.closing(client.connect()) as connection:
         connection.request(
             "GET", client.path("drive.bag", format=kind), headers={"Authorization": f"Bearer {TOKEN}"}
@@ -155,7 +155,7 @@ def test_an_error_at_the_beginning_is_told(client: Client, monkeypatch: pytest.M
 
 
 def test_without_chunks_the_length_is_known(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(forward, "KEPT", -1)
+    monkeypatch.setattr(two_pass, "KEPT", -1)
     data = received(client.raw(client.path("drive.bag", format="mcap"), version="1.0"))
     head, _, body = data.partition(b"\r\n\r\n")
     length = re.search(rb"content-length: (\d+)", head)

@@ -14,9 +14,9 @@ from logreel.cli import common, draw
 from logreel.cli import files as paths
 
 if TYPE_CHECKING:
+    from logreel.io.source import Definitions
     from logreel.model.channel import Channel
     from logreel.model.log import Log
-    from logreel.model.source import Definitions
 
 
 STYLES = ("text", "ndjson", "csv")

@@ -13,7 +13,7 @@ from logreel.errors import SEVERITIES
 
 if TYPE_CHECKING:
     from logreel.errors import Finding, Severity
-    from logreel.model.source import Definitions
+    from logreel.io.source import Definitions
     from logreel.ops.check import Checked
 
 #: So many findings of one code are shown; the rest is counted.

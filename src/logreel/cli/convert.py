@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from logreel.outputs.registry import Output
 
 if TYPE_CHECKING:
-    from logreel.model.source import Definitions
+    from logreel.io.source import Definitions
 
 
 @click.command()

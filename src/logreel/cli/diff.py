@@ -10,7 +10,7 @@ from logreel.cli import arguments, common, draw
 from logreel.cli import files as paths
 
 if TYPE_CHECKING:
-    from logreel.model.source import Definitions
+    from logreel.io.source import Definitions
 
 
 @click.command()

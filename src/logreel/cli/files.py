@@ -59,8 +59,8 @@ def _logs_below(root: str) -> Iterator[str]:
 
 def _is_log(path: str) -> bool:
     from logreel.errors import LogError
+    from logreel.io.source import Source
     from logreel.model.registry import find_format
-    from logreel.model.source import Source
 
     try:
         find_format(Source.open(path))
@@ -109,7 +109,7 @@ def _to_file(out: str | None, force: bool, sources: Iterable[str]) -> Iterator[N
         yield
         return
     from logreel.cli.draw import say
-    from logreel.model.naming import STDIN, keep_sources
+    from logreel.io.atomic_file import STDIN, keep_sources
     from logreel.outputs.files import new_file
 
     keep_sources(out, [STDIN if name == "-" else name for name in expand(list(sources))])

@@ -13,7 +13,7 @@ from logreel.cli import common, draw
 from logreel.cli import files as paths
 
 if TYPE_CHECKING:
-    from logreel.model.source import Definitions
+    from logreel.io.source import Definitions
     from logreel.ops.info import Info
 
 #: Entries and lengths of metadata, and names in a list, that are shown at most; --json has it all.

@@ -10,8 +10,8 @@ from logreel.cli import common, draw
 from logreel.cli import files as paths
 
 if TYPE_CHECKING:
+    from logreel.io.source import Definitions
     from logreel.model.scan import Parameter
-    from logreel.model.source import Definitions
 
 
 @click.command()

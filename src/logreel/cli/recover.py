@@ -10,8 +10,8 @@ from logreel.cli import arguments, common, draw
 from logreel.cli import files as paths
 
 if TYPE_CHECKING:
+    from logreel.io.source import Definitions
     from logreel.model.log import Log
-    from logreel.model.source import Definitions
     from logreel.ops.recovery import Recovered
 
 

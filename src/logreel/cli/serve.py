@@ -9,7 +9,7 @@ import rich_click as click
 from logreel.cli import arguments, common
 
 if TYPE_CHECKING:
-    from logreel.model.source import Definitions
+    from logreel.io.source import Definitions
 
 
 @click.command()

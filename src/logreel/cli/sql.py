@@ -15,8 +15,8 @@ from logreel.cli import files as paths
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from logreel.io.source import Definitions
     from logreel.model.log import Log
-    from logreel.model.source import Definitions
 
 FORMS = ["table", "csv", "parquet", "json", "ndjson", "arrow"]
 
@@ -110,7 +110,7 @@ def _write(
     batches: Iterator[pa.RecordBatch],
     sources: list[str],
 ) -> None:
-    from logreel.model.naming import keep_sources
+    from logreel.io.atomic_file import keep_sources
     from logreel.outputs.files import new_table
     from logreel.outputs.results import FORMS as WRITERS
 

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from logreel.io.parallel import repeated
 from logreel.model.assemble import Buffers, arrow_field, build_fields, list_array
 from logreel.model.columns import numpy_column
 from logreel.model.layout import Layout
@@ -18,7 +19,6 @@ from logreel.model.nodes import MAX_SIZE, FixedArray, Node, Sequence, Struct
 from logreel.model.paths import steps_of
 from logreel.model.pick import pick, pick_fields
 from logreel.model.program import compile_layout
-from logreel.model.threads import repeated
 from logreel.model.walk import LEFTOVER, TOO_MANY, Crowded, batches, unsound, walk
 
 __all__ = ["Decoded", "assemble_fixed", "decode_variable", "numpy_column", "schema_of"]

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from numpy.typing import NDArray
 
+from logreel.io.parallel import repeated
 from logreel.model.blocks import I64
 from logreel.model.index import MessageIndex
 from logreel.model.layout import Layout
 from logreel.model.nodes import Field, Struct
 from logreel.model.nodes import Sequence as Records
 from logreel.model.pieces import Piece
-from logreel.model.threads import repeated
 
 if TYPE_CHECKING:
     from logreel.model.arrow import Decoded

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.io.chunks import FILE, Buffer
 from logreel.kernels import blocks as kernel
 from logreel.kernels import columns
-from logreel.model.chunks import FILE, Buffer
 
 if TYPE_CHECKING:
     from logreel.model.index import MessageIndex

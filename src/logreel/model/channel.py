@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import LogError, MissingDependencyError, TopicError, UsageError
+from logreel.io.chunks import FILE
 from logreel.model.blocks import I64, Aligned, Derived
-from logreel.model.chunks import FILE
 from logreel.model.layout import Layout
 from logreel.model.match import listed
 from logreel.model.reading import Reading

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from logreel.model.appender import Appender
+from logreel.io.append_file import Appender
+from logreel.io.chunks import Buffer
 from logreel.model.blocks import I64
-from logreel.model.chunks import Buffer
 from logreel.model.payloads import joined
 
 #: Stretches are gathered into one piece below this mean length, else written one by one.

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.io.parallel import run, shares
 from logreel.kernels import columns
 from logreel.model.blocks import I64, Blocks, Word
 from logreel.model.index import MessageIndex
 from logreel.model.paths import Leaf
 from logreel.model.pieces import Piece, pieces
-from logreel.model.threads import run, shares
 
 Bytes1 = NDArray[np.uint8]
 #: Rows of the table that kernels.columns takes.

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import UsageError
+from logreel.io.chunks import MADE, Buffer, Chunks
 from logreel.model.blocks import (
     GONE,
     I64,
@@ -34,7 +35,6 @@ from logreel.model.blocks import (
     unrolled,
     words,
 )
-from logreel.model.chunks import MADE, Buffer, Chunks
 from logreel.model.times import whole_ns
 
 __all__ = [

@@ -14,13 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import DamagedError, Finding, LogError, Problem, TopicError, UsageError
+from logreel.io.source import Definitions, Readable, Source
 from logreel.model import sidecar
 from logreel.model.blocks import I64
 from logreel.model.channel import Channel
 from logreel.model.match import match_topics
 from logreel.model.registry import Format, find_format
 from logreel.model.scan import Attachment, Parameter, Scan, Segment, TextLine
-from logreel.model.source import Definitions, Readable, Source
 from logreel.model.times import Time, interval
 
 if TYPE_CHECKING:

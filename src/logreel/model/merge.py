@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.io.chunks import FILE
 from logreel.kernels import merge as kernel
 from logreel.model.blocks import GONE, I64, Aligned, Derived, Word, words
-from logreel.model.chunks import FILE
 from logreel.model.gather import gather_times
 from logreel.model.index import MessageIndex
 from logreel.model.pieces import Rows

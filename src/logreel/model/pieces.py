@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.io.chunks import FILE, MADE, Buffer
 from logreel.model.blocks import GONE, I64, Aligned, Derived, Word, unrolled, words
-from logreel.model.chunks import FILE, MADE, Buffer
 from logreel.model.index import MessageIndex
 
 Rows = slice | I64

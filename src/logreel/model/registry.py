@@ -12,8 +12,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from logreel.errors import UnknownFormatError, UnsupportedError
+from logreel.io.source import Source
 from logreel.model.scan import Saved, Scan
-from logreel.model.source import Source
 
 if TYPE_CHECKING:
     from logreel.model.commands import Command

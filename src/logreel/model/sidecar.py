@@ -25,9 +25,9 @@ import numpy as np
 
 from logreel._version import __version__
 from logreel.errors import LogError
+from logreel.io.source import Source
 from logreel.model.registry import Format, find_format
 from logreel.model.scan import Saved, Scan
-from logreel.model.source import Source
 
 MAGIC = b"LOGREELX"
 SUFFIX = ".logreel-index"

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import DefinitionError, UnsupportedError
-from logreel.model.appender import Appender
+from logreel.io.append_file import Appender
 from logreel.model.blocks import I64
 from logreel.model.layout import Layout
 from logreel.model.payloads import Payloads

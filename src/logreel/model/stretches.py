@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import UsageError
-from logreel.model.appender import Appender
+from logreel.io.append_file import Appender
+from logreel.io.chunks import Buffer
 from logreel.model.blocks import I64
-from logreel.model.chunks import Buffer
 from logreel.model.heads import Heads
 from logreel.model.payloads import Payloads
 from logreel.model.sink import Payload, Sink

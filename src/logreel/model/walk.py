@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.io.parallel import run, shares
 from logreel.kernels import fill as filling
 from logreel.kernels import layout as kernel
 from logreel.model.layout import Layout
 from logreel.model.nodes import MAX_SIZE, Field, Rest, Struct
 from logreel.model.program import Program, compile_layout
-from logreel.model.threads import run, shares
 
 I64 = NDArray[np.int64]
 

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import LogError, TopicError, UsageError
+from logreel.io.append_file import Appender
 from logreel.kernels.batch import Batch, now
-from logreel.model.appender import Appender
 from logreel.model.blocks import I64
 from logreel.model.layout import Layout
 from logreel.model.nodes import Sequence

@@ -23,8 +23,8 @@ from logreel.ops.plain import opened
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from logreel.io.source import Definitions, Readable
     from logreel.model.channel import Channel
-    from logreel.model.source import Definitions, Readable
 
 I64 = NDArray[np.int64]
 METHODS = ("previous", "nearest")

@@ -19,7 +19,7 @@ from logreel.ops.contract import Contract, read_contract
 from logreel.ops.plain import opened
 
 if TYPE_CHECKING:
-    from logreel.model.source import Definitions, Readable
+    from logreel.io.source import Definitions, Readable
 
 #: So many findings of one kind and channel are told one by one; more become one.
 ALIKE = 10

@@ -21,7 +21,7 @@ from logreel.ops.plain import all_opened, plain
 from logreel.ops.stats import FieldStats, field_stats
 
 if TYPE_CHECKING:
-    from logreel.model.source import Definitions, Readable
+    from logreel.io.source import Definitions, Readable
 
 #: Lines of a definition shown around those that differ.
 CONTEXT = 3

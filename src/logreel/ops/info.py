@@ -13,7 +13,7 @@ from logreel.model.scan import Segment
 from logreel.ops.plain import opened, plain
 
 if TYPE_CHECKING:
-    from logreel.model.source import Definitions, Readable
+    from logreel.io.source import Definitions, Readable
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -18,7 +18,7 @@ from logreel.ops.rewrite import rewrite
 from logreel.ops.target import Progress, Rewritten, Target
 
 if TYPE_CHECKING:
-    from logreel.model.source import Definitions, Readable
+    from logreel.io.source import Definitions, Readable
 
 
 def merge(

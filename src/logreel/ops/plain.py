@@ -18,7 +18,7 @@ from logreel.model.log import Log, check_types, open_log, open_one_of_several
 from logreel.model.registry import formats
 
 if TYPE_CHECKING:
-    from logreel.model.source import Definitions, Readable
+    from logreel.io.source import Definitions, Readable
 
 
 def plain(value: Any) -> Any:

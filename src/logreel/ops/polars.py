@@ -14,8 +14,8 @@ from logreel.model.tables import Rows, Shape, batches_of, empty_table, time_colu
 from logreel.ops.pieces import BYTES, MOST
 
 if TYPE_CHECKING:
+    from logreel.io.source import Definitions, Readable
     from logreel.model.channel import Channel
-    from logreel.model.source import Definitions, Readable
 
 
 def scan_polars(log: Readable | Log, topic: str, *, utc: bool = False, definitions: Definitions = ()) -> Any:

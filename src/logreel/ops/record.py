@@ -12,14 +12,14 @@ from time import monotonic
 from typing import Any
 
 from logreel.errors import DamagedError, DefinitionError, LogError, UnsupportedError, UsageError
+from logreel.io.append_file import ACTIVE
+from logreel.io.atomic_file import keep_sources
+from logreel.io.source import Definitions, Readable
 from logreel.model.adoption import each
-from logreel.model.appender import ACTIVE
 from logreel.model.channel import Channel
 from logreel.model.layout import Layout
 from logreel.model.log import Log
-from logreel.model.naming import keep_sources
 from logreel.model.schema import Schema
-from logreel.model.source import Definitions, Readable
 from logreel.model.writer import FLUSH_EVERY, Writer, create, format_of
 from logreel.ops.infer import common, layout_of, restorer
 from logreel.ops.lines import Pipe, lines_of

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from logreel.errors import Problem, UsageError
-from logreel.model.appender import ACTIVE
-from logreel.model.chunks import FILE
+from logreel.io.append_file import ACTIVE
+from logreel.io.chunks import FILE
 from logreel.model.log import Log
 from logreel.model.order import by_rows
 from logreel.ops.parts import whole
@@ -20,7 +20,7 @@ from logreel.ops.rewrite import rewrite
 from logreel.ops.target import Progress, Rewritten, Target
 
 if TYPE_CHECKING:
-    from logreel.model.source import Definitions, Readable
+    from logreel.io.source import Definitions, Readable
 
 #: The times around so many losses are looked up.
 TIMED = 1000

@@ -16,7 +16,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from logreel.errors import DefinitionError, LeftOutError, LogError, UsageError
-from logreel.model.appender import Appender
+from logreel.io.append_file import Appender
+from logreel.io.parallel import ahead
+from logreel.io.source import Source
 from logreel.model.beside import left_beside
 from logreel.model.channel import Channel
 from logreel.model.gather import gather_times
@@ -26,8 +28,6 @@ from logreel.model.payloads import tallied
 from logreel.model.registry import Format, formats
 from logreel.model.schema import Schema
 from logreel.model.sink import Excerpt, Sink, SourceClock
-from logreel.model.source import Source
-from logreel.model.threads import ahead
 from logreel.model.times import utc_shift
 from logreel.model.writer import Writer
 from logreel.ops.clocked import clocked

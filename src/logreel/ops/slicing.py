@@ -22,7 +22,7 @@ from logreel.ops.rewrite import rewrite
 from logreel.ops.target import Progress, Rewritten, Target, format_of
 
 if TYPE_CHECKING:
-    from logreel.model.source import Definitions, Readable
+    from logreel.io.source import Definitions, Readable
 
 PathLike = str | os.PathLike[str]
 #: start <= time < end, ns; None is no bound.

@@ -23,7 +23,7 @@ from logreel.ops.plain import all_opened
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from logreel.model.source import Definitions, Readable
+    from logreel.io.source import Definitions, Readable
     from logreel.ops.topictable import TopicTable
 
 #: The schema that the tables about the logs themselves are in; no topic can be in their way there.

@@ -18,8 +18,8 @@ from logreel.ops.plain import opened, plain
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from logreel.io.source import Readable
     from logreel.model.channel import Channel
-    from logreel.model.source import Readable
 
 #: A silence is a gap if it is longer than GAP_FACTOR median periods, and than twice what nine in ten periods
 #: keep within: a channel that comes by fits and starts has long periods, not gaps.

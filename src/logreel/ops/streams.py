@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.io.chunks import FILE, MADE, Buffer
 from logreel.model.blocks import I64, TIME_MIN, Aligned, beside
-from logreel.model.chunks import FILE, MADE, Buffer
 from logreel.model.merge import Merged, Queue, merged
 from logreel.model.payloads import Payloads, tallied
 from logreel.ops.parts import Part

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
-from logreel.model.naming import keep_sources
+from logreel.io.atomic_file import keep_sources
 from logreel.model.scan import Attachment
 from logreel.outputs.files import new_file
 from logreel.outputs.names import attachment_names

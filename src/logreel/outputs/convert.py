@@ -9,8 +9,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from logreel.errors import LogError, UsageError
+from logreel.io.atomic_file import keep_sources
 from logreel.model.log import Log, with_rows
-from logreel.model.naming import keep_sources
 from logreel.model.times import Length, Time, interval, shift_of, utc_shift
 from logreel.ops.align import Alignment
 from logreel.ops.parts import Part, choose
@@ -33,8 +33,8 @@ from logreel.outputs.making import (
 from logreel.outputs.registry import Output, Shape, find_output, readers
 
 if TYPE_CHECKING:
+    from logreel.io.source import Definitions, Readable
     from logreel.model.channel import Channel
-    from logreel.model.source import Definitions, Readable
 
 #: The output that can have structs, and is flat unless told otherwise.
 NESTED = ".parquet"

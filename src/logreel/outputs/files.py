@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from logreel.errors import LogError
-from logreel.model.naming import exists, name_it, sync_folder, target_of
+from logreel.io.atomic_file import exists, name_it, sync_folder, target_of
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from logreel.errors import UsageError
+from logreel.io.atomic_file import exists, target_of
 from logreel.model.log import Log, open_log
-from logreel.model.naming import exists, target_of
 from logreel.model.registry import Format, formats
 from logreel.model.times import Time
 from logreel.ops.merging import kept_topics
@@ -22,7 +22,7 @@ from logreel.ops.target import Progress, Rewritten
 from logreel.outputs.convert import convert
 
 if TYPE_CHECKING:
-    from logreel.model.source import Definitions, Readable
+    from logreel.io.source import Definitions, Readable
 
 
 def merge(

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from logreel.errors import UsageError
-from logreel.model.appender import Appender
-from logreel.model.forward import Rehearsal
+from logreel.io.append_file import Appender
+from logreel.io.two_pass import Rehearsal
 from logreel.model.log import Log
 from logreel.model.registry import Format, formats
 from logreel.model.times import Time, interval

@@ -12,10 +12,10 @@ from itertools import islice
 import numpy as np
 
 from logreel.errors import LogError, UnknownFormatError
+from logreel.io.source import Source
 from logreel.model.channel import Channel
 from logreel.model.log import Log
 from logreel.model.registry import Format
-from logreel.model.source import Source
 
 #: A case that takes longer is taken for one that never ends.
 SECONDS = 120.0

@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 
 from logreel.errors import DefinitionError, LogError, UnsupportedError
-from logreel.model.chunks import FILE
+from logreel.io.chunks import FILE
+from logreel.io.source import Source
 from logreel.model.layout import Layout
 from logreel.model.log import Log
 from logreel.model.nodes import Field, Scalar, Struct
 from logreel.model.registry import Format, formats
-from logreel.model.source import Source
 from logreel.model.writer import create
 from logreel.ops.replay import Player
 from logreel.ops.replay.timeline import Place, Timeline

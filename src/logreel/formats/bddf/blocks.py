@@ -6,7 +6,7 @@ import struct
 from dataclasses import dataclass
 
 from logreel.formats.bddf.messages import open_descriptor
-from logreel.model.source import Source
+from logreel.io.source import Source
 from logreel.schemas.protobuf.wire import BadWire, items
 
 MAGIC, END_MAGIC = b"BDDF", b"FDDB"

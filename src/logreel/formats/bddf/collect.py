@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from logreel.io.chunks import FILE, Buffer
 from logreel.kernels import blocks, wire, wireindex
 from logreel.model.blocks import I64, Blocks, Derived, Track
-from logreel.model.chunks import FILE, Buffer
 
 END, OTHER, BAD, CUT, FULL = range(5)
 #: Data blocks of one piece: what is collected of them stays in the second-level cache.

@@ -28,16 +28,16 @@ from logreel.formats.bddf.scan import Found, Scanner
 from logreel.formats.bddf.signals import SCHEMA, TICK, SignalBody, Signals, distinct_sizes
 from logreel.formats.bddf.structs import Join
 from logreel.formats.bddf.verify import verify
+from logreel.io.chunks import Buffer, Chunks
+from logreel.io.source import Source
 from logreel.model.beside import Body, PlainBody
 from logreel.model.blocks import Made
-from logreel.model.chunks import Buffer, Chunks
 from logreel.model.index import MessageIndex
 from logreel.model.layout import Layout
 from logreel.model.nodes import Field, Rest, Struct
 from logreel.model.reading import Reading
 from logreel.model.scan import ChannelInfo, Scan, TextLine
 from logreel.model.schema import Schema
-from logreel.model.source import Source
 from logreel.schemas.json.body import JsonBody
 from logreel.schemas.protobuf.body import MessageBody, WireBody
 

@@ -24,11 +24,11 @@ from logreel.formats.bddf.blocks import (
 from logreel.formats.bddf.collect import IN_BLOCKS, MAX_SERIES
 from logreel.formats.bddf.messages import FileDescriptor, FileIndex, Series
 from logreel.formats.bddf.scan import Found, Scanner
+from logreel.io.chunks import Chunks
+from logreel.io.source import Source
 from logreel.kernels import wireindex
 from logreel.model.blocks import I64, Separate
-from logreel.model.chunks import Chunks
 from logreel.model.index import MessageIndex
-from logreel.model.source import Source
 from logreel.schemas.protobuf.wire import BadWire, varint
 
 #: Larger files are not looked at as a whole when they are opened.

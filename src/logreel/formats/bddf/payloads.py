@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from logreel.errors import DefinitionError, Problem
 from logreel.formats.bddf.messages import MessageType
-from logreel.model.source import Source
+from logreel.io.source import Source
 from logreel.schemas.json.body import JsonBody
 from logreel.schemas.protobuf.body import MessageBody, WireBody
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from logreel.io.chunks import FILE
 from logreel.kernels import wireindex
 from logreel.model.beside import BesideReading, Body, PlainBody, with_members
 from logreel.model.blocks import I64
-from logreel.model.chunks import FILE
 from logreel.model.index import MessageIndex
 from logreel.model.layout import Layout
 from logreel.model.nodes import Field, Scalar

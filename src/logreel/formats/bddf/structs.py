@@ -13,9 +13,9 @@ from logreel.errors import Problem
 from logreel.formats.bddf.messages import MessageType, PodType, Series, StructType
 from logreel.formats.bddf.pods import node_of, width_of
 from logreel.formats.bddf.readings import distinct_names
+from logreel.io.chunks import FILE
 from logreel.kernels import columns as kernel
 from logreel.model.blocks import I64, Made
-from logreel.model.chunks import FILE
 from logreel.model.index import MessageIndex
 from logreel.model.layout import Layout
 from logreel.model.nodes import Bytes, Field, Node, Scalar, Struct

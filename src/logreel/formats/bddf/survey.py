@@ -10,7 +10,7 @@ from logreel.formats.bddf import messages
 from logreel.formats.bddf.blocks import DESCRIPTOR, END, MAGIC, Header, read_descriptor, read_header
 from logreel.formats.bddf.collect import OTHER, Collector
 from logreel.formats.bddf.messages import Series
-from logreel.model.source import Source
+from logreel.io.source import Source
 from logreel.schemas.protobuf.wire import BadWire
 
 

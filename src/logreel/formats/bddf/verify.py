@@ -8,7 +8,7 @@ from logreel.errors import Finding
 from logreel.formats.bddf import messages
 from logreel.formats.bddf.blocks import DIGEST_AT, END_BYTES, MAGIC, read_descriptor, read_ending
 from logreel.formats.bddf.messages import FileDescriptor
-from logreel.model.source import Source
+from logreel.io.source import Source
 from logreel.schemas.protobuf.wire import BadWire
 
 #: Hashed at a time: enough that calls cost nothing, little enough that pages need not all be there at once.

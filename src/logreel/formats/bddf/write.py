@@ -33,16 +33,16 @@ from logreel.formats.bddf.messages import (
 from logreel.formats.bddf.readings import distinct_names
 from logreel.formats.bddf.signals import SCHEMA, TICK, Signals
 from logreel.formats.bddf.spell import spell
+from logreel.io.append_file import Appender
+from logreel.io.chunks import FILE
+from logreel.io.source import Source
 from logreel.kernels import wireindex, wirewrite
-from logreel.model.appender import Appender
 from logreel.model.blocks import I64
-from logreel.model.chunks import FILE
 from logreel.model.layout import Layout
 from logreel.model.log import Log
 from logreel.model.payloads import Payloads
 from logreel.model.schema import Schema
 from logreel.model.sink import Excerpt, Payload, Sink, Wrapping
-from logreel.model.source import Source
 
 if TYPE_CHECKING:
     from logreel.schemas.protobuf.types import Types

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from logreel.model.registry import Format, anew, later
 
 if TYPE_CHECKING:
-    from logreel.model.source import Source
+    from logreel.io.source import Source
 
 
 #: Bytes of the name of a map that readers take: its length is a signed number.

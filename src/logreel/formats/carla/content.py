@@ -22,16 +22,16 @@ from logreel.formats.carla.text import lines
 from logreel.formats.carla.textmode import is_text, undone
 from logreel.formats.carla.verify import verify
 from logreel.formats.carla.walk import Found, Walker
+from logreel.io.chunks import Chunks
+from logreel.io.source import Source
 from logreel.model.beside import with_members
 from logreel.model.blocks import I64, Aligned, Track
-from logreel.model.chunks import Chunks
 from logreel.model.index import MessageIndex
 from logreel.model.layout import Layout
 from logreel.model.pieces import places
 from logreel.model.reading import Reading
 from logreel.model.scan import ChannelInfo, Scan
 from logreel.model.schema import Schema
-from logreel.model.source import Source
 
 LEFT = "x forward, y right, z up (left-handed)"
 RIGHT = "x forward, y left, z up (right-handed)"

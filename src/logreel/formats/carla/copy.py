@@ -13,7 +13,7 @@ import numpy as np
 from logreel.formats.carla.content import Content
 from logreel.formats.carla.in_force import in_force, size_of
 from logreel.formats.carla.packets import END, FRAME_START, HEAD
-from logreel.model.appender import Appender
+from logreel.io.append_file import Appender
 from logreel.model.blocks import I64
 from logreel.model.copying import put, runs
 from logreel.model.order import by_rows

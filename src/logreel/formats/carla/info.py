@@ -13,7 +13,7 @@ from logreel.formats.carla.packet_text import texts
 from logreel.formats.carla.packets import END, HEAD
 from logreel.formats.carla.printing import closing, number, opening
 from logreel.formats.carla.wording import Wording, wording
-from logreel.model.chunks import FILE
+from logreel.io.chunks import FILE
 from logreel.model.commands import Answer
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from logreel.formats.carla.columns import I64, Array, Columns
 from logreel.model.log import Log, open_log
 
 if TYPE_CHECKING:
-    from logreel.model.source import Readable
+    from logreel.io.source import Readable
 
 
 class Base:

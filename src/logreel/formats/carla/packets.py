@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from logreel.formats.carla.layouts import RAW, layout, physics
+from logreel.io.source import Source
 from logreel.model.program import Program
-from logreel.model.source import Source
 from logreel.model.walk import extent, measuring
 
 #: Bytes before a payload: its kind, u8, and its size, u32.

@@ -10,7 +10,7 @@ from typing import IO, cast
 
 import numpy as np
 
-from logreel.model.source import Source
+from logreel.io.source import Source
 
 _CR, _LF = 0x0D, 0x0A
 _PIECE = 1 << 20

@@ -36,11 +36,11 @@ from logreel.formats.carla.packets import (
     read_packet,
     vectors_are_wide,
 )
+from logreel.io.source import Source
 from logreel.kernels import frames
 from logreel.model import collect
 from logreel.model.blocks import I64, Blocks
 from logreel.model.collect import BlockBuilder
-from logreel.model.source import Source
 
 #: See kernels/frames.py: u8 kind, u32 size of the payload; the kind is the key too.
 SPEC = np.array([HEAD, 1, 0xFFFFFFFF, HEAD, 0, 0, 0xFF, HEAD], np.int64)

@@ -17,7 +17,7 @@ from logreel.formats.carla.heritage import Heritage, header_of, pack_header, sec
 from logreel.formats.carla.packets import END, FRAME_START, HEAD, START
 from logreel.formats.carla.write_frames import FRAME, Framed, Last, framed
 from logreel.formats.carla.write_kinds import Dialect
-from logreel.model.appender import Appender
+from logreel.io.append_file import Appender
 from logreel.model.blocks import I64
 from logreel.model.heads import Heads
 from logreel.model.layout import Layout

@@ -9,7 +9,7 @@ from logreel.formats.koblenz.types import register_type, registered_types, type_
 from logreel.model.registry import Format, anew, later
 
 if TYPE_CHECKING:
-    from logreel.model.source import Source
+    from logreel.io.source import Source
 
 __all__ = ["FORMAT", "register_type", "registered_types", "type_id"]
 

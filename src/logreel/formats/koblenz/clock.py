@@ -8,9 +8,9 @@ from statistics import median_low
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.io.chunks import FILE
 from logreel.kernels import columns
 from logreel.model.blocks import I64, TIME_MAX
-from logreel.model.chunks import FILE
 from logreel.model.index import MessageIndex
 
 NS_PER_MS = 1e6

@@ -17,13 +17,13 @@ from logreel.formats.koblenz.seconds import seconds_between
 from logreel.formats.koblenz.sensors import pose_guesses, sensors
 from logreel.formats.koblenz.start import Start, find_start
 from logreel.formats.koblenz.walk import Walk, walk
+from logreel.io.chunks import Chunks
+from logreel.io.source import Source
 from logreel.model.blocks import Blocks, Track
-from logreel.model.chunks import Chunks
 from logreel.model.index import MessageIndex
 from logreel.model.layout import Layout
 from logreel.model.scan import ChannelInfo, Scan
 from logreel.model.schema import Schema
-from logreel.model.source import Source
 
 #: An index entry may point this much before its second, in ms.
 SLACK_MS = 1.0

@@ -30,9 +30,9 @@ from logreel.formats.koblenz.types import (
     MessageType,
     registered_types,
 )
+from logreel.io.source import Source
 from logreel.model.blocks import I64
 from logreel.model.layout import Layout
-from logreel.model.source import Source
 
 #: Types and versions that are not known; a file with more is damaged.
 MAX_UNKNOWN = 256

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.io.source import Source
 from logreel.model.nodes import Bytes, FixedArray, Node, Rest, Sequence, String, Struct, size_of
-from logreel.model.source import Source
 
 MAGIC = b"\xa4VEL"
 FILE_HEADER = 12

@@ -11,9 +11,9 @@ import numpy as np
 
 from logreel.formats.koblenz.framing import Kind
 from logreel.formats.koblenz.types import RAW, UNCOMPRESSED
+from logreel.io.chunks import Buffer
 from logreel.kernels import columns
 from logreel.model.blocks import I64
-from logreel.model.chunks import Buffer
 from logreel.model.layout import Layout
 
 #: Sensors of a type that have channels of their own; no robot has as many.

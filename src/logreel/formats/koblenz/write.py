@@ -26,7 +26,7 @@ from logreel.formats.koblenz.records import (
 from logreel.formats.koblenz.seconds import Seconds, seconds_between
 from logreel.formats.koblenz.start import MAJOR, MINOR
 from logreel.formats.koblenz.write_kinds import kind_of, layout_of, misfits
-from logreel.model.appender import Appender
+from logreel.io.append_file import Appender
 from logreel.model.blocks import I64
 from logreel.model.copying import put, runs
 from logreel.model.heads import Heads

@@ -8,10 +8,9 @@ import numpy as np
 
 from logreel.errors import Problem
 from logreel.formats.mcap.records import BadRecord, Chunk
-from logreel.model.chunkcache import ChunkCache
-from logreel.model.chunks import Buffer
-from logreel.model.lz4_frames import unpack_lz4
-from logreel.model.source import Source
+from logreel.io.chunks import Buffer, ChunkCache
+from logreel.io.lz4_frames import unpack_lz4
+from logreel.io.source import Source
 
 COMPRESSIONS = ("", "zstd", "lz4")
 #: No chunk unpacks to more, unless its stored bytes are so many that a ratio of SHRINK makes more of them.

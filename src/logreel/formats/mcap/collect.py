@@ -12,11 +12,11 @@ from logreel.errors import Finding, Problem, UnsupportedError
 from logreel.formats.mcap.found import File, Messages, Part, all_found
 from logreel.formats.mcap.linear import read_inside
 from logreel.formats.mcap.records import HEAD, MESSAGE_HEAD, PUBLISH_TIME, SEQUENCE
+from logreel.io.chunks import FILE, Buffer, Chunks
+from logreel.io.source import Source
 from logreel.kernels import opcoded
 from logreel.model.blocks import GONE, I64, Aligned, Blocks, Track, Word
-from logreel.model.chunks import FILE, Buffer, Chunks
 from logreel.model.index import MessageIndex
-from logreel.model.source import Source
 
 #: More entries of the block table than this are refused: real logs come nowhere near.
 MOST_ENTRIES = 1 << 27

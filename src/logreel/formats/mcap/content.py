@@ -14,9 +14,9 @@ from logreel.formats.mcap.found import File
 from logreel.formats.mcap.layouts import Decoders
 from logreel.formats.mcap.records import Attached, BadRecord
 from logreel.formats.mcap.verify import verify
-from logreel.model.chunks import Chunks
+from logreel.io.chunks import Chunks
+from logreel.io.source import Source
 from logreel.model.scan import Attachment, Change, Parameter, Scan
-from logreel.model.source import Source
 
 #: Looking at this many packed bytes takes a fraction of a second.
 CHEAP_BYTES = 1 << 28

@@ -14,7 +14,7 @@ from logreel.formats.mcap.chunks import most, unpack
 from logreel.formats.mcap.found import File, Messages, Part, all_found
 from logreel.formats.mcap.linear import read_inside
 from logreel.formats.mcap.records import BadRecord, Statistics
-from logreel.model.source import Source
+from logreel.io.source import Source
 
 #: Unpacked bytes of all chunks that are looked into whatever the index says: that takes about a millisecond.
 SMALL = 1 << 18

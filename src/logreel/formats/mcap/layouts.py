@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from logreel.errors import DefinitionError, Problem, UsageError
 from logreel.formats.mcap.records import Channel
+from logreel.io.source import Source
 from logreel.model.layout import Layout
 from logreel.model.nodes import Field, Rest, Struct
 from logreel.model.reading import Reading
 from logreel.model.registry import formats
 from logreel.model.schema import Schema
-from logreel.model.source import Source
 from logreel.schemas import ros1msg
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from logreel.io.source import Source
 from logreel.model.schema import Schema
-from logreel.model.source import Source
 
 MAGIC = b"\x89MCAP0\r\n"
 (

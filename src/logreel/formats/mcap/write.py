@@ -23,9 +23,9 @@ from logreel.formats.mcap.packing import Content, Packed, Packer
 from logreel.formats.mcap.records import LOG_TIME, MAGIC, MESSAGE_HEAD, PUBLISH_TIME, SEQUENCE
 from logreel.formats.mcap.write_channels import Declared, declare
 from logreel.formats.mcap.write_summary import Summary, attachment_record, pairs, record, string
-from logreel.model.appender import Appender
+from logreel.io.append_file import Appender
+from logreel.io.chunks import Buffer
 from logreel.model.blocks import I64
-from logreel.model.chunks import Buffer
 from logreel.model.heads import NANOSECONDS_TWICE
 from logreel.model.layout import Layout
 from logreel.model.log import Log

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from logreel.model.registry import Format, anew, later
 
 if TYPE_CHECKING:
-    from logreel.model.source import Source
+    from logreel.io.source import Source
 
 
 def _sniff(source: Source) -> bool:

@@ -12,7 +12,7 @@ from logreel.formats.rosbag.connections import Connection
 from logreel.formats.rosbag.encryption import Cipher
 from logreel.formats.rosbag.linear import ALL_NAMES, TOPIC
 from logreel.formats.rosbag.records import BadRecord, Fields, Record, parse_fields, topic_key
-from logreel.model.source import Source
+from logreel.io.source import Source
 
 #: How much slower than reading a chunk unpacking it is, about.
 _COST = {"lz4": 4, "bz2": 100}

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from logreel.errors import Problem
 from logreel.formats.rosbag.encryption import Cipher
-from logreel.model.chunkcache import ChunkCache
-from logreel.model.lz4_frames import unpack_lz4
-from logreel.model.source import Source
+from logreel.io.chunks import ChunkCache
+from logreel.io.lz4_frames import unpack_lz4
+from logreel.io.source import Source
 
 Buffer = NDArray[np.uint8]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import cached_property
 
 from logreel.errors import DefinitionError, Problem, UsageError
+from logreel.io.source import Source
 from logreel.model.layout import Layout
 from logreel.model.nodes import Field, Rest, Struct
-from logreel.model.source import Source
 from logreel.schemas import ros1msg
 
 #: What messages without a usable definition have.

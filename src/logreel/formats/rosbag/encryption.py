@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from logreel.errors import MissingDependencyError, UnsupportedError
 from logreel.formats.rosbag.records import MAX_HEADER, BadRecord, Record
-from logreel.model.source import Source
+from logreel.io.source import Source
 
 ENCRYPTOR = "rosbag/AesCbcEncryptor"
 #: What the header of a bag names that is in the clear.

@@ -18,8 +18,8 @@ from logreel.errors import Problem
 from logreel.formats.rosbag.collect import MAX_SPAN, Found
 from logreel.formats.rosbag.connections import Connection
 from logreel.formats.rosbag.version import MAX_LINE, MULTILOG
-from logreel.model.chunks import FILE
-from logreel.model.source import Source
+from logreel.io.chunks import FILE
+from logreel.io.source import Source
 
 _TAIL = struct.Struct("<III")
 _MD5 = re.compile(r"[0-9a-f]{32}\Z|\*\Z")

@@ -8,8 +8,8 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 
+from logreel.io.source import Source
 from logreel.kernels import tagged
-from logreel.model.source import Source
 
 OP_DEFINITION, OP_MESSAGE, OP_FILE, OP_INDEX, OP_CHUNK, OP_CHUNK_INFO, OP_CONNECTION = range(1, 8)
 #: A header longer than this is damage: real ones hold a definition of some kilobytes at most.

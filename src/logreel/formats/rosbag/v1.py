@@ -13,8 +13,8 @@ from logreel.formats.rosbag.connections import Connection
 from logreel.formats.rosbag.linear import Stretch, after_padding, read_stretch
 from logreel.formats.rosbag.records import BadRecord, Record, read_record
 from logreel.formats.rosbag.v1_index import Index
-from logreel.model.chunks import FILE
-from logreel.model.source import Source
+from logreel.io.chunks import FILE
+from logreel.io.source import Source
 
 #: Version line of 16 bytes.
 FIRST_RECORD = 16

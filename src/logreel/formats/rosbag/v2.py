@@ -27,8 +27,8 @@ from logreel.formats.rosbag.records import (
     read_record,
 )
 from logreel.formats.rosbag.summary import ENTRY, read_index
-from logreel.model.chunks import FILE
-from logreel.model.source import Source
+from logreel.io.chunks import FILE
+from logreel.io.source import Source
 
 
 def read(source: Source) -> Bag:

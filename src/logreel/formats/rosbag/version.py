@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from logreel.model.source import Source
+from logreel.io.source import Source
 
 _LINE = re.compile(rb"#ROS\w* V(\d+)\.(\d+)\n")
 MULTILOG = b"##MULTILOG##\n"

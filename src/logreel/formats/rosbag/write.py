@@ -5,7 +5,7 @@ from __future__ import annotations
 from logreel.errors import UsageError
 from logreel.formats.rosbag.write_v1 import Sink11, Sink12
 from logreel.formats.rosbag.write_v2 import Sink20
-from logreel.model.appender import Appender
+from logreel.io.append_file import Appender
 from logreel.model.sink import Sink
 
 

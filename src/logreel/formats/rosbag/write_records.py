@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from logreel.errors import DefinitionError
 from logreel.formats.rosbag.connections import CONNECTION
 from logreel.formats.rosbag.write_topics import Declared, declare, given_in, written_for
-from logreel.model.appender import Appender
+from logreel.io.append_file import Appender
 from logreel.model.blocks import I64
 from logreel.model.layout import Layout
 from logreel.model.payloads import Payloads

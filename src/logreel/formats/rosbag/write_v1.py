@@ -11,8 +11,8 @@ from logreel.errors import UsageError
 from logreel.formats.rosbag import records
 from logreel.formats.rosbag.write_records import U32, U64, BagSink, begun, fields, padded, record
 from logreel.formats.rosbag.write_topics import Declared
-from logreel.model.appender import Appender
-from logreel.model.chunks import Buffer
+from logreel.io.append_file import Appender
+from logreel.io.chunks import Buffer
 
 I64 = NDArray[np.int64]
 #: Records are made this many bytes at a time.

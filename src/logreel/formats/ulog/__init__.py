@@ -9,9 +9,9 @@ from logreel.model.registry import Format, later
 from logreel.model.scan import Saved, Scan
 
 if TYPE_CHECKING:
+    from logreel.io.source import Source
     from logreel.model.layout import Layout
     from logreel.model.schema import Schema
-    from logreel.model.source import Source
 
 _MAGIC, _ENCRYPTED = b"ULog\x01\x12\x35", b"ULogEnc"
 

@@ -15,14 +15,14 @@ from logreel.formats.ulog.keys import KeyedRecords
 from logreel.formats.ulog.records import DATA_HEAD, DEFAULTS_FLAG, FILE_HEADER, FLAGS_AT, HEAD
 from logreel.formats.ulog.saved import save
 from logreel.formats.ulog.walk import Topic, Walk
+from logreel.io.chunks import Buffer, Chunks
+from logreel.io.source import Source
 from logreel.model.blocks import I64, TIME_MAX, Made, Track, Word
-from logreel.model.chunks import Buffer, Chunks
 from logreel.model.index import MessageIndex
 from logreel.model.layout import Layout
 from logreel.model.nodes import Field, Rest, Scalar, String, Struct
 from logreel.model.scan import ChannelInfo, Scan, TextLine
 from logreel.model.schema import Schema
-from logreel.model.source import Source
 
 NS_PER_US = 1000
 #: Levels of syslog.

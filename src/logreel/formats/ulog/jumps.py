@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from logreel.formats.ulog import clock
 from logreel.formats.ulog.records import DATA_HEAD
 from logreel.formats.ulog.walk import BACKWARDS_US, Walk
+from logreel.io.source import Source
 from logreel.model.blocks import I64, Word, words
-from logreel.model.source import Source
 
 _BACK = BACKWARDS_US * clock.NS_PER_US
 #: Fewer topics than this could all have absurd stamps.

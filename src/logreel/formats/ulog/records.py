@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from logreel.io.source import Source
 from logreel.model.nodes import SCALARS
-from logreel.model.source import Source
 
 MAGIC = b"ULog\x01\x12\x35"
 FILE_HEADER = 16

@@ -9,9 +9,9 @@ import numpy as np
 
 from logreel.formats.ulog.content import Content
 from logreel.formats.ulog.walk import Walk
+from logreel.io.source import Source
 from logreel.model.blocks import Blocks
 from logreel.model.scan import Scan, Segment
-from logreel.model.source import Source
 
 
 class SegmentWalk(Walk):

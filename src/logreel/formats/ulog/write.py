@@ -36,7 +36,7 @@ from logreel.formats.ulog.records import (
 )
 from logreel.formats.ulog.spell import spell
 from logreel.formats.ulog.values import MAX_SIZE, key, key_value, packed, record
-from logreel.model.appender import Appender
+from logreel.io.append_file import Appender
 from logreel.model.blocks import I64, TIME_MAX, Word, words
 from logreel.model.heads import MICROSECONDS_INSIDE, NOWHERE, Heads
 from logreel.model.layout import Layout

@@ -7,9 +7,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from logreel.io.chunks import FILE, MADE
 from logreel.model.blocks import I64
 from logreel.model.channel import Channel
-from logreel.model.chunks import FILE, MADE
 from logreel.model.pieces import places
 
 Item = TypeVar("Item")

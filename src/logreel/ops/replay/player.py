@@ -19,8 +19,8 @@ from logreel.ops.replay.timeline import Timeline
 from logreel.ops.replay.transport import Transport, Turn, Turns, Wishes
 
 if TYPE_CHECKING:
+    from logreel.io.source import Definitions, Readable
     from logreel.model.channel import Channel
-    from logreel.model.source import Definitions, Readable
 
 
 class Player:

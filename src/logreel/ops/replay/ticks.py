@@ -8,15 +8,15 @@ from collections.abc import Sequence
 import numpy as np
 
 from logreel.errors import UsageError
+from logreel.io.chunks import Chunks
+from logreel.io.source import Source
 from logreel.model.blocks import Blocks, Track
 from logreel.model.channel import Channel
-from logreel.model.chunks import Chunks
 from logreel.model.index import MessageIndex
 from logreel.model.log import Log, Message
 from logreel.model.registry import Format
 from logreel.model.scan import ChannelInfo, Scan
 from logreel.model.schema import Schema
-from logreel.model.source import Source
 from logreel.model.times import SECOND
 from logreel.schemas import ros1msg
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from logreel.errors import UsageError
+from logreel.io.chunks import FILE
 from logreel.model.blocks import I64, TIME_MIN
 from logreel.model.channel import Channel
-from logreel.model.chunks import FILE
 from logreel.model.index import common_rows
 from logreel.model.log import Log
 from logreel.model.merge import Merged, Queue, merged

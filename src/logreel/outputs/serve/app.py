@@ -16,7 +16,7 @@ from starlette.types import ASGIApp
 
 from logreel._version import __version__
 from logreel.errors import LogError, TopicError, UsageError
-from logreel.model.source import Definitions
+from logreel.io.source import Definitions
 from logreel.outputs.sending import Sending, Wish, kinds
 from logreel.outputs.serve.answer import Answer, Flows, Tell
 from logreel.outputs.serve.catalogue import Catalogue, Entry

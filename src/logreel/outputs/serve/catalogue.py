@@ -11,8 +11,8 @@ from pathlib import Path
 from threading import Lock
 
 from logreel.errors import LogError, TopicError
+from logreel.io.source import Source
 from logreel.model.registry import find_format
-from logreel.model.source import Source
 
 #: Bytes of a digest that an id is made of.
 ID_BYTES = 10

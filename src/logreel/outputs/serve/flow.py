@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from threading import Lock, Semaphore
 
-from logreel.model.forward import Edit, Rehearsal, Stream
+from logreel.io.two_pass import Edit, Rehearsal, Stream
 from logreel.outputs.sending import Sending
 
 #: Pieces that wait to be sent at most.

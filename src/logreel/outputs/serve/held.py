@@ -10,8 +10,8 @@ from threading import Lock
 from typing import Any
 
 from logreel.errors import LogError
+from logreel.io.source import Definitions, Source
 from logreel.model.log import Log, open_one_of_several
-from logreel.model.source import Definitions, Source
 from logreel.ops.info import info
 from logreel.outputs.serve.catalogue import Entry, Stamp
 

@@ -14,7 +14,7 @@ from urllib.parse import quote
 import uvicorn
 
 from logreel.errors import LogError, UsageError
-from logreel.model.source import Definitions
+from logreel.io.source import Definitions
 from logreel.outputs.serve.answer import Flows
 from logreel.outputs.serve.app import App
 from logreel.outputs.serve.catalogue import Catalogue

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from logreel.errors import LogError
-from logreel.model.naming import keep_sources
+from logreel.io.atomic_file import keep_sources
 from logreel.ops.replay import Sink
 from logreel.ops.spans import joined
 from logreel.outputs.job import Job

@@ -14,8 +14,8 @@ from types import TracebackType
 from typing import Self
 
 from logreel.errors import LogError
-from logreel.model.locking import create_locked, is_at, lock
-from logreel.model.naming import exists, name_it, sync_folder, target_of
+from logreel.io.atomic_file import exists, name_it, sync_folder, target_of
+from logreel.io.locking import create_locked, is_at, lock
 
 #: Bytes collected before they are handed to the system.
 BUFFER = 1 << 20

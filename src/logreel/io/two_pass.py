@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from logreel.errors import LogError, UnsupportedError
-from logreel.model.appender import Appender, Piece
+from logreel.io.append_file import Appender, Piece
 
 #: Bytes that are sent at once.
 PIECE = 128 << 10
