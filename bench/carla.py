@@ -20,7 +20,7 @@ BYTES = 200_000_000
 PART = 10
 IMPORTS = """
 import logreel, logreel.model.log, logreel.model.tables, logreel.formats.carla.content, pyarrow
-import logreel.model.arrow, logreel.model.assemble
+import logreel.layout.arrow, logreel.layout.arrow_from_buffers
 from logreel.model.registry import formats; formats()
 """
 COPY = Job("np.array(np.memmap(path)), a fresh copy", "kept = np.array(np.memmap(path, mode='r'))")

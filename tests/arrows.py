@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from logreel.model import layout as lo
+from logreel.layout import layout as lo
 
 
 def plain(array: pa.Array) -> list[Any]:

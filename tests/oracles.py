@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from typing import Any
 
-from logreel.model import layout as lo
+from logreel.layout import layout as lo
 
 FORMATS = {
     "bool": "<B",

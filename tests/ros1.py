@@ -18,7 +18,7 @@ import numpy as np
 
 from logreel.io.chunks import FILE, Chunks
 from logreel.io.source import Source
-from logreel.model import layout as lo
+from logreel.layout import layout as lo
 from logreel.model.blocks import Blocks, Track, Word
 from logreel.model.channel import Channel
 from logreel.model.index import MessageIndex

@@ -6,7 +6,7 @@ import struct
 
 from hypothesis import strategies as st
 
-from logreel.model import layout as lo
+from logreel.layout import layout as lo
 from oracles import FORMATS
 
 scalars = st.sampled_from(sorted(lo.SCALARS)).map(lo.Scalar)

@@ -28,9 +28,9 @@ from logreel.errors import (
 )
 
 if TYPE_CHECKING:
+    from logreel.layout.layout import Layout
     from logreel.model.channel import Channel
     from logreel.model.index import MessageIndex
-    from logreel.model.layout import Layout
     from logreel.model.log import Log, Message
     from logreel.model.log import open_log as open
     from logreel.model.registry import Format
@@ -62,7 +62,7 @@ _LAZY = {
     "Channel": ("logreel.model.channel", "Channel"),
     "MessageIndex": ("logreel.model.index", "MessageIndex"),
     "Schema": ("logreel.model.schema", "Schema"),
-    "Layout": ("logreel.model.layout", "Layout"),
+    "Layout": ("logreel.layout.layout", "Layout"),
     "Format": ("logreel.model.registry", "Format"),
     "Writer": ("logreel.model.writer", "Writer"),
     "create": ("logreel.model.writer", "create"),

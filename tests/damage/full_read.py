@@ -10,9 +10,9 @@ import numpy as np
 import logreel
 from logreel.errors import LogError, UnsupportedError
 from logreel.io.source import Readable
+from logreel.layout.paths import parse_path
 from logreel.model.lenses import Position, lenses
 from logreel.model.log import Log
-from logreel.model.paths import parse_path
 from logreel.outputs import jpg, ply
 
 #: So many fields of a channel are read one by one, and so many messages decoded; the rest comes as tables.

@@ -23,9 +23,9 @@ from typing import Any
 
 import logreel
 from logreel.errors import DamagedError, DefinitionError, UnsupportedError
-from logreel.model import encoder  # noqa: F401 - loaded before there are forks
-from logreel.model.layout import Layout
-from logreel.model.nodes import Field, Scalar, Struct
+from logreel.layout import encode_message  # noqa: F401 - loaded before there are forks
+from logreel.layout.layout import Layout
+from logreel.layout.nodes import Field, Scalar, Struct
 from logreel.model.registry import formats
 from logreel.ops.recovery import recover
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import logreel
-from logreel.model.layout import Layout
-from logreel.model.nodes import Bytes, Field, FixedArray, Rest, Scalar, Sequence, String, Struct, Time
+from logreel.layout.layout import Layout
+from logreel.layout.nodes import Bytes, Field, FixedArray, Rest, Scalar, Sequence, String, Struct, Time
 from logreel.ops.record import Recorded, record
 from logreel.schemas.json.body import JsonBody
 from logreel.schemas.json.spell import spell, written

@@ -14,8 +14,8 @@ from logreel.formats.koblenz import FORMAT, register_type, registered_types, typ
 from logreel.formats.koblenz.sample import END, NAMES, Builder, number
 from logreel.formats.koblenz.sample_drive import drive
 from logreel.formats.koblenz.sensors import MAX_SENSORS
-from logreel.model.layout import Layout
-from logreel.model.nodes import Field, Scalar, Sequence, Struct
+from logreel.layout.layout import Layout
+from logreel.layout.nodes import Field, Scalar, Sequence, Struct
 
 URG = "Hokuyo_URG-04LX"
 POINT = Layout(Struct((Field("x", Scalar("float32")), Field("y", Scalar("float32")))), "MyDataM")

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from arrows import rows_of, same
 from logreel.errors import DamagedError, DefinitionError
 from logreel.kernels import layout as kernel
-from logreel.model import layout as lo
-from logreel.model.arrow import CROWDED, decode_variable
-from logreel.model.decode import decoder
-from logreel.model.encode import encode_message, encode_table
-from logreel.model.encoder import encoder
-from logreel.model.program import compile_layout
+from logreel.layout import layout as lo
+from logreel.layout.arrow import CROWDED, decode_variable
+from logreel.layout.decode import decoder
+from logreel.layout.encode import encode_message, encode_table
+from logreel.layout.encode_message import encoder
+from logreel.layout.program import compile_layout
 from oracles import decode_all
 
 EMPTY = lo.Struct(())

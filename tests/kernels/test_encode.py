@@ -12,11 +12,11 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from logreel.errors import UsageError
-from logreel.model import layout as lo
-from logreel.model.arrow import decode_variable
-from logreel.model.decode import decoder
-from logreel.model.encode import encode_message, encode_table
-from logreel.model.encoder import encoder
+from logreel.layout import layout as lo
+from logreel.layout.arrow import decode_variable
+from logreel.layout.decode import decoder
+from logreel.layout.encode import encode_message, encode_table
+from logreel.layout.encode_message import encoder
 from oracles import FORMATS
 from strategies import layouts, payloads
 

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from arrows import plain, rows_of, same
 from guard import guarded
 from logreel.kernels import layout as kernel
-from logreel.model import layout as lo
-from logreel.model import walk as walking
-from logreel.model.arrow import Decoded, decode_variable, schema_of
-from logreel.model.program import compile_layout
-from logreel.model.walk import extent, measuring
+from logreel.layout import layout as lo
+from logreel.layout import walker as walking
+from logreel.layout.arrow import Decoded, decode_variable, schema_of
+from logreel.layout.program import compile_layout
+from logreel.layout.walker import extent, measuring
 from oracles import Short, decode_all
 from strategies import layouts, payloads
 
@@ -237,8 +237,8 @@ def test_invalid_text_is_replaced_in_its_column_only():
 
 
 def test_more_than_offsets_can_tell_is_cut(monkeypatch):
-    monkeypatch.setattr("logreel.model.walk.MAX_SIZE", 100)
-    monkeypatch.setattr("logreel.model.arrow.MAX_SIZE", 100)
+    monkeypatch.setattr("logreel.layout.walker.MAX_SIZE", 100)
+    monkeypatch.setattr("logreel.layout.arrow.MAX_SIZE", 100)
     layout = lo.Layout(lo.Struct((lo.Field("a", lo.Bytes()),)))
     messages = [n.to_bytes(4, "little") + bytes([n]) * n for n in (40, 50, 120, 5, 96, 60)]
     got = walked(layout, messages)

@@ -7,9 +7,9 @@ import struct
 import numpy as np
 import pytest
 
+from logreel.layout.layout import Layout
+from logreel.layout.nodes import Field, Scalar, Sequence, Struct
 from logreel.model.beside import BesideReading, PlainBody, with_members
-from logreel.model.layout import Layout
-from logreel.model.nodes import Field, Scalar, Sequence, Struct
 from logreel.model.pieces import Piece
 
 RECORD = Struct((Field("a", Scalar("uint8")), Field("b", Scalar("uint16"))))

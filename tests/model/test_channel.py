@@ -418,7 +418,7 @@ def test_numpy_has_a_row_for_every_message_too(broken: Path) -> None:
 
 
 def test_a_missing_message_of_many_records_is_one_row_of_nulls() -> None:
-    from logreel.model.arrow import Decoded
+    from logreel.layout.arrow import Decoded
     from logreel.model.tables import with_gaps
 
     got = Decoded(

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from arrows import same
 from logreel.errors import DamagedError, LogError
-from logreel.model import layout as lo
+from logreel.layout import layout as lo
 from oracles import Short, decode
 from strategies import layouts, payloads
 

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arrows import rows_of, same
-from logreel.model import layout as lo
-from logreel.model.arrow import assemble_fixed, schema_of
-from logreel.model.columns import numpy_column
+from logreel.layout import layout as lo
+from logreel.layout.arrow import assemble_fixed, schema_of
+from logreel.layout.numpy_columns import numpy_column
 from oracles import decode
 from strategies import fixed_layouts, payloads
 

@@ -7,8 +7,8 @@ import time
 import pytest
 
 from logreel.errors import DefinitionError, TopicError, UsageError
-from logreel.model.layout import Layout
-from logreel.model.nodes import (
+from logreel.layout.layout import Layout
+from logreel.layout.nodes import (
     Field,
     FixedArray,
     Padding,
@@ -20,7 +20,7 @@ from logreel.model.nodes import (
     Time,
     measure,
 )
-from logreel.model.paths import Leaf
+from logreel.layout.paths import Leaf
 
 F32, F64, U8 = Scalar("float32"), Scalar("float64"), Scalar("uint8")
 

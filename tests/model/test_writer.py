@@ -18,8 +18,8 @@ import pyarrow as pa
 import pytest
 
 import logreel
-from logreel.model.layout import Layout
-from logreel.model.nodes import Field, Scalar, Struct
+from logreel.layout.layout import Layout
+from logreel.layout.nodes import Field, Scalar, Struct
 from logreel.model.registry import formats
 
 STAMP = 1_700_000_000 * 10**9

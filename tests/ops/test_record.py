@@ -16,8 +16,8 @@ import pytest
 
 import logreel
 from contents import SAMPLES, sample
-from logreel.model.layout import Layout
-from logreel.model.nodes import Bytes, Field, FixedArray, Node, Scalar, Sequence, String, Struct
+from logreel.layout.layout import Layout
+from logreel.layout.nodes import Bytes, Field, FixedArray, Node, Scalar, Sequence, String, Struct
 from logreel.model.registry import formats
 from logreel.ops import lines as lines_module
 from logreel.ops.infer import common, layout_of, restorer

@@ -17,8 +17,8 @@ from logreel.errors import DefinitionError, LogError, UsageError
 from logreel.formats.bddf.sample import walk
 from logreel.formats.rosbag.sample import drive
 from logreel.formats.ulog.sample import Builder
+from logreel.layout.layout import Layout
 from logreel.model.channel import Channel
-from logreel.model.layout import Layout
 from logreel.ops import pieces
 from logreel.outputs import combined, parquet
 from logreel.outputs import making as making_module

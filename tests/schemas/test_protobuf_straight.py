@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from google.protobuf import message_factory
 
-from logreel.model.arrow import decode_variable
-from logreel.model.layout import Layout
-from logreel.model.nodes import MAX_LEAVES, SCALARS, FixedArray, Node, Padding, Scalar, String, Struct, Time
-from logreel.model.nodes import Field as Member
+from logreel.layout.arrow import decode_variable
+from logreel.layout.layout import Layout
+from logreel.layout.nodes import MAX_LEAVES, SCALARS, FixedArray, Node, Padding, Scalar, String, Struct, Time
+from logreel.layout.nodes import Field as Member
 from logreel.schemas.protobuf.columns import encode
 from logreel.schemas.protobuf.describe import Message, descriptor_set
 from logreel.schemas.protobuf.spell import OPAQUE, spell, values

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from conftest import SHARED
-from logreel.model import layout as lo
+from logreel.layout import layout as lo
 from logreel.schemas.ros1msg import define, layout, parse, standard
 from oracles import decode_all
 from ros1 import connections, payloads_1_1

@@ -11,8 +11,8 @@ from dataclasses import fields, is_dataclass
 import numpy as np
 import pytest
 
-from logreel.model import layout as lo
-from logreel.model.arrow import decode_variable
+from logreel.layout import layout as lo
+from logreel.layout.arrow import decode_variable
 from logreel.schemas.ros1msg import define, layout, parse, standard
 from ros1 import random_payload
 

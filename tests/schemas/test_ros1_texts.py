@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from limits import processor
 from logreel.errors import DefinitionError
-from logreel.model import layout as lo
+from logreel.layout import layout as lo
 from logreel.schemas.ros1msg import Definition, Registry, define, full_text, layout, parse, standard
 
 RULE = "=" * 80

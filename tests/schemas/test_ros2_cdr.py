@@ -12,9 +12,9 @@ from rosbags.interfaces import Nodetype
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
 from logreel.errors import DamagedError, DefinitionError
-from logreel.model import layout as lo
-from logreel.model.arrow import decode_variable
-from logreel.model.encode import encode_message, encode_table
+from logreel.layout import layout as lo
+from logreel.layout.arrow import decode_variable
+from logreel.layout.encode import encode_message, encode_table
 from logreel.schemas import ros2msg
 
 STORE = get_typestore(Stores.ROS2_FOXY)

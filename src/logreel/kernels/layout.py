@@ -18,7 +18,7 @@ ops     int64[n, 6]  one row per op; its body, where it has one, is the rows rig
 copies  int64[m, 5]  from (bytes from the start of the run), width, column, step (bytes that one turn adds to the
                      column), tail (step on the last run of the column, else 0)
 
-model/program.py writes these tables; nothing here checks them.
+layout/program.py writes these tables; nothing here checks them.
 """
 
 import cython

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any, Protocol
 from numpy.typing import NDArray
 
 from logreel.io.parallel import repeated
+from logreel.layout.layout import Layout
+from logreel.layout.nodes import Field, Struct
+from logreel.layout.nodes import Sequence as Records
 from logreel.model.blocks import I64
 from logreel.model.index import MessageIndex
-from logreel.model.layout import Layout
-from logreel.model.nodes import Field, Struct
-from logreel.model.nodes import Sequence as Records
 from logreel.model.pieces import Piece
 
 if TYPE_CHECKING:
-    from logreel.model.arrow import Decoded
+    from logreel.layout.arrow import Decoded
     from logreel.model.channel import Channel
 
 #: Gives, for the messages with these numbers in their channel, one array of n numbers per column.
@@ -39,7 +39,7 @@ class PlainBody:
 
     def columns(self, index: MessageIndex, layout: Layout, piece: Piece, rows: I64) -> Decoded:
         """See Reading."""
-        from logreel.model.arrow import decode_variable
+        from logreel.layout.arrow import decode_variable
 
         return decode_variable(layout, piece.data, piece.offset, piece.offset + piece.size)
 
@@ -81,7 +81,7 @@ class BesideReading:
         import numpy as np
         import pyarrow as pa
 
-        from logreel.model.assemble import arrow_type
+        from logreel.layout.arrow_from_buffers import arrow_type
 
         fields = layout.record.fields
         k = len(self._names)

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from logreel.errors import LogError, MissingDependencyError, TopicError, UsageError
 from logreel.io.chunks import FILE
+from logreel.layout.layout import Layout
 from logreel.model.blocks import I64, Aligned, Derived
-from logreel.model.layout import Layout
 from logreel.model.match import listed
 from logreel.model.reading import Reading
 from logreel.model.scan import ChannelInfo

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from logreel.io.parallel import run, shares
 from logreel.kernels import columns
+from logreel.layout.paths import Leaf
 from logreel.model.blocks import I64, Blocks, Word
 from logreel.model.index import MessageIndex
-from logreel.model.paths import Leaf
 from logreel.model.pieces import Piece, pieces
 
 Bytes1 = NDArray[np.uint8]

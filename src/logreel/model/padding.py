@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.kernels import layout as kernel
+from logreel.layout.layout import Layout
+from logreel.layout.nodes import Field, Skip, Struct
+from logreel.layout.program import Program, compile_layout
 from logreel.model.blocks import I64
-from logreel.model.layout import Layout
-from logreel.model.nodes import Field, Skip, Struct
 from logreel.model.pieces import Piece
-from logreel.model.program import Program, compile_layout
 
 #: Writers of CDR fill messages up with zeros to a multiple of four bytes: at most so many.
 PADDING = 3

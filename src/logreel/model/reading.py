@@ -10,9 +10,9 @@ import numpy as np
 from logreel.model.blocks import I64
 
 if TYPE_CHECKING:
-    from logreel.model.arrow import Decoded
+    from logreel.layout.arrow import Decoded
+    from logreel.layout.layout import Layout
     from logreel.model.index import MessageIndex
-    from logreel.model.layout import Layout
     from logreel.model.pieces import Piece
 
 
@@ -82,8 +82,8 @@ def decoded(layout: Layout, rows: list[dict[str, Any]], bad: list[tuple[int, str
     """
     import pyarrow as pa
 
-    from logreel.model.arrow import Decoded
-    from logreel.model.assemble import arrow_field
+    from logreel.layout.arrow import Decoded
+    from logreel.layout.arrow_from_buffers import arrow_field
 
     arrays = []
     for f in layout.record.visible():

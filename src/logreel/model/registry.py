@@ -16,8 +16,8 @@ from logreel.io.source import Source
 from logreel.model.scan import Saved, Scan
 
 if TYPE_CHECKING:
+    from logreel.layout.layout import Layout
     from logreel.model.commands import Command
-    from logreel.model.layout import Layout
     from logreel.model.log import Log, Message
     from logreel.model.schema import Schema
 

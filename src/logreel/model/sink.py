@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from logreel.errors import DefinitionError, UnsupportedError
 from logreel.io.append_file import Appender
+from logreel.layout.layout import Layout
 from logreel.model.blocks import I64
-from logreel.model.layout import Layout
 from logreel.model.payloads import Payloads
 from logreel.model.schema import Schema
 

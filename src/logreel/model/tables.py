@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import DefinitionError, Problem, UsageError
+from logreel.layout.nodes import Sequence as Records
 from logreel.model.blocks import I64, TIME_MAX, TIME_MIN, Word
 from logreel.model.gather import Gathered, Want, gather, gather_rows
 from logreel.model.match import listed
-from logreel.model.nodes import Sequence as Records
 from logreel.model.padding import is_padded, skipping, too_long
 from logreel.model.pieces import Piece, pieces
 from logreel.model.reading import spread
@@ -23,9 +23,9 @@ from logreel.model.reading import spread
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from logreel.model.arrow import Decoded
+    from logreel.layout.arrow import Decoded
+    from logreel.layout.layout import Layout
     from logreel.model.channel import Channel
-    from logreel.model.layout import Layout
 
 Rows = slice | I64
 
@@ -109,7 +109,7 @@ def field_values(ch: Channel, path: str, rows: Rows | None = None) -> NDArray[An
     (path,) = own_paths(ch, path) or [path]
     if not ch.is_uniform:
         return column_values(table_of(ch, [path], rows).column(1))
-    from logreel.model.columns import numpy_column
+    from logreel.layout.numpy_columns import numpy_column
 
     leaf = ch.layout.find(path)
     want, index = Want(ch.number, (leaf,)), ch.log.index
@@ -233,7 +233,7 @@ def _times(ch: Channel, shape: Shape) -> I64:
 
 
 def fixed(ch: Channel, fields: list[str] | None, got: Gathered, times: I64, shape: Shape = PLAIN) -> pa.Table:
-    from logreel.model.arrow import assemble_fixed
+    from logreel.layout.arrow import assemble_fixed
 
     return _with_time(
         ch,
@@ -262,7 +262,7 @@ def _variable(ch: Channel, fields: list[str] | None, rows: Rows, shape: Shape) -
 
 def _swept(ch: Channel, fields: list[str] | None, rows: Rows, shape: Shape) -> pa.Table | None:
     """All messages of a channel, where its Reading has a way of its own to them."""
-    from logreel.model.arrow import as_asked
+    from logreel.layout.arrow import as_asked
 
     whole = getattr(ch.reading, "whole", None)
     if whole is None or shape.interpolate or not isinstance(rows, slice) or rows != slice(0, len(ch)):
@@ -326,7 +326,7 @@ def _picked(times: I64, numbers: I64) -> I64:
 
 def _decode(ch: Channel, piece: Piece, numbers: I64, fields: list[str] | None, explode: bool) -> Decoded:
     """The messages of a piece, whose numbers in their channel are *numbers*."""
-    from logreel.model.arrow import as_asked, decode_variable
+    from logreel.layout.arrow import as_asked, decode_variable
 
     if ch.reading is None:
         return decode_variable(
@@ -379,7 +379,7 @@ def _with_time(
 ) -> pa.Table:
     import pyarrow as pa
 
-    from logreel.model.arrow import schema_of
+    from logreel.layout.arrow import schema_of
 
     first = time_column(ch, times, shape.utc)
     columns = [

@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from logreel.errors import LogError, TopicError, UsageError
 from logreel.io.append_file import Appender
 from logreel.kernels.batch import Batch, now
+from logreel.layout.layout import Layout
+from logreel.layout.nodes import Sequence
 from logreel.model.blocks import I64
-from logreel.model.layout import Layout
-from logreel.model.nodes import Sequence
 from logreel.model.payloads import Payloads
 from logreel.model.registry import formats
 from logreel.model.schema import Schema
@@ -133,7 +133,7 @@ class Writer:
 
     def _encoded(self, channel: int, time: int, data: Mapping[str, Any]) -> bytes:
         if channel not in self._encoders:
-            from logreel.model.encoder import encoder
+            from logreel.layout.encode_message import encoder
 
             self._encoders[channel] = encoder(self._sink.layout(channel)), self._sink.stamp(channel)
             if self._sink.wrapping(channel) is None and not self._sink.derived(channel):
@@ -151,7 +151,7 @@ class Writer:
         Where a message holds many records, neighbouring rows of one time are one message. Raises UsageError where a
         column is missing, or holds what does not fit.
         """
-        from logreel.model.encode import encode_table, times_of
+        from logreel.layout.encode import encode_table, times_of
 
         with self._lock:
             self._check(channel)

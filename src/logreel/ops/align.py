@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import UsageError
-from logreel.model.arrow import schema_of
+from logreel.layout.arrow import schema_of
 from logreel.model.log import Log
 from logreel.model.tables import Shape, as_numpy, distinct, own_paths, table_of, time_column
 from logreel.model.times import SECOND, Length, Time, duration_ns, interval, shift_of

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from logreel.errors import UsageError
-from logreel.model.layout import Layout
-from logreel.model.nodes import Bytes, Field, FixedArray, Node, Rest, Scalar, Sequence, String, Struct, Time
+from logreel.layout.layout import Layout
+from logreel.layout.nodes import Bytes, Field, FixedArray, Node, Rest, Scalar, Sequence, String, Struct, Time
 
 #: Numbers that JSON has no digits for.
 UNFINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}

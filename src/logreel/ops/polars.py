@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from logreel.errors import MissingDependencyError
+from logreel.layout.paths import spell
 from logreel.model.log import Log, open_log
-from logreel.model.paths import spell
 from logreel.model.tables import Rows, Shape, batches_of, empty_table, time_column
 from logreel.ops.pieces import BYTES, MOST
 

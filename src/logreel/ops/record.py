@@ -15,9 +15,9 @@ from logreel.errors import DamagedError, DefinitionError, LogError, UnsupportedE
 from logreel.io.append_file import ACTIVE
 from logreel.io.atomic_file import keep_sources
 from logreel.io.source import Definitions, Readable
+from logreel.layout.layout import Layout
 from logreel.model.adoption import each
 from logreel.model.channel import Channel
-from logreel.model.layout import Layout
 from logreel.model.log import Log
 from logreel.model.schema import Schema
 from logreel.model.writer import FLUSH_EVERY, Writer, create, format_of

@@ -48,7 +48,7 @@ class SchemaInfo:
 
 def schema(ch: Channel) -> SchemaInfo:
     """The definition of *ch* and its fields."""
-    from logreel.model.arrow import schema_of
+    from logreel.layout.arrow import schema_of
 
     one = ch.schema
     try:

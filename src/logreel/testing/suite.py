@@ -19,9 +19,9 @@ import numpy as np
 from logreel.errors import DefinitionError, LogError, UnsupportedError
 from logreel.io.chunks import FILE
 from logreel.io.source import Source
-from logreel.model.layout import Layout
+from logreel.layout.layout import Layout
+from logreel.layout.nodes import Field, Scalar, Struct
 from logreel.model.log import Log
-from logreel.model.nodes import Field, Scalar, Struct
 from logreel.model.registry import Format, formats
 from logreel.model.writer import create
 from logreel.ops.replay import Player

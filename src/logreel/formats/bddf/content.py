@@ -30,11 +30,11 @@ from logreel.formats.bddf.structs import Join
 from logreel.formats.bddf.verify import verify
 from logreel.io.chunks import Buffer, Chunks
 from logreel.io.source import Source
+from logreel.layout.layout import Layout
+from logreel.layout.nodes import Field, Rest, Struct
 from logreel.model.beside import Body, PlainBody
 from logreel.model.blocks import Made
 from logreel.model.index import MessageIndex
-from logreel.model.layout import Layout
-from logreel.model.nodes import Field, Rest, Struct
 from logreel.model.reading import Reading
 from logreel.model.scan import ChannelInfo, Scan, TextLine
 from logreel.model.schema import Schema

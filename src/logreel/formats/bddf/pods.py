@@ -12,14 +12,14 @@ from logreel.formats.bddf.collect import spans
 from logreel.formats.bddf.messages import MAX_DIMENSIONS, PodType, Series
 from logreel.kernels import columns as kernel
 from logreel.kernels import wireindex
+from logreel.layout.layout import Layout
+from logreel.layout.nodes import SCALARS, Field, FixedArray, Node, Rest, Scalar, Sequence, Struct, measure
 from logreel.model.blocks import I64
 from logreel.model.index import MessageIndex
-from logreel.model.layout import Layout
-from logreel.model.nodes import SCALARS, Field, FixedArray, Node, Rest, Scalar, Sequence, Struct, measure
 from logreel.model.pieces import Piece
 
 if TYPE_CHECKING:
-    from logreel.model.arrow import Decoded
+    from logreel.layout.arrow import Decoded
 
 RAW = Layout(Struct((Field("data", Rest()),)), "raw")
 
@@ -125,8 +125,8 @@ class PodBody:
         bad: list[tuple[int, str]],
     ) -> Decoded:
         """Columns of *values*, the bytes of all samples, of which each block has *count*."""
-        from logreel.model.arrow import Decoded
-        from logreel.model.assemble import build
+        from logreel.layout.arrow import Decoded
+        from logreel.layout.arrow_from_buffers import build
 
         total = int(count.sum())
         arrays = []

@@ -10,17 +10,17 @@ import numpy as np
 
 from logreel.formats.bddf.messages import POD_TYPES
 from logreel.formats.bddf.readings import distinct_names, names_of
+from logreel.layout.layout import Layout
+from logreel.layout.nodes import SCALARS, Field, Padding, Scalar, Skip, Struct
 from logreel.model.blocks import I64
 from logreel.model.index import MessageIndex
-from logreel.model.layout import Layout
-from logreel.model.nodes import SCALARS, Field, Padding, Scalar, Skip, Struct
 from logreel.model.pieces import Piece
 from logreel.model.reading import payloads
 from logreel.schemas.protobuf.body import MessageBody, WireBody
 from logreel.schemas.protobuf.wire import BadWire, items
 
 if TYPE_CHECKING:
-    from logreel.model.arrow import Decoded
+    from logreel.layout.arrow import Decoded
 
 TICK, SCHEMA = "bosdyn.api.SignalTick", "bosdyn.api.SignalSchema"
 #: The field of a tick that holds the values.
@@ -136,7 +136,7 @@ def _values(data: bytes) -> bytes:
 def _column(field: Field, schema: Signals, values: list[bytes]) -> Any:
     import pyarrow as pa
 
-    from logreel.model.assemble import arrow_field
+    from logreel.layout.arrow_from_buffers import arrow_field
 
     fits = [len(value) == schema.size for value in values]
     table = np.frombuffer(b"".join(v for v, fit in zip(values, fits, strict=True) if fit), schema.dtype)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from logreel.formats.bddf.messages import POD_TYPES
 from logreel.formats.bddf.payloads import JSON
-from logreel.model.layout import Layout
-from logreel.model.nodes import Scalar, Sequence, Struct
+from logreel.layout.layout import Layout
+from logreel.layout.nodes import Scalar, Sequence, Struct
 from logreel.model.schema import Schema
 from logreel.schemas.json.spell import spell as json_schema
 

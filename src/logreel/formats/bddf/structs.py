@@ -15,11 +15,11 @@ from logreel.formats.bddf.pods import node_of, width_of
 from logreel.formats.bddf.readings import distinct_names
 from logreel.io.chunks import FILE
 from logreel.kernels import columns as kernel
+from logreel.layout.layout import Layout
+from logreel.layout.nodes import Bytes, Field, Node, Scalar, Struct
+from logreel.layout.nodes import Sequence as Records
 from logreel.model.blocks import I64, Made
 from logreel.model.index import MessageIndex
-from logreel.model.layout import Layout
-from logreel.model.nodes import Bytes, Field, Node, Scalar, Struct
-from logreel.model.nodes import Sequence as Records
 
 #: Structs may nest; deeper than this they are refused.
 MAX_DEPTH = 8

@@ -37,8 +37,8 @@ from logreel.io.append_file import Appender
 from logreel.io.chunks import FILE
 from logreel.io.source import Source
 from logreel.kernels import wireindex, wirewrite
+from logreel.layout.layout import Layout
 from logreel.model.blocks import I64
-from logreel.model.layout import Layout
 from logreel.model.log import Log
 from logreel.model.payloads import Payloads
 from logreel.model.schema import Schema

@@ -9,16 +9,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from logreel.formats.carla.bodies import PacketBody
+from logreel.layout.layout import Layout
+from logreel.layout.nodes import Field, Node, Sequence, Struct
 from logreel.model.blocks import I64
 from logreel.model.index import MessageIndex
-from logreel.model.layout import Layout
-from logreel.model.nodes import Field, Node, Sequence, Struct
 from logreel.model.pieces import Piece
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from logreel.model.arrow import Decoded
+    from logreel.layout.arrow import Decoded
 
 Divisors = tuple[float, float, float]
 
@@ -117,7 +117,7 @@ def _chunks(f: Field, array: pa.Array | pa.ChunkedArray) -> pa.Array | pa.Chunke
 def _array(f: Field, array: pa.Array) -> pa.Array:
     import pyarrow as pa
 
-    from logreel.model.assemble import arrow_field
+    from logreel.layout.arrow_from_buffers import arrow_field
 
     if isinstance(f.node, Struct):
         by = _divisors(f)

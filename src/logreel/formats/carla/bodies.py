@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from logreel.formats.carla.clock import FRAME, Frames
+from logreel.layout.layout import Layout
+from logreel.layout.nodes import Sequence, measure
 from logreel.model.beside import BesideReading, PlainBody
 from logreel.model.blocks import I64
 from logreel.model.index import MessageIndex
-from logreel.model.layout import Layout
-from logreel.model.nodes import Sequence, measure
 from logreel.model.pieces import Piece, pieces
 
 if TYPE_CHECKING:
-    from logreel.model.arrow import Decoded
+    from logreel.layout.arrow import Decoded
 
 
 class PacketReading(BesideReading):
@@ -45,7 +45,7 @@ class PacketBody(PlainBody):
 
     def columns(self, index: MessageIndex, layout: Layout, piece: Piece, rows: I64) -> Decoded:
         """See Reading."""
-        from logreel.model.arrow import decode_variable
+        from logreel.layout.arrow import decode_variable
 
         root = layout.root
         width = measure(root.item).size if isinstance(root, Sequence) else None

@@ -24,10 +24,10 @@ from logreel.formats.carla.verify import verify
 from logreel.formats.carla.walk import Found, Walker
 from logreel.io.chunks import Chunks
 from logreel.io.source import Source
+from logreel.layout.layout import Layout
 from logreel.model.beside import with_members
 from logreel.model.blocks import I64, Aligned, Track
 from logreel.model.index import MessageIndex
-from logreel.model.layout import Layout
 from logreel.model.pieces import places
 from logreel.model.reading import Reading
 from logreel.model.scan import ChannelInfo, Scan

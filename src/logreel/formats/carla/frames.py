@@ -11,7 +11,7 @@ from logreel.formats.carla.info import EVENTS
 from logreel.formats.carla.packet_text import texts
 from logreel.formats.carla.printing import number
 from logreel.formats.carla.wording import wording
-from logreel.model.nodes import Sequence as Counted
+from logreel.layout.nodes import Sequence as Counted
 
 if TYPE_CHECKING:
     from logreel.model.channel import Channel

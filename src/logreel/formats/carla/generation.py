@@ -10,9 +10,9 @@ from typing import Any
 from logreel.formats.carla.layouts import layout, physics
 from logreel.formats.carla.packets import EVENT_ADD, PHYSICS, POSITION
 from logreel.io.source import Source
+from logreel.layout.layout import Layout
+from logreel.layout.walker import extent, measuring
 from logreel.model.index import MessageIndex
-from logreel.model.layout import Layout
-from logreel.model.walk import extent, measuring
 
 #: Bytes of a wheel in PhysicsControl up to 0.9.11.
 OLD_WHEEL = 36

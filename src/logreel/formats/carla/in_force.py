@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from logreel.formats.carla.content import Content
 from logreel.formats.carla.layouts import RAW, layout, physics, width
 from logreel.formats.carla.packets import EVENT_ADD, PHYSICS
-from logreel.model.layout import Layout
+from logreel.layout.layout import Layout
+from logreel.layout.walker import extent, measuring
 from logreel.model.sink import Excerpt
-from logreel.model.walk import extent, measuring
 
 _REMOVAL, _WEATHER = 3, 24
 #: Packets of what is said once and holds until it is said again; whether their records begin with the id of an actor.

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 
-from logreel.model.layout import Layout
-from logreel.model.nodes import Field, Node, Rest, Scalar, Sequence, String, Struct, measure
+from logreel.layout.layout import Layout
+from logreel.layout.nodes import Field, Node, Rest, Scalar, Sequence, String, Struct, measure
 
 Fields = tuple[Field, ...]
 

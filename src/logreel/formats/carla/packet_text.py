@@ -64,7 +64,7 @@ def _decoded(ch: Channel) -> Iterator[tuple[list[list[Any]], list[int]]]:
             if ch.reading is not None:
                 got = ch.reading.columns(index, ch.layout, piece, mine)
             else:
-                from logreel.model.arrow import decode_variable
+                from logreel.layout.arrow import decode_variable
 
                 got = decode_variable(ch.layout, piece.data, piece.offset, piece.offset + piece.size)
             kept = np.arange(len(mine)) if got.kept is None else got.kept

@@ -9,8 +9,8 @@ from functools import lru_cache
 
 from logreel.formats.carla.layouts import RAW, layout, physics
 from logreel.io.source import Source
-from logreel.model.program import Program
-from logreel.model.walk import extent, measuring
+from logreel.layout.program import Program
+from logreel.layout.walker import extent, measuring
 
 #: Bytes before a payload: its kind, u8, and its size, u32.
 HEAD = 5

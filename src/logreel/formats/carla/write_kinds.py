@@ -14,9 +14,9 @@ from logreel.errors import DefinitionError, UsageError
 from logreel.formats.carla import layouts
 from logreel.formats.carla.packets import FRAME_END, INSERTED, LAST_KIND, PHYSICS, RELEASED, SHIFTING, TOPICS
 from logreel.kernels import layout as kernel
+from logreel.layout.layout import Layout
+from logreel.layout.program import compile_layout
 from logreel.model.blocks import I64, Word, words
-from logreel.model.layout import Layout
-from logreel.model.program import compile_layout
 from logreel.model.schema import Schema
 
 KINDS = 256

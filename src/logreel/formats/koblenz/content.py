@@ -19,9 +19,9 @@ from logreel.formats.koblenz.start import Start, find_start
 from logreel.formats.koblenz.walk import Walk, walk
 from logreel.io.chunks import Chunks
 from logreel.io.source import Source
+from logreel.layout.layout import Layout
 from logreel.model.blocks import Blocks, Track
 from logreel.model.index import MessageIndex
-from logreel.model.layout import Layout
 from logreel.model.scan import ChannelInfo, Scan
 from logreel.model.schema import Schema
 

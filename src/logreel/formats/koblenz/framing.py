@@ -31,8 +31,8 @@ from logreel.formats.koblenz.types import (
     registered_types,
 )
 from logreel.io.source import Source
+from logreel.layout.layout import Layout
 from logreel.model.blocks import I64
-from logreel.model.layout import Layout
 
 #: Types and versions that are not known; a file with more is damaged.
 MAX_UNKNOWN = 256

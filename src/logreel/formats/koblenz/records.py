@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.io.source import Source
-from logreel.model.nodes import Bytes, FixedArray, Node, Rest, Sequence, String, Struct, size_of
+from logreel.layout.nodes import Bytes, FixedArray, Node, Rest, Sequence, String, Struct, size_of
 
 MAGIC = b"\xa4VEL"
 FILE_HEADER = 12

@@ -13,8 +13,8 @@ from logreel.formats.koblenz.framing import Kind
 from logreel.formats.koblenz.types import RAW, UNCOMPRESSED
 from logreel.io.chunks import Buffer
 from logreel.kernels import columns
+from logreel.layout.layout import Layout
 from logreel.model.blocks import I64
-from logreel.model.layout import Layout
 
 #: Sensors of a type that have channels of their own; no robot has as many.
 MAX_SENSORS = 1000

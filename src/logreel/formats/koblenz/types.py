@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from logreel.errors import DefinitionError
-from logreel.model.layout import Layout
-from logreel.model.nodes import Bytes, Field, FixedArray, Rest, Scalar, Sequence, String, Struct
+from logreel.layout.layout import Layout
+from logreel.layout.nodes import Bytes, Field, FixedArray, Rest, Scalar, Sequence, String, Struct
 
 #: Version of every described type but one, and of types that nothing describes.
 USUAL_VERSION = 100

@@ -19,11 +19,11 @@ from logreel.formats.koblenz.start import Start
 from logreel.formats.koblenz.types import RAW
 from logreel.io.source import Source
 from logreel.kernels import layout as kernel
+from logreel.layout.layout import Layout
+from logreel.layout.nodes import Field, Padding, Skip, Struct
+from logreel.layout.program import compile_layout
 from logreel.model.blocks import I64, Blocks, Word, words
 from logreel.model.collect import CUT, END, BlockBuilder
-from logreel.model.layout import Layout
-from logreel.model.nodes import Field, Padding, Skip, Struct
-from logreel.model.program import compile_layout
 
 #: Times that a file is walked again because contents and sizes did not agree.
 ROUNDS = 16

@@ -27,10 +27,10 @@ from logreel.formats.koblenz.seconds import Seconds, seconds_between
 from logreel.formats.koblenz.start import MAJOR, MINOR
 from logreel.formats.koblenz.write_kinds import kind_of, layout_of, misfits
 from logreel.io.append_file import Appender
+from logreel.layout.layout import Layout
 from logreel.model.blocks import I64
 from logreel.model.copying import put, runs
 from logreel.model.heads import Heads
-from logreel.model.layout import Layout
 from logreel.model.log import Log
 from logreel.model.order import by_rows
 from logreel.model.payloads import Payloads

@@ -14,9 +14,9 @@ from logreel.formats.koblenz.framing import Kind
 from logreel.formats.koblenz.records import MAX_ID, MAX_VERSION
 from logreel.formats.koblenz.types import RAW, UNCOMPRESSED, USUAL_VERSION, registered_types, type_id
 from logreel.kernels import layout as kernel
+from logreel.layout.layout import Layout
+from logreel.layout.program import compile_layout
 from logreel.model.blocks import I64, Word, words
-from logreel.model.layout import Layout
-from logreel.model.program import compile_layout
 from logreel.model.schema import Schema
 
 _VERSION = re.compile(r"[^/]*@(\d{1,5})(/.*)?", re.DOTALL)

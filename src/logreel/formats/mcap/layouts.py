@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from logreel.errors import DefinitionError, Problem, UsageError
 from logreel.formats.mcap.records import Channel
 from logreel.io.source import Source
-from logreel.model.layout import Layout
-from logreel.model.nodes import Field, Rest, Struct
+from logreel.layout.layout import Layout
+from logreel.layout.nodes import Field, Rest, Struct
 from logreel.model.reading import Reading
 from logreel.model.registry import formats
 from logreel.model.schema import Schema

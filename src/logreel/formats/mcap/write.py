@@ -25,9 +25,9 @@ from logreel.formats.mcap.write_channels import Declared, declare
 from logreel.formats.mcap.write_summary import Summary, attachment_record, pairs, record, string
 from logreel.io.append_file import Appender
 from logreel.io.chunks import Buffer
+from logreel.layout.layout import Layout
 from logreel.model.blocks import I64
 from logreel.model.heads import NANOSECONDS_TWICE
-from logreel.model.layout import Layout
 from logreel.model.log import Log
 from logreel.model.payloads import Payloads
 from logreel.model.schema import Schema

@@ -10,7 +10,7 @@ from typing import Any
 
 from logreel.errors import DefinitionError
 from logreel.formats.mcap.channels import ADDED, ENCODING, UNDEFINED, written
-from logreel.model.layout import Layout
+from logreel.layout.layout import Layout
 from logreel.model.registry import formats
 from logreel.model.schema import Schema
 from logreel.schemas.common import complete, message_encoding

@@ -6,8 +6,8 @@ from functools import cached_property
 
 from logreel.errors import DefinitionError, Problem, UsageError
 from logreel.io.source import Source
-from logreel.model.layout import Layout
-from logreel.model.nodes import Field, Rest, Struct
+from logreel.layout.layout import Layout
+from logreel.layout.nodes import Field, Rest, Struct
 from logreel.schemas import ros1msg
 
 #: What messages without a usable definition have.

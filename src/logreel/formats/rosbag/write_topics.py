@@ -9,7 +9,7 @@ from pathlib import PurePath
 from typing import Any
 
 from logreel.errors import DefinitionError, LogError, UsageError
-from logreel.model.layout import Layout
+from logreel.layout.layout import Layout
 from logreel.model.schema import Schema
 from logreel.schemas import ros1msg
 

@@ -10,7 +10,7 @@ from logreel.model.scan import Saved, Scan
 
 if TYPE_CHECKING:
     from logreel.io.source import Source
-    from logreel.model.layout import Layout
+    from logreel.layout.layout import Layout
     from logreel.model.schema import Schema
 
 _MAGIC, _ENCRYPTED = b"ULog\x01\x12\x35", b"ULogEnc"

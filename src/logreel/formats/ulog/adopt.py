@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from logreel.formats.ulog.content import RESERVED
 from logreel.formats.ulog.information import OWN
+from logreel.layout.layout import Layout
 from logreel.model.adoption import each
-from logreel.model.layout import Layout
 from logreel.model.log import Log
 
 if TYPE_CHECKING:

@@ -17,10 +17,10 @@ from logreel.formats.ulog.saved import save
 from logreel.formats.ulog.walk import Topic, Walk
 from logreel.io.chunks import Buffer, Chunks
 from logreel.io.source import Source
+from logreel.layout.layout import Layout
+from logreel.layout.nodes import Field, Rest, Scalar, String, Struct
 from logreel.model.blocks import I64, TIME_MAX, Made, Track, Word
 from logreel.model.index import MessageIndex
-from logreel.model.layout import Layout
-from logreel.model.nodes import Field, Rest, Scalar, String, Struct
 from logreel.model.scan import ChannelInfo, Scan, TextLine
 from logreel.model.schema import Schema
 

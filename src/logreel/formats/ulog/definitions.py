@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from logreel.errors import DefinitionError
 from logreel.formats.ulog.records import BASIC, BadRecord
-from logreel.model.layout import Layout
-from logreel.model.nodes import (
+from logreel.layout.layout import Layout
+from logreel.layout.nodes import (
     MAX_DEPTH,
     MAX_LEAVES,
     SCALARS,

@@ -17,7 +17,7 @@ from logreel.errors import DefinitionError, UsageError
 from logreel.formats.ulog.definitions import Definitions
 from logreel.formats.ulog.records import BASIC, KeyValue
 from logreel.formats.ulog.values import key, key_value
-from logreel.model.nodes import SCALARS
+from logreel.layout.nodes import SCALARS
 
 #: What the metadata calls what only this format knows.
 OWN = "ulog"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from logreel.io.source import Source
-from logreel.model.nodes import SCALARS
+from logreel.layout.nodes import SCALARS
 
 MAGIC = b"ULog\x01\x12\x35"
 FILE_HEADER = 16

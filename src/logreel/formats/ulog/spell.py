@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from logreel.errors import DefinitionError
 from logreel.formats.ulog.records import BASIC
-from logreel.model.layout import Layout
-from logreel.model.nodes import Field, FixedArray, Node, Scalar, Struct, Time
+from logreel.layout.layout import Layout
+from logreel.layout.nodes import Field, FixedArray, Node, Scalar, Struct, Time
 
 STAMP = "timestamp"
 _KIND = {scalar: name for name, scalar in BASIC.items()}

@@ -9,9 +9,9 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.layout.nodes import Struct
 from logreel.model.blocks import I64
 from logreel.model.lenses.base import F64, Nodes, axes, columns, is_integer, is_vector, members
-from logreel.model.nodes import Struct
 
 if TYPE_CHECKING:
     from logreel.model.channel import Channel

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.layout.nodes import Sequence, String
 from logreel.model.lenses.base import (
     Nodes,
     Stamp,
@@ -21,7 +22,6 @@ from logreel.model.lenses.base import (
     rows,
     stamped_rows,
 )
-from logreel.model.nodes import Sequence, String
 
 if TYPE_CHECKING:
     from logreel.model.channel import Channel

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.layout.nodes import Node, Sequence, String, Struct
 from logreel.model.blocks import I64
 from logreel.model.lenses.base import (
     F64,
@@ -23,7 +24,6 @@ from logreel.model.lenses.base import (
     nodes_of,
     times_of,
 )
-from logreel.model.nodes import Node, Sequence, String, Struct
 
 if TYPE_CHECKING:
     from logreel.model.channel import Channel

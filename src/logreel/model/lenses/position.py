@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.layout.nodes import Scalar
 from logreel.model.blocks import I64
 from logreel.model.lenses.base import (
     F64,
@@ -21,7 +22,6 @@ from logreel.model.lenses.base import (
     is_number,
     nodes_of,
 )
-from logreel.model.nodes import Scalar
 
 if TYPE_CHECKING:
     from logreel.model.channel import Channel

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import Problem
+from logreel.layout.nodes import Scalar, Sequence, String
 from logreel.model.lenses.base import F64, Nodes, rows
 from logreel.model.lenses.cloud import Points, Sector
-from logreel.model.nodes import Scalar, Sequence, String
 from logreel.model.sensors.hokuyo import SCANNERS
 
 if TYPE_CHECKING:

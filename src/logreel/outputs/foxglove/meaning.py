@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from logreel.errors import DefinitionError
+from logreel.layout.nodes import Field, Rest, Struct
 from logreel.model.lenses import (
     ActorPose,
     Image,
@@ -23,7 +24,6 @@ from logreel.model.lenses import (
     Transform,
     lenses,
 )
-from logreel.model.nodes import Field, Rest, Struct
 from logreel.model.registry import formats
 from logreel.model.tables import Shape, table_of
 from logreel.ops.rewrite import MADE_OF, TRANSCODED

@@ -6,16 +6,16 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from logreel.errors import DamagedError, DefinitionError, Problem
+from logreel.layout.layout import Layout
+from logreel.layout.nodes import Field, Rest, Struct
 from logreel.model.blocks import I64
 from logreel.model.index import MessageIndex
-from logreel.model.layout import Layout
-from logreel.model.nodes import Field, Rest, Struct
 from logreel.model.pieces import Piece
 from logreel.model.reading import decoded, payloads
 from logreel.schemas.json.shapes import Fit, shape
 
 if TYPE_CHECKING:
-    from logreel.model.arrow import Decoded
+    from logreel.layout.arrow import Decoded
 
 #: Messages of which no schema tells the fields are shown whole.
 TEXT = Layout(Struct((Field("json", Rest(text=True)),)), "json")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from logreel.errors import DefinitionError
-from logreel.model.nodes import MAX_DEPTH, MAX_LEAVES, Field, Node, Scalar, Sequence, String, Struct
+from logreel.layout.nodes import MAX_DEPTH, MAX_LEAVES, Field, Node, Scalar, Sequence, String, Struct
 
 #: Makes of any value one that the column holds, None where it is of another type.
 Fit = Callable[[Any], Any]

@@ -6,8 +6,8 @@ import json
 import math
 from typing import Any
 
-from logreel.model.layout import Layout
-from logreel.model.nodes import Bytes, FixedArray, Node, Rest, Scalar, Sequence, String, Struct
+from logreel.layout.layout import Layout
+from logreel.layout.nodes import Bytes, FixedArray, Node, Rest, Scalar, Sequence, String, Struct
 
 _MAX_UINT64 = (1 << 64) - 1
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from logreel.errors import DefinitionError
-from logreel.model.layout import Layout
-from logreel.model.nodes import (
+from logreel.layout.layout import Layout
+from logreel.layout.nodes import (
     MAX_DEPTH,
     MAX_LEAVES,
     Bytes,

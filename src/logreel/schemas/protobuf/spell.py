@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from logreel.model.layout import Layout
-from logreel.model.nodes import Bytes, FixedArray, Node, Rest, Scalar, String, Struct, Time
-from logreel.model.nodes import Sequence as Counted
+from logreel.layout.layout import Layout
+from logreel.layout.nodes import Bytes, FixedArray, Node, Rest, Scalar, String, Struct, Time
+from logreel.layout.nodes import Sequence as Counted
 from logreel.schemas.protobuf.columns import Many, Values
 from logreel.schemas.protobuf.describe import Field, Message
 

@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.kernels import protofixed as kernel
-from logreel.model.blocks import I64
-from logreel.model.layout import Layout
-from logreel.model.nodes import (
+from logreel.layout.layout import Layout
+from logreel.layout.nodes import (
     HIDDEN,
     MAX_LEAVES,
     SCALARS,
@@ -24,6 +23,7 @@ from logreel.model.nodes import (
     Time,
     measure,
 )
+from logreel.model.blocks import I64
 from logreel.schemas.protobuf.build import varint
 from logreel.schemas.protobuf.describe import Field, Message
 from logreel.schemas.protobuf.spell import OPAQUE

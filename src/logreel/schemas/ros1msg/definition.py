@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from logreel.errors import DefinitionError
-from logreel.model.nodes import MAX_DEPTH, MAX_LEAVES
+from logreel.layout.nodes import MAX_DEPTH, MAX_LEAVES
 from logreel.schemas.ros1msg.grammar import FieldLine, Message
 from logreel.schemas.ros1msg.names import BUILTIN, spellings
 from logreel.schemas.ros1msg.sections import Section, join_text

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from logreel.errors import DefinitionError
-from logreel.model.nodes import MAX_LEAVES
+from logreel.layout.nodes import MAX_LEAVES
 from logreel.schemas.ros1msg.names import BUILTIN, is_name, is_type, package_of
 
 #: Characters of a definition with all that it needs; the largest real ones have some ten thousand.

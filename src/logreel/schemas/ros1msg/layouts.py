@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from logreel.errors import DefinitionError
-from logreel.model.layout import Layout
-from logreel.model.nodes import Bytes, Field, FixedArray, Node, Scalar, Sequence, String, Struct, Time
+from logreel.layout.layout import Layout
+from logreel.layout.nodes import Bytes, Field, FixedArray, Node, Scalar, Sequence, String, Struct, Time
 from logreel.schemas.ros1msg.definition import Definition
 from logreel.schemas.ros1msg.grammar import FieldLine
 

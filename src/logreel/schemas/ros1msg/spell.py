@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 
 from logreel.errors import DefinitionError
-from logreel.model.layout import Layout
-from logreel.model.nodes import Bytes, Field, FixedArray, Node, Rest, Scalar, Sequence, String, Struct, Time
+from logreel.layout.layout import Layout
+from logreel.layout.nodes import Bytes, Field, FixedArray, Node, Rest, Scalar, Sequence, String, Struct, Time
 from logreel.schemas.ros1msg.names import is_name
 from logreel.schemas.ros1msg.sections import Section, join_text
 

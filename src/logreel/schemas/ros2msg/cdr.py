@@ -11,8 +11,8 @@ from math import gcd
 from typing import NamedTuple
 
 from logreel.errors import DefinitionError
-from logreel.model.layout import Layout
-from logreel.model.nodes import (
+from logreel.layout.layout import Layout
+from logreel.layout.nodes import (
     MAX_DEPTH,
     Align,
     Bytes,

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from logreel.errors import DefinitionError
-from logreel.model.nodes import MAX_LEAVES
+from logreel.layout.nodes import MAX_LEAVES
 from logreel.schemas.ros1msg.names import plain
 from logreel.schemas.ros1msg.sections import split_text
 

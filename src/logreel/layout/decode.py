@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from logreel.errors import DamagedError, Problem
-from logreel.model.nodes import (
+from logreel.layout.nodes import (
     HIDDEN,
     MAX_LEAVES,
     SCALARS,
@@ -78,7 +78,7 @@ def _count_checker(root: Struct | Sequence) -> Callable[[memoryview], None] | No
     if not _has_empty_items(root, {}):
         return None
     from logreel.kernels import layout as kernel
-    from logreel.model.program import compile_root
+    from logreel.layout.program import compile_root
 
     program = compile_root(root)
 

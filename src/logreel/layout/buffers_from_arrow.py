@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from logreel.errors import UsageError
-from logreel.model.nodes import Bytes, FixedArray, Node, Rest, Scalar, Sequence, String, Struct, Time
+from logreel.layout.nodes import Bytes, FixedArray, Node, Rest, Scalar, Sequence, String, Struct, Time
 
 Buffer = NDArray[Any]
 

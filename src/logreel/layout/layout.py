@@ -12,8 +12,8 @@ from functools import cached_property
 from typing import Any
 
 from logreel.errors import DefinitionError
-from logreel.model import decode, paths
-from logreel.model.nodes import (
+from logreel.layout import decode, paths
+from logreel.layout.nodes import (
     HIDDEN,
     MAX_DEPTH,
     MAX_LEAVES,
@@ -38,7 +38,7 @@ from logreel.model.nodes import (
     measure,
     size_of,
 )
-from logreel.model.paths import Leaf, Place, leaves_of, parse_path
+from logreel.layout.paths import Leaf, Place, leaves_of, parse_path
 
 __all__ = [
     "HIDDEN",
@@ -137,5 +137,5 @@ class Layout:
         return Layout(paths.project(self.root, fields), self.name)
 
     def decoder(self) -> Callable[[memoryview], dict[str, Any]]:
-        """A function that decodes one message into a dict; see ``logreel.model.decode.decoder``."""
+        """A function that decodes one message into a dict; see ``logreel.layout.decode.decoder``."""
         return decode.decoder(self.root)

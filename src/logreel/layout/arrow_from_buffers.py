@@ -14,8 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from logreel.errors import UsageError
-from logreel.model.columns import text_lengths, typed
-from logreel.model.nodes import (
+from logreel.layout.nodes import (
     MAX_SIZE,
     Bytes,
     Field,
@@ -28,6 +27,7 @@ from logreel.model.nodes import (
     Struct,
     Time,
 )
+from logreel.layout.numpy_columns import text_lengths, typed
 
 Buffers = Iterator[NDArray[Any]]
 

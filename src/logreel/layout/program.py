@@ -1,6 +1,6 @@
 """A Layout compiled to the op table that ``kernels.layout`` walks, and what its columns need.
 
-Columns come in the order in which the tree is walked; ``model/assemble.py`` takes buffers in that order.
+Columns come in the order in which the tree is walked; ``layout/arrow_from_buffers.py`` takes buffers in that order.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.model.nodes import (
+from logreel.layout.nodes import (
     HIDDEN,
     SCALARS,
     Align,
@@ -30,7 +30,7 @@ from logreel.model.nodes import (
     Struct,
     measure,
 )
-from logreel.model.paths import Leaf, Place, leaves_of
+from logreel.layout.paths import Leaf, Place, leaves_of
 
 I64 = NDArray[np.int64]
 

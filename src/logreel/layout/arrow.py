@@ -12,14 +12,14 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from logreel.io.parallel import repeated
-from logreel.model.assemble import Buffers, arrow_field, build_fields, list_array
-from logreel.model.columns import numpy_column
-from logreel.model.layout import Layout
-from logreel.model.nodes import MAX_SIZE, FixedArray, Node, Sequence, Struct
-from logreel.model.paths import steps_of
-from logreel.model.pick import pick, pick_fields
-from logreel.model.program import compile_layout
-from logreel.model.walk import LEFTOVER, TOO_MANY, Crowded, batches, unsound, walk
+from logreel.layout.arrow_from_buffers import Buffers, arrow_field, build_fields, list_array
+from logreel.layout.arrow_select import pick, pick_fields
+from logreel.layout.layout import Layout
+from logreel.layout.nodes import MAX_SIZE, FixedArray, Node, Sequence, Struct
+from logreel.layout.numpy_columns import numpy_column
+from logreel.layout.paths import steps_of
+from logreel.layout.program import compile_layout
+from logreel.layout.walker import LEFTOVER, TOO_MANY, Crowded, batches, unsound, walk
 
 __all__ = ["Decoded", "assemble_fixed", "decode_variable", "numpy_column", "schema_of"]
 

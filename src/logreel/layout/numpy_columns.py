@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.model.nodes import SCALARS
-from logreel.model.paths import Leaf
+from logreel.layout.nodes import SCALARS
+from logreel.layout.paths import Leaf
 
 Buffer = NDArray[np.uint8]
 

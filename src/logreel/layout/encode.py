@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import UsageError
-from logreel.model.decode import CODES
-from logreel.model.layout import Layout
-from logreel.model.nodes import (
+from logreel.layout.decode import CODES
+from logreel.layout.layout import Layout
+from logreel.layout.nodes import (
     MAX_SIZE,
     Align,
     Bytes,
@@ -28,7 +28,7 @@ from logreel.model.nodes import (
     Struct,
     Time,
 )
-from logreel.model.program import Column, compile_layout
+from logreel.layout.program import Column, compile_layout
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -52,8 +52,8 @@ def encode_table(
     import pyarrow as pa
 
     from logreel.kernels import encode as kernel
-    from logreel.model.assemble import arrow_type
-    from logreel.model.dismantle import dismantle
+    from logreel.layout.arrow_from_buffers import arrow_type
+    from logreel.layout.buffers_from_arrow import dismantle
 
     many = isinstance(layout.root, Sequence)
     if many and records is None:

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from logreel.io.parallel import run, shares
 from logreel.kernels import fill as filling
 from logreel.kernels import layout as kernel
-from logreel.model.layout import Layout
-from logreel.model.nodes import MAX_SIZE, Field, Rest, Struct
-from logreel.model.program import Program, compile_layout
+from logreel.layout.layout import Layout
+from logreel.layout.nodes import MAX_SIZE, Field, Rest, Struct
+from logreel.layout.program import Program, compile_layout
 
 I64 = NDArray[np.int64]
 

@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping
 from operator import itemgetter
 from typing import Any
 
-from logreel.model.decode import CODES
-from logreel.model.encode import encode_message
-from logreel.model.layout import Layout
-from logreel.model.nodes import (
+from logreel.layout.decode import CODES
+from logreel.layout.encode import encode_message
+from logreel.layout.layout import Layout
+from logreel.layout.nodes import (
     HIDDEN,
     MAX_LEAVES,
     Bytes,

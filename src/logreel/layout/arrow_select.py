@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from logreel.errors import UsageError
-from logreel.model.assemble import list_array
-from logreel.model.layout import Layout
-from logreel.model.paths import steps_of
+from logreel.layout.arrow_from_buffers import list_array
+from logreel.layout.layout import Layout
+from logreel.layout.paths import steps_of
 
 
 def pick_fields(layout: Layout, arrays: list[pa.Array], fields: Iterable[str]) -> list[pa.Array]:

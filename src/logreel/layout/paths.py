@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple, NoReturn
 
 from logreel.errors import DefinitionError, TopicError, UsageError
-from logreel.model.nodes import (
+from logreel.layout.nodes import (
     HIDDEN,
     MAX_LEAVES,
     SCALARS,
