@@ -16,12 +16,13 @@ from typing import Any
 
 import numpy as np
 
+from logreel.index.block_table import Blocks
+from logreel.index.message_index import MessageIndex
+from logreel.index.rules import Track, Word
 from logreel.io.chunks import FILE, Chunks
 from logreel.io.source import Source
 from logreel.layout import layout as lo
-from logreel.model.blocks import Blocks, Track, Word
 from logreel.model.channel import Channel
-from logreel.model.index import MessageIndex
 from logreel.model.log import Log
 from logreel.model.registry import Format
 from logreel.model.scan import ChannelInfo, Scan

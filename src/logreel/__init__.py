@@ -28,9 +28,9 @@ from logreel.errors import (
 )
 
 if TYPE_CHECKING:
+    from logreel.index.message_index import MessageIndex
     from logreel.layout.layout import Layout
     from logreel.model.channel import Channel
-    from logreel.model.index import MessageIndex
     from logreel.model.log import Log, Message
     from logreel.model.log import open_log as open
     from logreel.model.registry import Format
@@ -60,7 +60,7 @@ _LAZY = {
     "Log": ("logreel.model.log", "Log"),
     "Message": ("logreel.model.log", "Message"),
     "Channel": ("logreel.model.channel", "Channel"),
-    "MessageIndex": ("logreel.model.index", "MessageIndex"),
+    "MessageIndex": ("logreel.index.message_index", "MessageIndex"),
     "Schema": ("logreel.model.schema", "Schema"),
     "Layout": ("logreel.layout.layout", "Layout"),
     "Format": ("logreel.model.registry", "Format"),

@@ -13,7 +13,7 @@ from mutations import mutate
 import logreel
 from logreel.formats.ulog import sample
 from logreel.formats.ulog.sample import Builder
-from logreel.model import collect
+from logreel.index import block_builder
 from logreel.model.log import Log
 
 TICK = "tick:uint64_t timestamp;uint32_t n;"
@@ -173,7 +173,7 @@ def test_a_lost_definition_costs_its_own_topic_only(destroyed: bytes, byte: int)
 
 def test_records_inside_a_lying_one_may_lie_before_its_block(monkeypatch: pytest.MonkeyPatch) -> None:
     """Once their places in the block were negative, and grouping them wrote out of bounds."""
-    monkeypatch.setattr(collect, "BLOCK", 64)
+    monkeypatch.setattr(block_builder, "BLOCK", 64)
     inner = ticks(Builder(), range(20, 30)).bytes()[16:]
     for more in range(0, 6000, 400):
         out = ticks(started(), range(20)).text(6, S, "x" * more)

@@ -25,9 +25,9 @@ from full_read import full_read  # noqa: E402
 from mutations import mutate  # noqa: E402
 
 from logreel.formats.ulog import sample  # noqa: E402
-from logreel.model import collect  # noqa: E402
+from logreel.index import block_builder  # noqa: E402
 
-BLOCK = collect.BLOCK
+BLOCK = block_builder.BLOCK
 
 
 @cache

@@ -7,7 +7,7 @@ import pytest
 import logreel
 from arrows import same
 from logreel.formats.rosbag.sample import drive
-from logreel.model import pieces
+from logreel.index import ranges
 
 LZ4 = b"\x04\x22\x4d\x18"
 
@@ -17,7 +17,7 @@ LZ4 = b"\x04\x22\x4d\x18"
 def test_all_tables_at_once_are_those_of_the_channels(
     compression: str, piece: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pieces, "PIECE_BYTES", piece)
+    monkeypatch.setattr(ranges, "PIECE_BYTES", piece)
     data = drive(2.0, compression=compression, chunk_bytes=1 << 14)
     found = logreel.open(data).tables()
     assert len(found) > 3
@@ -29,7 +29,7 @@ def test_all_tables_at_once_are_those_of_the_channels(
 
 
 def test_damaged_chunks_are_told_once_by_a_sweep(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pieces, "PIECE_BYTES", 1)
+    monkeypatch.setattr(ranges, "PIECE_BYTES", 1)
     data = bytearray(drive(2.0, compression="lz4", chunk_bytes=1 << 14))
     second = data.index(LZ4, data.index(LZ4) + 1)
     data[second + 7 : second + 11] = b"\xff\xff\xff\x7f"

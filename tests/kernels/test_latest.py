@@ -7,11 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logreel.formats.ulog.clock import Neighbours
+from logreel.index.block_table import Blocks
+from logreel.index.message_index import MessageIndex
+from logreel.index.rules import Derived, Track, Word
 from logreel.io.chunks import Chunks
 from logreel.io.source import Source
 from logreel.kernels import blocks as kernel
-from logreel.model.blocks import Blocks, Derived, Track, Word
-from logreel.model.index import MessageIndex
 
 #: Where the time of each channel lies: bytes from the payload, its own bytes, ns of its unit. The last one tells none.
 WORDS = [(0, 8, 1000), (1, 4, 7), (-2, 2, 1), (0, 1, 10**9)]

@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from logreel.index.block_table import GONE, Blocks
+from logreel.index.merge import Queue, _tournament, merged
+from logreel.index.message_index import MessageIndex
+from logreel.index.rules import Aligned, Derived, Made, Track, Word
 from logreel.io.chunks import MADE, Chunks
 from logreel.io.source import Source
-from logreel.model.blocks import GONE, Aligned, Blocks, Derived, Made, Track, Word
-from logreel.model.index import MessageIndex
-from logreel.model.merge import Queue, _tournament, merged
 
 #: Messages of a log: channel, time, and bytes to the next one. The last channel is made.
 CHANNELS = 4

@@ -6,9 +6,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from logreel.index.block_table import unrolled
 from logreel.io import parallel
 from logreel.kernels import blocks
-from logreel.model.blocks import unrolled
 
 RUNS = st.lists(st.tuples(st.integers(0, 20), st.integers(0, 9), st.integers(0, 1 << 40)), max_size=8)
 

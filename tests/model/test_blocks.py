@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from logreel.index.block_table import Blocks
+from logreel.index.gather import gather_times
+from logreel.index.message_index import MessageIndex
+from logreel.index.rules import Derived, Track, Word
 from logreel.io.chunks import Chunks
 from logreel.io.source import Source
-from logreel.model.blocks import Blocks, Derived, Track, Word
-from logreel.model.gather import gather_times
-from logreel.model.index import MessageIndex
 
 Rows = list[list[int]]
 

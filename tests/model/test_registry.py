@@ -13,11 +13,11 @@ from logreel import known_formats
 from logreel.errors import UnknownFormatError, UnsupportedError
 from logreel.formats.ulog import FORMAT as ULOG
 from logreel.formats.ulog.sample import tiny
+from logreel.index.block_table import Blocks
+from logreel.index.message_index import MessageIndex
 from logreel.io.chunks import Chunks
 from logreel.io.source import Source
 from logreel.model import registry
-from logreel.model.blocks import Blocks
-from logreel.model.index import MessageIndex
 from logreel.model.registry import Format
 from logreel.model.scan import Saved, Scan
 

@@ -102,11 +102,11 @@ def test_a_slice_of_another_format_has_the_bytes_of_convert(
 
 
 def test_a_format_of_another_package_needs_no_edit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from logreel.index.block_table import Blocks
+    from logreel.index.message_index import MessageIndex
     from logreel.io.chunks import Chunks
     from logreel.io.source import Source
     from logreel.model import registry
-    from logreel.model.blocks import Blocks
-    from logreel.model.index import MessageIndex
     from logreel.model.scan import Saved, Scan
     from logreel.model.sink import Excerpt, Sink
 

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from numpy.typing import NDArray
 
+from logreel.index.message_index import MessageIndex
+from logreel.index.ranges import Piece
+from logreel.io.arrays import I64
 from logreel.io.parallel import repeated
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, Struct
 from logreel.layout.nodes import Sequence as Records
-from logreel.model.blocks import I64
-from logreel.model.index import MessageIndex
-from logreel.model.pieces import Piece
 
 if TYPE_CHECKING:
     from logreel.layout.arrow import Decoded

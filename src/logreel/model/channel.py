@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import LogError, MissingDependencyError, TopicError, UsageError
+from logreel.index.rules import Aligned, Derived
+from logreel.io.arrays import I64
 from logreel.io.chunks import FILE
 from logreel.layout.layout import Layout
-from logreel.model.blocks import I64, Aligned, Derived
 from logreel.model.match import listed
 from logreel.model.reading import Reading
 from logreel.model.scan import ChannelInfo
@@ -191,7 +192,7 @@ class Channel:
 
     def _messages_at(self, rows: I64) -> list[Message]:
         """Messages by number, in the order of *rows*, which goes up or down."""
-        from logreel.model.order import by_rows
+        from logreel.index.order import by_rows
 
         down = len(rows) > 1 and rows[0] > rows[-1]
         found = by_rows(self.log.index, {self.number: rows[::-1] if down else rows})

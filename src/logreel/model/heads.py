@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.io.arrays import I64
 from logreel.io.chunks import Buffer
 from logreel.kernels import compose as kernel
-from logreel.model.blocks import I64
 from logreel.model.payloads import Payloads
 
 #: How times are written, see kernels/compose.py; positive numbers are ns per unit of a float64.

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import DamagedError, Finding, LogError, Problem, TopicError, UsageError
+from logreel.io.arrays import I64
 from logreel.io.source import Definitions, Readable, Source
 from logreel.model import sidecar
-from logreel.model.blocks import I64
 from logreel.model.channel import Channel
 from logreel.model.match import match_topics
 from logreel.model.registry import Format, find_format
@@ -26,9 +26,9 @@ from logreel.model.times import Time, interval
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from logreel.index.block_table import Selection
+    from logreel.index.message_index import MessageIndex
     from logreel.model.actor import Actor
-    from logreel.model.blocks import Selection
-    from logreel.model.index import MessageIndex
 
 #: So many messages are turned into Python's numbers at once.
 LIST_LENGTH = 8192

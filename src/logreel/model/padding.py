@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.index.ranges import Piece
+from logreel.io.arrays import I64
 from logreel.kernels import layout as kernel
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, Skip, Struct
 from logreel.layout.program import Program, compile_layout
-from logreel.model.blocks import I64
-from logreel.model.pieces import Piece
 
 #: Writers of CDR fill messages up with zeros to a multiple of four bytes: at most so many.
 PADDING = 3

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.io.arrays import I64
 from logreel.io.chunks import Buffer
 from logreel.kernels import compose as kernel
-from logreel.model.blocks import I64
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from logreel.model.blocks import I64
+from logreel.io.arrays import I64
 
 if TYPE_CHECKING:
+    from logreel.index.message_index import MessageIndex
+    from logreel.index.ranges import Piece
     from logreel.layout.arrow import Decoded
     from logreel.layout.layout import Layout
-    from logreel.model.index import MessageIndex
-    from logreel.model.pieces import Piece
 
 
 class Reading(Protocol):

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from logreel.errors import Finding, Problem
+from logreel.index.message_index import MessageIndex
 from logreel.layout.layout import Layout
 from logreel.model.brief import Brief
-from logreel.model.index import MessageIndex
 from logreel.model.reading import Reading
 from logreel.model.schema import Schema
 

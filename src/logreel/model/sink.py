@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 
 from logreel.errors import DefinitionError, UnsupportedError
 from logreel.io.append_file import Appender
+from logreel.io.arrays import I64
 from logreel.layout.layout import Layout
-from logreel.model.blocks import I64
 from logreel.model.payloads import Payloads
 from logreel.model.schema import Schema
 
 if TYPE_CHECKING:
+    from logreel.index.ranges import Rows
     from logreel.model.log import Log
-    from logreel.model.pieces import Rows
 
 Payload = bytes | bytearray | memoryview
 

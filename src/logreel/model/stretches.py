@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from logreel.errors import UsageError
 from logreel.io.append_file import Appender
+from logreel.io.arrays import I64
 from logreel.io.chunks import Buffer
-from logreel.model.blocks import I64
 from logreel.model.heads import Heads
 from logreel.model.payloads import Payloads
 from logreel.model.sink import Payload, Sink

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from logreel.index.gather import Want, gather, gather_piece
+from logreel.index.ranges import Piece, batches, load
+from logreel.index.rules import Aligned
+from logreel.io.arrays import I64
 from logreel.io.chunks import FILE
 from logreel.io.parallel import alone
-from logreel.model.blocks import I64, Aligned
-from logreel.model.gather import Want, gather, gather_piece
-from logreel.model.pieces import Piece, batches, load
 from logreel.model.tables import PLAIN, decoded, fixed, table_of, word_of
 
 if TYPE_CHECKING:

@@ -12,12 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import DefinitionError, Problem, UsageError
+from logreel.index.block_table import TIME_MAX, TIME_MIN
+from logreel.index.gather import Gathered, Want, gather, gather_rows
+from logreel.index.ranges import Piece, pieces
+from logreel.index.rules import Word
+from logreel.io.arrays import I64
 from logreel.layout.nodes import Sequence as Records
-from logreel.model.blocks import I64, TIME_MAX, TIME_MIN, Word
-from logreel.model.gather import Gathered, Want, gather, gather_rows
 from logreel.model.match import listed
 from logreel.model.padding import is_padded, skipping, too_long
-from logreel.model.pieces import Piece, pieces
 from logreel.model.reading import spread
 
 if TYPE_CHECKING:

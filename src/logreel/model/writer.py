@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 
 from logreel.errors import LogError, TopicError, UsageError
 from logreel.io.append_file import Appender
+from logreel.io.arrays import I64
 from logreel.kernels.batch import Batch, now
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Sequence
-from logreel.model.blocks import I64
 from logreel.model.payloads import Payloads
 from logreel.model.registry import formats
 from logreel.model.schema import Schema

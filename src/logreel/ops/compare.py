@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.model.blocks import I64
+from logreel.index.ranges import Rows
+from logreel.io.arrays import I64
 from logreel.model.log import Log
-from logreel.model.pieces import Rows
 from logreel.model.times import seconds_text
 from logreel.ops.digests import Digests, digests
 

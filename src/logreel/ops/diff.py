@@ -9,11 +9,11 @@ from dataclasses import asdict, dataclass
 from difflib import unified_diff
 from typing import TYPE_CHECKING, Any
 
+from logreel.index.ranges import Rows
 from logreel.model.brief import Brief
 from logreel.model.channel import Channel
 from logreel.model.log import Log
 from logreel.model.match import match_topics
-from logreel.model.pieces import Rows
 from logreel.model.scan import Attachment, Parameter
 from logreel.model.times import Time, intervals, seconds_text
 from logreel.ops.compare import Compared, compare

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.index.ranges import Rows
+from logreel.io.arrays import I64
 from logreel.kernels import digest as kernel
-from logreel.model.blocks import I64
 from logreel.model.log import Log
-from logreel.model.pieces import Rows
 from logreel.ops.parts import Part
 from logreel.ops.streams import in_file_order
 

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from logreel.errors import LogError
-from logreel.model.blocks import I64, Aligned
+from logreel.index.merge import Queue, merged
+from logreel.index.rules import Aligned
+from logreel.io.arrays import I64
 from logreel.model.channel import Channel
-from logreel.model.merge import Queue, merged
 
 PARAMETERS = "~parameter"
 #: Last parts of topics that are latched wherever they are published, though a bag may have been written without saying

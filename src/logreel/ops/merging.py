@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from logreel.errors import TopicError, UsageError
-from logreel.model.blocks import TIME_MAX, TIME_MIN
+from logreel.index.block_table import TIME_MAX, TIME_MIN
 from logreel.model.log import Log
 from logreel.model.match import fitting
 from logreel.model.times import Time, duration_ns, interval, utc_shift

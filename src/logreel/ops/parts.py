@@ -8,11 +8,11 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from logreel.errors import UsageError
+from logreel.index.gather import gather_times
+from logreel.index.order import by_rows
+from logreel.index.ranges import Rows
 from logreel.model.channel import Channel
-from logreel.model.gather import gather_times
 from logreel.model.log import Log
-from logreel.model.order import by_rows
-from logreel.model.pieces import Rows
 from logreel.ops.latched import in_force, is_parameters, is_static, is_told_latched
 
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from logreel.errors import Problem, UsageError
+from logreel.index.order import by_rows
 from logreel.io.append_file import ACTIVE
 from logreel.io.chunks import FILE
 from logreel.model.log import Log
-from logreel.model.order import by_rows
 from logreel.ops.parts import whole
 from logreel.ops.plain import opened
 from logreel.ops.rewrite import rewrite

@@ -16,13 +16,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from logreel.errors import DefinitionError, LeftOutError, LogError, UsageError
+from logreel.index.gather import gather_times
 from logreel.io.append_file import Appender
 from logreel.io.parallel import ahead
 from logreel.io.source import Source
 from logreel.layout.layout import Layout
 from logreel.model.beside import left_beside
 from logreel.model.channel import Channel
-from logreel.model.gather import gather_times
 from logreel.model.log import Log
 from logreel.model.payloads import tallied
 from logreel.model.registry import Format, formats

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from logreel.errors import LogError, UsageError
-from logreel.model.index import MessageIndex
+from logreel.index.message_index import MessageIndex
 from logreel.model.log import Log
 from logreel.model.times import Time, interval, intervals
 from logreel.ops.parts import Part, choose, whole, with_members

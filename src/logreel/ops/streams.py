@@ -9,9 +9,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.index.block_table import TIME_MIN
+from logreel.index.merge import Merged, Queue, merged
+from logreel.index.rules import Aligned, beside
+from logreel.io.arrays import I64
 from logreel.io.chunks import FILE, MADE, Buffer
-from logreel.model.blocks import I64, TIME_MIN, Aligned, beside
-from logreel.model.merge import Merged, Queue, merged
 from logreel.model.payloads import Payloads, tallied
 from logreel.ops.parts import Part
 

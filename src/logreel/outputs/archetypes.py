@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import UnsupportedError
-from logreel.model.blocks import I64
+from logreel.io.arrays import I64
 from logreel.model.lenses import (
     F64,
     ActorPose,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.model.blocks import I64
+from logreel.io.arrays import I64
 from logreel.model.log import Log
 from logreel.model.tables import Shape, empty_table
 from logreel.ops.pieces import pieces

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from logreel.errors import LogError
-from logreel.model.blocks import I64, TIME_MAX, TIME_MIN
+from logreel.index.block_table import TIME_MAX, TIME_MIN
+from logreel.io.arrays import I64
 from logreel.model.times import shift_of
 from logreel.outputs.job import Job
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from logreel.index.block_table import Blocks
+from logreel.index.rules import Derived, Track
+from logreel.io.arrays import I64
 from logreel.io.chunks import FILE, Buffer
 from logreel.kernels import blocks, wire, wireindex
-from logreel.model.blocks import I64, Blocks, Derived, Track
 
 END, OTHER, BAD, CUT, FULL = range(5)
 #: Data blocks of one piece: what is collected of them stays in the second-level cache.

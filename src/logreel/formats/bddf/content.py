@@ -28,13 +28,13 @@ from logreel.formats.bddf.scan import Found, Scanner
 from logreel.formats.bddf.signals import SCHEMA, TICK, SignalBody, Signals, distinct_sizes
 from logreel.formats.bddf.structs import Join
 from logreel.formats.bddf.verify import verify
+from logreel.index.message_index import MessageIndex
+from logreel.index.rules import Made
 from logreel.io.chunks import Buffer, Chunks
 from logreel.io.source import Source
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, Rest, Struct
 from logreel.model.beside import Body, PlainBody
-from logreel.model.blocks import Made
-from logreel.model.index import MessageIndex
 from logreel.model.reading import Reading
 from logreel.model.scan import ChannelInfo, Scan, TextLine
 from logreel.model.schema import Schema

@@ -15,11 +15,12 @@ from logreel.formats.bddf.collect import Collector
 from logreel.formats.bddf.content import Content
 from logreel.formats.bddf.messages import CHECKSUM_NONE, CHECKSUM_SHA1, FileDescriptor
 from logreel.formats.bddf.survey import Note, Unclear, notes
+from logreel.index.message_index import MessageIndex
+from logreel.index.order import by_rows
+from logreel.index.rules import Track
+from logreel.io.arrays import I64
 from logreel.io.source import Source
 from logreel.kernels import wireindex
-from logreel.model.blocks import I64, Track
-from logreel.model.index import MessageIndex
-from logreel.model.order import by_rows
 from logreel.model.payloads import joined
 from logreel.model.sink import Excerpt
 

@@ -11,10 +11,10 @@ from logreel.formats.bddf.collect import BAD, IN_BLOCKS, OTHER, Collector
 from logreel.formats.bddf.indexer import NOTHING, Pieces, index_of, made_of
 from logreel.formats.bddf.messages import Series
 from logreel.formats.bddf.survey import note_of
+from logreel.index.message_index import MessageIndex
 from logreel.io.chunks import Chunks
 from logreel.io.source import Source
 from logreel.kernels import wirewrite
-from logreel.model.index import MessageIndex
 from logreel.model.sink import Payload
 
 #: Bytes of entries that are kept; where there are more, the file goes by once more for each so many.

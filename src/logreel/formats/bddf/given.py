@@ -15,9 +15,9 @@ from logreel.formats.bddf.messages import MessageType, PodType, Series, StructTy
 from logreel.formats.bddf.payloads import JSON, PROTOBUF, json_schema
 from logreel.formats.bddf.pods import RAW, layout_of
 from logreel.formats.bddf.readings import distinct_names, names_of, with_numbers
+from logreel.io.arrays import I64
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Sequence, Struct
-from logreel.model.blocks import I64
 from logreel.model.payloads import Payloads, joined
 from logreel.model.sink import Wrapping
 from logreel.schemas.json.body import JsonBody

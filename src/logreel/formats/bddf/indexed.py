@@ -24,11 +24,12 @@ from logreel.formats.bddf.blocks import (
 from logreel.formats.bddf.collect import IN_BLOCKS, MAX_SERIES
 from logreel.formats.bddf.messages import FileDescriptor, FileIndex, Series
 from logreel.formats.bddf.scan import Found, Scanner
+from logreel.index.block_table import Separate
+from logreel.index.message_index import MessageIndex
+from logreel.io.arrays import I64
 from logreel.io.chunks import Chunks
 from logreel.io.source import Source
 from logreel.kernels import wireindex
-from logreel.model.blocks import I64, Separate
-from logreel.model.index import MessageIndex
 from logreel.schemas.protobuf.wire import BadWire, varint
 
 #: Larger files are not looked at as a whole when they are opened.

@@ -13,11 +13,11 @@ from logreel.formats.bddf.collect import IN_BLOCKS, Collector
 from logreel.formats.bddf.encode import file_index
 from logreel.formats.bddf.messages import FileIndex, Series
 from logreel.formats.bddf.survey import Unclear, notes
+from logreel.index.message_index import MessageIndex
+from logreel.io.arrays import I64
 from logreel.io.chunks import Buffer, Chunks
 from logreel.io.source import Source
 from logreel.kernels import wirewrite
-from logreel.model.blocks import I64
-from logreel.model.index import MessageIndex
 from logreel.schemas.protobuf.build import number, varint
 from logreel.schemas.protobuf.wire import BYTES
 

@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 from logreel.errors import DamagedError, DefinitionError, Problem
 from logreel.formats.bddf.collect import spans
 from logreel.formats.bddf.messages import MAX_DIMENSIONS, PodType, Series
+from logreel.index.message_index import MessageIndex
+from logreel.index.ranges import Piece
+from logreel.io.arrays import I64
 from logreel.kernels import columns as kernel
 from logreel.kernels import wireindex
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import SCALARS, Field, FixedArray, Node, Rest, Scalar, Sequence, Struct, measure
-from logreel.model.blocks import I64
-from logreel.model.index import MessageIndex
-from logreel.model.pieces import Piece
 
 if TYPE_CHECKING:
     from logreel.layout.arrow import Decoded

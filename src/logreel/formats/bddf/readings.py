@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from logreel.index.message_index import MessageIndex
+from logreel.io.arrays import I64
 from logreel.io.chunks import FILE
 from logreel.kernels import wireindex
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, Scalar
 from logreel.model.beside import BesideReading, Body, PlainBody, with_members
-from logreel.model.blocks import I64
-from logreel.model.index import MessageIndex
 
 __all__ = ["Body", "NumberedReading", "PlainBody", "distinct_names", "names_of", "with_numbers"]
 

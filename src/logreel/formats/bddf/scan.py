@@ -24,9 +24,9 @@ from logreel.formats.bddf.collect import (
     extent,
 )
 from logreel.formats.bddf.messages import FileDescriptor, Series
+from logreel.index.block_table import Blocks, Separate
 from logreel.io.source import Source
 from logreel.kernels import wire
-from logreel.model.blocks import Blocks, Separate
 from logreel.schemas.protobuf.wire import BadWire
 
 #: So many sound blocks in a row are evidence enough to go on reading after damage.

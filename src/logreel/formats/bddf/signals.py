@@ -10,11 +10,11 @@ import numpy as np
 
 from logreel.formats.bddf.messages import POD_TYPES
 from logreel.formats.bddf.readings import distinct_names, names_of
+from logreel.index.message_index import MessageIndex
+from logreel.index.ranges import Piece
+from logreel.io.arrays import I64
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import SCALARS, Field, Padding, Scalar, Skip, Struct
-from logreel.model.blocks import I64
-from logreel.model.index import MessageIndex
-from logreel.model.pieces import Piece
 from logreel.model.reading import payloads
 from logreel.schemas.protobuf.body import MessageBody, WireBody
 from logreel.schemas.protobuf.wire import BadWire, items

@@ -13,13 +13,14 @@ from logreel.errors import Problem
 from logreel.formats.bddf.messages import MessageType, PodType, Series, StructType
 from logreel.formats.bddf.pods import node_of, width_of
 from logreel.formats.bddf.readings import distinct_names
+from logreel.index.message_index import MessageIndex
+from logreel.index.rules import Made
+from logreel.io.arrays import I64
 from logreel.io.chunks import FILE
 from logreel.kernels import columns as kernel
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Bytes, Field, Node, Scalar, Struct
 from logreel.layout.nodes import Sequence as Records
-from logreel.model.blocks import I64, Made
-from logreel.model.index import MessageIndex
 
 #: Structs may nest; deeper than this they are refused.
 MAX_DEPTH = 8

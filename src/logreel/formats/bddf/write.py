@@ -34,11 +34,11 @@ from logreel.formats.bddf.readings import distinct_names
 from logreel.formats.bddf.signals import SCHEMA, TICK, Signals
 from logreel.formats.bddf.spell import spell
 from logreel.io.append_file import Appender
+from logreel.io.arrays import I64
 from logreel.io.chunks import FILE
 from logreel.io.source import Source
 from logreel.kernels import wireindex, wirewrite
 from logreel.layout.layout import Layout
-from logreel.model.blocks import I64
 from logreel.model.log import Log
 from logreel.model.payloads import Payloads
 from logreel.model.schema import Schema

@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from logreel.formats.carla.bodies import PacketBody
+from logreel.index.message_index import MessageIndex
+from logreel.index.ranges import Piece
+from logreel.io.arrays import I64
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, Node, Sequence, Struct
-from logreel.model.blocks import I64
-from logreel.model.index import MessageIndex
-from logreel.model.pieces import Piece
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from logreel.formats.carla.clock import FRAME, Frames
+from logreel.index.message_index import MessageIndex
+from logreel.index.ranges import Piece, pieces
+from logreel.io.arrays import I64
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Sequence, measure
 from logreel.model.beside import BesideReading, PlainBody
-from logreel.model.blocks import I64
-from logreel.model.index import MessageIndex
-from logreel.model.pieces import Piece, pieces
 
 if TYPE_CHECKING:
     from logreel.layout.arrow import Decoded

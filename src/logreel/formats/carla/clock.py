@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.formats.carla.layouts import layout
+from logreel.index.gather import Want, gather
+from logreel.index.message_index import MessageIndex
+from logreel.io.arrays import I64
 from logreel.layout.nodes import Field, Scalar
-from logreel.model.blocks import I64
-from logreel.model.gather import Want, gather
-from logreel.model.index import MessageIndex
 
 FRAMES = layout("frames", wide=False)
 #: The column of every other channel that tells the frame.

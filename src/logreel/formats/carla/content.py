@@ -22,13 +22,14 @@ from logreel.formats.carla.text import lines
 from logreel.formats.carla.textmode import is_text, undone
 from logreel.formats.carla.verify import verify
 from logreel.formats.carla.walk import Found, Walker
+from logreel.index.message_index import MessageIndex
+from logreel.index.ranges import places
+from logreel.index.rules import Aligned, Track
+from logreel.io.arrays import I64
 from logreel.io.chunks import Chunks
 from logreel.io.source import Source
 from logreel.layout.layout import Layout
 from logreel.model.beside import with_members
-from logreel.model.blocks import I64, Aligned, Track
-from logreel.model.index import MessageIndex
-from logreel.model.pieces import places
 from logreel.model.reading import Reading
 from logreel.model.scan import ChannelInfo, Scan
 from logreel.model.schema import Schema

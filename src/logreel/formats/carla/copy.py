@@ -13,10 +13,10 @@ import numpy as np
 from logreel.formats.carla.content import Content
 from logreel.formats.carla.in_force import in_force, size_of
 from logreel.formats.carla.packets import END, FRAME_START, HEAD
+from logreel.index.order import by_rows
 from logreel.io.append_file import Appender
-from logreel.model.blocks import I64
+from logreel.io.arrays import I64
 from logreel.model.copying import put, runs
-from logreel.model.order import by_rows
 from logreel.model.sink import Excerpt
 
 #: Bytes of what a FrameStart holds.

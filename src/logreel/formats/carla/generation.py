@@ -9,10 +9,10 @@ from typing import Any
 
 from logreel.formats.carla.layouts import layout, physics
 from logreel.formats.carla.packets import EVENT_ADD, PHYSICS, POSITION
+from logreel.index.message_index import MessageIndex
 from logreel.io.source import Source
 from logreel.layout.layout import Layout
 from logreel.layout.walker import extent, measuring
-from logreel.model.index import MessageIndex
 
 #: Bytes of a wheel in PhysicsControl up to 0.9.11.
 OLD_WHEEL = 36
@@ -40,7 +40,7 @@ class Evidence:
         """Payload and size of the first packets of a kind that have content."""
         if kind not in self.channels:
             return
-        from logreel.model.pieces import places
+        from logreel.index.ranges import places
 
         channel = self.channels[kind]
         some = slice(0, min(_PROBES, int(self.index.counts[channel])))

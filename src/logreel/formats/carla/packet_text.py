@@ -9,7 +9,7 @@ import numpy as np
 
 from logreel.formats.carla.printing import filled, number
 from logreel.formats.carla.wording import Wording
-from logreel.model.pieces import pieces
+from logreel.index.ranges import pieces
 
 if TYPE_CHECKING:
     from logreel.model.channel import Channel

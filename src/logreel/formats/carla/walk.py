@@ -36,11 +36,12 @@ from logreel.formats.carla.packets import (
     read_packet,
     vectors_are_wide,
 )
+from logreel.index import block_builder
+from logreel.index.block_builder import BlockBuilder
+from logreel.index.block_table import Blocks
+from logreel.io.arrays import I64
 from logreel.io.source import Source
 from logreel.kernels import frames
-from logreel.model import collect
-from logreel.model.blocks import I64, Blocks
-from logreel.model.collect import BlockBuilder
 
 #: See kernels/frames.py: u8 kind, u32 size of the payload; the kind is the key too.
 SPEC = np.array([HEAD, 1, 0xFFFFFFFF, HEAD, 0, 0, 0xFF, HEAD], np.int64)
@@ -154,7 +155,7 @@ class Walker:
         self._source.map_ahead()
         while pos < self._end:
             why, pos = self._blocks.walk(pos, self._end, framing.tags, framing.keys)
-            if why != collect.END:
+            if why != block_builder.END:
                 pos = self._refused(pos)
         blocks, ends = self._blocks.finish(KINDS)
         counts = (blocks.start[:, 1:] - blocks.start[:, :-1]).sum(axis=0)

@@ -18,8 +18,8 @@ from logreel.formats.carla.packets import END, FRAME_START, HEAD, START
 from logreel.formats.carla.write_frames import FRAME, Framed, Last, framed
 from logreel.formats.carla.write_kinds import Dialect
 from logreel.io.append_file import Appender
+from logreel.io.arrays import I64
 from logreel.layout.layout import Layout
-from logreel.model.blocks import I64
 from logreel.model.heads import Heads
 from logreel.model.log import Log
 from logreel.model.payloads import Payloads

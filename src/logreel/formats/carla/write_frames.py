@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.model.blocks import I64
+from logreel.io.arrays import I64
 
 #: What a FrameStart holds.
 FRAME = np.dtype([("number", "<u8"), ("duration", "<f8"), ("elapsed", "<f8")])

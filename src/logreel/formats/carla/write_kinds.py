@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 from logreel.errors import DefinitionError, UsageError
 from logreel.formats.carla import layouts
 from logreel.formats.carla.packets import FRAME_END, INSERTED, LAST_KIND, PHYSICS, RELEASED, SHIFTING, TOPICS
+from logreel.index.rules import Word, words
+from logreel.io.arrays import I64
 from logreel.kernels import layout as kernel
 from logreel.layout.layout import Layout
 from logreel.layout.program import compile_layout
-from logreel.model.blocks import I64, Word, words
 from logreel.model.schema import Schema
 
 KINDS = 256

@@ -8,10 +8,11 @@ from statistics import median_low
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.index.block_table import TIME_MAX
+from logreel.index.message_index import MessageIndex
+from logreel.io.arrays import I64
 from logreel.io.chunks import FILE
 from logreel.kernels import columns
-from logreel.model.blocks import I64, TIME_MAX
-from logreel.model.index import MessageIndex
 
 NS_PER_MS = 1e6
 #: Intervals of time end before their last moment, which is no time therefore.

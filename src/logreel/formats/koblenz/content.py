@@ -17,11 +17,12 @@ from logreel.formats.koblenz.seconds import seconds_between
 from logreel.formats.koblenz.sensors import pose_guesses, sensors
 from logreel.formats.koblenz.start import Start, find_start
 from logreel.formats.koblenz.walk import Walk, walk
+from logreel.index.block_table import Blocks
+from logreel.index.message_index import MessageIndex
+from logreel.index.rules import Track
 from logreel.io.chunks import Chunks
 from logreel.io.source import Source
 from logreel.layout.layout import Layout
-from logreel.model.blocks import Blocks, Track
-from logreel.model.index import MessageIndex
 from logreel.model.scan import ChannelInfo, Scan
 from logreel.model.schema import Schema
 

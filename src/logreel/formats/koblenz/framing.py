@@ -30,9 +30,9 @@ from logreel.formats.koblenz.types import (
     MessageType,
     registered_types,
 )
+from logreel.io.arrays import I64
 from logreel.io.source import Source
 from logreel.layout.layout import Layout
-from logreel.model.blocks import I64
 
 #: Types and versions that are not known; a file with more is damaged.
 MAX_UNKNOWN = 256

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from logreel.model.blocks import I64
+from logreel.io.arrays import I64
 
 #: Seconds that an index has entries for, about 18 hours: one absurd stamp must not make an index larger than the log.
 MOST = 1 << 16

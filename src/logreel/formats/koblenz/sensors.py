@@ -11,10 +11,10 @@ import numpy as np
 
 from logreel.formats.koblenz.framing import Kind
 from logreel.formats.koblenz.types import RAW, UNCOMPRESSED
+from logreel.io.arrays import I64
 from logreel.io.chunks import Buffer
 from logreel.kernels import columns
 from logreel.layout.layout import Layout
-from logreel.model.blocks import I64
 
 #: Sensors of a type that have channels of their own; no robot has as many.
 MAX_SENSORS = 1000

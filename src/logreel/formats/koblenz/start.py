@@ -19,8 +19,8 @@ from logreel.formats.koblenz.records import (
     is_end,
     read_head,
 )
+from logreel.io.arrays import I64
 from logreel.io.source import Source
-from logreel.model.blocks import I64
 
 #: So many messages in a row decide what sizes count.
 ENOUGH = 3

@@ -17,13 +17,15 @@ from logreel.formats.koblenz.framing import FOUND, Framing, Kind
 from logreel.formats.koblenz.records import HEAD, Head, is_end, read_head
 from logreel.formats.koblenz.start import Start
 from logreel.formats.koblenz.types import RAW
+from logreel.index.block_builder import CUT, END, BlockBuilder
+from logreel.index.block_table import Blocks
+from logreel.index.rules import Word, words
+from logreel.io.arrays import I64
 from logreel.io.source import Source
 from logreel.kernels import layout as kernel
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, Padding, Skip, Struct
 from logreel.layout.program import compile_layout
-from logreel.model.blocks import I64, Blocks, Word, words
-from logreel.model.collect import CUT, END, BlockBuilder
 
 #: Times that a file is walked again because contents and sizes did not agree.
 ROUNDS = 16

@@ -26,13 +26,13 @@ from logreel.formats.koblenz.records import (
 from logreel.formats.koblenz.seconds import Seconds, seconds_between
 from logreel.formats.koblenz.start import MAJOR, MINOR
 from logreel.formats.koblenz.write_kinds import kind_of, layout_of, misfits
+from logreel.index.order import by_rows
 from logreel.io.append_file import Appender
+from logreel.io.arrays import I64
 from logreel.layout.layout import Layout
-from logreel.model.blocks import I64
 from logreel.model.copying import put, runs
 from logreel.model.heads import Heads
 from logreel.model.log import Log
-from logreel.model.order import by_rows
 from logreel.model.payloads import Payloads
 from logreel.model.schema import Schema
 from logreel.model.sink import Excerpt, Sink

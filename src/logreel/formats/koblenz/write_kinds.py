@@ -13,10 +13,11 @@ from logreel.errors import DefinitionError, UsageError
 from logreel.formats.koblenz.framing import Kind
 from logreel.formats.koblenz.records import MAX_ID, MAX_VERSION
 from logreel.formats.koblenz.types import RAW, UNCOMPRESSED, USUAL_VERSION, registered_types, type_id
+from logreel.index.rules import Word, words
+from logreel.io.arrays import I64
 from logreel.kernels import layout as kernel
 from logreel.layout.layout import Layout
 from logreel.layout.program import compile_layout
-from logreel.model.blocks import I64, Word, words
 from logreel.model.schema import Schema
 
 _VERSION = re.compile(r"[^/]*@(\d{1,5})(/.*)?", re.DOTALL)

@@ -12,11 +12,13 @@ from logreel.errors import Finding, Problem, UnsupportedError
 from logreel.formats.mcap.found import File, Messages, Part, all_found
 from logreel.formats.mcap.linear import read_inside
 from logreel.formats.mcap.records import HEAD, MESSAGE_HEAD, PUBLISH_TIME, SEQUENCE
+from logreel.index.block_table import GONE, Blocks
+from logreel.index.message_index import MessageIndex
+from logreel.index.rules import Aligned, Track, Word
+from logreel.io.arrays import I64
 from logreel.io.chunks import FILE, Buffer, Chunks
 from logreel.io.source import Source
 from logreel.kernels import opcoded
-from logreel.model.blocks import GONE, I64, Aligned, Blocks, Track, Word
-from logreel.model.index import MessageIndex
 
 #: More entries of the block table than this are refused: real logs come nowhere near.
 MOST_ENTRIES = 1 << 27

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from logreel.errors import Problem
 from logreel.formats.mcap import records
 from logreel.formats.mcap.records import Attached, Channel, Chunk, Record, Statistics, read_schema
+from logreel.io.arrays import I64
 from logreel.io.source import Source
-from logreel.model.blocks import I64
 from logreel.model.schema import Schema
 
 

@@ -11,9 +11,9 @@ from logreel.formats.mcap import records
 from logreel.formats.mcap.chunks import COMPRESSIONS, problem_of, unpack
 from logreel.formats.mcap.found import File, Messages, Part
 from logreel.formats.mcap.records import HEAD, MAGIC, BadRecord, Chunk, record_at
+from logreel.io.arrays import I64
 from logreel.io.source import Source
 from logreel.kernels import opcoded
-from logreel.model.blocks import I64
 
 #: Messages of one call of the compiled walk.
 PIECE = 1 << 15

@@ -18,8 +18,8 @@ from logreel.errors import UsageError
 from logreel.formats.mcap import records
 from logreel.formats.mcap.records import ENTRY, INDEX
 from logreel.formats.mcap.write_summary import begun, string
+from logreel.io.arrays import I64
 from logreel.kernels import opcoded
-from logreel.model.blocks import I64
 from logreel.model.sink import Payload
 
 COMPRESSIONS = ("zstd", "lz4", "none")

@@ -21,8 +21,8 @@ from logreel.formats.mcap.records import (
     Chunk,
     ChunkIndex,
 )
+from logreel.io.arrays import I64
 from logreel.io.source import Source
-from logreel.model.blocks import I64
 
 
 def read(source: Source) -> File | None:

@@ -14,8 +14,8 @@ from logreel.formats.mcap.found import File
 from logreel.formats.mcap.records import HEAD, BadRecord, Chunk
 from logreel.formats.mcap.whole import Whole
 from logreel.formats.mcap.whole import read as read_whole
+from logreel.io.arrays import I64
 from logreel.io.source import Source
-from logreel.model.blocks import I64
 
 if TYPE_CHECKING:
     from logreel.formats.mcap.collect import Collected

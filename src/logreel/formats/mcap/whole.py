@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from logreel.formats.mcap import linear
 from logreel.formats.mcap.found import File, Messages, Part
 from logreel.formats.mcap.records import Chunk
+from logreel.io.arrays import I64
 from logreel.io.source import Source
-from logreel.model.blocks import I64
 
 if TYPE_CHECKING:
     from logreel.formats.mcap.collect import Collected

@@ -24,9 +24,9 @@ from logreel.formats.mcap.records import LOG_TIME, MAGIC, MESSAGE_HEAD, PUBLISH_
 from logreel.formats.mcap.write_channels import Declared, declare
 from logreel.formats.mcap.write_summary import Summary, attachment_record, pairs, record, string
 from logreel.io.append_file import Appender
+from logreel.io.arrays import I64
 from logreel.io.chunks import Buffer
 from logreel.layout.layout import Layout
-from logreel.model.blocks import I64
 from logreel.model.heads import NANOSECONDS_TWICE
 from logreel.model.log import Log
 from logreel.model.payloads import Payloads

@@ -11,7 +11,7 @@ import numpy as np
 
 from logreel.formats.mcap import records
 from logreel.formats.mcap.records import MAGIC, NUMBERS
-from logreel.model.blocks import I64
+from logreel.io.arrays import I64
 
 if TYPE_CHECKING:
     from logreel.formats.mcap.packing import Packed

@@ -12,11 +12,13 @@ from numpy.typing import NDArray
 
 from logreel.errors import Finding, Problem
 from logreel.formats.rosbag.connections import CONNECTION, Channels
+from logreel.index.block_table import Blocks
+from logreel.index.message_index import MessageIndex
+from logreel.index.rules import Aligned, Track
+from logreel.io.arrays import I64
 from logreel.io.chunks import FILE, Buffer, Chunks
 from logreel.io.parallel import run, shares
 from logreel.kernels import tagged
-from logreel.model.blocks import I64, Aligned, Blocks, Track
-from logreel.model.index import MessageIndex
 
 #: Blocks of files without chunks: relative positions must fit 32 bits.
 MAX_SPAN = 1 << 31

@@ -11,9 +11,9 @@ from logreel.errors import Problem
 from logreel.formats.rosbag import records
 from logreel.formats.rosbag.collect import MAX_SPAN, Found
 from logreel.formats.rosbag.records import BadRecord, Record, read_record
+from logreel.io.arrays import I64
 from logreel.io.source import Source
 from logreel.kernels import tagged
-from logreel.model.blocks import I64
 
 END, CUT, BAD, FOREIGN, FULL = range(5)
 OnRecord = Callable[[Record, Source], None]

@@ -13,9 +13,9 @@ from logreel.errors import Problem
 from logreel.formats.rosbag.chunks import Buffer, Chunk, unpack
 from logreel.formats.rosbag.linear import Stretch, pass_over, read_stretch
 from logreel.formats.rosbag.records import BadRecord
+from logreel.io.arrays import I64
 from logreel.io.chunks import FILE
 from logreel.io.source import Source
-from logreel.model.blocks import I64
 
 #: Bytes of a message record besides its data: two lengths and the fields conn, op and time.
 SMALLEST = 46

@@ -7,9 +7,9 @@ from collections import defaultdict
 from logreel.errors import Problem
 from logreel.formats.rosbag.collect import Claims
 from logreel.formats.rosbag.linear import Stretch, pass_over, read_stretch
+from logreel.index.block_table import GONE
 from logreel.io.chunks import FILE, Buffer
 from logreel.io.source import Source
-from logreel.model.blocks import GONE
 
 
 def repair(claims: Claims, data: Buffer, base: int, end: int, pos: int) -> Problem:

@@ -17,9 +17,9 @@ from logreel.formats.rosbag.encryption import in_the_clear
 from logreel.formats.rosbag.linear import step_over
 from logreel.formats.rosbag.omitted import probe
 from logreel.formats.rosbag.records import BadRecord, Record, find_record, read_record
+from logreel.io.arrays import I64
 from logreel.io.source import Source
 from logreel.kernels import tagindex
-from logreel.model.blocks import I64
 
 #: Bytes of an entry of an index record.
 ENTRY = 12

@@ -10,8 +10,8 @@ import numpy as np
 from logreel.errors import Finding, Problem
 from logreel.formats.rosbag.collect import Found
 from logreel.formats.rosbag.records import Record
+from logreel.io.arrays import I64
 from logreel.io.source import Source
-from logreel.model.blocks import I64
 
 _ENTRY = np.dtype([("sec", "<u4"), ("nsec", "<u4"), ("pos", "<u8")])
 

@@ -13,8 +13,8 @@ from logreel.errors import DefinitionError
 from logreel.formats.rosbag.connections import CONNECTION
 from logreel.formats.rosbag.write_topics import Declared, declare, given_in, written_for
 from logreel.io.append_file import Appender
+from logreel.io.arrays import I64
 from logreel.layout.layout import Layout
-from logreel.model.blocks import I64
 from logreel.model.payloads import Payloads
 from logreel.model.schema import Schema
 from logreel.model.stretches import StretchSink

@@ -7,9 +7,11 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from logreel.formats.ulog.definitions import Stamp
+from logreel.index.block_table import TIME_MAX
+from logreel.index.message_index import MessageIndex
+from logreel.index.rules import Word
+from logreel.io.arrays import I64
 from logreel.kernels import blocks as kernel
-from logreel.model.blocks import I64, TIME_MAX, Word
-from logreel.model.index import MessageIndex
 
 NS_PER_US = 1000
 #: Two topics end within this of each other in a sound log; a lone later stamp is not the end of the log.

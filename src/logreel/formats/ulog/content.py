@@ -15,12 +15,14 @@ from logreel.formats.ulog.keys import KeyedRecords
 from logreel.formats.ulog.records import DATA_HEAD, DEFAULTS_FLAG, FILE_HEADER, FLAGS_AT, HEAD
 from logreel.formats.ulog.saved import save
 from logreel.formats.ulog.walk import Topic, Walk
+from logreel.index.block_table import TIME_MAX
+from logreel.index.message_index import MessageIndex
+from logreel.index.rules import Made, Track, Word
+from logreel.io.arrays import I64
 from logreel.io.chunks import Buffer, Chunks
 from logreel.io.source import Source
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, Rest, Scalar, String, Struct
-from logreel.model.blocks import I64, TIME_MAX, Made, Track, Word
-from logreel.model.index import MessageIndex
 from logreel.model.scan import ChannelInfo, Scan, TextLine
 from logreel.model.schema import Schema
 

@@ -16,10 +16,10 @@ from logreel.formats.ulog.content import Content
 from logreel.formats.ulog.heritage import begun_at, utc_record, with_defaults_flag
 from logreel.formats.ulog.records import DATA_HEAD, FILE_HEADER, HEAD
 from logreel.formats.ulog.segments import SegmentWalk
+from logreel.index.order import by_rows, count_before, part_of
 from logreel.io.append_file import Appender
-from logreel.model.blocks import I64
+from logreel.io.arrays import I64
 from logreel.model.copying import put, runs
-from logreel.model.order import by_rows, count_before, part_of
 from logreel.model.sink import Excerpt, SourceClock
 
 

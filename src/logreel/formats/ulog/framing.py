@@ -9,9 +9,9 @@ import numpy as np
 from logreel.errors import Problem
 from logreel.formats.ulog import records
 from logreel.formats.ulog.records import DATA_HEAD, HEAD, RECORD, SPEC
+from logreel.io.arrays import I64
 from logreel.io.source import Source
 from logreel.kernels import frames
-from logreel.model.blocks import I64
 
 #: So many consistent records in a row are evidence enough to go on reading after damage.
 CHAIN = 6

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from logreel.formats.ulog import clock
 from logreel.formats.ulog.records import DATA_HEAD
 from logreel.formats.ulog.walk import BACKWARDS_US, Walk
+from logreel.index.rules import Word, words
+from logreel.io.arrays import I64
 from logreel.io.source import Source
-from logreel.model.blocks import I64, Word, words
 
 _BACK = BACKWARDS_US * clock.NS_PER_US
 #: Fewer topics than this could all have absurd stamps.

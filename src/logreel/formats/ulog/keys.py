@@ -17,8 +17,8 @@ from logreel.formats.ulog.definitions import Definitions, parse_format
 from logreel.formats.ulog.information import OWN, Keeping, is_binary, type_of, value_of
 from logreel.formats.ulog.records import KeyValue
 from logreel.formats.ulog.walk import Walk
+from logreel.io.arrays import I64
 from logreel.io.source import Source
-from logreel.model.blocks import I64
 from logreel.model.scan import Attachment, Change, Parameter
 
 XZ_MAGIC = b"\xfd7zXZ\x00"

@@ -13,10 +13,11 @@ from logreel.formats.ulog import records
 from logreel.formats.ulog.definitions import Definitions, parse_format
 from logreel.formats.ulog.records import DATA_HEAD, FILE_HEADER, HEAD, BadRecord
 from logreel.formats.ulog.walk import Topic, Walk
+from logreel.index.block_table import Blocks
+from logreel.io.arrays import I64
 from logreel.io.chunks import FILE
 from logreel.io.source import Source
 from logreel.kernels import columns
-from logreel.model.blocks import I64, Blocks
 from logreel.model.scan import Saved
 
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from logreel.formats.ulog.content import Content
 from logreel.formats.ulog.walk import Walk
+from logreel.index.block_table import Blocks
 from logreel.io.source import Source
-from logreel.model.blocks import Blocks
 from logreel.model.scan import Scan, Segment
 
 

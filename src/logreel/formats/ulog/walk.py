@@ -16,9 +16,10 @@ from logreel.formats.ulog import records
 from logreel.formats.ulog.definitions import Definitions, Stamp, parse_format
 from logreel.formats.ulog.framing import Framing
 from logreel.formats.ulog.records import DATA_HEAD, FILE_HEADER, HEAD, MAGIC, SPEC, BadRecord
+from logreel.index.block_builder import BAD, CUT, END, PARSE, BlockBuilder
+from logreel.index.block_table import Blocks
+from logreel.io.arrays import I64
 from logreel.io.source import Source
-from logreel.model.blocks import I64, Blocks
-from logreel.model.collect import BAD, CUT, END, PARSE, BlockBuilder
 
 #: Topics that go back by more than this right after damage belong to another log (real jitter is below 2 s).
 BACKWARDS_US = 2_000_000

@@ -36,9 +36,11 @@ from logreel.formats.ulog.records import (
 )
 from logreel.formats.ulog.spell import spell
 from logreel.formats.ulog.values import MAX_SIZE, key, key_value, packed, record
+from logreel.index.block_table import TIME_MAX
+from logreel.index.rules import Word, words
 from logreel.io.append_file import Appender
+from logreel.io.arrays import I64
 from logreel.layout.layout import Layout
-from logreel.model.blocks import I64, TIME_MAX, Word, words
 from logreel.model.heads import MICROSECONDS_INSIDE, NOWHERE, Heads
 from logreel.model.log import Log
 from logreel.model.payloads import Payloads, tallied

@@ -9,8 +9,8 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.io.arrays import I64
 from logreel.layout.nodes import Struct
-from logreel.model.blocks import I64
 from logreel.model.lenses.base import F64, Nodes, axes, columns, is_integer, is_vector, members
 
 if TYPE_CHECKING:

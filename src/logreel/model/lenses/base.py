@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import DefinitionError
+from logreel.io.arrays import I64
 from logreel.layout.nodes import Bytes, FixedArray, Node, Scalar, Sequence, String, Struct, Time
-from logreel.model.blocks import I64
 
 if TYPE_CHECKING:
     import pyarrow as pa

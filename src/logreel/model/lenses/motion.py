@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.io.arrays import I64
 from logreel.layout.nodes import Node, Sequence, String, Struct
-from logreel.model.blocks import I64
 from logreel.model.lenses.base import (
     F64,
     Nodes,

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from logreel.index.ranges import pieces
 from logreel.layout.nodes import Field, FixedArray, Scalar, Sequence, String, Struct, Time, size_of
 from logreel.model.lenses.base import Nodes, nodes_of, times_of
 from logreel.model.lenses.cloud import Points
-from logreel.model.pieces import pieces
 from logreel.model.sensors import velodyne
 from logreel.model.sensors.velodyne import PACKET, Calibration, Cloud, Packets
 from logreel.model.tables import DENSE, batches

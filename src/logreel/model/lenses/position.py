@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.io.arrays import I64
 from logreel.layout.nodes import Scalar
-from logreel.model.blocks import I64
 from logreel.model.lenses.base import (
     F64,
     Columns,

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from logreel.io.arrays import I64
 from logreel.layout.nodes import String
-from logreel.model.blocks import I64
 from logreel.model.lenses.base import Nodes, Stamp, find_stamp, flatten, is_number, times_of
 from logreel.model.scan import TextLine
 

@@ -13,9 +13,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.io.arrays import I64
 from logreel.io.chunks import Buffer
 from logreel.kernels import velodyne as kernel
-from logreel.model.blocks import I64
 
 F32 = NDArray[np.float32]
 F64 = NDArray[np.float64]

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import Finding
-from logreel.model.blocks import I64
+from logreel.io.arrays import I64
 from logreel.model.channel import Channel
 from logreel.model.log import Log
 from logreel.ops.checks.places import offset_of

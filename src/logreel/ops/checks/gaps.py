@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from logreel.errors import Finding
-from logreel.model.blocks import I64
+from logreel.io.arrays import I64
 from logreel.model.channel import Channel
 from logreel.model.log import Log
 from logreel.model.times import SECOND, duration_text

@@ -7,10 +7,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from logreel.index.ranges import places
+from logreel.io.arrays import I64
 from logreel.io.chunks import FILE, MADE
-from logreel.model.blocks import I64
 from logreel.model.channel import Channel
-from logreel.model.pieces import places
 
 Item = TypeVar("Item")
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.model.blocks import I64
+from logreel.io.arrays import I64
 from logreel.model.channel import Channel
 from logreel.model.log import Message
 

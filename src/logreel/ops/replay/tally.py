@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.model.blocks import I64
+from logreel.io.arrays import I64
 from logreel.model.channel import Channel
 
 #: From here on a message counts as late; ns.

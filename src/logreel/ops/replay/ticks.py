@@ -8,11 +8,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from logreel.errors import UsageError
+from logreel.index.block_table import Blocks
+from logreel.index.message_index import MessageIndex
+from logreel.index.rules import Track
 from logreel.io.chunks import Chunks
 from logreel.io.source import Source
-from logreel.model.blocks import Blocks, Track
 from logreel.model.channel import Channel
-from logreel.model.index import MessageIndex
 from logreel.model.log import Log, Message
 from logreel.model.registry import Format
 from logreel.model.scan import ChannelInfo, Scan

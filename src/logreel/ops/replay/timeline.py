@@ -8,14 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from logreel.errors import UsageError
+from logreel.index.block_table import TIME_MIN
+from logreel.index.channel_index import common_rows
+from logreel.index.merge import Merged, Queue, merged
+from logreel.index.order import part_of
+from logreel.index.ranges import Rows
+from logreel.io.arrays import I64
 from logreel.io.chunks import FILE
-from logreel.model.blocks import I64, TIME_MIN
 from logreel.model.channel import Channel
-from logreel.model.index import common_rows
 from logreel.model.log import Log
-from logreel.model.merge import Merged, Queue, merged
-from logreel.model.order import part_of
-from logreel.model.pieces import Rows
 from logreel.model.times import Length, Time, duration_ns, interval
 from logreel.ops.latched import in_force
 from logreel.ops.merging import clock_shift, kept_topics

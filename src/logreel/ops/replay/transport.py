@@ -9,7 +9,8 @@ from threading import Condition
 
 import numpy as np
 
-from logreel.model.blocks import I64, TIME_MAX, TIME_MIN
+from logreel.index.block_table import TIME_MAX, TIME_MIN
+from logreel.io.arrays import I64
 from logreel.model.channel import Channel
 from logreel.model.log import Message
 from logreel.model.times import SECOND

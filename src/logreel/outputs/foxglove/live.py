@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Iterator
 
 from logreel.errors import DefinitionError
-from logreel.model.blocks import TIME_MAX, TIME_MIN
+from logreel.index.block_table import TIME_MAX, TIME_MIN
 from logreel.outputs.foxglove.encoders import Encoded, Encoder
 
 #: Messages of the source that are translated at once, and bytes of these.

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import DefinitionError
-from logreel.model.blocks import I64
+from logreel.io.arrays import I64
 from logreel.model.channel import Channel
 from logreel.model.payloads import Payloads, chained
 from logreel.ops.parts import Part

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.model.blocks import I64
+from logreel.io.arrays import I64
 from logreel.model.lenses import F64, ActorPose, ActorStates, Places, Pose, Position, Text, Transform
 from logreel.model.lenses.base import grouped
 from logreel.outputs.foxglove.encoders import Fill, Rows, stamped

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import Problem, UnsupportedError
-from logreel.model.blocks import I64
+from logreel.io.arrays import I64
 from logreel.model.lenses import Image, PackedCloud, PacketCloud, Picture, PlainCloud, Points
 from logreel.model.lenses.cloud import LaserScan, Sector
 from logreel.model.lenses.scanner import RangeScan

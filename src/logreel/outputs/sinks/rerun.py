@@ -17,7 +17,7 @@ from logreel.outputs.rrd import Place, has_frames, recording_of, send_channel
 from logreel.outputs.scene import Scene
 
 if TYPE_CHECKING:
-    from logreel.model.blocks import I64
+    from logreel.io.arrays import I64
     from logreel.model.channel import Channel
     from logreel.model.log import Message
     from logreel.ops.replay import Player, Run

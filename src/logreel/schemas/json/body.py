@@ -6,11 +6,11 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from logreel.errors import DamagedError, DefinitionError, Problem
+from logreel.index.message_index import MessageIndex
+from logreel.index.ranges import Piece
+from logreel.io.arrays import I64
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, Rest, Struct
-from logreel.model.blocks import I64
-from logreel.model.index import MessageIndex
-from logreel.model.pieces import Piece
 from logreel.model.reading import decoded, payloads
 from logreel.schemas.json.shapes import Fit, shape
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from logreel.errors import DamagedError, Problem
+from logreel.index.message_index import MessageIndex
+from logreel.index.ranges import Piece
+from logreel.io.arrays import I64
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Bytes, Field, Scalar, Sequence, String, Struct
-from logreel.model.blocks import I64
-from logreel.model.index import MessageIndex
-from logreel.model.pieces import Piece
 from logreel.model.reading import decoded, payloads
 from logreel.schemas.protobuf.wire import BYTES, FIXED32, FIXED64, VARINT, BadWire, Item, items
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.io.arrays import I64
 from logreel.kernels import protowrite as kernel
-from logreel.model.blocks import I64
 from logreel.schemas.protobuf.build import varint
 from logreel.schemas.protobuf.describe import Field, Message
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.io.arrays import I64
 from logreel.kernels import protofixed as kernel
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import (
@@ -23,7 +24,6 @@ from logreel.layout.nodes import (
     Time,
     measure,
 )
-from logreel.model.blocks import I64
 from logreel.schemas.protobuf.build import varint
 from logreel.schemas.protobuf.describe import Field, Message
 from logreel.schemas.protobuf.spell import OPAQUE

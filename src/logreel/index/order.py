@@ -6,17 +6,18 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 
-from logreel.model.blocks import I64, Selection
-from logreel.model.index import MessageIndex
-from logreel.model.merge import PIECE, Queue, merged
-from logreel.model.pieces import Rows
+from logreel.index.block_table import Selection
+from logreel.index.channel_index import ChannelIndex
+from logreel.index.merge import PIECE, Queue, merged
+from logreel.index.ranges import Rows
+from logreel.io.arrays import I64
 
 #: The first piece by time is small, for those who want only a few messages.
 FIRST_PIECE = 1 << 8
 
 
 def by_time(
-    index: MessageIndex, numbers: Iterable[int], start: int | None, end: int | None, reverse: bool
+    index: ChannelIndex, numbers: Iterable[int], start: int | None, end: int | None, reverse: bool
 ) -> Iterator[Selection]:
     """Messages with start <= time < end by time, ties in file order, in pieces; *reverse*: backwards."""
     rows = {n: index.rows_between(n, start, end) for n in numbers}
@@ -24,19 +25,19 @@ def by_time(
 
 
 def by_file(
-    index: MessageIndex, numbers: Iterable[int], start: int | None, end: int | None, reverse: bool
+    index: ChannelIndex, numbers: Iterable[int], start: int | None, end: int | None, reverse: bool
 ) -> Iterator[Selection]:
     """Messages with start <= time < end in file order, in pieces; what the reader made comes first."""
     return by_rows(index, {n: index.rows_between(n, start, end) for n in numbers}, reverse)
 
 
-def by_rows(index: MessageIndex, rows: Mapping[int, Rows], reverse: bool = False) -> Iterator[Selection]:
+def by_rows(index: ChannelIndex, rows: Mapping[int, Rows], reverse: bool = False) -> Iterator[Selection]:
     """Messages at *rows* of each channel in file order, in pieces; what the reader made comes first."""
     return _selected(index, rows, False, reverse, PIECE)
 
 
 def _selected(
-    index: MessageIndex, rows: Mapping[int, Rows], by_time: bool, reverse: bool, first: int
+    index: ChannelIndex, rows: Mapping[int, Rows], by_time: bool, reverse: bool, first: int
 ) -> Iterator[Selection]:
     # Records that the reader made come before those of the file: definitions before what they define.
     queues = [Queue(index, n, rows[n], rank=-(index.tracks[n].made is not None)) for n in sorted(rows)]

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.io.chunks import FILE, Buffer
+from logreel.io.arrays import I64, U32
+from logreel.io.chunks import FILE
 from logreel.kernels import blocks as kernel
-from logreel.kernels import columns
 
 if TYPE_CHECKING:
-    from logreel.model.index import MessageIndex
+    pass
 
-I64 = NDArray[np.int64]
-U32 = NDArray[np.uint32]
 
 #: Size of a message that the log's own index names, but that turned out not to be there; it is passed over.
 GONE = (1 << 32) - 1
@@ -177,33 +175,6 @@ class Separate:
         return self._channel(channel)[1]
 
 
-@dataclass(frozen=True, slots=True)
-class Word:
-    """An unsigned integer that lies at a fixed distance from the payload of every message: value × mul + add."""
-
-    offset: int
-    width: int
-    mul: int = 1
-    add: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Aligned:
-    """Numbers that the reader keeps, one for each entry of the block table, in its order."""
-
-    values: NDArray[Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Derived:
-    """Numbers that the reader works out when asked: *get* gives int64[n] for messages that begin at int64[n] in data.
-
-    Where messages begin is what the block table says: their payloads, unless the Track tells where those lie.
-    """
-
-    get: Callable[[Buffer, I64], I64]
-
-
 def unrolled(values: NDArray[Any], first: I64, last: I64, base: I64 | None = None) -> I64:
     """int64[n]: values[first[i]:last[i]] of every block i, one after another, plus base[i] where that is given.
 
@@ -220,59 +191,6 @@ def unrolled(values: NDArray[Any], first: I64, last: I64, base: I64 | None = Non
         np.add(values[lo:hi], add, out=out[n : n + hi - lo], casting="unsafe")
         n += hi - lo
     return out
-
-
-def words(data: Buffer, offset: I64, word: Word) -> I64:
-    """int64[n]: the value of *word* for payloads that start at *offset* in *data*; held at the maximum of int64."""
-    out = np.empty(len(offset), np.int64)
-    if len(offset):
-        field = np.array([[word.offset, word.width, out.ctypes.data, 8, word.mul]], np.int64)
-        columns.gather_at(data, np.ascontiguousarray(offset, np.int64), field)
-    if word.add:
-        out += word.add
-    return out
-
-
-def beside(data: Buffer, offset: I64, word: Word) -> I64:
-    """The same for a word that lies before the payload; 0 where the payload is not in *data*."""
-    there = (offset >= -word.offset) & (offset <= len(data))
-    out = np.zeros(len(offset), np.int64)
-    out[there] = words(data, offset[there], word)
-    return out
-
-
-@dataclass(frozen=True, slots=True)
-class Made:
-    """Messages of one channel that the reader made: their place in the MADE chunk and their times.
-
-    place  ascending: where what each was made of lies in the file, as all other messages then do (not in chunks), so
-           that it keeps its place among these; or None
-    """
-
-    offset: I64
-    size: I64
-    time: I64
-    place: I64 | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Track:
-    """How the index answers for one channel.
-
-    time     a Word of the payload in ns, Aligned or Derived ns, or a function giving int64[n] where that is not enough
-    size     a Word, Aligned or Derived bytes, or the size that all messages have
-    made     number of messages if the reader makes them, or a function giving it; else None
-    payload  gives int64[n] payload starts and sizes for messages that begin at int64[n] in data, where the block table
-             tells the place of something before the payload
-    more     what else the format keeps beside a message, by name: ``publish_time`` in ns, ``sequence``, ``connection``
-             (its number in ``headers`` of the channel's metadata)
-    """
-
-    time: Word | Aligned | Derived | Callable[[MessageIndex], I64]
-    size: Word | Aligned | Derived | int
-    made: int | Callable[[], int] | None = None
-    payload: Callable[[Buffer, I64], tuple[I64, I64]] | None = None
-    more: Mapping[str, Word | Aligned] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

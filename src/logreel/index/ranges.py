@@ -16,9 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.index.block_table import GONE, unrolled
+from logreel.index.channel_index import ChannelIndex
+from logreel.index.rules import Aligned, Derived, Word, words
+from logreel.io.arrays import I64
 from logreel.io.chunks import FILE, MADE, Buffer
-from logreel.model.blocks import GONE, I64, Aligned, Derived, Word, unrolled, words
-from logreel.model.index import MessageIndex
 
 Rows = slice | I64
 Pick = Callable[[NDArray[Any]], I64]
@@ -54,7 +56,7 @@ class Loaded:
     data: Buffer
     bases: I64
 
-    def piece(self, index: MessageIndex, channel: int, entries: list[Rows] | None = None) -> Piece:
+    def piece(self, index: ChannelIndex, channel: int, entries: list[Rows] | None = None) -> Piece:
         """Messages of a channel in these blocks.
 
         entries  for each block the entries wanted; None: all
@@ -66,7 +68,7 @@ class Loaded:
         return _piece(index, channel, self.data, start, partial(_picked, entries))
 
 
-def load(index: MessageIndex, numbers: list[int], threads: int | None = None) -> Loaded:
+def load(index: ChannelIndex, numbers: list[int], threads: int | None = None) -> Loaded:
     """The bytes of some blocks, unpacked by so many threads (None: as many as there are processors)."""
     chunks = [int(index.table.chunk[i]) for i in numbers]
     bases = index.table.base[numbers]
@@ -83,7 +85,7 @@ def load(index: MessageIndex, numbers: list[int], threads: int | None = None) ->
     return Loaded(numbers, data, bases)
 
 
-def batches(index: MessageIndex, numbers: Iterable[int]) -> Iterator[list[int]]:
+def batches(index: ChannelIndex, numbers: Iterable[int]) -> Iterator[list[int]]:
     """Blocks *numbers* put together as they are to be loaded: as much of the file as there is, or some megabytes."""
     batch: list[int] = []
     total = 0
@@ -99,7 +101,7 @@ def batches(index: MessageIndex, numbers: Iterable[int]) -> Iterator[list[int]]:
         yield batch
 
 
-def pieces(index: MessageIndex, channel: int, rows: Rows) -> Iterator[Piece]:
+def pieces(index: ChannelIndex, channel: int, rows: Rows) -> Iterator[Piece]:
     """The messages at *rows* of a channel (a slice, or ascending row numbers), in order."""
     made = index.made(channel)
     if made is not None:
@@ -113,7 +115,7 @@ def pieces(index: MessageIndex, channel: int, rows: Rows) -> Iterator[Piece]:
         yield load(index, batch).piece(index, channel, [wanted[number] for number in batch])
 
 
-def _in_file(index: MessageIndex, channel: int, rows: slice) -> tuple[I64, Pick]:
+def _in_file(index: ChannelIndex, channel: int, rows: slice) -> tuple[I64, Pick]:
     """Where messages in a row begin, of a log that lies in the file as a whole, and what picks numbers of them."""
     first, last = index.table.run(channel)
     ends = np.cumsum(last - first)
@@ -129,14 +131,14 @@ def _in_file(index: MessageIndex, channel: int, rows: slice) -> tuple[I64, Pick]
     return start, partial(unrolled, first=first, last=last)
 
 
-def _piece(index: MessageIndex, channel: int, data: Buffer, start: I64, pick: Pick) -> Piece:
+def _piece(index: ChannelIndex, channel: int, data: Buffer, start: I64, pick: Pick) -> Piece:
     offset, size = _measured(index, channel, data, start, pick)
     # Without bytes it cannot be decoded, which is noted there.
     size[size == GONE] = 0
     return Piece(data, offset, size)
 
 
-def places(index: MessageIndex, channel: int, rows: Rows) -> tuple[NDArray[np.int32], I64, I64]:
+def places(index: ChannelIndex, channel: int, rows: Rows) -> tuple[NDArray[np.int32], I64, I64]:
     """Chunk, payload start in it and payload size (or GONE) of the messages at *rows* of a channel (ascending)."""
     made = index.made(channel)
     if made is not None:
@@ -157,7 +159,7 @@ def places(index: MessageIndex, channel: int, rows: Rows) -> tuple[NDArray[np.in
     return chunk, *_measured(index, channel, index.chunks[FILE], start, partial(_picked, entries))
 
 
-def _starts(index: MessageIndex, channel: int, entries: list[Rows], bases: I64) -> tuple[I64, list[int]]:
+def _starts(index: ChannelIndex, channel: int, entries: list[Rows], bases: I64) -> tuple[I64, list[int]]:
     """Where messages begin, of blocks that begin at *bases*, and how many there are in each block."""
     found = [index.table.entries(channel)[entry] for entry in entries]
     lengths = [len(some) for some in found]
@@ -172,7 +174,7 @@ def _picked(entries: list[Rows], values: NDArray[Any]) -> I64:
     return np.concatenate([values[entry] for entry in entries]).astype(np.int64)
 
 
-def _measured(index: MessageIndex, channel: int, data: Buffer, start: I64, pick: Pick) -> tuple[I64, I64]:
+def _measured(index: ChannelIndex, channel: int, data: Buffer, start: I64, pick: Pick) -> tuple[I64, I64]:
     """Payload start and size (or GONE) of messages that begin at *start* in *data*.
 
     pick  gives what numbers that are kept for each entry of the block table are for these messages
@@ -191,7 +193,7 @@ def _measured(index: MessageIndex, channel: int, data: Buffer, start: I64, pick:
             return start, np.full(len(start), size, np.int64)
 
 
-def _by_block(index: MessageIndex, channel: int, rows: Rows) -> Iterator[tuple[int, Rows]]:
+def _by_block(index: ChannelIndex, channel: int, rows: Rows) -> Iterator[tuple[int, Rows]]:
     """Block by block: its number, and the entries wanted."""
     start, last = index.table.run(channel)
     count = last - start

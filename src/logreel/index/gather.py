@@ -12,12 +12,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.index.block_table import Blocks
+from logreel.index.channel_index import ChannelIndex
+from logreel.index.ranges import Piece, pieces
+from logreel.index.rules import Word
+from logreel.io.arrays import I64
 from logreel.io.parallel import run, shares
 from logreel.kernels import columns
 from logreel.layout.paths import Leaf
-from logreel.model.blocks import I64, Blocks, Word
-from logreel.model.index import MessageIndex
-from logreel.model.pieces import Piece, pieces
 
 Bytes1 = NDArray[np.uint8]
 #: Rows of the table that kernels.columns takes.
@@ -76,7 +78,7 @@ def _fields(want: Want, out: Gathered) -> Fields:
     return rows
 
 
-def gather(index: MessageIndex, wants: Sequence[Want], threads: int | None = None) -> list[Gathered]:
+def gather(index: ChannelIndex, wants: Sequence[Want], threads: int | None = None) -> list[Gathered]:
     """Columns of all messages of several channels that lie in the file, in file order.
 
     threads  None: as many as there are processors, for data large enough to share
@@ -127,7 +129,7 @@ def _row_bytes(want: Want) -> int:
     return sum(len(leaf.runs) * leaf.width for leaf in want.leaves) + (want.time.width if want.time else 0)
 
 
-def gather_rows(index: MessageIndex, want: Want, rows: slice | I64) -> Gathered:
+def gather_rows(index: ChannelIndex, want: Want, rows: slice | I64) -> Gathered:
     """Columns of chosen messages of one channel, made or in the file.
 
     rows  a slice or int64[k] row numbers of the channel in file order
@@ -156,9 +158,9 @@ def _gather_piece(fields: Fields, piece: Piece, done: int) -> None:
         columns.gather_at(piece.data, np.ascontiguousarray(piece.offset), table)
 
 
-def gather_times(channels: Iterable[tuple[MessageIndex, int]]) -> None:
+def gather_times(channels: Iterable[tuple[ChannelIndex, int]]) -> None:
     """Have times that lie in the messages read, of several channels together; the index keeps them."""
-    together: dict[int, tuple[MessageIndex, list[Want]]] = {}
+    together: dict[int, tuple[ChannelIndex, list[Want]]] = {}
     for index, channel in channels:
         track = index.tracks[channel]
         if index.has_times(channel) or track.made is not None or not isinstance(index.table, Blocks):

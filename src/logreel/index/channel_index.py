@@ -15,49 +15,14 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.errors import UsageError
+from logreel.index.block_table import GONE, TIME_MAX, TIME_MIN, Blocks, Separate, unrolled
+from logreel.index.rules import Aligned, Derived, Made, Track, Word, beside, words
+from logreel.io.arrays import I64
 from logreel.io.chunks import MADE, Buffer, Chunks
-from logreel.model.blocks import (
-    GONE,
-    I64,
-    TIME_MAX,
-    TIME_MIN,
-    U32,
-    Aligned,
-    Blocks,
-    Derived,
-    Made,
-    Selection,
-    Separate,
-    Track,
-    Word,
-    beside,
-    unrolled,
-    words,
-)
 from logreel.model.times import whole_ns
 
-__all__ = [
-    "GONE",
-    "I64",
-    "TIME_MAX",
-    "TIME_MIN",
-    "U32",
-    "Aligned",
-    "Blocks",
-    "Derived",
-    "Made",
-    "MessageIndex",
-    "Selection",
-    "Separate",
-    "Track",
-    "Word",
-    "beside",
-    "words",
-]
 
-
-class MessageIndex:
+class ChannelIndex:
     """Answers where the messages of a log lie: ``time``, ``channel``, ``chunk``, ``offset``, ``size``.
 
     make     called once, when a made channel is first touched: the MADE chunk and one Made per made channel
@@ -318,71 +283,6 @@ class MessageIndex:
         if keep[-1] - keep[0] + 1 == len(keep):
             return slice(int(keep[0]), int(keep[-1]) + 1)
         return keep
-
-    def select(
-        self,
-        channels: Iterable[int] | None = None,
-        start: int | None = None,
-        end: int | None = None,
-        order: str = "time",
-        reverse: bool = False,
-    ) -> Selection:
-        """Messages of *channels* (None: all) with start <= time < end, by ``time`` (ties in file order) or ``file``."""
-        parts = list(self.pieces(channels, start, end, order, reverse))
-        columns: list[Any] = [
-            np.concatenate([getattr(p, name) for p in parts]) if parts else np.zeros(0, kind)
-            for name, kind in Selection.KINDS
-        ]
-        return Selection(*columns)
-
-    def pieces(
-        self,
-        channels: Iterable[int] | None = None,
-        start: int | None = None,
-        end: int | None = None,
-        order: str = "time",
-        reverse: bool = False,
-    ) -> Iterator[Selection]:
-        """The same in pieces of some ten thousand messages, so that none is a list of all of them."""
-        from logreel.model.order import by_file, by_time
-
-        for bound in (start, end):
-            _ = bound is None or whole_ns(bound)
-        if order not in ("time", "file"):
-            raise UsageError(f"order is 'time' or 'file', not {order!r}")
-        numbers = range(len(self.tracks)) if channels is None else channels
-        if order == "time":
-            return by_time(self, numbers, start, end, reverse)
-        return by_file(self, numbers, start, end, reverse)
-
-    @cached_property
-    def _all(self) -> Selection:
-        return self.select(order="file")
-
-    @property
-    def time(self) -> I64:
-        """int64[n]: ns, of all messages in file order."""
-        return self._all.time
-
-    @property
-    def channel(self) -> NDArray[np.int32]:
-        """int32[n]: channel number of all messages in file order."""
-        return self._all.channel
-
-    @property
-    def chunk(self) -> NDArray[np.int32]:
-        """int32[n]: chunk of all messages in file order."""
-        return self._all.chunk
-
-    @property
-    def offset(self) -> I64:
-        """int64[n]: payload start in its chunk, of all messages in file order."""
-        return self._all.offset
-
-    @property
-    def size(self) -> I64:
-        """int64[n]: payload bytes, of all messages in file order."""
-        return self._all.size
 
     def __len__(self) -> int:
         return int(self.counts.sum())

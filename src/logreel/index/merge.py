@@ -13,12 +13,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.index.block_table import GONE
+from logreel.index.channel_index import ChannelIndex
+from logreel.index.gather import gather_times
+from logreel.index.ranges import Rows
+from logreel.index.rules import Aligned, Derived, Word, words
+from logreel.io.arrays import I64
 from logreel.io.chunks import FILE
 from logreel.kernels import merge as kernel
-from logreel.model.blocks import GONE, I64, Aligned, Derived, Word, words
-from logreel.model.gather import gather_times
-from logreel.model.index import MessageIndex
-from logreel.model.pieces import Rows
 
 #: About so many messages make a piece.
 PIECE = 1 << 16
@@ -34,7 +36,7 @@ class Queue:
     rank   among messages of one time (or of any, in the order of places) those of a lower rank come first
     """
 
-    index: MessageIndex
+    index: ChannelIndex
     channel: int
     rows: Rows
     shift: int = 0

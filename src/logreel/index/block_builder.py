@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.index.block_table import Blocks
+from logreel.io.arrays import I64
 from logreel.io.chunks import FILE
 from logreel.kernels import blocks, frames
-from logreel.model.blocks import I64, Blocks
 
 #: Bytes of a block: small enough that a block stays in the second-level cache while columns are filled from it.
 BLOCK = 512 << 10
