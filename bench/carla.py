@@ -19,7 +19,7 @@ BYTES = 200_000_000
 #: The peer keeps a Python object for every number: it reads a tenth, and its time is multiplied.
 PART = 10
 IMPORTS = """
-import logreel, logreel.model.log, logreel.model.tables, logreel.formats.carla.content, pyarrow
+import logreel, logreel.log.log, logreel.log.tables, logreel.formats.carla.content, pyarrow
 import logreel.layout.arrow, logreel.layout.arrow_from_buffers
 from logreel.model.registry import formats; formats()
 """

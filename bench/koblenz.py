@@ -17,7 +17,7 @@ from logreel.model.sensors import velodyne
 #: Points a second on one core that are wanted at least.
 WANTED = 20e6
 IMPORTS = """
-import logreel, logreel.model.log, logreel.formats.koblenz.content, ctypes, sys
+import logreel, logreel.log.log, logreel.formats.koblenz.content, ctypes, sys
 from logreel.io.source import Source
 from logreel.formats.koblenz.content import scan
 from logreel.formats.koblenz.sample_drive import drive

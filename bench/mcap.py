@@ -37,7 +37,7 @@ READ = [
     Job(
         "open, all columns",
         "log = logreel.open(path); log.tables()",
-        OPEN + "import pyarrow, logreel.model.sweep\n",
+        OPEN + "import pyarrow, logreel.log.read_tables\n",
     ),
     Job(
         "open, one field",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import bag_oracle
 import logreel
-from logreel.model.log import Log
+from logreel.log.log import Log
 
 Row = tuple[str, str, str, int, bytes]
 

@@ -12,7 +12,7 @@ import carla_oracle as oracle
 from logreel.formats.carla.packets import HEAD
 from logreel.formats.carla.walk import Found, Walker
 from logreel.io.source import Source
-from logreel.model.log import Log
+from logreel.log.log import Log
 
 Span = tuple[int, int]
 

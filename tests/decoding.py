@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from logreel.model import tables
-from logreel.model.channel import Channel
+from logreel.log import tables
+from logreel.log.channel import Channel
 
 
 class Decoding:

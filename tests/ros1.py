@@ -22,11 +22,11 @@ from logreel.index.rules import Track, Word
 from logreel.io.chunks import FILE, Chunks
 from logreel.io.source import Source
 from logreel.layout import layout as lo
-from logreel.model.channel import Channel
-from logreel.model.log import Log
+from logreel.log.channel import Channel
+from logreel.log.log import Log
+from logreel.log.scan import ChannelInfo, Scan
+from logreel.log.schema import Schema
 from logreel.model.registry import Format
-from logreel.model.scan import ChannelInfo, Scan
-from logreel.model.schema import Schema
 from logreel.schemas.ros1msg import define, layout
 
 

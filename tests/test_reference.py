@@ -21,7 +21,7 @@ from logreel.cli.app import VERBS
 from logreel.cli.app import logreel as group
 from logreel.formats.carla.sample import eventful
 from logreel.formats.ulog.sample import tiny
-from logreel.model.actor import Actor
+from logreel.log.actor import Actor
 from logreel.model.commands import Answer
 from logreel.ops.replay.timeline import Place
 

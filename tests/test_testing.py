@@ -13,8 +13,8 @@ from cli_runner import Spawn
 from logreel.errors import DamagedError
 from logreel.formats.rosbag.sample import tiny
 from logreel.io.source import Source
+from logreel.log.scan import Saved, Scan
 from logreel.model.registry import Format, formats
-from logreel.model.scan import Saved, Scan
 from logreel.testing import FormatSuite
 
 BAG = formats()["rosbag"]

@@ -30,12 +30,12 @@ from logreel.errors import (
 if TYPE_CHECKING:
     from logreel.index.message_index import MessageIndex
     from logreel.layout.layout import Layout
-    from logreel.model.channel import Channel
-    from logreel.model.log import Log, Message
-    from logreel.model.log import open_log as open
+    from logreel.log.channel import Channel
+    from logreel.log.log import Log, Message
+    from logreel.log.log import open_log as open
+    from logreel.log.schema import Schema
     from logreel.model.registry import Format
     from logreel.model.registry import formats as known_formats
-    from logreel.model.schema import Schema
     from logreel.model.writer import Writer, create
     from logreel.ops.align import align
     from logreel.ops.check import check
@@ -56,12 +56,12 @@ if TYPE_CHECKING:
     from logreel.outputs.sinks.registry import sink
 
 _LAZY = {
-    "open": ("logreel.model.log", "open_log"),
-    "Log": ("logreel.model.log", "Log"),
-    "Message": ("logreel.model.log", "Message"),
-    "Channel": ("logreel.model.channel", "Channel"),
+    "open": ("logreel.log.log", "open_log"),
+    "Log": ("logreel.log.log", "Log"),
+    "Message": ("logreel.log.log", "Message"),
+    "Channel": ("logreel.log.channel", "Channel"),
     "MessageIndex": ("logreel.index.message_index", "MessageIndex"),
-    "Schema": ("logreel.model.schema", "Schema"),
+    "Schema": ("logreel.log.schema", "Schema"),
     "Layout": ("logreel.layout.layout", "Layout"),
     "Format": ("logreel.model.registry", "Format"),
     "Writer": ("logreel.model.writer", "Writer"),

@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 
 from logreel.formats.ulog.records import DATA_HEAD, FILE_HEADER, HEAD
-from logreel.model.log import Log
+from logreel.log.log import Log
 
 Range = tuple[int, int]
 

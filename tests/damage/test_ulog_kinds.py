@@ -14,7 +14,7 @@ import logreel
 from logreel.formats.ulog import sample
 from logreel.formats.ulog.sample import Builder
 from logreel.index import block_builder
-from logreel.model.log import Log
+from logreel.log.log import Log
 
 TICK = "tick:uint64_t timestamp;uint32_t n;"
 TOCK = "tock:uint64_t timestamp;uint16_t n;"

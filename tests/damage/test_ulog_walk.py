@@ -14,7 +14,7 @@ from logreel.errors import LogError
 from logreel.formats.ulog import FORMAT
 from logreel.formats.ulog.sample import tiny
 from logreel.io.source import Source
-from logreel.model.scan import Scan
+from logreel.log.scan import Scan
 
 CASES = int(os.environ.get("LOGREEL_FUZZ", "1500"))
 

@@ -8,7 +8,7 @@ import pytest
 
 import logreel
 from logreel.formats.ulog.information import RELEASES, release_number
-from logreel.model.log import Log
+from logreel.log.log import Log
 
 #: A log without event definitions: the tool had others at hand, we keep the string that was sent beside the event.
 KEPT = {

@@ -11,8 +11,8 @@ import pytest
 import logreel
 from logreel.formats.ulog.sample import Builder
 from logreel.formats.ulog.walk import Walker
+from logreel.log.log import Log
 from logreel.model import sidecar
-from logreel.model.log import Log
 
 S = 1_000_000
 OTHER_MAGIC = b"\x00\x11\x22\x33\x44\x55\x66\x77"

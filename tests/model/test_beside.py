@@ -10,7 +10,7 @@ import pytest
 from logreel.index.ranges import Piece
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, Scalar, Sequence, Struct
-from logreel.model.beside import BesideReading, PlainBody, with_members
+from logreel.log.side_columns import BesideReading, PlainBody, with_members
 
 RECORD = Struct((Field("a", Scalar("uint8")), Field("b", Scalar("uint16"))))
 MANY = Layout(Sequence(RECORD, 1), "many")

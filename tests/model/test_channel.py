@@ -134,7 +134,7 @@ def test_other_libraries_read_a_channel_as_a_stream_of_arrow(
     assert pa.table(ch) == ch.to_arrow()
     assert pl.DataFrame(ch).shape == (len(ch), len(ch.fields) + 1)
     assert duckdb.sql("select count(*) from ch").fetchall() == [(len(ch),)]
-    monkeypatch.setattr("logreel.model.channel.STREAM_BYTES", 10_000)
+    monkeypatch.setattr("logreel.log.channel.STREAM_BYTES", 10_000)
     assert pa.RecordBatchReader.from_stream(ch).read_next_batch().num_rows == 1
     assert pa.table(ch) == ch.to_arrow()
 
@@ -419,7 +419,7 @@ def test_numpy_has_a_row_for_every_message_too(broken: Path) -> None:
 
 def test_a_missing_message_of_many_records_is_one_row_of_nulls() -> None:
     from logreel.layout.arrow import Decoded
-    from logreel.model.tables import with_gaps
+    from logreel.log.tables import with_gaps
 
     got = Decoded(
         [pa.array([1, 2, 3, 4, 5])],

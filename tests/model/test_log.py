@@ -13,7 +13,7 @@ import logreel
 from logreel.errors import MissingDependencyError, TopicError, UsageError
 from logreel.formats.ulog import sample
 from logreel.formats.ulog.sample import Builder
-from logreel.model.log import Log
+from logreel.log.log import Log
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from logreel.errors import TopicError, UsageError
-from logreel.model.match import match_topics
+from logreel.log.topic_match import match_topics
 
 NAMES = ["sensor_accel", "sensor_accel[1]", "sensor_gyro", "/imu/data", "~text", "~dropout"]
 

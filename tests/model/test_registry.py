@@ -17,9 +17,9 @@ from logreel.index.block_table import Blocks
 from logreel.index.message_index import MessageIndex
 from logreel.io.chunks import Chunks
 from logreel.io.source import Source
+from logreel.log.scan import Saved, Scan
 from logreel.model import registry
 from logreel.model.registry import Format
-from logreel.model.scan import Saved, Scan
 
 
 def scan(source: Source, _: Saved | None) -> Scan:

@@ -21,8 +21,8 @@ from damage.mutations import mutate
 from logreel.errors import LogError
 from logreel.formats.ulog import sample, walk
 from logreel.formats.ulog.sample import Builder
+from logreel.log.log import Log
 from logreel.model import sidecar
-from logreel.model.log import Log
 
 
 def to_bytes(table: pa.Table) -> bytes:

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from logreel.errors import UsageError
-from logreel.model import times
+from logreel.log import times
 
 S = 10**9
 

@@ -16,7 +16,7 @@ from logreel.formats.bddf.sample import walk
 from logreel.formats.carla.sample import eventful
 from logreel.formats.rosbag.sample import drive
 from logreel.formats.ulog.sample import Builder
-from logreel.model.channel import Channel
+from logreel.log.channel import Channel
 from logreel.ops import align as module
 from logreel.ops.align import Alignment, pick
 from sample_logs import short_flight, tiny

@@ -17,7 +17,7 @@ from logreel.formats.carla.sample_drive import drive as carla_drive
 from logreel.formats.carla.sample_records import RELEASES
 from logreel.formats.mcap.sample import walk as walk_mcap
 from logreel.formats.ulog.sample import Builder, flight
-from logreel.model.schema import Schema
+from logreel.log.schema import Schema
 from logreel.ops.plain import plain
 
 

@@ -21,7 +21,7 @@ import logreel  # noqa: E402
 from logreel.formats.ulog.clock import UTC_OFFSET  # noqa: E402
 from logreel.formats.ulog.information import RELEASES, release_number  # noqa: E402
 from logreel.formats.ulog.sample import flight, tiny  # noqa: E402
-from logreel.model.log import Log  # noqa: E402
+from logreel.log.log import Log  # noqa: E402
 
 #: How a log is written of which pyulog reads the copy.
 WRITERS: Mapping[str, Callable[[Path, Path], Any]] = {

@@ -14,7 +14,7 @@ import logreel
 from contents import PLACES, SAMPLES, content, sample
 from logreel.formats.bddf.sample import walk as bddf_walk
 from logreel.formats.ulog.sample import Builder
-from logreel.model.times import utc_shift
+from logreel.log.times import utc_shift
 from logreel.outputs.foxglove import mixture
 from mcap_rows import library_rows, library_summary
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from logreel.errors import LogError
-from logreel.model.scan import Attachment
+from logreel.log.scan import Attachment
 from logreel.outputs.attachments import extract
 
 

@@ -18,7 +18,7 @@ from logreel.formats.bddf.sample import walk
 from logreel.formats.rosbag.sample import drive
 from logreel.formats.ulog.sample import Builder
 from logreel.layout.layout import Layout
-from logreel.model.channel import Channel
+from logreel.log.channel import Channel
 from logreel.ops import pieces
 from logreel.outputs import combined, parquet
 from logreel.outputs import making as making_module

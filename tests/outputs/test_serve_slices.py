@@ -106,8 +106,8 @@ def test_a_format_of_another_package_needs_no_edit(tmp_path: Path, monkeypatch: 
     from logreel.index.message_index import MessageIndex
     from logreel.io.chunks import Chunks
     from logreel.io.source import Source
+    from logreel.log.scan import Saved, Scan
     from logreel.model import registry
-    from logreel.model.scan import Saved, Scan
     from logreel.model.sink import Excerpt, Sink
 
     def scan(source: Source, _: Saved | None) -> Scan:

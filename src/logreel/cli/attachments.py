@@ -12,8 +12,8 @@ from logreel.cli import files as paths
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions
-    from logreel.model.log import Log
-    from logreel.model.scan import Attachment
+    from logreel.log.log import Log
+    from logreel.log.scan import Attachment
 
 
 @click.command()
@@ -42,7 +42,7 @@ def attachments(
 ) -> int:
     """List or extract the files that a log carries."""
     from logreel.errors import TopicError
-    from logreel.model.log import open_log
+    from logreel.log.log import open_log
     from logreel.outputs.attachments import extract
 
     with open_log(file, definitions=msgdef, segment=segment) as log:

@@ -15,8 +15,8 @@ from logreel.cli import files as paths
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions
-    from logreel.model.channel import Channel
-    from logreel.model.log import Log
+    from logreel.log.channel import Channel
+    from logreel.log.log import Log
 
 
 STYLES = ("text", "ndjson", "csv")
@@ -63,8 +63,8 @@ def cat(
     They come in time order; csv shows one channel, in file order.
     """
     from logreel.errors import UsageError
-    from logreel.model.log import open_log
-    from logreel.model.times import interval, shift_of
+    from logreel.log.log import open_log
+    from logreel.log.times import interval, shift_of
 
     context = click.get_current_context()
     style = style or _style_of(None if context is None else context.params.get("out"))
@@ -97,7 +97,7 @@ def _messages(
     shift: int | None,
     skipped: list[str],
 ) -> None:
-    from logreel.model.times import time_text
+    from logreel.log.times import time_text
     from logreel.outputs.ndjson import decoded, line
 
     out = sys.stdout

@@ -71,7 +71,7 @@ def show(one: Checked) -> None:
 
 
 def _told(finding: Finding) -> str:
-    from logreel.model.times import seconds_text
+    from logreel.log.times import seconds_text
 
     place = [f"at byte {finding.offset}"] if finding.offset is not None else []
     place += [f"at {seconds_text(finding.time_ns)} s"] if finding.time_ns is not None else []

@@ -12,8 +12,8 @@ import rich_click as click
 from logreel.cli import arguments
 
 if TYPE_CHECKING:
-    from logreel.model.channel import Channel
-    from logreel.model.log import Log
+    from logreel.log.channel import Channel
+    from logreel.log.log import Log
 
 
 class Plain(Protocol):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from logreel.cli import draw
 from logreel.cli.keys import HELP, keyboard, press
-from logreel.model.times import seconds_text
+from logreel.log.times import seconds_text
 
 if TYPE_CHECKING:
     from logreel.ops.replay import Player

@@ -75,7 +75,7 @@ def _command() -> str:
 def _sample(folder: Path) -> tuple[str, str]:
     """Path of the bundled sample, written unless it is there, and its channel with most messages."""
     from logreel.errors import UnsupportedError
-    from logreel.model.log import open_log
+    from logreel.log.log import open_log
     from logreel.model.registry import formats
     from logreel.outputs.files import new_file
 

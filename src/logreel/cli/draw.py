@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from logreel.model.log import Log
+    from logreel.log.log import Log
     from logreel.ops.target import Rewritten
 
 #: Control characters, and those that reorder, hide or break a line: a log may hold them, a terminal obeys

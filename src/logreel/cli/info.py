@@ -60,7 +60,7 @@ def info(
 
 def _part(one: Info, topics: tuple[str, ...], exclude: tuple[str, ...]) -> Info:
     """*one* with some of its channels only, if so asked for."""
-    from logreel.model.match import match_topics
+    from logreel.log.topic_match import match_topics
 
     if not topics and not exclude:
         return one
@@ -84,7 +84,7 @@ class Lines:
 
     def show(self, one: Info) -> None:
         """Print one Info on one line, and a head before the first."""
-        from logreel.model.times import duration_text, utc_text
+        from logreel.log.times import duration_text, utc_text
 
         if not self._begun:
             draw.echo_head(self._line([name for name, _ in self._columns], "log"))
@@ -135,7 +135,7 @@ def show(one: Info) -> None:
 
 
 def _times(one: Info) -> list[tuple[str, str]]:
-    from logreel.model.times import duration_text, seconds_text, utc_text
+    from logreel.log.times import duration_text, seconds_text, utc_text
 
     if one.start_ns is None or one.end_ns is None:
         return [("start", "unknown: no messages with a time")]
@@ -149,7 +149,7 @@ def _times(one: Info) -> list[tuple[str, str]]:
 
 def _segments(one: Info) -> str:
     """The logs in one file, by number."""
-    from logreel.model.times import duration_text
+    from logreel.log.times import duration_text
 
     each = [
         f"{s.number}: {s.messages} messages, {duration_text(None if s.end is None else s.end - (s.start or 0))}"

@@ -11,7 +11,7 @@ from logreel.cli import files as paths
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions
-    from logreel.model.scan import Parameter
+    from logreel.log.scan import Parameter
 
 
 @click.command()
@@ -33,8 +33,8 @@ def params(
     as_json: bool,
 ) -> int:
     """Show parameters and their changes."""
-    from logreel.model.log import open_log
-    from logreel.model.times import shift_of
+    from logreel.log.log import open_log
+    from logreel.log.times import shift_of
     from logreel.ops.params import as_dict
     from logreel.ops.params import params as look
 
@@ -52,7 +52,7 @@ def params(
 
 def show(found: list[Parameter], defaults: bool, shift: int | None) -> None:
     """Print parameters for people."""
-    from logreel.model.times import time_text
+    from logreel.log.times import time_text
 
     rows = []
     for p in found:

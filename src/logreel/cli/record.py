@@ -86,7 +86,7 @@ def record(
     """
     from logreel.cli.run import INTERRUPTED, LOST
     from logreel.errors import UsageError
-    from logreel.model.times import duration_ns
+    from logreel.log.times import duration_ns
     from logreel.ops.record import record as write
 
     out = paths.one_output(target, out)

@@ -11,7 +11,7 @@ from logreel.cli import files as paths
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions
-    from logreel.model.log import Log
+    from logreel.log.log import Log
     from logreel.ops.recovery import Recovered
 
 
@@ -44,7 +44,7 @@ def recover(
     Every message that is wholly there is kept, and all definitions. What was lost is listed with its bytes
     and the times around it. The new log is opened again before it gets its name; the damaged one stays.
     """
-    from logreel.model.log import open_log
+    from logreel.log.log import open_log
     from logreel.ops.recovery import recover as save
 
     paths.check_form(form, out)
@@ -71,7 +71,7 @@ def recover(
 
 def _show(log: Log, done: Recovered, out: str | None) -> None:
     """Print the ledger for people, on stderr where the log itself goes to stdout."""
-    from logreel.model.times import time_text
+    from logreel.log.times import time_text
 
     draw.show_written(done, out or "")
     if not done.lost:

@@ -38,7 +38,7 @@ def schema(
 
     TOPIC is a channel, or a pattern such as 'sensor_*'; without it all channels are shown.
     """
-    from logreel.model.log import open_log
+    from logreel.log.log import open_log
     from logreel.ops.schema import schema as look
 
     with open_log(file, definitions=msgdef, segment=segment, ros_axes=ros_axes) as log:

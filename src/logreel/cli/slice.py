@@ -51,7 +51,7 @@ def slice(  # noqa: A001 - the verb's name
     Messages are copied as they are. Text, parameters and dropouts come along unless -t leaves them out;
     --keep-latched adds what is in force at -S: latched topics, static transforms, parameters, actors.
     """
-    from logreel.model.log import open_log
+    from logreel.log.log import open_log
     from logreel.ops.slicing import slice_log
 
     with (

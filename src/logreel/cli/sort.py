@@ -33,7 +33,7 @@ def sort(
     as_json: bool,
 ) -> int:
     """Write a log anew with its messages in the order of their times."""
-    from logreel.model.log import open_log
+    from logreel.log.log import open_log
     from logreel.ops.slicing import sort_log
 
     with (

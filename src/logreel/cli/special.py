@@ -78,7 +78,7 @@ def _option(option: Option) -> Callable[[Any], Any]:
 def answer(format_name: str, one: Command, file: str, as_json: bool, options: dict[str, Any]) -> int:
     """Ask a log, show what it says, and give the exit code."""
     from logreel.errors import UsageError
-    from logreel.model.log import open_log
+    from logreel.log.log import open_log
     from logreel.ops.plain import plain
 
     with open_log(file) as log:

@@ -57,8 +57,8 @@ def split(
     as_json: bool,
 ) -> int:
     """Write a log as several ones: by time, by size, by channel or by segment."""
-    from logreel.model.log import open_log
-    from logreel.model.times import duration_ns
+    from logreel.log.log import open_log
+    from logreel.log.times import duration_ns
     from logreel.ops.slicing import split as write
 
     paths.no_folder(folder, "parts of a log")

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from logreel.io.source import Definitions
-    from logreel.model.log import Log
+    from logreel.log.log import Log
 
 FORMS = ["table", "csv", "parquet", "json", "ndjson", "arrow"]
 
@@ -62,7 +62,7 @@ def sql(
     cannot be opened does not stop the others.
     """
     from logreel.cli.run import LOST
-    from logreel.model.log import check_types, open_one_of_several
+    from logreel.log.log import check_types, open_one_of_several
     from logreel.ops.sql import answer
 
     with contextlib.ExitStack() as stack:
@@ -142,7 +142,7 @@ def _table(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> None:
     """The rows for people: lengths of time in seconds, moments as RFC 3339."""
     import pyarrow as pa
 
-    from logreel.model.times import seconds_text, utc_text
+    from logreel.log.times import seconds_text, utc_text
     from logreel.outputs.rows import plain_rows
 
     def cell(kind: pa.DataType, value: Any) -> str:

@@ -47,7 +47,7 @@ def stats(
     A gap is a silence of more than five usual periods, and more than twice what nine in ten periods keep
     within.
     """
-    from logreel.model.log import open_log
+    from logreel.log.log import open_log
     from logreel.ops.stats import stats as look
 
     with open_log(file, definitions=msgdef, ros_axes=ros_axes, segment=segment) as log:
@@ -65,7 +65,7 @@ def stats(
 
 def show(found: list[ChannelStats]) -> None:
     """Print statistics for people."""
-    from logreel.model.times import duration_text
+    from logreel.log.times import duration_text
 
     head = (
         "channel",

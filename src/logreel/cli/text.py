@@ -39,8 +39,8 @@ def text(
     as_json: bool,
 ) -> int:
     """Show what the robot said for people to read."""
-    from logreel.model.log import open_log
-    from logreel.model.times import interval, shift_of, time_text
+    from logreel.log.log import open_log
+    from logreel.log.times import interval, shift_of, time_text
     from logreel.ops.text import as_dict, level_name, level_number
     from logreel.ops.text import text as look
 

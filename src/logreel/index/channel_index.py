@@ -19,7 +19,7 @@ from logreel.index.block_table import GONE, TIME_MAX, TIME_MIN, Blocks, Separate
 from logreel.index.rules import Aligned, Derived, Made, Track, Word, beside, words
 from logreel.io.arrays import I64
 from logreel.io.chunks import MADE, Buffer, Chunks
-from logreel.model.times import whole_ns
+from logreel.log.times import whole_ns
 
 
 class ChannelIndex:

@@ -14,7 +14,7 @@ from logreel.index.block_table import Selection
 from logreel.index.channel_index import ChannelIndex
 from logreel.index.order import by_file, by_time
 from logreel.io.arrays import I64
-from logreel.model.times import whole_ns
+from logreel.log.times import whole_ns
 
 
 class MessageIndex(ChannelIndex):

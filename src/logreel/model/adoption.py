@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from logreel.errors import LogError, UnsupportedError
 
 if TYPE_CHECKING:
-    from logreel.model.log import Log
+    from logreel.log.log import Log
     from logreel.model.sink import Sink
 
 

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from logreel.errors import UnknownFormatError, UnsupportedError
 from logreel.io.source import Source
-from logreel.model.scan import Saved, Scan
+from logreel.log.scan import Saved, Scan
 
 if TYPE_CHECKING:
     from logreel.layout.layout import Layout
+    from logreel.log.log import Log, Message
+    from logreel.log.schema import Schema
     from logreel.model.commands import Command
-    from logreel.model.log import Log, Message
-    from logreel.model.schema import Schema
 
 GROUP = "logreel.formats"
 

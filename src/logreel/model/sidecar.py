@@ -26,8 +26,8 @@ import numpy as np
 from logreel._version import __version__
 from logreel.errors import LogError
 from logreel.io.source import Source
+from logreel.log.scan import Saved, Scan
 from logreel.model.registry import Format, find_format
-from logreel.model.scan import Saved, Scan
 
 MAGIC = b"LOGREELX"
 SUFFIX = ".logreel-index"

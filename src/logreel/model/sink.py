@@ -17,12 +17,12 @@ from logreel.errors import DefinitionError, UnsupportedError
 from logreel.io.append_file import Appender
 from logreel.io.arrays import I64
 from logreel.layout.layout import Layout
+from logreel.log.schema import Schema
 from logreel.model.payloads import Payloads
-from logreel.model.schema import Schema
 
 if TYPE_CHECKING:
     from logreel.index.ranges import Rows
-    from logreel.model.log import Log
+    from logreel.log.log import Log
 
 Payload = bytes | bytearray | memoryview
 

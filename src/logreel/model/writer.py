@@ -23,9 +23,9 @@ from logreel.io.arrays import I64
 from logreel.kernels.batch import Batch, now
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Sequence
+from logreel.log.schema import Schema
 from logreel.model.payloads import Payloads
 from logreel.model.registry import formats
-from logreel.model.schema import Schema
 from logreel.model.sink import Excerpt, Payload, Sink
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from logreel.errors import UsageError
 from logreel.layout.arrow import schema_of
-from logreel.model.log import Log
-from logreel.model.tables import Shape, as_numpy, distinct, own_paths, table_of, time_column
-from logreel.model.times import SECOND, Length, Time, duration_ns, interval, shift_of
+from logreel.log.log import Log
+from logreel.log.tables import Shape, as_numpy, distinct, own_paths, table_of, time_column
+from logreel.log.times import SECOND, Length, Time, duration_ns, interval, shift_of
 from logreel.ops.pieces import BYTES, ROWS
 from logreel.ops.plain import opened
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from logreel.io.source import Definitions, Readable
-    from logreel.model.channel import Channel
+    from logreel.log.channel import Channel
 
 I64 = NDArray[np.int64]
 METHODS = ("previous", "nearest")

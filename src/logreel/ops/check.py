@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from logreel.errors import Finding, LogError, Severity
-from logreel.model.brief import Brief
-from logreel.model.log import Log
+from logreel.log.brief import Brief
+from logreel.log.log import Log
 from logreel.ops.checks.clock import backwards
 from logreel.ops.checks.duplicates import duplicates
 from logreel.ops.checks.gaps import gaps

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from logreel.model.log import Log
+from logreel.log.log import Log
 
 
 def clocked(log: Log, shift: int) -> Log:

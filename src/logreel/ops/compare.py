@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from logreel.index.ranges import Rows
 from logreel.io.arrays import I64
-from logreel.model.log import Log
-from logreel.model.times import seconds_text
+from logreel.log.log import Log
+from logreel.log.times import seconds_text
 from logreel.ops.digests import Digests, digests
 
 

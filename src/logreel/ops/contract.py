@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from logreel.errors import Finding, LogError, TopicError, UsageError
-from logreel.model.channel import Channel
-from logreel.model.log import Log
-from logreel.model.match import match_topics
-from logreel.model.times import SECOND, duration_ns, duration_text
+from logreel.log.channel import Channel
+from logreel.log.log import Log
+from logreel.log.times import SECOND, duration_ns, duration_text
+from logreel.log.topic_match import match_topics
 from logreel.ops.checks.places import offset_of
 from logreel.ops.stats import channel_stats, field_stats
 

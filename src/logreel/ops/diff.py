@@ -10,12 +10,12 @@ from difflib import unified_diff
 from typing import TYPE_CHECKING, Any
 
 from logreel.index.ranges import Rows
-from logreel.model.brief import Brief
-from logreel.model.channel import Channel
-from logreel.model.log import Log
-from logreel.model.match import match_topics
-from logreel.model.scan import Attachment, Parameter
-from logreel.model.times import Time, intervals, seconds_text
+from logreel.log.brief import Brief
+from logreel.log.channel import Channel
+from logreel.log.log import Log
+from logreel.log.scan import Attachment, Parameter
+from logreel.log.times import Time, intervals, seconds_text
+from logreel.log.topic_match import match_topics
 from logreel.ops.compare import Compared, compare
 from logreel.ops.plain import all_opened, plain
 from logreel.ops.stats import FieldStats, field_stats

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from logreel.index.ranges import Rows
 from logreel.io.arrays import I64
 from logreel.kernels import digest as kernel
-from logreel.model.log import Log
+from logreel.log.log import Log
 from logreel.ops.parts import Part
 from logreel.ops.streams import in_file_order
 

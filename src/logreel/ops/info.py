@@ -7,9 +7,9 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from logreel.errors import Problem
-from logreel.model.brief import Brief
-from logreel.model.log import Log
-from logreel.model.scan import Segment
+from logreel.log.brief import Brief
+from logreel.log.log import Log
+from logreel.log.scan import Segment
 from logreel.ops.plain import opened, plain
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from logreel.errors import TopicError, UsageError
 from logreel.index.block_table import TIME_MAX, TIME_MIN
-from logreel.model.log import Log
-from logreel.model.match import fitting
-from logreel.model.times import Time, duration_ns, interval, utc_shift
+from logreel.log.log import Log
+from logreel.log.times import Time, duration_ns, interval, utc_shift
+from logreel.log.topic_match import fitting
 from logreel.ops.parts import Part
 from logreel.ops.plain import all_opened
 from logreel.ops.rewrite import rewrite

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from logreel.model.log import Log
-from logreel.model.scan import Parameter
+from logreel.log.log import Log
+from logreel.log.scan import Parameter
 from logreel.ops.plain import plain
 
 

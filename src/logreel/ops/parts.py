@@ -11,8 +11,8 @@ from logreel.errors import UsageError
 from logreel.index.gather import gather_times
 from logreel.index.order import by_rows
 from logreel.index.ranges import Rows
-from logreel.model.channel import Channel
-from logreel.model.log import Log
+from logreel.log.channel import Channel
+from logreel.log.log import Log
 from logreel.ops.latched import in_force, is_parameters, is_static, is_told_latched
 
 

@@ -6,13 +6,13 @@ import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from logreel.model.tables import Shape, batches, distinct
+from logreel.log.tables import Shape, batches, distinct
 from logreel.ops.plain import plain
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from logreel.model.channel import Channel
+    from logreel.log.channel import Channel
 
 #: A batch holds at most this many messages and about this many payload bytes.
 ROWS, BYTES = 65536, 16 << 20

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from logreel.errors import UsageError
-from logreel.model.log import Log, check_types, open_log, open_one_of_several
+from logreel.log.log import Log, check_types, open_log, open_one_of_several
 from logreel.model.registry import formats
 
 if TYPE_CHECKING:

@@ -9,13 +9,13 @@ import numpy as np
 
 from logreel.errors import MissingDependencyError
 from logreel.layout.paths import spell
-from logreel.model.log import Log, open_log
-from logreel.model.tables import Rows, Shape, batches_of, empty_table, time_column
+from logreel.log.log import Log, open_log
+from logreel.log.tables import Rows, Shape, batches_of, empty_table, time_column
 from logreel.ops.pieces import BYTES, MOST
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions, Readable
-    from logreel.model.channel import Channel
+    from logreel.log.channel import Channel
 
 
 def scan_polars(log: Readable | Log, topic: str, *, utc: bool = False, definitions: Definitions = ()) -> Any:

@@ -16,10 +16,10 @@ from logreel.io.append_file import ACTIVE
 from logreel.io.atomic_file import keep_sources
 from logreel.io.source import Definitions, Readable
 from logreel.layout.layout import Layout
+from logreel.log.channel import Channel
+from logreel.log.log import Log
+from logreel.log.schema import Schema
 from logreel.model.adoption import each
-from logreel.model.channel import Channel
-from logreel.model.log import Log
-from logreel.model.schema import Schema
 from logreel.model.writer import FLUSH_EVERY, Writer, create, format_of
 from logreel.ops.infer import common, layout_of, restorer
 from logreel.ops.lines import Pipe, lines_of

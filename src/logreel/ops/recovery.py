@@ -13,7 +13,7 @@ from logreel.errors import Problem, UsageError
 from logreel.index.order import by_rows
 from logreel.io.append_file import ACTIVE
 from logreel.io.chunks import FILE
-from logreel.model.log import Log
+from logreel.log.log import Log
 from logreel.ops.parts import whole
 from logreel.ops.plain import opened
 from logreel.ops.rewrite import rewrite

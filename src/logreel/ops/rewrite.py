@@ -21,14 +21,14 @@ from logreel.io.append_file import Appender
 from logreel.io.parallel import ahead
 from logreel.io.source import Source
 from logreel.layout.layout import Layout
-from logreel.model.beside import left_beside
-from logreel.model.channel import Channel
-from logreel.model.log import Log
+from logreel.log.channel import Channel
+from logreel.log.log import Log
+from logreel.log.schema import Schema
+from logreel.log.side_columns import left_beside
+from logreel.log.times import utc_shift
 from logreel.model.payloads import tallied
 from logreel.model.registry import Format, formats
-from logreel.model.schema import Schema
 from logreel.model.sink import Excerpt, Sink, SourceClock
-from logreel.model.times import utc_shift
 from logreel.model.writer import Writer
 from logreel.ops.clocked import clocked
 from logreel.ops.parts import Part

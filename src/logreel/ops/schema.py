@@ -12,7 +12,7 @@ from logreel.ops.plain import plain
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from logreel.model.channel import Channel
+    from logreel.log.channel import Channel
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,8 @@ import numpy as np
 
 from logreel.errors import LogError, UsageError
 from logreel.index.message_index import MessageIndex
-from logreel.model.log import Log
-from logreel.model.times import Time, interval, intervals
+from logreel.log.log import Log
+from logreel.log.times import Time, interval, intervals
 from logreel.ops.parts import Part, choose, whole, with_members
 from logreel.ops.plain import opened
 from logreel.ops.rewrite import rewrite

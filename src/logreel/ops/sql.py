@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from logreel.errors import DefinitionError, LogError, MissingDependencyError, TopicError, UsageError
-from logreel.model.log import Log
-from logreel.model.tables import distinct
-from logreel.model.times import Time, intervals, utc_shift
+from logreel.log.log import Log
+from logreel.log.tables import distinct
+from logreel.log.times import Time, intervals, utc_shift
 from logreel.ops.plain import all_opened
 
 if TYPE_CHECKING:

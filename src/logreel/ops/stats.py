@@ -10,16 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import DefinitionError
-from logreel.model.brief import Brief
-from logreel.model.log import Log
-from logreel.model.times import Time, interval
+from logreel.log.brief import Brief
+from logreel.log.log import Log
+from logreel.log.times import Time, interval
 from logreel.ops.plain import opened, plain
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from logreel.io.source import Readable
-    from logreel.model.channel import Channel
+    from logreel.log.channel import Channel
 
 #: A silence is a gap if it is longer than GAP_FACTOR median periods, and than twice what nine in ten periods
 #: keep within: a channel that comes by fits and starts has long periods, not gaps.

@@ -8,8 +8,8 @@ from typing import Any
 
 from logreel.errors import UnsupportedError, UsageError
 from logreel.io.atomic_file import keep_sources
-from logreel.model.brief import Brief
-from logreel.model.log import Log
+from logreel.log.brief import Brief
+from logreel.log.log import Log
 from logreel.model.registry import Format, formats
 from logreel.ops.parts import Part
 

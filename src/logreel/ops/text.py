@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from logreel.errors import UsageError
-from logreel.model.log import Log
-from logreel.model.scan import TextLine
-from logreel.model.times import Time, interval
+from logreel.log.log import Log
+from logreel.log.scan import TextLine
+from logreel.log.times import Time, interval
 
 #: Syslog's names for levels 0 … 7.
 LEVELS = ("emergency", "alert", "critical", "error", "warning", "notice", "info", "debug")

@@ -18,8 +18,8 @@ import pyarrow.dataset as ds
 from logreel.errors import TopicError, UsageError
 from logreel.layout.arrow import schema_of
 from logreel.layout.paths import spell
-from logreel.model.channel import Channel
-from logreel.model.tables import Rows, Shape, batches_of, time_column
+from logreel.log.channel import Channel
+from logreel.log.tables import Rows, Shape, batches_of, time_column
 from logreel.ops.pieces import BYTES, MOST
 from logreel.ops.prune import columns_of, rows_for
 

@@ -9,8 +9,8 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from logreel.model.channel import Channel
-from logreel.model.schema import Schema
+from logreel.log.channel import Channel
+from logreel.log.schema import Schema
 from logreel.model.writer import Writer
 from logreel.ops.parts import Part
 from logreel.ops.rewrite import Rewriting, add_channel, rewrite

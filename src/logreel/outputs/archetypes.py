@@ -37,7 +37,7 @@ from logreel.outputs.stills import show_pictures
 from logreel.outputs.tracks import segments, valid
 
 if TYPE_CHECKING:
-    from logreel.model.channel import Channel
+    from logreel.log.channel import Channel
 
 
 _CLOUDS = (PackedCloud, PlainCloud, PacketCloud, LaserScan, RangeScan)

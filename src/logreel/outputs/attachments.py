@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable
 
 from logreel.io.atomic_file import keep_sources
-from logreel.model.scan import Attachment
+from logreel.log.scan import Attachment
 from logreel.outputs.files import new_file
 from logreel.outputs.names import attachment_names
 

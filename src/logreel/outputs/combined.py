@@ -14,7 +14,7 @@ from logreel.outputs.job import Job
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from logreel.model.channel import Channel
+    from logreel.log.channel import Channel
 
 #: Rows of a long table that are made at once.
 LONG_ROWS = 1 << 18

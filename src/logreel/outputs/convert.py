@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from logreel.errors import LogError, UsageError
 from logreel.io.atomic_file import keep_sources
-from logreel.model.log import Log, with_rows
-from logreel.model.times import Length, Time, interval, shift_of, utc_shift
+from logreel.log.log import Log, with_rows
+from logreel.log.times import Length, Time, interval, shift_of, utc_shift
 from logreel.ops.align import Alignment
 from logreel.ops.parts import Part, choose
 from logreel.ops.plain import opened
@@ -34,7 +34,7 @@ from logreel.outputs.registry import Output, Shape, find_output, readers
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions, Readable
-    from logreel.model.channel import Channel
+    from logreel.log.channel import Channel
 
 #: The output that can have structs, and is flat unless told otherwise.
 NESTED = ".parquet"

@@ -7,14 +7,14 @@ import io
 from collections.abc import Callable, Iterable, Iterator
 from typing import IO, TYPE_CHECKING
 
-from logreel.model.tables import distinct
+from logreel.log.tables import distinct
 from logreel.ops.pieces import flatten
 from logreel.outputs.job import Job
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from logreel.model.channel import Channel
+    from logreel.log.channel import Channel
 
 
 def write(out: IO[bytes] | io.RawIOBase, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:

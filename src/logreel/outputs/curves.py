@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from logreel.layout.nodes import FixedArray, Node, Scalar, Struct
+from logreel.log.tables import DENSE, as_numpy, batches
 from logreel.model.lenses import F64
 from logreel.model.lenses.base import times_of
-from logreel.model.tables import DENSE, as_numpy, batches
 from logreel.ops.pieces import rows_per_piece
 from logreel.outputs.scene import Scene
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from logreel.model.channel import Channel
+    from logreel.log.channel import Channel
 
 #: An array of more numbers than this is no bundle of curves.
 _MOST = 64

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from logreel.errors import UnsupportedError
-from logreel.model.times import shift_of
+from logreel.log.times import shift_of
 from logreel.outputs.job import Job, LeftOut
 from logreel.outputs.registry import Output, readers
 
 if TYPE_CHECKING:
-    from logreel.model.channel import Channel
+    from logreel.log.channel import Channel
 
 
 @dataclass(frozen=True, slots=True)

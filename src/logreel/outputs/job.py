@@ -12,15 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.io.arrays import I64
-from logreel.model.log import Log
-from logreel.model.tables import Shape, empty_table
+from logreel.log.log import Log
+from logreel.log.tables import Shape, empty_table
 from logreel.ops.pieces import pieces
 from logreel.ops.target import Progress
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from logreel.model.channel import Channel
+    from logreel.log.channel import Channel
 
 
 @dataclass

@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from logreel._version import __version__
 from logreel.errors import DefinitionError, LogError
-from logreel.model.brief import Brief
+from logreel.log.brief import Brief
 from logreel.ops.align import Alignment
 from logreel.ops.plain import plain
 from logreel.outputs.combined import aligned_table, long_table, write_lines
@@ -23,7 +23,7 @@ from logreel.outputs.registry import Output, Shape
 from logreel.outputs.turns import Turns, side_by_side
 
 if TYPE_CHECKING:
-    from logreel.model.channel import Channel
+    from logreel.log.channel import Channel
 
 #: JSON holds tables of several channels too, besides messages.
 LINES = ".ndjson"

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from logreel.errors import UsageError
 from logreel.io.atomic_file import exists, target_of
-from logreel.model.log import Log, open_log
+from logreel.log.log import Log, open_log
+from logreel.log.times import Time
 from logreel.model.registry import Format, formats
-from logreel.model.times import Time
 from logreel.ops.merging import kept_topics
 from logreel.ops.merging import merge as merge_alike
 from logreel.ops.plain import all_opened

@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from logreel._version import __version__
 from logreel.errors import MissingDependencyError, UnsupportedError
-from logreel.model.times import SECOND, utc_shift, utc_text
+from logreel.log.times import SECOND, utc_shift, utc_text
 from logreel.outputs.frames import Frame, frame_of
 from logreel.outputs.job import Job, LeftOut
 from logreel.outputs.registry import readers
 
 if TYPE_CHECKING:
-    from logreel.model.channel import Channel
+    from logreel.log.channel import Channel
 
 #: The length of a picture is a number of 31 bits, so a clock of microseconds could not count 36 minutes.
 _FINE, _COARSE, _MOST = 1_000_000, 90_000, (1 << 31) - 1

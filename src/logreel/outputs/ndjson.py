@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator
 from typing import IO, TYPE_CHECKING, Any
 
 from logreel.errors import DamagedError, DefinitionError
-from logreel.model.log import Log, Message
-from logreel.model.times import shift_of, utc_text
+from logreel.log.log import Log, Message
+from logreel.log.times import shift_of, utc_text
 from logreel.ops.plain import plain
 from logreel.outputs.job import Job, LeftOut
 
 if TYPE_CHECKING:
-    from logreel.model.channel import Channel
+    from logreel.log.channel import Channel
 
 _ENCODER = json.JSONEncoder(allow_nan=False, default=plain)
 

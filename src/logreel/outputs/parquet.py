@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import IO, TYPE_CHECKING
 
-from logreel.model.tables import distinct, flattened
+from logreel.log.tables import distinct, flattened
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -13,7 +13,7 @@ from logreel.model.lenses import lenses
 from logreel.model.registry import formats
 
 if TYPE_CHECKING:
-    from logreel.model.channel import Channel
+    from logreel.log.channel import Channel
 
 
 class Shape(Enum):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from decimal import Decimal
 from typing import IO, TYPE_CHECKING, Any
 
-from logreel.model.tables import distinct
+from logreel.log.tables import distinct
 from logreel.ops.plain import plain
 
 if TYPE_CHECKING:

@@ -9,15 +9,15 @@ from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any
 
 from logreel.errors import DefinitionError, LogError, MissingDependencyError
+from logreel.log.log import Log
 from logreel.model.lenses import Transform, lenses
-from logreel.model.log import Log
 from logreel.outputs.archetypes import WHOLE, ways_of
 from logreel.outputs.curves import number_fields, show_numbers
 from logreel.outputs.job import Job
 from logreel.outputs.scene import Scene
 
 if TYPE_CHECKING:
-    from logreel.model.channel import Channel
+    from logreel.log.channel import Channel
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,11 +11,11 @@ import numpy as np
 from logreel.errors import LogError
 from logreel.index.block_table import TIME_MAX, TIME_MIN
 from logreel.io.arrays import I64
-from logreel.model.times import shift_of
+from logreel.log.times import shift_of
 from logreel.outputs.job import Job
 
 if TYPE_CHECKING:
-    from logreel.model.channel import Channel
+    from logreel.log.channel import Channel
 
 Make = Callable[[list[Any]], Iterable[Any]]
 #: Rows, and bytes, that are sent together: so much a viewer loads at once.

@@ -12,9 +12,9 @@ from typing import Any
 from logreel.errors import UsageError
 from logreel.io.append_file import Appender
 from logreel.io.two_pass import Rehearsal
-from logreel.model.log import Log
+from logreel.log.log import Log
+from logreel.log.times import Time, interval
 from logreel.model.registry import Format, formats
-from logreel.model.times import Time, interval
 from logreel.ops.parts import choose
 from logreel.ops.rewrite import rewrite
 from logreel.ops.target import Target, format_of, format_to_write

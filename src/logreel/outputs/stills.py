@@ -16,7 +16,7 @@ from logreel.outputs.pixels import pixels_of
 from logreel.outputs.scene import Rows, Scene
 
 if TYPE_CHECKING:
-    from logreel.model.channel import Channel
+    from logreel.log.channel import Channel
 
 _MEDIA = {".jpg": "image/jpeg", ".png": "image/png"}
 #: Depth images by the name of their pixels: units in a metre.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from logreel.errors import DefinitionError
-from logreel.model.schema import Schema
+from logreel.log.schema import Schema
 
 #: The encoding of messages, by that of their schema, where the two have different names.
 ENCODINGS = {

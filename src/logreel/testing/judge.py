@@ -13,8 +13,8 @@ import numpy as np
 
 from logreel.errors import LogError, UnknownFormatError
 from logreel.io.source import Source
-from logreel.model.channel import Channel
-from logreel.model.log import Log
+from logreel.log.channel import Channel
+from logreel.log.log import Log
 from logreel.model.registry import Format
 
 #: A case that takes longer is taken for one that never ends.

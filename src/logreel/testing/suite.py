@@ -21,7 +21,7 @@ from logreel.io.chunks import FILE
 from logreel.io.source import Source
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, Scalar, Struct
-from logreel.model.log import Log
+from logreel.log.log import Log
 from logreel.model.registry import Format, formats
 from logreel.model.writer import create
 from logreel.ops.replay import Player
@@ -265,7 +265,7 @@ class FormatSuite:
 
     def test_to_mcap_and_back(self) -> None:
         """Converted to MCAP, messages have the same times and payloads; and converted back, where it can be written."""
-        from logreel.model.log import open_log
+        from logreel.log.log import open_log
         from logreel.outputs.convert import convert
 
         mcap = formats().get("mcap")

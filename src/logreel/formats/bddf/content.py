@@ -34,10 +34,10 @@ from logreel.io.chunks import Buffer, Chunks
 from logreel.io.source import Source
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, Rest, Struct
-from logreel.model.beside import Body, PlainBody
-from logreel.model.reading import Reading
-from logreel.model.scan import ChannelInfo, Scan, TextLine
-from logreel.model.schema import Schema
+from logreel.log.payload_decoder import Reading
+from logreel.log.scan import ChannelInfo, Scan, TextLine
+from logreel.log.schema import Schema
+from logreel.log.side_columns import Body, PlainBody
 from logreel.schemas.json.body import JsonBody
 from logreel.schemas.protobuf.body import MessageBody, WireBody
 

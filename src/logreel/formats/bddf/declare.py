@@ -20,7 +20,7 @@ from logreel.formats.bddf.messages import (
     StructType,
 )
 from logreel.formats.bddf.payloads import JSON, JSON_SCHEMA, PROTOBUF, json_schema
-from logreel.model.schema import Schema
+from logreel.log.schema import Schema
 
 CHANNEL = "bosdyn:channel"
 #: The only annotation of no organization that the format knows.

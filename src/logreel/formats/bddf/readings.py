@@ -14,7 +14,7 @@ from logreel.io.chunks import FILE
 from logreel.kernels import wireindex
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, Scalar
-from logreel.model.beside import BesideReading, Body, PlainBody, with_members
+from logreel.log.side_columns import BesideReading, Body, PlainBody, with_members
 
 __all__ = ["Body", "NumberedReading", "PlainBody", "distinct_names", "names_of", "with_numbers"]
 

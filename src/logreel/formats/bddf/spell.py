@@ -6,7 +6,7 @@ from logreel.formats.bddf.messages import POD_TYPES
 from logreel.formats.bddf.payloads import JSON
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Scalar, Sequence, Struct
-from logreel.model.schema import Schema
+from logreel.log.schema import Schema
 from logreel.schemas.json.spell import spell as json_schema
 
 

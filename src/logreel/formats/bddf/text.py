@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from logreel.formats.bddf.messages import MessageType
-from logreel.model.scan import TextLine
+from logreel.log.scan import TextLine
 from logreel.schemas.protobuf.wire import BadWire, items
 
 #: Levels of a text message and the syslog number that each stands for.

@@ -39,9 +39,9 @@ from logreel.io.chunks import FILE
 from logreel.io.source import Source
 from logreel.kernels import wireindex, wirewrite
 from logreel.layout.layout import Layout
-from logreel.model.log import Log
+from logreel.log.log import Log
+from logreel.log.schema import Schema
 from logreel.model.payloads import Payloads
-from logreel.model.schema import Schema
 from logreel.model.sink import Excerpt, Payload, Sink, Wrapping
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from logreel.model.commands import Answer
 
 if TYPE_CHECKING:
-    from logreel.model.actor import Actor
-    from logreel.model.log import Log
+    from logreel.log.actor import Actor
+    from logreel.log.log import Log
 
 
 def actor_list(log: Log) -> Answer:

@@ -9,12 +9,12 @@ import numpy as np
 
 from logreel.formats.carla.columns import TURN, XYZ, Array, Columns, metres
 from logreel.formats.carla.known import type_name
-from logreel.model.actor import Actor
+from logreel.log.actor import Actor
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from logreel.model.log import Log
+    from logreel.log.log import Log
 
 
 def actors(log: Log) -> dict[int, Actor]:

@@ -16,7 +16,7 @@ from logreel.formats.carla.printing import closing, number, opening, padded
 from logreel.model.commands import Answer
 
 if TYPE_CHECKING:
-    from logreel.model.log import Log
+    from logreel.log.log import Log
 
 #: What the simulator's C++ interface takes when nothing is said: seconds, centimetres.
 MIN_TIME, MIN_DISTANCE = 30.0, 10.0

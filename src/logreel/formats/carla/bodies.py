@@ -13,7 +13,7 @@ from logreel.index.ranges import Piece, pieces
 from logreel.io.arrays import I64
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Sequence, measure
-from logreel.model.beside import BesideReading, PlainBody
+from logreel.log.side_columns import BesideReading, PlainBody
 
 if TYPE_CHECKING:
     from logreel.layout.arrow import Decoded

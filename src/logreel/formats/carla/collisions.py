@@ -15,7 +15,7 @@ from logreel.formats.carla.printing import closing, number, opening, padded
 from logreel.model.commands import Answer
 
 if TYPE_CHECKING:
-    from logreel.model.log import Log
+    from logreel.log.log import Log
 
 #: Letters of types of actors: as the simulator prints them, where signs look like heroes and sensors like any; and
 #: told apart.

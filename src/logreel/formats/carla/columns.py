@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import UsageError
-from logreel.model.tables import DENSE, as_numpy, table
+from logreel.log.tables import DENSE, as_numpy, table
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from logreel.model.log import Log
+    from logreel.log.log import Log
 
 Array = NDArray[Any]
 I64 = NDArray[np.int64]

@@ -29,10 +29,10 @@ from logreel.io.arrays import I64
 from logreel.io.chunks import Chunks
 from logreel.io.source import Source
 from logreel.layout.layout import Layout
-from logreel.model.beside import with_members
-from logreel.model.reading import Reading
-from logreel.model.scan import ChannelInfo, Scan
-from logreel.model.schema import Schema
+from logreel.log.payload_decoder import Reading
+from logreel.log.scan import ChannelInfo, Scan
+from logreel.log.schema import Schema
+from logreel.log.side_columns import with_members
 
 LEFT = "x forward, y right, z up (left-handed)"
 RIGHT = "x forward, y left, z up (right-handed)"

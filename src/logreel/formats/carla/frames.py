@@ -14,8 +14,8 @@ from logreel.formats.carla.wording import wording
 from logreel.layout.nodes import Sequence as Counted
 
 if TYPE_CHECKING:
-    from logreel.model.channel import Channel
-    from logreel.model.log import Log, Message
+    from logreel.log.channel import Channel
+    from logreel.log.log import Log, Message
 
 
 def frames(log: Log) -> Callable[[Sequence[Message]], list[str]]:

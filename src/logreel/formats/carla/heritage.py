@@ -10,8 +10,8 @@ import numpy as np
 
 from logreel.errors import UsageError
 from logreel.formats.carla.content import Content
-from logreel.model.channel import Channel
-from logreel.model.log import Log
+from logreel.log.channel import Channel
+from logreel.log.log import Log
 
 _MAGIC = b"CARLA_RECORDER"
 _LONGEST, _DATE_AT = 32767, 18

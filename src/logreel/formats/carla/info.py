@@ -17,8 +17,8 @@ from logreel.io.chunks import FILE
 from logreel.model.commands import Answer
 
 if TYPE_CHECKING:
-    from logreel.model.channel import Channel
-    from logreel.model.log import Log
+    from logreel.log.channel import Channel
+    from logreel.log.log import Log
 
 EVENTS = ("actors", "actor_removals", "actor_parents", "collisions")
 

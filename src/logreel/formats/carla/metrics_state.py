@@ -8,7 +8,7 @@ from logreel.errors import UsageError
 from logreel.formats.carla.metrics_base import Base
 from logreel.formats.carla.packet_text import LIGHTS
 from logreel.formats.carla.values import SceneLight, VehicleControl
-from logreel.model.tables import DENSE, table
+from logreel.log.tables import DENSE, table
 
 STATES = ("Red", "Yellow", "Green", "Off", "Unknown")
 GROUPS = ("None", "Vehicle", "Street", "Building", "Other")

@@ -16,7 +16,7 @@ from logreel.formats.carla.columns import I64, TURN, XYZ, Columns
 from logreel.formats.carla.values import Rotation, Transform, Vector
 
 if TYPE_CHECKING:
-    from logreel.model.log import Log
+    from logreel.log.log import Log
 
 #: Where the spectator is put to follow an actor: metres in the actor's frame, degrees of pitch.
 OFFSET, PITCH = (-10.0, 0.0, 5.0), -25.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from logreel.model.scan import TextLine
+from logreel.log.scan import TextLine
 
 #: Time in ns, number of the frame, and one record, for all records of a topic.
 Events = Callable[[str], Iterator[tuple[int, int, dict[str, Any]]]]

@@ -20,10 +20,10 @@ from logreel.formats.carla.write_kinds import Dialect
 from logreel.io.append_file import Appender
 from logreel.io.arrays import I64
 from logreel.layout.layout import Layout
+from logreel.log.log import Log
+from logreel.log.schema import Schema
 from logreel.model.heads import Heads
-from logreel.model.log import Log
 from logreel.model.payloads import Payloads
-from logreel.model.schema import Schema
 from logreel.model.sink import Excerpt, Sink
 
 FRAME_END = END[:HEAD]

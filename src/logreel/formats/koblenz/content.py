@@ -23,8 +23,8 @@ from logreel.index.rules import Track
 from logreel.io.chunks import Chunks
 from logreel.io.source import Source
 from logreel.layout.layout import Layout
-from logreel.model.scan import ChannelInfo, Scan
-from logreel.model.schema import Schema
+from logreel.log.scan import ChannelInfo, Scan
+from logreel.log.schema import Schema
 
 #: An index entry may point this much before its second, in ms.
 SLACK_MS = 1.0

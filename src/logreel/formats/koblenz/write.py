@@ -30,11 +30,11 @@ from logreel.index.order import by_rows
 from logreel.io.append_file import Appender
 from logreel.io.arrays import I64
 from logreel.layout.layout import Layout
+from logreel.log.log import Log
+from logreel.log.schema import Schema
 from logreel.model.copying import put, runs
 from logreel.model.heads import Heads
-from logreel.model.log import Log
 from logreel.model.payloads import Payloads
-from logreel.model.schema import Schema
 from logreel.model.sink import Excerpt, Sink
 
 _MS = 10**6

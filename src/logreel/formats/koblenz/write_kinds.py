@@ -18,7 +18,7 @@ from logreel.io.arrays import I64
 from logreel.kernels import layout as kernel
 from logreel.layout.layout import Layout
 from logreel.layout.program import compile_layout
-from logreel.model.schema import Schema
+from logreel.log.schema import Schema
 
 _VERSION = re.compile(r"[^/]*@(\d{1,5})(/.*)?", re.DOTALL)
 _ID = re.compile(r"0x([0-9A-Fa-f]{1,8})")

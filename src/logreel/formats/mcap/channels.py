@@ -11,8 +11,8 @@ from typing import Any
 from logreel.formats.mcap.found import File
 from logreel.formats.mcap.layouts import Decoders
 from logreel.formats.mcap.records import Channel
-from logreel.model.scan import ChannelInfo
-from logreel.model.schema import Schema
+from logreel.log.scan import ChannelInfo
+from logreel.log.schema import Schema
 
 #: Key of what is no text in the metadata of a channel, and name of the record of what a log was converted from.
 OWN = "logreel"

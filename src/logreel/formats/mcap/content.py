@@ -16,7 +16,7 @@ from logreel.formats.mcap.records import Attached, BadRecord
 from logreel.formats.mcap.verify import verify
 from logreel.io.chunks import Chunks
 from logreel.io.source import Source
-from logreel.model.scan import Attachment, Change, Parameter, Scan
+from logreel.log.scan import Attachment, Change, Parameter, Scan
 
 #: Looking at this many packed bytes takes a fraction of a second.
 CHEAP_BYTES = 1 << 28

@@ -12,7 +12,7 @@ from logreel.formats.mcap import records
 from logreel.formats.mcap.records import Attached, Channel, Chunk, Record, Statistics, read_schema
 from logreel.io.arrays import I64
 from logreel.io.source import Source
-from logreel.model.schema import Schema
+from logreel.log.schema import Schema
 
 
 @dataclass(frozen=True, slots=True)

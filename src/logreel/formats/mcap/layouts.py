@@ -10,9 +10,9 @@ from logreel.formats.mcap.records import Channel
 from logreel.io.source import Source
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, Rest, Struct
-from logreel.model.reading import Reading
+from logreel.log.payload_decoder import Reading
+from logreel.log.schema import Schema
 from logreel.model.registry import formats
-from logreel.model.schema import Schema
 from logreel.schemas import ros1msg
 
 if TYPE_CHECKING:

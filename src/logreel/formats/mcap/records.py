@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from logreel.io.source import Source
-from logreel.model.schema import Schema
+from logreel.log.schema import Schema
 
 MAGIC = b"\x89MCAP0\r\n"
 (

@@ -27,10 +27,10 @@ from logreel.io.append_file import Appender
 from logreel.io.arrays import I64
 from logreel.io.chunks import Buffer
 from logreel.layout.layout import Layout
+from logreel.log.log import Log
+from logreel.log.schema import Schema
 from logreel.model.heads import NANOSECONDS_TWICE
-from logreel.model.log import Log
 from logreel.model.payloads import Payloads
-from logreel.model.schema import Schema
 from logreel.model.sink import Payload
 from logreel.model.stretches import StretchSink
 

@@ -7,8 +7,8 @@ from functools import partial
 from typing import Any
 
 from logreel.formats.rosbag.definitions import Definitions
-from logreel.model.scan import ChannelInfo
-from logreel.model.schema import Schema
+from logreel.log.scan import ChannelInfo
+from logreel.log.schema import Schema
 
 #: What the index calls the number of the connection that a message came by.
 CONNECTION = "connection"

@@ -16,7 +16,7 @@ from logreel.formats.rosbag.encryption import ENCRYPTOR
 from logreel.formats.rosbag.version import version_of
 from logreel.io.chunks import Chunks
 from logreel.io.source import Source
-from logreel.model.scan import Scan
+from logreel.log.scan import Scan
 
 #: Times before this count from the start of the recording or are simulated: 1973 in seconds since 1970.
 RELATIVE_NS = 10**8 * 10**9

@@ -15,8 +15,8 @@ from logreel.formats.rosbag.write_topics import Declared, declare, given_in, wri
 from logreel.io.append_file import Appender
 from logreel.io.arrays import I64
 from logreel.layout.layout import Layout
+from logreel.log.schema import Schema
 from logreel.model.payloads import Payloads
-from logreel.model.schema import Schema
 from logreel.model.stretches import StretchSink
 
 U32, U64 = struct.Struct("<I"), struct.Struct("<Q")

@@ -10,7 +10,7 @@ from typing import Any
 
 from logreel.errors import DefinitionError, LogError, UsageError
 from logreel.layout.layout import Layout
-from logreel.model.schema import Schema
+from logreel.log.schema import Schema
 from logreel.schemas import ros1msg
 
 ENCODING = "ros1msg"

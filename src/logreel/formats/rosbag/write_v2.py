@@ -16,7 +16,7 @@ from logreel.formats.rosbag.write_records import U32, U64, BagSink, begun, field
 from logreel.formats.rosbag.write_topics import Declared
 from logreel.io.append_file import Appender
 from logreel.io.chunks import Buffer
-from logreel.model.log import Log
+from logreel.log.log import Log
 
 I64 = NDArray[np.int64]
 MAGIC = b"#ROSBAG V2.0\n"

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from logreel.errors import UnsupportedError
+from logreel.log.scan import Saved, Scan
 from logreel.model.registry import Format, later
-from logreel.model.scan import Saved, Scan
 
 if TYPE_CHECKING:
     from logreel.io.source import Source
     from logreel.layout.layout import Layout
-    from logreel.model.schema import Schema
+    from logreel.log.schema import Schema
 
 _MAGIC, _ENCRYPTED = b"ULog\x01\x12\x35", b"ULogEnc"
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from logreel.formats.ulog.content import RESERVED
 from logreel.formats.ulog.information import OWN
 from logreel.layout.layout import Layout
+from logreel.log.log import Log
 from logreel.model.adoption import each
-from logreel.model.log import Log
 
 if TYPE_CHECKING:
     from logreel.formats.ulog.write import UlogSink

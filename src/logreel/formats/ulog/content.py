@@ -23,8 +23,8 @@ from logreel.io.chunks import Buffer, Chunks
 from logreel.io.source import Source
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, Rest, Scalar, String, Struct
-from logreel.model.scan import ChannelInfo, Scan, TextLine
-from logreel.model.schema import Schema
+from logreel.log.scan import ChannelInfo, Scan, TextLine
+from logreel.log.schema import Schema
 
 NS_PER_US = 1000
 #: Levels of syslog.

@@ -21,7 +21,7 @@ from logreel.layout.nodes import (
     Scalar,
     Struct,
 )
-from logreel.model.schema import Schema
+from logreel.log.schema import Schema
 
 #: A data record holds at most this many bytes; arrays that cannot fit are refused before anything is built.
 MAX_BYTES = 65535

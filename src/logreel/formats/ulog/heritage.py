@@ -15,8 +15,8 @@ from logreel.formats.ulog.definitions import Definitions, FieldText, parse_forma
 from logreel.formats.ulog.keys import Entry
 from logreel.formats.ulog.records import DEFAULTS_FLAG, FILE_HEADER, FLAGS, FLAGS_AT, HEAD, BadRecord
 from logreel.formats.ulog.values import key, packed, record
-from logreel.model.log import Log
-from logreel.model.schema import Schema
+from logreel.log.log import Log
+from logreel.log.schema import Schema
 from logreel.model.sink import SourceClock
 
 

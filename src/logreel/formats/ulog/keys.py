@@ -19,7 +19,7 @@ from logreel.formats.ulog.records import KeyValue
 from logreel.formats.ulog.walk import Walk
 from logreel.io.arrays import I64
 from logreel.io.source import Source
-from logreel.model.scan import Attachment, Change, Parameter
+from logreel.log.scan import Attachment, Change, Parameter
 
 XZ_MAGIC = b"\xfd7zXZ\x00"
 #: What people ask for first, if it is there.

@@ -18,7 +18,7 @@ from logreel.io.arrays import I64
 from logreel.io.chunks import FILE
 from logreel.io.source import Source
 from logreel.kernels import columns
-from logreel.model.scan import Saved
+from logreel.log.scan import Saved
 
 
 def save(walk: Walk) -> Saved:

@@ -11,7 +11,7 @@ from logreel.formats.ulog.content import Content
 from logreel.formats.ulog.walk import Walk
 from logreel.index.block_table import Blocks
 from logreel.io.source import Source
-from logreel.model.scan import Scan, Segment
+from logreel.log.scan import Scan, Segment
 
 
 class SegmentWalk(Walk):

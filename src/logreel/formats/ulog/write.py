@@ -41,10 +41,10 @@ from logreel.index.rules import Word, words
 from logreel.io.append_file import Appender
 from logreel.io.arrays import I64
 from logreel.layout.layout import Layout
+from logreel.log.log import Log
+from logreel.log.schema import Schema
 from logreel.model.heads import MICROSECONDS_INSIDE, NOWHERE, Heads
-from logreel.model.log import Log
 from logreel.model.payloads import Payloads, tallied
-from logreel.model.schema import Schema
 from logreel.model.sink import Excerpt, Payload, Sink
 
 NS_PER_US = 1000

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from logreel.log.scan import TextLine
 from logreel.model.lenses.actors import ActorBox, ActorPose, ActorStates, find_actor_box, find_actor_pose
 from logreel.model.lenses.base import F64, Scaled, members
 from logreel.model.lenses.cloud import LaserScan, PackedCloud, PlainCloud, Points, find_cloud, find_scan
@@ -29,11 +30,10 @@ from logreel.model.lenses.packets import PacketCloud, find_packets
 from logreel.model.lenses.position import Fixes, Known, Position, find_position
 from logreel.model.lenses.scanner import RangeScan, Scan, find_ranges
 from logreel.model.lenses.text import Text, find_text
-from logreel.model.scan import TextLine
 
 if TYPE_CHECKING:
-    from logreel.model.channel import Channel
-    from logreel.model.log import Log
+    from logreel.log.channel import Channel
+    from logreel.log.log import Log
 
 __all__ = [
     "F64",

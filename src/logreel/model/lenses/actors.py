@@ -14,8 +14,8 @@ from logreel.layout.nodes import Struct
 from logreel.model.lenses.base import F64, Nodes, axes, columns, is_integer, is_vector, members
 
 if TYPE_CHECKING:
-    from logreel.model.channel import Channel
-    from logreel.model.log import Log
+    from logreel.log.channel import Channel
+    from logreel.log.log import Log
 
 TURN = ("roll", "pitch", "yaw")
 

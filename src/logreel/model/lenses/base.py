@@ -17,7 +17,7 @@ from logreel.layout.nodes import Bytes, FixedArray, Node, Scalar, Sequence, Stri
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from logreel.model.channel import Channel
+    from logreel.log.channel import Channel
 
 F64 = NDArray[np.float64]
 Nodes = dict[str, Node]
@@ -181,7 +181,7 @@ def columns(
 
     Those inside a counted array must all be inside the same; the others are repeated for each of its items.
     """
-    from logreel.model.tables import DENSE, table
+    from logreel.log.tables import DENSE, table
 
     names = list(dict.fromkeys([*paths, *(stamp.paths if stamp else ())]))
     found = table(ch, names, start, end, DENSE)
@@ -210,7 +210,7 @@ def _is_list(kind: pa.DataType) -> bool:
 
 def times_of(table: pa.Table | pa.RecordBatch) -> I64:
     """int64[n]: the column ``time`` in ns."""
-    from logreel.model.tables import as_numpy
+    from logreel.log.tables import as_numpy
 
     column = table.column("time")
     parts = [as_numpy(part) for part in getattr(column, "chunks", [column])]
@@ -249,7 +249,7 @@ def stamped_rows(
     ch: Channel, paths: Seq[str], stamp: Stamp | None, start: int | None = None, end: int | None = None
 ) -> Iterator[tuple[int, int, dict[str, Any]]]:
     """The same with the ns of *stamp* behind the time, 0 where there is none."""
-    from logreel.model.tables import DENSE, batches
+    from logreel.log.tables import DENSE, batches
 
     names = list(dict.fromkeys(paths))
     more = stamp.paths if stamp else []

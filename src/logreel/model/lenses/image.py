@@ -15,7 +15,7 @@ from logreel.model.lenses.base import Nodes, Stamp, find_stamp, is_blob, is_numb
 from logreel.model.sensors.jpeg import jpeg_size
 
 if TYPE_CHECKING:
-    from logreel.model.channel import Channel
+    from logreel.log.channel import Channel
 
 #: Names of raw pixels: the NumPy type of a sample, and samples in a pixel.
 _NAMED = {"yuv422": ("u1", 2), "yuv422_yuy2": ("u1", 2)}

@@ -26,7 +26,7 @@ from logreel.model.lenses.base import (
 )
 
 if TYPE_CHECKING:
-    from logreel.model.channel import Channel
+    from logreel.log.channel import Channel
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +220,7 @@ class Joints:
 
     def series(self, ch: Channel) -> dict[str, Joint]:
         """Every joint by name, in the order of first mention."""
-        from logreel.model.tables import DENSE, table
+        from logreel.log.tables import DENSE, table
 
         found = table(ch, [self.name, self.position, self.velocity, self.effort], None, None, DENSE)
         names, rows = flatten(found[self.name])

@@ -11,14 +11,14 @@ import numpy as np
 
 from logreel.index.ranges import pieces
 from logreel.layout.nodes import Field, FixedArray, Scalar, Sequence, String, Struct, Time, size_of
+from logreel.log.tables import DENSE, batches
 from logreel.model.lenses.base import Nodes, nodes_of, times_of
 from logreel.model.lenses.cloud import Points
 from logreel.model.sensors import velodyne
 from logreel.model.sensors.velodyne import PACKET, Calibration, Cloud, Packets
-from logreel.model.tables import DENSE, batches
 
 if TYPE_CHECKING:
-    from logreel.model.channel import Channel
+    from logreel.log.channel import Channel
 
 #: Packets read at a time.
 _MANY = velodyne.STEP

@@ -24,7 +24,7 @@ from logreel.model.lenses.base import (
 )
 
 if TYPE_CHECKING:
-    from logreel.model.channel import Channel
+    from logreel.log.channel import Channel
 
 
 @dataclass(frozen=True, slots=True)

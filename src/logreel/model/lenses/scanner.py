@@ -16,7 +16,7 @@ from logreel.model.lenses.cloud import Points, Sector
 from logreel.model.sensors.hokuyo import SCANNERS
 
 if TYPE_CHECKING:
-    from logreel.model.channel import Channel
+    from logreel.log.channel import Channel
 
 
 @dataclass(frozen=True, slots=True)

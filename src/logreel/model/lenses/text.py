@@ -10,11 +10,11 @@ import numpy as np
 
 from logreel.io.arrays import I64
 from logreel.layout.nodes import String
+from logreel.log.scan import TextLine
 from logreel.model.lenses.base import Nodes, Stamp, find_stamp, flatten, is_number, times_of
-from logreel.model.scan import TextLine
 
 if TYPE_CHECKING:
-    from logreel.model.channel import Channel
+    from logreel.log.channel import Channel
 
 #: Levels that are bits, as log messages with a file, a function and a line have them: debug 1 … fatal 16.
 BIT_LEVELS = ((1, 7), (2, 6), (4, 4), (8, 3), (16, 2))
@@ -42,7 +42,7 @@ class Text:
         self, ch: Channel, start: int | None = None, end: int | None = None
     ) -> tuple[list[TextLine], I64]:
         """The same, and int64[n] ns when each was said, 0 where the message does not tell."""
-        from logreel.model.tables import DENSE, table
+        from logreel.log.tables import DENSE, table
 
         wanted = [name for name in (self.text, self.level, self.source) if name]
         wanted += self.stamp.paths if self.stamp else []

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from logreel.errors import Finding, Severity
-from logreel.model.channel import Channel
-from logreel.model.log import Log
-from logreel.model.times import SECOND, duration_text
+from logreel.log.channel import Channel
+from logreel.log.log import Log
+from logreel.log.times import SECOND, duration_text
 from logreel.ops.checks.places import offset_of, spots, together, topics_text
 
 #: A message that comes late by no more than this is worth a note only: recorders with several threads do that.

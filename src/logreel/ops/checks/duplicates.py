@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from logreel.errors import Finding
 from logreel.io.arrays import I64
-from logreel.model.channel import Channel
-from logreel.model.log import Log
+from logreel.log.channel import Channel
+from logreel.log.log import Log
 from logreel.ops.checks.places import offset_of
 from logreel.ops.digests import Digests, digests
 

@@ -9,9 +9,9 @@ import numpy as np
 
 from logreel.errors import Finding
 from logreel.io.arrays import I64
-from logreel.model.channel import Channel
-from logreel.model.log import Log
-from logreel.model.times import SECOND, duration_text
+from logreel.log.channel import Channel
+from logreel.log.log import Log
+from logreel.log.times import SECOND, duration_text
 from logreel.ops.checks import jumps
 from logreel.ops.checks.places import offset_of, together, topics_text
 

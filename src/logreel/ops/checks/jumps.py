@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from logreel.errors import Finding, Severity
 from logreel.io.arrays import I64
-from logreel.model.channel import Channel
-from logreel.model.log import Log
-from logreel.model.times import SECOND, duration_text
+from logreel.log.channel import Channel
+from logreel.log.log import Log
+from logreel.log.times import SECOND, duration_text
 from logreel.ops.checks.places import offset_of, topics_text
 
 #: Shorter silences are never jumps.

@@ -13,9 +13,9 @@ from logreel.index.ranges import Piece, batches, load, pieces
 from logreel.io.arrays import I64
 from logreel.kernels import layout as kernel
 from logreel.layout.program import Program
-from logreel.model.channel import Channel
-from logreel.model.log import Log
-from logreel.model.padding import is_padded, skipping, too_long
+from logreel.log.channel import Channel
+from logreel.log.log import Log
+from logreel.log.padding import is_padded, skipping, too_long
 from logreel.ops.checks.places import offset_of
 from logreel.ops.pieces import rows_per_piece
 

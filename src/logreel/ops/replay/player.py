@@ -8,8 +8,8 @@ from threading import Condition, Thread
 from typing import TYPE_CHECKING, Any, Self
 
 from logreel.errors import UsageError
-from logreel.model.log import Log, Message
-from logreel.model.times import Length, Time, duration_ns, time_ns
+from logreel.log.log import Log, Message
+from logreel.log.times import Length, Time, duration_ns, time_ns
 from logreel.ops.plain import all_opened
 from logreel.ops.replay.pace import Timer
 from logreel.ops.replay.sink import Calls, Sink
@@ -20,7 +20,7 @@ from logreel.ops.replay.transport import Transport, Turn, Turns, Wishes
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions, Readable
-    from logreel.model.channel import Channel
+    from logreel.log.channel import Channel
 
 
 class Player:

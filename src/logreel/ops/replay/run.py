@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.io.arrays import I64
-from logreel.model.channel import Channel
-from logreel.model.log import Message
+from logreel.log.channel import Channel
+from logreel.log.log import Message
 
 _new: Callable[[type[Message], tuple[Any, ...]], Message] = tuple.__new__
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from logreel.model.log import Message
+from logreel.log.log import Message
 
 if TYPE_CHECKING:
     from logreel.ops.replay.player import Player

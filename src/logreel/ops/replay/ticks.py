@@ -13,12 +13,12 @@ from logreel.index.message_index import MessageIndex
 from logreel.index.rules import Track
 from logreel.io.chunks import Chunks
 from logreel.io.source import Source
-from logreel.model.channel import Channel
-from logreel.model.log import Log, Message
+from logreel.log.channel import Channel
+from logreel.log.log import Log, Message
+from logreel.log.scan import ChannelInfo, Scan
+from logreel.log.schema import Schema
+from logreel.log.times import SECOND
 from logreel.model.registry import Format
-from logreel.model.scan import ChannelInfo, Scan
-from logreel.model.schema import Schema
-from logreel.model.times import SECOND
 from logreel.schemas import ros1msg
 
 TOPIC, TYPE, DEFINITION = "/clock", "rosgraph_msgs/Clock", "time clock\n"

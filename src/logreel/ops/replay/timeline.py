@@ -15,9 +15,9 @@ from logreel.index.order import part_of
 from logreel.index.ranges import Rows
 from logreel.io.arrays import I64
 from logreel.io.chunks import FILE
-from logreel.model.channel import Channel
-from logreel.model.log import Log
-from logreel.model.times import Length, Time, duration_ns, interval
+from logreel.log.channel import Channel
+from logreel.log.log import Log
+from logreel.log.times import Length, Time, duration_ns, interval
 from logreel.ops.latched import in_force
 from logreel.ops.merging import clock_shift, kept_topics
 from logreel.ops.replay.run import Run

@@ -11,9 +11,9 @@ import numpy as np
 
 from logreel.index.block_table import TIME_MAX, TIME_MIN
 from logreel.io.arrays import I64
-from logreel.model.channel import Channel
-from logreel.model.log import Message
-from logreel.model.times import SECOND
+from logreel.log.channel import Channel
+from logreel.log.log import Message
+from logreel.log.times import SECOND
 from logreel.ops.replay.ahead import Ahead
 from logreel.ops.replay.pace import LONGEST, TAIL, Pace, Timer
 from logreel.ops.replay.run import Run

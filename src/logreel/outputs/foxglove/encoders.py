@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.io.arrays import I64
-from logreel.model.schema import Schema
+from logreel.log.schema import Schema
 from logreel.schemas.protobuf.columns import encode
 from logreel.schemas.protobuf.describe import Message, descriptor_set
 from logreel.schemas.protobuf.straight import Straight
 
 if TYPE_CHECKING:
-    from logreel.model.channel import Channel
+    from logreel.log.channel import Channel
 
 #: Encoding of the schemas and of the messages.
 ENCODING = "protobuf"

@@ -9,6 +9,7 @@ import numpy as np
 
 from logreel.errors import DefinitionError
 from logreel.layout.nodes import Field, Rest, Struct
+from logreel.log.tables import Shape, table_of
 from logreel.model.lenses import (
     ActorPose,
     Image,
@@ -25,7 +26,6 @@ from logreel.model.lenses import (
     lenses,
 )
 from logreel.model.registry import formats
-from logreel.model.tables import Shape, table_of
 from logreel.ops.rewrite import MADE_OF, TRANSCODED
 from logreel.outputs.foxglove import motion, sensors
 from logreel.outputs.foxglove.encoders import Encoder, Fill, Rows
@@ -35,8 +35,8 @@ from logreel.schemas.protobuf.spell import spell, type_name, values
 from logreel.schemas.protobuf.straight import straight
 
 if TYPE_CHECKING:
-    from logreel.model.channel import Channel
-    from logreel.model.log import Log
+    from logreel.log.channel import Channel
+    from logreel.log.log import Log
 
 #: What tells how to read messages wherever they go; all other languages of definitions are those of one format.
 COMMON = {"ros1msg", "ros2msg", "ros2idl", "omgidl", "protobuf", "jsonschema", "flatbuffer", ""}

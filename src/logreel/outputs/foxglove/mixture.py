@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from logreel.errors import DefinitionError
 from logreel.io.arrays import I64
-from logreel.model.channel import Channel
+from logreel.log.channel import Channel
 from logreel.model.payloads import Payloads, chained
 from logreel.ops.parts import Part
 from logreel.ops.streams import Batch, in_time_order

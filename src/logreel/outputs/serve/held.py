@@ -11,7 +11,7 @@ from typing import Any
 
 from logreel.errors import LogError
 from logreel.io.source import Definitions, Source
-from logreel.model.log import Log, open_one_of_several
+from logreel.log.log import Log, open_one_of_several
 from logreel.ops.info import info
 from logreel.outputs.serve.catalogue import Entry, Stamp
 

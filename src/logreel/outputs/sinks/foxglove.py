@@ -17,8 +17,8 @@ from logreel.outputs.foxglove.meaning import is_common, meanings, transcoded
 from logreel.schemas.common import complete, message_encoding, portable
 
 if TYPE_CHECKING:
-    from logreel.model.channel import Channel
-    from logreel.model.log import Message
+    from logreel.log.channel import Channel
+    from logreel.log.log import Message
     from logreel.ops.replay import Player, Run
 
 #: Seconds between two messages that tell clients the time.

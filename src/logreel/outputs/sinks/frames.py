@@ -7,12 +7,12 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import IO, TYPE_CHECKING
 
+from logreel.log.times import seconds_text
 from logreel.model.registry import describer
-from logreel.model.times import seconds_text
 from logreel.ops.replay import Sink
 
 if TYPE_CHECKING:
-    from logreel.model.log import Message
+    from logreel.log.log import Message
     from logreel.ops.replay import Player
 
 Describe = Callable[[Sequence["Message"]], list[str]]

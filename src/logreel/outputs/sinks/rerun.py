@@ -18,8 +18,8 @@ from logreel.outputs.scene import Scene
 
 if TYPE_CHECKING:
     from logreel.io.arrays import I64
-    from logreel.model.channel import Channel
-    from logreel.model.log import Message
+    from logreel.log.channel import Channel
+    from logreel.log.log import Message
     from logreel.ops.replay import Player, Run
 
 #: Seconds between two sendings.

@@ -8,13 +8,13 @@ import sys
 from typing import IO, TYPE_CHECKING
 
 from logreel.errors import UsageError
-from logreel.model.log import Message
+from logreel.log.log import Message
 from logreel.ops.plain import plain
 from logreel.ops.replay import Sink
 from logreel.outputs.ndjson import Decoder, line
 
 if TYPE_CHECKING:
-    from logreel.model.channel import Channel
+    from logreel.log.channel import Channel
     from logreel.ops.replay import Player
 
 #: Size of what follows it, kind, number of the channel.

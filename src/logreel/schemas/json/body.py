@@ -11,7 +11,7 @@ from logreel.index.ranges import Piece
 from logreel.io.arrays import I64
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, Rest, Struct
-from logreel.model.reading import decoded, payloads
+from logreel.log.payload_decoder import decoded, payloads
 from logreel.schemas.json.shapes import Fit, shape
 
 if TYPE_CHECKING:

@@ -18,16 +18,16 @@ from logreel.index.ranges import Piece, pieces
 from logreel.index.rules import Word
 from logreel.io.arrays import I64
 from logreel.layout.nodes import Sequence as Records
-from logreel.model.match import listed
-from logreel.model.padding import is_padded, skipping, too_long
-from logreel.model.reading import spread
+from logreel.log.padding import is_padded, skipping, too_long
+from logreel.log.payload_decoder import spread
+from logreel.log.topic_match import listed
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from logreel.layout.arrow import Decoded
     from logreel.layout.layout import Layout
-    from logreel.model.channel import Channel
+    from logreel.log.channel import Channel
 
 Rows = slice | I64
 

@@ -7,11 +7,11 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from logreel.errors import LogError
-from logreel.model.times import duration_text
+from logreel.log.times import duration_text
 
 if TYPE_CHECKING:
-    from logreel.model.channel import Channel
-    from logreel.model.log import Log
+    from logreel.log.channel import Channel
+    from logreel.log.log import Log
 
 #: Rows of a table in a notebook; the rest is counted.
 ROWS = 50

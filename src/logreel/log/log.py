@@ -16,19 +16,19 @@ from numpy.typing import NDArray
 from logreel.errors import DamagedError, Finding, LogError, Problem, TopicError, UsageError
 from logreel.io.arrays import I64
 from logreel.io.source import Definitions, Readable, Source
+from logreel.log.channel import Channel
+from logreel.log.scan import Attachment, Parameter, Scan, Segment, TextLine
+from logreel.log.times import Time, interval
+from logreel.log.topic_match import match_topics
 from logreel.model import sidecar
-from logreel.model.channel import Channel
-from logreel.model.match import match_topics
 from logreel.model.registry import Format, find_format
-from logreel.model.scan import Attachment, Parameter, Scan, Segment, TextLine
-from logreel.model.times import Time, interval
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from logreel.index.block_table import Selection
     from logreel.index.message_index import MessageIndex
-    from logreel.model.actor import Actor
+    from logreel.log.actor import Actor
 
 #: So many messages are turned into Python's numbers at once.
 LIST_LENGTH = 8192
@@ -167,7 +167,7 @@ class Log(Mapping[str, Channel]):
         return f"<logreel.Log {self.name!r} {self.format} {self.version}: {len(self)} channels{closed}>"
 
     def _repr_html_(self) -> str:
-        from logreel.model.html import log_html
+        from logreel.log.html import log_html
 
         return log_html(self)
 
@@ -347,7 +347,7 @@ class Log(Mapping[str, Channel]):
 
     def tables(self, topics: str | Iterable[str] | None = None) -> dict[str, pa.Table]:
         """Whole channels as ``pyarrow.Table`` by name, all filled in one pass over the log; empty ones left out."""
-        from logreel.model.sweep import tables
+        from logreel.log.read_tables import tables
 
         return tables([ch for ch in self.match(topics) if len(ch)])
 

@@ -16,12 +16,12 @@ from logreel.index.rules import Aligned
 from logreel.io.arrays import I64
 from logreel.io.chunks import FILE
 from logreel.io.parallel import alone
-from logreel.model.tables import PLAIN, decoded, fixed, table_of, word_of
+from logreel.log.tables import PLAIN, decoded, fixed, table_of, word_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from logreel.model.channel import Channel
+    from logreel.log.channel import Channel
 
 Work = Callable[[], list[tuple[str, "pa.Table"]]]
 #: What a message costs, in bytes of a large one that could be read in its time.

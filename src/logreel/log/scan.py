@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 from logreel.errors import Finding, Problem
 from logreel.index.message_index import MessageIndex
 from logreel.layout.layout import Layout
-from logreel.model.brief import Brief
-from logreel.model.reading import Reading
-from logreel.model.schema import Schema
+from logreel.log.brief import Brief
+from logreel.log.payload_decoder import Reading
+from logreel.log.schema import Schema
 
 if TYPE_CHECKING:
-    from logreel.model.actor import Actor
-    from logreel.model.log import Log
+    from logreel.log.actor import Actor
+    from logreel.log.log import Log
 
 
 @dataclass(frozen=True, slots=True)

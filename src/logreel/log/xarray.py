@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from logreel.model.tables import column_values
+from logreel.log.tables import column_values
 
 
 def dataset(table: pa.Table) -> Any:

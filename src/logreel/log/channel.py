@@ -15,16 +15,16 @@ from logreel.index.rules import Aligned, Derived
 from logreel.io.arrays import I64
 from logreel.io.chunks import FILE
 from logreel.layout.layout import Layout
-from logreel.model.match import listed
-from logreel.model.reading import Reading
-from logreel.model.scan import ChannelInfo
-from logreel.model.schema import Schema
-from logreel.model.times import Time, interval
+from logreel.log.payload_decoder import Reading
+from logreel.log.scan import ChannelInfo
+from logreel.log.schema import Schema
+from logreel.log.times import Time, interval
+from logreel.log.topic_match import listed
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from logreel.model.log import Log, Message
+    from logreel.log.log import Log, Message
 
 
 #: A batch of an Arrow stream has at most so many messages, and about so many bytes.
@@ -149,7 +149,7 @@ class Channel:
     @cached_property
     def time_label(self) -> str | None:
         """What tables call a field that is itself named ``time``, usually ``time_2``; None where there is none."""
-        from logreel.model.tables import time_label
+        from logreel.log.tables import time_label
 
         return time_label(self.layout)
 
@@ -176,7 +176,7 @@ class Channel:
         message beyond the end, UsageError for another key.
         """
         if isinstance(key, str):
-            from logreel.model.tables import field_values
+            from logreel.log.tables import field_values
 
             return field_values(self, key)
         if isinstance(key, slice):
@@ -213,7 +213,7 @@ class Channel:
         """Whether ``ch[item]`` is a field, for text; else whether one of its messages equals *item*."""
         if not isinstance(item, str):
             return any(message == item for message in self)
-        from logreel.model.tables import own_paths
+        from logreel.log.tables import own_paths
 
         try:
             for path in own_paths(self, item) or []:
@@ -246,7 +246,7 @@ class Channel:
         Raises TopicError for an unknown field, UsageError for what is no time and for an interval that does not
         touch the log.
         """
-        from logreel.model.tables import Shape, own_paths, table
+        from logreel.log.tables import Shape, own_paths, table
 
         span = interval(self.log, start, end)
         return table(self, own_paths(self, fields), *span, Shape(explode, utc, interpolate))
@@ -265,7 +265,7 @@ class Channel:
 
         Raises UsageError for less than one row.
         """
-        from logreel.model.tables import Shape, batches, own_paths
+        from logreel.log.tables import Shape, batches, own_paths
 
         if not isinstance(rows, (int, np.integer)) or isinstance(rows, bool) or rows < 1:
             raise UsageError(f"a batch has 1 row or more, not {rows!r}")
@@ -279,7 +279,7 @@ class Channel:
         """
         import pyarrow as pa
 
-        from logreel.model.tables import PLAIN, batches, empty_table
+        from logreel.log.tables import PLAIN, batches, empty_table
 
         pieces = batches(self, STREAM_ROWS, None, None, None, PLAIN, STREAM_BYTES)
         reader = pa.RecordBatchReader.from_batches(empty_table(self).schema, pieces)
@@ -292,7 +292,7 @@ class Channel:
         end: Time | None = None,
     ) -> dict[str, NDArray[Any]]:
         """Arrays by field path, all of one length, with ``time`` as int64 ns first; see ``ch[field]``."""
-        from logreel.model.tables import TIME, field_values
+        from logreel.log.tables import TIME, field_values
 
         rows = self.log.index.rows_between(self.number, *interval(self.log, start, end))
         names = self.fields if fields is None else listed(fields)
@@ -315,7 +315,7 @@ class Channel:
         flatten  a column per member of a struct, ``pose.position.x``; False: dicts
         index    the column that becomes the index, above all ``time``
         """
-        from logreel.model.tables import flattened
+        from logreel.log.tables import flattened
 
         _need("pandas")
         table = self.to_arrow(fields, start, end, explode=explode, utc=utc, interpolate=interpolate)
@@ -355,13 +355,13 @@ class Channel:
         ``to_arrow``. Needs ``logreel[xarray]``.
         """
         _need("xarray")
-        from logreel.model.xarray import dataset
+        from logreel.log.xarray import dataset
 
         names = self.fields if fields is None else fields
         return dataset(self.to_arrow(names, start, end, utc=utc, interpolate=interpolate))
 
     def _repr_html_(self) -> str:
-        from logreel.model.html import channel_html
+        from logreel.log.html import channel_html
 
         return channel_html(self)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from logreel.model.brief import Brief
+from logreel.log.brief import Brief
 
 
 @dataclass(frozen=True, slots=True, repr=False)
