@@ -26,7 +26,7 @@ from logreel.log.channel import Channel
 from logreel.log.log import Log
 from logreel.log.scan import ChannelInfo, Scan
 from logreel.log.schema import Schema
-from logreel.model.registry import Format
+from logreel.registry.format import Format
 from logreel.schemas.ros1msg import define, layout
 
 

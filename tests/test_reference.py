@@ -22,8 +22,8 @@ from logreel.cli.app import logreel as group
 from logreel.formats.carla.sample import eventful
 from logreel.formats.ulog.sample import tiny
 from logreel.log.actor import Actor
-from logreel.model.commands import Answer
 from logreel.ops.replay.timeline import Place
+from logreel.registry.commands import Answer
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 CODE = re.compile(r"`([^`]+)`")

@@ -14,7 +14,8 @@ from logreel.errors import DamagedError
 from logreel.formats.rosbag.sample import tiny
 from logreel.io.source import Source
 from logreel.log.scan import Saved, Scan
-from logreel.model.registry import Format, formats
+from logreel.registry.format import Format
+from logreel.registry.registry import formats
 from logreel.testing import FormatSuite
 
 BAG = formats()["rosbag"]

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from logreel.log.log import Log, Message
     from logreel.log.log import open_log as open
     from logreel.log.schema import Schema
-    from logreel.model.registry import Format
-    from logreel.model.registry import formats as known_formats
     from logreel.model.writer import Writer, create
     from logreel.ops.align import align
     from logreel.ops.check import check
@@ -54,6 +52,8 @@ if TYPE_CHECKING:
     from logreel.outputs.mixed import merge
     from logreel.outputs.serve import Service
     from logreel.outputs.sinks.registry import sink
+    from logreel.registry.format import Format
+    from logreel.registry.registry import formats as known_formats
 
 _LAZY = {
     "open": ("logreel.log.log", "open_log"),
@@ -63,10 +63,10 @@ _LAZY = {
     "MessageIndex": ("logreel.index.message_index", "MessageIndex"),
     "Schema": ("logreel.log.schema", "Schema"),
     "Layout": ("logreel.layout.layout", "Layout"),
-    "Format": ("logreel.model.registry", "Format"),
+    "Format": ("logreel.registry.format", "Format"),
     "Writer": ("logreel.model.writer", "Writer"),
     "create": ("logreel.model.writer", "create"),
-    "known_formats": ("logreel.model.registry", "formats"),
+    "known_formats": ("logreel.registry.registry", "formats"),
     "align": ("logreel.ops.align", "align"),
     "check": ("logreel.ops.check", "check"),
     "diff": ("logreel.ops.diff", "diff"),
@@ -147,7 +147,7 @@ def _of_format(name: str) -> Any:
     """What can be done with logs of one format only: the module that the format called *name* offers."""
     module = None
     if not name.startswith("_"):
-        from logreel.model.registry import public_module
+        from logreel.registry.registry import public_module
 
         module = public_module(name)
     if module is None:

@@ -14,8 +14,8 @@ import logreel
 from cli_runner import Run
 from logreel.formats.carla.sample import Builder, eventful
 from logreel.formats.carla.sample_drive import drive
-from logreel.model import registry
-from logreel.model.commands import Answer, Command, Option
+from logreel.registry import registry
+from logreel.registry.commands import Answer, Command, Option
 from sample_logs import tiny
 
 

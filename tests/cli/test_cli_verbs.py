@@ -12,7 +12,7 @@ import pytest
 import logreel
 from cli_runner import Run, Spawn
 from logreel.cli.app import VERBS
-from logreel.model.registry import formats
+from logreel.registry.registry import formats
 
 
 def test_info_shows_the_log(run: Run, logs: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cli_runner import Spawn
-from logreel.model.registry import formats
+from logreel.registry.registry import formats
 
 #: `make soak` sets more.
 RUNS = int(os.environ.get("LOGREEL_SOAK", "20"))

@@ -6,7 +6,8 @@ import pytest
 
 from contents import SAMPLES
 from logreel.formats.carla.sample import eventful
-from logreel.model.registry import Format, formats
+from logreel.registry.format import Format
+from logreel.registry.registry import formats
 from logreel.testing import FormatSuite
 
 #: Logs shorter than the sample of the format; damage in depth is tried by tests/damage.

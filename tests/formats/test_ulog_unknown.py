@@ -12,7 +12,7 @@ import logreel
 from logreel.formats.ulog.sample import Builder
 from logreel.formats.ulog.walk import Walker
 from logreel.log.log import Log
-from logreel.model import sidecar
+from logreel.registry import index_cache
 
 S = 1_000_000
 OTHER_MAGIC = b"\x00\x11\x22\x33\x44\x55\x66\x77"
@@ -153,7 +153,7 @@ def test_what_is_kept_by_its_size_is_the_same_out_of_a_sidecar(
     path.write_bytes(_with(pieces + _record(ord("S"), b"four"), 4))
     first = logreel.open(path)
     told = [(p.code, p.text) for p in first.problems], _numbers(first), [t.text for t in first.text]
-    sidecar.write(str(path))
+    index_cache.write(str(path))
     monkeypatch.setattr(Walker, "run", None)
     again = logreel.open(path)
     assert ([(p.code, p.text) for p in again.problems], _numbers(again), [t.text for t in again.text]) == told

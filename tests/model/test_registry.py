@@ -18,8 +18,8 @@ from logreel.index.message_index import MessageIndex
 from logreel.io.chunks import Chunks
 from logreel.io.source import Source
 from logreel.log.scan import Saved, Scan
-from logreel.model import registry
-from logreel.model.registry import Format
+from logreel.registry import registry
+from logreel.registry.format import Format
 
 
 def scan(source: Source, _: Saved | None) -> Scan:

@@ -22,7 +22,7 @@ from logreel.errors import LogError
 from logreel.formats.ulog import sample, walk
 from logreel.formats.ulog.sample import Builder
 from logreel.log.log import Log
-from logreel.model import sidecar
+from logreel.registry import index_cache
 
 
 def to_bytes(table: pa.Table) -> bytes:
@@ -92,8 +92,8 @@ def no_walk(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
 
 def test_a_sidecar_gives_what_reading_gives(log: Path, no_walk: Callable[[], None]) -> None:
     due = everything(logreel.open(log))
-    place = sidecar.write(str(log))
-    assert place == log.with_name("log.ulg" + sidecar.SUFFIX)
+    place = index_cache.write(str(log))
+    assert place == log.with_name("log.ulg" + index_cache.SUFFIX)
     no_walk()
     assert everything(logreel.open(log)) == due
     with pytest.raises(Walked):
@@ -105,7 +105,7 @@ def test_the_cache_is_filled_and_used(log: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("LOGREEL_CACHE", str(folder))
     logreel.open(log)
     assert not folder.exists()  # too small to be worth it
-    monkeypatch.setattr(sidecar, "WORTH_BYTES", 1)
+    monkeypatch.setattr(index_cache, "WORTH_BYTES", 1)
     due = everything(logreel.open(log))
     assert len(list(folder.iterdir())) == 1
     no_walk()
@@ -113,7 +113,7 @@ def test_the_cache_is_filled_and_used(log: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_changed_log_is_read_anew(log: Path, no_walk: Callable[[], None]) -> None:
-    sidecar.write(str(log))
+    index_cache.write(str(log))
     whole, stat = log.read_bytes(), log.stat()
     no_walk()
     logreel.open(log)
@@ -134,10 +134,10 @@ def test_a_sidecar_of_another_log_or_version_is_not_used(
 ) -> None:
     other = log.with_name("other.ulg")
     other.write_bytes(sample.flight(1))
-    sidecar.write(str(other)).rename(log.with_name("log.ulg" + sidecar.SUFFIX))
+    index_cache.write(str(other)).rename(log.with_name("log.ulg" + index_cache.SUFFIX))
     with monkeypatch.context() as patch:
-        patch.setattr(sidecar, "__version__", "0")
-        sidecar.write(str(other))
+        patch.setattr(index_cache, "__version__", "0")
+        index_cache.write(str(other))
     no_walk()
     for path in (log, other):
         with pytest.raises(Walked):
@@ -149,7 +149,7 @@ def test_a_damaged_sidecar_is_not_used(lane: int, tmp_path: Path) -> None:
     path = tmp_path / "log.ulg"
     path.write_bytes(odd())
     due = everything(logreel.open(path))
-    place = sidecar.write(str(path))
+    place = index_cache.write(str(path))
     whole = place.read_bytes()
     for seed in range(lane, 100, 2):
         place.write_bytes(mutate(whole, seed))
@@ -167,7 +167,7 @@ def forge(place: Path, change: Callable[[dict[str, Any], dict[str, np.ndarray]],
     whole = place.read_bytes()
     length = int.from_bytes(whole[8:16], "little")
     head = json.loads(whole[16 : 16 + length])
-    base = sidecar._aligned(16 + length)
+    base = index_cache._aligned(16 + length)
     arrays = {}
     for name, (kind, shape, offset) in head["arrays"].items():
         count = int(np.prod(shape))
@@ -178,9 +178,9 @@ def forge(place: Path, change: Callable[[dict[str, Any], dict[str, np.ndarray]],
         head["arrays"], offset = {}, 0
         for name, a in arrays.items():
             head["arrays"][name] = (a.dtype.str, a.shape, offset)
-            offset += sidecar._aligned(a.nbytes)
+            offset += index_cache._aligned(a.nbytes)
     text = json.dumps(head).encode()
-    out = sidecar.MAGIC + len(text).to_bytes(8, "little") + text
+    out = index_cache.MAGIC + len(text).to_bytes(8, "little") + text
     out += bytes(-len(out) % 64)
     for a in arrays.values():
         out += a.tobytes() + bytes(-a.nbytes % 64)
@@ -200,7 +200,7 @@ WRONG = (None, -1, 0, 2**62, 2**70, "x", [], {}, [[]], [None], [-1], [2**70], 1.
 def test_forged_heads_do_no_harm(lane: int, tmp_path: Path) -> None:
     path = tmp_path / "log.ulg"
     path.write_bytes(odd())
-    place = sidecar.write(str(path))
+    place = index_cache.write(str(path))
     whole = place.read_bytes()
     head = json.loads(whole[16 : 16 + int.from_bytes(whole[8:16], "little")])
     spots = [("plain", key) for key in head["plain"]] + [("arrays", key) for key in head["arrays"]]
@@ -227,7 +227,7 @@ def test_forged_heads_do_no_harm(lane: int, tmp_path: Path) -> None:
 def test_forged_shapes_are_not_used(tmp_path: Path, name: str, entry: list[Any], no_walk: Any) -> None:
     path = tmp_path / "log.ulg"
     path.write_bytes(sample.tiny())
-    place = sidecar.write(str(path))
+    place = index_cache.write(str(path))
     forge(place, lambda head, _: head.update(arrays={**head["arrays"], name: entry}))
     no_walk()
     with pytest.raises(Walked):
@@ -239,7 +239,7 @@ def test_forged_places_do_no_harm(lane: int, tmp_path: Path) -> None:
     """Whatever positions a sidecar names: nothing outside the log is read, and nothing but our own errors raised."""
     path = tmp_path / "log.ulg"
     path.write_bytes(odd())
-    place = sidecar.write(str(path))
+    place = index_cache.write(str(path))
     whole, size = place.read_bytes(), path.stat().st_size
     for seed in range(lane, 200, 4):
         rng = Random(seed)
@@ -267,38 +267,38 @@ def test_a_folder_that_cannot_be_written(log: Path, monkeypatch: pytest.MonkeyPa
     folder = log.parent / "cache"
     folder.mkdir(mode=0o500)
     monkeypatch.setenv("LOGREEL_CACHE", str(folder))
-    monkeypatch.setattr(sidecar, "WORTH_BYTES", 1)
+    monkeypatch.setattr(index_cache, "WORTH_BYTES", 1)
     assert len(logreel.open(log).channels)
 
 
 def test_no_folder_and_odd_ones(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sidecar, "WORTH_BYTES", 1)
+    monkeypatch.setattr(index_cache, "WORTH_BYTES", 1)
     blocked = log.parent / "file"
     blocked.touch()
     for chosen in ("off", "", "0", str(blocked), str(blocked / "below"), "/dev/null/x"):
         monkeypatch.setenv("LOGREEL_CACHE", chosen)
         assert len(logreel.open(log).channels), chosen
     with pytest.raises((LogError, OSError)):
-        sidecar.write(str(log), beside=False)
+        index_cache.write(str(log), beside=False)
 
 
 def test_a_pipe_beside_the_log_is_not_waited_for(log: Path) -> None:
-    os.mkfifo(log.with_name("log.ulg" + sidecar.SUFFIX))
+    os.mkfifo(log.with_name("log.ulg" + index_cache.SUFFIX))
     assert len(logreel.open(log).channels)
     folder = log.with_name("other.ulg")
     folder.write_bytes(log.read_bytes())
-    folder.with_name("other.ulg" + sidecar.SUFFIX).mkdir()
+    folder.with_name("other.ulg" + index_cache.SUFFIX).mkdir()
     assert len(logreel.open(folder).channels)
 
 
 def test_the_cache_keeps_below_its_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOGREEL_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(sidecar, "WORTH_BYTES", 1)
-    monkeypatch.setattr(sidecar, "CACHE_BYTES", 20_000)
+    monkeypatch.setattr(index_cache, "WORTH_BYTES", 1)
+    monkeypatch.setattr(index_cache, "CACHE_BYTES", 20_000)
     for number in range(8):
         path = tmp_path / f"{number}.ulg"
         path.write_bytes(sample.tiny())
         logreel.open(path)
     kept = list((tmp_path / "cache").iterdir())
     assert 0 < sum(p.stat().st_size for p in kept) <= 20_000
-    assert all(p.name.endswith(sidecar.SUFFIX) for p in kept)
+    assert all(p.name.endswith(index_cache.SUFFIX) for p in kept)

@@ -20,7 +20,7 @@ import pytest
 import logreel
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, Scalar, Struct
-from logreel.model.registry import formats
+from logreel.registry.registry import formats
 
 STAMP = 1_700_000_000 * 10**9
 ROS = logreel.Schema("geometry_msgs/Vector3", "ros1msg", "float64 x\nfloat64 y\nfloat64 z\n")

@@ -10,7 +10,7 @@ import logreel
 from contents import LAYOUT, SAMPLES, content, told
 from logreel.formats.bddf.sample import walk as bddf_walk
 from logreel.formats.ulog.sample import Builder
-from logreel.model.registry import formats
+from logreel.registry.registry import formats
 from mcap_rows import library_rows
 
 OWN = {f.name: f for f in formats().values() if f.sample is not None and f.name != "mcap"}

@@ -11,7 +11,7 @@ import logreel
 from cli_runner import Run
 from contents import SAMPLES
 from logreel.formats.bddf.sample import walk as bddf_walk
-from logreel.model.registry import formats
+from logreel.registry.registry import formats
 
 WRITABLE = sorted(f.suffixes[0] for f in formats().values() if f.create is not None)
 SOURCES = {**SAMPLES, "walk.bddf": bddf_walk}

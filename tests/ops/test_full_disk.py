@@ -16,7 +16,8 @@ import pytest
 
 import logreel
 from contents import SAMPLES
-from logreel.model.registry import Format, formats
+from logreel.registry.format import Format
+from logreel.registry.registry import formats
 
 ABLE = [f for f in formats().values() if f.create is not None and f.sample is not None]
 #: Every verb that writes a log: source, output.

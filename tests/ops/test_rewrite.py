@@ -17,7 +17,7 @@ import logreel
 from contents import OWN_NAMES, SAMPLES, content, real, sample, told
 from logreel.formats.ulog.sample import Builder
 from logreel.io import append_file
-from logreel.model.registry import formats
+from logreel.registry.registry import formats
 
 CUTS = settings(max_examples=3, suppress_health_check=[HealthCheck.function_scoped_fixture])
 

@@ -16,8 +16,9 @@ import logreel
 from logreel.errors import LogError
 from logreel.formats.bddf import follower
 from logreel.io import two_pass
-from logreel.model.registry import Format, formats
 from logreel.outputs.sending import kinds
+from logreel.registry.format import Format
+from logreel.registry.registry import formats
 from serving import Client, running
 
 SAMPLES = {name: f"{name}{fmt.suffixes[0]}" for name, fmt in formats().items() if fmt.sample is not None}
@@ -107,8 +108,8 @@ def test_a_format_of_another_package_needs_no_edit(tmp_path: Path, monkeypatch: 
     from logreel.io.chunks import Chunks
     from logreel.io.source import Source
     from logreel.log.scan import Saved, Scan
-    from logreel.model import registry
     from logreel.model.sink import Excerpt, Sink
+    from logreel.registry import registry
 
     def scan(source: Source, _: Saved | None) -> Scan:
         return Scan("7", "start", None, None, [], MessageIndex(Chunks(source), Blocks.empty(0), []), [])

@@ -45,7 +45,7 @@ def file_of(name: str) -> str:
 
 
 def _logs_below(root: str) -> Iterator[str]:
-    from logreel.model.registry import formats
+    from logreel.registry.registry import formats
 
     counts = Counter(suffix for fmt in formats().values() for suffix in fmt.suffixes)
     own = tuple(suffix for suffix, count in counts.items() if count == 1)
@@ -60,7 +60,7 @@ def _logs_below(root: str) -> Iterator[str]:
 def _is_log(path: str) -> bool:
     from logreel.errors import LogError
     from logreel.io.source import Source
-    from logreel.model.registry import find_format
+    from logreel.registry.registry import find_format
 
     try:
         find_format(Source.open(path))
@@ -155,7 +155,7 @@ def destination(out: Out, suffix: str, as_json: bool, text: bool = False) -> Ite
 
 def suffix_of(form: str) -> str:
     """The suffix of files of a form: of a format's name its usual one, else the name itself."""
-    from logreel.model.registry import formats
+    from logreel.registry.registry import formats
 
     fmt = formats().get(form.lower())
     return fmt.suffixes[0] if fmt is not None else f".{form.lower().removeprefix('.')}"

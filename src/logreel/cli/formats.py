@@ -13,8 +13,8 @@ from logreel.cli import files as paths
 @common.as_json
 def formats(as_json: bool) -> int:
     """Show what can be read and written."""
-    from logreel.model.registry import formats as known
     from logreel.outputs.registry import OUTPUTS, Shape
+    from logreel.registry.registry import formats as known
 
     inputs = [
         {"name": f.name, "title": f.title, "versions": f.versions, "suffixes": list(f.suffixes)}

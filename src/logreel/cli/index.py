@@ -12,9 +12,9 @@ from logreel.cli import common, draw
 @common.as_json
 def index(file: str, as_json: bool) -> int:
     """Write an index beside a log, which then opens at once."""
-    from logreel.model import sidecar
+    from logreel.registry import index_cache
 
-    path = str(sidecar.write(file))
+    path = str(index_cache.write(file))
     if as_json:
         draw.echo_json({"path": file, "index": path})
     else:

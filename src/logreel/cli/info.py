@@ -74,7 +74,7 @@ class Lines:
     """A line for each log, as soon as it is known: the name, which can be long, comes last."""
 
     def __init__(self) -> None:
-        from logreel.model.registry import formats
+        from logreel.registry.registry import formats
 
         self._columns = (
             ("format", max(map(len, formats()))), ("start", 20), ("duration", -11), ("messages", -9), ("size", -8),
@@ -108,7 +108,7 @@ class Lines:
 
 def show(one: Info) -> None:
     """Print one Info for people."""
-    from logreel.model.registry import formats
+    from logreel.registry.registry import formats
 
     fmt = formats().get(one.format)
     live = [ch for ch in one.channels if ch.messages and not ch.topic.startswith("~")]

@@ -11,8 +11,8 @@ from logreel.cli import common, draw
 from logreel.cli import files as paths
 
 if TYPE_CHECKING:
-    from logreel.model.commands import Command, Option
-    from logreel.model.registry import Format
+    from logreel.registry.commands import Command, Option
+    from logreel.registry.format import Format
 
 
 class Questions(click.RichGroup):
@@ -25,7 +25,7 @@ class Questions(click.RichGroup):
     @property  # type: ignore[override]
     def commands(self) -> dict[str, click.Command]:
         """The commands by name."""
-        from logreel.model.registry import commands_of
+        from logreel.registry.registry import commands_of
 
         return {one.name: _command(self._format.name, one) for one in commands_of(self._format)}
 
@@ -40,14 +40,14 @@ class Questions(click.RichGroup):
 
 def groups() -> list[str]:
     """Names of the formats that have commands of their own."""
-    from logreel.model.registry import formats
+    from logreel.registry.registry import formats
 
     return [fmt.name for fmt in formats().values() if fmt.commands]
 
 
 def group_of(name: str) -> click.Group | None:
     """The commands of the format called *name*; None where it has none."""
-    from logreel.model.registry import formats
+    from logreel.registry.registry import formats
 
     fmt = formats().get(name)
     return Questions(fmt) if fmt is not None and fmt.commands else None

@@ -20,8 +20,9 @@ from logreel.log.channel import Channel
 from logreel.log.scan import Attachment, Parameter, Scan, Segment, TextLine
 from logreel.log.times import Time, interval
 from logreel.log.topic_match import match_topics
-from logreel.model import sidecar
-from logreel.model.registry import Format, find_format
+from logreel.registry import index_cache
+from logreel.registry.format import Format
+from logreel.registry.registry import find_format
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -414,7 +415,7 @@ def open_one_of_several(
     source = Source.open(path)
     source.define(definitions)
     fmt = find_format(source, format)
-    scan = sidecar.load(source, fmt) or sidecar.keep(source, fmt, _fresh(source, fmt))
+    scan = index_cache.load(source, fmt) or index_cache.keep(source, fmt, _fresh(source, fmt))
     log = Log(source, fmt, scan)
     log._options |= {"format": format, "strict": strict}
     if segment is not None:

@@ -25,8 +25,8 @@ from logreel.layout.layout import Layout
 from logreel.layout.nodes import Sequence
 from logreel.log.schema import Schema
 from logreel.model.payloads import Payloads
-from logreel.model.registry import formats
 from logreel.model.sink import Excerpt, Payload, Sink
+from logreel.registry.registry import formats
 
 if TYPE_CHECKING:
     import pyarrow as pa

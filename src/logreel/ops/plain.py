@@ -15,7 +15,7 @@ import numpy as np
 
 from logreel.errors import UsageError
 from logreel.log.log import Log, check_types, open_log, open_one_of_several
-from logreel.model.registry import formats
+from logreel.registry.registry import formats
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions, Readable

@@ -10,8 +10,9 @@ from logreel.errors import UnsupportedError, UsageError
 from logreel.io.atomic_file import keep_sources
 from logreel.log.brief import Brief
 from logreel.log.log import Log
-from logreel.model.registry import Format, formats
 from logreel.ops.parts import Part
+from logreel.registry.format import Format
+from logreel.registry.registry import formats
 
 #: Called with the messages done and the messages in all.
 Progress = Callable[[int, int], None]

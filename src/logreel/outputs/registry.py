@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from logreel.errors import UsageError
 from logreel.model.lenses import lenses
-from logreel.model.registry import formats
+from logreel.registry.registry import formats
 
 if TYPE_CHECKING:
     from logreel.log.channel import Channel

@@ -14,7 +14,6 @@ from logreel.io.append_file import Appender
 from logreel.io.two_pass import Rehearsal
 from logreel.log.log import Log
 from logreel.log.times import Time, interval
-from logreel.model.registry import Format, formats
 from logreel.ops.parts import choose
 from logreel.ops.rewrite import rewrite
 from logreel.ops.target import Target, format_of, format_to_write
@@ -22,6 +21,8 @@ from logreel.outputs.convert import channels_for
 from logreel.outputs.job import Job
 from logreel.outputs.making import write_job
 from logreel.outputs.registry import OUTPUTS, Output, Shape, logs
+from logreel.registry.format import Format
+from logreel.registry.registry import formats
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.\-\[\]]+")
 

@@ -15,7 +15,7 @@ from logreel.errors import LogError, UnknownFormatError
 from logreel.io.source import Source
 from logreel.log.channel import Channel
 from logreel.log.log import Log
-from logreel.model.registry import Format
+from logreel.registry.format import Format
 
 #: A case that takes longer is taken for one that never ends.
 SECONDS = 120.0

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from logreel.model.registry import Format, anew, later
+from logreel.registry.format import Format
+from logreel.registry.registry import anew, later
 
 if TYPE_CHECKING:
     from logreel.io.source import Source

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from logreel.model.commands import Answer
+from logreel.registry.commands import Answer
 
 if TYPE_CHECKING:
     from logreel.log.actor import Actor

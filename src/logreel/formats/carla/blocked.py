@@ -13,7 +13,7 @@ from logreel.formats.carla.columns import I64, Array, Columns
 from logreel.formats.carla.hashed import Hashed
 from logreel.formats.carla.known import Known, head
 from logreel.formats.carla.printing import closing, number, opening, padded
-from logreel.model.commands import Answer
+from logreel.registry.commands import Answer
 
 if TYPE_CHECKING:
     from logreel.log.log import Log

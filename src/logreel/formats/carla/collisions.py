@@ -12,7 +12,7 @@ from logreel.errors import UsageError
 from logreel.formats.carla.columns import I64, Columns
 from logreel.formats.carla.known import Known, head, type_name
 from logreel.formats.carla.printing import closing, number, opening, padded
-from logreel.model.commands import Answer
+from logreel.registry.commands import Answer
 
 if TYPE_CHECKING:
     from logreel.log.log import Log

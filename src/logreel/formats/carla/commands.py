@@ -7,7 +7,7 @@ from logreel.formats.carla.blocked import MIN_DISTANCE, MIN_TIME, blocked
 from logreel.formats.carla.collisions import collisions
 from logreel.formats.carla.info import info
 from logreel.formats.carla.wording import WORDINGS
-from logreel.model.commands import Command, Option
+from logreel.registry.commands import Command, Option
 
 _CORRECT = Option("correct", ("--correct",), "Without the faults of the simulator's own query.", bool)
 

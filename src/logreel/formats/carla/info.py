@@ -14,7 +14,7 @@ from logreel.formats.carla.packets import END, HEAD
 from logreel.formats.carla.printing import closing, number, opening
 from logreel.formats.carla.wording import Wording, wording
 from logreel.io.chunks import FILE
-from logreel.model.commands import Answer
+from logreel.registry.commands import Answer
 
 if TYPE_CHECKING:
     from logreel.log.channel import Channel

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from logreel.formats.koblenz.types import register_type, registered_types, type_id
-from logreel.model.registry import Format, anew, later
+from logreel.registry.format import Format
+from logreel.registry.registry import anew, later
 
 if TYPE_CHECKING:
     from logreel.io.source import Source

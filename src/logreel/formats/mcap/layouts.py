@@ -12,7 +12,7 @@ from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, Rest, Struct
 from logreel.log.payload_decoder import Reading
 from logreel.log.schema import Schema
-from logreel.model.registry import formats
+from logreel.registry.registry import formats
 from logreel.schemas import ros1msg
 
 if TYPE_CHECKING:

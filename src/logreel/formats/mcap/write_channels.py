@@ -12,7 +12,7 @@ from logreel.errors import DefinitionError
 from logreel.formats.mcap.channels import ADDED, ENCODING, UNDEFINED, written
 from logreel.layout.layout import Layout
 from logreel.log.schema import Schema
-from logreel.model.registry import formats
+from logreel.registry.registry import formats
 from logreel.schemas.common import complete, message_encoding
 
 #: Encodings of schemas that are nothing without their bytes.

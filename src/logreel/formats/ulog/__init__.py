@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from logreel.errors import UnsupportedError
 from logreel.log.scan import Saved, Scan
-from logreel.model.registry import Format, later
+from logreel.registry.format import Format
+from logreel.registry.registry import later
 
 if TYPE_CHECKING:
     from logreel.io.source import Source

@@ -18,7 +18,7 @@ from logreel.log.log import Log, Message
 from logreel.log.scan import ChannelInfo, Scan
 from logreel.log.schema import Schema
 from logreel.log.times import SECOND
-from logreel.model.registry import Format
+from logreel.registry.format import Format
 from logreel.schemas import ros1msg
 
 TOPIC, TYPE, DEFINITION = "/clock", "rosgraph_msgs/Clock", "time clock\n"

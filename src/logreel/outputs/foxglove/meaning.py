@@ -25,12 +25,12 @@ from logreel.model.lenses import (
     Transform,
     lenses,
 )
-from logreel.model.registry import formats
 from logreel.ops.rewrite import MADE_OF, TRANSCODED
 from logreel.outputs.foxglove import motion, sensors
 from logreel.outputs.foxglove.encoders import Encoder, Fill, Rows
 from logreel.outputs.foxglove.mixture import Mixture
 from logreel.outputs.foxglove.wellknown import PACKAGE, wellknown
+from logreel.registry.registry import formats
 from logreel.schemas.protobuf.spell import spell, type_name, values
 from logreel.schemas.protobuf.straight import straight
 

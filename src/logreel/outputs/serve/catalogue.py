@@ -12,7 +12,7 @@ from threading import Lock
 
 from logreel.errors import LogError, TopicError
 from logreel.io.source import Source
-from logreel.model.registry import find_format
+from logreel.registry.registry import find_format
 
 #: Bytes of a digest that an id is made of.
 ID_BYTES = 10

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from typing import IO, TYPE_CHECKING
 
 from logreel.log.times import seconds_text
-from logreel.model.registry import describer
 from logreel.ops.replay import Sink
+from logreel.registry.registry import describer
 
 if TYPE_CHECKING:
     from logreel.log.log import Message

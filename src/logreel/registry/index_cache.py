@@ -27,7 +27,8 @@ from logreel._version import __version__
 from logreel.errors import LogError
 from logreel.io.source import Source
 from logreel.log.scan import Saved, Scan
-from logreel.model.registry import Format, find_format
+from logreel.registry.format import Format
+from logreel.registry.registry import find_format
 
 MAGIC = b"LOGREELX"
 SUFFIX = ".logreel-index"
