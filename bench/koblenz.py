@@ -12,7 +12,7 @@ import numpy as np
 from harness import Job, compare, run
 from logreel.formats.koblenz.sample import Builder
 from logreel.formats.koblenz.sample_scene import Scene, hdl32e
-from logreel.model.sensors import velodyne
+from logreel.lenses.sensors import velodyne
 
 #: Points a second on one core that are wanted at least.
 WANTED = 20e6
@@ -49,8 +49,8 @@ INDEX = Job(
 SCAN = Job("open: index, sensors, problems", "kept = scan(Source.open(path))", IMPORTS)
 
 POINTS = """
-from logreel.model.sensors import velodyne
-from logreel.model.sensors.velodyne import HDL32E, Packets
+from logreel.lenses.sensors import velodyne
+from logreel.lenses.sensors.velodyne import HDL32E, Packets
 data = np.fromfile(path, np.uint8)
 n = len(data) // 1206
 packets = Packets(data, np.arange(n, dtype=np.int64) * 1206, np.zeros(n, np.int64))

@@ -10,7 +10,7 @@ import numpy as np
 import logreel
 from biglog import make
 from harness import Job, compare, run
-from logreel.model.sensors.grey_jpeg import jpeg
+from logreel.lenses.sensors.grey_jpeg import jpeg
 from logreel.schemas.ros1msg import define
 
 #: Pictures of a camera, and bytes of each.

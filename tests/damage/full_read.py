@@ -11,8 +11,8 @@ import logreel
 from logreel.errors import LogError, UnsupportedError
 from logreel.io.source import Readable
 from logreel.layout.paths import parse_path
+from logreel.lenses import Position, lenses
 from logreel.log.log import Log
-from logreel.model.lenses import Position, lenses
 from logreel.outputs import jpg, ply
 
 #: So many fields of a channel are read one by one, and so many messages decoded; the rest comes as tables.

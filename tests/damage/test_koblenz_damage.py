@@ -15,7 +15,7 @@ import logreel
 from conftest import SHARED
 from logreel.errors import LogError
 from logreel.formats.koblenz.sample import END, Builder
-from logreel.model.lenses import lenses
+from logreel.lenses import lenses
 
 CASES = int(os.environ.get("LOGREEL_FUZZ", "240"))
 SAMPLES = SHARED / "data/koblenz"

@@ -11,7 +11,7 @@ import logreel
 from logreel.errors import UsageError
 from logreel.formats.carla.sample import Builder, eventful
 from logreel.formats.ulog.sample import tiny
-from logreel.model.lenses import ActorPose, lenses
+from logreel.lenses import ActorPose, lenses
 
 
 def unit(log: logreel.Log, topic: str, path: str) -> bytes:

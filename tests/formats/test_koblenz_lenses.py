@@ -17,8 +17,8 @@ from logreel.errors import DefinitionError
 from logreel.formats.koblenz.sample import Builder
 from logreel.formats.koblenz.sample_drive import URG, UTM, drive, picture
 from logreel.formats.koblenz.sample_scene import FIRING_US, Scene, hdl32e, plane
-from logreel.model.lenses import Image, PacketCloud, Points, Position, RangeScan, lenses
-from logreel.model.sensors.velodyne import HDL32E, HDL64E
+from logreel.lenses import Image, PacketCloud, Points, Position, RangeScan, lenses
+from logreel.lenses.sensors.velodyne import HDL32E, HDL64E
 from ros1 import channel
 
 MS = 10**6

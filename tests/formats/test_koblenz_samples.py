@@ -13,7 +13,7 @@ import pytest
 import koblenz_oracle as oracle
 import logreel
 from conftest import SHARED
-from logreel.model.lenses import Image, Position, lenses
+from logreel.lenses import Image, Position, lenses
 
 SAMPLES = SHARED / "data/koblenz"
 NAMES = sorted(path.stem for path in SAMPLES.glob("*.log")) or ["none"]

@@ -9,8 +9,8 @@ import pytest
 
 from calibrations import UNIT, status, xml
 from logreel.errors import DefinitionError
-from logreel.model.sensors import calibration
-from logreel.model.sensors.calibration import from_status, parse_xml, read_xml
+from logreel.lenses.sensors import calibration
+from logreel.lenses.sensors.calibration import from_status, parse_xml, read_xml
 
 
 def assert_unit(found: calibration.Calibration | None) -> None:

@@ -10,7 +10,7 @@ import pytest
 import logreel
 from logreel.formats.ulog import sample
 from logreel.formats.ulog.sample import Builder
-from logreel.model.lenses import Image, Position, Text, lenses
+from logreel.lenses import Image, Position, Text, lenses
 
 
 def channel(fields: str, payload: bytes = b"") -> logreel.Channel:

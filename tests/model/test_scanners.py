@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from logreel.formats.koblenz.sample_drive import picture
-from logreel.model.sensors.hokuyo import SCANNERS
-from logreel.model.sensors.jpeg import jpeg_size
+from logreel.lenses.sensors.hokuyo import SCANNERS
+from logreel.lenses.sensors.jpeg import jpeg_size
 
 URG, UTM = SCANNERS["Hokuyo_URG-04LX"], SCANNERS["Hokuyo_UTM-30LX"]
 

@@ -13,8 +13,8 @@ import pytest
 import velodyne_oracle as oracle
 from guard import guarded
 from logreel.formats.koblenz.sample_scene import Scene, hdl32e
-from logreel.model.sensors import velodyne
-from logreel.model.sensors.velodyne import HDL32E, HDL64E, Calibration, Cloud, Packets
+from logreel.lenses.sensors import velodyne
+from logreel.lenses.sensors.velodyne import HDL32E, HDL64E, Calibration, Cloud, Packets
 
 MS = 10**6
 

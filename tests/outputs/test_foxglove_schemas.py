@@ -15,7 +15,7 @@ from google.protobuf import descriptor_pb2, json_format, message_factory
 
 import logreel
 from contents import SAMPLES
-from logreel.model.lenses import ActorPose, PacketCloud, RangeScan, lenses
+from logreel.lenses import ActorPose, PacketCloud, RangeScan, lenses
 from logreel.outputs.foxglove.encoders import Encoded, Encoder
 from logreel.outputs.foxglove.meaning import meaning_of, meanings
 from logreel.outputs.foxglove.wellknown import MESSAGES, wellknown

@@ -13,8 +13,8 @@ import logreel
 from cli_runner import Run
 from logreel.errors import LogError, UnsupportedError
 from logreel.formats.rosbag.sample import drive
+from logreel.lenses import Points, lenses
 from logreel.log.channel import Channel
-from logreel.model.lenses import Points, lenses
 from logreel.outputs import registry
 from logreel.outputs.ply import write
 from ros1 import channel

@@ -17,7 +17,7 @@ import logreel
 from cli_runner import Run
 from logreel.errors import LogError, UnsupportedError, UsageError
 from logreel.formats.rosbag.sample import drive
-from logreel.model.lenses import Picture
+from logreel.lenses import Picture
 from logreel.outputs.jpg import write
 from logreel.outputs.png import png
 from ros1 import channel, encoded, layout_of, log_of

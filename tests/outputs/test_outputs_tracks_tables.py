@@ -13,8 +13,8 @@ import pytest
 import logreel
 from logreel.formats.koblenz.sample_drive import drive as tour
 from logreel.formats.rosbag.sample import drive
+from logreel.lenses import Position, lenses
 from logreel.log.times import utc_shift
-from logreel.model.lenses import Position, lenses
 
 SUFFIXES = (".kml", ".gpx", ".geojson")
 #: Longitude and latitude with 9 decimals, metres with 3, RFC 3339 with microseconds or nothing.

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from logreel.model.lenses import (
+from logreel.lenses import (
     Image,
     Imu,
     Joints,
@@ -23,7 +23,7 @@ from logreel.model.lenses import (
     lenses,
     text_lines,
 )
-from logreel.model.lenses.base import Stamp
+from logreel.lenses.base import Stamp
 from logreel.schemas.ros1msg import standard
 from ros1 import channel, encoded, layout_of, log_of
 from ros1_messages import header, pose, xyz, xyzw

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from logreel.errors import UnsupportedError
+from logreel.lenses import base, lenses
 from logreel.log import tables
-from logreel.model.lenses import base, lenses
 from ros1 import channel, encoded, layout_of, log_of
 from ros1_messages import XYZI, cloud, header, points, xyz
 

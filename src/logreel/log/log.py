@@ -209,7 +209,7 @@ class Log(Mapping[str, Channel]):
         """What was logged for people to read, events included, by time."""
         if self._scan.text is not None:
             return tuple(self._scan.text())
-        from logreel.model.lenses import text_lines
+        from logreel.lenses import text_lines
 
         return tuple(text_lines(self))
 

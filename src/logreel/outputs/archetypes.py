@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from logreel.errors import UnsupportedError
 from logreel.io.arrays import I64
-from logreel.model.lenses import (
+from logreel.lenses import (
     F64,
     ActorPose,
     Image,
@@ -29,7 +29,7 @@ from logreel.model.lenses import (
     Transform,
     lenses,
 )
-from logreel.model.lenses.base import grouped
+from logreel.lenses.base import grouped
 from logreel.outputs.job import LeftOut
 from logreel.outputs.ply import values_of
 from logreel.outputs.scene import ROWS, Rows, Scene, windows

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from logreel.layout.nodes import FixedArray, Node, Scalar, Struct
+from logreel.lenses import F64
+from logreel.lenses.base import times_of
 from logreel.log.tables import DENSE, as_numpy, batches
-from logreel.model.lenses import F64
-from logreel.model.lenses.base import times_of
 from logreel.ops.pieces import rows_per_piece
 from logreel.outputs.scene import Scene
 

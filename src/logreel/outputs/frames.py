@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import UnsupportedError
-from logreel.model.lenses import Picture
+from logreel.lenses import Picture
 from logreel.outputs.pictures import encoded
 from logreel.outputs.pixels import pixels_of
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterator
 from typing import IO
 
-from logreel.model.lenses import Fixes
+from logreel.lenses import Fixes
 from logreel.outputs.job import Job
 from logreel.outputs.tracks import Point, Track, degrees, metres, tracks
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from logreel.model.lenses import Picture
+from logreel.lenses import Picture
 from logreel.outputs.items import Item
 from logreel.outputs.pictures import encoded
 from logreel.outputs.pixels import pixels_of

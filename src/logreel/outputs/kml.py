@@ -8,7 +8,7 @@ from typing import IO
 
 import numpy as np
 
-from logreel.model.lenses import Fixes
+from logreel.lenses import Fixes
 from logreel.outputs.job import Job
 from logreel.outputs.tracks import Point, Track, degrees, metres, tracks, xml_text
 

@@ -7,9 +7,9 @@ import zlib
 from dataclasses import dataclass
 
 from logreel.errors import UnsupportedError
-from logreel.model.lenses import Picture
-from logreel.model.sensors.jpeg import MAGIC as JPEG_MAGIC
-from logreel.model.sensors.jpeg import jpeg_size
+from logreel.lenses import Picture
+from logreel.lenses.sensors.jpeg import MAGIC as JPEG_MAGIC
+from logreel.lenses.sensors.jpeg import jpeg_size
 
 PNG_MAGIC = b"\x89PNG\r\n\x1a\n"
 

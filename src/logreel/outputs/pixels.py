@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import UnsupportedError
-from logreel.model.lenses import Picture
+from logreel.lenses import Picture
 
 #: Raw pixels of one sample, and those of several: which of these are red, green, blue and alpha. Pixels that are
 #: named by their type alone have the order of OpenCV.

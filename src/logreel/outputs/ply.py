@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from logreel._version import __version__
 from logreel.errors import UnsupportedError
+from logreel.lenses import Points
 from logreel.log.tables import distinct
-from logreel.model.lenses import Points
 from logreel.outputs.items import Item
 
 _TYPES = {

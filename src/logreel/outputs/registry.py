@@ -9,7 +9,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from logreel.errors import UsageError
-from logreel.model.lenses import lenses
+from logreel.lenses import lenses
 from logreel.registry.registry import formats
 
 if TYPE_CHECKING:

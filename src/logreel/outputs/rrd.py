@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any
 
 from logreel.errors import DefinitionError, LogError, MissingDependencyError
+from logreel.lenses import Transform, lenses
 from logreel.log.log import Log
-from logreel.model.lenses import Transform, lenses
 from logreel.outputs.archetypes import WHOLE, ways_of
 from logreel.outputs.curves import number_fields, show_numbers
 from logreel.outputs.job import Job

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import NDArray
 
 from logreel.errors import UnsupportedError
-from logreel.model.lenses import Image
+from logreel.lenses import Image
 from logreel.outputs.frames import VIDEO, frame_of
 from logreel.outputs.job import LeftOut
 from logreel.outputs.pictures import Encoded, encoded

@@ -12,8 +12,8 @@ from xml.sax.saxutils import escape
 import numpy as np
 
 from logreel.errors import LogError
+from logreel.lenses import Fixes
 from logreel.log.times import SECOND, utc_shift, utc_text
-from logreel.model.lenses import Fixes
 from logreel.outputs.job import Job, LeftOut
 from logreel.outputs.registry import readers
 

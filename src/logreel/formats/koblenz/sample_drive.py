@@ -10,7 +10,7 @@ import numpy as np
 
 from logreel.formats.koblenz.sample import Builder
 from logreel.formats.koblenz.sample_scene import FIRING_US, Scene, hdl32e, plane
-from logreel.model.sensors.grey_jpeg import jpeg
+from logreel.lenses.sensors.grey_jpeg import jpeg
 
 #: Packets in a message of the Velodyne.
 PACKETS = 18

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.formats.rosbag.sample_old import Message, Topic, stamp
-from logreel.model.sensors.grey_jpeg import jpeg
+from logreel.lenses.sensors.grey_jpeg import jpeg
 
 START_NS = 1_747_470_140 * 10**9 + 250_000_000
 #: The figure of eight: half its length and width in metres, seconds for one lap.

@@ -9,8 +9,7 @@ import numpy as np
 
 from logreel.errors import DefinitionError
 from logreel.layout.nodes import Field, Rest, Struct
-from logreel.log.tables import Shape, table_of
-from logreel.model.lenses import (
+from logreel.lenses import (
     ActorPose,
     Image,
     LaserScan,
@@ -25,6 +24,7 @@ from logreel.model.lenses import (
     Transform,
     lenses,
 )
+from logreel.log.tables import Shape, table_of
 from logreel.ops.rewrite import MADE_OF, TRANSCODED
 from logreel.outputs.foxglove import motion, sensors
 from logreel.outputs.foxglove.encoders import Encoder, Fill, Rows

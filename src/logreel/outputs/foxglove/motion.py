@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.io.arrays import I64
-from logreel.model.lenses import F64, ActorPose, ActorStates, Places, Pose, Position, Text, Transform
-from logreel.model.lenses.base import grouped
+from logreel.lenses import F64, ActorPose, ActorStates, Places, Pose, Position, Text, Transform
+from logreel.lenses.base import grouped
 from logreel.outputs.foxglove.encoders import Fill, Rows, stamped
 from logreel.outputs.foxglove.wellknown import number_of
 from logreel.schemas.protobuf.columns import Many, Values, same, texts

@@ -11,11 +11,11 @@ import numpy as np
 
 from logreel.index.ranges import pieces
 from logreel.layout.nodes import Field, FixedArray, Scalar, Sequence, String, Struct, Time, size_of
+from logreel.lenses.base import Nodes, nodes_of, times_of
+from logreel.lenses.cloud import Points
+from logreel.lenses.sensors import velodyne
+from logreel.lenses.sensors.velodyne import PACKET, Calibration, Cloud, Packets
 from logreel.log.tables import DENSE, batches
-from logreel.model.lenses.base import Nodes, nodes_of, times_of
-from logreel.model.lenses.cloud import Points
-from logreel.model.sensors import velodyne
-from logreel.model.sensors.velodyne import PACKET, Calibration, Cloud, Packets
 
 if TYPE_CHECKING:
     from logreel.log.channel import Channel
@@ -71,7 +71,7 @@ class PacketCloud:
         first = next(several, None)
         if first is None or not first.has_lower_bank():
             return velodyne.HDL32E
-        from logreel.model.sensors.calibration import from_status, read_xml
+        from logreel.lenses.sensors.calibration import from_status, read_xml
 
         given = [path for path in ch.log.definitions if path.suffix.lower() == ".xml"]
         if given:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from logreel.io.arrays import I64
 from logreel.layout.nodes import Node, Sequence, String, Struct
-from logreel.model.lenses.base import (
+from logreel.lenses.base import (
     F64,
     Nodes,
     Stamp,

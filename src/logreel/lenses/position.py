@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from logreel.io.arrays import I64
 from logreel.layout.nodes import Scalar
-from logreel.model.lenses.base import (
+from logreel.lenses.base import (
     F64,
     Columns,
     Nodes,

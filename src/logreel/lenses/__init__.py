@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from logreel.log.scan import TextLine
-from logreel.model.lenses.actors import ActorBox, ActorPose, ActorStates, find_actor_box, find_actor_pose
-from logreel.model.lenses.base import F64, Scaled, members
-from logreel.model.lenses.cloud import LaserScan, PackedCloud, PlainCloud, Points, find_cloud, find_scan
-from logreel.model.lenses.image import Image, Picture, find_image
-from logreel.model.lenses.motion import (
+from logreel.lenses.actors import ActorBox, ActorPose, ActorStates, find_actor_box, find_actor_pose
+from logreel.lenses.base import F64, Scaled, members
+from logreel.lenses.cloud import LaserScan, PackedCloud, PlainCloud, Points, find_cloud, find_scan
+from logreel.lenses.image import Image, Picture, find_image
+from logreel.lenses.motion import (
     Imu,
     Joint,
     Joints,
@@ -26,10 +25,11 @@ from logreel.model.lenses.motion import (
     find_pose,
     find_transform,
 )
-from logreel.model.lenses.packets import PacketCloud, find_packets
-from logreel.model.lenses.position import Fixes, Known, Position, find_position
-from logreel.model.lenses.scanner import RangeScan, Scan, find_ranges
-from logreel.model.lenses.text import Text, find_text
+from logreel.lenses.packets import PacketCloud, find_packets
+from logreel.lenses.position import Fixes, Known, Position, find_position
+from logreel.lenses.scanner import RangeScan, Scan, find_ranges
+from logreel.lenses.text import Text, find_text
+from logreel.log.scan import TextLine
 
 if TYPE_CHECKING:
     from logreel.log.channel import Channel

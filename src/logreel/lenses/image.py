@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import Problem, UnsupportedError
-from logreel.model.lenses.base import Nodes, Stamp, find_stamp, is_blob, is_number, is_text, stamped_rows
-from logreel.model.sensors.jpeg import jpeg_size
+from logreel.lenses.base import Nodes, Stamp, find_stamp, is_blob, is_number, is_text, stamped_rows
+from logreel.lenses.sensors.jpeg import jpeg_size
 
 if TYPE_CHECKING:
     from logreel.log.channel import Channel

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from logreel.io.arrays import I64
 from logreel.layout.nodes import Struct
-from logreel.model.lenses.base import F64, Nodes, axes, columns, is_integer, is_vector, members
+from logreel.lenses.base import F64, Nodes, axes, columns, is_integer, is_vector, members
 
 if TYPE_CHECKING:
     from logreel.log.channel import Channel

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from logreel.errors import Problem
 from logreel.layout.nodes import Scalar, Sequence, String
-from logreel.model.lenses.base import F64, Nodes, rows
-from logreel.model.lenses.cloud import Points, Sector
-from logreel.model.sensors.hokuyo import SCANNERS
+from logreel.lenses.base import F64, Nodes, rows
+from logreel.lenses.cloud import Points, Sector
+from logreel.lenses.sensors.hokuyo import SCANNERS
 
 if TYPE_CHECKING:
     from logreel.log.channel import Channel

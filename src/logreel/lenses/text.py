@@ -10,8 +10,8 @@ import numpy as np
 
 from logreel.io.arrays import I64
 from logreel.layout.nodes import String
+from logreel.lenses.base import Nodes, Stamp, find_stamp, flatten, is_number, times_of
 from logreel.log.scan import TextLine
-from logreel.model.lenses.base import Nodes, Stamp, find_stamp, flatten, is_number, times_of
 
 if TYPE_CHECKING:
     from logreel.log.channel import Channel

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.layout.nodes import Sequence, String
-from logreel.model.lenses.base import (
+from logreel.lenses.base import (
     Nodes,
     Stamp,
     find_stamp,

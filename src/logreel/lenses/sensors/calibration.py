@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import DefinitionError
-from logreel.model.sensors.velodyne import LASERS, Calibration
+from logreel.lenses.sensors.velodyne import LASERS, Calibration
 
 #: Real files have 50 kB.
 MAX_BYTES = 1 << 20
