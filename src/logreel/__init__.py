@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from logreel.log.log import Log, Message
     from logreel.log.log import open_log as open
     from logreel.log.schema import Schema
-    from logreel.model.writer import Writer, create
     from logreel.ops.align import align
     from logreel.ops.check import check
     from logreel.ops.diff import diff
@@ -54,6 +53,7 @@ if TYPE_CHECKING:
     from logreel.outputs.sinks.registry import sink
     from logreel.registry.format import Format
     from logreel.registry.registry import formats as known_formats
+    from logreel.write.writer import Writer, create
 
 _LAZY = {
     "open": ("logreel.log.log", "open_log"),
@@ -64,8 +64,8 @@ _LAZY = {
     "Schema": ("logreel.log.schema", "Schema"),
     "Layout": ("logreel.layout.layout", "Layout"),
     "Format": ("logreel.registry.format", "Format"),
-    "Writer": ("logreel.model.writer", "Writer"),
-    "create": ("logreel.model.writer", "create"),
+    "Writer": ("logreel.write.writer", "Writer"),
+    "create": ("logreel.write.writer", "create"),
     "known_formats": ("logreel.registry.registry", "formats"),
     "align": ("logreel.ops.align", "align"),
     "check": ("logreel.ops.check", "check"),

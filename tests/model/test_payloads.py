@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logreel.errors import UsageError
-from logreel.model.heads import NANOSECONDS_TWICE, Heads
-from logreel.model.payloads import Payloads, chained, joined, tallied
-from logreel.model.sink import Sink
-from logreel.model.writer import Writer
+from logreel.write.format_writer import Sink
+from logreel.write.payloads import Payloads, chained, joined, tallied
+from logreel.write.record_headers import NANOSECONDS_TWICE, Heads
+from logreel.write.writer import Writer
 
 #: Buffers, and payloads in them: which one, where in it (a part of what is there), and how much of the rest.
 BUFFERS = st.lists(st.binary(max_size=20), min_size=1, max_size=4)

@@ -108,8 +108,8 @@ def test_a_format_of_another_package_needs_no_edit(tmp_path: Path, monkeypatch: 
     from logreel.io.chunks import Chunks
     from logreel.io.source import Source
     from logreel.log.scan import Saved, Scan
-    from logreel.model.sink import Excerpt, Sink
     from logreel.registry import registry
+    from logreel.write.format_writer import Excerpt, Sink
 
     def scan(source: Source, _: Saved | None) -> Scan:
         return Scan("7", "start", None, None, [], MessageIndex(Chunks(source), Blocks.empty(0), []), [])

@@ -19,13 +19,13 @@ from logreel.layout.layout import Layout
 from logreel.log.channel import Channel
 from logreel.log.log import Log
 from logreel.log.schema import Schema
-from logreel.model.adoption import each
-from logreel.model.writer import FLUSH_EVERY, Writer, create, format_of
 from logreel.ops.infer import common, layout_of, restorer
 from logreel.ops.lines import Pipe, lines_of
 from logreel.ops.plain import opened
 from logreel.ops.rewrite import add_channel
 from logreel.ops.target import Copied, Rewritten
+from logreel.write.import_foreign import each
+from logreel.write.writer import FLUSH_EVERY, Writer, create, format_of
 
 #: Messages that are looked at before the first ones are written; for how many seconds, and bytes of lines, at most.
 AHEAD, AHEAD_SECONDS, AHEAD_BYTES = 10_000, 10.0, 1 << 24

@@ -26,15 +26,15 @@ from logreel.log.log import Log
 from logreel.log.schema import Schema
 from logreel.log.side_columns import left_beside
 from logreel.log.times import utc_shift
-from logreel.model.payloads import tallied
-from logreel.model.sink import Excerpt, Sink, SourceClock
-from logreel.model.writer import Writer
 from logreel.ops.clocked import clocked
 from logreel.ops.parts import Part
 from logreel.ops.streams import Batch, in_file_order, in_time_order
 from logreel.ops.target import Copied, Rewritten, Target, check_names, format_of, format_to_write
 from logreel.registry.format import Format
 from logreel.registry.registry import formats
+from logreel.write.format_writer import Excerpt, Sink, SourceClock
+from logreel.write.payloads import tallied
+from logreel.write.writer import Writer
 
 #: In the metadata of a channel: the topic that it was made of, and what its messages were encoded in before.
 MADE_OF, TRANSCODED = "made_of", "transcoded_from"

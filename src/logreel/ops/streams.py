@@ -14,8 +14,8 @@ from logreel.index.merge import Merged, Queue, merged
 from logreel.index.rules import Aligned, beside
 from logreel.io.arrays import I64
 from logreel.io.chunks import FILE, MADE, Buffer
-from logreel.model.payloads import Payloads, tallied
 from logreel.ops.parts import Part
+from logreel.write.payloads import Payloads, tallied
 
 #: Payload bytes written at once, about.
 BYTES = 8 << 20

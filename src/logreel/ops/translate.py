@@ -11,12 +11,12 @@ import numpy as np
 
 from logreel.log.channel import Channel
 from logreel.log.schema import Schema
-from logreel.model.writer import Writer
 from logreel.ops.parts import Part
 from logreel.ops.rewrite import Rewriting, add_channel, rewrite
 from logreel.ops.streams import Batch
 from logreel.ops.target import Copied, Rewritten, Target
 from logreel.schemas.common import portable
+from logreel.write.writer import Writer
 
 
 class Made(Protocol):

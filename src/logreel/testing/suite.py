@@ -22,7 +22,6 @@ from logreel.io.source import Source
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, Scalar, Struct
 from logreel.log.log import Log
-from logreel.model.writer import create
 from logreel.ops.replay import Player
 from logreel.ops.replay.timeline import Place, Timeline
 from logreel.outputs.sinks.frames import Frames
@@ -30,6 +29,7 @@ from logreel.registry.format import Format
 from logreel.registry.registry import formats
 from logreel.testing.judge import expect, is_consistent, lie_inside, no_hang, opened_as, payloads, rows
 from logreel.testing.mutations import mutate
+from logreel.write.writer import create
 
 #: A sample: its bytes, a file, or a function that gives bytes.
 Sample = bytes | str | os.PathLike[str] | Callable[[], bytes]

@@ -21,8 +21,8 @@ from logreel.index.rules import Track
 from logreel.io.arrays import I64
 from logreel.io.source import Source
 from logreel.kernels import wireindex
-from logreel.model.payloads import joined
-from logreel.model.sink import Excerpt
+from logreel.write.format_writer import Excerpt
+from logreel.write.payloads import joined
 
 Put = Callable[[NDArray[np.uint8]], None]
 #: Stretches are gathered into one piece below this mean length, else written one by one.

@@ -18,10 +18,10 @@ from logreel.formats.bddf.readings import distinct_names, names_of, with_numbers
 from logreel.io.arrays import I64
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Sequence, Struct
-from logreel.model.payloads import Payloads, joined
-from logreel.model.sink import Wrapping
 from logreel.schemas.json.body import JsonBody
 from logreel.schemas.json.spell import written
+from logreel.write.format_writer import Wrapping
+from logreel.write.payloads import Payloads, joined
 
 #: Gives the library's Descriptor of a message type, or None.
 Find = Callable[[str], Any]

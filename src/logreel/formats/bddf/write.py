@@ -41,8 +41,8 @@ from logreel.kernels import wireindex, wirewrite
 from logreel.layout.layout import Layout
 from logreel.log.log import Log
 from logreel.log.schema import Schema
-from logreel.model.payloads import Payloads
-from logreel.model.sink import Excerpt, Payload, Sink, Wrapping
+from logreel.write.format_writer import Excerpt, Payload, Sink, Wrapping
+from logreel.write.payloads import Payloads
 
 if TYPE_CHECKING:
     from logreel.schemas.protobuf.types import Types

@@ -16,8 +16,8 @@ from logreel.formats.carla.packets import END, FRAME_START, HEAD
 from logreel.index.order import by_rows
 from logreel.io.append_file import Appender
 from logreel.io.arrays import I64
-from logreel.model.copying import put, runs
-from logreel.model.sink import Excerpt
+from logreel.write.copy_ranges import put, runs
+from logreel.write.format_writer import Excerpt
 
 #: Bytes of what a FrameStart holds.
 _FRAME_BYTES = 24

@@ -9,7 +9,7 @@ from logreel.formats.carla.layouts import RAW, layout, physics, width
 from logreel.formats.carla.packets import EVENT_ADD, PHYSICS
 from logreel.layout.layout import Layout
 from logreel.layout.walker import extent, measuring
-from logreel.model.sink import Excerpt
+from logreel.write.format_writer import Excerpt
 
 _REMOVAL, _WEATHER = 3, 24
 #: Packets of what is said once and holds until it is said again; whether their records begin with the id of an actor.

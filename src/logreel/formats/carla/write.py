@@ -22,9 +22,9 @@ from logreel.io.arrays import I64
 from logreel.layout.layout import Layout
 from logreel.log.log import Log
 from logreel.log.schema import Schema
-from logreel.model.heads import Heads
-from logreel.model.payloads import Payloads
-from logreel.model.sink import Excerpt, Sink
+from logreel.write.format_writer import Excerpt, Sink
+from logreel.write.payloads import Payloads
+from logreel.write.record_headers import Heads
 
 FRAME_END = END[:HEAD]
 #: A frame with the end of the one before: where its content begins in that, and where there its duration.

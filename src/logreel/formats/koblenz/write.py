@@ -32,10 +32,10 @@ from logreel.io.arrays import I64
 from logreel.layout.layout import Layout
 from logreel.log.log import Log
 from logreel.log.schema import Schema
-from logreel.model.copying import put, runs
-from logreel.model.heads import Heads
-from logreel.model.payloads import Payloads
-from logreel.model.sink import Excerpt, Sink
+from logreel.write.copy_ranges import put, runs
+from logreel.write.format_writer import Excerpt, Sink
+from logreel.write.payloads import Payloads
+from logreel.write.record_headers import Heads
 
 _MS = 10**6
 #: Where a message has its time.

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from logreel.formats.mcap.channels import dumped, loaded
-from logreel.model.sink import SourceClock
+from logreel.write.format_writer import SourceClock
 
 
 class Origins:

@@ -20,7 +20,7 @@ from logreel.formats.mcap.records import ENTRY, INDEX
 from logreel.formats.mcap.write_summary import begun, string
 from logreel.io.arrays import I64
 from logreel.kernels import opcoded
-from logreel.model.sink import Payload
+from logreel.write.format_writer import Payload
 
 COMPRESSIONS = ("zstd", "lz4", "none")
 #: More threads than this only wait for the one that makes the chunks.

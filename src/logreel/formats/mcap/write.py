@@ -29,10 +29,10 @@ from logreel.io.chunks import Buffer
 from logreel.layout.layout import Layout
 from logreel.log.log import Log
 from logreel.log.schema import Schema
-from logreel.model.heads import NANOSECONDS_TWICE
-from logreel.model.payloads import Payloads
-from logreel.model.sink import Payload
-from logreel.model.stretches import StretchSink
+from logreel.write.format_writer import Payload
+from logreel.write.payloads import Payloads
+from logreel.write.record_headers import NANOSECONDS_TWICE
+from logreel.write.record_writer import StretchSink
 
 CHUNK_BYTES = 1 << 20
 #: Bytes of chunks that are packed meanwhile: as many as may come at once, so that nobody waits for others.

@@ -6,7 +6,7 @@ from logreel.errors import UsageError
 from logreel.formats.rosbag.write_v1 import Sink11, Sink12
 from logreel.formats.rosbag.write_v2 import Sink20
 from logreel.io.append_file import Appender
-from logreel.model.sink import Sink
+from logreel.write.format_writer import Sink
 
 
 def create(

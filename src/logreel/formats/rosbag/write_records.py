@@ -16,8 +16,8 @@ from logreel.io.append_file import Appender
 from logreel.io.arrays import I64
 from logreel.layout.layout import Layout
 from logreel.log.schema import Schema
-from logreel.model.payloads import Payloads
-from logreel.model.stretches import StretchSink
+from logreel.write.payloads import Payloads
+from logreel.write.record_writer import StretchSink
 
 U32, U64 = struct.Struct("<I"), struct.Struct("<Q")
 #: Header and data of the file header together, so that it can be completed in place.

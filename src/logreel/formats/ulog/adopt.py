@@ -11,7 +11,7 @@ from logreel.formats.ulog.content import RESERVED
 from logreel.formats.ulog.information import OWN
 from logreel.layout.layout import Layout
 from logreel.log.log import Log
-from logreel.model.adoption import each
+from logreel.write.import_foreign import each
 
 if TYPE_CHECKING:
     from logreel.formats.ulog.write import UlogSink

@@ -19,8 +19,8 @@ from logreel.formats.ulog.segments import SegmentWalk
 from logreel.index.order import by_rows, count_before, part_of
 from logreel.io.append_file import Appender
 from logreel.io.arrays import I64
-from logreel.model.copying import put, runs
-from logreel.model.sink import Excerpt, SourceClock
+from logreel.write.copy_ranges import put, runs
+from logreel.write.format_writer import Excerpt, SourceClock
 
 
 def copy(excerpt: Excerpt, out: Appender, clock: SourceClock | None) -> bool:

@@ -17,7 +17,7 @@ from logreel.formats.ulog.records import DEFAULTS_FLAG, FILE_HEADER, FLAGS, FLAG
 from logreel.formats.ulog.values import key, packed, record
 from logreel.log.log import Log
 from logreel.log.schema import Schema
-from logreel.model.sink import SourceClock
+from logreel.write.format_writer import SourceClock
 
 
 class Heritage:

@@ -43,9 +43,9 @@ from logreel.io.arrays import I64
 from logreel.layout.layout import Layout
 from logreel.log.log import Log
 from logreel.log.schema import Schema
-from logreel.model.heads import MICROSECONDS_INSIDE, NOWHERE, Heads
-from logreel.model.payloads import Payloads, tallied
-from logreel.model.sink import Excerpt, Payload, Sink
+from logreel.write.format_writer import Excerpt, Payload, Sink
+from logreel.write.payloads import Payloads, tallied
+from logreel.write.record_headers import MICROSECONDS_INSIDE, NOWHERE, Heads
 
 NS_PER_US = 1000
 #: Bytes of an attachment in one record.

@@ -9,9 +9,9 @@ from logreel.errors import UsageError
 from logreel.io.append_file import Appender
 from logreel.io.arrays import I64
 from logreel.io.chunks import Buffer
-from logreel.model.heads import Heads
-from logreel.model.payloads import Payloads
-from logreel.model.sink import Payload, Sink
+from logreel.write.format_writer import Payload, Sink
+from logreel.write.payloads import Payloads
+from logreel.write.record_headers import Heads
 
 
 class StretchSink(Sink):

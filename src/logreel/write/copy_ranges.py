@@ -7,7 +7,7 @@ import numpy as np
 from logreel.io.append_file import Appender
 from logreel.io.arrays import I64
 from logreel.io.chunks import Buffer
-from logreel.model.payloads import joined
+from logreel.write.payloads import joined
 
 #: Stretches are gathered into one piece below this mean length, else written one by one.
 SHORT = 4096

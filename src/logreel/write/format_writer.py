@@ -18,7 +18,7 @@ from logreel.io.append_file import Appender
 from logreel.io.arrays import I64
 from logreel.layout.layout import Layout
 from logreel.log.schema import Schema
-from logreel.model.payloads import Payloads
+from logreel.write.payloads import Payloads
 
 if TYPE_CHECKING:
     from logreel.index.ranges import Rows
@@ -227,7 +227,7 @@ class Sink:
 
         returns  True: the log was once converted from this format, so what this has no place for at all is no loss
         """
-        from logreel.model.adoption import adopt
+        from logreel.write.import_foreign import adopt
 
         return adopt(self, log, returns)
 

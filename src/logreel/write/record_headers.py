@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from logreel.io.arrays import I64
 from logreel.io.chunks import Buffer
 from logreel.kernels import compose as kernel
-from logreel.model.payloads import Payloads
+from logreel.write.payloads import Payloads
 
 #: How times are written, see kernels/compose.py; positive numbers are ns per unit of a float64.
 SECONDS_AND_NANOSECONDS, NANOSECONDS_TWICE = 0, -2

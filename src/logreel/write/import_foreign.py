@@ -9,7 +9,7 @@ from logreel.errors import LogError, UnsupportedError
 
 if TYPE_CHECKING:
     from logreel.log.log import Log
-    from logreel.model.sink import Sink
+    from logreel.write.format_writer import Sink
 
 
 def adopt(sink: Sink, log: Log, quiet: bool) -> list[str]:

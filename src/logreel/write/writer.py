@@ -24,9 +24,9 @@ from logreel.kernels.batch import Batch, now
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Sequence
 from logreel.log.schema import Schema
-from logreel.model.payloads import Payloads
-from logreel.model.sink import Excerpt, Payload, Sink
 from logreel.registry.registry import formats
+from logreel.write.format_writer import Excerpt, Payload, Sink
+from logreel.write.payloads import Payloads
 
 if TYPE_CHECKING:
     import pyarrow as pa
