@@ -16,9 +16,9 @@ VENDOR_CPU = 6.5
 #: Time of the first block, ns.
 START = 1_700_000_000 * 10**9
 IMPORTS = """
-import logreel, logreel.log.log, logreel.log.tables, logreel.formats.bddf.content, logreel.formats.bddf.verify
+import logreel, logreel.log.log, logreel.log.tables, logreel.formats.bddf.scan_builder, logreel.formats.bddf.verify
 import pyarrow, logreel.layout.arrow, logreel.layout.arrow_from_buffers, logreel.index.ranges, hashlib, ctypes
-from logreel.formats.bddf.scan import Scanner
+from logreel.formats.bddf.reader import Scanner
 from logreel.formats.bddf.verify import verify
 from logreel.io.source import Source
 """

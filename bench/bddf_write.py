@@ -13,7 +13,7 @@ from harness import Job, compare, run
 #: CPU seconds of the vendor's writer for a million blocks of 8 bytes on such a machine (2 cores, quiet).
 VENDOR_CPU = 8.7
 SETUP = """
-import shutil, tempfile, logreel, logreel.layout.encode, logreel.formats.bddf.write, pyarrow
+import shutil, tempfile, logreel, logreel.layout.encode, logreel.formats.bddf.writer, pyarrow
 folder = tempfile.TemporaryDirectory()
 out = folder.name + "/out.bddf"
 n = int(os.environ["MESSAGES"])

@@ -19,7 +19,7 @@ BYTES = 200_000_000
 #: The peer keeps a Python object for every number: it reads a tenth, and its time is multiplied.
 PART = 10
 IMPORTS = """
-import logreel, logreel.log.log, logreel.log.tables, logreel.formats.carla.content, pyarrow
+import logreel, logreel.log.log, logreel.log.tables, logreel.formats.carla.scan_builder, pyarrow
 import logreel.layout.arrow, logreel.layout.arrow_from_buffers
 from logreel.registry.registry import formats; formats()
 """
@@ -30,7 +30,7 @@ ONE = Job("open and one field", "kept = logreel.open(path)['position']['location
 HITS = Job(
     "open and list collisions, at most 1 s",
     "kept = logreel.carla.collisions(logreel.open(path)).text()",
-    IMPORTS + "import logreel.formats.carla.api",
+    IMPORTS + "import logreel.formats.carla.simulator.api",
 )
 PEER = Job(
     f"plain Python reader, a part of 1/{PART}", "kept = carla.plain_reader(path)", "import carla", rounds=1

@@ -17,12 +17,12 @@ from logreel.lenses.sensors import velodyne
 #: Points a second on one core that are wanted at least.
 WANTED = 20e6
 IMPORTS = """
-import logreel, logreel.log.log, logreel.formats.koblenz.content, ctypes, sys
+import logreel, logreel.log.log, logreel.formats.koblenz.scan_builder, ctypes, sys
 from logreel.io.source import Source
-from logreel.formats.koblenz.content import scan
+from logreel.formats.koblenz.scan_builder import scan
 from logreel.formats.koblenz.sample_drive import drive
 from logreel.formats.koblenz.start import find_start
-from logreel.formats.koblenz.walk import Walker
+from logreel.formats.koblenz.reader import Walker
 scan(Source.open(drive(0.1)))
 """
 WALK_C = """

@@ -21,7 +21,7 @@ import logreel, subprocess, tempfile, pathlib
 from logreel.formats.bddf.sample import walk
 from logreel.formats.rosbag.sample import drive
 from logreel.formats.ulog.sample import tiny
-import logreel.formats.carla.write, logreel.formats.koblenz.write
+import logreel.formats.carla.writer, logreel.formats.koblenz.writer
 import logreel.ops.recovery, logreel.ops.merging, logreel.ops.slicing
 folder = tempfile.TemporaryDirectory(prefix="logreel-bench-"); out = folder.name
 name = out + "/out" + pathlib.Path(path).suffix

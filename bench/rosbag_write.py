@@ -9,7 +9,7 @@ from pathlib import Path
 from harness import Job, compare
 
 OURS = """
-import tempfile, logreel, logreel.layout.encode, logreel.formats.rosbag.write, pyarrow
+import tempfile, logreel, logreel.layout.encode, logreel.formats.rosbag.writer, pyarrow
 folder = tempfile.TemporaryDirectory()
 out = folder.name + "/out.bag"
 n = int(os.environ["MESSAGES"])

@@ -9,7 +9,7 @@ import biglog
 from harness import Job, compare, run
 
 IMPORTS = """
-import logreel, logreel.log.log, logreel.log.tables, logreel.formats.ulog.content, logreel.formats.ulog.walk
+import logreel, logreel.log.log, logreel.log.tables, logreel.formats.ulog.scan_builder, logreel.formats.ulog.reader
 import pyarrow, logreel.layout.arrow, logreel.index.gather
 from logreel.formats.ulog.sample import tiny
 logreel.open(tiny()).tables()  # whatever is imported at first use

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 import carla_oracle as oracle
-from logreel.formats.carla.packets import HEAD
-from logreel.formats.carla.walk import Found, Walker
+from logreel.formats.carla.reader import Found, Walker
+from logreel.formats.carla.records import HEAD
 from logreel.io.source import Source
 from logreel.log.log import Log
 

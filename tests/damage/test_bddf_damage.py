@@ -13,9 +13,9 @@ from mutations import mutate
 import bddf_oracle as oracle
 import logreel
 from conftest import SHARED
-from logreel.formats.bddf import content
-from logreel.formats.bddf.content import Content
+from logreel.formats.bddf import scan_builder
 from logreel.formats.bddf.sample import T0, Builder, block, data_block, mapping, num, number, raw, stamp, walk
+from logreel.formats.bddf.scan_builder import Content
 from logreel.io.source import Source
 
 CASES = int(os.environ.get("LOGREEL_FUZZ", "600"))
@@ -43,7 +43,7 @@ def small() -> bytes:
 
 def found_in(data: bytes) -> Content:
     source = Source.open(data)
-    return Content(source, content.find(source))
+    return Content(source, scan_builder.find(source))
 
 
 def places(got: Content) -> list[Place]:

@@ -11,9 +11,9 @@ import pytest
 
 import logreel
 from conftest import SHARED
-from logreel.formats.bddf import content
+from logreel.formats.bddf import scan_builder
 from logreel.formats.bddf.messages import Identifier, MessageType, PodType, StructType
-from logreel.formats.bddf.scan import Found, Scanner
+from logreel.formats.bddf.reader import Found, Scanner
 from logreel.formats.bddf.verify import verify
 from logreel.io.source import Source
 
@@ -46,7 +46,7 @@ def scanned(data: bytes) -> Found:
 
 def blocks_of(data: bytes, found: Found) -> list[list[dict[str, Any]]]:
     """By series: what ``expected`` says of every block."""
-    index = content.Content(Source.open(data), found).index
+    index = scan_builder.Content(Source.open(data), found).index
     table: list[list[dict[str, Any]]] = []
     for channel, series in enumerate(found.series):
         # The messages of a struct series are made.
@@ -94,7 +94,7 @@ def same_series(found: Found, wanted: list[dict[str, Any]]) -> None:
 def test_blocks_are_as_expected(name: str, way: str) -> None:
     data, want = sample(name), expected(name)
     assert hashlib.sha256(data).hexdigest() == want["sha256"]
-    found = scanned(data) if way == "scan" else content.find(Source.open(data))
+    found = scanned(data) if way == "scan" else scan_builder.find(Source.open(data))
     assert found.indexed == (way == "open" and name not in WITHOUT_INDEX)
     same_series(found, want["series"])
     keys = ("at", "timestamp_ns", "nbytes", "sha1")

@@ -11,7 +11,7 @@ import carla_oracle as oracle
 import logreel
 from conftest import SHARED
 from contents import content, told
-from logreel.formats.carla import copy
+from logreel.formats.carla import copier
 from logreel.formats.carla.sample import Builder, eventful, text_mode
 from logreel.formats.carla.sample_drive import drive
 from logreel.formats.carla.sample_records import RELEASES
@@ -148,7 +148,7 @@ def test_packets_of_forks_are_not_looked_into(tmp_path: Path) -> None:
 
 
 def test_more_actors_than_a_packet_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(copy, "_MOST", 5)
+    monkeypatch.setattr(copier, "_MOST", 5)
     made, out = Builder(additional=False), tmp_path / "a.rec"
     for i in range(3):
         frame = made.frame(i * 0.05)

@@ -7,9 +7,9 @@ import random
 import pytest
 
 import logreel
-from logreel.formats.carla import api as carla
 from logreel.formats.carla.hashed import SIZES, Hashed
 from logreel.formats.carla.sample import Builder
+from logreel.formats.carla.simulator import api as carla
 
 
 class Chain:

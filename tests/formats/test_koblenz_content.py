@@ -10,7 +10,7 @@ import pytest
 
 import logreel
 from logreel.errors import DefinitionError, UnsupportedError
-from logreel.formats.koblenz import FORMAT, register_type, registered_types, type_id, types
+from logreel.formats.koblenz import FORMAT, definitions, register_type, registered_types, type_id
 from logreel.formats.koblenz.sample import END, NAMES, Builder, number
 from logreel.formats.koblenz.sample_drive import drive
 from logreel.formats.koblenz.sensors import MAX_SENSORS
@@ -24,10 +24,10 @@ POINT = Layout(Struct((Field("x", Scalar("float32")), Field("y", Scalar("float32
 @pytest.fixture
 def own_types() -> Iterator[None]:
     """Types registered in a test are forgotten behind it."""
-    before = dict(types._registered)
+    before = dict(definitions._registered)
     yield
-    types._registered.clear()
-    types._registered.update(before)
+    definitions._registered.clear()
+    definitions._registered.update(before)
 
 
 def codes(log: logreel.Log) -> list[tuple[str, int, int, bool]]:

@@ -16,7 +16,7 @@ import logreel
 from conftest import SHARED
 from contents import content
 from killed import killed
-from logreel.formats.koblenz import seconds
+from logreel.formats.koblenz import time_index
 from logreel.formats.koblenz.sample import Builder
 from logreel.formats.koblenz.sample_drive import drive
 from rewriting import rewrite
@@ -133,7 +133,7 @@ def test_one_absurd_stamp_makes_no_huge_index(tmp_path: Path) -> None:
         car = w.add_channel("OBDDataM", kind("OBDDataM"))
         for time in (0, 10**18, 10**9):
             w.write(car, time, {})
-    assert len(entries(path.read_bytes())) == seconds.MOST
+    assert len(entries(path.read_bytes())) == time_index.MOST
     assert logreel.open(path)["OBDDataM"].times.tolist() == [0, 10**18, 10**9]
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import logreel
 from logreel.formats.mcap.sample import START, Builder
-from logreel.formats.mcap.write import McapSink
+from logreel.formats.mcap.writer import McapSink
 from logreel.formats.ulog.sample import flight
 from logreel.io.append_file import Appender
 

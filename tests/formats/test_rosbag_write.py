@@ -15,7 +15,7 @@ import pytest
 import bag_oracle
 import logreel
 from genuine import SYSTEM, genuine
-from logreel.formats.rosbag import write_v2
+from logreel.formats.rosbag import writer_v2
 from logreel.schemas.ros1msg import full_text
 
 START = 1_700_000_000 * 10**9
@@ -262,7 +262,7 @@ def test_options_that_mean_nothing(tmp_path: Path) -> None:
         {"version": "1.2", "compression": "bz2"},
         {"compression": "zip"},
         {"chunk_bytes": 0},
-        {"chunk_bytes": write_v2.LARGEST + 1},
+        {"chunk_bytes": writer_v2.LARGEST + 1},
     ]
     for options in bad:
         with pytest.raises(logreel.UsageError):

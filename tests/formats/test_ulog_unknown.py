@@ -9,8 +9,8 @@ from random import Random
 import pytest
 
 import logreel
+from logreel.formats.ulog.reader import Walker
 from logreel.formats.ulog.sample import Builder
-from logreel.formats.ulog.walk import Walker
 from logreel.log.log import Log
 from logreel.registry import index_cache
 

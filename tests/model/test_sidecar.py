@@ -19,7 +19,7 @@ import pytest
 import logreel
 from damage.mutations import mutate
 from logreel.errors import LogError
-from logreel.formats.ulog import sample, walk
+from logreel.formats.ulog import reader, sample
 from logreel.formats.ulog.sample import Builder
 from logreel.log.log import Log
 from logreel.registry import index_cache
@@ -87,7 +87,7 @@ def no_walk(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     def explode(*_: object) -> None:
         raise Walked
 
-    return lambda: monkeypatch.setattr(walk.Walker, "run", explode)
+    return lambda: monkeypatch.setattr(reader.Walker, "run", explode)
 
 
 def test_a_sidecar_gives_what_reading_gives(log: Path, no_walk: Callable[[], None]) -> None:

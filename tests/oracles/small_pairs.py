@@ -26,7 +26,7 @@ import carla_queries  # noqa: E402
 import koblenz_oracle  # noqa: E402
 import logreel  # noqa: E402
 from carla_rows import rows as carla_columns  # noqa: E402
-from logreel.formats.carla import api as carla  # noqa: E402
+from logreel.formats.carla.simulator import api as carla  # noqa: E402
 
 HEAD = 21
 

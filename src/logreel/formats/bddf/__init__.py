@@ -30,8 +30,8 @@ FORMAT = Format(
     suffixes=(".bddf",),
     versions="1.0",
     sniff=_sniff,
-    scan=anew("logreel.formats.bddf.content:scan"),
-    create=later("logreel.formats.bddf.write:BddfSink"),
+    scan=anew("logreel.formats.bddf.scan_builder:scan"),
+    create=later("logreel.formats.bddf.writer:BddfSink"),
     like=_like,
     sample=later("logreel.formats.bddf.sample:walk"),
 )

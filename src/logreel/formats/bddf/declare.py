@@ -8,8 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 from logreel.errors import DefinitionError, UsageError
-from logreel.formats.bddf.blocks import MAX_DESCRIPTOR
-from logreel.formats.bddf.content import topic_of
 from logreel.formats.bddf.encode import series_descriptor
 from logreel.formats.bddf.messages import (
     POD_TYPES,
@@ -20,6 +18,8 @@ from logreel.formats.bddf.messages import (
     StructType,
 )
 from logreel.formats.bddf.payloads import JSON, JSON_SCHEMA, PROTOBUF, json_schema
+from logreel.formats.bddf.records import MAX_DESCRIPTOR
+from logreel.formats.bddf.scan_builder import topic_of
 from logreel.log.schema import Schema
 
 CHANNEL = "bosdyn:channel"

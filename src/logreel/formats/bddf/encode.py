@@ -5,7 +5,6 @@ from __future__ import annotations
 import struct
 
 from logreel.formats.bddf import messages
-from logreel.formats.bddf.blocks import DESCRIPTOR, END, END_MAGIC
 from logreel.formats.bddf.messages import (
     POD_TYPES,
     FileDescriptor,
@@ -16,6 +15,7 @@ from logreel.formats.bddf.messages import (
     Series,
     StructType,
 )
+from logreel.formats.bddf.records import DESCRIPTOR, END, END_MAGIC
 from logreel.schemas.protobuf.build import mapping, number, packed, part, text
 
 #: What the end block says of its size; readers do not ask.

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
 
 from logreel.errors import LogError
-from logreel.formats.bddf.blocks import MAGIC, read_header
-from logreel.formats.bddf.collect import BAD, IN_BLOCKS, OTHER, Collector
+from logreel.formats.bddf.found import note_of
+from logreel.formats.bddf.index_builder import BAD, IN_BLOCKS, OTHER, Collector
 from logreel.formats.bddf.indexer import NOTHING, Pieces, index_of, made_of
 from logreel.formats.bddf.messages import Series
-from logreel.formats.bddf.survey import note_of
+from logreel.formats.bddf.records import MAGIC, read_header
 from logreel.index.message_index import MessageIndex
 from logreel.io.chunks import Chunks
 from logreel.io.source import Source

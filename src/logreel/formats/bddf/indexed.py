@@ -12,7 +12,10 @@ import numpy as np
 
 from logreel.errors import Problem
 from logreel.formats.bddf import messages
-from logreel.formats.bddf.blocks import (
+from logreel.formats.bddf.index_builder import IN_BLOCKS, MAX_SERIES
+from logreel.formats.bddf.messages import FileDescriptor, FileIndex, Series
+from logreel.formats.bddf.reader import Found, Scanner
+from logreel.formats.bddf.records import (
     END_BYTES,
     INDEX_AT,
     MAGIC,
@@ -21,9 +24,6 @@ from logreel.formats.bddf.blocks import (
     read_ending,
     read_header,
 )
-from logreel.formats.bddf.collect import IN_BLOCKS, MAX_SERIES
-from logreel.formats.bddf.messages import FileDescriptor, FileIndex, Series
-from logreel.formats.bddf.scan import Found, Scanner
 from logreel.index.block_table import Separate
 from logreel.index.message_index import MessageIndex
 from logreel.io.arrays import I64

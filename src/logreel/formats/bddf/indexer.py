@@ -8,11 +8,11 @@ import numpy as np
 
 from logreel.errors import LogError
 from logreel.formats.bddf import messages
-from logreel.formats.bddf.blocks import DESCRIPTOR
-from logreel.formats.bddf.collect import IN_BLOCKS, Collector
 from logreel.formats.bddf.encode import file_index
+from logreel.formats.bddf.found import Unclear, notes
+from logreel.formats.bddf.index_builder import IN_BLOCKS, Collector
 from logreel.formats.bddf.messages import FileIndex, Series
-from logreel.formats.bddf.survey import Unclear, notes
+from logreel.formats.bddf.records import DESCRIPTOR
 from logreel.index.message_index import MessageIndex
 from logreel.io.arrays import I64
 from logreel.io.chunks import Buffer, Chunks

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import DamagedError, DefinitionError, Problem
-from logreel.formats.bddf.collect import spans
+from logreel.formats.bddf.index_builder import spans
 from logreel.formats.bddf.messages import MAX_DIMENSIONS, PodType, Series
 from logreel.index.message_index import MessageIndex
 from logreel.index.ranges import Piece

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from logreel.formats.bddf.messages import POD_TYPES
-from logreel.formats.bddf.readings import distinct_names, names_of
+from logreel.formats.bddf.payload_decoders import distinct_names, names_of
 from logreel.index.message_index import MessageIndex
 from logreel.index.ranges import Piece
 from logreel.io.arrays import I64

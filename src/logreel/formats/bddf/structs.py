@@ -11,8 +11,8 @@ import numpy as np
 
 from logreel.errors import Problem
 from logreel.formats.bddf.messages import MessageType, PodType, Series, StructType
+from logreel.formats.bddf.payload_decoders import distinct_names
 from logreel.formats.bddf.pods import node_of, width_of
-from logreel.formats.bddf.readings import distinct_names
 from logreel.index.message_index import MessageIndex
 from logreel.index.rules import Made
 from logreel.io.arrays import I64

@@ -6,8 +6,8 @@ import hashlib
 
 from logreel.errors import Finding
 from logreel.formats.bddf import messages
-from logreel.formats.bddf.blocks import DIGEST_AT, END_BYTES, MAGIC, read_descriptor, read_ending
 from logreel.formats.bddf.messages import FileDescriptor
+from logreel.formats.bddf.records import DIGEST_AT, END_BYTES, MAGIC, read_descriptor, read_ending
 from logreel.io.source import Source
 from logreel.schemas.protobuf.wire import BadWire
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.formats.carla.layouts import layout
+from logreel.formats.carla.definitions import layout
 from logreel.index.gather import Want, gather
 from logreel.index.message_index import MessageIndex
 from logreel.io.arrays import I64

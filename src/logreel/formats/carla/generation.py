@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from logreel.formats.carla.layouts import layout, physics
-from logreel.formats.carla.packets import EVENT_ADD, PHYSICS, POSITION
+from logreel.formats.carla.definitions import layout, physics
+from logreel.formats.carla.records import EVENT_ADD, PHYSICS, POSITION
 from logreel.index.message_index import MessageIndex
 from logreel.io.source import Source
 from logreel.layout.layout import Layout

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from logreel.formats.carla.content import Content
-from logreel.formats.carla.layouts import RAW, layout, physics, width
-from logreel.formats.carla.packets import EVENT_ADD, PHYSICS
+from logreel.formats.carla.definitions import RAW, layout, physics, width
+from logreel.formats.carla.records import EVENT_ADD, PHYSICS
+from logreel.formats.carla.scan_builder import Content
 from logreel.layout.layout import Layout
 from logreel.layout.walker import extent, measuring
 from logreel.write.format_writer import Excerpt

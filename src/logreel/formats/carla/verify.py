@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from logreel.errors import Finding
 from logreel.formats.carla.clock import Frames
-from logreel.formats.carla.packets import HEAD
+from logreel.formats.carla.records import HEAD
 
 #: Seconds by which a sum of durations may miss the elapsed time: both are float64, rounded on different ways.
 SLACK = 1e-6

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import DefinitionError, UsageError
-from logreel.formats.carla import layouts
-from logreel.formats.carla.packets import FRAME_END, INSERTED, LAST_KIND, PHYSICS, RELEASED, SHIFTING, TOPICS
+from logreel.formats.carla import definitions
+from logreel.formats.carla.records import FRAME_END, INSERTED, LAST_KIND, PHYSICS, RELEASED, SHIFTING, TOPICS
 from logreel.index.rules import Word, words
 from logreel.io.arrays import I64
 from logreel.kernels import layout as kernel
@@ -40,8 +40,8 @@ class Dialect:
     def layout(self, topic: str) -> Layout:
         """How the packets of a topic are laid out; raw where nothing describes them."""
         if topic == TOPICS[PHYSICS] and not self.wide:
-            return layouts.physics(self.stiffness)
-        return layouts.layout(topic, self.wide)
+            return definitions.physics(self.stiffness)
+        return definitions.layout(topic, self.wide)
 
     def kind_of(self, topic: str, schema: Schema, metadata: Mapping[str, Any], foreign: bool) -> int:
         """The kind of the packets of a channel: what *metadata* says (``packet``), else the usual one of the topic.
@@ -78,14 +78,14 @@ class Dialect:
         bad = size < layout.measure.least
         if layout.measure.size is not None:
             return np.asarray(size != layout.measure.size)
-        width = layouts.width(topic, self.wide)
+        width = definitions.width(topic, self.wide)
         if width:
             rest = np.flatnonzero(~bad)
             bad[rest] = size[rest] != _COUNT + width * words(data, start[rest], Word(0, _COUNT))
-        elif layout is not layouts.RAW:
+        elif layout is not definitions.RAW:
             bad = _unlike(layout, data, start, size)
             if topic == TOPICS[PHYSICS]:
-                bad &= _unlike(layouts.physics(not self.stiffness), data, start, size)
+                bad &= _unlike(definitions.physics(not self.stiffness), data, start, size)
         return bad
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from logreel.formats.koblenz.types import register_type, registered_types, type_id
+from logreel.formats.koblenz.definitions import register_type, registered_types, type_id
 from logreel.registry.format import Format
 from logreel.registry.registry import anew, later
 
@@ -34,8 +34,8 @@ FORMAT = Format(
     suffixes=(".vel", ".log"),
     versions="1.1",
     sniff=_sniff,
-    scan=anew("logreel.formats.koblenz.content:scan"),
-    create=later("logreel.formats.koblenz.write:KoblenzSink"),
+    scan=anew("logreel.formats.koblenz.scan_builder:scan"),
+    create=later("logreel.formats.koblenz.writer:KoblenzSink"),
     like=_like,
     sample=later("logreel.formats.koblenz.sample_drive:drive"),
 )

@@ -9,6 +9,14 @@ from functools import lru_cache
 
 import numpy as np
 
+from logreel.formats.koblenz.definitions import (
+    RAW,
+    UNCOMPRESSED,
+    USUAL_VERSION,
+    VERSIONS,
+    MessageType,
+    registered_types,
+)
 from logreel.formats.koblenz.records import (
     END_MARK,
     HEAD,
@@ -21,14 +29,6 @@ from logreel.formats.koblenz.records import (
     is_end,
     read_head,
     read_heads,
-)
-from logreel.formats.koblenz.types import (
-    RAW,
-    UNCOMPRESSED,
-    USUAL_VERSION,
-    VERSIONS,
-    MessageType,
-    registered_types,
 )
 from logreel.io.arrays import I64
 from logreel.io.source import Source

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import DefinitionError, UsageError
+from logreel.formats.koblenz.definitions import RAW, UNCOMPRESSED, USUAL_VERSION, registered_types, type_id
 from logreel.formats.koblenz.framing import Kind
 from logreel.formats.koblenz.records import MAX_ID, MAX_VERSION
-from logreel.formats.koblenz.types import RAW, UNCOMPRESSED, USUAL_VERSION, registered_types, type_id
 from logreel.index.rules import Word, words
 from logreel.io.arrays import I64
 from logreel.kernels import layout as kernel

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any
 
+from logreel.formats.mcap.definitions import Decoders
 from logreel.formats.mcap.found import File
-from logreel.formats.mcap.layouts import Decoders
 from logreel.formats.mcap.records import Channel
 from logreel.log.scan import ChannelInfo
 from logreel.log.schema import Schema

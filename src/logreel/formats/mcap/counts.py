@@ -12,7 +12,7 @@ import numpy as np
 
 from logreel.formats.mcap.chunks import most, unpack
 from logreel.formats.mcap.found import File, Messages, Part, all_found
-from logreel.formats.mcap.linear import read_inside
+from logreel.formats.mcap.reader import read_inside
 from logreel.formats.mcap.records import BadRecord, Statistics
 from logreel.io.source import Source
 

@@ -18,7 +18,7 @@ from logreel.io.arrays import I64
 from logreel.io.source import Source
 
 if TYPE_CHECKING:
-    from logreel.formats.mcap.collect import Collected
+    from logreel.formats.mcap.index_builder import Collected
 
 
 def verify(source: Source, file: File, collected: Collected) -> Iterator[Finding]:

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.formats.mcap import linear
+from logreel.formats.mcap import reader
 from logreel.formats.mcap.found import File, Messages, Part
 from logreel.formats.mcap.records import Chunk
 from logreel.io.arrays import I64
 from logreel.io.source import Source
 
 if TYPE_CHECKING:
-    from logreel.formats.mcap.collect import Collected
+    from logreel.formats.mcap.index_builder import Collected
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ def read(source: Source, file: File, collected: Collected) -> Whole:
 
     After damage neither is the larger set: reading goes on behind it, while an index still names what is inside.
     """
-    whole = linear.read(source, trust=False)
+    whole = reader.read(source, trust=False)
     # Channels keep the names under which their messages are read otherwise.
     whole.schemas, whole.channels = whole.schemas | file.schemas, whole.channels | file.channels
     there = defaultdict[tuple[int, str], list[I64]](list)

@@ -33,8 +33,8 @@ FORMAT = Format(
     suffixes=(".bag",),
     versions="0, 1.0, 1.1, 1.2, 2.0",
     sniff=_sniff,
-    scan=anew("logreel.formats.rosbag.content:scan"),
-    create=later("logreel.formats.rosbag.write:create"),
+    scan=anew("logreel.formats.rosbag.scan_builder:scan"),
+    create=later("logreel.formats.rosbag.writer:create"),
     like=_like,
     sample=later("logreel.formats.rosbag.sample:drive"),
 )

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from logreel.errors import Problem
 from logreel.formats.rosbag.chunks import Buffer, Chunk, unpack
-from logreel.formats.rosbag.linear import Stretch, pass_over, read_stretch
+from logreel.formats.rosbag.reader import Stretch, pass_over, read_stretch
 from logreel.formats.rosbag.records import BadRecord
 from logreel.io.arrays import I64
 from logreel.io.chunks import FILE

@@ -13,7 +13,7 @@ from logreel.formats.rosbag import records
 from logreel.formats.rosbag.bag import Bag, chunk_of, take_connection, take_definition
 from logreel.formats.rosbag.chunks import Chunk, problem_of, unpack
 from logreel.formats.rosbag.encryption import cipher_of, in_the_clear
-from logreel.formats.rosbag.linear import (
+from logreel.formats.rosbag.reader import (
     OnRecord,
     Stretch,
     after_padding,

@@ -23,10 +23,10 @@ def _sniff(source: Source) -> bool:
 
 def _scan(source: Source, saved: Saved | None) -> Scan | None:
     from logreel.formats.ulog.jumps import first_jump
+    from logreel.formats.ulog.reader import MAX_SEGMENTS, Walker
     from logreel.formats.ulog.records import FILE_HEADER
     from logreel.formats.ulog.saved import restore
     from logreel.formats.ulog.segments import scan
-    from logreel.formats.ulog.walk import MAX_SEGMENTS, Walker
 
     if source.head.startswith(_ENCRYPTED):
         raise UnsupportedError(
@@ -50,8 +50,8 @@ def _scan(source: Source, saved: Saved | None) -> Scan | None:
 
 
 def _layout(schema: Schema, topic: str) -> Layout | None:
-    from logreel.formats.ulog.content import reserved
     from logreel.formats.ulog.definitions import layout_of
+    from logreel.formats.ulog.scan_builder import reserved
 
     return reserved(topic) or layout_of(schema)
 
@@ -63,7 +63,7 @@ FORMAT = Format(
     versions="0, 1",
     sniff=_sniff,
     scan=_scan,
-    create=later("logreel.formats.ulog.write:UlogSink"),
+    create=later("logreel.formats.ulog.writer:UlogSink"),
     layout=_layout,
     sample=later("logreel.formats.ulog.sample:flight"),
     showcase=True,

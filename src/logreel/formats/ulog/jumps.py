@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.formats.ulog import clock
+from logreel.formats.ulog.reader import BACKWARDS_US, Walk
 from logreel.formats.ulog.records import DATA_HEAD
-from logreel.formats.ulog.walk import BACKWARDS_US, Walk
 from logreel.index.rules import Word, words
 from logreel.io.arrays import I64
 from logreel.io.source import Source

@@ -15,8 +15,8 @@ from logreel.formats.ulog import records
 from logreel.formats.ulog.clock import UTC_OFFSET
 from logreel.formats.ulog.definitions import Definitions, parse_format
 from logreel.formats.ulog.information import OWN, Keeping, is_binary, type_of, value_of
+from logreel.formats.ulog.reader import Walk
 from logreel.formats.ulog.records import KeyValue
-from logreel.formats.ulog.walk import Walk
 from logreel.io.arrays import I64
 from logreel.io.source import Source
 from logreel.log.scan import Attachment, Change, Parameter

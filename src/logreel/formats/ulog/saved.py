@@ -11,8 +11,8 @@ import numpy as np
 from logreel.errors import DefinitionError, Problem
 from logreel.formats.ulog import records
 from logreel.formats.ulog.definitions import Definitions, parse_format
+from logreel.formats.ulog.reader import Topic, Walk
 from logreel.formats.ulog.records import DATA_HEAD, FILE_HEADER, HEAD, BadRecord
-from logreel.formats.ulog.walk import Topic, Walk
 from logreel.index.block_table import Blocks
 from logreel.io.arrays import I64
 from logreel.io.chunks import FILE

@@ -7,8 +7,8 @@ from dataclasses import fields, replace
 
 import numpy as np
 
-from logreel.formats.ulog.content import Content
-from logreel.formats.ulog.walk import Walk
+from logreel.formats.ulog.reader import Walk
+from logreel.formats.ulog.scan_builder import Content
 from logreel.index.block_table import Blocks
 from logreel.io.source import Source
 from logreel.log.scan import Scan, Segment

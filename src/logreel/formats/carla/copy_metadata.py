@@ -1,0 +1,97 @@
+"""What a recording says of itself, and what several recordings in one cannot both say."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+import numpy as np
+
+from logreel.errors import UsageError
+from logreel.formats.carla.scan_builder import Content
+from logreel.log.channel import Channel
+from logreel.log.log import Log
+
+_MAGIC = b"CARLA_RECORDER"
+_LONGEST, _DATE_AT = 32767, 18
+#: Bytes of a packet without records.
+_EMPTY = 2
+#: So many actors are told by their number.
+_TOLD = 5
+
+
+def seconds_of(date: object) -> int:
+    """Seconds since 1970 of a date in ISO 8601, UTC where it says nothing; raises UsageError for another text."""
+    try:
+        moment = datetime.fromisoformat(str(date))
+    except ValueError:
+        raise UsageError(f"date {date!r:.60}: expected ISO 8601 such as 2023-11-14T22:13:20Z") from None
+    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
+
+
+def pack_header(version: int | str, date: int | str, town: str) -> bytes:
+    """The header of a recording; raises UsageError for what it cannot hold."""
+    name = str(town).encode()
+    if len(name) > _LONGEST:
+        raise UsageError(f"a map name of {len(name)} bytes; a CARLA recording holds at most {_LONGEST}")
+    try:
+        fixed = struct.pack("<HH14sq", int(version), len(_MAGIC), _MAGIC, int(date))
+    except (struct.error, ValueError, OverflowError) as error:
+        raise UsageError(f"version {version}, date {date}: {error}") from None
+    return fixed + struct.pack("<H", len(name)) + name
+
+
+def header_of(log: Log) -> bytes:
+    """The header of a recording as it is; of one that is damaged, what can be told."""
+    own: Content = log.own
+    if all(problem.code != "header" for problem in log.problems):
+        return own.source.read(0, own.found.header.size)
+    # The other numbering of attributes came with version 2.
+    version = 1 + int(log.metadata["attribute_base"])
+    date = int.from_bytes(own.source.read(_DATE_AT, 8), "little", signed=True)
+    return pack_header(version, date, "")
+
+
+@dataclass(slots=True)
+class Heritage:
+    """The recordings whose packets are written into one."""
+
+    logs: list[Log] = field(default_factory=list)
+
+    def take(self, log: Log) -> list[str]:
+        """Another recording; tells what of it is left out. Raises UsageError where its packets are of another width."""
+        own: Content = log.own
+        self.logs.append(log)
+        first: Content = self.logs[0].own
+        if own.found.wide != first.found.wide:
+            raise UsageError(
+                "has vectors of another width than the first recording: they cannot be one", path=log.name
+            )
+        told = []
+        for what, mine, due in (
+            ("map", own.found.header.map, first.found.header.map),
+            ("version", own.found.header.version, first.found.header.version),
+        ):
+            if mine != due:
+                told.append(f"{what} {mine!r} of {log.name}: a recording has one, that of the first, {due!r}")
+        return told
+
+    def collisions(self) -> list[str]:
+        """A sentence about actors of the same ids in several recordings, which nothing in a packet tells apart."""
+        seen, twice = np.zeros(0, np.uint32), np.zeros(0, np.uint32)
+        peopled = [log for log in self.logs if "actors" in log and _has_records(log["actors"])]
+        for log in peopled if len(peopled) > 1 else ():
+            ids = np.unique(np.ma.compressed(log["actors"]["id"])).astype(np.uint32)
+            twice = np.union1d(twice, np.intersect1d(seen, ids))
+            seen = np.union1d(seen, ids)
+        if not len(twice):
+            return []
+        some = ", ".join(map(str, twice[:_TOLD].tolist())) + ", …" * (len(twice) > _TOLD)
+        return [
+            f"{len(twice)} actors are in several recordings by the same id ({some}): nothing tells them apart now"
+        ]
+
+
+def _has_records(channel: Channel) -> bool:
+    return bool((channel.log.index.sizes(channel.number) > _EMPTY).any())

@@ -1,0 +1,196 @@
+"""From the packets of a recording to a Scan."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+
+from logreel.errors import DamagedError, Problem, UnsupportedError
+from logreel.formats.carla.actors import actors
+from logreel.formats.carla.axes import TurnedBody, turned
+from logreel.formats.carla.bodies import PacketBody, PacketReading
+from logreel.formats.carla.clock import FRAME, Frames
+from logreel.formats.carla.definitions import RAW, layout
+from logreel.formats.carla.generation import OLD_WHEEL, Evidence
+from logreel.formats.carla.reader import Found, Walker
+from logreel.formats.carla.records import FRAME_START, HEAD
+from logreel.formats.carla.text import lines
+from logreel.formats.carla.textmode import is_text, undone
+from logreel.formats.carla.verify import verify
+from logreel.index.message_index import MessageIndex
+from logreel.index.ranges import places
+from logreel.index.rules import Aligned, Track
+from logreel.io.arrays import I64
+from logreel.io.chunks import Chunks
+from logreel.io.source import Source
+from logreel.layout.layout import Layout
+from logreel.log.payload_decoder import Reading
+from logreel.log.scan import ChannelInfo, Scan
+from logreel.log.schema import Schema
+from logreel.log.side_columns import with_members
+
+LEFT = "x forward, y right, z up (left-handed)"
+RIGHT = "x forward, y left, z up (right-handed)"
+
+
+def scan(source: Source) -> Scan:
+    """The Scan of a recording. Raises UnsupportedError for a file without the mark of one."""
+    if source.head[2:18] != b"\x0e\x00CARLA_RECORDER":
+        raise UnsupportedError("not a CARLA recording: its mark is missing", path=source.name)
+    found = Walker(source).run()
+    if _lost(found) and is_text(source):
+        whole = undone(source)
+        again = Walker(whole).run()
+        if _lost(again) < _lost(found):
+            size = source.size - whole.size
+            text = f"written in text mode: 0D before every 0A; undone, which left {size} bytes out"
+            again.problems.append(Problem("text_mode", 0, 0, False, text))
+            return Content(whole, again).scan()
+    return Content(source, found).scan()
+
+
+def _lost(found: Found) -> int:
+    return sum(problem.size for problem in found.problems if problem.lost)
+
+
+class Content:
+    """Channels, index and metadata of what was found."""
+
+    def __init__(self, source: Source, found: Found) -> None:
+        self.source, self.found = source, found
+        self._kinds = sorted(found.topics)
+        self._channels = {kind: number for number, kind in enumerate(self._kinds)}
+        self._frames = Frames(self.index, self._channels.get(FRAME_START))
+
+    def scan(self) -> Scan:
+        """The Scan."""
+        found = self.found
+        self._judge_ends()
+        start, end = self._frames.span()
+        return Scan(
+            version=lambda: self._evidence.release(),
+            epoch="start",
+            start=start,
+            end=end,
+            channels=self._infos(),
+            index=self.index,
+            problems=found.problems,
+            metadata=self._metadata,
+            text=lambda: lines(self._events),
+            utc_offset=self._utc_offset,
+            ros_axes=partial(self._infos, ros=True),
+            actors=actors,
+            verify=partial(verify, self._frames),
+            own=self,
+        )
+
+    def _judge_ends(self) -> None:
+        """Tell of frames without an end: the writer was stopped, or bytes are missing."""
+        start = self._frames.start
+        if not len(start):
+            return
+        begun = np.searchsorted(start, self.found.ends, side="right") - 1
+        open_ = np.flatnonzero(np.bincount(np.maximum(begun, 0), minlength=len(start)) == 0)
+        number = self._frames.number
+        if len(open_) and open_[-1] == len(start) - 1:
+            if not any(p.code in ("truncated", "zeros") for p in self.found.problems):
+                text = f"frame {number[-1]} has no end: the recording was cut off"
+                self.found.problems.append(Problem("truncated", self.source.size, 0, False, text))
+            open_ = open_[:-1]
+        if len(open_):
+            first = int(open_[0])
+            text = f"frames without an end: {len(open_)}; the first is frame {number[first]}"
+            self.found.problems.append(Problem("frame_end", int(start[first]) - HEAD, 0, False, text))
+
+    @cached_property
+    def index(self) -> MessageIndex:
+        """Of all channels."""
+        blocks = self.found.blocks.reshaped(self._kinds, 0)
+        size = Aligned(self.found.sizes)
+        tracks = [
+            Track(partial(self._times, number), 24 if kind == FRAME_START else size)
+            for number, kind in enumerate(self._kinds)
+        ]
+        return MessageIndex(Chunks(self.source), blocks, tracks)
+
+    def _times(self, channel: int, index: MessageIndex) -> I64:
+        return self._frames.times(channel)
+
+    @cached_property
+    def _evidence(self) -> Evidence:
+        found = self.found
+        return Evidence(
+            self.source, self.index, found.topics, self._channels, found.header.version, found.wide
+        )
+
+    # ---------------------------------------------------------------------------------------------- channels
+
+    def _infos(self, ros: bool = False) -> list[ChannelInfo]:
+        """The channels; *ros*: in metres and right-handed axes."""
+        return [self._info(kind, ros) for kind in self._kinds]
+
+    def _info(self, kind: int, ros: bool) -> ChannelInfo:
+        topic = self.found.topics[kind]
+        metadata: dict[str, Any] = {"packet": kind, "axes": RIGHT if ros else LEFT}
+        if topic == "trigger_volumes":
+            metadata["frame"] = "world"
+        if kind == FRAME_START:
+            return ChannelInfo(topic, Schema(topic, "carla"), lambda: layout(topic, False), metadata)
+        return ChannelInfo(
+            topic,
+            Schema(topic, "carla"),
+            lambda: with_members(turned(self._layout(topic)) if ros else self._layout(topic), [FRAME]),
+            metadata,
+            partial(self._reading, self._channels[kind], topic, TurnedBody if ros else PacketBody),
+        )
+
+    def _layout(self, topic: str) -> Layout:
+        if topic == "physics":
+            return self._evidence.physics or RAW
+        return layout(topic, self.found.wide)
+
+    def _reading(self, channel: int, topic: str, body: type[PacketBody]) -> Reading:
+        return PacketReading(self._frames, channel, body(self._layout(topic)))
+
+    def _events(self, topic: str) -> Iterator[tuple[int, int, dict[str, Any]]]:
+        """Time in ns, number of the frame, and the records one by one of a topic of which most packets have none."""
+        for kind in self._kinds:
+            if self.found.topics[kind] == topic:
+                yield from self._records(kind, topic)
+
+    def _records(self, kind: int, topic: str) -> Iterator[tuple[int, int, dict[str, Any]]]:
+        channel, decode = self._channels[kind], self._layout(topic).decoder()
+        rows = np.flatnonzero(self.index.sizes(channel) > 2)
+        _, at, size = places(self.index, channel, rows)
+        times = self.index.times(channel)[rows].tolist()
+        (frames,) = self._frames.numbers(channel, rows)
+        for time, frame, a, n in zip(times, frames.tolist(), at.tolist(), size.tolist(), strict=True):
+            with suppress(DamagedError):
+                for record in decode(self.source.view[a : a + n])["records"]:
+                    yield time, frame, record
+
+    # ---------------------------------------------------------------------------------------------- metadata
+
+    def _utc_offset(self) -> int | None:
+        date = self.found.header.date
+        return date * 10**9 if 0 < date < 1 << 33 else None
+
+    def _metadata(self) -> Mapping[str, Any]:
+        header, evidence = self.found.header, self._evidence
+        told: dict[str, Any] = {"format_version": header.version, "map": header.map}
+        if self._utc_offset() is not None:
+            told["date"] = datetime.fromtimestamp(header.date, UTC).isoformat()
+            told["date_unix"] = header.date
+        told["engine"] = "UE5" if self.found.wide else "UE4"
+        told["release"] = evidence.release()
+        told["attribute_base"] = evidence.attribute_base
+        if evidence.has_old_wheels:
+            told["wheel_bytes"] = OLD_WHEEL
+        if evidence.is_dreyevr:
+            told["fork"] = "DReyeVR"
+        return told

@@ -1,0 +1,32 @@
+"""What ``logreel.carla`` offers: the simulator's queries, its replay, and its metrics, without the simulator."""
+
+from __future__ import annotations
+
+from logreel.formats.carla.simulator.blocked import blocked
+from logreel.formats.carla.simulator.collisions import collisions
+from logreel.formats.carla.simulator.info import info
+from logreel.formats.carla.simulator.metrics import MetricsLog
+from logreel.formats.carla.simulator.replay import Replay, Tick
+from logreel.formats.carla.simulator.values import (
+    Box,
+    Rotation,
+    SceneLight,
+    Transform,
+    Vector,
+    VehicleControl,
+)
+
+__all__ = [
+    "Box",
+    "MetricsLog",
+    "Replay",
+    "Rotation",
+    "SceneLight",
+    "Tick",
+    "Transform",
+    "Vector",
+    "VehicleControl",
+    "blocked",
+    "collisions",
+    "info",
+]

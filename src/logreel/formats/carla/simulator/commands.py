@@ -1,0 +1,48 @@
+"""What the simulator's client can be asked about a recording, as commands."""
+
+from __future__ import annotations
+
+from logreel.formats.carla.simulator.actor_list import actor_list
+from logreel.formats.carla.simulator.blocked import MIN_DISTANCE, MIN_TIME, blocked
+from logreel.formats.carla.simulator.collisions import collisions
+from logreel.formats.carla.simulator.info import info
+from logreel.formats.carla.simulator.wording import WORDINGS
+from logreel.registry.commands import Command, Option
+
+_CORRECT = Option("correct", ("--correct",), "Without the faults of the simulator's own query.", bool)
+
+COMMANDS = (
+    Command(
+        "info",
+        "Show what happens, as show_recorder_file_info prints it.",
+        info,
+        (
+            Option("show_all", ("--all",), "Also every position, light, control and so on.", bool),
+            Option(
+                "release",
+                ("--generation",),
+                "Print as the simulator did from this release on; by default as the one that recorded.",
+                tuple(WORDINGS),
+            ),
+        ),
+    ),
+    Command(
+        "collisions",
+        "Show collisions, as show_recorder_collisions prints them. TYPE1 and TYPE2 are the kinds of the two actors: "
+        "a any, h hero, v vehicle, w walker, t traffic light, o other; with --correct also s sign, n sensor.",
+        collisions,
+        (Option("type1", default="a"), Option("type2", default="a"), _CORRECT),
+    ),
+    Command(
+        "blocked",
+        "Show actors that stand still, as show_recorder_actors_blocked prints them: for MIN_TIME seconds or longer "
+        "they move less than MIN_DISTANCE centimetres.",
+        blocked,
+        (
+            Option("min_time", kind=float, default=MIN_TIME),
+            Option("min_distance", kind=float, default=MIN_DISTANCE),
+            _CORRECT,
+        ),
+    ),
+    Command("actors", "Show who is in a recording, since when, and until when.", actor_list),
+)

@@ -1,0 +1,56 @@
+"""What happens in one frame, in the words of show_recorder_file_info."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import TYPE_CHECKING
+
+from logreel.errors import DefinitionError
+from logreel.formats.carla.simulator.info import EVENTS
+from logreel.formats.carla.simulator.packet_text import texts
+from logreel.formats.carla.simulator.printing import number
+from logreel.formats.carla.simulator.wording import wording
+from logreel.layout.nodes import Sequence as Counted
+
+if TYPE_CHECKING:
+    from logreel.log.channel import Channel
+    from logreel.log.log import Log, Message
+
+
+def frames(log: Log) -> Callable[[Sequence[Message]], list[str]]:
+    """A function that tells of the packets of a frame: how many records of each kind, then each event."""
+    words = wording(None, log.metadata["format_version"], log.channels)
+
+    @cache
+    def told(topic: str) -> dict[int, str]:
+        """The text of each packet of a channel of events, by its place."""
+        return dict(zip(log.index.offsets(log[topic].number).tolist(), texts(log[topic], words), strict=True))
+
+    def describe(packets: Sequence[Message]) -> list[str]:
+        title, counts, events = "", list[str](), list[str]()
+        for packet in packets:
+            topic = packet.channel.topic
+            if topic == "frames":
+                begun = packet.decode()
+                title = f"Frame {begun['frame']} at {number(begun['elapsed'])} seconds"
+            elif topic in EVENTS:
+                events += told(topic).get(packet.offset or 0, "").split("\n")[:-1]
+            else:
+                counts.append(f"{topic} {_records(packet)}".rstrip())
+        return [": ".join(filter(None, [title, ", ".join(counts)])), *events]
+
+    return describe
+
+
+def _records(packet: Message) -> str:
+    """How many records a packet says that it has; nothing where it has no count."""
+    counted = _counts(packet.channel) and len(packet.data) >= 2
+    return str(int.from_bytes(packet.data[:2], "little")) if counted else ""
+
+
+def _counts(ch: Channel) -> bool:
+    try:
+        return isinstance(ch.layout.root, Counted)
+    except DefinitionError:
+        return False

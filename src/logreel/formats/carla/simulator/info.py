@@ -1,0 +1,136 @@
+"""The query ``show_recorder_file_info``: everything that happens, as text and as rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from logreel.formats.carla.columns import Columns
+from logreel.formats.carla.known import head, type_name
+from logreel.formats.carla.records import END, HEAD
+from logreel.formats.carla.simulator.packet_text import texts
+from logreel.formats.carla.simulator.printing import closing, number, opening
+from logreel.formats.carla.simulator.wording import Wording, wording
+from logreel.io.chunks import FILE
+from logreel.registry.commands import Answer
+
+if TYPE_CHECKING:
+    from logreel.log.channel import Channel
+    from logreel.log.log import Log
+
+EVENTS = ("actors", "actor_removals", "actor_parents", "collisions")
+
+
+def info(log: Log, show_all: bool = False, release: str | None = None) -> Answer:
+    """What happens in a recording: actors that come, go and are attached, and collisions.
+
+    show_all  the text also has every record of positions, lights, controls and the like; the rows are the same
+    release   print as the simulator from this release on does: 0.9.4, 0.9.6, 0.9.10, 0.9.14, 0.9.15 or 0.9.16; None:
+              as the one that wrote the recording
+
+    Raises UsageError for another release.
+    """
+    columns = Columns(log)
+    about = head(columns)
+    words = wording(release, about["version"], log.channels)
+
+    def lines() -> Iterator[str]:
+        yield from opening(about)
+        for text in _packets(log, words, show_all):
+            yield from text.split("\n")[:-1]
+        if words.ends:
+            yield ""
+        yield from closing(about)
+
+    return Answer("events", _events(columns), lines, about)
+
+
+def _packets(log: Log, words: Wording, show_all: bool) -> Iterator[str]:
+    """The text of each packet, in file order."""
+    frames, data = log.channels.get("frames"), log.index.chunks.view(FILE)
+    ways = {ch.number: texts(ch, words) for ch in _printable(log, words, show_all)}
+    if frames is not None:
+        ways[frames.number] = _frame_lines(frames)
+    title = ""
+    for picked in log.index.pieces(ways, order="file"):
+        for channel, offset in zip(picked.channel.tolist(), picked.offset.tolist(), strict=True):
+            text = next(ways[channel])
+            if frames is not None and channel == frames.number:
+                # A FrameEnd is no message: it stands right before what begins the next frame.
+                if words.ends and data[max(offset - 2 * HEAD, 0) : offset - HEAD] == END:
+                    yield "\n"
+                title = text
+                text = ""
+            if title and (text or show_all):
+                yield title
+                title = ""
+            yield text
+    if words.ends and frames is not None and data[-HEAD:] == END:
+        yield "\n"
+
+
+def _printable(log: Log, words: Wording, show_all: bool) -> list[Channel]:
+    """Channels that are printed; weather is, whatever was asked for."""
+    wanted = words.topics if show_all else [topic for topic in words.topics if topic == "weather"]
+    found = [log[topic] for topic in (*EVENTS, *wanted) if topic in log.channels]
+    # How the simulator prints the physics of the UE5 line, which is kept as raw bytes, was never seen.
+    return [ch for ch in found if ch.topic != "physics" or "id" in ch.fields]
+
+
+def _frame_lines(frames: Channel) -> Iterator[str]:
+    for frame, elapsed in zip(frames["frame"].tolist(), frames["elapsed"].tolist(), strict=True):
+        yield f"Frame {frame} at {number(elapsed)} seconds\n"
+
+
+def _events(columns: Columns) -> dict[str, Any]:
+    """The rows: one for each event, in the order in which the recorder writes them."""
+    parts = [_created(columns), _removed(columns), _attached(columns), _collided(columns)]
+    place = np.concatenate([columns.place(topic) for topic in EVENTS])
+    order = np.argsort(place, kind="stable").tolist()
+    names = list(dict.fromkeys(name for part in parts for name in part))
+    found: dict[str, Any] = {
+        "time_ns": columns.times(place[order]),
+        "frame": columns.frame_ids[place[order]],
+    }
+    for name in names:
+        values = [
+            value
+            for part, topic in zip(parts, EVENTS, strict=True)
+            for value in part.get(name, [None] * len(columns(topic, "frame")))
+        ]
+        found[name] = [values[i] for i in order]
+    return found
+
+
+def _created(columns: Columns) -> dict[str, list[Any]]:
+    ids = columns("actors", "id").tolist()
+    return {
+        "event": ["create"] * len(ids),
+        "id": ids,
+        "type": [type_name(t) for t in columns("actors", "type").tolist()],
+        "description": columns("actors", "description").tolist(),
+        "location": columns.vector("actors", "location").tolist(),
+        "attributes": [list(map(dict, a)) for a in columns("actors", "attributes")],
+    }
+
+
+def _removed(columns: Columns) -> dict[str, list[Any]]:
+    ids = columns("actor_removals", "id").tolist()
+    return {"event": ["destroy"] * len(ids), "id": ids}
+
+
+def _attached(columns: Columns) -> dict[str, list[Any]]:
+    ids = columns("actor_parents", "child").tolist()
+    return {"event": ["parent"] * len(ids), "id": ids, "other": columns("actor_parents", "parent").tolist()}
+
+
+def _collided(columns: Columns) -> dict[str, list[Any]]:
+    ids = columns("collisions", "actor1").tolist()
+    return {
+        "event": ["collision"] * len(ids),
+        "id": ids,
+        "other": columns("collisions", "actor2").tolist(),
+        "collision_id": columns("collisions", "collision_id").tolist(),
+    }

@@ -1,0 +1,214 @@
+"""Packets as the lines that show_recorder_file_info prints for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from logreel.formats.carla.simulator.printing import filled, number
+from logreel.formats.carla.simulator.wording import Wording
+from logreel.index.ranges import pieces
+
+if TYPE_CHECKING:
+    from logreel.log.channel import Channel
+
+#: Messages of a channel that are decoded together.
+TOGETHER = 256
+#: Lights of vehicles as they are printed: bit and name.
+LIGHTS = (
+    *enumerate(("Position", "LowBeam", "HighBeam", "Brake", "RightBlinker", "LeftBlinker", "Reverse")),
+    *((8, "Interior"), (7, "Fog"), (9, "Special1"), (10, "Special2")),
+)
+WHEEL = (
+    *("tire_friction", "damping_rate", "max_steer_angle"),
+    *("radius", "max_brake_torque", "max_handbrake_torque"),
+)
+DOORS = ("Front Left", "Front Right", "Rear Left", "Rear Right", "Hood", "Trunk", "All")
+WEATHER = (
+    *("Cloudiness", "Precipitation", "PrecipitationDeposits", "WindIntensity"),
+    *("SunAzimuthAngle", "SunAltitudeAngle", "FogDensity", "FogDistance", "FogFalloff", "Wetness"),
+    *("ScatteringIntensity", "MieScatteringScale", "RayleighScatteringScale", "DustStorm"),
+)
+
+#: Turns the records of a piece, one list per field, into a text for each.
+Printer = Callable[[list[list[Any]]], list[str]]
+
+
+def texts(ch: Channel, words: Wording) -> Iterator[str]:
+    """The text of each packet of a channel, in file order; empty for one that cannot be decoded."""
+    title, printer = _printer(ch.topic, words)
+    for columns, records in _decoded(ch):
+        made = printer(columns)
+        at = 0
+        for count in records:
+            if count < 0:
+                yield ""
+                continue
+            yield title.replace("#", str(count)) + "".join(made[at : at + count]) + _after(ch.topic, words)
+            at += count
+
+
+def _after(topic: str, words: Wording) -> str:
+    return "\n" if topic == "bones" and words.bones_line else ""
+
+
+def _decoded(ch: Channel) -> Iterator[tuple[list[list[Any]], list[int]]]:
+    """The fields of some packets, structs taken apart, and how many records each packet has, or -1."""
+    index = ch.log.index
+    for lo in range(0, len(ch), TOGETHER):
+        numbers = np.arange(lo, min(lo + TOGETHER, len(ch)), dtype=np.int64)
+        for piece in pieces(index, ch.number, slice(lo, lo + len(numbers))):
+            mine, numbers = numbers[: len(piece.offset)], numbers[len(piece.offset) :]
+            if ch.reading is not None:
+                got = ch.reading.columns(index, ch.layout, piece, mine)
+            else:
+                from logreel.layout.arrow import decode_variable
+
+                got = decode_variable(ch.layout, piece.data, piece.offset, piece.offset + piece.size)
+            kept = np.arange(len(mine)) if got.kept is None else got.kept
+            counts = np.full(len(mine), -1, np.int64)
+            counts[kept] = 1 if got.records is None else got.records
+            yield [column for array in got.arrays for column in _apart(array)], counts.tolist()
+
+
+def _apart(array: Any) -> list[list[Any]]:
+    """An Arrow array of structs as a list for each number in them."""
+    import pyarrow as pa
+
+    if pa.types.is_struct(array.type):
+        whole = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+        return [column for member in whole.flatten() for column in _apart(member)]
+    return [array.to_pylist()]
+
+
+def _rows(template: str) -> Printer:
+    """A printer of plain numbers; the number of the frame, which comes first, is left out."""
+    return lambda columns: filled(template, zip(*columns[1:], strict=True))
+
+
+def _each(show: Callable[..., str]) -> Printer:
+    """A printer of any fields, by a function of one record."""
+    return lambda columns: [show(*row[1:]) for row in zip(*columns, strict=True)]
+
+
+def _printer(topic: str, words: Wording) -> tuple[str, Printer]:
+    """What is printed before the records, with # for their number, and how they are."""
+    two = f"Location{words.place} (%g, %g, %g) Rotation{words.turn} (%g, %g, %g)\n"
+    box = "  Id: %d origin: (%g, %g, %g) extension: (%g, %g, %g)\n"
+    kinematics = "  Id: %d linear_velocity: (%g, %g, %g) angular_velocity: (%g, %g, %g)\n"
+    times = "  Id: %d green_time: %g yellow_time: %g red_time: %g\n"
+    state = "  Id: %d state: %d frozen: %d elapsedTime: %g\n"
+    if words.named:
+        control = f"  Id: %d Steering: %g Throttle: %g Brake{words.brake} %g Handbrake: %d Gear: %d\n"
+        walker = "  Id: %d speed: %g\n"
+    else:
+        control = "  Vehicle id %d: Steering %g Throttle %g Brake %g Handbrake %d Gear %d\n"
+        walker = "  Walker id %d: speed %g\n"
+    weather = "  " + " ".join(f"{name}: %g" for name in WEATHER) + "\n"
+    printers: dict[str, tuple[str, Printer]] = {
+        "actors": ("", _each(_created)),
+        "actor_removals": ("", _rows(" Destroy %d\n")),
+        "actor_parents": ("", _each(_attached_twice if words.child_twice else _attached)),
+        "collisions": ("", _each(_collided)),
+        "position": (" Positions: #\n", _rows("  Id: %d " + two)),
+        "traffic_lights": (
+            " State traffic lights: #\n",
+            lambda c: filled(state, zip(c[1], c[4], c[2], c[3], strict=True)),
+        ),
+        "vehicle_control": (" Vehicle animations: #\n", _rows(control)),
+        "walker": (" Walker animations: #\n", _rows(walker)),
+        "vehicle_lights": (" Vehicle light animations: #\n", _each(_vehicle_light)),
+        "scene_lights": (" Scene light changes: #\n", _each(_scene_light)),
+        "velocity": (" Dynamic actors: #\n", _rows(kinematics)),
+        "bounding_boxes": (" Actor bounding boxes: #\n", _rows(box)),
+        "trigger_volumes": (" Actor trigger volumes: #\n", _rows(box)),
+        "traffic_light_times": (" Traffic Light time events: #\n", _rows(times)),
+        "platform_time": ("", _rows(" Current platform time: %g\n")),
+        "physics": (" Physics Control events: #\n", _each(_physics)),
+        "bones": (" Walkers Bones: #\n", _each(_bones)),
+        "doors": (" Vehicle door animations: #\n", _each(_door)),
+        "weather": (" Weathers: #\n", _rows(weather)),
+    }
+    return printers[topic]
+
+
+def _created(actor: int, kind: int, *rest: Any) -> str:
+    place, (_, description, attributes) = rest[:3], rest[-3:]
+    head = f" Create {actor}: {description} ({kind}) at ({', '.join(map(number, place))})\n"
+    return head + "".join(f"  {a['name']} = {a['value']}\n" for a in attributes)
+
+
+def _attached(child: int, parent: int) -> str:
+    return f" Parenting {child} with {parent} (parent)\n"
+
+
+def _attached_twice(child: int, _parent: int) -> str:
+    return _attached(child, child)
+
+
+def _collided(number: int, one: int, two: int, first_is_hero: bool, second_is_hero: bool) -> str:
+    heroes = [" (hero) " if hero else "" for hero in (first_is_hero, second_is_hero)]
+    return f" Collision id {number} between {one}{heroes[0]} with {two}{heroes[1]}\n"
+
+
+def _vehicle_light(actor: int, flags: int) -> str:
+    names = " ".join(name for bit, name in LIGHTS if flags >> bit & 1)
+    return f"  Id: {actor} {names or 'None'}\n"
+
+
+def _scene_light(
+    light: int, intensity: float, red: float, green: float, blue: float, _a: float, on: bool, _group: int
+) -> str:
+    color = ", ".join(map(number, (red, green, blue)))
+    return f"  Id: {light} enabled: {on} intensity: {number(intensity)} RGB_color: ({color})\n"
+
+
+def _door(actor: int, door: int, _open: bool) -> str:
+    name = f" {DOORS[door]} " if door < len(DOORS) else ""
+    return f"  Id: {actor}\n  Doors opened: {name}\n"
+
+
+def _xyz(vector: dict[str, float]) -> str:
+    return "(" + ", ".join(map(number, vector.values())) + ")"
+
+
+def _bones(actor: int, bones: list[dict[str, Any]]) -> str:
+    lines = [f"  Id: {actor}\n"]
+    for bone in bones:
+        place, turn = _xyz(bone["location"]), _xyz(bone["rotation"])
+        lines.append(f'     Bone: "{bone["name"]}" relative: Loc{place} Rot{turn}\n')
+    return "".join(lines)
+
+
+def _physics(actor: int, *rest: Any) -> str:
+    numbers, (torque, gears, steering, wheels) = rest[:-4], rest[-4:]
+    rpm, moi, full, engaged, disengaged, auto, clutch, ratio, mass, drag, *center = numbers
+    values: dict[str, Any] = {
+        "max_rpm": number(rpm),
+        "MOI": number(moi),
+        "damping_rate_full_throttle": number(full),
+        "damping_rate_zero_throttle_clutch_engaged": number(engaged),
+        "damping_rate_zero_throttle_clutch_disengaged": number(disengaged),
+        "use_gear_auto_box": "true" if auto else "false",
+        # Not in the file: the simulator prints its own default.
+        "gear_switch_time": "0.5",
+        "clutch_strength": number(clutch),
+        "final_ratio": number(ratio),
+        "mass": number(mass),
+        "drag_coefficient": number(drag),
+        "center_of_mass": "(" + ", ".join(map(number, center)) + ")",
+        "torque_curve": " ".join(map(_xyz, torque)),
+        "steering_curve": " ".join(map(_xyz, steering)),
+    }
+    lines = [f"  Id: {actor}", *(f"   {name} = {value}" for name, value in values.items())]
+    lines += ["   forward_gears:", *(f"    gear {k}: {_named(gear, gear)}" for k, gear in enumerate(gears))]
+    lines.append("   wheels:")
+    for k, wheel in enumerate(wheels):
+        lines.append(f"    wheel {k}: {_named(wheel, WHEEL)} position {_xyz(wheel['position'])}")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _named(values: dict[str, Any], names: Iterable[str]) -> str:
+    return " ".join(f"{name} {number(values[name])}" for name in names)

@@ -1,0 +1,270 @@
+"""Messages found chunk by chunk become the block table of the index; index records are read when asked for."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from threading import RLock
+
+import numpy as np
+
+from logreel.errors import Finding, Problem, UnsupportedError
+from logreel.formats.mcap.found import File, Messages, Part, all_found
+from logreel.formats.mcap.reader import read_inside
+from logreel.formats.mcap.records import HEAD, MESSAGE_HEAD, PUBLISH_TIME, SEQUENCE
+from logreel.index.block_table import GONE, Blocks
+from logreel.index.message_index import MessageIndex
+from logreel.index.rules import Aligned, Track, Word
+from logreel.io.arrays import I64
+from logreel.io.chunks import FILE, Buffer, Chunks
+from logreel.io.source import Source
+from logreel.kernels import opcoded
+
+#: More entries of the block table than this are refused: real logs come nowhere near.
+MOST_ENTRIES = 1 << 27
+#: What else a message has, before its payload.
+MORE = {"publish_time": Word(-PUBLISH_TIME, 8), "sequence": Word(-SEQUENCE, 4)}
+
+
+class Collected:
+    """All messages by block and channel; ``index`` makes the MessageIndex.
+
+    number  the channel of each id
+    """
+
+    def __init__(self, source: Source, file: File, number: Mapping[int, int]) -> None:
+        self._source, self._file = source, file
+        self._parts, self._ids = file.parts, np.array(sorted(number, key=number.__getitem__), np.int64)
+        if len(self._parts) * (len(number) + 1) > MOST_ENTRIES:
+            text = f"{len(number)} channels in {len(self._parts)} chunks are more than the index can hold"
+            raise UnsupportedError(text, path=source.name)
+        #: Messages met that their index does not name, and that are therefore not delivered.
+        self.unnamed = 0
+        #: Problems that tell of such and of nothing else, and what they tell once these were read.
+        self.left_out: dict[Problem, str] = {}
+        self._lock = RLock()
+        self._to_read = np.array([part.found is None for part in self._parts], bool)
+        self._to_place = self._to_read.copy()
+        self._column = np.full(1 << 16, -1, np.int64)
+        self._column[self._ids] = np.arange(len(number))
+        counts = self._counts([part.counts() for part in self._parts])
+        start = np.zeros((len(self._parts), len(number) + 1), np.int64)
+        start[:, 1:] = np.cumsum(counts, axis=1)
+        start += np.concatenate([[0], np.cumsum(counts.sum(axis=1))])[:-1, None].astype(np.int64)
+        n = int(counts.sum())
+        # Pages that nobody touches cost nothing.
+        self._entry, self._time, self._size = (
+            np.zeros(n, np.uint32),
+            np.zeros(n, np.int64),
+            np.zeros(n, np.uint32),
+        )
+        # A log without packed chunks lies in the file as it is.
+        plain = all(one.is_plain for one in file.chunks)
+        base = np.array([part.base + plain * file.chunks[part.chunk].data for part in self._parts], np.int64)
+        self._end = base + np.array([part.end - part.base for part in self._parts], np.int64)
+        chunk = np.array([FILE if plain else part.chunk for part in self._parts], np.int32)
+        self._blocks = Blocks(base, chunk, start, self._entry)
+        for row, part in enumerate(self._parts):
+            if part.found is not None:
+                self._put(row, part.found)
+
+    def _counts(self, told: list[I64]) -> I64:
+        """int64[part, channel]: messages, of which each part tells by id; others are reported."""
+        counts = np.zeros((len(self._parts), len(self._ids)), np.int64)
+        row = np.repeat(np.arange(len(told)), [len(one) for one in told])
+        found = np.concatenate([np.zeros((0, 2), np.int64), *told])
+        column = self._column[found[:, 0]]
+        for k in np.flatnonzero((column < 0) & (found[:, 1] > 0)).tolist():
+            text = f"{found[k, 1]} messages of channel {found[k, 0]}, which nothing describes"
+            self._file.note("undeclared", self._parts[row[k]].pos, 0, True, text)
+        known = column >= 0
+        counts[row[known], column[known]] = found[known, 1]
+        return counts
+
+    def index(self, chunks: Chunks, cheap: bool) -> MessageIndex:
+        """The MessageIndex over *chunks*; *cheap*: unpacking all of them takes no time that people notice."""
+        self._chunks = chunks
+        tracks = [
+            Track(lambda index, c=c: self._times(index, c), Aligned(self._size), more=MORE)  # type: ignore[misc]
+            for c in range(len(self._ids))
+        ]
+        return MessageIndex(chunks, self._blocks, tracks, None, self._resolve, cheap)
+
+    def bounds(self) -> tuple[int | None, int | None]:
+        """The earliest and the latest time, of chunks that were not read as they state it; None without messages."""
+        told = list[int]()
+        for part in self._parts:
+            if part.found is not None:
+                told += [int(part.found.time.min()), int(part.found.time.max())]
+            elif part.indexes[:, 1].any():
+                chunk = self._file.chunks[part.chunk]
+                told += [chunk.start, chunk.end]
+        return (min(told), max(told)) if told and len(self._time) else (None, None)
+
+    def _times(self, index: MessageIndex, channel: int) -> I64:
+        with self._lock:
+            self._load()
+        return index.take(channel, self._time)
+
+    # --------------------------------------------------------------------------------------------- filling
+
+    def _span(self, row: int) -> slice:
+        start = self._blocks.start
+        return slice(int(start[row, 0]), int(start[row, -1]))
+
+    def _put(self, row: int, found: Messages) -> None:
+        """Fill in messages that were read; of those that were expected but are not there, nothing but the time."""
+        start, ids = self._blocks.start[row], self._ids
+        order = np.argsort(found.key, kind="stable")
+        keys = found.key[order]
+        lo, hi = np.searchsorted(keys, ids, side="left"), np.searchsorted(keys, ids, side="right")
+        for c in np.flatnonzero(start[1:] > start[:-1]).tolist():
+            at, room = int(start[c]), int(start[c + 1] - start[c])
+            rows = order[lo[c] : hi[c]][:room]
+            mine, rest = slice(at, at + len(rows)), slice(at + len(rows), at + room)
+            self._entry[mine], self._time[mine], self._size[mine] = (
+                found.entry[rows],
+                found.time[rows],
+                found.size[rows],
+            )
+            self._size[rest], self._time[rest] = GONE, self._file.chunks[self._parts[row].chunk].start
+
+    def _load(self) -> None:
+        """Read the index records of all chunks that have not been looked at."""
+        rows = np.flatnonzero(self._to_read)
+        self._to_read[:] = False
+        told = [self._parts[row].indexes for row in rows.tolist()]
+        found = np.concatenate([np.zeros((0, 3), np.int64), *told])
+        row, column = np.repeat(rows, [len(one) for one in told]), self._column[found[:, 0]]
+        size, first = (self._end - self._blocks.base)[row], self._blocks.start[row, column]
+        table = np.column_stack([found[:, 2], found[:, 0], found[:, 1], size, first, row])
+        table = table[(column >= 0) & (found[:, 1] > 0)]
+        good = np.zeros(len(table), np.uint8)
+        opcoded.entries(self._source.data, np.ascontiguousarray(table[:, :5]), self._time, self._entry, good)
+        for k in np.flatnonzero(good == 2).tolist():
+            # Some writers sort by time; what comes first in the file is first for us.
+            span = slice(int(table[k, 4]), int(table[k, 4] + table[k, 2]))
+            order = np.argsort(self._entry[span], kind="stable")
+            self._entry[span], self._time[span] = self._entry[span][order], self._time[span][order]
+            if (np.diff(self._entry[span].astype(np.int64)) == 0).any():
+                # A message that is named twice is one message.
+                good[k] = 0
+        for row in np.unique(table[good == 0, 5]).tolist():
+            self._reread(row)
+
+    def _read(self, row: int) -> Messages:
+        part = self._parts[row]
+        file = File()
+        base, end = int(self._blocks.base[row]), int(self._end[row])
+        inside = Source(self._chunks[int(self._blocks.chunk[row])][base:end], "")
+        read_inside(inside, part.chunk, part.pos, file)
+        return all_found(file.parts)
+
+    def _reread(self, row: int) -> None:
+        """Read a chunk whose index is damaged."""
+        found = self._read(row)
+        self._put(row, found)
+        self._to_place[row] = False
+        self._tell(row, len(found.key))
+
+    def _tell(self, row: int, there: int) -> None:
+        span = self._span(row)
+        met = int((self._size[span] != GONE).sum())
+        missing, more = span.stop - span.start - met, there - met
+        text = "the index of a chunk does not fit its messages: they were read instead"
+        text += f"; {missing} that it names are not there" if missing else ""
+        self.unnamed += max(0, more)
+        text += f"; it leaves out {more} of them" if more else ""
+        self._note(row, bool(missing or more), text, more > 0 and not missing)
+
+    def _note(self, row: int, lost: bool, text: str, left_out: bool) -> None:
+        told = f"{text}; recovering the log delivers them" if left_out else text
+        problem = Problem("index", self._parts[row].pos, 0, lost, told)
+        self._file.problems.append(problem)
+        if left_out:
+            self.left_out[problem] = f"{text}, which were read"
+
+    # -------------------------------------------------------------------------------------------- resolving
+
+    def _resolve(self, rows: I64) -> None:
+        """Look up sizes in some blocks, and whether messages are where the index says; threads may ask at once."""
+        with self._lock:
+            if self._to_read.any():
+                self._load()
+            for row in rows[self._to_place[rows]].tolist():
+                self._to_place[row] = False
+                self._locate(row)
+
+    def _locate(self, row: int) -> None:
+        b, span = self._blocks, self._span(row)
+        data = self._chunks[int(b.chunk[row])]
+        base, end = int(b.base[row]), min(int(self._end[row]), len(data))
+        live = np.flatnonzero(b.start[row, 1:] > b.start[row, :-1])
+        runs = np.empty((len(live), 5), np.int64)
+        runs[:, 0], runs[:, 1] = b.start[row, live], b.start[row, live + 1]
+        runs[:, 2], runs[:, 3], runs[:, 4] = base, end, self._ids[live]
+        good = np.zeros(len(live), np.int64)
+        self._size[span] = GONE
+        opcoded.locate(data, runs, self._entry, self._time, self._size, good)
+        if int(good.sum()) < span.stop - span.start:
+            self._repair(row)
+        elif more := self._unnamed(data[base:end], span):
+            self.unnamed += more
+            self._note(row, True, f"the index of a chunk leaves out {more} of its messages", True)
+
+    def _unnamed(self, data: Buffer, span: slice) -> int:
+        """Messages in the bytes between those that the index names."""
+        begin = np.sort(self._entry[span].astype(np.int64)) - MESSAGE_HEAD
+        order = np.argsort(self._entry[span], kind="stable")
+        ends = begin + MESSAGE_HEAD + self._size[span][order]
+        edges = np.concatenate([np.zeros(1, np.int64), ends]), np.append(begin, len(data))
+        found = 0
+        for k in np.flatnonzero(edges[0] < edges[1]).tolist():
+            lo, hi = int(edges[0][k]), int(edges[1][k])
+            n = (hi - lo) // MESSAGE_HEAD + 2
+            key, time, place, size = (np.empty(n, np.int64) for _ in range(4))
+            note = np.empty((hi - lo) // HEAD + 2, np.int64)
+            found += opcoded.walk(data, lo, hi, key, time, place, size, note, 0)[2]
+        return found
+
+    def _repair(self, row: int) -> None:
+        """Read a chunk whose index lies: each of its claims is met by a message of that channel and time."""
+        found = self._read(row)
+        there: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
+        rows = zip(*(getattr(found, name).tolist() for name in ("key", "time", "entry", "size")), strict=True)
+        for key, time, entry, size in rows:
+            there[key, time].append((entry, size))
+        for waiting in there.values():
+            waiting.reverse()
+        start = self._blocks.start[row]
+        for c in np.flatnonzero(start[1:] > start[:-1]).tolist():
+            for i in range(int(start[c]), int(start[c + 1])):
+                waiting = there.get((int(self._ids[c]), int(self._time[i])), [])
+                self._entry[i], self._size[i] = waiting.pop() if waiting else (0, GONE)
+        self._tell(row, len(found.key))
+
+    def located(self) -> Iterator[tuple[Part, Messages]]:
+        """The messages that are there, part by part; their places count from the content of the chunk."""
+        self._resolve(np.arange(len(self._parts)))
+        for row, part in enumerate(self._parts):
+            start = self._blocks.start[row]
+            key = np.repeat(self._ids, start[1:] - start[:-1])
+            span = self._span(row)
+            there = np.flatnonzero(self._size[span] != GONE)
+            rows = there + span.start
+            yield part, Messages(key[there], self._time[rows], self._entry[rows], self._size[rows])
+
+    def verify(self) -> Iterator[Finding]:
+        """What looking into all chunks tells."""
+        known = len(self._file.problems)
+        self._resolve(np.arange(len(self._parts)))
+        yield from map(Finding.of, self._file.problems[known:])
+        for row, part in enumerate(self._parts):
+            chunk, span = self._file.chunks[part.chunk], self._span(row)
+            times = self._time[span][self._size[span] != GONE]
+            if part.found is None and len(times):
+                edges = int(times.min()), int(times.max())
+                if edges != (chunk.start, chunk.end):
+                    text = f"a chunk says that its messages are from {chunk.start} to {chunk.end} ns"
+                    text += f", they are from {edges[0]} to {edges[1]}"
+                    yield Finding("index", "warn", chunk.pos, chunk.stored, text)

@@ -1,0 +1,36 @@
+"""Bags being written: which Sink writes which version."""
+
+from __future__ import annotations
+
+from logreel.errors import UsageError
+from logreel.formats.rosbag.writer_v1 import Sink11, Sink12
+from logreel.formats.rosbag.writer_v2 import Sink20
+from logreel.io.append_file import Appender
+from logreel.write.format_writer import Sink
+
+
+def create(
+    out: Appender,
+    *,
+    version: str = "2.0",
+    compression: str = "none",
+    chunk_bytes: int | None = None,
+    indexed: bool = True,
+) -> Sink:
+    """What writes a bag.
+
+    version      ``2.0``, or ``1.2`` or ``1.1`` for old tools
+    compression  of the chunks of 2.0: ``none``, ``bz2`` or ``lz4``, as genuine ROS reads them
+    chunk_bytes  of 2.0: a chunk is closed by the message with which it outgrows this, and when the file is flushed;
+                 None: as in the log that is copied, else 768 KiB
+    indexed      of 1.2: with a file header and an index
+    """
+    if version == "2.0":
+        return Sink20(out, compression, chunk_bytes)
+    if compression != "none":
+        raise UsageError(f"compression {compression!r}: a bag of version {version} has none")
+    if version == "1.2":
+        return Sink12(out, indexed)
+    if version == "1.1":
+        return Sink11(out)
+    raise UsageError(f"version {version!r}; bags are written as 2.0, 1.2 or 1.1")

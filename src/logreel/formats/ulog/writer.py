@@ -1,0 +1,442 @@
+"""ULog files being written: definitions first, then records as they come."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import re
+import struct
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from logreel.errors import DefinitionError, UsageError
+from logreel.formats.ulog import scan_builder
+from logreel.formats.ulog.copier import copy
+from logreel.formats.ulog.copy_metadata import Heritage, begun_at, renamed, utc_record, with_defaults_flag
+from logreel.formats.ulog.definitions import Definitions, parse_format
+from logreel.formats.ulog.from_layout import spell
+from logreel.formats.ulog.import_foreign import adopt
+from logreel.formats.ulog.information import packed_value
+from logreel.formats.ulog.keys import DEFAULT_KINDS
+from logreel.formats.ulog.records import (
+    BASIC,
+    DATA_HEAD,
+    DEFAULTS_FLAG,
+    FLAGS,
+    FLAGS_AT,
+    HEAD,
+    MAGIC,
+    SYNC,
+    BadRecord,
+    parse_key,
+)
+from logreel.formats.ulog.values import MAX_SIZE, key, key_value, packed, record
+from logreel.index.block_table import TIME_MAX
+from logreel.index.rules import Word, words
+from logreel.io.append_file import Appender
+from logreel.io.arrays import I64
+from logreel.layout.layout import Layout
+from logreel.log.log import Log
+from logreel.log.schema import Schema
+from logreel.write.format_writer import Excerpt, Payload, Sink
+from logreel.write.payloads import Payloads, tallied
+from logreel.write.record_headers import MICROSECONDS_INSIDE, NOWHERE, Heads
+
+NS_PER_US = 1000
+#: Bytes of an attachment in one record.
+PART = 60_000
+#: Behind its name, what a message of ``~parameter`` says of a value at the start.
+_INITIAL = b"\x07initial"
+_INSTANCE = re.compile(r"(.*)\[(\d{1,3})\]\Z", re.DOTALL)
+_TOPIC = re.compile(r"(.*?)(\[\d{1,3}\])?(@\d+)?", re.DOTALL)
+_UNFIT = re.compile(r"[^A-Za-z0-9_\-/]")
+
+
+class UlogSink(Sink):
+    """Writes version 1.
+
+    started  ns of the file header; None: the time of the first message
+    """
+
+    title, encoding, fixed_size = "ULog", "ulog", True
+    earliest, latest, largest = 0, TIME_MAX, MAX_SIZE - 2
+
+    def __init__(self, out: Appender, *, started: int | None = None) -> None:
+        super().__init__(out)
+        self._started = started
+        self._definitions = Definitions()
+        self._heritage: Heritage | None = None
+        self._head = bytearray()
+        self._begun = self._headed = self._fresh = self._adopted = False
+        #: Whether a default of a parameter was given, which the flags have to announce; and the flags' first byte.
+        self._has_defaults, self._flags = False, 0
+        self._heads = Heads()
+        #: Name of the format and instance of each channel, or the reserved name.
+        self._channels: list[tuple[str, int]] = []
+        self._layouts: dict[int, Layout] = {}
+        self._stamps: dict[int, Word] = {}
+        self._stamped: dict[Word, list[int]] = {}
+        self._reserved: dict[int, Callable[[int, bytes], bytes]] = {}
+        self._subscribed: set[int] = set()
+
+    # ------------------------------------------------------------------------------------------ definitions
+
+    def free_name(self, topic: str, taken: Collection[str]) -> str:
+        """Names of a ULog have letters, digits, ``_ - /``, and an instance shares the definition of its topic."""
+        if topic.startswith("~"):
+            return super().free_name(topic, taken)
+        found = _TOPIC.fullmatch(topic)
+        base, instance, log = found.groups("") if found else (topic, "", "")
+        # The number of a second log in one file becomes part of the name.
+        base = _UNFIT.sub("-", base + log)
+        names = itertools.chain([base], (f"{base}-{n}" for n in itertools.count(2)))
+        return next(name + instance for name in names if name + instance not in taken)
+
+    def channel(self, number: int, topic: str, schema: Schema, metadata: Mapping[str, Any]) -> None:
+        """Take in a channel: its topic is the name of its format, further instances end in ``[1]``, ``[2]`` …
+
+        A topic of another name than its definition gets a definition of its own name. The reserved channels of
+        text, parameters and dropouts can be written, too; their Layouts are those that reading gives.
+        """
+        if schema.encoding != "ulog":
+            raise DefinitionError(f"channel {topic!r} of a ULog needs a schema of encoding 'ulog'")
+        if topic.startswith("~"):
+            self._reserve(number, topic)
+            return
+        if self._begun:
+            raise UsageError("a ULog defines all channels before the first message")
+        base, multi = _base(topic)
+        if multi > 255 or _UNFIT.search(base) or base in BASIC:
+            text = "names have letters, digits, _ - and /, and at most 256 instances"
+            raise UsageError(f"channel {topic!r} of a ULog: {text}")
+        for line in renamed(schema, base, self._definitions):
+            self._define(line)
+        time_at = NOWHERE
+        if schema.text:
+            extent = self._definitions.extent(base)
+            self._layouts[number] = self._definitions.layout(base)
+            if extent.stamp is not None:
+                at, width, unit = extent.stamp.offset, extent.stamp.width, extent.stamp.unit
+                self._stamps[number] = word = Word(at, width, unit * NS_PER_US)
+                if (width, unit) == (8, 1):
+                    time_at = DATA_HEAD + at
+                else:
+                    self._stamped.setdefault(word, []).append(number)
+        self._channels.append((base, multi))
+        head = struct.pack("<HBH", 0, ord("D"), number)
+        self._heads.add(head, 0, 2, 2, time_at, MICROSECONDS_INSIDE)
+
+    def _reserve(self, number: int, topic: str) -> None:
+        name = topic.split("@")[0]
+        write = {"~text": self._text_of, "~parameter": self._parameter_of, "~dropout": self._dropout_of}
+        if name not in write:
+            raise DefinitionError(f"a ULog has no channel {topic!r}; there are {', '.join(write)}")
+        self._reserved[number] = write[name]
+        # Their messages become other records, which may not fit: each is tried when it comes.
+        self.largest = -1
+        self._layouts[number] = Layout(scan_builder.RESERVED[name], name)
+        self._channels.append((name, 0))
+        self._heads.add(b"")
+
+    def _define(self, line: str) -> None:
+        try:
+            text = parse_format(line.encode())
+        except BadRecord as error:
+            raise DefinitionError(str(error)) from None
+        known = text.name in self._definitions
+        if not self._definitions.add(text):
+            raise DefinitionError(f"format {text.name} is defined in two ways")
+        if not known:
+            self._head += record("F", line.encode())
+
+    def schema_for(self, topic: str, layout: Layout) -> Schema:
+        """A format of the topic's name, and one for each struct inside; the field ``timestamp`` is the time."""
+        if topic.startswith("~"):
+            return Schema(topic, self.encoding)
+        name = _base(topic)[0]
+        return Schema(name, self.encoding, spell(layout, name))
+
+    def schema_from(self, topic: str, text: str, file: str) -> Schema:
+        """Format texts, a line each, the first one that of the topic."""
+        return Schema(_base(topic)[0], self.encoding, text)
+
+    def layout(self, number: int) -> Layout:
+        """The Layout of the channel's format."""
+        if number not in self._layouts:
+            raise DefinitionError(f"{self._channels[number][0]} has no definition: its messages are bytes")
+        return self._layouts[number]
+
+    def stamp(self, number: int) -> tuple[str, int] | None:
+        """ULog keeps the time of a message in its field ``timestamp``, in microseconds."""
+        found = self._stamps.get(number)
+        return None if found is None else ("timestamp", found.mul)
+
+    def inherit(self, log: Log) -> list[str]:
+        """Take over the definitions, information, attachments, parameters and defaults, as they are written there."""
+        if self._heritage is None:
+            self._heritage = Heritage(self._definitions)
+        told = self._heritage.take(log)
+        self._head += self._heritage.drain()
+        self._has_defaults |= self._heritage.has_defaults
+        return told
+
+    def adopt(self, log: Log, returns: bool) -> list[str]:
+        """Take over metadata, attachments, and parameters as they were at the start; changes come as messages."""
+        self._adopted = True
+        return adopt(self, log, returns)
+
+    def copy(self, excerpt: Excerpt) -> bool:
+        """Copy records as they lie in the file; not where it holds several logs."""
+        self._begun = copy(excerpt, self.out, self.source_clock)
+        if self._begun and excerpt.log.own.lacks_defaults_flag:
+            self.notes.append("the flag bits announce the defaults of parameters now (compatible bit 0)")
+        return self._begun
+
+    # --------------------------------------------------------------------------------------------- messages
+
+    def messages(self, channel: NDArray[np.int32], time: I64, payloads: Payloads) -> None:
+        """Append data records; where the time given is not that of the field ``timestamp``, this is set."""
+        if not len(channel):
+            return
+        if int(time.min()) < 0:
+            raise UsageError(f"time {int(time.min())} ns; a ULog has none before 0")
+        largest = int(payloads.size.max())
+        if largest > MAX_SIZE - 2:
+            raise UsageError(f"a message of {largest} bytes; a ULog holds at most {MAX_SIZE - 2}")
+        self._begin(int(time[0]))
+        for number in np.flatnonzero(tallied(channel, len(self._channels))).tolist():
+            if number not in self._subscribed and number not in self._reserved:
+                self._subscribe(number)
+        others = dict[int, bytes]()
+        if self._reserved:
+            rows = np.flatnonzero(self._among(self._reserved).take(channel))
+            some = payloads.rows(rows).in_one()
+            edges = some.start.tolist(), (some.start + some.size).tolist()
+            for row, lo, hi in zip(rows.tolist(), *edges, strict=True):
+                others[row] = self._reserved[int(channel[row])](int(time[row]), some.data[lo:hi].tobytes())
+                self._look_for_default(others[row])
+        self._give(channel, time, payloads, others)
+        self._fresh = True
+
+    def _give(
+        self, channel: NDArray[np.int32], time: I64, payloads: Payloads, others: Mapping[int, bytes]
+    ) -> None:
+        """Append messages as data records; at the rows of *others* stand these."""
+        room = payloads.size
+        if others:
+            rows, room, size = np.array(list(others), np.int64), room.copy(), room.copy()
+            room[rows], size[rows] = [len(written) for written in others.values()], 0
+            payloads = replace(payloads, size=size)
+        place = self._heads.places(channel, room)
+        memory = self.out.lend(int(place[-1]))
+        out = np.asarray(memory)
+        self._heads.compose(channel, time, payloads, place, out)
+        for word, members in self._stamped.items():
+            some = self._among(members).take(channel)
+            some &= payloads.size >= word.offset + word.width
+            _set_stamps(out, (place[:-1] + DATA_HEAD)[some], time[some], word)
+        for row, written in others.items():
+            out[place[row] : place[row + 1]] = np.frombuffer(written, np.uint8)
+        self.out.give(memory)
+
+    def _among(self, numbers: Iterable[int]) -> NDArray[np.bool_]:
+        """True for these of all channels."""
+        found = np.zeros(len(self._channels), bool)
+        found[list(numbers)] = True
+        return found
+
+    def _subscribe(self, number: int) -> None:
+        self._subscribed.add(number)
+        name, multi = self._channels[number]
+        self._put("A", struct.pack("<BH", multi, number) + name.encode())
+
+    # ------------------------------------------------------------------------------- records of other kinds
+
+    def metadata(self, name: str, value: Any) -> None:
+        """Append an information record: text, a whole number, a float or bytes.
+
+        Of a list each item becomes a record of its own; of an item that is a list itself each part, the later ones as
+        parts that continue the first. What is read as ``v1.16.0`` is written as the number that stands for it.
+        """
+        self.information(name, value, None)
+
+    def information(self, name: str, value: Any, kind: str | None) -> None:
+        """The same, of a type as reading gives it; None: of the first one that holds *value*."""
+        if not isinstance(value, list | tuple) or (kind is not None and not _is_in_parts(value)):
+            self._put("I", *packed_value(name, value, kind))
+            return
+        in_parts = _is_in_parts(value)
+        for entry in value:
+            for n, part in enumerate(entry if in_parts else [entry]):
+                self._put("M", bytes((n > 0,)), *packed_value(name, part, kind))
+
+    def keyed(self, letter: str, payload: bytes) -> None:
+        """Append an information record as it lies in a file. Raises UsageError for what is none."""
+        try:
+            parse_key(payload, letter == "M")
+        except BadRecord as error:
+            raise UsageError(str(error)) from None
+        self._put(letter, payload)
+
+    def define(self, line: str) -> None:
+        """Append a format, if none of its name is there."""
+        if not self._begun:
+            with contextlib.suppress(DefinitionError):
+                self._define(line)
+
+    def parameter(self, name: str, value: float | int | str, time: int | None) -> None:
+        """Append a parameter: an int32 or a float; later ones are changes at the time of the message before."""
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise UsageError(f"parameter {name!r}: a ULog holds whole numbers and floats, not {value!r:.40}")
+        if time is not None:
+            self._begin(time)
+        self._append(_parameter("P", name, value))
+
+    def text(self, time: int, level: int, text: str) -> None:
+        """Append a logged string."""
+        if not 0 <= level <= 7:
+            raise UsageError(f"level {level} is no syslog level from 0 to 7")
+        self._begin(time)
+        self._put("L", struct.pack("<BQ", 0x30 + level, time // NS_PER_US), text.encode())
+
+    def attachment(self, name: str, data: bytes, media_type: str) -> None:
+        """Append information in parts; its key is *name* without the suffix, which reading adds again."""
+        starts = range(0, max(1, len(data)), PART)
+        self.parts(name.rpartition(".")[0] or name, [data[at : at + PART] for at in starts])
+
+    def parts(self, key: str, parts: Iterable[bytes]) -> None:
+        """Append binary information as one entry of these parts."""
+        for n, part in enumerate(parts):
+            self._put("M", bytes((n > 0,)), *key_value(key, part))
+
+    def _text_of(self, time: int, payload: bytes) -> bytes:
+        level, tag, _ = struct.unpack_from("<BHH", payload)
+        moment, digit = struct.pack("<Q", time // NS_PER_US), (0x30 + level) & 0xFF
+        if tag:
+            return record("C", struct.pack("<BH", digit, tag), moment, payload[5:])
+        return record("L", bytes((digit,)), moment, payload[5:])
+
+    def _parameter_of(self, time: int, payload: bytes) -> bytes:
+        told = self._adopted or self._heritage is not None
+        # Most are initial values, which were told already: no need to decode them.
+        if told and payload and payload[1 + payload[0] :].startswith(_INITIAL):
+            return b""
+        row = _parameter_row()(memoryview(payload))
+        return b"" if told and row["kind"] != "change" else _parameter_record(row)
+
+    def parameter_row(self, row: Mapping[str, Any]) -> None:
+        """Append a parameter as a message of the channel ``~parameter`` tells of it."""
+        self._append(_parameter_record(row))
+
+    def _dropout_of(self, time: int, payload: bytes) -> bytes:
+        return record("O", payload[:2])
+
+    # ------------------------------------------------------------------------------------------ the file
+
+    def settle(self) -> None:
+        """Write the definitions even if no message has come, and a mark by which readers find records again."""
+        if self._channels or self._head or self._begun:
+            self._begin(0)
+        elif not self._headed:
+            # Channels may still come: what follows is written over the header when it is known.
+            self.out.write(self._file_head(0))
+            self.out.commit()
+            self._headed = True
+        if self._fresh:
+            self._put("S", SYNC)
+            self._fresh = False
+
+    def finish(self) -> None:
+        """Announce the channels that got no message."""
+        self._begin(0)
+        for number in range(len(self._channels)):
+            if number not in self._subscribed and number not in self._reserved:
+                self._subscribe(number)
+
+    def _begin(self, time: int) -> None:
+        if not self._begun:
+            head = self._file_head(time)
+            self._flags = head[FLAGS_AT] if len(head) > FLAGS_AT else 0
+            if self._headed:
+                self.out.patch(0, head)
+            else:
+                self.out.write(head)
+            self.out.write(utc_record(head, self.source_clock))
+            self.out.write(self._head)
+            self.out.commit()
+            self._begun = True
+
+    def _file_head(self, time: int) -> bytes:
+        """File header and flags of a log whose first message is of *time*."""
+        told = None if self.source_clock is None else self.source_clock.start
+        start = self._started if self._started is not None else time if told is None else told
+        head = MAGIC + struct.pack("<BQ", 1, max(0, start) // NS_PER_US) + record("B", bytes(FLAGS))
+        if self._heritage is not None and self._started is None:
+            head = begun_at(self._heritage.header, told)
+        return with_defaults_flag(head) if self._has_defaults else head
+
+    def _put(self, letter: str, *parts: Payload) -> None:
+        self._append(record(letter, *parts))
+
+    def _look_for_default(self, written: bytes) -> None:
+        """Announce in the flags that there are defaults of parameters, if *written* is the first one."""
+        if written[2:HEAD] == b"Q" and not self._has_defaults:
+            self._has_defaults = True
+            if self._begun:
+                self._flags |= DEFAULTS_FLAG
+                self.out.patch(FLAGS_AT, bytes((self._flags,)))
+
+    def _append(self, written: bytes) -> None:
+        self._look_for_default(written)
+        if self._begun:
+            self.out.write(written)
+            self.out.commit()
+        else:
+            self._head += written
+
+
+def _is_in_parts(value: Any) -> bool:
+    """Whether a list is one of entries that are lists of parts, as reading gives it."""
+    return bool(value) and all(isinstance(entry, list | tuple) for entry in value)
+
+
+def _base(topic: str) -> tuple[str, int]:
+    """The name of a topic's format, and which instance it is."""
+    instance = _INSTANCE.match(topic)
+    return (instance[1], int(instance[2])) if instance else (topic, 0)
+
+
+def _parameter(letter: str, name: str, value: float | int, head: bytes = b"") -> bytes:
+    kind, code = ("int32_t", "i") if isinstance(value, int) else ("float", "f")
+    return record(letter, head, key(f"{kind} {name}", name), packed(name, code, value))
+
+
+@cache
+def _parameter_row() -> Callable[[memoryview], Any]:
+    return Layout(scan_builder.RESERVED["~parameter"], "~parameter").decoder()
+
+
+def _parameter_record(row: Mapping[str, Any]) -> bytes:
+    """What a message of the channel ``~parameter`` stands for."""
+    value = int(row["value"]) if row["type"] == "int32_t" else float(row["value"])
+    kinds = row["kind"].removesuffix(" default").split("+")
+    bits = sum(1 << bit for bit, kind in enumerate(DEFAULT_KINDS) if kind in kinds)
+    return _parameter("Q" if bits else "P", row["name"], value, bytes((bits,)) if bits else b"")
+
+
+def _set_stamps(out: NDArray[np.uint8], payload: I64, time: I64, word: Word) -> None:
+    """Write *time* into the payloads that lie at *payload* and hold another one."""
+    there = words(out, payload, Word(word.offset, word.width))
+    due = time // word.mul
+    if word.width < 8:
+        due &= (1 << 8 * word.width) - 1
+    # Absurd stamps read as the greatest time there is; they stay as they are.
+    rows = np.flatnonzero((there != due) & (time < TIME_MAX - word.mul))
+    if len(rows):
+        raw = due[rows].astype("<i8").view(np.uint8).reshape(-1, 8)[:, : word.width]
+        out[(payload[rows] + word.offset)[:, None] + np.arange(word.width)] = raw
