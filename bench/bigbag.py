@@ -10,8 +10,8 @@ from typing import IO
 
 import numpy as np
 
-from logreel.formats.rosbag.sample import MAGIC, PACK, Builder, connection_record, string
-from logreel.formats.rosbag.sample_old import Topic, record
+from logreel.formats.rosbag.sample.builder import MAGIC, PACK, Builder, connection_record, string
+from logreel.formats.rosbag.sample.old import Topic, record
 
 START = 1_700_000_000 * 10**9
 CHUNK = 768 << 10

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from logreel.formats.ulog.sample import flight
+from logreel.formats.ulog.sample.builder import flight
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data" / "ulog" / "quadrotor_local.ulg"
 

@@ -11,7 +11,7 @@ from harness import Job, compare
 
 IMPORTS = """
 import logreel
-from logreel.formats.ulog.sample import tiny
+from logreel.formats.ulog.sample.builder import tiny
 logreel.check(tiny()); logreel.diff(tiny(), tiny(), messages=True)
 def read():
     with open(path, 'rb', buffering=0) as file:

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from harness import Job, compare, run
-from logreel.formats.koblenz.sample import Builder
-from logreel.formats.koblenz.sample_scene import Scene, hdl32e
+from logreel.formats.koblenz.sample.builder import Builder
+from logreel.formats.koblenz.sample.scene import Scene, hdl32e
 from logreel.lenses.sensors import velodyne
 
 #: Points a second on one core that are wanted at least.
@@ -20,7 +20,7 @@ IMPORTS = """
 import logreel, logreel.log.log, logreel.formats.koblenz.scan_builder, ctypes, sys
 from logreel.io.source import Source
 from logreel.formats.koblenz.scan_builder import scan
-from logreel.formats.koblenz.sample_drive import drive
+from logreel.formats.koblenz.sample.drive import drive
 from logreel.formats.koblenz.start import find_start
 from logreel.formats.koblenz.reader import Walker
 scan(Source.open(drive(0.1)))

@@ -73,7 +73,7 @@ COMPRESS = Job(
 #: What is loaded when a first log is converted is loaded before: a short one is.
 CONVERT_SETUP = (
     OUT
-    + "from logreel.formats.ulog.sample import flight\n"
+    + "from logreel.formats.ulog.sample.builder import flight\n"
     + "for raw in (True, False): logreel.convert(flight(1.0), out + '.mcap', raw=raw, force=True)\n"
     + "os.remove(out + '.mcap')\n"
 )

@@ -13,12 +13,12 @@ import bigbag
 import biglog
 import logreel
 from harness import Job, compare
-from logreel.formats.rosbag.sample import drive
-from logreel.formats.ulog.sample import flight
+from logreel.formats.rosbag.sample.builder import drive
+from logreel.formats.ulog.sample.builder import flight
 
 IMPORTS = """
 import collections, logreel, logreel.ops.replay, logreel.outputs.sinks.null
-from logreel.formats.rosbag.sample import drive
+from logreel.formats.rosbag.sample.builder import drive
 collections.deque(logreel.open(drive(1.0)).play(rate=0), 0)  # whatever is imported at first use
 class Touch(logreel.Sink):
     batches = True

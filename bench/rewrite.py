@@ -18,9 +18,9 @@ from harness import Job, compare
 
 IMPORTS = """
 import logreel, subprocess, tempfile, pathlib
-from logreel.formats.bddf.sample import walk
-from logreel.formats.rosbag.sample import drive
-from logreel.formats.ulog.sample import tiny
+from logreel.formats.bddf.sample.builder import walk
+from logreel.formats.rosbag.sample.builder import drive
+from logreel.formats.ulog.sample.builder import tiny
 import logreel.formats.carla.writer, logreel.formats.koblenz.writer
 import logreel.ops.recovery, logreel.ops.merging, logreel.ops.slicing
 folder = tempfile.TemporaryDirectory(prefix="logreel-bench-"); out = folder.name

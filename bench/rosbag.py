@@ -10,7 +10,7 @@ from harness import Job, compare, run
 IMPORTS = """
 import logreel, logreel.log.log, logreel.log.tables, logreel.formats.rosbag.scan_builder, lz4.frame, bz2
 import pyarrow, logreel.layout.arrow, logreel.index.gather
-from logreel.formats.rosbag.sample import drive
+from logreel.formats.rosbag.sample.builder import drive
 logreel.open(drive(1.0)).tables()  # whatever is imported at first use
 """
 PEER = """

@@ -11,7 +11,7 @@ from harness import Job, compare, run
 IMPORTS = """
 import logreel, logreel.log.log, logreel.log.tables, logreel.formats.ulog.scan_builder, logreel.formats.ulog.reader
 import pyarrow, logreel.layout.arrow, logreel.index.gather
-from logreel.formats.ulog.sample import tiny
+from logreel.formats.ulog.sample.builder import tiny
 logreel.open(tiny()).tables()  # whatever is imported at first use
 """
 COPY = Job("np.array(np.memmap(path)), a fresh copy", "kept = np.array(np.memmap(path, mode='r'))")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from carla_oracle import Recording
-from logreel.formats.carla.sample import Builder
+from logreel.formats.carla.sample.builder import Builder
 
 Row = tuple[Any, ...]
 

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import logreel
-from logreel.formats.bddf.sample import T0, Builder
-from logreel.formats.carla import sample_drive as carla
-from logreel.formats.koblenz import sample_drive as koblenz
-from logreel.formats.mcap.sample import walk
-from logreel.formats.rosbag.sample import drive
-from logreel.formats.ulog.sample import flight
+from logreel.formats.bddf.sample.builder import T0, Builder
+from logreel.formats.carla.sample import drive as carla
+from logreel.formats.koblenz.sample import drive as koblenz
+from logreel.formats.mcap.sample.builder import walk
+from logreel.formats.rosbag.sample.builder import drive
+from logreel.formats.ulog.sample.builder import flight
 
 
 def patrol() -> bytes:

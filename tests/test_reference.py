@@ -19,8 +19,8 @@ import logreel
 from logreel.cli import main
 from logreel.cli.app import VERBS
 from logreel.cli.app import logreel as group
-from logreel.formats.carla.sample import eventful
-from logreel.formats.ulog.sample import tiny
+from logreel.formats.carla.sample.builder import eventful
+from logreel.formats.ulog.sample.builder import tiny
 from logreel.log.actor import Actor
 from logreel.ops.replay.timeline import Place
 from logreel.registry.commands import Answer

@@ -11,7 +11,7 @@ import pytest
 
 from cli_runner import Spawn
 from logreel.errors import DamagedError
-from logreel.formats.rosbag.sample import tiny
+from logreel.formats.rosbag.sample.builder import tiny
 from logreel.io.source import Source
 from logreel.log.scan import Saved, Scan
 from logreel.registry.format import Format

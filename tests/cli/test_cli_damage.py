@@ -9,7 +9,7 @@ import pytest
 
 from cli_runner import Run
 from damage.mutations import mutate
-from logreel.formats.mcap.sample import START, Builder
+from logreel.formats.mcap.sample.builder import START, Builder
 from sample_logs import short_flight, tiny
 
 VERBS = [

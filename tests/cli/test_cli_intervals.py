@@ -10,7 +10,7 @@ import pytest
 
 import logreel
 from cli_runner import Run
-from logreel.formats.ulog.sample import flight
+from logreel.formats.ulog.sample.builder import flight
 
 S = 10**9
 SPAN = ("-S", "+2s", "-E", "+5s")

@@ -13,8 +13,8 @@ import pytest
 
 import logreel
 from cli_runner import Run, Spawn, environment
-from logreel.formats.mcap.sample import tiny as mcap
-from logreel.formats.rosbag.sample import tiny as bag
+from logreel.formats.mcap.sample.builder import tiny as mcap
+from logreel.formats.rosbag.sample.builder import tiny as bag
 from sample_logs import tiny
 
 

@@ -12,8 +12,8 @@ import pytest
 
 import logreel
 from cli_runner import Run
-from logreel.formats.carla.sample import Builder, eventful
-from logreel.formats.carla.sample_drive import drive
+from logreel.formats.carla.sample.builder import Builder, eventful
+from logreel.formats.carla.sample.drive import drive
 from logreel.registry import registry
 from logreel.registry.commands import Answer, Command, Option
 from sample_logs import tiny

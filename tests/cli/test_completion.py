@@ -19,7 +19,7 @@ import pytest
 from cli_runner import SRC, Run, environment
 from logreel.cli.app import VERBS
 from logreel.cli.completion import Word, split_line
-from logreel.formats.ulog.sample import flight
+from logreel.formats.ulog.sample.builder import flight
 from sample_logs import tiny
 
 #: Seconds that a shared machine may take for one answer.

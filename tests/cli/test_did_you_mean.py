@@ -9,7 +9,7 @@ import pytest
 from cli_runner import Run
 from logreel.cli import app
 from logreel.cli import run as running
-from logreel.formats.ulog.sample import flight
+from logreel.formats.ulog.sample.builder import flight
 
 
 @pytest.fixture(autouse=True)

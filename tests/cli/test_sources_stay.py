@@ -11,7 +11,7 @@ import pytest
 import logreel
 from cli_runner import Run
 from logreel.errors import UsageError
-from logreel.formats.rosbag.sample import tiny as bag
+from logreel.formats.rosbag.sample.builder import tiny as bag
 from logreel.io.atomic_file import keep_sources
 from sample_logs import tiny
 

@@ -14,7 +14,18 @@ import bddf_oracle as oracle
 import logreel
 from conftest import SHARED
 from logreel.formats.bddf import scan_builder
-from logreel.formats.bddf.sample import T0, Builder, block, data_block, mapping, num, number, raw, stamp, walk
+from logreel.formats.bddf.sample.builder import (
+    T0,
+    Builder,
+    block,
+    data_block,
+    mapping,
+    num,
+    number,
+    raw,
+    stamp,
+    walk,
+)
 from logreel.formats.bddf.scan_builder import Content
 from logreel.io.source import Source
 

@@ -11,7 +11,7 @@ from mutations import mutate
 import carla_oracle as oracle
 import logreel
 from carla_rows import assert_accounted, packets, walked
-from logreel.formats.carla.sample import Builder, eventful
+from logreel.formats.carla.sample.builder import Builder, eventful
 
 CASES = int(os.environ.get("LOGREEL_FUZZ", "200"))
 

@@ -14,7 +14,7 @@ import koblenz_oracle as oracle
 import logreel
 from conftest import SHARED
 from logreel.errors import LogError
-from logreel.formats.koblenz.sample import END, Builder
+from logreel.formats.koblenz.sample.builder import END, Builder
 from logreel.lenses import lenses
 
 CASES = int(os.environ.get("LOGREEL_FUZZ", "240"))

@@ -15,7 +15,7 @@ import logreel
 import mcap_oracle
 from limits import limited, processor
 from logreel.errors import LogError
-from logreel.formats.mcap.sample import MAGIC, Builder, record, string, tiny, walk
+from logreel.formats.mcap.sample.builder import MAGIC, Builder, record, string, tiny, walk
 from mcap_rows import fast_rows
 
 CASES = int(os.environ.get("LOGREEL_FUZZ", "150"))

@@ -8,11 +8,11 @@ import pytest
 
 import ulog_oracle
 from damage.mutations import KINDS, mutate
-from logreel.formats.ulog import sample
+from logreel.formats.ulog.sample import builder
 
 
 def test_the_seed_decides() -> None:
-    data = sample.tiny()
+    data = builder.tiny()
     assert [mutate(data, n) for n in range(50)] == [mutate(data, n) for n in range(50)]
     assert len({mutate(data, n) for n in range(400)}) > 300
 
@@ -21,10 +21,10 @@ def test_every_kind_changes_something() -> None:
     for damage in KINDS:
         results = set()
         for n in range(20):
-            out = bytearray(sample.tiny())
+            out = bytearray(builder.tiny())
             damage(out, random.Random(n))
             results.add(bytes(out))
-        assert len(results - {sample.tiny()}) > 2, damage.__name__
+        assert len(results - {builder.tiny()}) > 2, damage.__name__
 
 
 def test_nothing_is_too_small() -> None:
@@ -35,7 +35,7 @@ def test_nothing_is_too_small() -> None:
 
 def test_the_oracle_reads_whatever_is_left() -> None:
     for seed in range(600):
-        data = mutate(sample.tiny(), seed)
+        data = mutate(builder.tiny(), seed)
         try:
             log = ulog_oracle.read(data)
         except ValueError:
@@ -51,7 +51,7 @@ def test_the_oracle_reads_whatever_is_left() -> None:
 
 @pytest.mark.slow
 def test_the_oracle_reads_whatever_is_left_of_a_flight() -> None:
-    data = sample.flight(3)
+    data = builder.flight(3)
     for seed in range(100):
         broken = mutate(data, seed)
         if broken[:7] == ulog_oracle.MAGIC:

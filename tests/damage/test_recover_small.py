@@ -12,10 +12,10 @@ from mutations import mutate
 
 import logreel
 from contents import patrol
-from logreel.formats.bddf.sample import T0
-from logreel.formats.bddf.sample import Builder as Bddf
-from logreel.formats.carla.sample import Builder as Carla
-from logreel.formats.koblenz.sample import Builder as Koblenz
+from logreel.formats.bddf.sample.builder import T0
+from logreel.formats.bddf.sample.builder import Builder as Bddf
+from logreel.formats.carla.sample.builder import Builder as Carla
+from logreel.formats.koblenz.sample.builder import Builder as Koblenz
 
 CASES = int(os.environ.get("LOGREEL_FUZZ", "240"))
 

@@ -14,8 +14,8 @@ import logreel
 from bag_rows import fast_rows, plain_rows
 from limits import processor
 from logreel.errors import LogError
-from logreel.formats.rosbag.sample import Builder, few, tiny, version_2_0
-from logreel.formats.rosbag.sample_old import version_1_2
+from logreel.formats.rosbag.sample.builder import Builder, few, tiny, version_2_0
+from logreel.formats.rosbag.sample.old import version_1_2
 
 CASES = int(os.environ.get("LOGREEL_FUZZ", "400"))
 #: Nothing this small may take longer.

@@ -11,8 +11,8 @@ from full_read import full_read
 from mutations import mutate
 
 import logreel
-from logreel.formats.ulog import sample
-from logreel.formats.ulog.sample import Builder
+from logreel.formats.ulog.sample import builder
+from logreel.formats.ulog.sample.builder import Builder
 from logreel.index import block_builder
 from logreel.log.log import Log
 
@@ -146,7 +146,7 @@ def test_a_flipped_bit_in_a_size_costs_that_record_and_no_other_row(letter: str,
 
 def test_flipped_bits_in_all_sizes_of_a_flight() -> None:
     """One record of 50 gets a wrong size: at least 97 of 100 others are read."""
-    data = bytearray(sample.flight(2))
+    data = bytearray(builder.flight(2))
     whole = opened(bytes(data))
     rng = Random(1)
     at = sorted(rng.sample(whole.index.offset[whole.index.chunk == -1].tolist(), whole.message_count // 50))
@@ -268,7 +268,7 @@ def test_an_offset_into_the_middle_of_a_record_costs_that_record() -> None:
 
 
 def test_every_truncation_through_the_front_door() -> None:
-    data = sample.tiny()
+    data = builder.tiny()
     whole = logreel.open(data).index
     mask = whole.chunk == -1
     ends = (whole.offset + whole.size)[mask]
@@ -279,16 +279,16 @@ def test_every_truncation_through_the_front_door() -> None:
 
 
 def test_strict_raises_the_first_problem() -> None:
-    data = sample.tiny()[:-3]
+    data = builder.tiny()[:-3]
     with pytest.raises(logreel.DamagedError) as caught:
         logreel.open(data, strict=True)
     assert caught.value.problem == logreel.open(data).problems[0]
-    logreel.open(sample.tiny(), strict=True)
+    logreel.open(builder.tiny(), strict=True)
 
 
 def test_mutations_are_accounted_for() -> None:
     """The same as the fuzz run, in this process, where a debugger can look."""
     for seed in range(150):
-        log = full_read(mutate(sample.tiny(), seed))
+        log = full_read(mutate(builder.tiny(), seed))
         if log is not None:
             assert_accounted(log)

@@ -12,7 +12,7 @@ import logreel
 import ulog_oracle
 from logreel.errors import LogError
 from logreel.formats.ulog import FORMAT
-from logreel.formats.ulog.sample import tiny
+from logreel.formats.ulog.sample.builder import tiny
 from logreel.io.source import Source
 from logreel.log.scan import Scan
 

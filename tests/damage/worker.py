@@ -24,7 +24,7 @@ from bombs import BOMBS  # noqa: E402
 from full_read import full_read  # noqa: E402
 from mutations import mutate  # noqa: E402
 
-from logreel.formats.ulog import sample  # noqa: E402
+from logreel.formats.ulog.sample import builder  # noqa: E402
 from logreel.index import block_builder  # noqa: E402
 
 BLOCK = block_builder.BLOCK
@@ -33,7 +33,7 @@ BLOCK = block_builder.BLOCK
 @cache
 def base(name: str) -> bytes:
     """A sound log by name: made by the package, or a file."""
-    made = {"tiny": sample.tiny, "flight": lambda: sample.flight(2)}
+    made = {"tiny": builder.tiny, "flight": lambda: builder.flight(2)}
     return made[name]() if name in made else Path(name).read_bytes()
 
 
@@ -87,7 +87,7 @@ def main() -> None:
     warnings.simplefilter("error")
     # Threads would each reserve address space, which the limit below counts.
     pa.set_cpu_count(1)
-    full_read(sample.tiny())
+    full_read(builder.tiny())
     room = int(sys.argv[1]) << 20
     if room:
         resource.setrlimit(resource.RLIMIT_AS, (_memory("VmSize") + room,) * 2)

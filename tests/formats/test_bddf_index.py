@@ -10,7 +10,7 @@ import logreel
 from damage.mutations import mutate
 from logreel.formats.bddf import indexed
 from logreel.formats.bddf.indexed import OnDemand
-from logreel.formats.bddf.sample import T0, Builder, data_block, walk
+from logreel.formats.bddf.sample.builder import T0, Builder, data_block, walk
 
 
 @pytest.fixture

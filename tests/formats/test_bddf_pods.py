@@ -13,7 +13,7 @@ import pytest
 import logreel
 from cli_runner import Run
 from logreel.errors import DamagedError
-from logreel.formats.bddf.sample import PODS, T0, Builder, hash_of
+from logreel.formats.bddf.sample.builder import PODS, T0, Builder, hash_of
 
 
 @pytest.mark.parametrize("kind", PODS)

@@ -13,7 +13,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, ti
 import logreel
 from cli_runner import Run
 from logreel.errors import DamagedError
-from logreel.formats.bddf.sample import T0, Builder, num, raw, schema, stamp, tick, walk
+from logreel.formats.bddf.sample.builder import T0, Builder, num, raw, schema, stamp, tick, walk
 
 KIND = descriptor_pb2.FieldDescriptorProto
 
@@ -197,7 +197,7 @@ def test_every_verb_takes_a_log_of_this_format(
 def test_plain_opening_needs_no_protobuf_library() -> None:
     code = (
         "import sys; sys.modules['google.protobuf'] = None\n"
-        "import logreel; from logreel.formats.bddf.sample import walk\n"
+        "import logreel; from logreel.formats.bddf.sample.builder import walk\n"
         "log = logreel.open(walk(2)); log['mission'].to_arrow(); log['body'].to_arrow(); log.text; log.start\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -15,7 +15,7 @@ from conftest import SHARED
 from contents import content, patrol, told
 from damage.mutations import mutate
 from logreel.formats.bddf import copier, indexed
-from logreel.formats.bddf.sample import T0, Builder, block, data_block, walk
+from logreel.formats.bddf.sample.builder import T0, Builder, block, data_block, walk
 from rewriting import rewrite
 
 FILES = sorted((SHARED / "data/bddf").glob("*.bddf"))

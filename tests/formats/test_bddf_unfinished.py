@@ -12,7 +12,7 @@ import bddf_oracle as oracle
 import logreel
 from bddf_rows import LINE, NUMBERED, POINT, rows
 from killed import killed
-from logreel.formats.bddf.sample import T0
+from logreel.formats.bddf.sample.builder import T0
 
 
 def recording(path: Path, flushed: int) -> bytes:

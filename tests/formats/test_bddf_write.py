@@ -14,7 +14,7 @@ import pytest
 import bddf_oracle as oracle
 import logreel
 from bddf_rows import FLOAT, LINE, NUMBERED, closed, rows
-from logreel.formats.bddf.sample import PODS, T0, Builder, number, raw
+from logreel.formats.bddf.sample.builder import PODS, T0, Builder, number, raw
 
 LOW, HIGH = -(1 << 63), (1 << 63) - 1
 

@@ -12,7 +12,7 @@ import pytest
 
 import logreel
 from bddf_rows import LINE, NUMBERED, POINT, rows
-from logreel.formats.bddf.sample import T0, Builder, walk
+from logreel.formats.bddf.sample.builder import T0, Builder, walk
 
 
 def test_tables_and_single_messages_are_one_file(tmp_path: Path) -> None:

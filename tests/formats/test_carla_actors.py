@@ -9,8 +9,8 @@ import pytest
 import logreel
 from conftest import SHARED
 from logreel.errors import TopicError, UsageError
-from logreel.formats.carla.sample import Builder, eventful
-from logreel.formats.carla.sample_drive import BIKE, CAMERA, HERO, HERO_SPEED, VAN, drive, motion
+from logreel.formats.carla.sample.builder import Builder, eventful
+from logreel.formats.carla.sample.drive import BIKE, CAMERA, HERO, HERO_SPEED, VAN, drive, motion
 from sample_logs import tiny
 
 

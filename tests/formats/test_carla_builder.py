@@ -8,9 +8,9 @@ import pytest
 
 import carla_oracle
 import logreel
-from logreel.formats.carla.sample import Builder, eventful, text_mode
-from logreel.formats.carla.sample_drive import drive
-from logreel.formats.carla.sample_records import IDS, RELEASES
+from logreel.formats.carla.sample.builder import Builder, eventful, text_mode
+from logreel.formats.carla.sample.drive import drive
+from logreel.formats.carla.sample.records import IDS, RELEASES
 
 
 @pytest.mark.parametrize("release", RELEASES)

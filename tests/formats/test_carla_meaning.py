@@ -9,8 +9,8 @@ import pytest
 
 import logreel
 from logreel.errors import UsageError
-from logreel.formats.carla.sample import Builder, eventful
-from logreel.formats.ulog.sample import tiny
+from logreel.formats.carla.sample.builder import Builder, eventful
+from logreel.formats.ulog.sample.builder import tiny
 from logreel.lenses import ActorPose, lenses
 
 

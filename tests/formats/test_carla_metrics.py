@@ -11,8 +11,8 @@ import carla_oracle
 import logreel
 from carla_oracle import Recording
 from logreel.errors import TopicError, UsageError
-from logreel.formats.carla.sample import Builder, eventful
-from logreel.formats.carla.sample_drive import BIKE, HERO, LEAD, LIGHTS, WALKER, drive
+from logreel.formats.carla.sample.builder import Builder, eventful
+from logreel.formats.carla.sample.drive import BIKE, HERO, LEAD, LIGHTS, WALKER, drive
 from sample_logs import tiny
 
 carla: Any = logreel.carla

@@ -14,9 +14,9 @@ import logreel
 from conftest import SHARED
 from damage.mutations import mutate
 from logreel.errors import UsageError
-from logreel.formats.carla.sample import Builder, eventful
-from logreel.formats.carla.sample_drive import drive
-from logreel.formats.carla.sample_records import RELEASES
+from logreel.formats.carla.sample.builder import Builder, eventful
+from logreel.formats.carla.sample.drive import drive
+from logreel.formats.carla.sample.records import RELEASES
 
 carla: Any = logreel.carla
 SAMPLES = SHARED / "data/carla"

@@ -12,8 +12,8 @@ import carla_oracle
 import carla_queries
 import logreel
 from logreel.errors import UsageError
-from logreel.formats.carla.sample import Builder, eventful
-from logreel.formats.carla.sample_drive import drive
+from logreel.formats.carla.sample.builder import Builder, eventful
+from logreel.formats.carla.sample.drive import drive
 from logreel.formats.carla.simulator.camera import axes, rotation_of
 from logreel.formats.carla.simulator.values import Rotation
 

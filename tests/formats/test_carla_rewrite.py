@@ -12,9 +12,9 @@ import logreel
 from conftest import SHARED
 from contents import content, told
 from logreel.formats.carla import copier
-from logreel.formats.carla.sample import Builder, eventful, text_mode
-from logreel.formats.carla.sample_drive import drive
-from logreel.formats.carla.sample_records import RELEASES
+from logreel.formats.carla.sample.builder import Builder, eventful, text_mode
+from logreel.formats.carla.sample.drive import drive
+from logreel.formats.carla.sample.records import RELEASES
 
 SAMPLES = sorted((SHARED / "data/carla").rglob("*.log"))
 STEP = 50_000_000

@@ -8,7 +8,7 @@ import pytest
 
 import logreel
 from logreel.formats.carla.hashed import SIZES, Hashed
-from logreel.formats.carla.sample import Builder
+from logreel.formats.carla.sample.builder import Builder
 from logreel.formats.carla.simulator import api as carla
 
 

@@ -16,8 +16,8 @@ import logreel
 from conftest import SHARED
 from contents import content
 from killed import killed
-from logreel.formats.carla.sample import Builder, eventful
-from logreel.formats.carla.sample_records import RELEASES
+from logreel.formats.carla.sample.builder import Builder, eventful
+from logreel.formats.carla.sample.records import RELEASES
 from rewriting import rewrite
 
 SAMPLES = sorted((SHARED / "data/carla").rglob("*.log"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from contents import SAMPLES
-from logreel.formats.carla.sample import eventful
+from logreel.formats.carla.sample.builder import eventful
 from logreel.registry.format import Format
 from logreel.registry.registry import formats
 from logreel.testing import FormatSuite

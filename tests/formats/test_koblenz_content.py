@@ -11,8 +11,8 @@ import pytest
 import logreel
 from logreel.errors import DefinitionError, UnsupportedError
 from logreel.formats.koblenz import FORMAT, definitions, register_type, registered_types, type_id
-from logreel.formats.koblenz.sample import END, NAMES, Builder, number
-from logreel.formats.koblenz.sample_drive import drive
+from logreel.formats.koblenz.sample.builder import END, NAMES, Builder, number
+from logreel.formats.koblenz.sample.drive import drive
 from logreel.formats.koblenz.sensors import MAX_SENSORS
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, Scalar, Sequence, Struct

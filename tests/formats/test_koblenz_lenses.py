@@ -14,9 +14,9 @@ import velodyne_oracle as oracle
 from calibrations import UNIT, status, xml
 from cli_runner import Run
 from logreel.errors import DefinitionError
-from logreel.formats.koblenz.sample import Builder
-from logreel.formats.koblenz.sample_drive import URG, UTM, drive, picture
-from logreel.formats.koblenz.sample_scene import FIRING_US, Scene, hdl32e, plane
+from logreel.formats.koblenz.sample.builder import Builder
+from logreel.formats.koblenz.sample.drive import URG, UTM, drive, picture
+from logreel.formats.koblenz.sample.scene import FIRING_US, Scene, hdl32e, plane
 from logreel.lenses import Image, PacketCloud, Points, Position, RangeScan, lenses
 from logreel.lenses.sensors.velodyne import HDL32E, HDL64E
 from ros1 import channel

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import koblenz_oracle as oracle
 import logreel
-from logreel.formats.koblenz.sample import END, Builder
+from logreel.formats.koblenz.sample.builder import END, Builder
 from logreel.ops.check import check
 
 COUNTED = {17: "A", 21: "B", 0: "C"}

@@ -17,8 +17,8 @@ from conftest import SHARED
 from contents import content
 from killed import killed
 from logreel.formats.koblenz import time_index
-from logreel.formats.koblenz.sample import Builder
-from logreel.formats.koblenz.sample_drive import drive
+from logreel.formats.koblenz.sample.builder import Builder
+from logreel.formats.koblenz.sample.drive import drive
 from rewriting import rewrite
 
 SAMPLES = sorted((SHARED / "data/koblenz").glob("*.log"))

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 import logreel
-from logreel.formats.mcap.sample import START, Builder
+from logreel.formats.mcap.sample.builder import START, Builder
 from logreel.formats.mcap.writer import McapSink
-from logreel.formats.ulog.sample import flight
+from logreel.formats.ulog.sample.builder import flight
 from logreel.io.append_file import Appender
 
 SECOND = 10**9

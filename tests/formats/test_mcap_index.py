@@ -17,7 +17,7 @@ import logreel
 from cli_runner import Run
 from logreel.formats.mcap import chunks as packing
 from logreel.formats.mcap import counts
-from logreel.formats.mcap.sample import MAGIC, START, message, pairs, record, string
+from logreel.formats.mcap.sample.builder import MAGIC, START, message, pairs, record, string
 
 Entries = dict[int, list[tuple[int, int]]]
 #: Two chunks of five messages, of two channels.

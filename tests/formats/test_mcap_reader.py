@@ -12,7 +12,7 @@ import pytest
 import logreel
 import mcap_oracle
 from logreel.formats.mcap import chunks as packing
-from logreel.formats.mcap.sample import START, Builder, message, pairs, record, string, tiny, walk
+from logreel.formats.mcap.sample.builder import START, Builder, message, pairs, record, string, tiny, walk
 from mcap_rows import fast_rows, library_rows, library_summary
 
 WAYS = list(itertools.product(("zstd", "lz4", "", None), (True, False), (True, False), (True, False)))

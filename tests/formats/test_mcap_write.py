@@ -14,7 +14,7 @@ import pytest
 
 import logreel
 import mcap_oracle
-from logreel.formats.mcap.sample import START, Builder, walk
+from logreel.formats.mcap.sample.builder import START, Builder, walk
 from mcap_rows import fast_rows, library_rows, library_summary
 
 STRING = logreel.Schema("std_msgs/String", "ros1msg")

@@ -11,8 +11,8 @@ import pytest
 import bag_oracle
 import logreel
 from bag_variants import MADE
-from logreel.formats.rosbag.sample import START, Builder, string
-from logreel.formats.rosbag.sample_old import Topic
+from logreel.formats.rosbag.sample.builder import START, Builder, string
+from logreel.formats.rosbag.sample.old import Topic
 
 #: What came by which connection: time, payload, and what the publisher said of itself.
 Row = tuple[int, bytes, bytes, bytes]

@@ -10,7 +10,7 @@ import pytest
 import bag_oracle
 from bag_rows import plain_rows, read_all
 from bag_variants import many
-from logreel.formats.rosbag.sample import (
+from logreel.formats.rosbag.sample.builder import (
     CHATTER,
     START,
     Builder,

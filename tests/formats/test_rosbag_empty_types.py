@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import logreel
-from logreel.formats.rosbag.sample import START, Builder, version_2_0
-from logreel.formats.rosbag.sample_old import Topic
+from logreel.formats.rosbag.sample.builder import START, Builder, version_2_0
+from logreel.formats.rosbag.sample.old import Topic
 from logreel.schemas import ros1msg
 
 RULE = "\n" + "=" * 80 + "\n"

@@ -16,7 +16,7 @@ from bag_secret import KEY, USER, encrypt, encrypted, gpg_home
 from bag_variants import many
 from logreel.errors import UnsupportedError
 from logreel.formats.rosbag import encryption
-from logreel.formats.rosbag.sample import CHATTER, START, Builder, version_2_0
+from logreel.formats.rosbag.sample.builder import CHATTER, START, Builder, version_2_0
 
 _SYSTEM = "/usr/bin/python3"
 _PROGRAM = "/usr/lib/rosbag/encrypt"

@@ -15,7 +15,7 @@ from bag_rows import read_all
 from bag_variants import many
 from limits import limited, processor
 from logreel.errors import LogError
-from logreel.formats.rosbag.sample import (
+from logreel.formats.rosbag.sample.builder import (
     CHATTER,
     MAGIC,
     START,
@@ -24,7 +24,7 @@ from logreel.formats.rosbag.sample import (
     string,
     tiny,
 )
-from logreel.formats.rosbag.sample_old import header, record, version_0, version_1_0, version_1_1, version_1_2
+from logreel.formats.rosbag.sample.old import header, record, version_0, version_1_0, version_1_1, version_1_2
 
 MANY = 2**32 - 1
 

@@ -14,7 +14,7 @@ import logreel
 from bag_rows import plain_rows, read_all
 from bag_variants import MADE, many
 from limits import limited
-from logreel.formats.rosbag.sample import (
+from logreel.formats.rosbag.sample.builder import (
     CHATTER,
     COUNT,
     START,

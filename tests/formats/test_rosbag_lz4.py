@@ -15,7 +15,7 @@ import logreel
 from bag_rows import fast_rows, plain_rows
 from bag_variants import many
 from limits import limited, processor
-from logreel.formats.rosbag.sample import Builder, lz4_frame, version_2_0
+from logreel.formats.rosbag.sample.builder import Builder, lz4_frame, version_2_0
 from logreel.io.lz4_frames import unpack_lz4
 
 SKIPPED = struct.pack("<II", 0x184D2A5C, 7) + b"a note\n"

@@ -9,7 +9,7 @@ import pytest
 
 import logreel
 from limits import limited
-from logreel.formats.rosbag.sample import CHATTER, PACK, START, Builder, string
+from logreel.formats.rosbag.sample.builder import CHATTER, PACK, START, Builder, string
 
 #: The cache of chunks takes 64 MiB, a batch some more; the bag holds 286 MiB.
 GROWTH = 160 << 20

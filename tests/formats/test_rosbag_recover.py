@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import logreel
-from logreel.formats.rosbag.sample import Builder, few, tiny, version_2_0
-from logreel.formats.rosbag.sample_old import version_1_2
+from logreel.formats.rosbag.sample.builder import Builder, few, tiny, version_2_0
+from logreel.formats.rosbag.sample.old import version_1_2
 from logreel.testing.mutations import mutate
 
 CASES = int(os.environ.get("LOGREEL_FUZZ", "60"))

@@ -6,7 +6,7 @@ import pytest
 
 import logreel
 from arrows import same
-from logreel.formats.rosbag.sample import drive
+from logreel.formats.rosbag.sample.builder import drive
 from logreel.index import ranges
 
 LZ4 = b"\x04\x22\x4d\x18"

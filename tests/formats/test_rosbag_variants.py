@@ -11,7 +11,7 @@ import logreel
 from bag_rows import fast_rows, plain_rows
 from bag_variants import CHANGED, MADE, ODD, encrypted
 from logreel.errors import UnsupportedError
-from logreel.formats.rosbag.sample import drive, tiny
+from logreel.formats.rosbag.sample.builder import drive, tiny
 
 ALL = {**MADE, **ODD}
 CODES = {

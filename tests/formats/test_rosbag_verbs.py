@@ -12,7 +12,7 @@ import pytest
 import logreel
 from bag_variants import MADE
 from logreel.cli import main
-from logreel.formats.rosbag.sample import CHATTER, COUNT, START, Builder, tiny
+from logreel.formats.rosbag.sample.builder import CHATTER, COUNT, START, Builder, tiny
 
 VERSIONS = ["0", "1.0", "1.1", "1.2", "2.0"]
 OTHERS = [

@@ -21,10 +21,10 @@ import bag_variants
 import logreel
 from contents import PLACES, SAMPLES
 from logreel.errors import DamagedError, DefinitionError, LeftOutError, LogError
-from logreel.formats.bddf.sample import walk as bddf_walk
-from logreel.formats.carla.sample import eventful
-from logreel.formats.mcap.sample import tiny as tiny_mcap
-from logreel.formats.ulog.sample import Builder, tiny
+from logreel.formats.bddf.sample.builder import walk as bddf_walk
+from logreel.formats.carla.sample.builder import eventful
+from logreel.formats.mcap.sample.builder import tiny as tiny_mcap
+from logreel.formats.ulog.sample.builder import Builder, tiny
 from logreel.ops.plain import plain
 from logreel.ops.record import record
 

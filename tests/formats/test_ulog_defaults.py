@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import logreel
-from logreel.formats.ulog.sample import Builder, flight
+from logreel.formats.ulog.sample.builder import Builder, flight
 from ulog_pyulog import load
 
 A = logreel.Schema("a", "ulog", "a:uint64_t timestamp;float x;")

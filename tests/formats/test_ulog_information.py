@@ -10,7 +10,7 @@ import pytest
 import logreel
 from logreel.formats.ulog.clock import UTC_OFFSET
 from logreel.formats.ulog.information import release, release_number
-from logreel.formats.ulog.sample import Builder, flight
+from logreel.formats.ulog.sample.builder import Builder, flight
 from ulog_pyulog import load
 
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from conftest import SHARED
-from logreel.formats.ulog import sample
-from logreel.formats.ulog.sample import Builder
+from logreel.formats.ulog.sample import builder
+from logreel.formats.ulog.sample.builder import Builder
 from ulog_oracle import MAGIC, read
 from ulog_pyulog import assert_same, load
 
@@ -188,7 +188,7 @@ def test_narrow_timestamps_follow_dropouts_and_other_clocks() -> None:
 
 
 def test_cut_at_every_byte_only_the_end_is_missing() -> None:
-    data = sample.tiny()
+    data = builder.tiny()
     whole = read(data)
     ends = {row.offset + len(row.payload) for rows in whole.segments[0].records.values() for row in rows}
     for size in range(16, len(data)):
@@ -265,7 +265,7 @@ def test_older_times_behind_damage_begin_a_segment() -> None:
 @pytest.mark.parametrize("what", [b"Fsensor_combined", b"\0sensor_combined"], ids=["format", "subscription"])
 def test_one_bad_bit_in_a_definition(what: bytes) -> None:
     """By the bare rules it costs nearly all topics; stepping over orphans, the one topic."""
-    data = bytearray(sample.flight(4))
+    data = bytearray(builder.flight(4))
     whole = {topic: len(rows) for topic, rows in read(bytes(data)).topics.items()}
     data[data.index(what) + 4] ^= 1
     bare, kind = read(bytes(data)), read(bytes(data), orphans=True)

@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 
 import ulog_oracle
-from logreel.formats.ulog import sample, sample_rows, sample_tables
-from logreel.formats.ulog.sample import Builder
+from logreel.formats.ulog.sample import builder, rows, tables
+from logreel.formats.ulog.sample.builder import Builder
 from ulog_pyulog import assert_same, load
 
 
 @pytest.fixture(scope="module")
 def flight() -> bytes:
-    return sample.flight()
+    return builder.flight()
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_flag_bits_and_appended_offsets_lie_where_the_format_says() -> None:
 
 
 def test_tiny_is_small_and_holds_every_type() -> None:
-    data = sample.tiny()
+    data = builder.tiny()
     log = ulog_oracle.read(data)
     assert len(data) < 2500
     assert set(log.types) == set("BFIMPQARDLCSO")
@@ -91,15 +91,15 @@ def test_tiny_is_small_and_holds_every_type() -> None:
 
 @pytest.mark.parametrize("seconds", [0, 0.5, 7, 60])
 def test_oracle_and_pyulog_read_the_same(seconds: float) -> None:
-    data = sample.flight(seconds) if seconds else sample.tiny()
+    data = builder.flight(seconds) if seconds else builder.tiny()
     peer = load(data)
     assert not peer.file_corruption
     assert_same(ulog_oracle.read(data), peer)
 
 
 def test_flight_is_repeatable_and_the_seed_matters(flight: bytes) -> None:
-    assert sample.flight() == flight
-    assert sample.flight(2, seed=2) != sample.flight(2)
+    assert builder.flight() == flight
+    assert builder.flight(2, seed=2) != builder.flight(2)
     assert 1_000_000 < len(flight) < 4_000_000
 
 
@@ -107,7 +107,7 @@ def test_flight_is_a_full_log(flight: bytes) -> None:
     log = ulog_oracle.read(flight)
     assert not log.lost
     assert log.compat == 1
-    assert [ms for _, ms in log.dropouts] == [ms for _, ms in sample_rows.DROPOUTS]
+    assert [ms for _, ms in log.dropouts] == [ms for _, ms in rows.DROPOUTS]
     rates = {topic: len(rows) / 60 for topic, rows in log.topics.items()}
     assert rates["sensor_combined"] == max(rates.values()) == pytest.approx(250, rel=0.01)
     assert rates["cpuload"] == pytest.approx(1, rel=0.05)
@@ -126,7 +126,7 @@ def test_records_lack_only_their_last_padding(flight: bytes) -> None:
     log = ulog_oracle.read(flight)
     for topic, rows in log.segments[0].records.items():
         name = topic.partition("[")[0]
-        kind = sample_rows.record_type(name, sample_tables.FORMATS)
+        kind = rows.record_type(name, tables.FORMATS)
         last = (kind.names or ())[-1]
         dropped = kind[last].itemsize if last.startswith("_padding") else 0
         assert {len(row.payload) for row in rows} == {kind.itemsize - dropped}
@@ -140,8 +140,8 @@ def test_formats_are_aligned_as_in_c() -> None:
             return max(alignment(kind[name]) for name in kind.names)
         return 1 if kind.kind == "S" else kind.itemsize
 
-    for name in sample_tables.FORMATS:
-        kind = sample_rows.record_type(name, sample_tables.FORMATS)
+    for name in tables.FORMATS:
+        kind = rows.record_type(name, tables.FORMATS)
         assert kind.itemsize % 8 == 0, name
         for field in kind.names or ():
             assert kind.fields is not None
@@ -168,13 +168,13 @@ def test_the_vehicle_moves_like_one(flight: bytes) -> None:
 
 def test_gps_gives_the_wall_clock(flight: bytes) -> None:
     rows = ulog_oracle.read(flight).topics["sensor_gps"]
-    assert {row["time_utc_usec"] - row["timestamp"] for row in rows} == {sample_rows.BOOT_UTC_US}
+    assert {row["time_utc_usec"] - row["timestamp"] for row in rows} == {rows.BOOT_UTC_US}
     assert all(row["fix_type"] == 3 for row in rows)
 
 
 def test_console_parts_cut_a_letter_in_two(flight: bytes) -> None:
     (parts,) = ulog_oracle.read(flight).info_multiple["boot_console_output"]
-    assert b"".join(parts).decode() == sample_tables.BOOT_CONSOLE
+    assert b"".join(parts).decode() == tables.BOOT_CONSOLE
     with pytest.raises(UnicodeDecodeError):
         [part.decode() for part in parts]
 
@@ -200,7 +200,7 @@ def test_events_can_be_told_in_words(flight: bytes) -> None:
 
 
 def test_the_sample_needs_only_numpy() -> None:
-    folder = Path(sample.__file__).parent
+    folder = Path(builder.__file__).parent
     for path in folder.glob("sample*.py"):
         for line in path.read_text().splitlines():
             if line.startswith(("import logreel", "from logreel")):
@@ -210,7 +210,7 @@ def test_the_sample_needs_only_numpy() -> None:
 
 def test_what_pyulog_writes_back_holds_the_same_values() -> None:
     out = io.BytesIO()
-    load(sample.tiny()).write_ulog(out)
-    again, first = ulog_oracle.read(out.getvalue()), ulog_oracle.read(sample.tiny())
+    load(builder.tiny()).write_ulog(out)
+    again, first = ulog_oracle.read(out.getvalue()), ulog_oracle.read(builder.tiny())
     assert again.topics["pair"] == first.topics["pair"]
     assert again.parameters == first.parameters

@@ -9,8 +9,8 @@ import pytest
 
 import logreel
 import ulog_oracle
-from logreel.formats.ulog import sample
-from logreel.formats.ulog.sample import Builder
+from logreel.formats.ulog.sample import builder
+from logreel.formats.ulog.sample.builder import Builder
 
 S = 1_000_000
 TICK = "tick:uint64_t timestamp;uint32_t n;"
@@ -158,6 +158,6 @@ def test_an_absurd_stamp_does_not_wrap_around_in_utc() -> None:
 
 
 def test_the_bundled_flight_tells_utc() -> None:
-    log = logreel.open(sample.flight(2))
+    log = logreel.open(builder.flight(2))
     assert log.utc_offset is not None
     assert 10**18 < log.utc_offset < 2 * 10**18

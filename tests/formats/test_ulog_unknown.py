@@ -10,7 +10,7 @@ import pytest
 
 import logreel
 from logreel.formats.ulog.reader import Walker
-from logreel.formats.ulog.sample import Builder
+from logreel.formats.ulog.sample.builder import Builder
 from logreel.log.log import Log
 from logreel.registry import index_cache
 

@@ -9,7 +9,7 @@ import pytest
 
 import logreel
 from contents import content, told
-from logreel.formats.ulog.sample import Builder, flight, tiny
+from logreel.formats.ulog.sample.builder import Builder, flight, tiny
 
 PX4 = logreel.Schema("a", "ulog", "a:uint64_t timestamp;float x;uint8_t[4] _padding0;")
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 import bddf_oracle as oracle
 from guard import guarded
-from logreel.formats.bddf.sample import data_block, num, number, raw, stamp
+from logreel.formats.bddf.sample.builder import data_block, num, number, raw, stamp
 from logreel.kernels import wire, wireindex
 
 END, OTHER, BAD, CUT, FULL = range(5)

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bddf_oracle import data_block
-from logreel.formats.bddf.sample import data_block as make
-from logreel.formats.bddf.sample import num, number, raw, stamp
+from logreel.formats.bddf.sample.builder import data_block as make
+from logreel.formats.bddf.sample.builder import num, number, raw, stamp
 from logreel.kernels import wirewrite
 
 I64 = st.integers(-(1 << 63), (1 << 63) - 1) | st.sampled_from([0, 127, 128, -1, 10**9, -(10**9), 2**35 - 1])

@@ -19,7 +19,7 @@ import pytest
 
 import logreel
 from logreel.errors import LogError, TopicError, UsageError
-from logreel.formats.ulog.sample import flight, tiny
+from logreel.formats.ulog.sample.builder import flight, tiny
 
 S = 10**9
 START = 1_700_000_000 * S

@@ -159,7 +159,7 @@ def test_the_index_of_a_file_is_made_of_what_goes_by(kept: int, monkeypatch: pyt
 
     from logreel.formats.bddf import follower as module
     from logreel.formats.bddf.indexer import Indexer
-    from logreel.formats.bddf.sample import walk
+    from logreel.formats.bddf.sample.builder import walk
     from logreel.io.source import Source
 
     data = walk()

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import logreel
-from logreel.formats.ulog import sample
-from logreel.formats.ulog.sample import Builder
+from logreel.formats.ulog.sample import builder
+from logreel.formats.ulog.sample.builder import Builder
 from logreel.lenses import Image, Position, Text, lenses
 
 
@@ -95,7 +95,7 @@ def test_a_definition_that_cannot_be_used_has_no_meaning() -> None:
 
 
 def test_the_bundled_flight_is_understood() -> None:
-    log = logreel.open(sample.flight(2))
+    log = logreel.open(builder.flight(2))
     found = {ch.topic: lenses(ch) for ch in log.channels.values()}
     assert {"sensor_gps", "vehicle_global_position"} <= {
         topic for topic, kinds in found.items() if any(isinstance(k, Position) for k in kinds)

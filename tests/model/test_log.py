@@ -11,14 +11,14 @@ import pytest
 
 import logreel
 from logreel.errors import MissingDependencyError, TopicError, UsageError
-from logreel.formats.ulog import sample
-from logreel.formats.ulog.sample import Builder
+from logreel.formats.ulog.sample import builder
+from logreel.formats.ulog.sample.builder import Builder
 from logreel.log.log import Log
 
 
 @pytest.fixture(scope="module")
 def log() -> Log:
-    return logreel.open(sample.flight(3))
+    return logreel.open(builder.flight(3))
 
 
 def keys(messages: Any) -> list[tuple[int, str, bytes]]:
@@ -153,7 +153,7 @@ def test_a_missing_library_is_named_with_its_cure(log: Log, monkeypatch: pytest.
 
 
 def test_a_log_is_a_context_and_tables_outlive_it() -> None:
-    with logreel.open(sample.tiny()) as log:
+    with logreel.open(builder.tiny()) as log:
         ch = max(log.channels.values(), key=len)
         table, times = ch.to_arrow(), ch.times
     del log, ch

@@ -12,7 +12,7 @@ import logreel
 from logreel import known_formats
 from logreel.errors import UnknownFormatError, UnsupportedError
 from logreel.formats.ulog import FORMAT as ULOG
-from logreel.formats.ulog.sample import tiny
+from logreel.formats.ulog.sample.builder import tiny
 from logreel.index.block_table import Blocks
 from logreel.index.message_index import MessageIndex
 from logreel.io.chunks import Chunks

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from logreel.formats.koblenz.sample_drive import picture
+from logreel.formats.koblenz.sample.drive import picture
 from logreel.lenses.sensors.hokuyo import SCANNERS
 from logreel.lenses.sensors.jpeg import jpeg_size
 

@@ -19,8 +19,9 @@ import pytest
 import logreel
 from damage.mutations import mutate
 from logreel.errors import LogError
-from logreel.formats.ulog import reader, sample
-from logreel.formats.ulog.sample import Builder
+from logreel.formats.ulog import reader
+from logreel.formats.ulog.sample import builder
+from logreel.formats.ulog.sample.builder import Builder
 from logreel.log.log import Log
 from logreel.registry import index_cache
 
@@ -61,7 +62,7 @@ def odd() -> bytes:
     out.junk(b"\0" * 30).raw("x", b"future").dropout(7).parameter("P", 3).append_part()
     for i in range(20):
         out.data(0, struct.pack("<QB", 10**6 + i, i)).sync()
-    return out.junk(sample.tiny()).bytes()
+    return out.junk(builder.tiny()).bytes()
 
 
 @pytest.fixture(autouse=True)
@@ -69,7 +70,7 @@ def _no_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOGREEL_CACHE", "off")
 
 
-@pytest.fixture(params=[sample.tiny, lambda: sample.flight(2), odd], ids=["tiny", "flight", "odd"])
+@pytest.fixture(params=[builder.tiny, lambda: builder.flight(2), odd], ids=["tiny", "flight", "odd"])
 def log(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     path = tmp_path / "log.ulg"
     path.write_bytes(request.param())
@@ -133,7 +134,7 @@ def test_a_sidecar_of_another_log_or_version_is_not_used(
     log: Path, monkeypatch: pytest.MonkeyPatch, no_walk: Callable[[], None]
 ) -> None:
     other = log.with_name("other.ulg")
-    other.write_bytes(sample.flight(1))
+    other.write_bytes(builder.flight(1))
     index_cache.write(str(other)).rename(log.with_name("log.ulg" + index_cache.SUFFIX))
     with monkeypatch.context() as patch:
         patch.setattr(index_cache, "__version__", "0")
@@ -226,7 +227,7 @@ def test_forged_heads_do_no_harm(lane: int, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["base", "start", "entry", "notes"])
 def test_forged_shapes_are_not_used(tmp_path: Path, name: str, entry: list[Any], no_walk: Any) -> None:
     path = tmp_path / "log.ulg"
-    path.write_bytes(sample.tiny())
+    path.write_bytes(builder.tiny())
     place = index_cache.write(str(path))
     forge(place, lambda head, _: head.update(arrays={**head["arrays"], name: entry}))
     no_walk()
@@ -297,7 +298,7 @@ def test_the_cache_keeps_below_its_limit(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(index_cache, "CACHE_BYTES", 20_000)
     for number in range(8):
         path = tmp_path / f"{number}.ulg"
-        path.write_bytes(sample.tiny())
+        path.write_bytes(builder.tiny())
         logreel.open(path)
     kept = list((tmp_path / "cache").iterdir())
     assert 0 < sum(p.stat().st_size for p in kept) <= 20_000

@@ -14,7 +14,7 @@ import pytest
 
 import logreel
 from logreel.errors import LogError, UnsupportedError
-from logreel.formats.ulog.sample import tiny
+from logreel.formats.ulog.sample.builder import tiny
 from logreel.io import source
 from logreel.io.source import Source
 

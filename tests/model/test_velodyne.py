@@ -12,7 +12,7 @@ import pytest
 
 import velodyne_oracle as oracle
 from guard import guarded
-from logreel.formats.koblenz.sample_scene import Scene, hdl32e
+from logreel.formats.koblenz.sample.scene import Scene, hdl32e
 from logreel.lenses.sensors import velodyne
 from logreel.lenses.sensors.velodyne import HDL32E, HDL64E, Calibration, Cloud, Packets
 

@@ -10,8 +10,8 @@ import pytest
 
 import logreel
 from logreel.errors import MissingDependencyError
-from logreel.formats.rosbag.sample import drive
-from logreel.formats.ulog.sample import Builder
+from logreel.formats.rosbag.sample.builder import drive
+from logreel.formats.ulog.sample.builder import Builder
 from sample_logs import short_flight, tiny
 
 
@@ -50,7 +50,7 @@ def test_a_field_called_time_and_units() -> None:
 
 
 def test_units_are_attributes() -> None:
-    from logreel.formats.carla.sample import eventful
+    from logreel.formats.carla.sample.builder import eventful
 
     log = logreel.open(eventful().bytes())
     units = {

@@ -7,7 +7,7 @@ import struct
 import pytest
 
 import logreel
-from logreel.formats.mcap.sample import START, Builder
+from logreel.formats.mcap.sample.builder import START, Builder
 
 
 def codes(data: bytes) -> set[str]:

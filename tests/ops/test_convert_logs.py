@@ -8,8 +8,8 @@ import pytest
 
 import logreel
 from contents import LAYOUT, SAMPLES, content, told
-from logreel.formats.bddf.sample import walk as bddf_walk
-from logreel.formats.ulog.sample import Builder
+from logreel.formats.bddf.sample.builder import walk as bddf_walk
+from logreel.formats.ulog.sample.builder import Builder
 from logreel.registry.registry import formats
 from mcap_rows import library_rows
 

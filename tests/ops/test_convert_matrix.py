@@ -10,7 +10,7 @@ import pytest
 import logreel
 from cli_runner import Run
 from contents import SAMPLES
-from logreel.formats.bddf.sample import walk as bddf_walk
+from logreel.formats.bddf.sample.builder import walk as bddf_walk
 from logreel.registry.registry import formats
 
 WRITABLE = sorted(f.suffixes[0] for f in formats().values() if f.create is not None)

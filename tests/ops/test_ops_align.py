@@ -12,10 +12,10 @@ import pytest
 
 import logreel
 from logreel.errors import DefinitionError, TopicError, UsageError
-from logreel.formats.bddf.sample import walk
-from logreel.formats.carla.sample import eventful
-from logreel.formats.rosbag.sample import drive
-from logreel.formats.ulog.sample import Builder
+from logreel.formats.bddf.sample.builder import walk
+from logreel.formats.carla.sample.builder import eventful
+from logreel.formats.rosbag.sample.builder import drive
+from logreel.formats.ulog.sample.builder import Builder
 from logreel.log.channel import Channel
 from logreel.ops import align as module
 from logreel.ops.align import Alignment, pick

@@ -11,13 +11,13 @@ import pytest
 
 import logreel
 from logreel.errors import Finding
-from logreel.formats.bddf.sample import T0
-from logreel.formats.bddf.sample import Builder as Bddf
-from logreel.formats.carla.sample import Builder as Carla
-from logreel.formats.koblenz.sample import Builder as Koblenz
-from logreel.formats.rosbag.sample import CHATTER, COUNT, START, string
-from logreel.formats.rosbag.sample import Builder as Bag
-from logreel.formats.rosbag.sample_old import Topic
+from logreel.formats.bddf.sample.builder import T0
+from logreel.formats.bddf.sample.builder import Builder as Bddf
+from logreel.formats.carla.sample.builder import Builder as Carla
+from logreel.formats.koblenz.sample.builder import Builder as Koblenz
+from logreel.formats.rosbag.sample.builder import CHATTER, COUNT, START, string
+from logreel.formats.rosbag.sample.builder import Builder as Bag
+from logreel.formats.rosbag.sample.old import Topic
 from planted import MS, SECOND, Row, moved, rows, steady, ulog
 
 DAY = 24 * 3600 * SECOND

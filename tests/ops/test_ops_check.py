@@ -10,7 +10,7 @@ import pytest
 import logreel
 from cli_runner import Run
 from logreel.errors import SEVERITIES, Problem
-from logreel.formats.bddf.sample import T0, Builder
+from logreel.formats.bddf.sample.builder import T0, Builder
 from planted import ulog
 from sample_logs import damaged, tiny
 

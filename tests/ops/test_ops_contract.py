@@ -10,7 +10,7 @@ import pytest
 
 import logreel
 from cli_runner import Run
-from logreel.formats.ulog.sample import Builder
+from logreel.formats.ulog.sample.builder import Builder
 from planted import MS, SECOND, rows, steady, ulog
 
 SOUND = ulog(steady())

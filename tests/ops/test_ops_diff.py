@@ -13,10 +13,10 @@ import pytest
 import logreel
 from cli_runner import Run
 from contents import SAMPLES, real
-from logreel.formats.rosbag.sample import START, drive
-from logreel.formats.rosbag.sample import Builder as Bag
-from logreel.formats.rosbag.sample_old import Topic
-from logreel.formats.ulog.sample import Builder
+from logreel.formats.rosbag.sample.builder import START, drive
+from logreel.formats.rosbag.sample.builder import Builder as Bag
+from logreel.formats.rosbag.sample.old import Topic
+from logreel.formats.ulog.sample.builder import Builder
 from planted import SECOND, Row, moved, rows, steady, ulog
 
 

@@ -13,8 +13,8 @@ import pytest
 import logreel
 from decoding import Decoding
 from logreel.errors import MissingDependencyError, TopicError, UsageError
-from logreel.formats.carla.sample import eventful
-from logreel.formats.rosbag.sample import drive
+from logreel.formats.carla.sample.builder import eventful
+from logreel.formats.rosbag.sample.builder import drive
 from sample_logs import short_flight, tiny
 
 T0 = timedelta(seconds=76)

@@ -14,8 +14,8 @@ import pytest
 import logreel
 from decoding import Decoding
 from logreel.errors import LogError, MissingDependencyError, TopicError, UsageError
-from logreel.formats.rosbag.sample import drive
-from logreel.formats.ulog.sample import Builder
+from logreel.formats.rosbag.sample.builder import drive
+from logreel.formats.ulog.sample.builder import Builder
 from logreel.ops import sql as module
 from logreel.ops import topictable
 from logreel.ops.prune import rows_for

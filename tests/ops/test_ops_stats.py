@@ -11,7 +11,7 @@ import struct
 import pytest
 
 import logreel
-from logreel.formats.ulog.sample import Builder
+from logreel.formats.ulog.sample.builder import Builder
 from logreel.ops.stats import GAPS_LISTED
 from sample_logs import hostile, short_flight
 

@@ -11,12 +11,12 @@ import pytest
 
 import logreel
 from cli_runner import Run
-from logreel.formats.bddf.sample import walk
-from logreel.formats.carla.sample import eventful
-from logreel.formats.carla.sample_drive import drive as carla_drive
-from logreel.formats.carla.sample_records import RELEASES
-from logreel.formats.mcap.sample import walk as walk_mcap
-from logreel.formats.ulog.sample import Builder, flight
+from logreel.formats.bddf.sample.builder import walk
+from logreel.formats.carla.sample.builder import eventful
+from logreel.formats.carla.sample.drive import drive as carla_drive
+from logreel.formats.carla.sample.records import RELEASES
+from logreel.formats.mcap.sample.builder import walk as walk_mcap
+from logreel.formats.ulog.sample.builder import Builder, flight
 from logreel.log.schema import Schema
 from logreel.ops.plain import plain
 

@@ -10,8 +10,8 @@ import pytest
 import logreel
 from cli_runner import Run
 from contents import SAMPLES, content
-from logreel.formats.rosbag.sample import drive
-from logreel.formats.ulog.sample import flight, tiny
+from logreel.formats.rosbag.sample.builder import drive
+from logreel.formats.ulog.sample.builder import flight, tiny
 
 #: Counts that the manifest of the samples names.
 BAGS = {

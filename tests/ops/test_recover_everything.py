@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 import logreel
 from contents import SAMPLES, patrol
-from logreel.formats.carla.sample import eventful
-from logreel.formats.koblenz.sample_drive import drive as ride
-from logreel.formats.mcap.sample import walk
-from logreel.formats.rosbag.sample import drive
-from logreel.formats.ulog.sample import tiny
+from logreel.formats.carla.sample.builder import eventful
+from logreel.formats.koblenz.sample.drive import drive as ride
+from logreel.formats.mcap.sample.builder import walk
+from logreel.formats.rosbag.sample.builder import drive
+from logreel.formats.ulog.sample.builder import tiny
 from logreel.testing.mutations import mutate
 
 #: Small logs of each format, by suffix.

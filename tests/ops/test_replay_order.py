@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import logreel
-from logreel.formats.rosbag.sample import drive
+from logreel.formats.rosbag.sample.builder import drive
 from logreel.ops.replay import timeline as timelines
 from logreel.ops.replay.timeline import Place, Timeline
 from replaying import BASE, MS, Numbered, bag, number, numbers

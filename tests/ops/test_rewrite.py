@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import logreel
 from contents import OWN_NAMES, SAMPLES, content, real, sample, told
-from logreel.formats.ulog.sample import Builder
+from logreel.formats.ulog.sample.builder import Builder
 from logreel.io import append_file
 from logreel.registry.registry import formats
 

@@ -10,8 +10,8 @@ import pytest
 
 import logreel
 from bag_variants import MADE
-from logreel.formats.bddf.sample import walk
-from logreel.formats.rosbag.sample import CHATTER, COUNT, START, Builder, string, tiny
+from logreel.formats.bddf.sample.builder import walk
+from logreel.formats.rosbag.sample.builder import CHATTER, COUNT, START, Builder, string, tiny
 
 VERBS: list[Callable[..., Any]] = [logreel.slice, logreel.sort, logreel.recover]
 

@@ -11,8 +11,8 @@ import pytest
 
 import logreel
 from contents import SAMPLES, content, sample
-from logreel.formats.ulog.sample import Builder
-from logreel.formats.ulog.sample import flight as made_flight
+from logreel.formats.ulog.sample.builder import Builder
+from logreel.formats.ulog.sample.builder import flight as made_flight
 
 NAMES = ("a", "b", "c", "d")
 S = 10**9

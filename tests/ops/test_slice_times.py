@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import logreel
 from contents import SAMPLES, content, real, sample, told
-from logreel.formats.ulog.sample import Builder
-from logreel.formats.ulog.sample import flight as ulog_flight
+from logreel.formats.ulog.sample.builder import Builder
+from logreel.formats.ulog.sample.builder import flight as ulog_flight
 
 S = 10**9
 SUFFIXES = sorted(SAMPLES)

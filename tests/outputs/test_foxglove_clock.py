@@ -15,8 +15,8 @@ from mcap.reader import make_reader
 import logreel
 from cli_runner import Run
 from contents import PLACES, sample
-from logreel.formats.mcap.sample import Builder as McapBuilder
-from logreel.formats.ulog.sample import Builder as Flight
+from logreel.formats.mcap.sample.builder import Builder as McapBuilder
+from logreel.formats.ulog.sample.builder import Builder as Flight
 
 mcap_protobuf = pytest.importorskip("mcap_protobuf.decoder", reason="needs mcap-protobuf-support")
 

@@ -12,8 +12,8 @@ from mcap.reader import make_reader
 
 import logreel
 from contents import PLACES, SAMPLES, content, sample
-from logreel.formats.bddf.sample import walk as bddf_walk
-from logreel.formats.ulog.sample import Builder
+from logreel.formats.bddf.sample.builder import walk as bddf_walk
+from logreel.formats.ulog.sample.builder import Builder
 from logreel.log.times import utc_shift
 from logreel.outputs.foxglove import mixture
 from mcap_rows import library_rows, library_summary

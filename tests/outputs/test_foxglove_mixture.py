@@ -109,7 +109,7 @@ def test_messages_that_stay_beside_those_that_do_not(tmp_path: Path, monkeypatch
 
 def test_messages_out_of_order(tmp_path: Path) -> None:
     rng = np.random.default_rng(3)
-    from logreel.formats.ulog.sample import Builder
+    from logreel.formats.ulog.sample.builder import Builder
 
     flight = Builder(start_us=1_000_000).flags().format("g:uint64_t timestamp;double lat;double lon;")
     flight.format("h:uint64_t timestamp;char[5] word;uint8_t[3] n;").subscribe("g", 0).subscribe("h", 1)

@@ -10,8 +10,8 @@ import pytest
 
 import logreel
 from conftest import SHARED
-from logreel.formats.rosbag.sample import START, Builder, version_2_0
-from logreel.formats.rosbag.sample_old import Topic
+from logreel.formats.rosbag.sample.builder import START, Builder, version_2_0
+from logreel.formats.rosbag.sample.old import Topic
 from logreel.schemas import ros1msg
 
 mcap_ros1 = pytest.importorskip("mcap_ros1.decoder", reason="needs mcap-ros1-support")

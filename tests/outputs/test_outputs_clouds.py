@@ -12,7 +12,7 @@ import pytest
 import logreel
 from cli_runner import Run
 from logreel.errors import LogError, UnsupportedError
-from logreel.formats.rosbag.sample import drive
+from logreel.formats.rosbag.sample.builder import drive
 from logreel.lenses import Points, lenses
 from logreel.log.channel import Channel
 from logreel.outputs import registry

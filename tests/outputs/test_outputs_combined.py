@@ -14,9 +14,9 @@ import pytest
 
 import logreel
 from logreel.errors import DefinitionError, LogError, UsageError
-from logreel.formats.bddf.sample import walk
-from logreel.formats.rosbag.sample import drive
-from logreel.formats.ulog.sample import Builder
+from logreel.formats.bddf.sample.builder import walk
+from logreel.formats.rosbag.sample.builder import drive
+from logreel.formats.ulog.sample.builder import Builder
 from logreel.layout.layout import Layout
 from logreel.log.channel import Channel
 from logreel.ops import pieces

@@ -18,7 +18,7 @@ from pyarrow import csv as arrow_csv
 
 import logreel
 from logreel.errors import LogError, TopicError, UnsupportedError, UsageError
-from logreel.formats.ulog.sample import Builder
+from logreel.formats.ulog.sample.builder import Builder
 from logreel.ops import pieces
 from logreel.outputs import convert as convert_module
 from logreel.outputs.job import Job

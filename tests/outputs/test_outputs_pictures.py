@@ -16,7 +16,7 @@ import pytest
 import logreel
 from cli_runner import Run
 from logreel.errors import LogError, UnsupportedError, UsageError
-from logreel.formats.rosbag.sample import drive
+from logreel.formats.rosbag.sample.builder import drive
 from logreel.lenses import Picture
 from logreel.outputs.jpg import write
 from logreel.outputs.png import png

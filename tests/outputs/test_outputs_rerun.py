@@ -15,10 +15,10 @@ import pytest
 import logreel
 from cli_runner import Run
 from logreel.errors import DefinitionError, LogError, MissingDependencyError, UsageError
-from logreel.formats.carla.sample_drive import drive as ride
-from logreel.formats.koblenz.sample_drive import drive as tour
-from logreel.formats.rosbag.sample import drive
-from logreel.formats.ulog.sample import Builder
+from logreel.formats.carla.sample.drive import drive as ride
+from logreel.formats.koblenz.sample.drive import drive as tour
+from logreel.formats.rosbag.sample.builder import drive
+from logreel.formats.ulog.sample.builder import Builder
 from logreel.outputs import scene
 from logreel.outputs.png import png
 from logreel.outputs.registry import readers

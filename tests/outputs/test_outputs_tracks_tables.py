@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import logreel
-from logreel.formats.koblenz.sample_drive import drive as tour
-from logreel.formats.rosbag.sample import drive
+from logreel.formats.koblenz.sample.drive import drive as tour
+from logreel.formats.rosbag.sample.builder import drive
 from logreel.lenses import Position, lenses
 from logreel.log.times import utc_shift
 

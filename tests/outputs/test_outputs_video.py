@@ -16,8 +16,8 @@ import pytest
 import logreel
 from cli_runner import Run
 from logreel.errors import LogError, MissingDependencyError, UsageError
-from logreel.formats.koblenz.sample_drive import drive as tour
-from logreel.formats.rosbag.sample import drive
+from logreel.formats.koblenz.sample.drive import drive as tour
+from logreel.formats.rosbag.sample.builder import drive
 from logreel.lenses.sensors.grey_jpeg import jpeg
 from logreel.outputs.png import png
 from ros1 import channel

@@ -188,8 +188,8 @@ def test_info_is_that_of_the_verb(client: Client, folder: Path, run: Any) -> Non
 
 
 def test_fifty_clients_get_the_slices_of_the_verb(tmp_path: Path) -> None:
-    from logreel.formats.rosbag.sample import drive
-    from logreel.formats.ulog.sample import flight
+    from logreel.formats.rosbag.sample.builder import drive
+    from logreel.formats.ulog.sample.builder import flight
 
     (tmp_path / "a.ulg").write_bytes(flight(60))
     (tmp_path / "b.bag").write_bytes(drive())

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from cli_runner import environment
-from logreel.formats.rosbag.sample import drive
+from logreel.formats.rosbag.sample.builder import drive
 from logreel.io import two_pass
 from logreel.io.append_file import Appender
 from logreel.outputs.sending import Sending
@@ -211,7 +211,7 @@ def test_a_file_that_goes_as_a_whole_is_sent_to_the_end(
 
 
 def test_many_logs_are_not_kept_open(tmp_path: Path) -> None:
-    from logreel.formats.ulog.sample import tiny
+    from logreel.formats.ulog.sample.builder import tiny
     from logreel.outputs.serve.catalogue import Catalogue
     from logreel.outputs.serve.held import OPEN, Logs
 
@@ -253,7 +253,7 @@ def ended(process: subprocess.Popen[str], stop: Callable[[], None]) -> tuple[int
 
 
 def test_ctrl_c_ends_the_verb_with_streams_that_are_open(tmp_path: Path) -> None:
-    from logreel.formats.ulog.sample import flight
+    from logreel.formats.ulog.sample.builder import flight
 
     (tmp_path / "flight.ulg").write_bytes(flight(600))
     process, address = serving(tmp_path)

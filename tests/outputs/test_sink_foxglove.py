@@ -14,8 +14,8 @@ from google.protobuf import message_factory
 
 import logreel
 from logreel.errors import DefinitionError, LogError
-from logreel.formats.rosbag.sample import drive
-from logreel.formats.ulog.sample import Builder, flight
+from logreel.formats.rosbag.sample.builder import drive
+from logreel.formats.ulog.sample.builder import Builder, flight
 from logreel.outputs.foxglove.wellknown import wellknown
 from logreel.outputs.sinks.registry import sink
 from logreel.schemas.protobuf.describe import descriptor_set

@@ -11,7 +11,7 @@ import pytest
 
 import logreel
 from logreel.errors import MissingDependencyError
-from logreel.formats.rosbag.sample import drive
+from logreel.formats.rosbag.sample.builder import drive
 from recordings import Entity, entities
 from replaying import BASE, MS, Numbered, bag
 from sample_logs import short_flight

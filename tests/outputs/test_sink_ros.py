@@ -17,7 +17,7 @@ import pytest
 
 import logreel
 from cli_runner import Run, environment
-from logreel.formats.rosbag.sample import tiny
+from logreel.formats.rosbag.sample.builder import tiny
 from logreel.schemas import ros1msg
 from replaying import MS, NUMBER, Numbered, bag
 

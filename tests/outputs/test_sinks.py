@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 import logreel
-from logreel.formats.carla.sample import eventful
-from logreel.formats.rosbag.sample import drive, version_2_0
-from logreel.formats.rosbag.sample import tiny as tiny_bag
-from logreel.formats.rosbag.sample_old import Topic
+from logreel.formats.carla.sample.builder import eventful
+from logreel.formats.rosbag.sample.builder import drive, version_2_0
+from logreel.formats.rosbag.sample.builder import tiny as tiny_bag
+from logreel.formats.rosbag.sample.old import Topic
 from logreel.outputs.sinks import registry
 from replaying import BASE, MS, Numbered, bag
 

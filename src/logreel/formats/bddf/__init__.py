@@ -33,5 +33,5 @@ FORMAT = Format(
     scan=anew("logreel.formats.bddf.scan_builder:scan"),
     create=later("logreel.formats.bddf.writer:BddfSink"),
     like=_like,
-    sample=later("logreel.formats.bddf.sample:walk"),
+    sample=later("logreel.formats.bddf.sample.builder:walk"),
 )

@@ -33,7 +33,7 @@ def _like(metadata: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _sample() -> bytes:
-    from logreel.formats.carla.sample_drive import drive
+    from logreel.formats.carla.sample.drive import drive
 
     return drive().bytes()
 

@@ -37,5 +37,5 @@ FORMAT = Format(
     scan=anew("logreel.formats.koblenz.scan_builder:scan"),
     create=later("logreel.formats.koblenz.writer:KoblenzSink"),
     like=_like,
-    sample=later("logreel.formats.koblenz.sample_drive:drive"),
+    sample=later("logreel.formats.koblenz.sample.drive:drive"),
 )

@@ -36,5 +36,5 @@ FORMAT = Format(
     scan=anew("logreel.formats.rosbag.scan_builder:scan"),
     create=later("logreel.formats.rosbag.writer:create"),
     like=_like,
-    sample=later("logreel.formats.rosbag.sample:drive"),
+    sample=later("logreel.formats.rosbag.sample.builder:drive"),
 )

@@ -65,6 +65,6 @@ FORMAT = Format(
     scan=_scan,
     create=later("logreel.formats.ulog.writer:UlogSink"),
     layout=_layout,
-    sample=later("logreel.formats.ulog.sample:flight"),
+    sample=later("logreel.formats.ulog.sample.builder:flight"),
     showcase=True,
 )

@@ -8,8 +8,8 @@ from functools import cache
 
 import numpy as np
 
-from logreel.formats.koblenz.sample import Builder
-from logreel.formats.koblenz.sample_scene import FIRING_US, Scene, hdl32e, plane
+from logreel.formats.koblenz.sample.builder import Builder
+from logreel.formats.koblenz.sample.scene import FIRING_US, Scene, hdl32e, plane
 from logreel.lenses.sensors.grey_jpeg import jpeg
 
 #: Packets in a message of the Velodyne.

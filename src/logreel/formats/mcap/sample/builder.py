@@ -212,6 +212,6 @@ def tiny(builder: Builder | None = None) -> bytes:
 
 def walk(seconds: float = 10.0, builder: Builder | None = None) -> bytes:
     """A sound file of a robot that walks in a circle, with messages in four languages; see ``sample_walk``."""
-    from logreel.formats.mcap.sample_walk import fill
+    from logreel.formats.mcap.sample.walk import fill
 
     return fill(builder or Builder(), seconds).bytes()

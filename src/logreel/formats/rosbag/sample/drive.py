@@ -10,7 +10,7 @@ from operator import itemgetter
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.formats.rosbag.sample_old import Message, Topic, stamp
+from logreel.formats.rosbag.sample.old import Message, Topic, stamp
 from logreel.lenses.sensors.grey_jpeg import jpeg
 
 START_NS = 1_747_470_140 * 10**9 + 250_000_000

@@ -8,7 +8,7 @@ import re
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.formats.ulog.sample_motion import (
+from logreel.formats.ulog.sample.motion import (
     ARMED,
     CLIMB,
     DESCENT,
@@ -23,7 +23,7 @@ from logreel.formats.ulog.sample_motion import (
     Motion,
     State,
 )
-from logreel.formats.ulog.sample_tables import FORMATS
+from logreel.formats.ulog.sample.tables import FORMATS
 
 BASIC = {
     "int8_t": "<i1",

@@ -7,7 +7,7 @@ import math
 import struct
 from collections.abc import Callable
 
-from logreel.formats.mcap.sample import START, Builder, string
+from logreel.formats.mcap.sample.builder import START, Builder, string
 from logreel.schemas.ros1msg import full_text
 
 #: Where the circle is, and its radius in metres.

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator
 from operator import itemgetter
 from typing import Any
 
-from logreel.formats.ulog import sample_rows as rows
-from logreel.formats.ulog import sample_tables as tables
-from logreel.formats.ulog.sample_motion import ARMED, CLIMB, DESCENT, DISARMED, EIGHT, LANDED
+from logreel.formats.ulog.sample import rows as rows
+from logreel.formats.ulog.sample import tables as tables
+from logreel.formats.ulog.sample.motion import ARMED, CLIMB, DESCENT, DISARMED, EIGHT, LANDED
 
 # Builder has methods `bytes` and `format`: its annotations need another name for the type.
 Buffer = bytes
