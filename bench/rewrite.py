@@ -22,7 +22,7 @@ from logreel.formats.bddf.sample.builder import walk
 from logreel.formats.rosbag.sample.builder import drive
 from logreel.formats.ulog.sample.builder import tiny
 import logreel.formats.carla.writer, logreel.formats.koblenz.writer
-import logreel.ops.recovery, logreel.ops.merging, logreel.ops.slicing
+import logreel.ops.rewrite.recover, logreel.ops.rewrite.merge, logreel.ops.rewrite.slice
 folder = tempfile.TemporaryDirectory(prefix="logreel-bench-"); out = folder.name
 name = out + "/out" + pathlib.Path(path).suffix
 pathlib.Path(out + "/a.bag").write_bytes(drive(1.0)); logreel.sort(out + "/a.bag", out + "/b.bag")

@@ -8,7 +8,7 @@ import biglog
 from harness import Job, compare, run
 
 IMPORTS = """
-import logreel, logreel.outputs.convert, logreel.ops.topictable, pyarrow.parquet, polars as pl, tempfile
+import logreel, logreel.outputs.convert, logreel.ops.query.topic_table, pyarrow.parquet, polars as pl, tempfile
 from logreel.formats.ulog.sample.builder import tiny
 logreel.sql('SELECT avg(flag) FROM pair', tiny())  # whatever is imported at first use
 folder = tempfile.mkdtemp(); import atexit, shutil; atexit.register(shutil.rmtree, folder)

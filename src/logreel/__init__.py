@@ -34,19 +34,19 @@ if TYPE_CHECKING:
     from logreel.log.log import Log, Message
     from logreel.log.log import open_log as open
     from logreel.log.schema import Schema
-    from logreel.ops.align import align
-    from logreel.ops.check import check
-    from logreel.ops.diff import diff
-    from logreel.ops.info import info
-    from logreel.ops.polars import scan_polars
+    from logreel.ops.inspect.check import check
+    from logreel.ops.inspect.diff import diff
+    from logreel.ops.inspect.info import info
+    from logreel.ops.inspect.stats import stats
+    from logreel.ops.query.align import align
+    from logreel.ops.query.polars import scan_polars
+    from logreel.ops.query.sql import sql
     from logreel.ops.record import record
-    from logreel.ops.recovery import recover
     from logreel.ops.replay import Player, Sink, play
-    from logreel.ops.slicing import slice_log as slice
-    from logreel.ops.slicing import sort_log as sort
-    from logreel.ops.slicing import split
-    from logreel.ops.sql import sql
-    from logreel.ops.stats import stats
+    from logreel.ops.rewrite.recover import recover
+    from logreel.ops.rewrite.slice import slice_log as slice
+    from logreel.ops.rewrite.slice import sort_log as sort
+    from logreel.ops.rewrite.slice import split
     from logreel.outputs.convert import convert
     from logreel.outputs.mixed import merge
     from logreel.outputs.serve import Service
@@ -67,23 +67,23 @@ _LAZY = {
     "Writer": ("logreel.write.writer", "Writer"),
     "create": ("logreel.write.writer", "create"),
     "known_formats": ("logreel.registry.registry", "formats"),
-    "align": ("logreel.ops.align", "align"),
-    "check": ("logreel.ops.check", "check"),
-    "diff": ("logreel.ops.diff", "diff"),
-    "info": ("logreel.ops.info", "info"),
-    "sql": ("logreel.ops.sql", "sql"),
-    "stats": ("logreel.ops.stats", "stats"),
-    "slice": ("logreel.ops.slicing", "slice_log"),
+    "align": ("logreel.ops.query.align", "align"),
+    "check": ("logreel.ops.inspect.check", "check"),
+    "diff": ("logreel.ops.inspect.diff", "diff"),
+    "info": ("logreel.ops.inspect.info", "info"),
+    "sql": ("logreel.ops.query.sql", "sql"),
+    "stats": ("logreel.ops.inspect.stats", "stats"),
+    "slice": ("logreel.ops.rewrite.slice", "slice_log"),
     "merge": ("logreel.outputs.mixed", "merge"),
-    "split": ("logreel.ops.slicing", "split"),
-    "sort": ("logreel.ops.slicing", "sort_log"),
+    "split": ("logreel.ops.rewrite.slice", "split"),
+    "sort": ("logreel.ops.rewrite.slice", "sort_log"),
     "play": ("logreel.ops.replay", "play"),
     "Player": ("logreel.ops.replay", "Player"),
     "Sink": ("logreel.ops.replay", "Sink"),
     "sink": ("logreel.outputs.sinks.registry", "sink"),
     "record": ("logreel.ops.record", "record"),
-    "recover": ("logreel.ops.recovery", "recover"),
-    "scan_polars": ("logreel.ops.polars", "scan_polars"),
+    "recover": ("logreel.ops.rewrite.recover", "recover"),
+    "scan_polars": ("logreel.ops.query.polars", "scan_polars"),
     "convert": ("logreel.outputs.convert", "convert"),
     "Service": ("logreel.outputs.serve", "Service"),
 }

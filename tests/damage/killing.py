@@ -26,7 +26,7 @@ from logreel.errors import DamagedError, DefinitionError, UnsupportedError
 from logreel.layout import encode_message  # noqa: F401 - loaded before there are forks
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, Scalar, Struct
-from logreel.ops.recovery import recover
+from logreel.ops.rewrite.recover import recover
 from logreel.registry.registry import formats
 
 START = 1_700_000_000 * 10**9

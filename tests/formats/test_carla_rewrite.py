@@ -223,7 +223,7 @@ def test_a_recording_per_topic_and_back(tmp_path: Path) -> None:
 # ------------------------------------------------------------------------------------------------------- damage
 
 
-def recovered(data: bytes, folder: Path) -> tuple[bytes, logreel.ops.recovery.Recovered]:
+def recovered(data: bytes, folder: Path) -> tuple[bytes, logreel.ops.rewrite.recover.Recovered]:
     """What is recovered, which must be sound and hold all messages."""
     out, log = folder / "out.rec", logreel.open(data)
     done = logreel.recover(data, out, force=True)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import koblenz_oracle as oracle
 import logreel
 from logreel.formats.koblenz.sample.builder import END, Builder
-from logreel.ops.check import check
+from logreel.ops.inspect.check import check
 
 COUNTED = {17: "A", 21: "B", 0: "C"}
 URG = "Hokuyo_URG-04LX"

@@ -25,7 +25,7 @@ from logreel.formats.bddf.sample.builder import walk as bddf_walk
 from logreel.formats.carla.sample.builder import eventful
 from logreel.formats.mcap.sample.builder import tiny as tiny_mcap
 from logreel.formats.ulog.sample.builder import Builder, tiny
-from logreel.ops.plain import plain
+from logreel.ops.json_values import plain
 from logreel.ops.record import record
 
 S = 1_000_000

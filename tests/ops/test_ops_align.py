@@ -17,8 +17,8 @@ from logreel.formats.carla.sample.builder import eventful
 from logreel.formats.rosbag.sample.builder import drive
 from logreel.formats.ulog.sample.builder import Builder
 from logreel.log.channel import Channel
-from logreel.ops import align as module
-from logreel.ops.align import Alignment, pick
+from logreel.ops.query import align as module
+from logreel.ops.query.align import Alignment, pick
 from sample_logs import short_flight, tiny
 
 S = 10**9

@@ -6,9 +6,9 @@ import pytest
 
 import logreel
 from logreel.errors import UsageError
-from logreel.ops.params import params
-from logreel.ops.schema import schema
-from logreel.ops.text import level_name, level_number, text
+from logreel.ops.inspect.params import params
+from logreel.ops.inspect.schema import schema
+from logreel.ops.inspect.text import level_name, level_number, text
 from sample_logs import short_flight, tiny
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import logreel
-from logreel.ops.plain import plain
+from logreel.ops.json_values import plain
 from sample_logs import damaged, hostile, short_flight, tiny
 
 KEYS = [

@@ -16,10 +16,10 @@ from decoding import Decoding
 from logreel.errors import LogError, MissingDependencyError, TopicError, UsageError
 from logreel.formats.rosbag.sample.builder import drive
 from logreel.formats.ulog.sample.builder import Builder
-from logreel.ops import sql as module
-from logreel.ops import topictable
-from logreel.ops.prune import rows_for
-from logreel.ops.topictable import alias
+from logreel.ops.query import sql as module
+from logreel.ops.query import topic_table
+from logreel.ops.query.prune import rows_for
+from logreel.ops.query.topic_table import alias
 from sample_logs import hostile, short_flight, tiny
 
 S = 10**9
@@ -137,7 +137,7 @@ def test_pruning_leaves_out_nothing_that_passes() -> None:
 
 def test_the_first_rows_take_little(decoding: Decoding, monkeypatch: pytest.MonkeyPatch) -> None:
     # Less than this is decoded at once.
-    monkeypatch.setattr(topictable, "BYTES", 20_000)
+    monkeypatch.setattr(topic_table, "BYTES", 20_000)
     log = logreel.open(one_topic("uint8_t x;", [struct.pack("<QB", i, 1) for i in range(30_000)]))
     assert logreel.sql("SELECT x FROM t LIMIT 1", log).num_rows == 1
     assert len(decoding.rows) < 10_000
@@ -300,7 +300,7 @@ def test_what_goes_wrong_while_decoding_is_told_as_it_is(
     def broken(*_: object) -> None:
         raise UsageError("the chunk is encrypted")
 
-    monkeypatch.setattr("logreel.ops.topictable.batches_of", broken)
+    monkeypatch.setattr("logreel.ops.query.topic_table.batches_of", broken)
     with pytest.raises(UsageError, match="the chunk is encrypted"):
         logreel.sql("SELECT avg(x) FROM sensor_accel", log)
 

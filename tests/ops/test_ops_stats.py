@@ -12,7 +12,7 @@ import pytest
 
 import logreel
 from logreel.formats.ulog.sample.builder import Builder
-from logreel.ops.stats import GAPS_LISTED
+from logreel.ops.inspect.stats import GAPS_LISTED
 from sample_logs import hostile, short_flight
 
 

@@ -20,7 +20,7 @@ from logreel.layout.layout import Layout
 from logreel.layout.nodes import Bytes, Field, FixedArray, Node, Scalar, Sequence, String, Struct
 from logreel.ops import lines as lines_module
 from logreel.ops.infer import common, layout_of, restorer
-from logreel.ops.plain import plain
+from logreel.ops.json_values import plain
 from logreel.ops.record import Recorded, record
 from logreel.registry.registry import formats
 

@@ -18,7 +18,7 @@ from logreel.formats.carla.sample.records import RELEASES
 from logreel.formats.mcap.sample.builder import walk as walk_mcap
 from logreel.formats.ulog.sample.builder import Builder, flight
 from logreel.log.schema import Schema
-from logreel.ops.plain import plain
+from logreel.ops.json_values import plain
 
 
 def _lines(log: logreel.Log) -> list[str]:

@@ -14,8 +14,8 @@ from mcap.writer import Writer
 import logreel
 from contents import SAMPLES, sample
 from logreel.errors import DefinitionError
-from logreel.ops import streams
-from logreel.ops.parts import Part, choose
+from logreel.ops.rewrite import streams
+from logreel.ops.rewrite.parts import Part, choose
 from logreel.outputs.foxglove import mixture
 from logreel.outputs.foxglove.meaning import mixture as mixture_of
 from logreel.outputs.foxglove.mixture import Mixture

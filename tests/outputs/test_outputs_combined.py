@@ -19,7 +19,7 @@ from logreel.formats.rosbag.sample.builder import drive
 from logreel.formats.ulog.sample.builder import Builder
 from logreel.layout.layout import Layout
 from logreel.log.channel import Channel
-from logreel.ops import pieces
+from logreel.ops.query import record_batches
 from logreel.outputs import combined, parquet
 from logreel.outputs import making as making_module
 from sample_logs import hostile, short_flight, tiny
@@ -47,7 +47,7 @@ def long_rows(log: logreel.Log, topics: list[str]) -> dict[tuple[str, str], list
         table = log[topic].to_arrow().combine_chunks()
         times = table["time"].cast(pa.int64()).to_pylist()
         for batch in table.to_batches():
-            names, arrays = pieces.flatten(batch)
+            names, arrays = record_batches.flatten(batch)
             for name, array in zip(names[1:], arrays[1:], strict=True):
                 if pa.types.is_temporal(array.type):
                     array = array.cast(pa.int64())
@@ -203,7 +203,7 @@ def test_row_groups_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     for rows, size, batch in ((100, 1 << 30, 30), (100, 1 << 30, 1000), (1 << 30, 1, 50)):
         monkeypatch.setattr(parquet, "GROUP_ROWS", rows)
         monkeypatch.setattr(parquet, "GROUP_BYTES", size)
-        monkeypatch.setattr(pieces, "ROWS", batch)
+        monkeypatch.setattr(record_batches, "ROWS", batch)
         logreel.convert(log, tmp_path / "x.parquet", topics="vehicle_attitude", force=True)
         meta = pq.ParquetFile(tmp_path / "x.parquet").metadata
         groups = [meta.row_group(i).num_rows for i in range(meta.num_row_groups)]

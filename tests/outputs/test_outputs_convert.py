@@ -19,7 +19,7 @@ from pyarrow import csv as arrow_csv
 import logreel
 from logreel.errors import LogError, TopicError, UnsupportedError, UsageError
 from logreel.formats.ulog.sample.builder import Builder
-from logreel.ops import pieces
+from logreel.ops.query import record_batches
 from logreel.outputs import convert as convert_module
 from logreel.outputs.job import Job
 from logreel.outputs.ndjson import decoded
@@ -45,12 +45,12 @@ def manifest(folder: Path) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("suffix", [".parquet", ".arrow"])
-@pytest.mark.parametrize("rows", [7, pieces.ROWS])
+@pytest.mark.parametrize("rows", [7, record_batches.ROWS])
 def test_tables_come_back(
     log: logreel.Log, tmp_path: Path, suffix: str, rows: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pieces, "ROWS", rows)
-    source = log if rows == pieces.ROWS and rows > 7 else logreel.open(tiny())
+    monkeypatch.setattr(record_batches, "ROWS", rows)
+    source = log if rows == record_batches.ROWS and rows > 7 else logreel.open(tiny())
     done = logreel.convert(source, f"{tmp_path}/x{suffix}/", flatten=suffix != ".parquet")
     files = {one["topic"]: one["file"] for one in manifest(tmp_path / f"x{suffix}")["channels"]}
     assert {one.topic for one in done.channels if one.file} == {
@@ -81,7 +81,7 @@ def test_csv_values_are_exact(log: logreel.Log, tmp_path: Path) -> None:
         if one["file"] is None:
             continue
         table = log[one["topic"]].to_arrow().combine_chunks()
-        names, arrays = pieces.flatten(table.to_batches()[0])
+        names, arrays = record_batches.flatten(table.to_batches()[0])
         types = dict(zip(["time_ns", *names[1:]], [pa.int64(), *(a.type for a in arrays[1:])], strict=True))
         got = arrow_csv.read_csv(
             tmp_path / "x.csv" / one["file"],
@@ -125,16 +125,16 @@ def test_flatten_holds_what_has_no_columns() -> None:
             "in": [{"a": 1, "b": {"c": "x"}}, {"a": 2, "b": None}],
         }
     )
-    names, arrays = pieces.flatten(batch.slice(0, 2))
+    names, arrays = record_batches.flatten(batch.slice(0, 2))
     found = dict(zip(names, (a.to_pylist() for a in arrays), strict=True))
     assert names == ["time", "list", "blob", "wide", "pair[0]", "pair[1]", "in.a", "in.b.c"]
     assert found["list"] == ['[1.5, "NaN"]', "[]"]
     assert found["blob"] == ["AP8=", None]
     assert json.loads(found["wide"][0]) == [0] * 2000
     assert (found["pair[1]"], found["in.b.c"]) == ([2, None], ["x", None])
-    names, arrays = pieces.flatten(batch.slice(1, 1))
+    names, arrays = record_batches.flatten(batch.slice(1, 1))
     assert [a.to_pylist() for a in arrays][-2:] == [[2], [None]]
-    assert pieces.distinct(["time", "time", "time_2", "x"]) == ["time", "time_3", "time_2", "x"]
+    assert record_batches.distinct(["time", "time", "time_2", "x"]) == ["time", "time_3", "time_2", "x"]
 
 
 def test_ndjson_has_every_message_in_time_order(log: logreel.Log, tmp_path: Path) -> None:
@@ -203,7 +203,7 @@ def test_large_messages_mean_small_batches() -> None:
         def __len__(self) -> int:
             return 1000
 
-    assert pieces.rows_per_piece(Large()) == 2  # type: ignore[arg-type]
+    assert record_batches.rows_per_piece(Large()) == 2  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("suffix", [".parquet", ".csv", ".arrow"])

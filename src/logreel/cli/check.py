@@ -14,7 +14,7 @@ from logreel.errors import SEVERITIES
 if TYPE_CHECKING:
     from logreel.errors import Finding, Severity
     from logreel.io.source import Definitions
-    from logreel.ops.check import Checked
+    from logreel.ops.inspect.check import Checked
 
 #: So many findings of one code are shown; the rest is counted.
 LINES = 20
@@ -44,8 +44,8 @@ def check(
     does not stop the others.
     """
     from logreel.cli.run import FOUND
-    from logreel.ops.check import check as look
-    from logreel.ops.contract import read_contract
+    from logreel.ops.inspect.check import check as look
+    from logreel.ops.inspect.contract import read_contract
 
     rules = None if contract is None else read_contract(contract)
 

@@ -43,8 +43,8 @@ def diff(
     differs, else 4.
     """
     from logreel.cli.run import FOUND
-    from logreel.ops.diff import diff as look
-    from logreel.ops.diff import lines
+    from logreel.ops.inspect.diff import diff as look
+    from logreel.ops.inspect.diff import lines
 
     found = look(
         a,

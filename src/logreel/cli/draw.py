@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from logreel.log.log import Log
-    from logreel.ops.target import Rewritten
+    from logreel.ops.rewrite.target import Rewritten
 
 #: Control characters, and those that reorder, hide or break a line: a log may hold them, a terminal obeys
 #: them.

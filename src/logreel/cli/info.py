@@ -14,7 +14,7 @@ from logreel.cli import files as paths
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions
-    from logreel.ops.info import Info
+    from logreel.ops.inspect.info import Info
 
 #: Entries and lengths of metadata, and names in a list, that are shown at most; --json has it all.
 ENTRIES, LENGTH, NAMES = 12, 100, 5
@@ -43,7 +43,7 @@ def info(
     Several files, or folders with all logs in and below them, are told of in a line each; --json prints one object
     per file, one a line. A file that cannot be opened does not stop the others.
     """
-    from logreel.ops.info import info as look
+    from logreel.ops.inspect.info import info as look
 
     names = paths.expand(files)
     brief = not long and (len(names) > 1 or any(os.path.isdir(file) for file in files))

@@ -52,7 +52,7 @@ def merge(
     import contextlib
 
     from logreel.errors import UsageError
-    from logreel.ops.plain import all_opened
+    from logreel.ops.json_values import all_opened
     from logreel.outputs.mixed import merge as write
 
     for pair in rename:

@@ -35,8 +35,8 @@ def params(
     """Show parameters and their changes."""
     from logreel.log.log import open_log
     from logreel.log.times import shift_of
-    from logreel.ops.params import as_dict
-    from logreel.ops.params import params as look
+    from logreel.ops.inspect.params import as_dict
+    from logreel.ops.inspect.params import params as look
 
     with open_log(file, definitions=msgdef, segment=segment) as log:
         shift = shift_of(log, utc)

@@ -72,7 +72,7 @@ def play(
     On a terminal the keys are: space pause, . and , step, arrows seek and change the rate, q quit, ? help.
     """
     from logreel.errors import UsageError
-    from logreel.ops.plain import all_opened
+    from logreel.ops.json_values import all_opened
     from logreel.ops.replay import Player
     from logreel.outputs.sinks.registry import sink
 

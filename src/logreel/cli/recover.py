@@ -12,7 +12,7 @@ from logreel.cli import files as paths
 if TYPE_CHECKING:
     from logreel.io.source import Definitions
     from logreel.log.log import Log
-    from logreel.ops.recovery import Recovered
+    from logreel.ops.rewrite.recover import Recovered
 
 
 @click.command()
@@ -45,7 +45,7 @@ def recover(
     and the times around it. The new log is opened again before it gets its name; the damaged one stays.
     """
     from logreel.log.log import open_log
-    from logreel.ops.recovery import recover as save
+    from logreel.ops.rewrite.recover import recover as save
 
     paths.check_form(form, out)
     with (

@@ -11,7 +11,7 @@ from logreel.cli import files as paths
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions
-    from logreel.ops.schema import SchemaInfo
+    from logreel.ops.inspect.schema import SchemaInfo
 
 
 @click.command()
@@ -39,7 +39,7 @@ def schema(
     TOPIC is a channel, or a pattern such as 'sensor_*'; without it all channels are shown.
     """
     from logreel.log.log import open_log
-    from logreel.ops.schema import schema as look
+    from logreel.ops.inspect.schema import schema as look
 
     with open_log(file, definitions=msgdef, segment=segment, ros_axes=ros_axes) as log:
         wanted = (*((topic,) if topic else ()), *topics)

@@ -52,7 +52,7 @@ def slice(  # noqa: A001 - the verb's name
     --keep-latched adds what is in force at -S: latched topics, static transforms, parameters, actors.
     """
     from logreel.log.log import open_log
-    from logreel.ops.slicing import slice_log
+    from logreel.ops.rewrite.slice import slice_log
 
     with (
         open_log(file, definitions=msgdef, segment=segment) as log,

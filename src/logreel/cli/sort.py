@@ -34,7 +34,7 @@ def sort(
 ) -> int:
     """Write a log anew with its messages in the order of their times."""
     from logreel.log.log import open_log
-    from logreel.ops.slicing import sort_log
+    from logreel.ops.rewrite.slice import sort_log
 
     with (
         open_log(file, definitions=msgdef, segment=segment) as log,

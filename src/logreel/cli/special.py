@@ -79,7 +79,7 @@ def answer(format_name: str, one: Command, file: str, as_json: bool, options: di
     """Ask a log, show what it says, and give the exit code."""
     from logreel.errors import UsageError
     from logreel.log.log import open_log
-    from logreel.ops.plain import plain
+    from logreel.ops.json_values import plain
 
     with open_log(file) as log:
         if log.format != format_name:

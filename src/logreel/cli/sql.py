@@ -63,7 +63,7 @@ def sql(
     """
     from logreel.cli.run import LOST
     from logreel.log.log import check_types, open_one_of_several
-    from logreel.ops.sql import answer
+    from logreel.ops.query.sql import answer
 
     with contextlib.ExitStack() as stack:
 

@@ -11,7 +11,7 @@ from logreel.cli import files as paths
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions
-    from logreel.ops.stats import ChannelStats
+    from logreel.ops.inspect.stats import ChannelStats
 
 
 #: Columns that are shown only where there is something in them: gaps, messages out of order, duplicates.
@@ -48,7 +48,7 @@ def stats(
     within.
     """
     from logreel.log.log import open_log
-    from logreel.ops.stats import stats as look
+    from logreel.ops.inspect.stats import stats as look
 
     with open_log(file, definitions=msgdef, ros_axes=ros_axes, segment=segment) as log:
         names = [ch.topic for ch in common.chosen(log, topics, exclude)]

@@ -20,10 +20,10 @@ from logreel.log.channel import Channel
 from logreel.log.log import Log
 from logreel.log.schema import Schema
 from logreel.ops.infer import common, layout_of, restorer
+from logreel.ops.json_values import opened
 from logreel.ops.lines import Pipe, lines_of
-from logreel.ops.plain import opened
-from logreel.ops.rewrite import add_channel
-from logreel.ops.target import Copied, Rewritten
+from logreel.ops.rewrite.rewrite import add_channel
+from logreel.ops.rewrite.target import Copied, Rewritten
 from logreel.write.import_foreign import each
 from logreel.write.writer import FLUSH_EVERY, Writer, create, format_of
 

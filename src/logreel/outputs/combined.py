@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from typing import IO, TYPE_CHECKING
 
 from logreel.errors import DefinitionError, LogError
-from logreel.ops.align import Alignment, aligned
-from logreel.ops.pieces import flatten
+from logreel.ops.query.align import Alignment, aligned
+from logreel.ops.query.record_batches import flatten
 from logreel.outputs import rows
 from logreel.outputs.job import Job
 

@@ -12,12 +12,12 @@ from logreel.errors import LogError, UsageError
 from logreel.io.atomic_file import keep_sources
 from logreel.log.log import Log, with_rows
 from logreel.log.times import Length, Time, interval, shift_of, utc_shift
-from logreel.ops.align import Alignment
-from logreel.ops.parts import Part, choose
-from logreel.ops.plain import opened
-from logreel.ops.rewrite import rewrite
-from logreel.ops.target import Progress, Rewritten, Target, format_to_write
-from logreel.ops.translate import rewrite_portable, translate
+from logreel.ops.json_values import opened
+from logreel.ops.query.align import Alignment
+from logreel.ops.rewrite.parts import Part, choose
+from logreel.ops.rewrite.rewrite import rewrite
+from logreel.ops.rewrite.target import Progress, Rewritten, Target, format_to_write
+from logreel.ops.rewrite.translate import rewrite_portable, translate
 from logreel.outputs.foxglove.clock import LOG, UTC, checked_clock, offset_for
 from logreel.outputs.job import Job
 from logreel.outputs.making import (

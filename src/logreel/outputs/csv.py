@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import IO, TYPE_CHECKING
 
 from logreel.log.tables import distinct
-from logreel.ops.pieces import flatten
+from logreel.ops.query.record_batches import flatten
 from logreel.outputs.job import Job
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from logreel.layout.nodes import FixedArray, Node, Scalar, Struct
 from logreel.lenses import F64
 from logreel.lenses.base import times_of
 from logreel.log.tables import DENSE, as_numpy, batches
-from logreel.ops.pieces import rows_per_piece
+from logreel.ops.query.record_batches import rows_per_piece
 from logreel.outputs.scene import Scene
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from logreel.io.arrays import I64
 from logreel.log.log import Log
 from logreel.log.tables import Shape, empty_table
-from logreel.ops.pieces import pieces
-from logreel.ops.target import Progress
+from logreel.ops.query.record_batches import pieces
+from logreel.ops.rewrite.target import Progress
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -12,8 +12,8 @@ from typing import IO, TYPE_CHECKING, Any
 from logreel._version import __version__
 from logreel.errors import DefinitionError, LogError
 from logreel.log.brief import Brief
-from logreel.ops.align import Alignment
-from logreel.ops.plain import plain
+from logreel.ops.json_values import plain
+from logreel.ops.query.align import Alignment
 from logreel.outputs.combined import aligned_table, long_table, write_lines
 from logreel.outputs.files import MANIFEST, MANIFEST_KEY, new_file, new_folder, new_table, sync_all, synced
 from logreel.outputs.items import write_items

@@ -14,10 +14,10 @@ from logreel.errors import UsageError
 from logreel.io.atomic_file import exists, target_of
 from logreel.log.log import Log, open_log
 from logreel.log.times import Time
-from logreel.ops.merging import kept_topics
-from logreel.ops.merging import merge as merge_alike
-from logreel.ops.plain import all_opened
-from logreel.ops.target import Progress, Rewritten
+from logreel.ops.json_values import all_opened
+from logreel.ops.rewrite.merge import kept_topics
+from logreel.ops.rewrite.merge import merge as merge_alike
+from logreel.ops.rewrite.target import Progress, Rewritten
 from logreel.outputs.convert import convert
 from logreel.registry.format import Format
 from logreel.registry.registry import formats

@@ -9,7 +9,7 @@ from typing import IO, TYPE_CHECKING, Any
 from logreel.errors import DamagedError, DefinitionError
 from logreel.log.log import Log, Message
 from logreel.log.times import shift_of, utc_text
-from logreel.ops.plain import plain
+from logreel.ops.json_values import plain
 from logreel.outputs.job import Job, LeftOut
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import IO, TYPE_CHECKING, Any
 
 from logreel.log.tables import distinct
-from logreel.ops.plain import plain
+from logreel.ops.json_values import plain
 
 if TYPE_CHECKING:
     import pyarrow as pa

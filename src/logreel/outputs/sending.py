@@ -14,9 +14,9 @@ from logreel.io.append_file import Appender
 from logreel.io.two_pass import Rehearsal
 from logreel.log.log import Log
 from logreel.log.times import Time, interval
-from logreel.ops.parts import choose
-from logreel.ops.rewrite import rewrite
-from logreel.ops.target import Target, format_of, format_to_write
+from logreel.ops.rewrite.parts import choose
+from logreel.ops.rewrite.rewrite import rewrite
+from logreel.ops.rewrite.target import Target, format_of, format_to_write
 from logreel.outputs.convert import channels_for
 from logreel.outputs.job import Job
 from logreel.outputs.making import write_job

@@ -225,8 +225,8 @@ class FormatSuite:
 
     def test_slices_and_merges_compose(self) -> None:
         """A slice of everything is the log, and the parts of a log merged are the log in the order of time."""
-        from logreel.ops.merging import merge
-        from logreel.ops.slicing import slice_log, sort_log, split
+        from logreel.ops.rewrite.merge import merge
+        from logreel.ops.rewrite.slice import slice_log, sort_log, split
 
         self._need_writer()
         suffix = self.format.suffixes[0]
@@ -247,7 +247,7 @@ class FormatSuite:
 
     def test_recovered_from_a_cut(self) -> None:
         """Recovered from a cut file, there is a sound log of every message that can be read."""
-        from logreel.ops.recovery import recover
+        from logreel.ops.rewrite.recover import recover
 
         self._need_writer()
         with self._folder() as folder:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 from logreel.errors import UsageError
 from logreel.log.log import Log, Message
 from logreel.log.times import Length, Time, duration_ns, time_ns
-from logreel.ops.plain import all_opened
+from logreel.ops.json_values import all_opened
 from logreel.ops.replay.pace import Timer
 from logreel.ops.replay.sink import Calls, Sink
 from logreel.ops.replay.tally import Tally

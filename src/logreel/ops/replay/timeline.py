@@ -18,9 +18,9 @@ from logreel.io.chunks import FILE
 from logreel.log.channel import Channel
 from logreel.log.log import Log
 from logreel.log.times import Length, Time, duration_ns, interval
-from logreel.ops.latched import in_force
-from logreel.ops.merging import clock_shift, kept_topics
 from logreel.ops.replay.run import Run
+from logreel.ops.rewrite.latched import in_force
+from logreel.ops.rewrite.merge import clock_shift, kept_topics
 
 #: Messages of a run at most, and bytes of the unpacked chunks that they lie in.
 RUN, RUN_BYTES = 2048, 8 << 20

@@ -25,7 +25,7 @@ from logreel.lenses import (
     lenses,
 )
 from logreel.log.tables import Shape, table_of
-from logreel.ops.rewrite import MADE_OF, TRANSCODED
+from logreel.ops.rewrite.rewrite import MADE_OF, TRANSCODED
 from logreel.outputs.foxglove import motion, sensors
 from logreel.outputs.foxglove.encoders import Encoder, Fill, Rows
 from logreel.outputs.foxglove.mixture import Mixture

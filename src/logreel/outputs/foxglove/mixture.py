@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from logreel.errors import DefinitionError
 from logreel.io.arrays import I64
 from logreel.log.channel import Channel
-from logreel.ops.parts import Part
-from logreel.ops.streams import Batch, in_time_order
+from logreel.ops.rewrite.parts import Part
+from logreel.ops.rewrite.streams import Batch, in_time_order
 from logreel.outputs.foxglove.encoders import Encoder
 from logreel.schemas.protobuf.straight import Straight, Straights
 from logreel.write.payloads import Payloads, chained

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from logreel.errors import LogError
 from logreel.io.atomic_file import keep_sources
+from logreel.ops.query.spans import joined
 from logreel.ops.replay import Sink
-from logreel.ops.spans import joined
 from logreel.outputs.job import Job
 from logreel.outputs.rrd import Place, has_frames, recording_of, send_channel
 from logreel.outputs.scene import Scene

@@ -9,7 +9,7 @@ from typing import IO, TYPE_CHECKING
 
 from logreel.errors import UsageError
 from logreel.log.log import Message
-from logreel.ops.plain import plain
+from logreel.ops.json_values import plain
 from logreel.ops.replay import Sink
 from logreel.outputs.ndjson import Decoder, line
 

@@ -1,0 +1,89 @@
+"""Messages that are there twice, and channels whose time stands still."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from logreel.errors import Finding
+from logreel.io.arrays import I64
+from logreel.log.channel import Channel
+from logreel.log.log import Log
+from logreel.ops.inspect.checks.places import offset_of
+from logreel.ops.inspect.digests import Digests, digests
+
+#: Where this part of the messages shares its time with the one before, time stands still, and tells nothing.
+STILL = 0.5
+#: Fewer messages than this tell nothing about that.
+MESSAGES = 10
+
+
+def duplicates(log: Log) -> Iterator[Finding]:
+    """``frozen-time`` and ``duplicate``: messages of one channel with one time, one size and the same bytes.
+
+    Messages that their recorder gave different sequence numbers are two messages that say the same.
+    """
+    doubtful: dict[int, I64] = {}
+    numbers: dict[int, I64] = {}
+    for ch in log.match(None):
+        rows = _of_one_time(ch.times)
+        if len(ch) >= MESSAGES and len(rows) > STILL * len(ch):
+            yield _frozen(ch, rows)
+        elif len(rows):
+            sequence = log.index.more(ch.number, "sequence")
+            counted = np.zeros(len(rows), np.int64) if sequence is None else sequence[rows]
+            alike = _alike(ch.times[rows], log.index.sizes(ch.number)[rows], counted)
+            if alike.any():
+                doubtful[ch.number], numbers[ch.number] = rows[alike], counted[alike]
+    found = digests(log, doubtful) if doubtful else {}
+    for ch in log.match(None):
+        if ch.number in found and (told := _twice(ch, found[ch.number], numbers[ch.number])) is not None:
+            yield told
+
+
+def _of_one_time(times: I64) -> I64:
+    """Rows of messages that share their time with another one, ascending."""
+    if (times[1:] > times[:-1]).all():
+        return np.zeros(0, np.int64)
+    return np.flatnonzero(_alike(times))
+
+
+def _sorted(columns: tuple[NDArray[Any], ...]) -> tuple[I64, NDArray[np.bool_]]:
+    """int64[n]: the rows by their values; bool[n - 1]: which of them in this order are like the one before."""
+    order = np.lexsort(columns)
+    same = np.ones(max(len(order) - 1, 0), np.bool_)
+    for column in columns:
+        same &= column[order][1:] == column[order][:-1]
+    return order, same
+
+
+def _alike(*columns: I64) -> NDArray[np.bool_]:
+    """bool[n]: whether another row has the same values in all columns."""
+    order, same = _sorted(columns)
+    found = np.zeros(len(order), np.bool_)
+    found[order[1:]] |= same
+    found[order[:-1]] |= same
+    return found
+
+
+def _frozen(ch: Channel, rows: I64) -> Finding:
+    text = f"time stands still: {len(rows)} of {len(ch)} messages have the time of another one"
+    first = int(rows[0])
+    return Finding(
+        "frozen-time", "note", offset_of(ch, first), 0, text, ch.topic, int(ch.times[first]), len(rows)
+    )
+
+
+def _twice(ch: Channel, found: Digests, sequence: I64) -> Finding | None:
+    order, same = _sorted((*found.keys(), found.time, sequence))
+    again = order[1:][same]
+    if not len(again):
+        return None
+    n, time = len(again), int(found.time[again.min()])
+    text = f"{n} message{'s are' if n > 1 else ' is'} there again with the same time and the same bytes"
+    size = int(found.size[again].sum())
+    row = int(np.flatnonzero(ch.times == time)[1])
+    return Finding("duplicate", "warn", offset_of(ch, row), size, text, ch.topic, time, n)

@@ -1,0 +1,133 @@
+"""Messages of two logs beside each other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from logreel.index.ranges import Rows
+from logreel.io.arrays import I64
+from logreel.log.log import Log
+from logreel.log.times import seconds_text
+from logreel.ops.inspect.digests import Digests, digests
+
+
+@dataclass(frozen=True, slots=True)
+class First:
+    """The first difference by time.
+
+    what  ``changed``, ``only_a`` or ``only_b``
+    a, b  number of the message in its channel in each log, in file order; None where it is not there
+    """
+
+    what: str
+    time_ns: int
+    a: int | None
+    b: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """The messages of one channel of two logs, paired by time; those of one time in their order.
+
+    by       ``payload``: pairs are equal if their bytes are; ``time``: they are as they are, since the two logs
+             write this channel in two encodings
+    equal    pairs that are equal
+    changed  pairs whose bytes differ
+    only_a, only_b  messages without a partner
+    """
+
+    by: str
+    equal: int
+    changed: int
+    only_a: int
+    only_b: int
+    first: First | None
+
+    @property
+    def same(self) -> bool:
+        """True where all messages have an equal partner."""
+        return self.first is None
+
+    def sentence(self) -> str:
+        """It for people."""
+        told = f"{self.equal} messages equal, {self.changed} changed, "
+        told += f"{self.only_a} only in the first log, {self.only_b} only in the second"
+        if self.first is not None:
+            places = (self.first.a, "first"), (self.first.b, "second")
+            rows = [f"message {row} of the {log} log" for row, log in places if row is not None]
+            told += f"; the first at {seconds_text(self.first.time_ns)} s: {', '.join(rows)}"
+        return told
+
+
+def compare(one: Log, two: Log, rows: Mapping[str, tuple[Rows, Rows]]) -> dict[str, Compared]:
+    """Messages of topics that both logs have, by topic; each log is read once.
+
+    rows  by topic, which messages of the one log and which of the other
+    """
+    found_one = digests(one, {one[name].number: some for name, (some, _) in rows.items()})
+    found_two = digests(two, {two[name].number: some for name, (_, some) in rows.items()})
+    found = {}
+    for name, both in rows.items():
+        a, b = one[name], two[name]
+        by_payload = a.schema.encoding == b.schema.encoding
+        found[name] = _paired(found_one[a.number], found_two[b.number], both, by_payload)
+    return found
+
+
+def _paired(a: Digests, b: Digests, rows: tuple[Rows, Rows], by_payload: bool) -> Compared:
+    time = np.concatenate([a.time, b.time])
+    turn = np.concatenate([_turns(a.time), _turns(b.time)])
+    side = np.repeat(np.array([0, 1], np.int8), [len(a.time), len(b.time)])
+    order = np.lexsort((side, turn, time))
+    time, turn = time[order], turn[order]
+    # A pair stands at i and i + 1: the message of the first log comes first.
+    pair = (time[1:] == time[:-1]) & (turn[1:] == turn[:-1])
+    alike = pair.copy()
+    if by_payload:
+        for column in (np.concatenate(both)[order] for both in zip(a.keys(), b.keys(), strict=True)):
+            alike &= column[1:] == column[:-1]
+    pairs, equal = int(pair.sum()), int(alike.sum())
+    odd = np.ones(len(order), np.bool_)
+    odd[1:] &= ~alike
+    odd[:-1] &= ~alike
+    return Compared(
+        "payload" if by_payload else "time",
+        equal,
+        pairs - equal,
+        len(a.time) - pairs,
+        len(b.time) - pairs,
+        _first(int(np.argmax(odd)), order, time, pair, len(a.time), rows) if odd.any() else None,
+    )
+
+
+def _turns(time: I64) -> I64:
+    """int64[n]: how many messages with the same time come before each."""
+    order = np.argsort(time, kind="stable")
+    ordered = time[order]
+    first = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])[: len(order)])
+    turn = np.arange(len(order), dtype=np.int64)
+    turn -= np.repeat(first, np.diff(np.append(first, len(order))))
+    found = np.empty(len(order), np.int64)
+    found[order] = turn
+    return found
+
+
+def _first(
+    at: int, order: I64, time: I64, pair: NDArray[np.bool_], split: int, rows: tuple[Rows, Rows]
+) -> First:
+    row = int(order[at])
+    if at < len(pair) and pair[at]:
+        other = int(order[at + 1]) - split
+        return First("changed", int(time[at]), _numbered(rows[0], row), _numbered(rows[1], other))
+    if row < split:
+        return First("only_a", int(time[at]), _numbered(rows[0], row), None)
+    return First("only_b", int(time[at]), None, _numbered(rows[1], row - split))
+
+
+def _numbered(rows: Rows, at: int) -> int:
+    """The number in its channel of the message that is number *at* of *rows*."""
+    return int(rows.start) + at if isinstance(rows, slice) else int(rows[at])

@@ -1,0 +1,57 @@
+"""Messages told apart by their bytes, without holding more than some megabytes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from logreel.index.ranges import Rows
+from logreel.io.arrays import I64
+from logreel.kernels import digest as kernel
+from logreel.log.log import Log
+from logreel.ops.rewrite.parts import Part
+from logreel.ops.rewrite.streams import in_file_order
+
+
+@dataclass(frozen=True, slots=True)
+class Digests:
+    """Messages of a channel in file order.
+
+    time    int64[n]  ns
+    size    int64[n]  bytes
+    digest  uint64[n, 2]  of the bytes; equal bytes have equal ones, others by chance in 2**-128
+    """
+
+    time: I64
+    size: I64
+    digest: NDArray[np.uint64]
+
+    def keys(self) -> tuple[NDArray[Any], ...]:
+        """Columns that are equal where size and bytes are."""
+        return self.size, self.digest[:, 0], self.digest[:, 1]
+
+
+def digests(log: Log, rows: Mapping[int, Rows]) -> dict[int, Digests]:
+    """The messages at *rows* of each channel, by its number; read in one pass over the log."""
+    found: dict[int, list[Digests]] = {number: [] for number in rows}
+    for batch in in_file_order(Part(log, rows)):
+        one, channel = batch.payloads.in_one(), batch.channel
+        out = np.empty((len(channel), 2), np.uint64)
+        kernel.digest(one.data, one.start, one.size, out)
+        order = np.argsort(channel, kind="stable")
+        numbers, first = np.unique(channel[order], return_index=True)
+        for number, some in zip(numbers.tolist(), np.split(order, first[1:]), strict=True):
+            found[number].append(Digests(batch.time[some], one.size[some], out[some]))
+    return {number: _joined(parts) for number, parts in found.items()}
+
+
+def _joined(parts: list[Digests]) -> Digests:
+    none = np.zeros(0, np.int64)
+    parts = parts or [Digests(none, none, np.zeros((0, 2), np.uint64))]
+    return Digests(
+        *(np.concatenate([getattr(p, name) for p in parts]) for name in ("time", "size", "digest"))
+    )

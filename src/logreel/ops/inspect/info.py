@@ -1,0 +1,144 @@
+"""What a log is and holds, at a glance."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from logreel.errors import Problem
+from logreel.log.brief import Brief
+from logreel.log.log import Log
+from logreel.log.scan import Segment
+from logreel.ops.json_values import opened, plain
+
+if TYPE_CHECKING:
+    from logreel.io.source import Definitions, Readable
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ChannelInfo(Brief):
+    """One channel: what it is called, how much it holds, and when (ns; None if empty).
+
+    bytes     None where counting them means reading or unpacking a large log
+    metadata  what the log tells about the channel besides, by name
+    """
+
+    topic: str
+    type: str
+    encoding: str
+    messages: int
+    bytes: int | None
+    start_ns: int | None
+    end_ns: int | None
+    metadata: Mapping[str, Any]
+
+    @property
+    def rate(self) -> float | None:
+        """Messages per second between the first and the last one, or None where that has no meaning."""
+        if self.start_ns is None or self.end_ns is None or self.end_ns <= self.start_ns:
+            return None
+        return (self.messages - 1) * 1e9 / (self.end_ns - self.start_ns)
+
+
+@dataclass(frozen=True, slots=True)
+class AttachmentInfo:
+    """One attachment: name, MIME type, bytes."""
+
+    name: str
+    media_type: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Info(Brief):
+    """What a log is and holds.
+
+    messages       of all channels but the reserved ones
+    channels       all of them, empty and reserved ones too, in file order
+    segments       the logs in the file, nearly always one
+    utc_offset_ns  to add to a time to get UTC since 1970, or None; not part of ``as_dict``
+    """
+
+    path: str
+    format: str
+    version: str
+    size: int
+    epoch: str
+    start_ns: int | None
+    end_ns: int | None
+    messages: int
+    channels: tuple[ChannelInfo, ...]
+    metadata: Mapping[str, Any]
+    attachments: tuple[AttachmentInfo, ...]
+    problems: tuple[Problem, ...]
+    utc_offset_ns: int | None
+    segments: tuple[Segment, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """The object of ``info --json``: stable keys, times in ns, ready for ``json.dumps``."""
+        return {
+            "path": self.path,
+            "format": self.format,
+            "version": self.version,
+            "size": self.size,
+            "epoch": self.epoch,
+            "start_ns": self.start_ns,
+            "end_ns": self.end_ns,
+            "messages": self.messages,
+            "channels": [asdict(c) | {"metadata": plain(c.metadata)} for c in self.channels],
+            "metadata": plain(self.metadata),
+            "attachments": [asdict(attachment) for attachment in self.attachments],
+            "segments": [
+                {
+                    "number": s.number,
+                    "offset": s.offset,
+                    "start_ns": s.start,
+                    "end_ns": s.end,
+                    "messages": s.messages,
+                }
+                for s in self.segments
+            ],
+            "problems": [problem.as_dict() for problem in self.problems],
+        }
+
+
+def info(what: Readable | Log, *, segment: int | None = None, definitions: Definitions = ()) -> Info:
+    """What a log is and holds, without decoding its messages.
+
+    what         an open Log, or anything that ``logreel.open`` takes
+    segment      of a file that holds several logs, only this one; see ``Log.segments``
+    definitions  as for ``logreel.open``
+    """
+    with opened(what, definitions) as whole:
+        log = whole if segment is None else whole.segment(segment)
+        channels = tuple(
+            ChannelInfo(
+                ch.topic,
+                ch.schema.name,
+                ch.schema.encoding,
+                len(ch),
+                ch.bytes if log.index.sizes_are_cheap else None,
+                ch.start,
+                ch.end,
+                dict(ch.metadata),
+            )
+            for ch in log.channels.values()
+        )
+        attachments = tuple(AttachmentInfo(a.name, a.media_type, a.size) for a in log.attachments.values())
+        return Info(
+            path=log.name,
+            format=log.format,
+            version=log.version,
+            size=log.size,
+            epoch=log.epoch,
+            start_ns=log.start,
+            end_ns=log.end,
+            messages=log.message_count,
+            channels=channels,
+            metadata=dict(log.metadata),
+            attachments=attachments,
+            problems=log.problems,
+            utc_offset_ns=log.utc_offset,
+            segments=log.segments,
+        )

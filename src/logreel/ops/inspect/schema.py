@@ -1,0 +1,97 @@
+"""What the messages of a channel are: the definition as the log carries it, and its fields."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from logreel.errors import DefinitionError
+from logreel.ops.json_values import plain
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from logreel.log.channel import Channel
+
+
+@dataclass(frozen=True, slots=True)
+class FieldInfo:
+    """One field: its path (``q``, ``esc.rpm``), its Arrow type, and the unit if the definition states one."""
+
+    path: str
+    type: str
+    unit: str
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaInfo:
+    """A channel's definition.
+
+    text      verbatim, or empty where the log carries none
+    fields    None where the definition cannot be used; *trouble* says why then
+    metadata  what else the log tells about the channel, fit for JSON
+    """
+
+    topic: str
+    name: str
+    encoding: str
+    text: str
+    fields: tuple[FieldInfo, ...] | None
+    trouble: str = ""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+    def as_dict(self) -> dict[str, Any]:
+        """One entry of ``schema --json``."""
+        return asdict(self)
+
+
+def schema(ch: Channel) -> SchemaInfo:
+    """The definition of *ch* and its fields."""
+    from logreel.layout.arrow import schema_of
+
+    one = ch.schema
+    try:
+        fields = tuple(found for top in schema_of(ch.layout) for found in _fields(top, top.name))
+    except DefinitionError as error:
+        return SchemaInfo(ch.topic, one.name, one.encoding, one.text, None, error.text, plain(ch.metadata))
+    return SchemaInfo(ch.topic, one.name, one.encoding, one.text, fields, "", plain(ch.metadata))
+
+
+def _fields(one: pa.Field, path: str) -> Iterator[FieldInfo]:
+    """*one*, with the members of structs one by one; a struct within arrays shows as ``esc[8].rpm``."""
+    import pyarrow as pa
+
+    kind = one.type
+    while pa.types.is_nested(kind) and not pa.types.is_struct(kind):
+        if not pa.types.is_struct(innermost(kind)):
+            break
+        path += f"[{kind.list_size}]" if pa.types.is_fixed_size_list(kind) else "[]"
+        kind = kind.value_type
+    if pa.types.is_struct(kind):
+        for i in range(kind.num_fields):
+            yield from _fields(kind.field(i), f"{path}.{kind.field(i).name}")
+    else:
+        unit = (one.metadata or {}).get(b"unit", b"").decode()
+        yield FieldInfo(path, type_text(kind), unit)
+
+
+def innermost(kind: pa.DataType) -> pa.DataType:
+    """What the items of nested arrays are in the end."""
+    import pyarrow as pa
+
+    while pa.types.is_nested(kind) and not pa.types.is_struct(kind):
+        kind = kind.value_type
+    return kind
+
+
+def type_text(kind: pa.DataType) -> str:
+    """A type in short: ``float[4]``, ``uint8[]``, ``string``, ``duration[ns]``."""
+    import pyarrow as pa
+
+    sizes = ""
+    while pa.types.is_nested(kind) and not pa.types.is_struct(kind):
+        sizes += f"[{kind.list_size}]" if pa.types.is_fixed_size_list(kind) else "[]"
+        kind = kind.value_type
+    short = {"float": "float32", "double": "float64"}.get(str(kind), str(kind))
+    return short + sizes

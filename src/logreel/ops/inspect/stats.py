@@ -1,0 +1,227 @@
+"""How regularly each channel came, and what its values were."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from logreel.errors import DefinitionError
+from logreel.log.brief import Brief
+from logreel.log.log import Log
+from logreel.log.times import Time, interval
+from logreel.ops.json_values import opened, plain
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from logreel.io.source import Readable
+    from logreel.log.channel import Channel
+
+#: A silence is a gap if it is longer than GAP_FACTOR median periods, and than twice what nine in ten periods
+#: keep within: a channel that comes by fits and starts has long periods, not gaps.
+GAP_FACTOR = 5
+#: Fewer periods than this tell nothing about gaps.
+GAP_PERIODS = 10
+#: How many gaps are listed, the longest ones; all are counted.
+GAPS_LISTED = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """A silence between two messages (ns)."""
+
+    start_ns: int
+    end_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """Time between neighbouring messages in ns; *std* is the jitter."""
+
+    min: int
+    median: float
+    mean: float
+    max: int
+    std: float
+
+
+@dataclass(frozen=True, slots=True)
+class FieldStats:
+    """Values of one number field over all messages and array items; *mean* leaves NaN out.
+
+    min, max, mean  None where there is no value but NaN
+    """
+
+    path: str
+    count: int
+    nan: int
+    min: int | float | None
+    max: int | float | None
+    mean: float | None
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ChannelStats(Brief):
+    """One channel.
+
+    rate          messages per second between the earliest and the latest, or None
+    period        None with fewer than two messages
+    gaps          the longest GAPS_LISTED silences, by time; *gap_count* counts all, *gap_ns* is their length
+    out_of_order  messages with a time before that of the message before them in the file
+    duplicates    messages with the same time as another one
+    fields        None if not asked for, or the definition cannot be used
+    """
+
+    topic: str
+    messages: int
+    bytes: int
+    rate: float | None
+    period_ns: Period | None
+    gap_count: int
+    gap_ns: int
+    gaps: tuple[Gap, ...]
+    out_of_order: int
+    duplicates: int
+    fields: tuple[FieldStats, ...] | None
+
+    def as_dict(self) -> dict[str, Any]:
+        """One entry of ``stats --json``."""
+        found: dict[str, Any] = plain(asdict(self))
+        return found
+
+
+def stats(
+    log: Readable | Log,
+    topics: str | Iterable[str] | None = None,
+    *,
+    start: Time | None = None,
+    end: Time | None = None,
+    fields: bool = False,
+) -> list[ChannelStats]:
+    """Statistics of every channel with messages in the interval.
+
+    log     an open Log, or anything that ``logreel.open`` takes
+    topics  names or shell patterns; None: all but the reserved ones
+    start, end  ns, or times as people write them; half-open; only what lies between them counts
+    fields  True: also of every number field, which decodes all messages
+
+    Raises TopicError, and UsageError for what is no time and for an interval that does not touch the log.
+    """
+    with opened(log) as found:
+        first, last = interval(found, start, end)
+        several = (channel_stats(ch, first, last, fields=fields) for ch in found.match(topics) if len(ch))
+        return [one for one in several if one.messages]
+
+
+def channel_stats(
+    ch: Channel, start: int | None = None, end: int | None = None, *, fields: bool = False
+) -> ChannelStats:
+    """Statistics of the messages of one channel with start <= time < end (ns)."""
+    index = ch.log.index
+    rows = index.rows_between(ch.number, start, end)
+    times = ch.times[rows]
+    whole = len(times) == len(ch)
+    late = int(np.count_nonzero(times[1:] < times[:-1]))
+    ordered = np.sort(times) if late else times
+    # As unsigned numbers, so that stamps from one end of int64 to the other cannot overflow.
+    steps = ordered[1:].view(np.uint64) - ordered[:-1].view(np.uint64)
+    period, rate, found = None, None, np.zeros(0, np.int64)
+    if len(steps):
+        median = float(np.median(steps))
+        period = Period(
+            int(steps.min()),
+            median,
+            float(steps.mean()),
+            int(steps.max()),
+            float(steps.std(dtype=np.float64)),
+        )
+        rate = 1e9 / period.mean if period.mean else None
+        if len(steps) >= GAP_PERIODS:
+            bound = max(GAP_FACTOR * median, 2 * float(np.percentile(steps, 90)))
+            found = np.flatnonzero(steps > bound)
+    longest = np.sort(found[np.argsort(steps[found], kind="stable")[-GAPS_LISTED:]])
+    return ChannelStats(
+        topic=ch.topic,
+        messages=len(times),
+        bytes=ch.bytes if whole else int(index.sizes(ch.number)[rows].sum()),
+        rate=rate,
+        period_ns=period,
+        gap_count=len(found),
+        gap_ns=sum(steps[found].tolist()),
+        gaps=tuple(Gap(int(ordered[i]), int(ordered[i + 1])) for i in longest),
+        out_of_order=late,
+        duplicates=int(np.count_nonzero(steps == 0)),
+        fields=field_stats(ch, start=start, end=end) if fields and len(times) else None,
+    )
+
+
+class _Tally:
+    """Running count, least, greatest and sum of one field."""
+
+    def __init__(self) -> None:
+        self.count = self.nan = 0
+        self.min: int | float | None = None
+        self.max: int | float | None = None
+        self.sum = 0.0
+
+    def add(self, values: NDArray[Any]) -> None:
+        self.count += len(values)
+        if values.dtype.kind == "f":
+            bad = np.isnan(values)
+            if bad.any():
+                values = values[~bad]
+                self.nan += int(np.count_nonzero(bad))
+        if not len(values):
+            return
+        low, high = values.min().item(), values.max().item()
+        self.min = low if self.min is None else min(self.min, low)
+        self.max = high if self.max is None else max(self.max, high)
+        with np.errstate(all="ignore"):
+            self.sum += float(values.sum(dtype=np.float64))
+
+    def result(self, path: str) -> FieldStats:
+        n = self.count - self.nan
+        return FieldStats(path, self.count, self.nan, self.min, self.max, self.sum / n if n else None)
+
+
+def field_stats(
+    ch: Channel, paths: list[str] | None = None, start: int | None = None, end: int | None = None
+) -> tuple[FieldStats, ...] | None:
+    """Statistics of every number field of *ch*, in bounded memory; None if its definition cannot be used.
+
+    paths  only these fields, and what they hold
+    start, end  only of messages with start <= time < end (ns)
+    """
+    from logreel.ops.query.record_batches import rows_per_piece
+
+    tallies: dict[str, _Tally] = {}
+    try:
+        for batch in ch.batches(rows_per_piece(ch), paths, start, end):
+            for field, column in list(zip(batch.schema, batch.columns, strict=True))[1:]:
+                _tally(field.name, column, tallies)
+    except DefinitionError:
+        return None
+    return tuple(tally.result(path) for path, tally in tallies.items())
+
+
+def _tally(path: str, array: pa.Array, tallies: dict[str, _Tally]) -> None:
+    """Add *array* to the tallies: one per array item where all messages have the same number of items."""
+    import pyarrow as pa
+
+    kind = array.type
+    if pa.types.is_struct(kind):
+        for i, child in enumerate(array.flatten()):
+            _tally(f"{path}.{kind.field(i).name}", child, tallies)
+    elif pa.types.is_fixed_size_list(kind) and kind.list_size <= 16:
+        values = array.flatten()
+        for i in range(kind.list_size):
+            index = np.arange(i, len(values), kind.list_size)
+            _tally(f"{path}[{i}]", values.take(pa.array(index)), tallies)
+    elif pa.types.is_nested(kind):
+        _tally(f"{path}[]", array.flatten(), tallies)
+    elif pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        tallies.setdefault(path, _Tally()).add(array.drop_null().to_numpy(zero_copy_only=False))

@@ -1,0 +1,280 @@
+"""Channels of one log as one table: what each of them said at the same moments."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from logreel.errors import UsageError
+from logreel.layout.arrow import schema_of
+from logreel.log.log import Log
+from logreel.log.tables import Shape, as_numpy, distinct, own_paths, table_of, time_column
+from logreel.log.times import SECOND, Length, Time, duration_ns, interval, shift_of
+from logreel.ops.json_values import opened
+from logreel.ops.query.record_batches import BYTES, ROWS
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from logreel.io.source import Definitions, Readable
+    from logreel.log.channel import Channel
+
+I64 = NDArray[np.int64]
+METHODS = ("previous", "nearest")
+#: One wild time in a log must not make a table without an end.
+MOMENTS = 10**9
+_RATE = re.compile(r"(\d+(?:\.\d+)?)\s*(k?)(?:Hz)?", re.IGNORECASE)
+_FAR = np.uint64(2**64 - 1)
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """At which moments channels are asked, and what counts as their answer.
+
+    method     ``previous``: the last row that is not later; ``nearest``: the one closest in time, of two the earlier
+    rate       so many moments a second, from the start on; a number, or text such as ``50Hz``
+    clock      else the topic whose messages are the moments
+    tolerance  ns, or text such as ``20ms``: nothing that is further away; None: however far
+    """
+
+    method: str = "previous"
+    rate: str | float | None = None
+    clock: str | None = None
+    tolerance: Length | None = None
+
+    def __post_init__(self) -> None:
+        if self.method not in METHODS:
+            raise UsageError(f"{self.method!r} is no way to align; known: {', '.join(METHODS)}")
+        if (self.rate is None) == (self.clock is None):
+            raise UsageError("give either a rate or a channel as clock to align to")
+        if self.within is not None and self.within < 0:
+            raise UsageError(f"the tolerance {self.tolerance!r} is less than nothing")
+
+    @cached_property
+    def within(self) -> int | None:
+        """The tolerance in ns."""
+        return None if self.tolerance is None else duration_ns(self.tolerance)
+
+    @cached_property
+    def hertz(self) -> Fraction:
+        """The rate; raises UsageError for what is none."""
+        text = str(self.rate)
+        match = _RATE.fullmatch(text.strip())
+        rate = Fraction(match[1]) * (1000 if match[2] else 1) if match else Fraction(0)
+        if not 0 < rate <= SECOND:
+            raise UsageError(f"cannot read the rate {text!r}: write 50Hz, 0.5Hz or 1kHz")
+        return rate
+
+
+def align(
+    src: Readable | Log,
+    topics: str | Iterable[str] | Mapping[str, Iterable[str]] | None = None,
+    *,
+    rate: str | float | None = None,
+    clock: str | None = None,
+    method: str = "previous",
+    tolerance: Length | None = None,
+    start: Time | None = None,
+    end: Time | None = None,
+    utc: bool = False,
+    interpolate: bool = False,
+    definitions: Definitions = (),
+) -> pa.Table:
+    """Channels as one ``pyarrow.Table`` with a row per moment: ``time``, and ``topic.field`` for each field.
+
+    src      an open Log, or anything that ``logreel.open`` takes
+    topics   names or patterns, or a mapping of names to field paths; None: all but the reserved ones
+    rate, clock, method, tolerance  at which moments, and what counts then: see ``Alignment``
+    start, end  ns, or times as people write them: of the moments; what was said before counts all the same
+    utc, interpolate  as for ``Channel.to_arrow``
+    definitions  as for ``logreel.open``
+
+    Where a channel said nothing within the tolerance, its columns are null. Raises UsageError, TopicError, or
+    DefinitionError for a channel that cannot be decoded.
+    """
+    import pyarrow as pa
+
+    how = Alignment(method, rate, clock, tolerance)
+    with opened(src, definitions) as log:
+        chosen = (
+            topics if isinstance(topics, Mapping) else dict.fromkeys(ch.topic for ch in log.match(topics))
+        )
+        channels = [(ch := log[topic], own_paths(ch, paths)) for topic, paths in chosen.items()]
+        schema, batches = aligned(log, channels, how, interval(log, start, end), utc, interpolate)
+        return pa.Table.from_batches(batches, schema)
+
+
+def aligned(
+    log: Log,
+    channels: list[tuple[Channel, list[str] | None]],
+    how: Alignment,
+    span: tuple[int | None, int | None] = (None, None),
+    utc: bool = False,
+    interpolate: bool = False,
+) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    """The schema and the rows of ``align`` in batches of bounded size; *channels* with their fields, None: all."""
+    import pyarrow as pa
+
+    if not channels:
+        raise UsageError("there is no channel to align", path=log.name)
+    shift_of(log, utc)
+    count, moments = _moments(log, how, span)
+    followers = [Follower(ch, fields, how, Shape(True, utc, interpolate)) for ch, fields in channels]
+    fields = [field for one in followers for field in one.fields]
+    fields = [f.with_name(n) for f, n in zip(fields, distinct([f.name for f in fields]), strict=True)]
+    any_channel = channels[0][0]
+    clock = pa.field("time", time_column(any_channel, np.zeros(0, np.int64), utc).type)
+    told = {"source": log.name.encode("utf-8", "backslashreplace"), "epoch": log.epoch, "method": how.method}
+    schema = pa.schema([clock, *fields], metadata=told)
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        lo = 0
+        while lo < count:
+            at = moments(lo, min(lo + ROWS, count))
+            while len(at) > 1 and sum(one.weight(at) for one in followers) > BYTES:
+                at = at[: len(at) // 2]
+            arrays = [array for one in followers for array in one.at(at)]
+            yield pa.RecordBatch.from_arrays([time_column(any_channel, at, utc), *arrays], schema=schema)
+            lo += len(at)
+
+    return schema, batches()
+
+
+def _moments(
+    log: Log, how: Alignment, span: tuple[int | None, int | None]
+) -> tuple[int, Callable[[int, int], I64]]:
+    """How many moments there are, and a function that gives some of them, in ns."""
+    if how.clock is not None:
+        ch = log[how.clock]
+        times = np.sort(ch.times[log.index.rows_between(ch.number, *span)])
+        return len(times), lambda lo, hi: times[lo:hi]
+    first = log.start if span[0] is None else span[0]
+    end = log.end + 1 if span[1] is None and log.end is not None else span[1]
+    if first is None or end is None or end <= first:
+        return 0, lambda lo, hi: np.zeros(0, np.int64)
+    period = SECOND / how.hertz
+    count = -((first - end) // period)
+    if count > MOMENTS:
+        text = f"from {first} ns to {end} ns there are {count} moments of {how.rate}, more than {MOMENTS}"
+        raise UsageError(f"{text}: choose an interval, or a lower rate", path=log.name)
+    # In whole numbers, so that nothing drifts.
+    return count, lambda lo, hi: np.array(
+        [first + i * period.numerator // period.denominator for i in range(lo, hi)], np.int64
+    )
+
+
+class Follower:
+    """One channel, asked for what it said at ascending moments.
+
+    fields  Arrow fields of its columns, named ``topic.field``; their metadata has unit, topic, field and type
+    """
+
+    def __init__(self, ch: Channel, paths: list[str] | None, how: Alignment, shape: Shape) -> None:
+        self._ch, self._paths, self._how, self._shape = ch, paths, how, shape
+        times = ch.times
+        self._order = None if (times[1:] >= times[:-1]).all() else np.argsort(times, kind="stable")
+        self._times = times if self._order is None else times[self._order]
+        self.fields = [_named(field, ch) for field in schema_of(ch.layout, paths)]
+
+    def weight(self, at: I64) -> int:
+        """About the bytes that answering takes."""
+        lo, hi = self._around(at)
+        rows = len(at) if self._ch.is_uniform else hi - lo
+        return rows * (self._ch.bytes // max(1, len(self._ch)))
+
+    def at(self, at: I64) -> list[pa.Array]:
+        """The columns at the moments *at*."""
+        return self._one_each(at) if self._ch.is_uniform else self._searched(at)
+
+    def _one_each(self, at: I64) -> list[pa.Array]:
+        """Where rows are messages, only those that answer are decoded."""
+        picked = pick(self._times, at, self._how.method, self._how.within)
+        rows = picked if self._order is None else np.where(picked < 0, -1, self._order[picked])
+        wanted, place = np.unique(rows, return_inverse=True)
+        none = int(len(wanted) > 0 and wanted[0] < 0)
+        table = table_of(self._ch, self._paths, _slice(wanted[none:]), self._shape)
+        return _taken(table, place.reshape(-1) - none)
+
+    def _searched(self, at: I64) -> list[pa.Array]:
+        """Where a message may hold many rows or be broken: all around are decoded, and then searched."""
+        lo, hi = self._around(at)
+        while True:
+            table, times = self._rows(lo, hi)
+            before = lo > 0 and (not len(times) or times[0] > at[0])
+            after = hi < len(self._times) and (not len(times) or times[-1] < at[-1])
+            if not before and not (after and self._how.method == "nearest"):
+                break
+            # What should have answered is broken: look further.
+            lo, hi = (
+                max(0, lo - (hi - lo)) if before else lo,
+                min(len(self._times), 2 * hi - lo) if after else hi,
+            )
+        return _taken(table, pick(times, at, self._how.method, self._how.within))
+
+    def _around(self, at: I64) -> tuple[int, int]:
+        """The messages, by time, that can answer: from the one before the first moment to one behind the last."""
+        lo = int(self._times.searchsorted(at[0], "right")) - 1
+        return max(0, lo), min(len(self._times), int(self._times.searchsorted(at[-1], "right")) + 1)
+
+    def _rows(self, lo: int, hi: int) -> tuple[pa.Table, I64]:
+        """The rows of the messages *lo* to *hi* by time, and their times on the clock of the log."""
+        import pyarrow as pa
+
+        rows: Any = slice(lo, hi) if self._order is None else _slice(np.sort(self._order[lo:hi]))
+        shape = Shape(True, False, self._shape.interpolate, gaps=False)
+        table = table_of(self._ch, self._paths, rows, shape).combine_chunks()
+        column = table.column(0)
+        times = np.concatenate([np.zeros(0, np.int64), *map(as_numpy, column.chunks)])
+        if (times[1:] < times[:-1]).any():
+            order = np.argsort(times, kind="stable")
+            table, times = table.take(pa.array(order)), times[order]
+        return table, times
+
+
+def pick(times: I64, at: I64, method: str, within: int | None) -> I64:
+    """int64[m]: which of the ascending *times* answers at each moment of *at*, or -1."""
+    n = len(times)
+    if n == 0:
+        return np.full(len(at), -1, np.int64)
+    before = times.searchsorted(at, "right") - 1
+    # Differences can be larger than what 63 bits hold, never than 64.
+    gap = np.where(before < 0, _FAR, (at - times[np.maximum(before, 0)]).view(np.uint64))
+    found = before
+    if method == "nearest":
+        after = times.searchsorted(at, "left")
+        ahead = np.where(after == n, _FAR, (times[np.minimum(after, n - 1)] - at).view(np.uint64))
+        found, gap = np.where(gap <= ahead, before, after), np.minimum(gap, ahead)
+    far = found < 0 if within is None else (found < 0) | (gap > np.uint64(within))
+    return np.where(far, -1, found)
+
+
+def _slice(rows: I64) -> slice | I64:
+    """Ascending row numbers as a slice where they follow one another."""
+    together = len(rows) and int(rows[-1]) - int(rows[0]) == len(rows) - 1
+    return slice(int(rows[0]), int(rows[-1]) + 1) if together else rows
+
+
+def _taken(table: pa.Table, rows: I64) -> list[pa.Array]:
+    """The columns of *table* but the time, at *rows*; null where that is -1."""
+    import pyarrow as pa
+
+    where = pa.array(rows, mask=rows < 0)
+    return [
+        column.combine_chunks() for column in table.select(range(1, table.num_columns)).take(where).columns
+    ]
+
+
+def _named(field: pa.Field, ch: Channel) -> pa.Field:
+    told = {b"topic": ch.topic, b"field": field.name, b"type": ch.schema.name}
+    meta = {
+        **(field.metadata or {}),
+        **{key: value.encode("utf-8", "backslashreplace") for key, value in told.items()},
+    }
+    return field.with_name(f"{ch.topic}.{field.name}").with_metadata(meta).with_nullable(True)

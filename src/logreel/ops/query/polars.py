@@ -1,0 +1,97 @@
+"""Channels as lazy frames of polars, which say what they need before anything is decoded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from logreel.errors import MissingDependencyError
+from logreel.layout.paths import spell
+from logreel.log.log import Log, open_log
+from logreel.log.tables import Rows, Shape, batches_of, empty_table, time_column
+from logreel.ops.query.record_batches import BYTES, MOST
+
+if TYPE_CHECKING:
+    from logreel.io.source import Definitions, Readable
+    from logreel.log.channel import Channel
+
+
+def scan_polars(log: Readable | Log, topic: str, *, utc: bool = False, definitions: Definitions = ()) -> Any:
+    """A ``polars.LazyFrame`` of a channel, of which only what a query needs is decoded.
+
+    log    an open Log, or anything that ``logreel.open`` takes
+    topic  the channel
+    utc    wall-clock times
+    definitions  as for ``logreel.open``
+
+    It has the columns of ``channel.to_arrow()``, in file order. Only the columns that the query needs are decoded,
+    only messages that its conditions on ``time`` alone let pass, and no more rows than it takes from the beginning.
+
+    Raises TopicError, DefinitionError, MissingDependencyError without polars.
+    """
+    try:
+        import polars as pl
+        from polars.io.plugins import register_io_source
+    except ImportError as error:
+        raise MissingDependencyError("polars", "polars") from error
+    ch = (log if isinstance(log, Log) else open_log(log, definitions=definitions))[topic]
+    empty = empty_table(ch, Shape(utc=utc))
+    every = [spell((f.name,)) for f in ch.layout.record.visible()]
+
+    def source(columns: list[str] | None, predicate: Any, count: int | None, _: int | None) -> Iterator[Any]:
+        # polars counts rows before it asks which of them pass.
+        limited = predicate is None or count is not None
+        rows = slice(0, len(ch)) if limited else _rows(ch, predicate, utc)
+        needed = set(empty.column_names if columns is None else columns)
+        if predicate is not None:
+            needed |= {*predicate.meta.root_names()}
+        paths = {
+            name: path for name, path in zip(empty.column_names[1:], every, strict=True) if name in needed
+        }
+        for frame in _frames(ch, paths, rows, Shape(utc=utc, clock="time" in needed), count):
+            found = frame if predicate is None else frame.filter(predicate)
+            yield found if columns is None else found.select(columns)
+
+    return register_io_source(source, schema=pl.DataFrame(empty).schema)
+
+
+def _frames(ch: Channel, paths: dict[str, str], rows: Rows, shape: Shape, count: int | None) -> Iterator[Any]:
+    """The first *count* rows of the messages *rows* in frames of bounded size."""
+    import polars as pl
+    import pyarrow as pa
+
+    left = count
+    most = MOST if left is None else max(1, min(MOST, left))
+    for batch in batches_of(ch, rows, most, [*paths.values()], shape, BYTES):
+        table = pa.Table.from_batches([batch.slice(0, left)]).rename_columns(["time", *paths])
+        yield pl.from_arrow(table)
+        if left is not None:
+            left -= table.num_rows
+            if left == 0:
+                return
+
+
+def _rows(ch: Channel, predicate: Any, utc: bool) -> Rows:
+    """The messages that those parts of *predicate* let pass which are about ``time`` alone."""
+    import polars as pl
+
+    parts = [part for part in _parts(predicate) if {*part.meta.root_names()} == {"time"}]
+    if not parts:
+        return slice(0, len(ch))
+    times = pl.DataFrame({"time": pl.from_arrow(time_column(ch, ch.times, utc))})
+    passed = np.flatnonzero(times.select(pl.all_horizontal(parts).fill_null(False)).to_series().to_numpy())
+    if len(passed) and int(passed[-1]) - int(passed[0]) == len(passed) - 1:
+        return slice(int(passed[0]), int(passed[-1]) + 1)
+    return passed
+
+
+def _parts(predicate: Any) -> Iterator[Any]:
+    """The conditions that all have to be true for *predicate* to be true."""
+    inputs = predicate.meta.pop()
+    if len(inputs) == 2 and any(predicate.meta.eq(a & b) for a, b in (inputs, inputs[::-1])):
+        for part in inputs:
+            yield from _parts(part)
+    else:
+        yield predicate

@@ -1,0 +1,310 @@
+"""Queries over channels as tables, by DuckDB."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from logreel.errors import DefinitionError, LogError, MissingDependencyError, TopicError, UsageError
+from logreel.log.log import Log
+from logreel.log.tables import distinct
+from logreel.log.times import Time, intervals, utc_shift
+from logreel.ops.json_values import all_opened
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from logreel.io.source import Definitions, Readable
+    from logreel.ops.query.topic_table import TopicTable
+
+#: The schema that the tables about the logs themselves are in; no topic can be in their way there.
+CATALOGUE = "logreel"
+#: Rows of a batch of the result.
+RESULT_ROWS = 65536
+#: No query reads other files, the network or variables of Python.
+CLOSED = {
+    "enable_external_access": "false",
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+}
+#: What may be the path of a field: a name in quotes with a dot or an index in it.
+_QUOTED = re.compile(r'"([^"]*[.\[][^"]*)"')
+_MONTH, _DAY = 30 * 86_400 * 10**9, 86_400 * 10**9
+
+
+def sql(
+    query: str,
+    *logs: Readable | Log,
+    start: Time | None = None,
+    end: Time | None = None,
+    utc: bool = False,
+    definitions: Definitions = (),
+) -> pa.Table:
+    """The result of a query over the channels of *logs*, which are tables named by their topics.
+
+    query  SQL as DuckDB understands it; ``SELECT avg(voltage_v) FROM battery_status``. Awkward topics stand in
+           quotes, ``"/imu/data"``, or are written as words, ``imu_data``. A path in quotes, ``"pose.position.x"``,
+           ``"q[2]"``, is a column too, and nothing else of its field is decoded
+    logs   open Logs, or anything that ``logreel.open`` takes; the same topic of several logs is one table
+    start, end  ns, or times as people write them, for each log by itself; half-open
+    utc    wall-clock times
+    definitions  as for ``logreel.open``
+
+    A table has the columns ``time`` (timestamp, or an interval where the log's clock is not Unix time, which DuckDB
+    keeps in microseconds), ``time_ns`` (whole ns), the fields, and ``log``. Only the columns that the query needs
+    are decoded, and of conditions on ``time_ns`` only messages for which they can be true. ``logreel.logs`` and
+    ``logreel.channels`` tell about the logs. The query cannot read anything else.
+
+    Raises UsageError for a wrong query, TopicError for a topic that no log has, MissingDependencyError without
+    DuckDB.
+    """
+    with answer(query, logs, start, end, utc, definitions) as (schema, batches):
+        import pyarrow as pa
+
+        return pa.Table.from_batches(batches, schema)
+
+
+@contextmanager
+def answer(
+    query: str,
+    logs: Sequence[Readable | Log],
+    start: Time | None = None,
+    end: Time | None = None,
+    utc: bool = False,
+    definitions: Definitions = (),
+) -> Iterator[tuple[pa.Schema, Iterator[pa.RecordBatch]]]:
+    """The schema of the result of ``sql`` and its rows, which are worked out while they are taken."""
+    if not logs:
+        raise UsageError("a query needs a log to ask")
+    duckdb = _duckdb()
+    with contextlib.ExitStack() as stack:
+        # Making a connection takes about as long as opening a log.
+        pool = stack.enter_context(ThreadPoolExecutor(1))
+        connection = pool.submit(duckdb.connect, ":memory:", config=CLOSED)
+        stack.callback(lambda: connection.result().close())
+        held = all_opened(logs, stack, definitions)
+        names = distinct([log.name for log in held])
+        spans = intervals(held, start, end)
+        paths = tuple(dict.fromkeys(_QUOTED.findall(query)))
+        tables = Tables([Asked(*one, utc) for one in zip(held, names, spans, strict=True)], paths)
+        con = connection.result()
+        with _told(duckdb, tables):
+            _offer(con, duckdb, query, tables)
+            found = con.sql(query)
+            if found is None:
+                raise UsageError("the query has no result: end it with SELECT …")
+            reader = _reader(found)
+            schema = _result_schema(reader.schema)
+        yield schema, _results(duckdb, tables, reader, schema)
+
+
+def _duckdb() -> Any:
+    try:
+        import duckdb
+    except ImportError as error:
+        raise MissingDependencyError("duckdb", "sql") from error
+    return duckdb
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A log, what it is called in the query, the interval asked for, and whether in wall-clock times."""
+
+    log: Log
+    name: str
+    span: tuple[int | None, int | None]
+    utc: bool
+
+
+@dataclass
+class Tables:
+    """The topics of some logs as tables.
+
+    paths   of fields inside of others that are columns besides
+    wrong   what went wrong while a table was read, in its own words
+    missed  names of tables in the query that no log has
+    turn    held while something is decoded
+    """
+
+    asked: list[Asked]
+    paths: tuple[str, ...]
+    wrong: list[Exception] = field(default_factory=list)
+    missed: list[str] = field(default_factory=list)
+    turn: Lock = field(default_factory=Lock)
+
+    @cached_property
+    def topics(self) -> list[str]:
+        """All topics of all logs."""
+        return list(dict.fromkeys(topic for one in self.asked for topic in one.log.channels))
+
+    @cached_property
+    def aliases(self) -> dict[str, list[str]]:
+        """The topics that each word stands for, in lower case."""
+        from logreel.ops.query.topic_table import alias
+
+        found: dict[str, list[str]] = {}
+        for topic in self.topics:
+            found.setdefault(alias(topic).casefold(), []).append(topic)
+        return found
+
+    def topic(self, name: str) -> str | None:
+        """The topic that *name* means in a query, or None; raises UsageError where it may mean several."""
+        if name in self.topics:
+            return name
+        alike = [topic for topic in self.topics if topic.casefold() == name.casefold()]
+        alike = alike or self.aliases.get(name.casefold(), [])
+        if len(alike) > 1:
+            both = " or ".join(f'"{topic}"' for topic in alike)
+            raise UsageError(f"{name} may mean {both}: write its name as it is, in quotes")
+        return alike[0] if alike else None
+
+    def table(self, topic: str) -> TopicTable:
+        """The channels named *topic*; raises DefinitionError where one cannot be decoded."""
+        from logreel.ops.query.topic_table import Part, TopicTable
+
+        parts = []
+        for one in self.asked:
+            if topic in one.log.channels:
+                ch = one.log[topic]
+                rows = one.log.index.rows_between(ch.number, *one.span)
+                parts.append(Part(ch, one.name, rows, one.utc, self.paths))
+        return TopicTable(topic, parts, self.wrong.append, self.turn)
+
+    def everything(self) -> dict[str, TopicTable]:
+        """All topics that can be decoded, by topic and by the words that stand for one; case tells none apart."""
+        found: dict[str, TopicTable] = {}
+        for topic in self.topics:
+            if topic.casefold() not in found:
+                with contextlib.suppress(DefinitionError):
+                    found[topic.casefold()] = self.table(topic)
+        for word, (topic, *others) in self.aliases.items():
+            if not others and word not in found and topic.casefold() in found:
+                found[word] = found[topic.casefold()]
+        return found
+
+
+def _offer(con: Any, duckdb: Any, query: str, tables: Tables) -> None:
+    """Make the tables that *query* names known to *con*, and then let nothing be changed about *con*."""
+    if CATALOGUE in query.casefold():
+        _add_catalogue(con, tables)
+    try:
+        names = con.get_table_names(query)
+    except duckdb.Error:
+        # Statements of several parts: which tables they name is known only when they run.
+        names = set()
+    chosen: dict[str, str] = {}
+    for name in sorted(names):
+        topic = tables.topic(name)
+        if topic is None:
+            tables.missed.append(name)
+        elif chosen.setdefault(name.casefold(), topic) != topic:
+            raise UsageError(
+                f"case does not tell tables apart: the query names {topic!r} and another one like it"
+            )
+        else:
+            con.register(name, tables.table(topic))
+    if not names:
+        for name, table in tables.everything().items():
+            con.register(name, table)
+    con.execute("SET lock_configuration = true")
+
+
+def _add_catalogue(con: Any, tables: Tables) -> None:
+    """Add the tables ``logreel.logs`` and ``logreel.channels``."""
+    import pyarrow as pa
+
+    con.execute(f"CREATE SCHEMA {CATALOGUE}")
+    logs, channels = [], []
+    for one in tables.asked:
+        log = one.log
+        logs.append(
+            (one.name, log.format, log.version, log.size, log.epoch, log.start, log.end, utc_shift(log))
+        )
+        for ch in log.channels.values():
+            kind = ch.schema
+            channels.append((one.name, ch.topic, kind.name, kind.encoding, len(ch), ch.start, ch.end))
+    text, number = pa.string(), pa.int64()
+    edges = [("start_ns", number), ("end_ns", number)]
+    clock = [("size", number), ("epoch", text), *edges, ("utc_offset_ns", number)]
+    kinds = {
+        "logs": [("log", text), ("format", text), ("version", text), *clock],
+        "channels": [(n, text) for n in ("log", "topic", "type", "encoding")]
+        + [("messages", number), *edges],
+    }
+    for name, rows in (("logs", logs), ("channels", channels)):
+        schema = pa.schema(kinds[name])
+        table = pa.Table.from_pylist([dict(zip(schema.names, row, strict=True)) for row in rows], schema)
+        con.register("~table", table)
+        con.execute(f'CREATE TABLE {CATALOGUE}.{name} AS FROM "~table"')
+        con.unregister("~table")
+
+
+@contextmanager
+def _told(duckdb: Any, tables: Tables) -> Iterator[None]:
+    """Turn what DuckDB raises into errors of ours."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except (duckdb.Error, pa.ArrowException, OSError) as error:
+        if tables.wrong:
+            raise tables.wrong[0] from None
+        text = str(error)
+        for name in tables.missed:
+            if f"with name {name} does not exist" in text:
+                raise TopicError("table", name, tables.topics) from None
+        wrong = (duckdb.ProgrammingError, duckdb.NotSupportedError, duckdb.PermissionException)
+        kind = UsageError if isinstance(error, wrong) else LogError
+        raise kind(f"the query failed: {' '.join(text.partition('LINE ')[0].split())}") from None
+
+
+def _reader(found: Any) -> pa.RecordBatchReader:
+    if hasattr(found, "to_arrow_reader"):
+        return found.to_arrow_reader(RESULT_ROWS)
+    return found.fetch_arrow_reader(RESULT_ROWS)
+
+
+def _results(duckdb: Any, tables: Tables, reader: Any, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    import pyarrow as pa
+
+    with _told(duckdb, tables):
+        for batch in reader:
+            columns = [_duration(c) if _is_interval(c.type) else c for c in batch.columns]
+            yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _result_schema(schema: pa.Schema) -> pa.Schema:
+    import pyarrow as pa
+
+    kinds = [pa.duration("ns") if _is_interval(kind) else kind for kind in schema.types]
+    return pa.schema(list(zip(distinct(schema.names), kinds, strict=True)))
+
+
+def _is_interval(kind: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    return bool(kind == pa.month_day_nano_interval())
+
+
+def _duration(column: pa.Array) -> pa.Array:
+    """Intervals as durations; a month has thirty days, as where DuckDB compares them."""
+    import pyarrow as pa
+
+    parts = np.dtype([("months", "<i4"), ("days", "<i4"), ("ns", "<i8")])
+    data = column.buffers()[1]
+    values = (
+        np.frombuffer(data, parts, len(column), column.offset * parts.itemsize)
+        if data
+        else np.zeros(0, parts)
+    )
+    ns = values["months"] * np.int64(_MONTH) + values["days"] * np.int64(_DAY) + values["ns"]
+    return pa.array(ns, pa.duration("ns"), mask=np.asarray(column.is_null()))

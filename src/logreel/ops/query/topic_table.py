@@ -1,0 +1,221 @@
+"""A topic of one log or several as an Arrow dataset that decodes only what it is asked for."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from threading import Lock
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+
+from logreel.errors import TopicError, UsageError
+from logreel.layout.arrow import schema_of
+from logreel.layout.paths import spell
+from logreel.log.channel import Channel
+from logreel.log.tables import Rows, Shape, batches_of, time_column
+from logreel.ops.query.prune import columns_of, rows_for
+from logreel.ops.query.record_batches import BYTES, MOST
+
+TIME, TIME_NS, LOG = "time", "time_ns", "log"
+#: DuckDB has arrays of 1 to so many items; others become lists.
+MAX_ARRAY = 100_000
+
+
+@dataclass(frozen=True)
+class Part:
+    """The messages of one channel of one log that can be asked for.
+
+    log    what the log is called
+    rows   those of the interval that was asked for
+    paths  of fields inside of others, which are columns besides
+    """
+
+    ch: Channel
+    log: str
+    rows: Rows
+    utc: bool = False
+    paths: tuple[str, ...] = ()
+
+    @cached_property
+    def clock(self) -> pa.DataType:
+        """Type of the column ``time``: no zone, as comparing with zones loses nanoseconds in DuckDB."""
+        kind = time_column(self.ch, np.zeros(0, np.int64), self.utc).type
+        return pa.timestamp("ns") if pa.types.is_timestamp(kind) else kind
+
+    @cached_property
+    def fields(self) -> dict[str, tuple[str, pa.Field]]:
+        """Path and Arrow field by the name of a column; case does not tell columns apart in SQL."""
+        layout = self.ch.layout
+        every = [(spell((field.name,)), field.name, field) for field in schema_of(layout)]
+        for path in self.paths:
+            with contextlib.suppress(TopicError):
+                every += [(path, path, field) for field in schema_of(layout, [path])]
+        taken = {TIME, TIME_NS, LOG}
+        found = {}
+        for path, label, field in every:
+            name, n = label, 1
+            while name.casefold() in taken:
+                n += 1
+                name = f"{label}_{n}"
+            taken.add(name.casefold())
+            if (kind := _storable(field.type)) is not None:
+                found[name] = path, field.with_type(kind)
+        return found
+
+    def times(self) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """int64[n]: ns of all messages of the channel, as the column ``time`` has them."""
+        column = time_column(self.ch, self.ch.times, self.utc)
+        return np.frombuffer(column.buffers()[1], np.int64, len(column)) if len(column) else self.ch.times
+
+    def known(self, low: int, high: int) -> pc.Expression:
+        """What is known of messages whose times lie between *low* and *high*, both included."""
+        ns, at, log = pc.field(TIME_NS), pc.field(TIME), pc.field(LOG) == self.log
+        first, last = (pa.scalar(value, self.clock) for value in (low, high))
+        return (ns >= low) & (ns <= high) & (at >= first) & (at <= last) & log
+
+    def batches(self, columns: list[str], rows: Rows, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """These messages as batches of bounded size with *columns* of *schema*; what the channel lacks is null."""
+        own = [name for name in columns if name in self.fields]
+        paths = [self.fields[name][0] for name in own]
+        shape = Shape(utc=self.utc, clock=not {TIME, TIME_NS}.isdisjoint(columns))
+        for batch in batches_of(self.ch, rows, MOST, paths, shape, BYTES):
+            arrays = dict(zip(own, batch.columns[1:], strict=True))
+            arrays[TIME], arrays[TIME_NS] = batch.column(0), batch.column(0).cast(pa.int64())
+            if LOG in columns:
+                arrays[LOG] = pa.repeat(pa.scalar(self.log), batch.num_rows)
+            yield pa.RecordBatch.from_arrays(
+                [_as(arrays.get(name), schema.field(name).type, batch.num_rows) for name in columns],
+                schema=pa.schema([schema.field(name) for name in columns]),
+            )
+
+
+def _as(array: pa.Array | None, kind: pa.DataType, rows: int) -> pa.Array:
+    if array is None:
+        return pa.nulls(rows, kind)
+    return array if array.type == kind else array.cast(kind)
+
+
+def _storable(kind: pa.DataType) -> pa.DataType | None:
+    """*kind* as DuckDB can hold it; None where there is nothing to hold, as in a struct without members."""
+    if pa.types.is_struct(kind):
+        inner = [(field, _storable(field.type)) for field in kind]
+        some = [field.with_type(of) for field, of in inner if of is not None]
+        return pa.struct(some) if some and len(some) == len(inner) else None
+    if pa.types.is_list(kind) or pa.types.is_fixed_size_list(kind):
+        item = _storable(kind.value_type)
+        if item is None:
+            return None
+        if pa.types.is_list(kind) or not 0 < kind.list_size <= MAX_ARRAY:
+            return pa.list_(item)
+        return pa.list_(item, kind.list_size)
+    return kind
+
+
+class TopicTable(ds.Dataset):  # type: ignore[misc]
+    """The channels of one topic, of one log or several, as a dataset.
+
+    It has the columns ``time``, ``time_ns`` (whole ns), the fields of the channels by name, and ``log``. What
+    is decoded follows what ``scanner`` is asked for, in batches of bounded size.
+
+    failed  is given what goes wrong while batches are read, as Arrow would only keep its text
+    turn    held while a batch is decoded: DuckDB reads several tables at once, logs are not made for that
+    """
+
+    def __init__(
+        self, topic: str, parts: list[Part], failed: Callable[[Exception], None], turn: Lock
+    ) -> None:
+        self._topic, self._parts, self._failed, self._turn = topic, parts, failed, turn
+        clocks = {part.clock for part in parts}
+        if len(clocks) > 1:
+            raise UsageError(
+                f"the logs with {topic!r} have different clocks", hint="pass utc=True", cli="add --utc"
+            )
+        names = dict.fromkeys(name for part in parts for name in part.fields)
+        self._schema = pa.schema(
+            [
+                pa.field(TIME, parts[0].clock),
+                pa.field(TIME_NS, pa.int64()),
+                *(self._field(name) for name in names),
+                pa.field(LOG, pa.string()),
+            ]
+        )
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns."""
+        return self._schema
+
+    def _field(self, name: str) -> pa.Field:
+        """One column, of a type that holds what all logs have there."""
+        kinds = {part.fields[name][1].type: part.log for part in self._parts if name in part.fields}
+        try:
+            return pa.unify_schemas(
+                [pa.schema([pa.field(name, kind)]) for kind in kinds], promote_options="permissive"
+            ).field(0)
+        except pa.ArrowTypeError:
+            both = " and ".join(f"{kind} in {log}" for kind, log in kinds.items())
+            raise UsageError(
+                f"{name!r} of {self._topic!r} is {both}: ask for these logs one by one"
+            ) from None
+
+    def scanner(
+        self, columns: Iterable[str] | None = None, filter: pc.Expression | None = None, **_: Any
+    ) -> Any:
+        """What pyarrow's own datasets give: the rows for which *filter* is true, with *columns*."""
+        names = self._schema.names if columns is None else list(columns)
+        used = names if filter is None else [*names, *columns_of(filter, self._schema, names)]
+        schema = pa.schema([self._schema.field(name) for name in names])
+        return LazyScanner(schema, self._watched(self._batches(names, used, filter)))
+
+    def _watched(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        while True:
+            try:
+                with self._turn:
+                    batch = next(batches, None)
+            except Exception as error:
+                self._failed(error)
+                raise
+            if batch is None:
+                return
+            yield batch
+
+    def _batches(
+        self, names: list[str], used: list[str], condition: pc.Expression | None
+    ) -> Iterator[pa.RecordBatch]:
+        for part in self._parts:
+            for batch in part.batches(used, self._rows(part, condition), self._schema):
+                if condition is None:
+                    yield batch
+                else:
+                    found = pa.Table.from_batches([batch]).filter(condition).select(names)
+                    yield from found.to_batches()
+
+    def _rows(self, part: Part, condition: pc.Expression | None) -> Rows:
+        if condition is None or not {TIME, TIME_NS, LOG} & {*columns_of(condition, self._schema, ())}:
+            return part.rows
+        return rows_for(condition, self._schema, part.times(), part.known, part.rows)
+
+
+@dataclass(frozen=True)
+class LazyScanner:
+    """Stands for Arrow's scanner, which would read many batches ahead of who takes them."""
+
+    projected_schema: pa.Schema
+    batches: Iterator[pa.RecordBatch]
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """The batches, each made when it is taken."""
+        return pa.RecordBatchReader.from_batches(self.projected_schema, self.batches)
+
+
+def alias(topic: str) -> str:
+    """The name by which *topic* can be asked for without quotes: ``/imu/data`` is ``imu_data``."""
+    name = re.sub(r"\W+", "_", topic.removeprefix("/"), flags=re.ASCII).rstrip("_")
+    return f"_{name}" if name[:1].isdigit() or not name else name

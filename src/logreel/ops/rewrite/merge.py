@@ -1,0 +1,165 @@
+"""Several logs as one."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from logreel.errors import TopicError, UsageError
+from logreel.index.block_table import TIME_MAX, TIME_MIN
+from logreel.log.log import Log
+from logreel.log.times import Time, duration_ns, interval, utc_shift
+from logreel.log.topic_match import fitting
+from logreel.ops.json_values import all_opened
+from logreel.ops.rewrite.parts import Part
+from logreel.ops.rewrite.rewrite import rewrite
+from logreel.ops.rewrite.target import Progress, Rewritten, Target
+
+if TYPE_CHECKING:
+    from logreel.io.source import Definitions, Readable
+
+
+def merge(
+    sources: Iterable[Readable | Log],
+    dst: str | os.PathLike[str],
+    *,
+    topics: str | Iterable[str] | None = None,
+    exclude: str | Iterable[str] = (),
+    start: Time | None = None,
+    end: Time | None = None,
+    align: str | None = None,
+    prefixes: Sequence[str] = (),
+    rename: Mapping[str, str] | None = None,
+    compression: str | None = None,
+    chunk_bytes: int | None = None,
+    force: bool = False,
+    progress: Progress | None = None,
+    definitions: Definitions = (),
+) -> Rewritten:
+    """Write logs of one format as one log, by time; tells what was written. Parameters: see ``outputs.mixed.merge``.
+
+    topics, exclude  as for ``slice``; each has to fit a channel of one log at least
+    start, end  as for ``slice``, by the clock that the new log gets, counted from where the first of the logs begins
+    align     how the clocks of the logs behind the first one are moved: ``utc`` so that wall-clock times agree,
+              ``start`` so that all begin together, or a length of time such as ``+2.5s``; None: not at all
+    prefixes  one per log, put in front of its topics; an empty one for none
+    rename    new topics by old ones, before prefixes
+    compression, chunk_bytes, force, progress, definitions  as for ``slice``
+
+    Channels of one topic and one definition become one; of a topic with several definitions further ones get another
+    name, which ``notes`` tells. What the logs say besides messages is taken from the first one that says it. Raises
+    UsageError for logs of several formats, and as ``slice`` does.
+    """
+    with contextlib.ExitStack() as stack:
+        logs = all_opened(sources, stack, definitions)
+        if not logs:
+            raise UsageError("there is nothing to merge")
+        if prefixes and len(prefixes) != len(logs):
+            raise UsageError(f"{len(prefixes)} prefixes for {len(logs)} logs; expected one per log")
+        changes = dict(rename or {})
+        for old in changes:
+            if not any(old in log for log in logs):
+                raise UsageError(f"no log has a channel {old!r} to rename")
+        kept = kept_topics(logs, topics, exclude)
+        shifts = clock_shifts(logs, align)
+        span = interval(Together(logs, shifts), start, end)
+        parts = [
+            _part(log, names, shift, span, prefix, changes)
+            for log, names, shift, prefix in zip(
+                logs, kept, shifts, prefixes or [""] * len(logs), strict=True
+            )
+        ]
+        target = Target(os.fspath(dst), compression, force, progress=progress, chunk_bytes=chunk_bytes)
+        return rewrite(parts, target, by_time=True)
+
+
+def kept_topics(
+    logs: Sequence[Log], topics: str | Iterable[str] | None, exclude: str | Iterable[str]
+) -> list[set[str]]:
+    """The names of the channels of each log that are wanted."""
+    wanted, without = (
+        None if t is None else [t] if isinstance(t, str) else list(t) for t in (topics, exclude)
+    )
+    everything = {name: None for log in logs for name in log}
+    for want in [*(wanted or ()), *(without or ())]:
+        if not fitting(everything, want):
+            raise TopicError("channel", want, everything)
+    kept = []
+    for log in logs:
+        names = set(log) if wanted is None else set().union(*(fitting(log.channels, one) for one in wanted))
+        kept.append(names.difference(*(fitting(log.channels, one) for one in without or ())))
+    if everything and not any(kept):
+        raise UsageError("no channel is left")
+    return kept
+
+
+class Together:
+    """Several logs as one with a clock: that of the first of them, where it is not moved.
+
+    shifts  ns to add to the times of each
+    """
+
+    def __init__(self, logs: Sequence[Log], shifts: Sequence[int]) -> None:
+        self._moved = list(zip(logs, shifts, strict=True))
+        first = logs[0]
+        self.name, self.epoch = first.name, first.epoch
+        offset = utc_shift(first)
+        self.utc_offset = None if offset is None else offset - shifts[0]
+        self.start = min((log.start + by for log, by in self._moved if log.start is not None), default=None)
+        self.end = max((log.end + by for log, by in self._moved if log.end is not None), default=None)
+
+    def holds_between(self, start: int | None, end: int | None) -> bool:
+        """Whether any message has start <= time < end (ns), be it outside of the robust bounds."""
+        return any(log.holds_between(*_earlier((start, end), by)) for log, by in self._moved)
+
+
+def _earlier(span: tuple[int | None, int | None], shift: int) -> tuple[int | None, int | None]:
+    """*span* before *shift* is added to times, within what int64 holds."""
+    start, end = (None if t is None else min(max(t - shift, TIME_MIN), TIME_MAX) for t in span)
+    return start, end
+
+
+def _part(
+    log: Log,
+    kept: set[str],
+    shift: int,
+    span: tuple[int | None, int | None],
+    prefix: str,
+    changes: Mapping[str, str],
+) -> Part:
+    start, end = _earlier(span, shift)
+    rows = {
+        ch.number: log.index.rows_between(ch.number, start, end)
+        for ch in log.channels.values()
+        if ch.topic in kept
+    }
+    names = {
+        ch.number: prefix + changes.get(ch.topic, ch.topic)
+        for ch in log.channels.values()
+        if not ch.reserved and (prefix or ch.topic in changes)
+    }
+    return Part(log, rows, start, end, names=names, shift=shift)
+
+
+def clock_shifts(logs: Sequence[Log], align: str | None) -> list[int]:
+    """ns to add to the times of each log; none to those of the first, unless clocks of different kinds become UTC."""
+    first = logs[0]
+    if align == "utc" and any(log.epoch != first.epoch for log in logs):
+        return [clock_shift(log, None, align) for log in logs]
+    return [0, *(clock_shift(log, first, align) for log in logs[1:])]
+
+
+def clock_shift(log: Log, first: Log | None, align: str | None) -> int:
+    """ns to add to the times of *log* for those of the clock of *first*, or for UTC where that is None."""
+    if align is None:
+        return 0
+    if align == "start" and first is not None:
+        return (first.start or 0) - (log.start if log.start is not None else first.start or 0)
+    if align == "utc":
+        for one in (log, first):
+            if one is not None and utc_shift(one) is None:
+                raise UsageError("does not tell how its clock relates to UTC", path=one.name)
+        return (utc_shift(log) or 0) - ((utc_shift(first) or 0) if first is not None else 0)
+    return duration_ns(align)

@@ -1,0 +1,157 @@
+"""A sound log from a damaged one, and an account of what was lost."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from logreel.errors import Problem, UsageError
+from logreel.index.order import by_rows
+from logreel.io.append_file import ACTIVE
+from logreel.io.chunks import FILE
+from logreel.log.log import Log
+from logreel.ops.json_values import opened
+from logreel.ops.rewrite.parts import whole
+from logreel.ops.rewrite.rewrite import rewrite
+from logreel.ops.rewrite.target import Progress, Rewritten, Target
+
+if TYPE_CHECKING:
+    from logreel.io.source import Definitions, Readable
+
+#: The times around so many losses are looked up.
+TIMED = 1000
+#: So many messages on each side tell the time.
+NEAR = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """A stretch of the damaged file that could not be read.
+
+    start_ns, end_ns  the latest time of the last three messages before it, and the earliest of the first three behind
+                      it; None where there are none
+    """
+
+    code: str
+    offset: int
+    size: int
+    start_ns: int | None
+    end_ns: int | None
+    text: str
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Recovered(Rewritten):
+    """A log that was recovered; *lost* is the ledger, in file order."""
+
+    lost: tuple[Loss, ...]
+
+    @property
+    def lost_bytes(self) -> int:
+        """Bytes of the damaged file that could not be read."""
+        return sum(one.size for one in self.lost)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The keys of ``recover --json``."""
+        found = Rewritten.as_dict(self)
+        return found | {"lost_bytes": self.lost_bytes, "lost": [asdict(one) for one in self.lost]}
+
+
+def recover(
+    src: Readable | Log,
+    dst: str | os.PathLike[str] | None = None,
+    *,
+    segment: int | None = None,
+    compression: str | None = None,
+    chunk_bytes: int | None = None,
+    force: bool = False,
+    progress: Progress | None = None,
+    definitions: Definitions = (),
+) -> Recovered:
+    """Write every message that is wholly there, and all definitions, as a sound log.
+
+    dst  its suffix may name another format, such as ``x.mcap``; None: the name without ``.active``, for a recording
+         that was not finished
+
+    segment  of a file that holds several logs, such as a card that was used again, which one; None: the first with
+             messages, and a sentence in ``skipped`` names the others
+
+    The new file gets its name only after it was opened again, and holds all these messages without any damage. The
+    damaged one is left as it is. *compression*, *chunk_bytes*, *force*, *progress* and *definitions* are as for
+    ``slice``; raises as ``slice`` does.
+    """
+    with opened(src, definitions) as given:
+        # An index may leave out what is there.
+        log = given.reread()
+        path = _finished_name(log.name) if dst is None else os.fspath(dst)
+        target = Target(path, compression, force, True, progress, foreign=True, chunk_bytes=chunk_bytes)
+        one, others = _segment(log, segment)
+        done = rewrite([whole(one)], target, skipped=others)
+        # Reading the messages may have found more than opening did.
+        ledger = _ledger(log, [problem for problem in log.problems if problem.lost])
+        return Recovered(done.path, done.size, done.channels, done.notes, done.skipped, ledger)
+
+
+def _segment(log: Log, number: int | None) -> tuple[Log, list[str]]:
+    """The segment to be recovered, and a sentence about the others where nobody said which one is wanted."""
+    if number is not None:
+        return log.segment(number), []
+    live = [one for one in log.segments if one.messages]
+    if len(live) < 2:
+        return log, []
+    others = ", ".join(f"segment {one.number} ({one.messages} messages)" for one in live[1:])
+    text = f"the file holds {len(live)} logs; this is segment {live[0].number}, left out: {others}"
+    return log.segment(live[0].number), [text]
+
+
+def _finished_name(name: str) -> str:
+    if not name.endswith(ACTIVE):
+        raise UsageError(f"say where to write: only for names that end in {ACTIVE} that is clear", path=name)
+    return name.removesuffix(ACTIVE)
+
+
+def _ledger(log: Log, problems: Sequence[Problem]) -> tuple[Loss, ...]:
+    if not problems:
+        return ()
+    table = log.index.table
+    places = [
+        int(base) if chunk == FILE else log.index.chunks.place_of(int(chunk))
+        for base, chunk in zip(table.base, table.chunk, strict=True)
+    ]
+    ends = np.zeros((len(places) + 1, len(log.index.tracks)), np.int64)
+    for n, track in enumerate(log.index.tracks):
+        if track.made is None:
+            first, last = table.run(n)
+            ends[1:, n] = np.cumsum(last - first)
+    found = []
+    for n, p in enumerate(problems):
+        block = int(np.searchsorted(places, p.offset, side="right"))
+        start, end = _around(log, ends, block, p.offset) if n < TIMED else (None, None)
+        found.append(Loss(p.code, p.offset, p.size, start, end, p.text))
+    return tuple(found)
+
+
+def _around(log: Log, ends: np.ndarray, block: int, offset: int) -> tuple[int | None, int | None]:
+    """The latest time of the last messages before *offset* and the earliest of the first behind it, near *block*.
+
+    The very last one may be torn, with a time from nowhere.
+    """
+    lo, hi = max(0, block - 2), min(len(ends) - 1, block + 1)
+    tracks = log.index.tracks
+    rows = {
+        c: slice(int(ends[lo, c]), int(ends[hi, c])) for c, track in enumerate(tracks) if track.made is None
+    }
+    before, after = list[int](), list[int]()
+    for piece in by_rows(log.index, rows):
+        for number in np.unique(piece.chunk).tolist():
+            here = piece.chunk == number
+            place = log.index.chunks.place_of(number)
+            at = piece.offset[here] if number == FILE else np.full(int(here.sum()), place)
+            cut, times = int(at.searchsorted(offset, side="right")), piece.time[here]
+            before = (before + times[max(0, cut - NEAR) : cut].tolist())[-NEAR:]
+            after = (after + times[cut : cut + NEAR].tolist())[:NEAR]
+    return max(before, default=None), min(after, default=None)

@@ -1,0 +1,419 @@
+"""Logs written anew from parts of others, message by message as bytes: slice, merge, split, sort, recover and convert.
+
+The new file gets its name when it is complete and has been opened again; until then, and if anything goes wrong, what
+was there before is as it was.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from logreel.errors import DefinitionError, LeftOutError, LogError, UsageError
+from logreel.index.gather import gather_times
+from logreel.io.append_file import Appender
+from logreel.io.parallel import ahead
+from logreel.io.source import Source
+from logreel.layout.layout import Layout
+from logreel.log.channel import Channel
+from logreel.log.log import Log
+from logreel.log.schema import Schema
+from logreel.log.side_columns import left_beside
+from logreel.log.times import utc_shift
+from logreel.ops.rewrite.clocked import clocked
+from logreel.ops.rewrite.parts import Part
+from logreel.ops.rewrite.streams import Batch, in_file_order, in_time_order
+from logreel.ops.rewrite.target import Copied, Rewritten, Target, check_names, format_of, format_to_write
+from logreel.registry.format import Format
+from logreel.registry.registry import formats
+from logreel.write.format_writer import Excerpt, Sink, SourceClock
+from logreel.write.payloads import tallied
+from logreel.write.writer import Writer
+
+#: In the metadata of a channel: the topic that it was made of, and what its messages were encoded in before.
+MADE_OF, TRANSCODED = "made_of", "transcoded_from"
+#: Names tried for a channel that a format does not take beside others of its name.
+TRIES = 8
+
+
+def rewrite(
+    parts: Sequence[Part],
+    target: Target,
+    by_time: bool = False,
+    how: Callable[..., Rewriting] | None = None,
+    out: Appender | None = None,
+    skipped: list[str] | None = None,
+) -> Rewritten:
+    """Write *parts*, which are of one format, as one new log: by time, or (one part) as they lie in the file.
+
+    how      makes what writes, where messages are not to be copied as they are: a kind of ``Rewriting``
+    out      takes the bytes in place of a new file; the path of *target* then only says by its suffix what is written
+    skipped  gets the sentences about what is left out while it is written
+
+    Raises UsageError for an output that is an input, UnsupportedError for a format that cannot be written, LogError
+    where the output exists or cannot be written.
+    """
+    log = parts[0].log
+    fmt = format_to_write(target.path, log) if target.foreign else format_of(log)
+    if out is None:
+        check_names(parts, target, fmt)
+    options = dict(fmt.like(log.metadata)) if fmt.name in (log.format, log.origin) else {}
+    for name, what in (("compression", "compression"), ("chunk_bytes", "chunks")):
+        if getattr(target, name) is not None:
+            if name not in fmt.like({}):
+                raise UsageError(f"{fmt.title} has no {what} to choose")
+            options[name] = getattr(target, name)
+    out = out or Appender(target.path, target.force, keep=False)
+    try:
+        sink = fmt.create(out, **options)  # type: ignore[misc]
+        sink.clock = target.clock
+        found = (how or Rewriting)(parts, target, fmt, out, sink, [] if skipped is None else skipped)
+        found.notes += [note for part in parts for note in part.notes]
+        return found.run(by_time)
+    except BaseException:
+        out.discard()
+        raise
+
+
+def add_channel(
+    writer: Writer, topic: str, schema: Schema | Layout, metadata: Mapping[str, Any], taken: Collection[str]
+) -> tuple[int, str]:
+    """Add a channel, under another name where the format does not take *topic* beside those *taken*; number and name.
+
+    Raises as ``Writer.add_channel`` does for what is taken under no name.
+    """
+    others, refused = set(taken), list[DefinitionError]()
+    while len(refused) < TRIES:
+        name = writer.sink.free_name(topic, others)
+        try:
+            return writer.add_channel(name, schema, metadata), name
+        except DefinitionError as error:
+            refused.append(error)
+            others.add(name)
+    raise refused[0]
+
+
+@dataclass
+class Rewriting:
+    """One new log in the making."""
+
+    #: Batches made before they are written.
+    depth: ClassVar[int] = 4
+
+    parts: Sequence[Part]
+    target: Target
+    fmt: Format
+    out: Appender
+    sink: Sink
+    skipped: list[str]
+    notes: list[str] = field(default_factory=list)
+    names: dict[str, list[tuple[int, Channel]]] = field(default_factory=dict)
+    #: What the new file has of channels that are made of others when they are read.
+    made: dict[str, int] = field(default_factory=dict)
+    #: New numbers beside messages, by part and channel number there.
+    moved: dict[tuple[int, int], np.ndarray] = field(default_factory=dict)
+    #: Messages by name that an index tells of and that are not there.
+    gone: Counter[str] = field(default_factory=Counter)
+
+    def run(self, by_time: bool) -> Rewritten:
+        """Write everything, look at it, and give it its name."""
+        writer = Writer(self.out, self.sink, None, False)
+        part = self.parts[0]
+        self.sink.source_clock = self._clock()
+        excerpt = Excerpt(part.log, part.rows, part.start, part.end, part.in_force)
+        plain = not (by_time or part.names or part.shift or part.floor is not None or self._is_foreign)
+        if not plain or not self.sink.copy(excerpt):
+            self._compose(writer, by_time or self._has_made)
+        else:
+            self.names = {ch.topic: [(0, ch)] for ch in part.channels}
+        writer.close(self._verify if self.out.readable else None)
+        self._tell(1, 1)
+        self.notes += self.sink.notes
+        return Rewritten(
+            self.target.path, self.out.tell(), tuple(self._copied()), tuple(self.notes), tuple(self.skipped)
+        )
+
+    def _clock(self) -> SourceClock:
+        """The clock of the first log, moved as its messages are."""
+        part = self.parts[0]
+        offset, epoch = utc_shift(part.log), part.log.epoch
+        if part.shift and offset is not None:
+            offset -= part.shift
+            epoch = epoch if offset else "unix"
+        return SourceClock(offset, epoch, len(self.parts) == 1 and part.is_whole, self._begins)
+
+    def _begins(self) -> int | None:
+        """ns of the first moment of what is written."""
+        return min((first for part in self.parts if (first := part.begins()) is not None), default=None)
+
+    @property
+    def _is_foreign(self) -> bool:
+        """Whether the new log is of another format."""
+        return self.parts[0].log.format != self.fmt.name
+
+    @property
+    def _has_made(self) -> bool:
+        """Whether only times say where messages belong that the reader made of other records, in another format."""
+        return self._is_foreign and any(
+            (made := part.log.index.made(number)) is not None and made.place is None
+            for part in self.parts
+            for number in part.rows
+        )
+
+    def _copied(self) -> Iterator[Copied]:
+        for name, members in self.names.items():
+            if not name.startswith("~"):
+                given = sum(self.parts[p].count(ch.number) for p, ch in members)
+                count = given - self.gone[name] + self.sink.added[self._kept_as(name, members[0][1])]
+                yield Copied(name, self.made.get(name, count))
+
+    def _kept_as(self, name: str, channel: Channel) -> str:
+        return self.sink.kept_as(name, channel.metadata)
+
+    # ---------------------------------------------------------------------------------------------- writing
+
+    def _compose(self, writer: Writer, by_time: bool) -> None:
+        wanted = [(part.log.index, number) for part in self.parts for number in part.rows]
+        due, told = sum(part.total for part in self.parts), list[str]()
+        with ThreadPoolExecutor(1) as pool:
+            times = pool.submit(gather_times, wanted)
+            for part in self.parts:
+                log = part.log
+                if self._is_foreign:
+                    # A sink that is told of UTC moves what it takes over by itself.
+                    moved = log if self.sink.clock == "utc" else clocked(log, part.shift)
+                    told += self.sink.adopt(moved, log.origin == self.fmt.name)
+                else:
+                    told += self.sink.inherit(log)
+            table = self._add_channels(writer)
+        times.result()
+        self.skipped += told
+        # What nobody can hold after a shift that somebody asked for is no loss, but a mistake.
+        self.parts = [
+            self._representable(part) if self._is_foreign or not part.shift else part for part in self.parts
+        ]
+        total, done = sum(part.total for part in self.parts), 0
+        self._refuse(due, total)
+        numbered = [
+            (p, ch.number)
+            for p, part in enumerate(self.parts)
+            for ch in part.channels
+            if not self._is_foreign
+            and self.sink.beside(part.log, ch.number, np.zeros(0, np.int64)) is not None
+        ]
+        batches = self._batches(by_time)
+        written = np.zeros(int(table.max(initial=-1)) + 1, np.int64)
+        for batch in ahead(batches, self.depth):
+            channel = table[batch.origins, batch.channels].take(batch.queue)
+            written += tallied(channel, len(written))
+            beside = self._beside(batch, numbered)
+            writer.write_payloads(channel, batch.time, replace(batch.payloads, beside=beside))
+            done += len(channel)
+            self._tell(done, total)
+        self._account(written.tolist())
+        self._refuse(due, int(written.sum()))
+
+    def _account(self, written: Sequence[int]) -> None:
+        """Compare the messages written of each new channel, by its number, with those that the logs count."""
+        for (name, members), count in zip(self.names.items(), written, strict=False):
+            missing = sum(self.parts[p].count(ch.number) for p, ch in members) - count
+            if missing:
+                self.gone[name] = missing
+                why = self._why_gone(members[0][1])
+                self.skipped.append(f"{missing} messages of {name!r} were left out: {why}")
+
+    def _refuse(self, due: int, held: int) -> None:
+        """Raise where something is missing that must not be, or where a log of another format *held* nothing of *due*.
+
+        A file without any of the messages asked for would pass for the log.
+        """
+        if self.target.strict and self.skipped:
+            raise LeftOutError("", self.skipped, path=self.target.path)
+        if self._is_foreign and due and not held:
+            why = f"{self.sink.title} can hold none of the {due} messages{self._way_out()}: "
+            raise LeftOutError(why, [*self.skipped, *self.notes], path=self.target.path)
+
+    def _way_out(self) -> str:
+        """How to keep what the new format holds nothing of."""
+        log = self.parts[0].log
+        if any(TRANSCODED in ch.metadata for ch in log.channels.values()):
+            return " (convert --raw makes logs that can be converted back)"
+        able = [
+            fmt for fmt in formats().values() if fmt.exchange and fmt.name not in (log.format, self.fmt.name)
+        ]
+        return f" ({able[0].title}, *{able[0].suffixes[0]}, holds those of every format)" if able else ""
+
+    def _why_gone(self, channel: Channel) -> str:
+        return "they are not in the file"
+
+    def _batches(self, by_time: bool) -> Iterable[Batch]:
+        """What is written, in its order."""
+        return in_time_order(self.parts) if by_time else in_file_order(self.parts[0])
+
+    def _beside(self, batch: Batch, numbered: list[tuple[int, int]]) -> np.ndarray | None:
+        """int64[n, k]: the numbers that lie beside the payloads of these channels, zeros elsewhere."""
+        keeps = self.sink.keeps
+        told = bool(keeps) and batch.more.keys() >= set(keeps)
+        if told or self.moved:
+            none = np.zeros(len(batch.queue), np.int64)
+            found = np.column_stack([batch.more[name] if told else none for name in keeps])
+            for (p, channel), numbers in self.moved.items():
+                mine = np.flatnonzero((batch.origin == p) & (batch.channel == channel))
+                found[mine, -1] = numbers[found[mine, -1]]
+            return found
+        if not numbered:
+            return None
+        found = np.zeros((len(batch.queue), 0), np.int64)
+        for p, channel in numbered:
+            mine = np.flatnonzero((batch.origin == p) & (batch.channel == channel))
+            some = self.sink.beside(self.parts[p].log, channel, batch.offset[mine])
+            if some is not None:
+                found = np.pad(found, ((0, 0), (0, max(0, some.shape[1] - found.shape[1]))))
+                found[mine, : some.shape[1]] = some
+        return found if found.shape[1] else None
+
+    def _tell(self, done: int, total: int) -> None:
+        if self.target.progress is not None:
+            self.target.progress(done, max(done, total))
+
+    def _add_channels(self, writer: Writer) -> np.ndarray:
+        """int32[part, channel]: the number of each channel in the new log."""
+        table = np.full((len(self.parts), max(len(p.log.channels) for p in self.parts)), -1, np.int32)
+        alike: dict[Hashable, list[tuple[int, Channel]]] = {}
+        for p, part in enumerate(self.parts):
+            for ch in part.channels:
+                topic = part.names.get(ch.number, ch.topic)
+                try:
+                    identity = self.sink.identity(topic, ch.schema, ch.metadata)
+                except (DefinitionError, UsageError) as error:
+                    if not self._is_foreign and ch.number in part.names:
+                        raise
+                    self._refuse_channel([(p, ch)], error)
+                    continue
+                alike.setdefault(identity, []).append((p, ch))
+        for members in alike.values():
+            p, ch = members[0]
+            topic = self.parts[p].names.get(ch.number, ch.topic)
+            metadata = self.sink.joined([ch.metadata for _, ch in members])
+            renamed = any(ch.number in self.parts[p].names for p, ch in members)
+            self.sink.tolerant = not self._is_foreign and not renamed
+            try:
+                number, name = add_channel(writer, topic, *self._declared(ch, metadata), self.names)
+            except (DefinitionError, UsageError) as error:
+                self._refuse_channel(members, error)
+                continue
+            if name != topic:
+                self.notes.append(f"{topic!r} of {members[0][1].log.name} became {name!r}")
+            self.names[name] = members
+            for p, ch in members:
+                table[p, ch.number] = number
+                moved = None if self._is_foreign else self.sink.renumbered(ch.metadata, metadata)
+                if moved is not None:
+                    self.moved[p, ch.number] = moved
+        return table
+
+    def _declared(self, channel: Channel, metadata: Mapping[str, Any]) -> tuple[Schema, Mapping[str, Any]]:
+        """What the messages of a channel are written with, of which *metadata* is to be told."""
+        self.skipped += left_beside(channel) if self._is_foreign else []
+        return channel.schema, metadata
+
+    def _refuse_channel(self, members: Sequence[tuple[int, Channel]], error: LogError) -> None:
+        """Do without a channel that the format does not take; raise *error* where somebody asked for its name.
+
+        Such a name is a mistake; what another format, or a damaged file, calls or defines a channel is a loss.
+        """
+        if not self._is_foreign and any(ch.number in self.parts[p].names for p, ch in members):
+            raise error
+        self._leave_out(members, error.text)
+
+    def _leave_out(self, members: Sequence[tuple[int, Channel]], why: str) -> None:
+        """Do without a channel that the format cannot hold."""
+        for p, ch in members:
+            part = self.parts[p]
+            text = f"channel {ch.topic!r} ({part.count(ch.number)} messages) was left out: "
+            hint = "; convert --raw keeps messages as they are" * (TRANSCODED in ch.metadata)
+            if MADE_OF in ch.metadata:
+                self.notes.append(f"{text}it was made of {ch.metadata[MADE_OF]!r}")
+            else:
+                self.skipped.append(text + why + hint)
+            rows = {number: rows for number, rows in part.rows.items() if number != ch.number}
+            self.parts = [replace(one, rows=rows) if n == p else one for n, one in enumerate(self.parts)]
+
+    def _representable(self, part: Part) -> Part:
+        """*part* without messages whose times the format cannot hold."""
+        rows = dict(part.rows)
+        for number, some in part.rows.items():
+            times = part.log.index.times(number)[some]
+            if not len(times) or self._holds(int(times.min()) + part.shift, int(times.max()) + part.shift):
+                continue
+            times = times + part.shift
+            fits = (times >= self.sink.earliest) & (times <= self.sink.latest)
+            rows[number] = np.arange(len(part.log.index.times(number)))[some][fits]
+            topic = next(ch.topic for ch in part.channels if ch.number == number)
+            text = f"{int((~fits).sum())} messages of {topic!r} were left out: "
+            self.skipped.append(text + f"{self.sink.title} cannot hold their times")
+        return replace(part, rows=rows)
+
+    def _holds(self, first: int, last: int) -> bool:
+        """Whether the format can hold times from *first* to *last*."""
+        return self.sink.earliest <= first and last <= self.sink.latest
+
+    # -------------------------------------------------------------------------------------------- verifying
+
+    def _verify(self, path: Path) -> None:
+        """Open the new file and compare; raises LogError where it does not hold what was written."""
+        source = Source.open(path)
+        scan = self.fmt.scan(source, None)
+        if scan is None:
+            raise LogError("the new file cannot be read again", path=self.target.path)
+        log = Log(source, self.fmt, scan)
+        lost = [problem for problem in log.problems if problem.lost]
+        if lost:
+            raise LogError(f"the new file is damaged: {lost[0].text}", path=self.target.path)
+        before = self.parts[0].log.version
+        if not self._is_foreign and log.version != before:
+            self.notes.append(f"version {before} of {self.fmt.title} became {log.version}")
+        due, found = Counter(self.sink.added), Counter[str]()
+        for name, members in self.names.items():
+            for p, ch in members:
+                due[self._kept_as(name, ch)] += self.parts[p].count(ch.number)
+            due[self._kept_as(name, members[0][1])] -= self.gone[name]
+        for ch in log.channels.values():
+            found[self._kept_as(ch.topic, ch)] += len(ch)
+        for name, count in due.items():
+            if found[name] == count or name.startswith("~"):
+                continue
+            if name in self.names and self._is_made(name):
+                self.made[name] = found[name]
+                text = f"{name!r} is made of other channels: {found[name]} of {count} messages"
+                self.notes.append(f"{text} come of those that were copied")
+            else:
+                text = f"the new file has {found[name]} messages of {name!r} where {count} are due"
+                raise LogError(text, path=self.target.path)
+        if self.target.thorough:
+            self._compare_times(log)
+
+    def _is_made(self, name: str) -> bool:
+        """Whether the reader makes a channel of others, instead of finding its messages in the file."""
+        return any(self.parts[p].log.index.tracks[ch.number].made is not None for p, ch in self.names[name])
+
+    def _compare_times(self, log: Log) -> None:
+        for name, members in self.names.items():
+            if name not in log or name.startswith("~") or name in self.made or self.gone[name]:
+                continue
+            due = [
+                self.parts[p].log.index.times(ch.number)[self.parts[p].rows[ch.number]] + self.parts[p].shift
+                for p, ch in members
+            ]
+            times = np.concatenate(due)
+            if not (
+                np.array_equal(times, log[name].times)
+                or np.array_equal(np.sort(times), np.sort(log[name].times))
+            ):
+                self.notes.append(f"times of {name!r} read differently in the new file")

@@ -1,0 +1,261 @@
+"""Parts of a log as logs: slice, split, sort."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+from collections import deque
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from logreel.errors import LogError, UsageError
+from logreel.index.message_index import MessageIndex
+from logreel.log.log import Log
+from logreel.log.times import Time, interval, intervals
+from logreel.ops.json_values import opened
+from logreel.ops.rewrite.parts import Part, choose, whole, with_members
+from logreel.ops.rewrite.rewrite import rewrite
+from logreel.ops.rewrite.target import Progress, Rewritten, Target, format_of
+
+if TYPE_CHECKING:
+    from logreel.io.source import Definitions, Readable
+
+PathLike = str | os.PathLike[str]
+#: start <= time < end, ns; None is no bound.
+Span = tuple[int | None, int | None]
+#: More files than this are no wish but a mistake.
+MOST_PARTS = 10_000
+#: What a message takes in a file besides its payload, about.
+EACH = 32
+#: Characters of a topic in the name of a file.
+NAME = 100
+_UNSAFE = re.compile(r"[^A-Za-z0-9_.\-\[\]]+")
+
+
+def slice_log(
+    src: Readable | Log,
+    dst: PathLike,
+    *,
+    topics: str | Iterable[str] | None = None,
+    exclude: str | Iterable[str] = (),
+    start: Time | None = None,
+    end: Time | None = None,
+    count: int | None = None,
+    keep_latched: bool = False,
+    latched: str | Iterable[str] = (),
+    segment: int | None = None,
+    compression: str | None = None,
+    chunk_bytes: int | None = None,
+    force: bool = False,
+    progress: Progress | None = None,
+    definitions: Definitions = (),
+) -> Rewritten:
+    """Write a part of a log as a log of the same format, in the same order; tells what was written.
+
+    topics, exclude  names or shell patterns; None: all, text, parameters and dropouts included; what is joined from
+                     other channels comes with these
+    start, end       ns, or times as people write them; half-open
+    count            only so many messages, the first ones in the file
+    keep_latched     also what is from before *start* and still holds: the last message of latched topics, each static
+                     transform, parameters and actors; such messages get the time of the first one in the slice
+    latched          topics that count as latched besides those that the log says are, and those that always are
+                     (``/tf_static``, ``/map``, ``/robot_description`` …); gives *keep_latched*
+    segment          of a file that holds several logs, only this one; see ``Log.segments``
+    compression      of the new file, where the format has one; None: as in the source
+    chunk_bytes      of its chunks, where the format has them; None: about as in the source
+    force            replace *dst*
+    progress         called with the messages done and the messages in all
+    definitions      as for ``logreel.open``; the new log carries what is needed of them
+
+    Raises UsageError, TopicError, UnsupportedError for a format that cannot be written, LogError where *dst* exists.
+    """
+    with opened(src, definitions) as log:
+        log = log if segment is None else log.segment(segment)
+        first, last = interval(log, start, end)
+        wanted = None if topics is None else with_members(log, topics)
+        part = choose(log, wanted, exclude, first, last, count, keep_latched or bool(latched), latched)
+        target = Target(os.fspath(dst), compression, force, progress=progress, chunk_bytes=chunk_bytes)
+        return rewrite([part], target)
+
+
+def sort_log(
+    src: Readable | Log,
+    dst: PathLike,
+    *,
+    compression: str | None = None,
+    chunk_bytes: int | None = None,
+    force: bool = False,
+    progress: Progress | None = None,
+    definitions: Definitions = (),
+) -> Rewritten:
+    """Write a log anew with its messages by time; parameters are as for ``slice``."""
+    with opened(src, definitions) as log:
+        target = Target(os.fspath(dst), compression, force, progress=progress, chunk_bytes=chunk_bytes)
+        return rewrite([whole(log)], target, by_time=True)
+
+
+def split(
+    src: Readable | Log,
+    folder: PathLike,
+    *,
+    topics: str | Iterable[str] | None = None,
+    exclude: str | Iterable[str] = (),
+    start: Time | None = None,
+    end: Time | None = None,
+    every: int | None = None,
+    size: int | None = None,
+    by_topic: bool = False,
+    by_segment: bool = False,
+    compression: str | None = None,
+    chunk_bytes: int | None = None,
+    force: bool = False,
+    progress: Progress | None = None,
+    definitions: Definitions = (),
+) -> list[Rewritten]:
+    """Write a log as several ones into *folder*, which is made where it is missing; tells of each.
+
+    topics, exclude, start, end  as for ``slice``; times count for each segment by itself
+    every     ns of each part, counted from *start*, or from the start of the log
+    size      bytes that no part is to exceed, as far as single messages allow
+    by_topic  a part per channel; text, parameters and dropouts go with the channel that has most messages
+    by_segment  a part for each of several logs in one file; see ``Log.segments``
+
+    Exactly one of these is to be given; the others are as for ``slice``. Where a part cannot be written those before it
+    are removed. Raises as ``slice`` does.
+    """
+    if sum((every is not None, size is not None, by_topic, by_segment)) != 1:
+        raise UsageError("split by one of: time, size, topic, segment")
+    with opened(src, definitions) as log:
+        span = interval(log, start, end) if not by_segment else (None, None)
+        fmt = format_of(log)
+        base, suffix, place = *_stem(log, fmt.suffixes), Path(folder)
+        if place.exists() and not place.is_dir():
+            raise LogError("is a file, not a folder", path=os.fspath(folder))
+        names = [ch.topic for ch in choose(log, topics, exclude).channels]
+        if by_segment:
+            named = list(_by_segment(log, topics, exclude, start, end))
+        else:
+            named = list(_by_topic(log, names, span) if by_topic else _by_time(log, names, span, every, size))
+        place.mkdir(exist_ok=True)
+        todo, done = deque(named), list[Rewritten]()
+        try:
+            while todo:
+                name, part = todo.popleft()
+                path = place / f"{base}_{name or f'{len(done):03d}'}{suffix}"
+                target = Target(
+                    os.fspath(path), compression, force, progress=progress, chunk_bytes=chunk_bytes
+                )
+                one = rewrite([part], target)
+                halves = _halves(part) if size is not None and one.size > size else []
+                if halves:
+                    path.unlink()
+                    todo.extendleft(("", half) for half in reversed(halves))
+                else:
+                    done.append(one)
+        except BaseException:
+            for one in done:
+                Path(one.path).unlink(missing_ok=True)
+            raise
+        return done
+
+
+def _stem(log: Log, suffixes: tuple[str, ...]) -> tuple[str, str]:
+    """The name of a log and its suffix, or the usual one."""
+    name = os.path.basename(log.name)
+    suffix = next((s for s in suffixes if name.lower().endswith(s)), "")
+    stem = _UNSAFE.sub("_", name[: len(name) - len(suffix)]).strip("._")
+    return stem or "log", suffix or suffixes[0]
+
+
+def _by_time(
+    log: Log, names: list[str], span: Span, every: int | None, size: int | None
+) -> Iterator[tuple[str, Part]]:
+    first, last = span
+    for start, end in itertools.pairwise([first, *_cuts(log, names, span, every, size), last]):
+        yield "", choose(log, names, start=start, end=end)
+
+
+def _halves(part: Part) -> list[Part]:
+    """*part* as two, cut at the middle one of its messages; nothing where all are of one time."""
+    index = part.log.index
+    times = np.sort(np.concatenate([index.times(n)[rows] for n, rows in part.rows.items()]))
+    later = times[times > times[0]] if len(times) else times
+    if not len(later):
+        return []
+    cut = int(max(times[len(times) // 2], later[0]))
+    names = [ch.topic for ch in part.channels]
+    return [choose(part.log, names, start=a, end=b) for a, b in ((part.start, cut), (cut, part.end))]
+
+
+def _by_segment(
+    log: Log,
+    topics: str | Iterable[str] | None,
+    exclude: str | Iterable[str],
+    start: Time | None,
+    end: Time | None,
+) -> Iterator[tuple[str, Part]]:
+    numbers = [one.number for one in log.segments if one.messages]
+    logs = [log.segment(number) for number in numbers]
+    for number, one, (first, last) in zip(numbers, logs, intervals(logs, start, end), strict=True):
+        if (first is None and last is None) or one.holds_between(first, last):
+            yield f"segment{number}", choose(one, topics, exclude, first, last)
+
+
+def _by_topic(log: Log, chosen: list[str], span: Span) -> Iterator[tuple[str, Part]]:
+    channels = log.match(chosen)
+    plain = [ch for ch in channels if not ch.reserved]
+    most = max(plain, key=len, default=None)
+    names: set[str] = set()
+    for ch in plain:
+        name = label = _UNSAFE.sub("_", ch.topic).strip("._")[:NAME] or "topic"
+        n = 1
+        while name.lower() in names:
+            n += 1
+            name = f"{label}-{n}"
+        names.add(name.lower())
+        mine = [c.topic for c in channels if c is ch or (c.reserved and ch is most)]
+        yield name, choose(log, mine, start=span[0], end=span[1])
+
+
+def _cuts(log: Log, names: list[str], span: Span, every: int | None, size: int | None) -> list[int]:
+    """Times at which parts begin, the first one aside."""
+    if log.start is None or log.end is None:
+        return []
+    first, last = span
+    begin = log.start if first is None else max(log.start, first)
+    stop = log.end if last is None else min(log.end, last - 1)
+    if every is not None:
+        if every <= 0:
+            raise UsageError("a part lasts longer than nothing")
+        count = max(0, stop - begin) // every
+        if count >= MOST_PARTS:
+            raise UsageError(f"that makes {count + 1} files; at most {MOST_PARTS} are written")
+        return [begin + every * n for n in range(1, count + 1)]
+    if size is None or size <= 0:
+        raise UsageError("a part holds more than nothing")
+    return _cuts_by_size(log.index, [ch.number for ch in log.match(names)], span, log.size, size)
+
+
+def _cuts_by_size(index: MessageIndex, channels: list[int], span: Span, total: int, limit: int) -> list[int]:
+    """Times between which messages of *channels* take at most *limit* bytes where those of all take *total*."""
+    weights = sum(index.bytes_of(n) + EACH * int(index.counts[n]) for n in range(len(index.counts)))
+    scale = total / max(1, weights)
+    used, base, cuts = 0.0, 0.0, list[int]()
+    for piece in index.pieces(channels, *span):
+        sums = used + np.cumsum((piece.size + EACH) * scale)
+        while (over := int(sums.searchsorted(base + limit, side="right"))) < len(sums):
+            # Messages of one time stay together, even where they alone are too many.
+            side: Literal["left", "right"] = "right" if cuts and piece.time[over] <= cuts[-1] else "left"
+            over = int(piece.time.searchsorted(piece.time[over], side=side))
+            if over == len(sums):
+                break
+            cuts.append(int(piece.time[over]))
+            base = float(sums[over - 1]) if over else used
+            if len(cuts) >= MOST_PARTS:
+                raise UsageError(f"that makes more than {MOST_PARTS} files")
+        used = float(sums[-1])
+    return cuts

@@ -1,0 +1,240 @@
+"""Messages of one or several logs as they are to be written: payloads in bounded pieces, none of them decoded."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from logreel.index.block_table import TIME_MIN
+from logreel.index.merge import Merged, Queue, merged
+from logreel.index.rules import Aligned, beside
+from logreel.io.arrays import I64
+from logreel.io.chunks import FILE, MADE, Buffer
+from logreel.ops.rewrite.parts import Part
+from logreel.write.payloads import Payloads, tallied
+
+#: Payload bytes written at once, about.
+BYTES = 8 << 20
+#: Messages of several buffers are gathered into one where fewer bytes than these follow each other in one, on average.
+STRETCH = 1 << 18
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Messages in order.
+
+    queue     int32[n]  which of the channels below
+    origins   int32[k]  the Part that each is of
+    channels  int32[k]  its number in that log
+    time      int64[n]  ns, shifted; that of the floor of a Part where a message is from before
+    payloads  where they lie
+    offset    int64[n]  where the payload begins in its chunk of that log
+    more      int64[n]  each, what the logs tell beside messages, by name
+    """
+
+    queue: NDArray[np.int32]
+    origins: NDArray[np.int32]
+    channels: NDArray[np.int32]
+    time: I64
+    payloads: Payloads
+    offset: I64
+    more: Mapping[str, I64]
+
+    @property
+    def origin(self) -> NDArray[np.int32]:
+        """int32[n]: which Part each message is of."""
+        return self.origins.take(self.queue)
+
+    @property
+    def channel(self) -> NDArray[np.int32]:
+        """int32[n]: the number of each message's channel in its log."""
+        return self.channels.take(self.queue)
+
+
+def in_file_order(part: Part) -> Iterator[Batch]:
+    """The messages of *part* as they lie in the file.
+
+    What the reader made of other records stands where these do, or comes first where that is not known.
+    """
+    yield from _Stream([part], False).batches()
+
+
+def in_time_order(parts: Sequence[Part]) -> Iterator[Batch]:
+    """The messages of all *parts* by time; those of one time by part, then as they lie in the file.
+
+    What the reader made of other records has the time of the message before it, and comes behind it.
+    """
+    yield from _Stream(parts, True).batches()
+
+
+class _Stream:
+    """Messages of all parts, in one order."""
+
+    def __init__(self, parts: Sequence[Part], by_time: bool) -> None:
+        self._parts, self._by_time = parts, by_time
+        self._queues, origin = list[Queue](), list[int]()
+        placed = list[tuple[Queue, int]]()
+        for p, part in enumerate(parts):
+            for number in sorted(part.rows):
+                made = part.log.index.tracks[number].made is not None
+                rank = (p + made * len(parts)) if by_time else -made
+                queue = Queue(part.log.index, number, part.rows[number], part.shift, rank)
+                if made and not by_time and _places(queue) is not None:
+                    placed.append((queue, p))
+                    continue
+                self._queues.append(queue)
+                origin.append(p)
+        #: Those whose messages are put among the others by the places that they were made of.
+        self._placed = _Placed([queue for queue, _ in placed], len(self._queues))
+        self._queues += [queue for queue, _ in placed]
+        origin += [p for _, p in placed]
+        self._origins = np.array(origin, np.int32)
+        self._channels = np.array([queue.channel for queue in self._queues], np.int32)
+        floors = [TIME_MIN if part.floor is None else part.floor + part.shift for part in parts]
+        self._floors = (
+            np.array(floors, np.int64)[self._origins] if any(p.floor is not None for p in parts) else None
+        )
+        self._tells = any(queue.index.tracks[queue.channel].more for queue in self._queues)
+
+    def batches(self) -> Iterator[Batch]:
+        """The payloads in pieces of about BYTES."""
+        for found in map(self._lifted, self._merged()):
+            piece = (np.cumsum(found.size) - found.size) // BYTES
+            cuts = [0, *(np.flatnonzero(np.diff(piece)) + 1).tolist(), len(piece)]
+            for lo, hi in itertools.pairwise(cuts):
+                if hi > lo:
+                    yield from self._buffered(found.rows(slice(lo, hi)))
+
+    def _lifted(self, found: Merged) -> Merged:
+        """What is carried in from before the floor of its Part has the time of that."""
+        if self._floors is None:
+            return found
+        return replace(found, time=np.maximum(found.time, self._floors.take(found.queue)))
+
+    def _merged(self) -> Iterator[Merged]:
+        yield from self._placed.among(merged(self._queues[: self._placed.first], self._by_time))
+
+    def _batch(self, found: Merged, payloads: Payloads, more: Mapping[str, I64]) -> Batch:
+        return Batch(found.queue, self._origins, self._channels, found.time, payloads, found.offset, more)
+
+    def _buffered(self, found: Merged) -> Iterator[Batch]:
+        if int(found.chunk.max()) < 0:
+            yield self._resident(found)
+            return
+        place = self._origins.take(found.queue).astype(np.int64) << 32 | found.chunk.astype(np.uint32)
+        turns = np.flatnonzero(np.diff(place)) + 1
+        if len(turns) * STRETCH <= int(found.size.sum()):
+            for lo, hi in itertools.pairwise([0, *turns.tolist(), len(place)]):
+                some = found.rows(slice(lo, hi))
+                payloads, more = Payloads(self._buffer(some), some.offset, some.size), dict[str, I64]()
+                self._put_beside(more, some, slice(None), payloads.data)
+                yield self._batch(some, payloads, more)
+        else:
+            yield self._gathered(found, place)
+
+    def _resident(self, found: Merged) -> Batch:
+        """Nothing has to be unpacked: payloads stay where they are."""
+        which = (2 * self._origins - 1).take(found.queue) - found.chunk
+        logs = [part.log for part in self._parts]
+        buffers = [log.index.chunks[chunk] for log in logs for chunk in (FILE, MADE)]
+        numbers = np.flatnonzero(tallied(which, len(buffers))).tolist()
+        payloads = Payloads(buffers[numbers[0]], found.offset, found.size)
+        if len(numbers) > 1:
+            payloads = replace(payloads, data=buffers[0], others=buffers[1:], which=which)
+        more: dict[str, I64] = {}
+        for number in numbers:
+            if self._tells and number % 2 == 0:
+                mine = slice(None) if len(numbers) == 1 else np.flatnonzero(which == number)
+                self._put_beside(more, found, mine, buffers[number])
+        return self._batch(found, payloads, more)
+
+    def _gathered(self, found: Merged, place: I64) -> Batch:
+        """The payloads of several buffers in one, in order; one buffer after the other is read."""
+        ends = np.cumsum(found.size)
+        start, data = ends - found.size, np.empty(int(ends[-1]), np.uint8)
+        more: dict[str, I64] = {}
+        heads = np.concatenate([[0], np.flatnonzero(np.diff(place)) + 1])
+        for one in np.unique(place[heads]).tolist():
+            mine = np.flatnonzero(place == one)
+            some = found.rows(mine)
+            buffer = self._buffer(some)
+            Payloads(buffer, some.offset, some.size).put_at(data, start[mine])
+            self._put_beside(more, found, mine, buffer)
+        return self._batch(found, Payloads(data, start, found.size), more)
+
+    def _buffer(self, found: Merged) -> Buffer:
+        """What all of these lie in."""
+        return self._parts[int(self._origins[found.queue[0]])].log.index.chunks[int(found.chunk[0])]
+
+    def _put_beside(self, more: dict[str, I64], found: Merged, mine: slice | I64, buffer: Buffer) -> None:
+        """Fill in what one log tells beside these rows; all channels of a log tell the same, or nothing."""
+        queue = int(found.queue[mine][0])
+        part = self._parts[int(self._origins[queue])]
+        for name, rule in part.log.index.tracks[int(self._channels[queue])].more.items():
+            if isinstance(rule, Aligned):
+                values = rule.values[found.at[mine]].astype(np.int64)
+            else:
+                values = beside(buffer, found.offset[mine], rule)
+            if name == "publish_time":
+                values += part.shift
+            if isinstance(mine, slice):
+                more[name] = values
+                continue
+            # What tells nothing is published at its time, and has no number.
+            default = found.time if name == "publish_time" else np.zeros_like(found.time)
+            more.setdefault(name, default.copy())[mine] = values
+
+
+def _places(queue: Queue) -> I64 | None:
+    """Where in the file that lies what the messages of *queue* were made of, if they were and that is known."""
+    made = queue.index.made(queue.channel)
+    return None if made is None else made.place
+
+
+class _Placed:
+    """Messages that the reader made of records among others, and that stand where these do.
+
+    first  number of the first of *queues* among all
+    """
+
+    def __init__(self, queues: Sequence[Queue], first: int) -> None:
+        self.first = first
+        place, found = list[I64](), list[Merged]()
+        for number, queue in enumerate(queues, first):
+            made = queue.index.made(queue.channel)
+            if made is None or made.place is None:
+                continue
+            at = np.arange(len(made.time), dtype=np.int64)[queue.rows]
+            alike = [np.full(len(at), value, np.int32) for value in (number, MADE)]
+            found.append(
+                Merged(alike[0], made.time[at] + queue.shift, alike[1], made.offset[at], made.size[at], at)
+            )
+            place.append(made.place[at])
+        self._place = np.concatenate(place) if place else np.zeros(0, np.int64)
+        order = np.argsort(self._place, kind="stable")
+        self._place = self._place[order]
+        self._all = _joined(found).rows(order) if found else None
+
+    def among(self, others: Iterator[Merged]) -> Iterator[Merged]:
+        """The messages of *others*, which come in the order of the file, with these among them."""
+        if self._all is None:
+            yield from others
+            return
+        done = 0
+        for found in others:
+            upto = int(self._place.searchsorted(int(found.offset[-1])))
+            at = found.offset.searchsorted(self._place[done:upto])
+            # Indices into the joined arrays: others first, then those that are put among them.
+            order = np.insert(np.arange(len(found.time)), at, len(found.time) + np.arange(upto - done))
+            yield _joined([found, self._all.rows(slice(done, upto))]).rows(order)
+            done = upto
+        if done < len(self._place):
+            yield self._all.rows(slice(done, None))
+
+
+def _joined(parts: Sequence[Merged]) -> Merged:
+    return Merged(*(np.concatenate([getattr(p, name) for p in parts]) for name in Merged.__slots__))

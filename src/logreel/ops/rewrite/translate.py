@@ -1,0 +1,123 @@
+"""A log written anew with other messages in place of, and besides, those that it has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+
+from logreel.log.channel import Channel
+from logreel.log.schema import Schema
+from logreel.ops.rewrite.parts import Part
+from logreel.ops.rewrite.rewrite import Rewriting, add_channel, rewrite
+from logreel.ops.rewrite.streams import Batch
+from logreel.ops.rewrite.target import Copied, Rewritten, Target
+from logreel.schemas.common import portable
+from logreel.write.writer import Writer
+
+
+class Made(Protocol):
+    """A channel of other messages than the log has."""
+
+    @property
+    def topic(self) -> str: ...
+    @property
+    def schema(self) -> Schema: ...
+    @property
+    def metadata(self) -> Mapping[str, Any]: ...
+
+
+class Translation(Protocol):
+    """Other messages for those of one log.
+
+    added  channels that come besides; their numbers follow those of the log
+    told   sentences about what could not be translated
+    """
+
+    @property
+    def added(self) -> Sequence[Made]: ...
+    @property
+    def told(self) -> Sequence[str]: ...
+
+    def replaced(self, channel: Channel) -> Made | None:
+        """What comes in place of the messages of a channel; None where these stay."""
+        ...
+
+    def batches(self, part: Part) -> Iterable[Batch]:
+        """All messages by time: those of *part*, or what is in their place, and those of the added channels."""
+        ...
+
+
+def rewrite_portable(part: Part, target: Target) -> Rewritten:
+    """Write *part* as ``rewrite`` does, with definitions that other tools can parse."""
+    return rewrite([part], target, how=Portable)
+
+
+@dataclass
+class Portable(Rewriting):
+    """One new log in the making whose definitions are spelt as tools of today expect them."""
+
+    def _declared(self, channel: Channel, metadata: Mapping[str, Any]) -> tuple[Schema, Mapping[str, Any]]:
+        schema, told = super()._declared(channel, metadata)
+        return portable(schema), told
+
+
+def translate(part: Part, target: Target, translation: Translation) -> Rewritten:
+    """Write *part* with the messages of *translation*; see ``rewrite``."""
+    return rewrite([part], target, True, partial(Translating, translation=translation))
+
+
+@dataclass
+class Translating(Portable):
+    """One new log of translated messages in the making."""
+
+    #: They are large, and made by several threads.
+    depth: ClassVar[int] = 1
+
+    translation: Translation = field(kw_only=True)
+    #: Names of the added channels, and in the end how many messages they have.
+    added: list[str] = field(default_factory=list)
+    counts: dict[str, int] = field(default_factory=dict)
+
+    def _declared(self, channel: Channel, metadata: Mapping[str, Any]) -> tuple[Schema, Mapping[str, Any]]:
+        made = self.translation.replaced(channel)
+        return super()._declared(channel, metadata) if made is None else (made.schema, made.metadata)
+
+    def _compose(self, writer: Writer, by_time: bool) -> None:
+        self.sink.mixed = True
+        super()._compose(writer, by_time)
+
+    def _add_channels(self, writer: Writer) -> np.ndarray:
+        table = super()._add_channels(writer)
+        numbers = list[int]()
+        for one in self.translation.added:
+            taken = {*self.names, *self.added}
+            number, name = add_channel(writer, one.topic, one.schema, one.metadata, taken)
+            numbers.append(number)
+            self.added.append(name)
+        self.skipped += self.translation.told
+        return np.append(table, np.array([numbers], np.int32), axis=1)
+
+    def _batches(self, by_time: bool) -> Iterable[Batch]:
+        return self.translation.batches(self.parts[0])
+
+    def _account(self, written: Sequence[int]) -> None:
+        # What turned out on the way.
+        self.skipped += [text for text in self.translation.told if text not in self.skipped]
+        super()._account(written)
+        self.counts = dict(zip(self.added, written[len(self.names) :], strict=True))
+        for name, count in self.counts.items():
+            self.sink.added[self.sink.kept_as(name, {})] += count
+
+    def _why_gone(self, channel: Channel) -> str:
+        made = self.translation.replaced(channel)
+        return super()._why_gone(channel) if made is None else "they cannot be decoded"
+
+    def _copied(self) -> Iterator[Copied]:
+        yield from super()._copied()
+        for name, count in self.counts.items():
+            if not name.startswith("~"):
+                yield Copied(name, count)
