@@ -347,7 +347,7 @@ def test_what_is_private_is_found(tmp_path: Path) -> None:
         ("model/a.py", "\nfrom ..ops.info import x", "model/a.py:2: arrow points up"),
         ("model/a.py", "def f():\n    import logreel.cli", "model/a.py:2: arrow points up"),
         ("model/a.py", "if TYPE_CHECKING:\n    from logreel import formats", "model/a.py:2: arrow points up"),
-        ("model/a.py", "load('logreel.outputs.csv')", "model/a.py:1: arrow points up"),
+        ("model/a.py", "load('logreel.outputs.tables.csv')", "model/a.py:1: arrow points up"),
         ("model/a.py", "from logreel import open", "model/a.py:1: imports the public package"),
         ("model/a.py", "import logreel", "model/a.py:1: imports the public package"),
         ("errors.py", "from logreel.model import log", "errors.py:1: errors.py is visible everywhere"),

@@ -48,9 +48,9 @@ if TYPE_CHECKING:
     from logreel.ops.rewrite.slice import sort_log as sort
     from logreel.ops.rewrite.slice import split
     from logreel.outputs.convert import convert
+    from logreel.outputs.live.registry import sink
     from logreel.outputs.mixed import merge
     from logreel.outputs.serve import Service
-    from logreel.outputs.sinks.registry import sink
     from logreel.registry.format import Format
     from logreel.registry.registry import formats as known_formats
     from logreel.write.writer import Writer, create
@@ -80,7 +80,7 @@ _LAZY = {
     "play": ("logreel.ops.replay", "play"),
     "Player": ("logreel.ops.replay", "Player"),
     "Sink": ("logreel.ops.replay", "Sink"),
-    "sink": ("logreel.outputs.sinks.registry", "sink"),
+    "sink": ("logreel.outputs.live.registry", "sink"),
     "record": ("logreel.ops.record", "record"),
     "recover": ("logreel.ops.rewrite.recover", "recover"),
     "scan_polars": ("logreel.ops.query.polars", "scan_polars"),

@@ -13,7 +13,7 @@ from logreel.io.source import Readable
 from logreel.layout.paths import parse_path
 from logreel.lenses import Position, lenses
 from logreel.log.log import Log
-from logreel.outputs import jpg, ply
+from logreel.outputs.media import jpg, ply
 
 #: So many fields of a channel are read one by one, and so many messages decoded; the rest comes as tables.
 FEW = 4

@@ -15,7 +15,7 @@ from contents import PLACES, SAMPLES, content, sample
 from logreel.formats.bddf.sample.builder import walk as bddf_walk
 from logreel.formats.ulog.sample.builder import Builder
 from logreel.log.times import utc_shift
-from logreel.outputs.foxglove import mixture
+from logreel.outputs.foxglove import interleave
 from mcap_rows import library_rows, library_summary
 
 mcap_protobuf = pytest.importorskip("mcap_protobuf.decoder", reason="needs mcap-protobuf-support")
@@ -222,7 +222,7 @@ def test_pieces_make_no_difference(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     for suffix in (".ulg", ".vel", ".bag"):
         path = sample(tmp_path, suffix)
         convert(path, tmp_path / "a.mcap")
-        monkeypatch.setattr(mixture, "WINDOW", 1 << 14)
+        monkeypatch.setattr(interleave, "WINDOW", 1 << 14)
         convert(path, tmp_path / "b.mcap", chunk_bytes=5000, compression="lz4")
         monkeypatch.undo()
         one, two = (library_rows((tmp_path / name).read_bytes()) for name in ("a.mcap", "b.mcap"))

@@ -16,9 +16,9 @@ from contents import SAMPLES, sample
 from logreel.errors import DefinitionError
 from logreel.ops.rewrite import streams
 from logreel.ops.rewrite.parts import Part, choose
-from logreel.outputs.foxglove import mixture
-from logreel.outputs.foxglove.meaning import mixture as mixture_of
-from logreel.outputs.foxglove.mixture import Mixture
+from logreel.outputs.foxglove import interleave
+from logreel.outputs.foxglove.channel_map import mixture as mixture_of
+from logreel.outputs.foxglove.interleave import Mixture
 
 Row = tuple[int, int, bytes]
 
@@ -69,7 +69,7 @@ def check(path: Path) -> tuple[Mixture, dict[str, list[int]]]:
 @pytest.mark.parametrize("suffix", SAMPLES)
 @pytest.mark.parametrize("window", [1 << 14, 16 << 20])
 def test_every_sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str, window: int) -> None:
-    monkeypatch.setattr(mixture, "WINDOW", window)
+    monkeypatch.setattr(interleave, "WINDOW", window)
     monkeypatch.setattr(streams, "BYTES", max(2000, window >> 3))
     mixed, _ = check(sample(tmp_path, suffix))
     straight = [one for one in mixed.instead.values() if one.straight]

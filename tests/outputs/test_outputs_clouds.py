@@ -16,7 +16,7 @@ from logreel.formats.rosbag.sample.builder import drive
 from logreel.lenses import Points, lenses
 from logreel.log.channel import Channel
 from logreel.outputs import registry
-from logreel.outputs.ply import write
+from logreel.outputs.media.ply import write
 from ros1 import channel
 from ros1_messages import XYZI, cloud, points
 

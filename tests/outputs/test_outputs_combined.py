@@ -20,8 +20,8 @@ from logreel.formats.ulog.sample.builder import Builder
 from logreel.layout.layout import Layout
 from logreel.log.channel import Channel
 from logreel.ops.query import record_batches
-from logreel.outputs import combined, parquet
-from logreel.outputs import making as making_module
+from logreel.outputs import write as making_module
+from logreel.outputs.tables import combined, parquet
 from sample_logs import hostile, short_flight, tiny
 
 SUFFIXES = (".parquet", ".arrow", ".csv", ".ndjson")

@@ -22,8 +22,8 @@ from logreel.formats.ulog.sample.builder import Builder
 from logreel.ops.query import record_batches
 from logreel.outputs import convert as convert_module
 from logreel.outputs.job import Job
-from logreel.outputs.ndjson import decoded
 from logreel.outputs.registry import OUTPUTS
+from logreel.outputs.tables.ndjson import decoded
 from sample_logs import damaged, hostile, incompatible, short_flight, tiny
 
 

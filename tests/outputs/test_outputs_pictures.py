@@ -18,8 +18,8 @@ from cli_runner import Run
 from logreel.errors import LogError, UnsupportedError, UsageError
 from logreel.formats.rosbag.sample.builder import drive
 from logreel.lenses import Picture
-from logreel.outputs.jpg import write
-from logreel.outputs.png import png
+from logreel.outputs.media.jpg import write
+from logreel.outputs.media.png import png
 from ros1 import channel, encoded, layout_of, log_of
 from sample_logs import tiny
 

@@ -19,9 +19,9 @@ from logreel.formats.carla.sample.drive import drive as ride
 from logreel.formats.koblenz.sample.drive import drive as tour
 from logreel.formats.rosbag.sample.builder import drive
 from logreel.formats.ulog.sample.builder import Builder
-from logreel.outputs import scene
-from logreel.outputs.png import png
+from logreel.outputs.media.png import png
 from logreel.outputs.registry import readers
+from logreel.outputs.rerun import scene
 from recordings import Entity, entities, names
 from ros1 import channel
 from sample_logs import short_flight, tiny
@@ -163,7 +163,7 @@ def test_actors_are_boxes(tmp_path: Path) -> None:
 
 
 def test_a_turned_box_has_its_middle_where_it_belongs(tmp_path: Path) -> None:
-    from logreel.outputs.archetypes import _rotated
+    from logreel.outputs.rerun.archetypes import _rotated
 
     quarter = np.array([[0, 0, np.sqrt(0.5), np.sqrt(0.5)]])
     np.testing.assert_allclose(_rotated(np.array([[1.0, 2, 3]]), quarter), [[-2, 1, 3]], atol=1e-12)

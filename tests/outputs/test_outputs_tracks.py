@@ -17,7 +17,7 @@ from cli_runner import Run
 from logreel.errors import LogError, UsageError
 from logreel.formats.rosbag.sample.builder import drive
 from logreel.formats.ulog.sample.builder import Builder
-from logreel.outputs.tracks import degrees, metres, xml_text
+from logreel.outputs.tracks.tracks import degrees, metres, xml_text
 from ros1 import channel, encoded, layout_of, log_of
 from sample_logs import short_flight
 

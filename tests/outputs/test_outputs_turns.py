@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from logreel.outputs.turns import FILES, Turns, side_by_side
+from logreel.outputs.parallel_files import FILES, Turns, side_by_side
 
 
 def test_one_decodes_at_a_time() -> None:

@@ -19,7 +19,7 @@ from logreel.errors import LogError, MissingDependencyError, UsageError
 from logreel.formats.koblenz.sample.drive import drive as tour
 from logreel.formats.rosbag.sample.builder import drive
 from logreel.lenses.sensors.grey_jpeg import jpeg
-from logreel.outputs.png import png
+from logreel.outputs.media.png import png
 from ros1 import channel
 
 av = pytest.importorskip("av")

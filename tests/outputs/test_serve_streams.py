@@ -213,7 +213,7 @@ def test_a_file_that_goes_as_a_whole_is_sent_to_the_end(
 def test_many_logs_are_not_kept_open(tmp_path: Path) -> None:
     from logreel.formats.ulog.sample.builder import tiny
     from logreel.outputs.serve.catalogue import Catalogue
-    from logreel.outputs.serve.held import OPEN, Logs
+    from logreel.outputs.serve.log_cache import OPEN, Logs
 
     for n in range(OPEN + 3):
         (tmp_path / f"{n:02}.ulg").write_bytes(tiny())

@@ -98,7 +98,7 @@ def _messages(
     skipped: list[str],
 ) -> None:
     from logreel.log.times import time_text
-    from logreel.outputs.ndjson import decoded, line
+    from logreel.outputs.tables.ndjson import decoded, line
 
     out = sys.stdout
     if style == "json":
@@ -126,7 +126,7 @@ def _csv(
     interpolate: bool,
 ) -> None:
     from logreel.errors import UsageError
-    from logreel.outputs.csv import limited, write
+    from logreel.outputs.tables.csv import limited, write
 
     if len(channels) != 1:
         raise UsageError(f"csv shows one channel, not {len(channels)}: choose it with -t")

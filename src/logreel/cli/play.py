@@ -74,7 +74,7 @@ def play(
     from logreel.errors import UsageError
     from logreel.ops.json_values import all_opened
     from logreel.ops.replay import Player
-    from logreel.outputs.sinks.registry import sink
+    from logreel.outputs.live.registry import sink
 
     for pair in settings:
         if "=" not in pair:

@@ -89,7 +89,7 @@ def sql(
 def _form(form: str | None, out: str | None, as_json: bool) -> str:
     """The form of the result; raises UsageError where it cannot be."""
     from logreel.errors import UsageError
-    from logreel.outputs.results import BINARY, form_of
+    from logreel.outputs.tables.results import BINARY, form_of
 
     if as_json and (form or out):
         raise UsageError("--json is a form of its own: leave out --format and -o")
@@ -112,7 +112,7 @@ def _write(
 ) -> None:
     from logreel.io.atomic_file import keep_sources
     from logreel.outputs.files import new_table
-    from logreel.outputs.results import FORMS as WRITERS
+    from logreel.outputs.tables.results import FORMS as WRITERS
 
     if out is None or out == "-":
         sys.stdout.flush()
@@ -126,7 +126,7 @@ def _write(
 
 def _object(logs: list[Log], schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> None:
     """The one object of ``--json``."""
-    from logreel.outputs.rows import plain_rows
+    from logreel.outputs.tables.rows import plain_rows
 
     draw.echo_json(
         {
@@ -143,7 +143,7 @@ def _table(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> None:
     import pyarrow as pa
 
     from logreel.log.times import seconds_text, utc_text
-    from logreel.outputs.rows import plain_rows
+    from logreel.outputs.tables.rows import plain_rows
 
     def cell(kind: pa.DataType, value: Any) -> str:
         if value is None or isinstance(value, str):

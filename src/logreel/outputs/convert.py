@@ -20,7 +20,8 @@ from logreel.ops.rewrite.target import Progress, Rewritten, Target, format_to_wr
 from logreel.ops.rewrite.translate import rewrite_portable, translate
 from logreel.outputs.foxglove.clock import LOG, UTC, checked_clock, offset_for
 from logreel.outputs.job import Job
-from logreel.outputs.making import (
+from logreel.outputs.registry import Output, Shape, find_output, readers
+from logreel.outputs.write import (
     LINES,
     Converted,
     Written,
@@ -30,7 +31,6 @@ from logreel.outputs.making import (
     one_for_all,
     one_table,
 )
-from logreel.outputs.registry import Output, Shape, find_output, readers
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions, Readable
@@ -283,7 +283,7 @@ def _with_meaning(part: Part, target: Target) -> Rewritten:
     """Write a log so that tools understand it that do not know its format, where the format is one for exchange."""
     if not format_to_write(target.path, part.log).exchange:
         return rewrite([part], target)
-    from logreel.outputs.foxglove.meaning import mixture
+    from logreel.outputs.foxglove.channel_map import mixture
 
     mixed = mixture(part.log, part.channels, part.shift)
     return (

@@ -80,24 +80,53 @@ _TRACKS = ("position", "fixes", "latitude and longitude")
 OUTPUTS: dict[str, Output] = {
     output.suffix: output
     for output in (
-        Output(".parquet", "Apache Parquet", "logreel.outputs.parquet", Shape.TABLES, media=_PARQUET),
-        Output(".csv", "Comma-separated values", "logreel.outputs.csv", Shape.TABLES, media="text/csv"),
-        Output(".arrow", "Apache Arrow IPC", "logreel.outputs.arrow_ipc", Shape.TABLES, media=_ARROW),
-        Output(".ndjson", "JSON, a line per message", "logreel.outputs.ndjson", Shape.WHOLE, media=_LINES),
-        Output(".jpg", "Pictures", "logreel.outputs.jpg", Shape.ITEMS, "picture", "pictures", "pictures"),
+        Output(".parquet", "Apache Parquet", "logreel.outputs.tables.parquet", Shape.TABLES, media=_PARQUET),
         Output(
-            ".ply", "Point clouds", "logreel.outputs.ply", Shape.ITEMS, "cloud", "clouds", "points or scans"
+            ".csv", "Comma-separated values", "logreel.outputs.tables.csv", Shape.TABLES, media="text/csv"
+        ),
+        Output(".arrow", "Apache Arrow IPC", "logreel.outputs.tables.arrow", Shape.TABLES, media=_ARROW),
+        Output(
+            ".ndjson", "JSON, a line per message", "logreel.outputs.tables.ndjson", Shape.WHOLE, media=_LINES
         ),
         Output(
-            ".mp4", "Videos", "logreel.outputs.mp4", Shape.FILMS, "picture", "pictures", "pictures", media=""
-        ),
-        Output(".rrd", "Recordings of Rerun", "logreel.outputs.rrd", Shape.WHOLE, media=""),
-        Output(".kml", "Tracks in KML", "logreel.outputs.kml", Shape.WHOLE, *_TRACKS, media=_KML),
-        Output(
-            ".gpx", "Tracks in GPX", "logreel.outputs.gpx", Shape.WHOLE, *_TRACKS, media="application/gpx+xml"
+            ".jpg", "Pictures", "logreel.outputs.media.jpg", Shape.ITEMS, "picture", "pictures", "pictures"
         ),
         Output(
-            ".geojson", "Tracks in GeoJSON", "logreel.outputs.geojson", Shape.WHOLE, *_TRACKS, media=_GEOJSON
+            ".ply",
+            "Point clouds",
+            "logreel.outputs.media.ply",
+            Shape.ITEMS,
+            "cloud",
+            "clouds",
+            "points or scans",
+        ),
+        Output(
+            ".mp4",
+            "Videos",
+            "logreel.outputs.media.mp4",
+            Shape.FILMS,
+            "picture",
+            "pictures",
+            "pictures",
+            media="",
+        ),
+        Output(".rrd", "Recordings of Rerun", "logreel.outputs.rerun.rrd", Shape.WHOLE, media=""),
+        Output(".kml", "Tracks in KML", "logreel.outputs.tracks.kml", Shape.WHOLE, *_TRACKS, media=_KML),
+        Output(
+            ".gpx",
+            "Tracks in GPX",
+            "logreel.outputs.tracks.gpx",
+            Shape.WHOLE,
+            *_TRACKS,
+            media="application/gpx+xml",
+        ),
+        Output(
+            ".geojson",
+            "Tracks in GeoJSON",
+            "logreel.outputs.tracks.geojson",
+            Shape.WHOLE,
+            *_TRACKS,
+            media=_GEOJSON,
         ),
     )
 }

@@ -19,8 +19,8 @@ from logreel.ops.rewrite.rewrite import rewrite
 from logreel.ops.rewrite.target import Target, format_of, format_to_write
 from logreel.outputs.convert import channels_for
 from logreel.outputs.job import Job
-from logreel.outputs.making import write_job
 from logreel.outputs.registry import OUTPUTS, Output, Shape, logs
+from logreel.outputs.write import write_job
 from logreel.registry.format import Format
 from logreel.registry.registry import formats
 

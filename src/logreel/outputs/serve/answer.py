@@ -13,7 +13,7 @@ from starlette.types import Receive, Scope, Send
 from logreel.errors import LogError
 from logreel.outputs.sending import Sending
 from logreel.outputs.serve.flow import Flow, Gone
-from logreel.outputs.serve.held import Held
+from logreel.outputs.serve.log_cache import Held
 
 #: Slices that are sent at one time; who comes later is asked to try again.
 MOST = 64

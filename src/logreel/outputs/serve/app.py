@@ -20,7 +20,7 @@ from logreel.io.source import Definitions
 from logreel.outputs.sending import Sending, Wish, kinds
 from logreel.outputs.serve.answer import Answer, Flows, Tell
 from logreel.outputs.serve.catalogue import Catalogue, Entry
-from logreel.outputs.serve.held import ChangedError, Logs
+from logreel.outputs.serve.log_cache import ChangedError, Logs
 from logreel.outputs.serve.openapi import document
 
 #: Logs in a list, and at most.

@@ -8,7 +8,7 @@ from typing import IO
 
 from logreel._version import __version__
 from logreel.outputs.job import Job
-from logreel.outputs.tracks import Point, Track, degrees, metres, tracks, xml_text
+from logreel.outputs.tracks.tracks import Point, Track, degrees, metres, tracks, xml_text
 
 
 def write(out: IO[bytes], job: Job) -> None:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from logreel.errors import DefinitionError, LogError, MissingDependencyError
 from logreel.ops.replay import Sink
+from logreel.outputs.foxglove.channel_map import is_common, meanings, transcoded
 from logreel.outputs.foxglove.clock import checked_clock, offset_for
 from logreel.outputs.foxglove.live import Made
-from logreel.outputs.foxglove.meaning import is_common, meanings, transcoded
 from logreel.schemas.common import complete, message_encoding, portable
 
 if TYPE_CHECKING:

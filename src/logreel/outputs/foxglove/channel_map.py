@@ -28,7 +28,7 @@ from logreel.log.tables import Shape, table_of
 from logreel.ops.rewrite.rewrite import MADE_OF, TRANSCODED
 from logreel.outputs.foxglove import motion, sensors
 from logreel.outputs.foxglove.encoders import Encoder, Fill, Rows
-from logreel.outputs.foxglove.mixture import Mixture
+from logreel.outputs.foxglove.interleave import Mixture
 from logreel.outputs.foxglove.wellknown import PACKAGE, wellknown
 from logreel.registry.registry import formats
 from logreel.schemas.protobuf.spell import spell, type_name, values

@@ -12,7 +12,7 @@ from logreel._version import __version__
 from logreel.errors import UnsupportedError
 from logreel.lenses import Points
 from logreel.log.tables import distinct
-from logreel.outputs.items import Item
+from logreel.outputs.media.items import Item
 
 _TYPES = {
     "i1": "char", "u1": "uchar", "i2": "short", "u2": "ushort", "i4": "int", "u4": "uint",

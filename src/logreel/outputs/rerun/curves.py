@@ -12,7 +12,7 @@ from logreel.lenses import F64
 from logreel.lenses.base import times_of
 from logreel.log.tables import DENSE, as_numpy, batches
 from logreel.ops.query.record_batches import rows_per_piece
-from logreel.outputs.scene import Scene
+from logreel.outputs.rerun.scene import Scene
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -8,7 +8,7 @@ from typing import IO
 
 from logreel.lenses import Fixes
 from logreel.outputs.job import Job
-from logreel.outputs.tracks import Point, Track, degrees, metres, tracks
+from logreel.outputs.tracks.tracks import Point, Track, degrees, metres, tracks
 
 
 def write(out: IO[bytes], job: Job) -> None:

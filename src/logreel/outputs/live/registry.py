@@ -15,12 +15,12 @@ from logreel.ops.replay import Sink
 GROUP = "logreel.sinks"
 #: A new sink is a module and a line here.
 OWN = {
-    "stdout": ("logreel.outputs.sinks.stdout", "Stdout"),
-    "null": ("logreel.outputs.sinks.null", "Null"),
-    "frames": ("logreel.outputs.sinks.frames", "Frames"),
-    "foxglove": ("logreel.outputs.sinks.foxglove", "Foxglove"),
-    "rerun": ("logreel.outputs.sinks.rerun", "Rerun"),
-    "ros": ("logreel.outputs.sinks.ros", "Ros"),
+    "stdout": ("logreel.outputs.live.stdout", "Stdout"),
+    "null": ("logreel.outputs.live.null", "Null"),
+    "frames": ("logreel.outputs.live.frames", "Frames"),
+    "foxglove": ("logreel.outputs.live.foxglove", "Foxglove"),
+    "rerun": ("logreel.outputs.live.rerun", "Rerun"),
+    "ros": ("logreel.outputs.live.ros", "Ros"),
 }
 
 

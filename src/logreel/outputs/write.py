@@ -14,13 +14,13 @@ from logreel.errors import DefinitionError, LogError
 from logreel.log.brief import Brief
 from logreel.ops.json_values import plain
 from logreel.ops.query.align import Alignment
-from logreel.outputs.combined import aligned_table, long_table, write_lines
 from logreel.outputs.files import MANIFEST, MANIFEST_KEY, new_file, new_folder, new_table, sync_all, synced
-from logreel.outputs.items import write_items
 from logreel.outputs.job import Job
+from logreel.outputs.media.items import write_items
 from logreel.outputs.names import file_names
+from logreel.outputs.parallel_files import Turns, side_by_side
 from logreel.outputs.registry import Output, Shape
-from logreel.outputs.turns import Turns, side_by_side
+from logreel.outputs.tables.combined import aligned_table, long_table, write_lines
 
 if TYPE_CHECKING:
     from logreel.log.channel import Channel

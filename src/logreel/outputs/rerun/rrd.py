@@ -11,10 +11,10 @@ from typing import IO, TYPE_CHECKING, Any
 from logreel.errors import DefinitionError, LogError, MissingDependencyError
 from logreel.lenses import Transform, lenses
 from logreel.log.log import Log
-from logreel.outputs.archetypes import WHOLE, ways_of
-from logreel.outputs.curves import number_fields, show_numbers
 from logreel.outputs.job import Job
-from logreel.outputs.scene import Scene
+from logreel.outputs.rerun.archetypes import WHOLE, ways_of
+from logreel.outputs.rerun.curves import number_fields, show_numbers
+from logreel.outputs.rerun.scene import Scene
 
 if TYPE_CHECKING:
     from logreel.log.channel import Channel

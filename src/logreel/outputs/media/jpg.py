@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from logreel.lenses import Picture
-from logreel.outputs.items import Item
-from logreel.outputs.pictures import encoded
-from logreel.outputs.pixels import pixels_of
-from logreel.outputs.png import png
+from logreel.outputs.media.items import Item
+from logreel.outputs.media.pictures import encoded
+from logreel.outputs.media.pixels import pixels_of
+from logreel.outputs.media.png import png
 
 
 def write(picture: Picture) -> Item:

@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 
 from logreel.errors import UnsupportedError
 from logreel.lenses import Image
-from logreel.outputs.frames import VIDEO, frame_of
 from logreel.outputs.job import LeftOut
-from logreel.outputs.pictures import Encoded, encoded
-from logreel.outputs.pixels import pixels_of
-from logreel.outputs.scene import Rows, Scene
+from logreel.outputs.media.frames import VIDEO, frame_of
+from logreel.outputs.media.pictures import Encoded, encoded
+from logreel.outputs.media.pixels import pixels_of
+from logreel.outputs.rerun.scene import Rows, Scene
 
 if TYPE_CHECKING:
     from logreel.log.channel import Channel

@@ -8,8 +8,8 @@ from typing import IO, TYPE_CHECKING
 from logreel.errors import DefinitionError, LogError
 from logreel.ops.query.align import Alignment, aligned
 from logreel.ops.query.record_batches import flatten
-from logreel.outputs import rows
 from logreel.outputs.job import Job
+from logreel.outputs.tables import rows
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -13,8 +13,8 @@ from logreel.io.atomic_file import keep_sources
 from logreel.ops.query.spans import joined
 from logreel.ops.replay import Sink
 from logreel.outputs.job import Job
-from logreel.outputs.rrd import Place, has_frames, recording_of, send_channel
-from logreel.outputs.scene import Scene
+from logreel.outputs.rerun.rrd import Place, has_frames, recording_of, send_channel
+from logreel.outputs.rerun.scene import Scene
 
 if TYPE_CHECKING:
     from logreel.io.arrays import I64

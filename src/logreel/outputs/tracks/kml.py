@@ -10,7 +10,7 @@ import numpy as np
 
 from logreel.lenses import Fixes
 from logreel.outputs.job import Job
-from logreel.outputs.tracks import Point, Track, degrees, metres, tracks, xml_text
+from logreel.outputs.tracks.tracks import Point, Track, degrees, metres, tracks, xml_text
 
 _STYLE = '<Style id="track"><LineStyle><color>ff0000ff</color><width>3</width></LineStyle></Style>\n'
 

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from logreel._version import __version__
 from logreel.errors import MissingDependencyError, UnsupportedError
 from logreel.log.times import SECOND, utc_shift, utc_text
-from logreel.outputs.frames import Frame, frame_of
 from logreel.outputs.job import Job, LeftOut
+from logreel.outputs.media.frames import Frame, frame_of
 from logreel.outputs.registry import readers
 
 if TYPE_CHECKING:

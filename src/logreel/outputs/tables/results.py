@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import IO, TYPE_CHECKING
 
 from logreel.errors import UsageError
-from logreel.outputs import arrow_ipc, csv, parquet, rows
+from logreel.outputs.tables import arrow, csv, parquet, rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -20,7 +20,7 @@ FORMS: dict[str, Writer] = {
     "parquet": parquet.write_nested,
     "json": rows.write_list,
     "ndjson": rows.write,
-    "arrow": arrow_ipc.write,
+    "arrow": arrow.write,
 }
 #: Forms that no terminal can show.
 BINARY = ("parquet", "arrow")

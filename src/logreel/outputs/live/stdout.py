@@ -11,7 +11,7 @@ from logreel.errors import UsageError
 from logreel.log.log import Message
 from logreel.ops.json_values import plain
 from logreel.ops.replay import Sink
-from logreel.outputs.ndjson import Decoder, line
+from logreel.outputs.tables.ndjson import Decoder, line
 
 if TYPE_CHECKING:
     from logreel.log.channel import Channel

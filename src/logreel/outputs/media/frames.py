@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from logreel.errors import UnsupportedError
 from logreel.lenses import Picture
-from logreel.outputs.pictures import encoded
-from logreel.outputs.pixels import pixels_of
+from logreel.outputs.media.pictures import encoded
+from logreel.outputs.media.pixels import pixels_of
 
 #: By what a log calls it: the codec of a video, and the kinds of NAL units that a key frame has (H.264, table 7-1;
 #: H.265, table 7-1), found behind a start code by a shift and a mask.

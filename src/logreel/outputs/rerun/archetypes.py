@@ -31,10 +31,10 @@ from logreel.lenses import (
 )
 from logreel.lenses.base import grouped
 from logreel.outputs.job import LeftOut
-from logreel.outputs.ply import values_of
-from logreel.outputs.scene import ROWS, Rows, Scene, windows
-from logreel.outputs.stills import show_pictures
-from logreel.outputs.tracks import segments, valid
+from logreel.outputs.media.ply import values_of
+from logreel.outputs.rerun.scene import ROWS, Rows, Scene, windows
+from logreel.outputs.rerun.stills import show_pictures
+from logreel.outputs.tracks.tracks import segments, valid
 
 if TYPE_CHECKING:
     from logreel.log.channel import Channel
