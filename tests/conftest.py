@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from cli_runner import logs, run, spawn
-from decoding import decoding
+from support.harness.cli_runner import logs, run, spawn
+from support.harness.decoding import decoding
 
 # A conftest.py of tests/cli would hide this one from those who import from it.
 __all__ = ["SHARED", "decoding", "logs", "run", "shared", "spawn"]

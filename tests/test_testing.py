@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from cli_runner import Spawn
 from logreel.errors import DamagedError
 from logreel.formats.rosbag.sample.builder import tiny
 from logreel.io.source import Source
@@ -17,6 +16,7 @@ from logreel.log.scan import Saved, Scan
 from logreel.registry.format import Format
 from logreel.registry.registry import formats
 from logreel.testing import FormatSuite
+from support.harness.cli_runner import Spawn
 
 BAG = formats()["rosbag"]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cli_runner import Run
+from support.harness.cli_runner import Run
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from cli_runner import Run
 from damage.mutations import mutate
 from logreel.formats.mcap.sample.builder import START, Builder
-from sample_logs import short_flight, tiny
+from support.builders.sample_logs import short_flight, tiny
+from support.harness.cli_runner import Run
 
 VERBS = [
     ["info"],

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import logreel
-from cli_runner import Run
 from logreel.formats.ulog.sample.builder import flight
+from support.harness.cli_runner import Run
 
 S = 10**9
 SPAN = ("-S", "+2s", "-E", "+5s")

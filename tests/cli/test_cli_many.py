@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 import logreel
-from cli_runner import Run, Spawn, environment
 from logreel.formats.mcap.sample.builder import tiny as mcap
 from logreel.formats.rosbag.sample.builder import tiny as bag
-from sample_logs import tiny
+from support.builders.sample_logs import tiny
+from support.harness.cli_runner import Run, Spawn, environment
 
 
 @pytest.fixture

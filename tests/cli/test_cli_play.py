@@ -17,10 +17,10 @@ from pathlib import Path
 
 import pytest
 
-from cli_runner import Run, Spawn, environment
 from logreel.cli import keys
 from logreel.cli.console import Status
-from replaying import MS, Numbered, bag, numbers
+from support.harness.cli_runner import Run, Spawn, environment
+from support.harness.replaying import MS, Numbered, bag, numbers
 
 #: Seconds after which a test gives up.
 PATIENCE = 60

@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from cli_runner import Run, Spawn, environment
 from logreel.cli import draw, main
 from logreel.cli.run import report
-from sample_logs import tiny
+from support.builders.sample_logs import tiny
+from support.harness.cli_runner import Run, Spawn, environment
 
 
 @pytest.mark.parametrize(

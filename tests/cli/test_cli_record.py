@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 import logreel
-from cli_runner import Run, Spawn, environment
-from contents import SAMPLES, sample
+from support.builders.contents import SAMPLES, sample
+from support.harness.cli_runner import Run, Spawn, environment
 
 LINES = "".join(f'{{"topic": "/a", "time_ns": {n}000000000, "data": {{"x": {n}.5}}}}\n' for n in range(1, 4))
 

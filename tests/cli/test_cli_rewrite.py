@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import logreel
-from cli_runner import Run
-from contents import SAMPLES
+from support.builders.contents import SAMPLES
+from support.harness.cli_runner import Run
 
 
 @pytest.fixture(autouse=True)

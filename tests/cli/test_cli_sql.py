@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from cli_runner import Run, environment
+from support.harness.cli_runner import Run, environment
 
 QUERY = "SELECT time, time_ns, flag, cells[1].volt AS v, log FROM pair ORDER BY time_ns LIMIT 2"
 ROWS = [

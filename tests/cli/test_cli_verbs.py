@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import logreel
-from cli_runner import Run, Spawn
 from logreel.cli.app import VERBS
 from logreel.registry.registry import formats
+from support.harness.cli_runner import Run, Spawn
 
 
 def test_info_shows_the_log(run: Run, logs: Path) -> None:

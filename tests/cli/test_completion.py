@@ -16,11 +16,11 @@ from pathlib import Path
 
 import pytest
 
-from cli_runner import SRC, Run, environment
 from logreel.cli.app import VERBS
 from logreel.cli.completion import Word, split_line
 from logreel.formats.ulog.sample.builder import flight
-from sample_logs import tiny
+from support.builders.sample_logs import tiny
+from support.harness.cli_runner import SRC, Run, environment
 
 #: Seconds that a shared machine may take for one answer.
 PATIENCE = 90.0

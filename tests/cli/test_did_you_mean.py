@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from cli_runner import Run
 from logreel.cli import app
 from logreel.cli import run as running
 from logreel.formats.ulog.sample.builder import flight
+from support.harness.cli_runner import Run
 
 
 @pytest.fixture(autouse=True)

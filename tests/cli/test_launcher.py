@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from cli_runner import Run
+from support.harness.cli_runner import Run
 
 LAUNCHER = Path(__file__).resolve().parents[2] / "logreel"
 #: Shows where it was started, and with what.

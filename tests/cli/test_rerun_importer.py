@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from cli_runner import SRC, Spawn
 from logreel.cli.rerun_importer import INCOMPATIBLE, main
-from recordings import entities, names
+from support.builders.recordings import entities, names
+from support.harness.cli_runner import SRC, Spawn
 
 CALL = "import sys; from logreel.cli.rerun_importer import main; code = main(sys.argv[1:]); "
 #: As Rerun 0.41 calls it, with an option of another day.

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 import logreel
-from cli_runner import Run
 from logreel.errors import UsageError
 from logreel.formats.rosbag.sample.builder import tiny as bag
 from logreel.io.atomic_file import keep_sources
-from sample_logs import tiny
+from support.builders.sample_logs import tiny
+from support.harness.cli_runner import Run
 
 QUERY = "SELECT * FROM rate"
 #: Verbs that read x.ulg and write OUT.

@@ -10,7 +10,6 @@ import pytest
 from asking import in_time, read_all
 from mutations import mutate
 
-import bddf_oracle as oracle
 import logreel
 from conftest import SHARED
 from logreel.formats.bddf import scan_builder
@@ -28,6 +27,7 @@ from logreel.formats.bddf.sample.builder import (
 )
 from logreel.formats.bddf.scan_builder import Content
 from logreel.io.source import Source
+from support.oracles import bddf as oracle
 
 CASES = int(os.environ.get("LOGREEL_FUZZ", "600"))
 SAMPLES = SHARED / "data/bddf"

@@ -8,10 +8,10 @@ import pytest
 from asking import in_time, read_all
 from mutations import mutate
 
-import carla_oracle as oracle
 import logreel
-from carla_rows import assert_accounted, packets, walked
 from logreel.formats.carla.sample.builder import Builder, eventful
+from support.builders.carla_rows import assert_accounted, packets, walked
+from support.oracles import carla as oracle
 
 CASES = int(os.environ.get("LOGREEL_FUZZ", "200"))
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from cli_runner import Spawn
 from logreel.registry.registry import formats
+from support.harness.cli_runner import Spawn
 
 #: `make soak` sets more.
 RUNS = int(os.environ.get("LOGREEL_SOAK", "20"))

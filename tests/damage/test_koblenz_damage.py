@@ -10,12 +10,12 @@ import pytest
 from asking import read_all
 from mutations import mutate
 
-import koblenz_oracle as oracle
 import logreel
 from conftest import SHARED
 from logreel.errors import LogError
 from logreel.formats.koblenz.sample.builder import END, Builder
 from logreel.lenses import lenses
+from support.oracles import koblenz as oracle
 
 CASES = int(os.environ.get("LOGREEL_FUZZ", "240"))
 SAMPLES = SHARED / "data/koblenz"

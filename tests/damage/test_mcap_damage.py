@@ -12,11 +12,11 @@ import zstandard
 from mutations import mutate
 
 import logreel
-import mcap_oracle
-from limits import limited, processor
 from logreel.errors import LogError
 from logreel.formats.mcap.sample.builder import MAGIC, Builder, record, string, tiny, walk
-from mcap_rows import fast_rows
+from support.builders.mcap_rows import fast_rows
+from support.harness.limits import limited, processor
+from support.oracles import mcap_file as mcap_oracle
 
 CASES = int(os.environ.get("LOGREEL_FUZZ", "150"))
 #: Of a processor: ten times what the slowest case takes here, or nearly.

@@ -6,9 +6,9 @@ import random
 
 import pytest
 
-import ulog_oracle
 from damage.mutations import KINDS, mutate
 from logreel.formats.ulog.sample import builder
+from support.oracles import ulog as ulog_oracle
 
 
 def test_the_seed_decides() -> None:

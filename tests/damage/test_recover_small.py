@@ -11,11 +11,11 @@ import pytest
 from mutations import mutate
 
 import logreel
-from contents import patrol
 from logreel.formats.bddf.sample.builder import T0
 from logreel.formats.bddf.sample.builder import Builder as Bddf
 from logreel.formats.carla.sample.builder import Builder as Carla
 from logreel.formats.koblenz.sample.builder import Builder as Koblenz
+from support.builders.contents import patrol
 
 CASES = int(os.environ.get("LOGREEL_FUZZ", "240"))
 

@@ -9,13 +9,13 @@ from collections import Counter
 import pytest
 from mutations import mutate
 
-import bag_oracle
 import logreel
-from bag_rows import fast_rows, plain_rows
-from limits import processor
 from logreel.errors import LogError
 from logreel.formats.rosbag.sample.builder import Builder, few, tiny, version_2_0
 from logreel.formats.rosbag.sample.old import version_1_2
+from support.builders.bag_rows import fast_rows, plain_rows
+from support.harness.limits import processor
+from support.oracles import rosbag as bag_oracle
 
 CASES = int(os.environ.get("LOGREEL_FUZZ", "400"))
 #: Nothing this small may take longer.

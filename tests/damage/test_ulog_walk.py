@@ -9,12 +9,12 @@ import pytest
 from mutations import mutate
 
 import logreel
-import ulog_oracle
 from logreel.errors import LogError
 from logreel.formats.ulog import FORMAT
 from logreel.formats.ulog.sample.builder import tiny
 from logreel.io.source import Source
 from logreel.log.scan import Scan
+from support.oracles import ulog as ulog_oracle
 
 CASES = int(os.environ.get("LOGREEL_FUZZ", "1500"))
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import bddf_oracle as oracle
 import logreel
 from damage.mutations import mutate
 from logreel.formats.bddf import indexed
 from logreel.formats.bddf.indexed import OnDemand
 from logreel.formats.bddf.sample.builder import T0, Builder, data_block, walk
+from support.oracles import bddf as oracle
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 
 import logreel
-from cli_runner import Run
 from logreel.errors import DamagedError
 from logreel.formats.bddf.sample.builder import PODS, T0, Builder, hash_of
+from support.harness.cli_runner import Run
 
 
 @pytest.mark.parametrize("kind", PODS)

@@ -11,9 +11,9 @@ import pytest
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, timestamp_pb2
 
 import logreel
-from cli_runner import Run
 from logreel.errors import DamagedError
 from logreel.formats.bddf.sample.builder import T0, Builder, num, raw, schema, stamp, tick, walk
+from support.harness.cli_runner import Run
 
 KIND = descriptor_pb2.FieldDescriptorProto
 

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-import bddf_oracle as oracle
 import logreel
 from conftest import SHARED
-from contents import content, patrol, told
 from damage.mutations import mutate
 from logreel.formats.bddf import copier, indexed
 from logreel.formats.bddf.sample.builder import T0, Builder, block, data_block, walk
-from rewriting import rewrite
+from support.builders.contents import content, patrol, told
+from support.harness.rewriting import rewrite
+from support.oracles import bddf as oracle
 
 FILES = sorted((SHARED / "data/bddf").glob("*.bddf"))
 #: Damaged, or closed without an index.

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-import bddf_oracle as oracle
 import logreel
-from bddf_rows import LINE, NUMBERED, POINT, rows
-from killed import killed
 from logreel.formats.bddf.sample.builder import T0
+from support.builders.bddf_rows import LINE, NUMBERED, POINT, rows
+from support.harness.killed import killed
+from support.oracles import bddf as oracle
 
 
 def recording(path: Path, flushed: int) -> bytes:

@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-import bddf_oracle as oracle
 import logreel
-from bddf_rows import FLOAT, LINE, NUMBERED, closed, rows
 from logreel.formats.bddf.sample.builder import PODS, T0, Builder, number, raw
+from support.builders.bddf_rows import FLOAT, LINE, NUMBERED, closed, rows
+from support.oracles import bddf as oracle
 
 LOW, HIGH = -(1 << 63), (1 << 63) - 1
 

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 import logreel
-from bddf_rows import LINE, NUMBERED, POINT, rows
 from logreel.formats.bddf.sample.builder import T0, Builder, walk
+from support.builders.bddf_rows import LINE, NUMBERED, POINT, rows
 
 
 def test_tables_and_single_messages_are_one_file(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from conftest import SHARED
 from logreel.errors import TopicError, UsageError
 from logreel.formats.carla.sample.builder import Builder, eventful
 from logreel.formats.carla.sample.drive import BIKE, CAMERA, HERO, HERO_SPEED, VAN, drive, motion
-from sample_logs import tiny
+from support.builders.sample_logs import tiny
 
 
 @pytest.fixture(scope="module")

@@ -6,11 +6,11 @@ import struct
 
 import pytest
 
-import carla_oracle
 import logreel
 from logreel.formats.carla.sample.builder import Builder, eventful, text_mode
 from logreel.formats.carla.sample.drive import drive
 from logreel.formats.carla.sample.records import IDS, RELEASES
+from support.oracles import carla as carla_oracle
 
 
 @pytest.mark.parametrize("release", RELEASES)

@@ -6,13 +6,13 @@ import struct
 
 import pytest
 
-import carla_oracle as oracle
 import logreel
-from carla_rows import assert_accounted, assert_equal, walked
 from logreel.errors import UnsupportedError
 from logreel.formats.carla.sample.builder import Builder, eventful, text_mode
 from logreel.formats.carla.sample.drive import drive
 from logreel.formats.carla.sample.records import RELEASES, counted
+from support.builders.carla_rows import assert_accounted, assert_equal, walked
+from support.oracles import carla as oracle
 
 TOLD = {
     "0.9.4": "0.9.4 to 0.9.5",

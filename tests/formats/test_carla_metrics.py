@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-import carla_oracle
 import logreel
-from carla_oracle import Recording
 from logreel.errors import TopicError, UsageError
 from logreel.formats.carla.sample.builder import Builder, eventful
 from logreel.formats.carla.sample.drive import BIKE, HERO, LEAD, LIGHTS, WALKER, drive
-from sample_logs import tiny
+from support.builders.sample_logs import tiny
+from support.oracles import carla as carla_oracle
+from support.oracles.carla import Recording
 
 carla: Any = logreel.carla
 

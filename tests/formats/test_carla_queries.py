@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 
-import carla_oracle
-import carla_queries
 import logreel
 from conftest import SHARED
 from damage.mutations import mutate
@@ -17,6 +15,8 @@ from logreel.errors import UsageError
 from logreel.formats.carla.sample.builder import Builder, eventful
 from logreel.formats.carla.sample.drive import drive
 from logreel.formats.carla.sample.records import RELEASES
+from support.oracles import carla as carla_oracle
+from support.oracles import carla_queries
 
 carla: Any = logreel.carla
 SAMPLES = SHARED / "data/carla"

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-import carla_oracle
-import carla_queries
 import logreel
 from logreel.errors import UsageError
 from logreel.formats.carla.sample.builder import Builder, eventful
 from logreel.formats.carla.sample.drive import drive
 from logreel.formats.carla.simulator.camera import axes, rotation_of
 from logreel.formats.carla.simulator.values import Rotation
+from support.oracles import carla as carla_oracle
+from support.oracles import carla_queries
 
 carla: Any = logreel.carla
 

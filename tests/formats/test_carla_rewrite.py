@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-import carla_oracle as oracle
 import logreel
 from conftest import SHARED
-from contents import content, told
 from logreel.formats.carla import copier
 from logreel.formats.carla.sample.builder import Builder, eventful, text_mode
 from logreel.formats.carla.sample.drive import drive
 from logreel.formats.carla.sample.records import RELEASES
+from support.builders.contents import content, told
+from support.oracles import carla as oracle
 
 SAMPLES = sorted((SHARED / "data/carla").rglob("*.log"))
 STEP = 50_000_000

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-import carla_oracle as oracle
 import logreel
-from carla_rows import assert_accounted, assert_equal, packets, walked
 from conftest import SHARED
+from support.builders.carla_rows import assert_accounted, assert_equal, packets, walked
+from support.oracles import carla as oracle
 
 SAMPLES = SHARED / "data/carla"
 REAL = ("sr_DistanceToLaneCenter_2020", "sr_DistanceToLaneCenter_2021", "sr_DistanceBetweenVehicles_2021")

@@ -11,14 +11,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-import carla_oracle as oracle
 import logreel
 from conftest import SHARED
-from contents import content
-from killed import killed
 from logreel.formats.carla.sample.builder import Builder, eventful
 from logreel.formats.carla.sample.records import RELEASES
-from rewriting import rewrite
+from support.builders.contents import content
+from support.harness.killed import killed
+from support.harness.rewriting import rewrite
+from support.oracles import carla as oracle
 
 SAMPLES = sorted((SHARED / "data/carla").rglob("*.log"))
 HEADER = {"version": 1, "map": "Town01", "date": 1_700_000_001}

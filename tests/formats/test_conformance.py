@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from contents import SAMPLES
 from logreel.formats.carla.sample.builder import eventful
 from logreel.registry.format import Format
 from logreel.registry.registry import formats
 from logreel.testing import FormatSuite
+from support.builders.contents import SAMPLES
 
 #: Logs shorter than the sample of the format; damage in depth is tried by tests/damage.
 SHORT = {"carla": lambda: eventful().bytes(), "rosbag": SAMPLES[".bag"], "ulog": SAMPLES[".ulg"]}

@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 
 import logreel
-import velodyne_oracle as oracle
-from calibrations import UNIT, status, xml
-from cli_runner import Run
 from logreel.errors import DefinitionError
 from logreel.formats.koblenz.sample.builder import Builder
 from logreel.formats.koblenz.sample.drive import URG, UTM, drive, picture
 from logreel.formats.koblenz.sample.scene import FIRING_US, Scene, hdl32e, plane
 from logreel.lenses import Image, PacketCloud, Points, Position, RangeScan, lenses
 from logreel.lenses.sensors.velodyne import HDL32E, HDL64E
-from ros1 import channel
+from support.builders.calibrations import UNIT, status, xml
+from support.harness.cli_runner import Run
+from support.oracles import velodyne as oracle
+from support.oracles.ros1 import channel
 
 MS = 10**6
 

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-import koblenz_oracle as oracle
 import logreel
 from conftest import SHARED
 from logreel.lenses import Image, Position, lenses
+from support.oracles import koblenz as oracle
 
 SAMPLES = SHARED / "data/koblenz"
 NAMES = sorted(path.stem for path in SAMPLES.glob("*.log")) or ["none"]

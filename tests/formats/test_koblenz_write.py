@@ -11,15 +11,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-import koblenz_oracle as oracle
 import logreel
 from conftest import SHARED
-from contents import content
-from killed import killed
 from logreel.formats.koblenz import time_index
 from logreel.formats.koblenz.sample.builder import Builder
 from logreel.formats.koblenz.sample.drive import drive
-from rewriting import rewrite
+from support.builders.contents import content
+from support.harness.killed import killed
+from support.harness.rewriting import rewrite
+from support.oracles import koblenz as oracle
 
 SAMPLES = sorted((SHARED / "data/koblenz").glob("*.log"))
 #: Whose index is wrong or empty, or that were damaged.

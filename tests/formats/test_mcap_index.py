@@ -14,10 +14,10 @@ import pytest
 import zstandard
 
 import logreel
-from cli_runner import Run
 from logreel.formats.mcap import chunks as packing
 from logreel.formats.mcap import counts
 from logreel.formats.mcap.sample.builder import MAGIC, START, message, pairs, record, string
+from support.harness.cli_runner import Run
 
 Entries = dict[int, list[tuple[int, int]]]
 #: Two chunks of five messages, of two channels.

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import logreel
-import mcap_oracle
 from logreel.formats.mcap import chunks as packing
 from logreel.formats.mcap.sample.builder import START, Builder, message, pairs, record, string, tiny, walk
-from mcap_rows import fast_rows, library_rows, library_summary
+from support.builders.mcap_rows import fast_rows, library_rows, library_summary
+from support.oracles import mcap_file as mcap_oracle
 
 WAYS = list(itertools.product(("zstd", "lz4", "", None), (True, False), (True, False), (True, False)))
 

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 import logreel
-import mcap_oracle
 from logreel.formats.mcap.sample.builder import START, Builder, walk
-from mcap_rows import fast_rows, library_rows, library_summary
+from support.builders.mcap_rows import fast_rows, library_rows, library_summary
+from support.oracles import mcap_file as mcap_oracle
 
 STRING = logreel.Schema("std_msgs/String", "ros1msg")
 OPTIONS = [

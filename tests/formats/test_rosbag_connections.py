@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-import bag_oracle
 import logreel
-from bag_variants import MADE
 from logreel.formats.rosbag.sample.builder import START, Builder, string
 from logreel.formats.rosbag.sample.old import Topic
+from support.builders.bag_variants import MADE
+from support.oracles import rosbag as bag_oracle
 
 #: What came by which connection: time, payload, and what the publisher said of itself.
 Row = tuple[int, bytes, bytes, bytes]

@@ -7,9 +7,6 @@ from typing import Any
 
 import pytest
 
-import bag_oracle
-from bag_rows import plain_rows, read_all
-from bag_variants import many
 from logreel.formats.rosbag.sample.builder import (
     CHATTER,
     START,
@@ -18,6 +15,9 @@ from logreel.formats.rosbag.sample.builder import (
     string,
     version_2_0,
 )
+from support.builders.bag_rows import plain_rows, read_all
+from support.builders.bag_variants import many
+from support.oracles import rosbag as bag_oracle
 
 
 def _unsqueezable(n: int) -> list[Any]:

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-import arrows
 import logreel
 from conftest import SHARED
+from support.builders import arrows
 
 FOLDER = SHARED / "data" / "rosbag"
 _SYSTEM = "/usr/bin/python3"

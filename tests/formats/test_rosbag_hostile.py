@@ -11,9 +11,6 @@ from collections.abc import Callable
 import pytest
 
 import logreel
-from bag_rows import read_all
-from bag_variants import many
-from limits import limited, processor
 from logreel.errors import LogError
 from logreel.formats.rosbag.sample.builder import (
     CHATTER,
@@ -25,6 +22,9 @@ from logreel.formats.rosbag.sample.builder import (
     tiny,
 )
 from logreel.formats.rosbag.sample.old import header, record, version_0, version_1_0, version_1_1, version_1_2
+from support.builders.bag_rows import read_all
+from support.builders.bag_variants import many
+from support.harness.limits import limited, processor
 
 MANY = 2**32 - 1
 

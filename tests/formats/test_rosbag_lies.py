@@ -9,11 +9,7 @@ from typing import Any
 
 import pytest
 
-import bag_oracle
 import logreel
-from bag_rows import plain_rows, read_all
-from bag_variants import MADE, many
-from limits import limited
 from logreel.formats.rosbag.sample.builder import (
     CHATTER,
     COUNT,
@@ -21,6 +17,10 @@ from logreel.formats.rosbag.sample.builder import (
     Builder,
     lz4_frame,
 )
+from support.builders.bag_rows import plain_rows, read_all
+from support.builders.bag_variants import MADE, many
+from support.harness.limits import limited
+from support.oracles import rosbag as bag_oracle
 
 MANY = 2**32 - 1
 

@@ -10,13 +10,13 @@ import lz4.frame
 import numpy as np
 import pytest
 
-import bag_oracle
 import logreel
-from bag_rows import fast_rows, plain_rows
-from bag_variants import many
-from limits import limited, processor
 from logreel.formats.rosbag.sample.builder import Builder, lz4_frame, version_2_0
 from logreel.io.lz4_frames import unpack_lz4
+from support.builders.bag_rows import fast_rows, plain_rows
+from support.builders.bag_variants import many
+from support.harness.limits import limited, processor
+from support.oracles import rosbag as bag_oracle
 
 SKIPPED = struct.pack("<II", 0x184D2A5C, 7) + b"a note\n"
 EMPTY = lz4_frame(b"")

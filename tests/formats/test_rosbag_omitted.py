@@ -8,12 +8,12 @@ from collections.abc import Callable
 
 import pytest
 
-import bag_oracle
 import logreel
-from bag_rows import Row, fast_rows, plain_rows
 from logreel.formats.rosbag import omitted
 from logreel.formats.rosbag.sample.builder import CHATTER, COUNT, START, Builder, Chunk, lz4_frame, string
 from logreel.formats.rosbag.sample.old import record, stamp
+from support.builders.bag_rows import Row, fast_rows, plain_rows
+from support.oracles import rosbag as bag_oracle
 
 PACKS: dict[str, Callable[[bytes], bytes]] = {"none": bytes, "lz4": lz4_frame, "bz2": bz2.compress}
 

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 import logreel
-from bag_variants import MADE, many
 from conftest import SHARED
 from logreel.formats.rosbag.sample.builder import Builder, drive, few, version_2_0
 from logreel.formats.rosbag.sample.types import TYPES, definition, md5
+from support.builders.bag_variants import MADE, many
 
 SAMPLES = sorted((SHARED / "data" / "rosbag").glob("v20_*.bag"))
 #: LZ4 frames that genuine ROS refuses.

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-import bag_oracle
 import logreel
-from bag_variants import MADE
 from conftest import SHARED
-from rewriting import rewrite
+from support.builders.bag_variants import MADE
+from support.harness.rewriting import rewrite
+from support.oracles import rosbag as bag_oracle
 
 SAMPLES = sorted((SHARED / "data" / "rosbag").glob("*.bag"))
 #: Written by the rules that are followed here: those of the C++ recorder.

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-import bag_oracle
 import logreel
-from bag_rows import fast_rows, plain_rows
 from conftest import SHARED
+from support.builders.bag_rows import fast_rows, plain_rows
+from support.oracles import rosbag as bag_oracle
 
 FOLDER = SHARED / "data" / "rosbag"
 if not (FOLDER / "MANIFEST.md").exists():

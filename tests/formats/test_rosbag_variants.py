@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 import pytest
 
-import bag_oracle
 import logreel
-from bag_rows import fast_rows, plain_rows
-from bag_variants import CHANGED, MADE, ODD, encrypted
 from logreel.errors import UnsupportedError
 from logreel.formats.rosbag.sample.builder import drive, tiny
+from support.builders.bag_rows import fast_rows, plain_rows
+from support.builders.bag_variants import CHANGED, MADE, ODD, encrypted
+from support.oracles import rosbag as bag_oracle
 
 ALL = {**MADE, **ODD}
 CODES = {

@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import logreel
-from bag_variants import MADE
 from logreel.cli import main
 from logreel.formats.rosbag.sample.builder import CHATTER, COUNT, START, Builder, tiny
+from support.builders.bag_variants import MADE
 
 VERSIONS = ["0", "1.0", "1.1", "1.2", "2.0"]
 OTHERS = [

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-import bag_oracle
 import logreel
-from genuine import SYSTEM, genuine
+from support.oracles import rosbag as bag_oracle
+from support.oracles.genuine_rosbag import SYSTEM, genuine
 
 START = 1_260_000_000 * 10**9
 STRING = logreel.Schema("std_msgs/String", "ros1msg", "string data\n")

@@ -17,9 +17,7 @@ from typing import Any
 
 import pytest
 
-import bag_variants
 import logreel
-from contents import PLACES, SAMPLES
 from logreel.errors import DamagedError, DefinitionError, LeftOutError, LogError
 from logreel.formats.bddf.sample.builder import walk as bddf_walk
 from logreel.formats.carla.sample.builder import eventful
@@ -27,6 +25,8 @@ from logreel.formats.mcap.sample.builder import tiny as tiny_mcap
 from logreel.formats.ulog.sample.builder import Builder, tiny
 from logreel.ops.json_values import plain
 from logreel.ops.record import record
+from support.builders import bag_variants
+from support.builders.contents import PLACES, SAMPLES
 
 S = 1_000_000
 #: Larger logs would take too long to be written so often.

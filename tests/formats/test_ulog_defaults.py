@@ -9,7 +9,7 @@ import pytest
 
 import logreel
 from logreel.formats.ulog.sample.builder import Builder, flight
-from ulog_pyulog import load
+from support.oracles.pyulog_values import load
 
 A = logreel.Schema("a", "ulog", "a:uint64_t timestamp;float x;")
 FLAGS_AT = 19

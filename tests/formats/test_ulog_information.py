@@ -11,7 +11,7 @@ import logreel
 from logreel.formats.ulog.clock import UTC_OFFSET
 from logreel.formats.ulog.information import release, release_number
 from logreel.formats.ulog.sample.builder import Builder, flight
-from ulog_pyulog import load
+from support.oracles.pyulog_values import load
 
 
 def _started() -> Builder:

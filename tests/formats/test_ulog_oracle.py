@@ -12,8 +12,8 @@ import pytest
 from conftest import SHARED
 from logreel.formats.ulog.sample import builder
 from logreel.formats.ulog.sample.builder import Builder
-from ulog_oracle import MAGIC, read
-from ulog_pyulog import assert_same, load
+from support.oracles.pyulog_values import assert_same, load
+from support.oracles.ulog import MAGIC, read
 
 LOGS = sorted((SHARED / "ulog").glob("*.ulg")) or sorted((SHARED / "data" / "ulog").glob("*.ulg"))
 DAMAGED = "corrupt_actuator_armed_wrong_size.ulg"

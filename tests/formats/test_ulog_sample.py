@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import ulog_oracle
 from logreel.formats.ulog.sample import builder, rows, tables
 from logreel.formats.ulog.sample.builder import Builder
-from ulog_pyulog import assert_same, load
+from support.oracles import ulog as ulog_oracle
+from support.oracles.pyulog_values import assert_same, load
 
 
 @pytest.fixture(scope="module")

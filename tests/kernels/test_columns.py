@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from guard import guarded
 from logreel.kernels import columns
+from support.harness.guard import guarded
 
 TOP = 2**63 - 1
 WIDTHS = (1, 2, 3, 4, 5, 7, 8, 12, 16, 17, 40)

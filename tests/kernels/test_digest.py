@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from guard import guarded
 from logreel.kernels.digest import digest
+from support.harness.guard import guarded
 
 MASK = 2**64 - 1
 FIRST, SECOND = 0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F

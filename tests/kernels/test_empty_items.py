@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from arrows import rows_of, same
 from logreel.errors import DamagedError, DefinitionError
 from logreel.kernels import layout as kernel
 from logreel.layout import layout as lo
@@ -21,7 +20,8 @@ from logreel.layout.decode import decoder
 from logreel.layout.encode import encode_message, encode_table
 from logreel.layout.encode_message import encoder
 from logreel.layout.program import compile_layout
-from oracles import decode_all
+from support.builders.arrows import rows_of, same
+from support.oracles.layout_walker import decode_all
 
 EMPTY = lo.Struct(())
 #: No bytes either, though there are members.

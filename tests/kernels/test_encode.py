@@ -17,8 +17,8 @@ from logreel.layout.arrow import decode_variable
 from logreel.layout.decode import decoder
 from logreel.layout.encode import encode_message, encode_table
 from logreel.layout.encode_message import encoder
-from oracles import FORMATS
-from strategies import layouts, payloads
+from support.builders.strategies import layouts, payloads
+from support.oracles.layout_walker import FORMATS
 
 
 def plain(node: lo.Node, value: Any) -> bytes:

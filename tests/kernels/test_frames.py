@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from guard import guarded
 from logreel.kernels import blocks, frames
+from support.harness.guard import guarded
 
 REFUSE, DATA, NOTE, STOP, TOLERATE = range(5)
 END, PARSE, BAD, CUT, FULL = range(5)

@@ -8,9 +8,9 @@ from random import Random
 import numpy as np
 import pytest
 
-from guard import guarded
 from logreel.index.block_builder import BAD, CUT, END, BlockBuilder
 from logreel.kernels import frames
+from support.harness.guard import guarded
 
 MARK, BITS, WORD = 0x49, 6, (1 << 64) - 1
 HEAD = 13

@@ -8,8 +8,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from guard import guarded
 from logreel.kernels import tagged
+from support.harness.guard import guarded
 
 END, CUT, BAD, FOREIGN, FULL = range(5)
 OPS = st.integers(1, 9)

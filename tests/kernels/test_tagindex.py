@@ -8,8 +8,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from guard import guarded
 from logreel.kernels import tagindex
+from support.harness.guard import guarded
 
 U32 = st.integers(0, (1 << 32) - 1)
 

@@ -11,16 +11,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from arrows import plain, rows_of, same
-from guard import guarded
 from logreel.kernels import layout as kernel
 from logreel.layout import layout as lo
 from logreel.layout import walker as walking
 from logreel.layout.arrow import Decoded, decode_variable, schema_of
 from logreel.layout.program import compile_layout
 from logreel.layout.walker import extent, measuring
-from oracles import Short, decode_all
-from strategies import layouts, payloads
+from support.builders.arrows import plain, rows_of, same
+from support.builders.strategies import layouts, payloads
+from support.harness.guard import guarded
+from support.oracles.layout_walker import Short, decode_all
 
 
 def laid(messages: list[bytes], gap: bytes = b"\xee") -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 import logreel
-from contents import LAYOUT, SAMPLES, content, told
 from logreel.formats.bddf.sample.builder import walk as bddf_walk
 from logreel.formats.ulog.sample.builder import Builder
 from logreel.registry.registry import formats
-from mcap_rows import library_rows
+from support.builders.contents import LAYOUT, SAMPLES, content, told
+from support.builders.mcap_rows import library_rows
 
 OWN = {f.name: f for f in formats().values() if f.sample is not None and f.name != "mcap"}
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 import logreel
-from cli_runner import Run
-from contents import SAMPLES
 from logreel.formats.bddf.sample.builder import walk as bddf_walk
 from logreel.registry.registry import formats
+from support.builders.contents import SAMPLES
+from support.harness.cli_runner import Run
 
 WRITABLE = sorted(f.suffixes[0] for f in formats().values() if f.create is not None)
 SOURCES = {**SAMPLES, "walk.bddf": bddf_walk}

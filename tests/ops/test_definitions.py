@@ -13,13 +13,13 @@ import click
 import pytest
 
 import logreel
-from cli_runner import Run
 from logreel.cli.app import VERBS
 from logreel.cli.app import logreel as group
 from logreel.formats.rosbag.sample.builder import START, Builder, version_2_0
 from logreel.formats.rosbag.sample.old import Topic, version_1_1
 from logreel.formats.rosbag.sample.types import definition, md5
 from logreel.schemas import ros1msg
+from support.harness.cli_runner import Run
 
 PAIR = "int32 a\nint32 b\n"
 OWN = "Pair[] pairs\nint32 n\n"

@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 import logreel
-from contents import SAMPLES
 from logreel.registry.format import Format
 from logreel.registry.registry import formats
+from support.builders.contents import SAMPLES
 
 ABLE = [f for f in formats().values() if f.create is not None and f.sample is not None]
 #: Every verb that writes a log: source, output.

@@ -19,7 +19,7 @@ from logreel.formats.ulog.sample.builder import Builder
 from logreel.log.channel import Channel
 from logreel.ops.query import align as module
 from logreel.ops.query.align import Alignment, pick
-from sample_logs import short_flight, tiny
+from support.builders.sample_logs import short_flight, tiny
 
 S = 10**9
 

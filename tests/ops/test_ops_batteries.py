@@ -18,7 +18,7 @@ from logreel.formats.koblenz.sample.builder import Builder as Koblenz
 from logreel.formats.rosbag.sample.builder import CHATTER, COUNT, START, string
 from logreel.formats.rosbag.sample.builder import Builder as Bag
 from logreel.formats.rosbag.sample.old import Topic
-from planted import MS, SECOND, Row, moved, rows, steady, ulog
+from support.builders.planted import MS, SECOND, Row, moved, rows, steady, ulog
 
 DAY = 24 * 3600 * SECOND
 

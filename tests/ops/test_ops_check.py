@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 import logreel
-from cli_runner import Run
 from logreel.errors import SEVERITIES, Problem
 from logreel.formats.bddf.sample.builder import T0, Builder
-from planted import ulog
-from sample_logs import damaged, tiny
+from support.builders.planted import ulog
+from support.builders.sample_logs import damaged, tiny
+from support.harness.cli_runner import Run
 
 KEYS = ["code", "severity", "offset", "size", "text", "topic", "time_ns", "count"]
 

@@ -9,7 +9,7 @@ from logreel.errors import UsageError
 from logreel.ops.inspect.params import params
 from logreel.ops.inspect.schema import schema
 from logreel.ops.inspect.text import level_name, level_number, text
-from sample_logs import short_flight, tiny
+from support.builders.sample_logs import short_flight, tiny
 
 
 def test_parameters_can_be_narrowed() -> None:

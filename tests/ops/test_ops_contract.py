@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import logreel
-from cli_runner import Run
 from logreel.formats.ulog.sample.builder import Builder
-from planted import MS, SECOND, rows, steady, ulog
+from support.builders.planted import MS, SECOND, rows, steady, ulog
+from support.harness.cli_runner import Run
 
 SOUND = ulog(steady())
 

@@ -6,7 +6,7 @@ import json
 
 import logreel
 from logreel.ops.json_values import plain
-from sample_logs import damaged, hostile, short_flight, tiny
+from support.builders.sample_logs import damaged, hostile, short_flight, tiny
 
 KEYS = [
     "path", "format", "version", "size", "epoch", "start_ns", "end_ns", "messages", "channels", "metadata",

@@ -11,11 +11,11 @@ import polars as pl
 import pytest
 
 import logreel
-from decoding import Decoding
 from logreel.errors import MissingDependencyError, TopicError, UsageError
 from logreel.formats.carla.sample.builder import eventful
 from logreel.formats.rosbag.sample.builder import drive
-from sample_logs import short_flight, tiny
+from support.builders.sample_logs import short_flight, tiny
+from support.harness.decoding import Decoding
 
 T0 = timedelta(seconds=76)
 time, reset, q = pl.col("time"), pl.col("quat_reset_counter"), pl.col("q")

@@ -12,7 +12,6 @@ import pyarrow.compute as pc
 import pytest
 
 import logreel
-from decoding import Decoding
 from logreel.errors import LogError, MissingDependencyError, TopicError, UsageError
 from logreel.formats.rosbag.sample.builder import drive
 from logreel.formats.ulog.sample.builder import Builder
@@ -20,7 +19,8 @@ from logreel.ops.query import sql as module
 from logreel.ops.query import topic_table
 from logreel.ops.query.prune import rows_for
 from logreel.ops.query.topic_table import alias
-from sample_logs import hostile, short_flight, tiny
+from support.builders.sample_logs import hostile, short_flight, tiny
+from support.harness.decoding import Decoding
 
 S = 10**9
 

@@ -13,7 +13,7 @@ import pytest
 import logreel
 from logreel.formats.ulog.sample.builder import Builder
 from logreel.ops.inspect.stats import GAPS_LISTED
-from sample_logs import hostile, short_flight
+from support.builders.sample_logs import hostile, short_flight
 
 
 def ticks(stamps_us: list[int], values: list[float] | None = None) -> logreel.Log:

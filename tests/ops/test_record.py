@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 
 import logreel
-from contents import SAMPLES, sample
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Bytes, Field, FixedArray, Node, Scalar, Sequence, String, Struct
 from logreel.ops import lines as lines_module
@@ -23,6 +22,7 @@ from logreel.ops.infer import common, layout_of, restorer
 from logreel.ops.json_values import plain
 from logreel.ops.record import Recorded, record
 from logreel.registry.registry import formats
+from support.builders.contents import SAMPLES, sample
 
 SECOND = 10**9
 

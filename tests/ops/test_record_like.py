@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 import logreel
-from cli_runner import Run
 from logreel.formats.bddf.sample.builder import walk
 from logreel.formats.carla.sample.builder import eventful
 from logreel.formats.carla.sample.drive import drive as carla_drive
@@ -19,6 +18,7 @@ from logreel.formats.mcap.sample.builder import walk as walk_mcap
 from logreel.formats.ulog.sample.builder import Builder, flight
 from logreel.log.schema import Schema
 from logreel.ops.json_values import plain
+from support.harness.cli_runner import Run
 
 
 def _lines(log: logreel.Log) -> list[str]:

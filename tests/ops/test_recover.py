@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 import logreel
-from cli_runner import Run
-from contents import SAMPLES, content
 from logreel.formats.rosbag.sample.builder import drive
 from logreel.formats.ulog.sample.builder import flight, tiny
+from support.builders.contents import SAMPLES, content
+from support.harness.cli_runner import Run
 
 #: Counts that the manifest of the samples names.
 BAGS = {

@@ -12,7 +12,7 @@ import pytest
 
 import logreel
 from logreel.ops.replay.pace import LONGEST, TAIL, Pace
-from replaying import BASE, MS, FakeTimer, Numbered, bag, number, numbers
+from support.harness.replaying import BASE, MS, FakeTimer, Numbered, bag, number, numbers
 
 SECOND = 10**9
 

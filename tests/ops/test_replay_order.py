@@ -11,8 +11,8 @@ import logreel
 from logreel.formats.rosbag.sample.builder import drive
 from logreel.ops.replay import timeline as timelines
 from logreel.ops.replay.timeline import Place, Timeline
-from replaying import BASE, MS, Numbered, bag, number, numbers
-from sample_logs import short_flight
+from support.builders.sample_logs import short_flight
+from support.harness.replaying import BASE, MS, Numbered, bag, number, numbers
 
 
 def scattered(seed: int, count: int = 60) -> list[Numbered]:
@@ -62,7 +62,7 @@ def test_every_message_of_a_sample_comes_once(sample: object) -> None:
 
 
 def _no_wait() -> object:
-    from replaying import FakeTimer
+    from support.harness.replaying import FakeTimer
 
     class NoWait(FakeTimer):
         def sleep(self, changed: object, ns: int) -> None:

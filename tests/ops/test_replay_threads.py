@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import logreel
-from replaying import BASE, MS, Numbered, bag, number
+from support.harness.replaying import BASE, MS, Numbered, bag, number
 
 SECOND = 10**9
 

@@ -14,10 +14,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import logreel
-from contents import OWN_NAMES, SAMPLES, content, real, sample, told
 from logreel.formats.ulog.sample.builder import Builder
 from logreel.io import append_file
 from logreel.registry.registry import formats
+from support.builders.contents import OWN_NAMES, SAMPLES, content, real, sample, told
 
 CUTS = settings(max_examples=3, suppress_health_check=[HealthCheck.function_scoped_fixture])
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import logreel
-from bag_variants import MADE
 from logreel.formats.bddf.sample.builder import walk
 from logreel.formats.rosbag.sample.builder import CHATTER, COUNT, START, Builder, string, tiny
+from support.builders.bag_variants import MADE
 
 VERBS: list[Callable[..., Any]] = [logreel.slice, logreel.sort, logreel.recover]
 

@@ -11,9 +11,9 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import logreel
-from contents import SAMPLES, content, real, sample, told
 from logreel.formats.ulog.sample.builder import Builder
 from logreel.formats.ulog.sample.builder import flight as ulog_flight
+from support.builders.contents import SAMPLES, content, real, sample, told
 
 S = 10**9
 SUFFIXES = sorted(SAMPLES)

@@ -12,13 +12,13 @@ from mcap.reader import make_reader
 from mcap.writer import Writer
 
 import logreel
-from contents import SAMPLES, sample
 from logreel.errors import DefinitionError
 from logreel.ops.rewrite import streams
 from logreel.ops.rewrite.parts import Part, choose
 from logreel.outputs.foxglove import interleave
 from logreel.outputs.foxglove.channel_map import mixture as mixture_of
 from logreel.outputs.foxglove.interleave import Mixture
+from support.builders.contents import SAMPLES, sample
 
 Row = tuple[int, int, bytes]
 

@@ -14,13 +14,13 @@ import pytest
 from google.protobuf import descriptor_pb2, json_format, message_factory
 
 import logreel
-from contents import SAMPLES
 from logreel.lenses import ActorPose, PacketCloud, RangeScan, lenses
 from logreel.outputs.foxglove.channel_map import meaning_of, meanings
 from logreel.outputs.foxglove.encoders import Encoded, Encoder
 from logreel.outputs.foxglove.wellknown import MESSAGES, wellknown
 from logreel.schemas.protobuf.describe import descriptor_set
 from logreel.schemas.protobuf.types import Types
+from support.builders.contents import SAMPLES
 
 fox = pytest.importorskip("foxglove.messages", reason="needs foxglove-sdk")
 NS = 10**9

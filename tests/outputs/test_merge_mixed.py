@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import logreel
-from contents import SAMPLES
+from support.builders.contents import SAMPLES
 
 S = 10**9
 

@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 
 import logreel
-from cli_runner import Run
 from logreel.errors import LogError, UnsupportedError
 from logreel.formats.rosbag.sample.builder import drive
 from logreel.lenses import Points, lenses
 from logreel.log.channel import Channel
 from logreel.outputs import registry
 from logreel.outputs.media.ply import write
-from ros1 import channel
-from ros1_messages import XYZI, cloud, points
+from support.builders.ros1_messages import XYZI, cloud, points
+from support.harness.cli_runner import Run
+from support.oracles.ros1 import channel
 
 CODES = {
     "char": "b", "uchar": "B", "short": "h", "ushort": "H", "int": "i", "uint": "I", "float": "f", "double": "d",

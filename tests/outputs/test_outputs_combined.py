@@ -22,7 +22,7 @@ from logreel.log.channel import Channel
 from logreel.ops.query import record_batches
 from logreel.outputs import write as making_module
 from logreel.outputs.tables import combined, parquet
-from sample_logs import hostile, short_flight, tiny
+from support.builders.sample_logs import hostile, short_flight, tiny
 
 SUFFIXES = (".parquet", ".arrow", ".csv", ".ndjson")
 Rows = list[tuple[Any, ...]]

@@ -24,7 +24,7 @@ from logreel.outputs import convert as convert_module
 from logreel.outputs.job import Job
 from logreel.outputs.registry import OUTPUTS
 from logreel.outputs.tables.ndjson import decoded
-from sample_logs import damaged, hostile, incompatible, short_flight, tiny
+from support.builders.sample_logs import damaged, hostile, incompatible, short_flight, tiny
 
 
 @pytest.fixture

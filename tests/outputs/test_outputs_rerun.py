@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 import logreel
-from cli_runner import Run
 from logreel.errors import DefinitionError, LogError, MissingDependencyError, UsageError
 from logreel.formats.carla.sample.drive import drive as ride
 from logreel.formats.koblenz.sample.drive import drive as tour
@@ -22,9 +21,10 @@ from logreel.formats.ulog.sample.builder import Builder
 from logreel.outputs.media.png import png
 from logreel.outputs.registry import readers
 from logreel.outputs.rerun import scene
-from recordings import Entity, entities, names
-from ros1 import channel
-from sample_logs import short_flight, tiny
+from support.builders.recordings import Entity, entities, names
+from support.builders.sample_logs import short_flight, tiny
+from support.harness.cli_runner import Run
+from support.oracles.ros1 import channel
 
 pytest.importorskip("rerun")
 

@@ -14,13 +14,13 @@ import numpy as np
 import pytest
 
 import logreel
-from cli_runner import Run
 from logreel.errors import LogError, MissingDependencyError, UsageError
 from logreel.formats.koblenz.sample.drive import drive as tour
 from logreel.formats.rosbag.sample.builder import drive
 from logreel.lenses.sensors.grey_jpeg import jpeg
 from logreel.outputs.media.png import png
-from ros1 import channel
+from support.harness.cli_runner import Run
+from support.oracles.ros1 import channel
 
 av = pytest.importorskip("av")
 

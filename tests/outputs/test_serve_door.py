@@ -13,7 +13,7 @@ from logreel.errors import LogError, UnknownFormatError, UsageError
 from logreel.formats.ulog.sample.builder import tiny
 from logreel.outputs.serve import Service
 from logreel.outputs.serve.guard import is_origin
-from serving import TOKEN, Client, running
+from support.harness.serving import TOKEN, Client, running
 
 PAGE = "https://tool.example.org"
 
@@ -271,7 +271,7 @@ def test_answers_do_not_tell_where_logs_lie(tmp_path: Path) -> None:
 
 def test_the_list_is_that_of_now(tmp_path: Path) -> None:
     from logreel.formats.rosbag.sample.builder import drive
-    from sample_logs import incompatible
+    from support.builders.sample_logs import incompatible
 
     (tmp_path / "a.log").write_bytes(tiny())
     with running(tmp_path) as client:

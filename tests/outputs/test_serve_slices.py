@@ -19,7 +19,7 @@ from logreel.io import two_pass
 from logreel.outputs.sending import kinds
 from logreel.registry.format import Format
 from logreel.registry.registry import formats
-from serving import Client, running
+from support.harness.serving import Client, running
 
 SAMPLES = {name: f"{name}{fmt.suffixes[0]}" for name, fmt in formats().items() if fmt.sample is not None}
 

@@ -16,13 +16,13 @@ from typing import Any
 
 import pytest
 
-from cli_runner import environment
 from logreel.formats.rosbag.sample.builder import drive
 from logreel.io import two_pass
 from logreel.io.append_file import Appender
 from logreel.outputs.sending import Sending
 from logreel.outputs.serve import answer
-from serving import TOKEN, Client, eventually, received, running, workers
+from support.harness.cli_runner import environment
+from support.harness.serving import TOKEN, Client, eventually, received, running, workers
 
 #: Larger than what the kernel keeps for a connection on its own.
 LARGE = 48 << 20

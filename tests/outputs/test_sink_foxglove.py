@@ -20,10 +20,10 @@ from logreel.outputs.foxglove.wellknown import wellknown
 from logreel.outputs.live.registry import sink
 from logreel.schemas.protobuf.describe import descriptor_set
 from logreel.schemas.protobuf.types import Types
-from replaying import BASE, MS, Numbered, bag
+from support.harness.replaying import BASE, MS, Numbered, bag
 
 pytest.importorskip("foxglove")
-from foxglove_client import ENDED, PAUSE, PAUSED, PLAY, PLAYING, FoxgloveClient, Got
+from support.harness.foxglove_client import ENDED, PAUSE, PAUSED, PLAY, PLAYING, FoxgloveClient, Got
 
 SECOND = 10**9
 

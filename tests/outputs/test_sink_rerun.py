@@ -12,9 +12,9 @@ import pytest
 import logreel
 from logreel.errors import MissingDependencyError
 from logreel.formats.rosbag.sample.builder import drive
-from recordings import Entity, entities
-from replaying import BASE, MS, Numbered, bag
-from sample_logs import short_flight
+from support.builders.recordings import Entity, entities
+from support.builders.sample_logs import short_flight
+from support.harness.replaying import BASE, MS, Numbered, bag
 
 pytest.importorskip("rerun")
 

@@ -16,10 +16,10 @@ from pathlib import Path
 import pytest
 
 import logreel
-from cli_runner import Run, environment
 from logreel.formats.rosbag.sample.builder import tiny
 from logreel.schemas import ros1msg
-from replaying import MS, NUMBER, Numbered, bag
+from support.harness.cli_runner import Run, environment
+from support.harness.replaying import MS, NUMBER, Numbered, bag
 
 #: Where Debian keeps the Python of ROS.
 PACKAGES = "/usr/lib/python3/dist-packages"

@@ -19,7 +19,7 @@ from logreel.formats.rosbag.sample.builder import drive, version_2_0
 from logreel.formats.rosbag.sample.builder import tiny as tiny_bag
 from logreel.formats.rosbag.sample.old import Topic
 from logreel.outputs.live import registry
-from replaying import BASE, MS, Numbered, bag
+from support.harness.replaying import BASE, MS, Numbered, bag
 
 
 def frames_of(data: bytes) -> Iterator[tuple[int, int, bytes]]:

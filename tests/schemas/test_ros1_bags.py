@@ -9,8 +9,8 @@ import pytest
 from conftest import SHARED
 from logreel.layout import layout as lo
 from logreel.schemas.ros1msg import define, layout, parse, standard
-from oracles import decode_all
-from ros1 import connections, payloads_1_1
+from support.oracles.layout_walker import decode_all
+from support.oracles.ros1 import connections, payloads_1_1
 
 BAGS = sorted((SHARED / "rosbag").glob("*.bag")) or sorted((SHARED / "data" / "rosbag").glob("*.bag"))
 #: Bags without a definition in them, or with none that is true.

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from limits import processor
 from logreel.errors import DefinitionError
 from logreel.schemas.ros1msg import Constant, FieldLine, parse_message
+from support.harness.limits import processor
 
 
 def fields(text: str) -> list[FieldLine]:

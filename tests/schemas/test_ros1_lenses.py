@@ -25,8 +25,8 @@ from logreel.lenses import (
 )
 from logreel.lenses.base import Stamp
 from logreel.schemas.ros1msg import standard
-from ros1 import channel, encoded, layout_of, log_of
-from ros1_messages import header, pose, xyz, xyzw
+from support.builders.ros1_messages import header, pose, xyz, xyzw
+from support.oracles.ros1 import channel, encoded, layout_of, log_of
 
 S = 10**9
 

@@ -10,8 +10,8 @@ import pytest
 from logreel.errors import UnsupportedError
 from logreel.lenses import base, lenses
 from logreel.log import tables
-from ros1 import channel, encoded, layout_of, log_of
-from ros1_messages import XYZI, cloud, header, points, xyz
+from support.builders.ros1_messages import XYZI, cloud, header, points, xyz
+from support.oracles.ros1 import channel, encoded, layout_of, log_of
 
 S = 10**9
 

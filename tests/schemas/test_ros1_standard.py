@@ -14,7 +14,7 @@ import pytest
 from logreel.layout import layout as lo
 from logreel.layout.arrow import decode_variable
 from logreel.schemas.ros1msg import define, layout, parse, standard
-from ros1 import random_payload
+from support.oracles.ros1 import random_payload
 
 PACKAGES = {
     "std_msgs": 44,

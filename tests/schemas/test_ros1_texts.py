@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from limits import processor
 from logreel.errors import DefinitionError
 from logreel.layout import layout as lo
 from logreel.schemas.ros1msg import Definition, Registry, define, full_text, layout, parse, standard
+from support.harness.limits import processor
 
 RULE = "=" * 80
 EMPTY = Registry(known=False)

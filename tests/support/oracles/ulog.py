@@ -11,7 +11,7 @@ import struct
 from dataclasses import dataclass, field
 from typing import Any
 
-from ulog_records import Formats, Topic, parse_format, parse_key, value_of
+from support.builders.ulog_records import Formats, Topic, parse_format, parse_key, value_of
 
 MAGIC = b"ULog\x01\x12\x35"
 SYNC = bytes.fromhex("2f731320250cbb12")

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arrows import same
 from logreel.errors import DamagedError, LogError
 from logreel.layout import layout as lo
-from oracles import Short, decode
-from strategies import layouts, payloads
+from support.builders.arrows import same
+from support.builders.strategies import layouts, payloads
+from support.oracles.layout_walker import Short, decode
 
 
 def wrapped(layout: lo.Layout, value):

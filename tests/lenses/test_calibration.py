@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from calibrations import UNIT, status, xml
 from logreel.errors import DefinitionError
 from logreel.lenses.sensors import calibration
 from logreel.lenses.sensors.calibration import from_status, parse_xml, read_xml
+from support.builders.calibrations import UNIT, status, xml
 
 
 def assert_unit(found: calibration.Calibration | None) -> None:

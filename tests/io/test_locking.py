@@ -14,9 +14,9 @@ from threading import Barrier
 import pytest
 
 import logreel
-from cli_runner import SRC, Run
 from logreel.errors import LogError
 from logreel.io.append_file import Appender
+from support.harness.cli_runner import SRC, Run
 
 RECORDER = """
     import sys

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import bddf_oracle as oracle
 import logreel
+from support.oracles import bddf as oracle
 
 LINE = logreel.Schema("line", "text/plain")
 FLOAT = logreel.Schema("float64", "bddf")

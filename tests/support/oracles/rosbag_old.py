@@ -6,7 +6,7 @@ import re
 import struct
 from collections.abc import Callable
 
-from bag_content import Bad, Bag, Connection, Message, seconds
+from support.builders.bag_content import Bad, Bag, Connection, Message, seconds
 
 MD5 = re.compile(rb"[0-9a-f]{32}|\*")
 TYPE = re.compile(rb"[A-Za-z]\w*/[A-Za-z]\w*|\*")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyulog
 
-from ulog_oracle import OracleLog, Record
+from support.oracles.ulog import OracleLog, Record
 
 
 def load(data: bytes) -> Any:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from logreel.cli import main
-from sample_logs import damaged, hostile, incompatible, short_flight, tiny
+from support.builders.sample_logs import damaged, hostile, incompatible, short_flight, tiny
 
 SRC = Path(__file__).resolve().parents[1] / "src"
 

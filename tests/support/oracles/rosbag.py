@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 import lz4.frame
 
-from bag_content import Bad, Bag, Connection, Message, u32
-from bag_lz4 import blocks
-from bag_oracle_old import read_0, read_1_0, read_1_1
+from support.builders.bag_content import Bad, Bag, Connection, Message, u32
+from support.builders.bag_lz4 import blocks
+from support.oracles.rosbag_old import read_0, read_1_0, read_1_1
 
 __all__ = ["Bag", "Connection", "Message", "read"]
 

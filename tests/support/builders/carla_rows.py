@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-import carla_oracle as oracle
 from logreel.formats.carla.reader import Found, Walker
 from logreel.formats.carla.records import HEAD
 from logreel.io.source import Source
 from logreel.log.log import Log
+from support.oracles import carla as oracle
 
 Span = tuple[int, int]
 

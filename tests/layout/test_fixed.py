@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arrows import rows_of, same
 from logreel.layout import layout as lo
 from logreel.layout.arrow import assemble_fixed, schema_of
 from logreel.layout.numpy_columns import numpy_column
-from oracles import decode
-from strategies import fixed_layouts, payloads
+from support.builders.arrows import rows_of, same
+from support.builders.strategies import fixed_layouts, payloads
+from support.oracles.layout_walker import decode
 
 
 def gather(leaf: lo.Leaf, messages: list[bytes]) -> np.ndarray:

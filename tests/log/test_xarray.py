@@ -12,7 +12,7 @@ import logreel
 from logreel.errors import MissingDependencyError
 from logreel.formats.rosbag.sample.builder import drive
 from logreel.formats.ulog.sample.builder import Builder
-from sample_logs import short_flight, tiny
+from support.builders.sample_logs import short_flight, tiny
 
 
 def test_a_variable_for_each_field() -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import bag_oracle
 import logreel
 from logreel.log.log import Log
+from support.oracles import rosbag as bag_oracle
 
 Row = tuple[str, str, str, int, bytes]
 

@@ -7,7 +7,7 @@ import struct
 from hypothesis import strategies as st
 
 from logreel.layout import layout as lo
-from oracles import FORMATS
+from support.oracles.layout_walker import FORMATS
 
 scalars = st.sampled_from(sorted(lo.SCALARS)).map(lo.Scalar)
 times = st.booleans().map(lo.Time)
