@@ -30,9 +30,7 @@ from logreel.errors import (
 if TYPE_CHECKING:
     from logreel.index.message_index import MessageIndex
     from logreel.layout.layout import Layout
-    from logreel.log.channel import Channel
-    from logreel.log.log import Log, Message
-    from logreel.log.log import open_log as open
+    from logreel.log.log import Channel, Log, Message
     from logreel.log.schema import Schema
     from logreel.ops.inspect.check import check
     from logreel.ops.inspect.diff import diff
@@ -52,14 +50,15 @@ if TYPE_CHECKING:
     from logreel.outputs.mixed import merge
     from logreel.outputs.serve import Service
     from logreel.registry.format import Format
+    from logreel.registry.open import open_log as open
     from logreel.registry.registry import formats as known_formats
     from logreel.write.writer import Writer, create
 
 _LAZY = {
-    "open": ("logreel.log.log", "open_log"),
+    "open": ("logreel.registry.open", "open_log"),
     "Log": ("logreel.log.log", "Log"),
     "Message": ("logreel.log.log", "Message"),
-    "Channel": ("logreel.log.channel", "Channel"),
+    "Channel": ("logreel.log.log", "Channel"),
     "MessageIndex": ("logreel.index.message_index", "MessageIndex"),
     "Schema": ("logreel.log.schema", "Schema"),
     "Layout": ("logreel.layout.layout", "Layout"),

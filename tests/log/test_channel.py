@@ -134,7 +134,7 @@ def test_other_libraries_read_a_channel_as_a_stream_of_arrow(
     assert pa.table(ch) == ch.to_arrow()
     assert pl.DataFrame(ch).shape == (len(ch), len(ch.fields) + 1)
     assert duckdb.sql("select count(*) from ch").fetchall() == [(len(ch),)]
-    monkeypatch.setattr("logreel.log.channel.STREAM_BYTES", 10_000)
+    monkeypatch.setattr("logreel.log.log.STREAM_BYTES", 10_000)
     assert pa.RecordBatchReader.from_stream(ch).read_next_batch().num_rows == 1
     assert pa.table(ch) == ch.to_arrow()
 

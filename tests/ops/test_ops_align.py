@@ -16,7 +16,7 @@ from logreel.formats.bddf.sample.builder import walk
 from logreel.formats.carla.sample.builder import eventful
 from logreel.formats.rosbag.sample.builder import drive
 from logreel.formats.ulog.sample.builder import Builder
-from logreel.log.channel import Channel
+from logreel.log.log import Channel
 from logreel.ops.query import align as module
 from logreel.ops.query.align import Alignment, pick
 from support.builders.sample_logs import short_flight, tiny

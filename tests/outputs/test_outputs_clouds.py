@@ -13,7 +13,7 @@ import logreel
 from logreel.errors import LogError, UnsupportedError
 from logreel.formats.rosbag.sample.builder import drive
 from logreel.lenses import Points, lenses
-from logreel.log.channel import Channel
+from logreel.log.log import Channel
 from logreel.outputs import registry
 from logreel.outputs.media.ply import write
 from support.builders.ros1_messages import XYZI, cloud, points

@@ -18,7 +18,7 @@ from logreel.formats.bddf.sample.builder import walk
 from logreel.formats.rosbag.sample.builder import drive
 from logreel.formats.ulog.sample.builder import Builder
 from logreel.layout.layout import Layout
-from logreel.log.channel import Channel
+from logreel.log.log import Channel
 from logreel.ops.query import record_batches
 from logreel.outputs import write as making_module
 from logreel.outputs.tables import combined, parquet

@@ -63,7 +63,7 @@ def _files(ctx: click.Context) -> list[str]:
 
 
 def _topics(file: str) -> list[tuple[str, str]]:
-    from logreel.log.log import open_log
+    from logreel.registry.open import open_log
 
     # Whatever is wrong with a file is told when the line is run, not while it is typed.
     with contextlib.suppress(Exception), open_log(file) as log:

@@ -42,8 +42,8 @@ def attachments(
 ) -> int:
     """List or extract the files that a log carries."""
     from logreel.errors import TopicError
-    from logreel.log.log import open_log
     from logreel.outputs.attachments import extract
+    from logreel.registry.open import open_log
 
     with open_log(file, definitions=msgdef, segment=segment) as log:
         found = dict(log.attachments)

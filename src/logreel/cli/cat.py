@@ -15,8 +15,7 @@ from logreel.cli import files as paths
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions
-    from logreel.log.channel import Channel
-    from logreel.log.log import Log
+    from logreel.log.log import Channel, Log
 
 
 STYLES = ("text", "ndjson", "csv")
@@ -63,8 +62,8 @@ def cat(
     They come in time order; csv shows one channel, in file order.
     """
     from logreel.errors import UsageError
-    from logreel.log.log import open_log
     from logreel.log.times import interval, shift_of
+    from logreel.registry.open import open_log
 
     context = click.get_current_context()
     style = style or _style_of(None if context is None else context.params.get("out"))

@@ -12,8 +12,7 @@ import rich_click as click
 from logreel.cli import arguments
 
 if TYPE_CHECKING:
-    from logreel.log.channel import Channel
-    from logreel.log.log import Log
+    from logreel.log.log import Channel, Log
 
 
 class Plain(Protocol):

@@ -104,9 +104,9 @@ def convert(
     tools can read them all, and find positions, poses, pictures, clouds, texts and actors in Foxglove's schemas;
     --raw keeps messages byte for byte instead, so that they can be converted back.
     """
-    from logreel.log.log import open_log
     from logreel.outputs.convert import convert as write
     from logreel.outputs.registry import find_output
+    from logreel.registry.open import open_log
 
     out = paths.one_output(target, out)
     suffix = _suffix(form, out)

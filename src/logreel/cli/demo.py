@@ -75,8 +75,8 @@ def _command() -> str:
 def _sample(folder: Path) -> tuple[str, str]:
     """Path of the bundled sample, written unless it is there, and its channel with most messages."""
     from logreel.errors import UnsupportedError
-    from logreel.log.log import open_log
     from logreel.outputs.files import new_file
+    from logreel.registry.open import open_log
     from logreel.registry.registry import formats
 
     fmt = max((f for f in formats().values() if f.sample is not None), key=lambda f: f.showcase, default=None)

@@ -33,10 +33,10 @@ def params(
     as_json: bool,
 ) -> int:
     """Show parameters and their changes."""
-    from logreel.log.log import open_log
     from logreel.log.times import shift_of
     from logreel.ops.inspect.params import as_dict
     from logreel.ops.inspect.params import params as look
+    from logreel.registry.open import open_log
 
     with open_log(file, definitions=msgdef, segment=segment) as log:
         shift = shift_of(log, utc)

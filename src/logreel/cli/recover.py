@@ -44,8 +44,8 @@ def recover(
     Every message that is wholly there is kept, and all definitions. What was lost is listed with its bytes
     and the times around it. The new log is opened again before it gets its name; the damaged one stays.
     """
-    from logreel.log.log import open_log
     from logreel.ops.rewrite.recover import recover as save
+    from logreel.registry.open import open_log
 
     paths.check_form(form, out)
     with (

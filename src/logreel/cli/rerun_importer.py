@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return INCOMPATIBLE
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from logreel.errors import UnknownFormatError
-    from logreel.log.log import open_log
+    from logreel.registry.open import open_log
 
     try:
         with open_log(given.file) as log:

@@ -38,8 +38,8 @@ def schema(
 
     TOPIC is a channel, or a pattern such as 'sensor_*'; without it all channels are shown.
     """
-    from logreel.log.log import open_log
     from logreel.ops.inspect.schema import schema as look
+    from logreel.registry.open import open_log
 
     with open_log(file, definitions=msgdef, segment=segment, ros_axes=ros_axes) as log:
         wanted = (*((topic,) if topic else ()), *topics)

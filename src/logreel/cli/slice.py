@@ -51,8 +51,8 @@ def slice(  # noqa: A001 - the verb's name
     Messages are copied as they are. Text, parameters and dropouts come along unless -t leaves them out;
     --keep-latched adds what is in force at -S: latched topics, static transforms, parameters, actors.
     """
-    from logreel.log.log import open_log
     from logreel.ops.rewrite.slice import slice_log
+    from logreel.registry.open import open_log
 
     with (
         open_log(file, definitions=msgdef, segment=segment) as log,

@@ -33,8 +33,8 @@ def sort(
     as_json: bool,
 ) -> int:
     """Write a log anew with its messages in the order of their times."""
-    from logreel.log.log import open_log
     from logreel.ops.rewrite.slice import sort_log
+    from logreel.registry.open import open_log
 
     with (
         open_log(file, definitions=msgdef, segment=segment) as log,

@@ -78,8 +78,8 @@ def _option(option: Option) -> Callable[[Any], Any]:
 def answer(format_name: str, one: Command, file: str, as_json: bool, options: dict[str, Any]) -> int:
     """Ask a log, show what it says, and give the exit code."""
     from logreel.errors import UsageError
-    from logreel.log.log import open_log
     from logreel.ops.json_values import plain
+    from logreel.registry.open import open_log
 
     with open_log(file) as log:
         if log.format != format_name:

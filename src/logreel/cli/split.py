@@ -57,9 +57,9 @@ def split(
     as_json: bool,
 ) -> int:
     """Write a log as several ones: by time, by size, by channel or by segment."""
-    from logreel.log.log import open_log
     from logreel.log.times import duration_ns
     from logreel.ops.rewrite.slice import split as write
+    from logreel.registry.open import open_log
 
     paths.no_folder(folder, "parts of a log")
     with open_log(file, definitions=msgdef, segment=segment) as log:

@@ -62,8 +62,8 @@ def sql(
     cannot be opened does not stop the others.
     """
     from logreel.cli.run import LOST
-    from logreel.log.log import check_types, open_one_of_several
     from logreel.ops.query.sql import answer
+    from logreel.registry.open import check_types, open_one_of_several
 
     with contextlib.ExitStack() as stack:
 

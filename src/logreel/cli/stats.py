@@ -47,8 +47,8 @@ def stats(
     A gap is a silence of more than five usual periods, and more than twice what nine in ten periods keep
     within.
     """
-    from logreel.log.log import open_log
     from logreel.ops.inspect.stats import stats as look
+    from logreel.registry.open import open_log
 
     with open_log(file, definitions=msgdef, ros_axes=ros_axes, segment=segment) as log:
         names = [ch.topic for ch in common.chosen(log, topics, exclude)]

@@ -39,10 +39,10 @@ def text(
     as_json: bool,
 ) -> int:
     """Show what the robot said for people to read."""
-    from logreel.log.log import open_log
     from logreel.log.times import interval, shift_of, time_text
     from logreel.ops.inspect.text import as_dict, level_name, level_number
     from logreel.ops.inspect.text import text as look
+    from logreel.registry.open import open_log
 
     with open_log(file, definitions=msgdef, segment=segment) as log:
         least = None if level is None else level_number(level)

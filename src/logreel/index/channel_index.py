@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.index.block_table import GONE, TIME_MAX, TIME_MIN, Blocks, Separate, unrolled
+from logreel.index.nanoseconds import whole_ns
 from logreel.index.rules import Aligned, Derived, Made, Track, Word, beside, words
 from logreel.io.arrays import I64
 from logreel.io.chunks import MADE, Buffer, Chunks
-from logreel.log.times import whole_ns
 
 
 class ChannelIndex:

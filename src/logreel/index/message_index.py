@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from logreel.errors import UsageError
 from logreel.index.block_table import Selection
 from logreel.index.channel_index import ChannelIndex
+from logreel.index.nanoseconds import whole_ns
 from logreel.index.order import by_file, by_time
 from logreel.io.arrays import I64
-from logreel.log.times import whole_ns
 
 
 class MessageIndex(ChannelIndex):
-    """The places of all messages of a log: ``time``, ``channel``, ``chunk``, ``offset``, ``size``; see ``ChannelIndex``."""
+    """The places of all messages of a log, in one order; see ``ChannelIndex``."""
 
     def select(
         self,

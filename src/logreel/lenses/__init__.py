@@ -32,8 +32,7 @@ from logreel.lenses.text import Text, find_text
 from logreel.log.scan import TextLine
 
 if TYPE_CHECKING:
-    from logreel.log.channel import Channel
-    from logreel.log.log import Log
+    from logreel.log.log import Channel, Log
 
 __all__ = [
     "F64",

@@ -14,8 +14,7 @@ from logreel.layout.nodes import Struct
 from logreel.lenses.base import F64, Nodes, axes, columns, is_integer, is_vector, members
 
 if TYPE_CHECKING:
-    from logreel.log.channel import Channel
-    from logreel.log.log import Log
+    from logreel.log.log import Channel, Log
 
 TURN = ("roll", "pitch", "yaw")
 

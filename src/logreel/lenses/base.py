@@ -17,7 +17,7 @@ from logreel.layout.nodes import Bytes, FixedArray, Node, Scalar, Sequence, Stri
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from logreel.log.channel import Channel
+    from logreel.log.log import Channel
 
 F64 = NDArray[np.float64]
 Nodes = dict[str, Node]

@@ -24,7 +24,7 @@ from logreel.lenses.base import (
 )
 
 if TYPE_CHECKING:
-    from logreel.log.channel import Channel
+    from logreel.log.log import Channel
 
 #: NumPy types by the number that a packed cloud gives to them.
 _TYPES = {1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 8: "f8"}

@@ -15,7 +15,7 @@ from logreel.lenses.base import Nodes, Stamp, find_stamp, is_blob, is_number, is
 from logreel.lenses.sensors.jpeg import jpeg_size
 
 if TYPE_CHECKING:
-    from logreel.log.channel import Channel
+    from logreel.log.log import Channel
 
 #: Names of raw pixels: the NumPy type of a sample, and samples in a pixel.
 _NAMED = {"yuv422": ("u1", 2), "yuv422_yuy2": ("u1", 2)}

@@ -26,7 +26,7 @@ from logreel.lenses.base import (
 )
 
 if TYPE_CHECKING:
-    from logreel.log.channel import Channel
+    from logreel.log.log import Channel
 
 
 @dataclass(frozen=True, slots=True)

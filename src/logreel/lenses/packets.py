@@ -18,7 +18,7 @@ from logreel.lenses.sensors.velodyne import PACKET, Calibration, Cloud, Packets
 from logreel.log.tables import DENSE, batches
 
 if TYPE_CHECKING:
-    from logreel.log.channel import Channel
+    from logreel.log.log import Channel
 
 #: Packets read at a time.
 _MANY = velodyne.STEP

@@ -16,7 +16,7 @@ from logreel.lenses.cloud import Points, Sector
 from logreel.lenses.sensors.hokuyo import SCANNERS
 
 if TYPE_CHECKING:
-    from logreel.log.channel import Channel
+    from logreel.log.log import Channel
 
 
 @dataclass(frozen=True, slots=True)

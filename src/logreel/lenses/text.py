@@ -14,7 +14,7 @@ from logreel.lenses.base import Nodes, Stamp, find_stamp, flatten, is_number, ti
 from logreel.log.scan import TextLine
 
 if TYPE_CHECKING:
-    from logreel.log.channel import Channel
+    from logreel.log.log import Channel
 
 #: Levels that are bits, as log messages with a file, a function and a line have them: debug 1 … fatal 16.
 BIT_LEVELS = ((1, 7), (2, 6), (4, 4), (8, 3), (16, 2))

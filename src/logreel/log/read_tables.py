@@ -21,14 +21,14 @@ from logreel.log.tables import PLAIN, decoded, fixed, table_of, word_of
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from logreel.log.channel import Channel
+    from logreel.log.table_channel import TableChannel
 
 Work = Callable[[], list[tuple[str, "pa.Table"]]]
 #: What a message costs, in bytes of a large one that could be read in its time.
 MESSAGE = 500
 
 
-def tables(channels: Sequence[Channel]) -> dict[str, pa.Table]:
+def tables(channels: Sequence[TableChannel]) -> dict[str, pa.Table]:
     """Whole channels as tables by topic; those of fixed size are filled in one pass over the log."""
     together = [ch for ch in channels if ch.is_uniform and word_of(ch) is not None]
     wants = [Want(ch.number, ch.layout.leaves, word_of(ch)) for ch in together]
@@ -43,7 +43,7 @@ def tables(channels: Sequence[Channel]) -> dict[str, pa.Table]:
     return {ch.topic: found[ch.topic] for ch in channels}
 
 
-def _swept(channels: Sequence[Channel]) -> dict[str, pa.Table]:
+def _swept(channels: Sequence[TableChannel]) -> dict[str, pa.Table]:
     """Whole channels by topic; of packed logs stretch by stretch, so that each chunk is unpacked once for all.
 
     Threads share the work, which leaves Python alone most of the time.
@@ -63,7 +63,7 @@ def _swept(channels: Sequence[Channel]) -> dict[str, pa.Table]:
     return {topic: pa.concat_tables(some) for topic, some in parts.items()}
 
 
-def _work(channels: Sequence[Channel]) -> Sequence[Work]:
+def _work(channels: Sequence[TableChannel]) -> Sequence[Work]:
     """Pieces of work that give tables of channels: whole ones, or parts of all in the order of the file."""
     packed = [ch for ch in channels if _is_packed(ch)]
     costs = {ch.number: _cost(ch) for ch in channels if ch not in packed}
@@ -84,24 +84,24 @@ def _work(channels: Sequence[Channel]) -> Sequence[Work]:
     return [*each, *(partial(_stretch, packed, numbers, ends) for numbers in stretches)]
 
 
-def _is_packed(ch: Channel) -> bool:
+def _is_packed(ch: TableChannel) -> bool:
     """Whether messages of a channel lie in chunks that must be unpacked."""
     index = ch.log.index
     return index.tracks[ch.number].made is None and bool((index.table.chunk != FILE).any())
 
 
-def _cost(ch: Channel) -> int:
+def _cost(ch: TableChannel) -> int:
     """Bytes of a channel as far as they are known without looking at its messages, and what each of those costs."""
     index = ch.log.index
     known = isinstance(index.tracks[ch.number].size, int | Aligned)
     return (index.bytes_of(ch.number) if known else 0) + MESSAGE * index.count(ch.number)
 
 
-def _whole(ch: Channel) -> list[tuple[str, pa.Table]]:
+def _whole(ch: TableChannel) -> list[tuple[str, pa.Table]]:
     return [(ch.topic, table_of(ch, None, slice(0, len(ch))))]
 
 
-def _stretch(channels: Sequence[Channel], numbers: list[int], ends: I64) -> list[tuple[str, pa.Table]]:
+def _stretch(channels: Sequence[TableChannel], numbers: list[int], ends: I64) -> list[tuple[str, pa.Table]]:
     """The part of every channel that lies in some blocks; *ends*: messages of each before each block."""
     index = channels[0].log.index
     loaded = load(index, numbers, threads=1)
@@ -111,7 +111,7 @@ def _stretch(channels: Sequence[Channel], numbers: list[int], ends: I64) -> list
     return parts
 
 
-def _of_piece(ch: Channel, piece: Piece, numbers: I64) -> pa.Table:
+def _of_piece(ch: TableChannel, piece: Piece, numbers: I64) -> pa.Table:
     if not ch.is_uniform:
         return decoded(ch, None, piece, numbers, PLAIN)
     got = gather_piece(Want(ch.number, ch.layout.leaves), piece)

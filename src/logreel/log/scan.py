@@ -15,7 +15,6 @@ from logreel.log.schema import Schema
 
 if TYPE_CHECKING:
     from logreel.log.actor import Actor
-    from logreel.log.log import Log
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +138,7 @@ class Scan:
     parameters: Callable[[], list[Parameter]] = list
     text: Callable[[], list[TextLine]] | None = None
     utc_offset: Callable[[], int | None] = lambda: None
-    actors: Callable[[Log], Mapping[int, Actor]] | None = None
+    actors: Callable[[Any], Mapping[int, Actor]] | None = None
     ros_axes: Callable[[], list[ChannelInfo]] | None = None
     segments: Callable[[], list[Segment]] = list
     segment: Callable[[int], Scan] | None = None

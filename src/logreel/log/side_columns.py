@@ -18,7 +18,7 @@ from logreel.layout.nodes import Sequence as Records
 
 if TYPE_CHECKING:
     from logreel.layout.arrow import Decoded
-    from logreel.log.channel import Channel
+    from logreel.log.log import Channel
 
 #: Gives, for the messages with these numbers in their channel, one array of n numbers per column.
 Values = Callable[[MessageIndex, I64], Sequence[NDArray[Any]]]

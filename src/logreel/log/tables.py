@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from logreel.layout.arrow import Decoded
     from logreel.layout.layout import Layout
-    from logreel.log.channel import Channel
+    from logreel.log.table_channel import TableChannel
 
 Rows = slice | I64
 
@@ -68,7 +68,7 @@ OF_MESSAGE = b"of the message that the record is in, which is that of its first 
 SPREAD = b"spread evenly from the message that the record is in to the next one; only the first record's is recorded"
 
 
-def word_of(ch: Channel) -> Word | None:
+def word_of(ch: TableChannel) -> Word | None:
     """The rule of a channel's times where one pass can gather them along with the columns."""
     track = ch.log.index.tracks[ch.number]
     return track.time if isinstance(track.time, Word) and track.made is None else None
@@ -78,7 +78,7 @@ def _length(rows: Rows, n: int) -> int:
     return len(range(*rows.indices(n))) if isinstance(rows, slice) else len(rows)
 
 
-def own_paths(ch: Channel, fields: str | Iterable[str] | None) -> list[str] | None:
+def own_paths(ch: TableChannel, fields: str | Iterable[str] | None) -> list[str] | None:
     """The paths of the Layout that *fields* of the user mean, without repeats; None: all.
 
     ``time`` is the time of the messages, the first column of every table, and not a field; see ``time_label``.
@@ -103,7 +103,7 @@ def time_label(layout: Layout) -> str | None:
     return next(n for i in itertools.count(2) if (n := f"{TIME}_{i}") not in names) if TIME in names else None
 
 
-def field_values(ch: Channel, path: str, rows: Rows | None = None) -> NDArray[Any]:
+def field_values(ch: TableChannel, path: str, rows: Rows | None = None) -> NDArray[Any]:
     """One field of all messages of *ch*, or of *rows* of them, see ``Channel.__getitem__``."""
     rows = slice(0, len(ch)) if rows is None else rows
     if path == TIME:
@@ -124,7 +124,7 @@ def field_values(ch: Channel, path: str, rows: Rows | None = None) -> NDArray[An
     return numpy_column(leaf, out.columns[0], _length(rows, len(ch)))
 
 
-def _record_times(ch: Channel, rows: Rows) -> I64:
+def _record_times(ch: TableChannel, rows: Rows) -> I64:
     """int64[n]: ns of each row, which is a record where messages hold many."""
     try:
         many = isinstance(ch.layout.root, Records)
@@ -204,19 +204,19 @@ def as_numpy(array: pa.Array) -> NDArray[Any]:
 
 
 def table(
-    ch: Channel, fields: list[str] | None, start: int | None, end: int | None, shape: Shape
+    ch: TableChannel, fields: list[str] | None, start: int | None, end: int | None, shape: Shape
 ) -> pa.Table:
     """Messages of *ch* as a table, see ``Channel.to_arrow``."""
     rows = ch.log.index.rows_between(ch.number, start, end)
     return table_of(ch, fields, rows, shape)
 
 
-def empty_table(ch: Channel, shape: Shape = PLAIN) -> pa.Table:
+def empty_table(ch: TableChannel, shape: Shape = PLAIN) -> pa.Table:
     """The table of *ch* without rows, for its schema."""
     return table_of(ch, None, slice(0, 0), shape)
 
 
-def table_of(ch: Channel, fields: list[str] | None, rows: Rows, shape: Shape = PLAIN) -> pa.Table:
+def table_of(ch: TableChannel, fields: list[str] | None, rows: Rows, shape: Shape = PLAIN) -> pa.Table:
     index, layout = ch.log.index, ch.layout
     if not ch.is_uniform:
         return _variable(ch, fields, rows, shape)
@@ -230,11 +230,13 @@ def table_of(ch: Channel, fields: list[str] | None, rows: Rows, shape: Shape = P
     return fixed(ch, fields, got, _times(ch, shape)[rows] if got.time is None else got.time, shape)
 
 
-def _times(ch: Channel, shape: Shape) -> I64:
+def _times(ch: TableChannel, shape: Shape) -> I64:
     return ch.log.index.times(ch.number) if shape.clock else np.zeros(len(ch), np.int64)
 
 
-def fixed(ch: Channel, fields: list[str] | None, got: Gathered, times: I64, shape: Shape = PLAIN) -> pa.Table:
+def fixed(
+    ch: TableChannel, fields: list[str] | None, got: Gathered, times: I64, shape: Shape = PLAIN
+) -> pa.Table:
     from logreel.layout.arrow import assemble_fixed
 
     return _with_time(
@@ -246,7 +248,7 @@ def fixed(ch: Channel, fields: list[str] | None, got: Gathered, times: I64, shap
     )
 
 
-def _variable(ch: Channel, fields: list[str] | None, rows: Rows, shape: Shape) -> pa.Table:
+def _variable(ch: TableChannel, fields: list[str] | None, rows: Rows, shape: Shape) -> pa.Table:
     import pyarrow as pa
 
     if (found := _swept(ch, fields, rows, shape)) is not None:
@@ -262,7 +264,7 @@ def _variable(ch: Channel, fields: list[str] | None, rows: Rows, shape: Shape) -
     return pa.concat_tables(parts)
 
 
-def _swept(ch: Channel, fields: list[str] | None, rows: Rows, shape: Shape) -> pa.Table | None:
+def _swept(ch: TableChannel, fields: list[str] | None, rows: Rows, shape: Shape) -> pa.Table | None:
     """All messages of a channel, where its Reading has a way of its own to them."""
     from logreel.layout.arrow import as_asked
 
@@ -277,7 +279,7 @@ def _swept(ch: Channel, fields: list[str] | None, rows: Rows, shape: Shape) -> p
     return _with_time(ch, got.times(found[1]), got.arrays, fields, shape)
 
 
-def decoded(ch: Channel, fields: list[str] | None, piece: Piece, numbers: I64, shape: Shape) -> pa.Table:
+def decoded(ch: TableChannel, fields: list[str] | None, piece: Piece, numbers: I64, shape: Shape) -> pa.Table:
     """The messages of a piece, whose numbers in their channel are *numbers*, by the walk of their Layout."""
     times = _times(ch, shape)
     got = _decode(ch, piece, numbers, fields, shape.explode)
@@ -326,7 +328,7 @@ def _picked(times: I64, numbers: I64) -> I64:
     return times[numbers]
 
 
-def _decode(ch: Channel, piece: Piece, numbers: I64, fields: list[str] | None, explode: bool) -> Decoded:
+def _decode(ch: TableChannel, piece: Piece, numbers: I64, fields: list[str] | None, explode: bool) -> Decoded:
     """The messages of a piece, whose numbers in their channel are *numbers*."""
     from logreel.layout.arrow import as_asked, decode_variable
 
@@ -346,7 +348,7 @@ def _row_numbers(rows: Rows, n: int, done: int, count: int) -> I64:
     return rows[done : done + count]
 
 
-def _report(ch: Channel, got: Decoded, piece: Piece, numbers: I64) -> None:
+def _report(ch: TableChannel, got: Decoded, piece: Piece, numbers: I64) -> None:
     """Record messages of a piece that do not fit the channel's definition; padding does no harm."""
     if got.bad:
         row, why = got.bad[0]
@@ -361,7 +363,7 @@ def _report(ch: Channel, got: Decoded, piece: Piece, numbers: I64) -> None:
         ch.log.note(Problem("leftover", 0, 0, False, text))
 
 
-def time_column(ch: Channel, times: I64, utc: bool = False) -> pa.Array:
+def time_column(ch: TableChannel, times: I64, utc: bool = False) -> pa.Array:
     """Times of messages of *ch* (ns of its clock) as the column ``time`` shows them, see ``Channel.to_arrow``."""
     import pyarrow as pa
 
@@ -377,7 +379,7 @@ def time_column(ch: Channel, times: I64, utc: bool = False) -> pa.Array:
 
 
 def _with_time(
-    ch: Channel, times: I64, arrays: Sequence[pa.Array], fields: list[str] | None, shape: Shape
+    ch: TableChannel, times: I64, arrays: Sequence[pa.Array], fields: list[str] | None, shape: Shape
 ) -> pa.Table:
     import pyarrow as pa
 
@@ -397,14 +399,14 @@ def _with_time(
     )
 
 
-def _meaning(ch: Channel, shape: Shape) -> dict[bytes, bytes] | None:
+def _meaning(ch: TableChannel, shape: Shape) -> dict[bytes, bytes] | None:
     if ch.reading is None or not shape.explode or not isinstance(ch.layout.root, Records):
         return None
     return {b"meaning": SPREAD if shape.interpolate else OF_MESSAGE}
 
 
 def batches(
-    ch: Channel,
+    ch: TableChannel,
     rows: int,
     fields: list[str] | None,
     start: int | None,
@@ -412,12 +414,12 @@ def batches(
     shape: Shape,
     size: int | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """The table of *ch* in pieces of at most *rows* messages, see ``Channel.batches``; *size* as for ``batches_of``."""
+    """The table of *ch* in pieces of at most *rows* messages, see ``Channel.batches``; *size*: see ``batches_of``."""
     return batches_of(ch, ch.log.index.rows_between(ch.number, start, end), rows, fields, shape, size)
 
 
 def batches_of(
-    ch: Channel, picked: Rows, rows: int, fields: list[str] | None, shape: Shape, size: int | None = None
+    ch: TableChannel, picked: Rows, rows: int, fields: list[str] | None, shape: Shape, size: int | None = None
 ) -> Iterator[pa.RecordBatch]:
     """The messages *picked* of *ch* as a table in pieces of at most *rows* messages.
 
@@ -438,7 +440,7 @@ def batches_of(
         lo = hi
 
 
-def _bytes_of(ch: Channel, fields: list[str] | None) -> float:
+def _bytes_of(ch: TableChannel, fields: list[str] | None) -> float:
     """Bytes of *fields* of all messages where they are known before anything is decoded, else infinitely many."""
     if not ch.is_uniform:
         return inf

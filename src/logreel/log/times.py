@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from logreel.errors import UsageError
+from logreel.index.nanoseconds import checked_ns, refused_time, whole_ns
 
 #: A time as people give it. Timestamps and Timedeltas of pandas are datetimes and timedeltas, too.
 Time = int | np.integer[Any] | str | datetime | timedelta | np.datetime64 | np.timedelta64
@@ -64,9 +65,6 @@ _ACCEPTED = (
     "a time is int ns of the log's clock, text such as '+12.5s', '-30s', '00:01:30' or '2024-05-01T12:00:00Z', "
     "an aware datetime, a numpy.datetime64 (UTC), or a timedelta after the start (negative: before the end)"
 )
-_ONLY_NS = (
-    "the index takes int ns of the log's clock; Log.messages and Channel.to_arrow take times of all kinds"
-)
 _LENGTHS = "a length of time is int ns, text such as '2.5s', '250ms' or '00:01:30', or a timedelta"
 _DAY = 86400
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -91,27 +89,13 @@ def time_ns(value: Time, log: Clocked) -> int:
         return parse_time(value, log)
     shown = repr(value)
     if isinstance(value, np.datetime64):
-        return _checked(_from_utc(_numpy_ns(value, _ACCEPTED), shown, log), shown)
+        return checked_ns(_from_utc(_numpy_ns(value, _ACCEPTED), shown, log), shown)
     if isinstance(value, datetime) and _is_a_moment(value):
-        return _checked(_from_utc(_datetime_ns(value), shown, log), shown)
+        return checked_ns(_from_utc(_datetime_ns(value), shown, log), shown)
     if isinstance(value, (timedelta, np.timedelta64)):
         ns = _delta_ns(value, _ACCEPTED)
-        return _checked(_relative("-" if ns < 0 else "+", abs(ns), shown, log), shown)
+        return checked_ns(_relative("-" if ns < 0 else "+", abs(ns), shown, log), shown)
     return whole_ns(value, _ACCEPTED)
-
-
-def whole_ns(value: Any, accepted: str = _ONLY_NS) -> int:
-    """*value*, an int or one of NumPy, as ns of 64 bits; raises UsageError that says what is *accepted*."""
-    if isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.timedelta64)):
-        return _checked(int(value), repr(value))
-    raise _refused(value, accepted)
-
-
-def _refused(value: object, accepted: str) -> UsageError:
-    what = f"{type(value).__module__}.{type(value).__qualname__}".removeprefix("builtins.")
-    said = repr(value)
-    shown = said if len(said) <= 60 else f"{said[:60]}…"
-    return UsageError(f"{shown} ({what}) is not accepted as a time: {accepted}")
 
 
 def _is_a_moment(value: datetime) -> bool:
@@ -144,7 +128,7 @@ def _delta_ns(value: timedelta | np.timedelta64, accepted: str) -> int:
 def _numpy_ns(value: np.datetime64 | np.timedelta64, accepted: str) -> int:
     """ns since 1970, or of a length of time, without the overflow of NumPy's own way."""
     if np.isnat(value):
-        raise _refused(value, accepted)
+        raise refused_time(value, accepted)
     unit, step = np.datetime_data(value.dtype)
     if isinstance(value, np.datetime64) and unit in ("Y", "M"):
         return _numpy_ns(value.astype("datetime64[D]"), accepted)
@@ -153,7 +137,7 @@ def _numpy_ns(value: np.datetime64 | np.timedelta64, accepted: str) -> int:
         return count * _NUMPY_UNITS[unit]
     if unit in _FINER_UNITS:
         return count // _FINER_UNITS[unit]
-    raise _refused(value, accepted)
+    raise refused_time(value, accepted)
 
 
 def parse_time(text: str, log: Clocked) -> int:
@@ -166,29 +150,23 @@ def parse_time(text: str, log: Clocked) -> int:
     """
     text = text.strip()
     if match := _STAMP.fullmatch(text):
-        return _checked(_from_utc(_stamp_ns(match, text), text, log), text)
+        return checked_ns(_from_utc(_stamp_ns(match, text), text, log), text)
     if match := _CLOCK.fullmatch(text):
         sign, hours, minutes, seconds, fraction = match.groups()
         if int(seconds) > 59 or (hours and int(minutes) > 59):
             raise UsageError(f"{text!r} has more than 59 minutes or seconds")
         whole = (int(hours or 0) * 60 + int(minutes)) * 60 + int(seconds)
         ns = whole * SECOND + int(Decimal(fraction or 0) * SECOND)
-        return _checked(_relative(sign or "+", ns, text, log), text)
+        return checked_ns(_relative(sign or "+", ns, text, log), text)
     if match := _NUMBER.fullmatch(text):
         sign, number, unit = match.groups()
         ns = int(Decimal(number) * _UNITS[unit])
         if sign:
-            return _checked(_relative(sign, ns, text, log), text)
+            return checked_ns(_relative(sign, ns, text, log), text)
         if unit in ("", "s") and log.epoch != "unix" and ns >= _UNIX_SECONDS * SECOND:
-            return _checked(_from_utc(ns, text, log), text)
-        return _checked(ns, text)
+            return checked_ns(_from_utc(ns, text, log), text)
+        return checked_ns(ns, text)
     raise UsageError(f"cannot read the time {text!r}: {_HINT}")
-
-
-def _checked(ns: int, text: str) -> int:
-    if not -(1 << 63) <= ns < 1 << 63:
-        raise UsageError(f"the time {text!r} is beyond what 64 bits of nanoseconds can hold")
-    return ns
 
 
 def _relative(sign: str, ns: int, text: str, log: Clocked) -> int:
@@ -235,7 +213,7 @@ def duration_ns(value: Length) -> int:
     Raises UsageError for all else.
     """
     if isinstance(value, (timedelta, np.timedelta64)):
-        return _checked(_delta_ns(value, _LENGTHS), repr(value))
+        return checked_ns(_delta_ns(value, _LENGTHS), repr(value))
     return _length_of(value) if isinstance(value, str) else whole_ns(value, _LENGTHS)
 
 
@@ -251,7 +229,7 @@ def _length_of(text: str) -> int:
         ns = whole * SECOND + int(Decimal(fraction or 0) * SECOND)
     if ns is None:
         raise UsageError(f"cannot read the length of time {text!r}: write 60s, 250ms, 5min or 00:01:30")
-    return _checked(-ns if sign == "-" else ns, text)
+    return checked_ns(-ns if sign == "-" else ns, text)
 
 
 def interval(log: Clocked, start: Time | None, end: Time | None) -> tuple[int | None, int | None]:

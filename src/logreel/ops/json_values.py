@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from logreel.errors import UsageError
-from logreel.log.log import Log, check_types, open_log, open_one_of_several
+from logreel.log.log import Log
+from logreel.registry.open import check_types, open_log, open_one_of_several
 from logreel.registry.registry import formats
 
 if TYPE_CHECKING:

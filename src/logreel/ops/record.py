@@ -16,8 +16,7 @@ from logreel.io.append_file import ACTIVE
 from logreel.io.atomic_file import keep_sources
 from logreel.io.source import Definitions, Readable
 from logreel.layout.layout import Layout
-from logreel.log.channel import Channel
-from logreel.log.log import Log
+from logreel.log.log import Channel, Log
 from logreel.log.schema import Schema
 from logreel.ops.infer import common, layout_of, restorer
 from logreel.ops.json_values import opened

@@ -34,7 +34,7 @@ from logreel.outputs.write import (
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions, Readable
-    from logreel.log.channel import Channel
+    from logreel.log.log import Channel
 
 #: The output that can have structs, and is flat unless told otherwise.
 NESTED = ".parquet"

@@ -20,7 +20,7 @@ from logreel.ops.rewrite.target import Progress
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from logreel.log.channel import Channel
+    from logreel.log.log import Channel
 
 
 @dataclass

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from logreel.errors import UsageError
 from logreel.io.atomic_file import exists, target_of
-from logreel.log.log import Log, open_log
+from logreel.log.log import Log
 from logreel.log.times import Time
 from logreel.ops.json_values import all_opened
 from logreel.ops.rewrite.merge import kept_topics
@@ -20,6 +20,7 @@ from logreel.ops.rewrite.merge import merge as merge_alike
 from logreel.ops.rewrite.target import Progress, Rewritten
 from logreel.outputs.convert import convert
 from logreel.registry.format import Format
+from logreel.registry.open import open_log
 from logreel.registry.registry import formats
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from logreel.lenses import lenses
 from logreel.registry.registry import formats
 
 if TYPE_CHECKING:
-    from logreel.log.channel import Channel
+    from logreel.log.log import Channel
 
 
 class Shape(Enum):

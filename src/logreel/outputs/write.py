@@ -23,7 +23,7 @@ from logreel.outputs.registry import Output, Shape
 from logreel.outputs.tables.combined import aligned_table, long_table, write_lines
 
 if TYPE_CHECKING:
-    from logreel.log.channel import Channel
+    from logreel.log.log import Channel
 
 #: JSON holds tables of several channels too, besides messages.
 LINES = ".ndjson"

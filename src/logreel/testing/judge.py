@@ -13,9 +13,9 @@ import numpy as np
 
 from logreel.errors import LogError, UnknownFormatError
 from logreel.io.source import Source
-from logreel.log.channel import Channel
-from logreel.log.log import Log
+from logreel.log.log import Channel, Log
 from logreel.registry.format import Format
+from logreel.registry.open import log_of
 
 #: A case that takes longer is taken for one that never ends.
 SECONDS = 120.0
@@ -37,7 +37,7 @@ def opened_as(fmt: Format, data: bytes) -> Log:
     scan = fmt.scan(source, None)
     if scan is None:
         raise AssertionError(f"{fmt.name} gave no scan, though nothing was saved before")
-    return Log(source, fmt, scan)
+    return log_of(source, fmt, scan)
 
 
 @contextmanager

@@ -266,8 +266,8 @@ class FormatSuite:
 
     def test_to_mcap_and_back(self) -> None:
         """Converted to MCAP, messages have the same times and payloads; and converted back, where it can be written."""
-        from logreel.log.log import open_log
         from logreel.outputs.convert import convert
+        from logreel.registry.open import open_log
 
         mcap = formats().get("mcap")
         if mcap is None or mcap.create is None or mcap.name == self.format.name:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from logreel.log import tables
-from logreel.log.channel import Channel
+from logreel.log.log import Channel
 
 
 class Decoding:

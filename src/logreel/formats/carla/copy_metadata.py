@@ -10,8 +10,7 @@ import numpy as np
 
 from logreel.errors import UsageError
 from logreel.formats.carla.scan_builder import Content
-from logreel.log.channel import Channel
-from logreel.log.log import Log
+from logreel.log.log import Channel, Log
 
 _MAGIC = b"CARLA_RECORDER"
 _LONGEST, _DATE_AT = 32767, 18

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from logreel.errors import Finding, LogError, TopicError, UsageError
-from logreel.log.channel import Channel
-from logreel.log.log import Log
+from logreel.log.log import Channel, Log
 from logreel.log.times import SECOND, duration_ns, duration_text
 from logreel.log.topic_match import match_topics
 from logreel.ops.inspect.checks.places import offset_of

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from logreel.index.ranges import Rows
 from logreel.log.brief import Brief
-from logreel.log.channel import Channel
-from logreel.log.log import Log
+from logreel.log.log import Channel, Log
 from logreel.log.scan import Attachment, Parameter
 from logreel.log.times import Time, intervals, seconds_text
 from logreel.log.topic_match import match_topics

@@ -12,7 +12,7 @@ from logreel.ops.json_values import plain
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from logreel.log.channel import Channel
+    from logreel.log.log import Channel
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from logreel.io.source import Readable
-    from logreel.log.channel import Channel
+    from logreel.log.log import Channel
 
 #: A silence is a gap if it is longer than GAP_FACTOR median periods, and than twice what nine in ten periods
 #: keep within: a channel that comes by fits and starts has long periods, not gaps.

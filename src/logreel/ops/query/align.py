@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from logreel.io.source import Definitions, Readable
-    from logreel.log.channel import Channel
+    from logreel.log.log import Channel
 
 I64 = NDArray[np.int64]
 METHODS = ("previous", "nearest")

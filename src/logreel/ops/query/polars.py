@@ -9,13 +9,14 @@ import numpy as np
 
 from logreel.errors import MissingDependencyError
 from logreel.layout.paths import spell
-from logreel.log.log import Log, open_log
+from logreel.log.log import Log
 from logreel.log.tables import Rows, Shape, batches_of, empty_table, time_column
 from logreel.ops.query.record_batches import BYTES, MOST
+from logreel.registry.open import open_log
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions, Readable
-    from logreel.log.channel import Channel
+    from logreel.log.log import Channel
 
 
 def scan_polars(log: Readable | Log, topic: str, *, utc: bool = False, definitions: Definitions = ()) -> Any:

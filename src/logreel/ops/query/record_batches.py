@@ -12,7 +12,7 @@ from logreel.ops.json_values import plain
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from logreel.log.channel import Channel
+    from logreel.log.log import Channel
 
 #: A batch holds at most this many messages and about this many payload bytes.
 ROWS, BYTES = 65536, 16 << 20

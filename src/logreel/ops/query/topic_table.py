@@ -18,7 +18,7 @@ import pyarrow.dataset as ds
 from logreel.errors import TopicError, UsageError
 from logreel.layout.arrow import schema_of
 from logreel.layout.paths import spell
-from logreel.log.channel import Channel
+from logreel.log.log import Channel
 from logreel.log.tables import Rows, Shape, batches_of, time_column
 from logreel.ops.query.prune import columns_of, rows_for
 from logreel.ops.query.record_batches import BYTES, MOST

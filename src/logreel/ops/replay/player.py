@@ -20,7 +20,7 @@ from logreel.ops.replay.transport import Transport, Turn, Turns, Wishes
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions, Readable
-    from logreel.log.channel import Channel
+    from logreel.log.log import Channel
 
 
 class Player:

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.io.arrays import I64
-from logreel.log.channel import Channel
-from logreel.log.log import Message
+from logreel.log.log import Channel, Message
 
 _new: Callable[[type[Message], tuple[Any, ...]], Message] = tuple.__new__
 

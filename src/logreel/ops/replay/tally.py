@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.io.arrays import I64
-from logreel.log.channel import Channel
+from logreel.log.log import Channel
 
 #: From here on a message counts as late; ns.
 LATE = 1_000_000

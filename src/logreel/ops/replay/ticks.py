@@ -13,12 +13,12 @@ from logreel.index.message_index import MessageIndex
 from logreel.index.rules import Track
 from logreel.io.chunks import Chunks
 from logreel.io.source import Source
-from logreel.log.channel import Channel
-from logreel.log.log import Log, Message
+from logreel.log.log import Channel, Message
 from logreel.log.scan import ChannelInfo, Scan
 from logreel.log.schema import Schema
 from logreel.log.times import SECOND
 from logreel.registry.format import Format
+from logreel.registry.open import log_of
 from logreel.schemas import ros1msg
 
 TOPIC, TYPE, DEFINITION = "/clock", "rosgraph_msgs/Clock", "time clock\n"
@@ -34,7 +34,7 @@ def clock_channel(channels: Sequence[Channel], epoch: str) -> Channel:
     index = MessageIndex(Chunks(source), Blocks.empty(1), [Track(lambda index: np.zeros(0, np.int64), 8)])
     scan = Scan("", epoch, None, None, [info], index, [])
     fmt = Format("clock", "clock", (), lambda source: False, lambda source, saved: None)
-    return Log(source, fmt, scan)[TOPIC]
+    return log_of(source, fmt, scan)[TOPIC]
 
 
 def tick(channel: Channel, time: int) -> Message:

@@ -15,8 +15,7 @@ from logreel.index.order import part_of
 from logreel.index.ranges import Rows
 from logreel.io.arrays import I64
 from logreel.io.chunks import FILE
-from logreel.log.channel import Channel
-from logreel.log.log import Log
+from logreel.log.log import Channel, Log
 from logreel.log.times import Length, Time, duration_ns, interval
 from logreel.ops.replay.run import Run
 from logreel.ops.rewrite.latched import in_force

@@ -11,8 +11,7 @@ import numpy as np
 
 from logreel.index.block_table import TIME_MAX, TIME_MIN
 from logreel.io.arrays import I64
-from logreel.log.channel import Channel
-from logreel.log.log import Message
+from logreel.log.log import Channel, Message
 from logreel.log.times import SECOND
 from logreel.ops.replay.ahead import Ahead
 from logreel.ops.replay.pace import LONGEST, TAIL, Pace, Timer

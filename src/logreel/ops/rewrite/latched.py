@@ -12,7 +12,7 @@ from logreel.errors import LogError
 from logreel.index.merge import Queue, merged
 from logreel.index.rules import Aligned
 from logreel.io.arrays import I64
-from logreel.log.channel import Channel
+from logreel.log.log import Channel
 
 PARAMETERS = "~parameter"
 #: Last parts of topics that are latched wherever they are published, though a bag may have been written without saying

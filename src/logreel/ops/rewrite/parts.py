@@ -11,8 +11,7 @@ from logreel.errors import UsageError
 from logreel.index.gather import gather_times
 from logreel.index.order import by_rows
 from logreel.index.ranges import Rows
-from logreel.log.channel import Channel
-from logreel.log.log import Log
+from logreel.log.log import Channel, Log
 from logreel.ops.rewrite.latched import in_force, is_parameters, is_static, is_told_latched
 
 

@@ -21,8 +21,7 @@ from logreel.io.append_file import Appender
 from logreel.io.parallel import ahead
 from logreel.io.source import Source
 from logreel.layout.layout import Layout
-from logreel.log.channel import Channel
-from logreel.log.log import Log
+from logreel.log.log import Channel, Log
 from logreel.log.schema import Schema
 from logreel.log.side_columns import left_beside
 from logreel.log.times import utc_shift
@@ -31,6 +30,7 @@ from logreel.ops.rewrite.parts import Part
 from logreel.ops.rewrite.streams import Batch, in_file_order, in_time_order
 from logreel.ops.rewrite.target import Copied, Rewritten, Target, check_names, format_of, format_to_write
 from logreel.registry.format import Format
+from logreel.registry.open import log_of
 from logreel.registry.registry import formats
 from logreel.write.format_writer import Excerpt, Sink, SourceClock
 from logreel.write.payloads import tallied
@@ -372,7 +372,7 @@ class Rewriting:
         scan = self.fmt.scan(source, None)
         if scan is None:
             raise LogError("the new file cannot be read again", path=self.target.path)
-        log = Log(source, self.fmt, scan)
+        log = log_of(source, self.fmt, scan)
         lost = [problem for problem in log.problems if problem.lost]
         if lost:
             raise LogError(f"the new file is damaged: {lost[0].text}", path=self.target.path)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from logreel.log.channel import Channel
+from logreel.log.log import Channel
 from logreel.log.schema import Schema
 from logreel.ops.rewrite.parts import Part
 from logreel.ops.rewrite.rewrite import Rewriting, add_channel, rewrite

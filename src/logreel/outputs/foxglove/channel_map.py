@@ -35,8 +35,7 @@ from logreel.schemas.protobuf.spell import spell, type_name, values
 from logreel.schemas.protobuf.straight import straight
 
 if TYPE_CHECKING:
-    from logreel.log.channel import Channel
-    from logreel.log.log import Log
+    from logreel.log.log import Channel, Log
 
 #: What tells how to read messages wherever they go; all other languages of definitions are those of one format.
 COMMON = {"ros1msg", "ros2msg", "ros2idl", "omgidl", "protobuf", "jsonschema", "flatbuffer", ""}

@@ -16,7 +16,7 @@ from logreel.schemas.protobuf.describe import Message, descriptor_set
 from logreel.schemas.protobuf.straight import Straight
 
 if TYPE_CHECKING:
-    from logreel.log.channel import Channel
+    from logreel.log.log import Channel
 
 #: Encoding of the schemas and of the messages.
 ENCODING = "protobuf"

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from logreel.errors import DefinitionError
 from logreel.io.arrays import I64
-from logreel.log.channel import Channel
+from logreel.log.log import Channel
 from logreel.ops.rewrite.parts import Part
 from logreel.ops.rewrite.streams import Batch, in_time_order
 from logreel.outputs.foxglove.encoders import Encoder

@@ -15,7 +15,7 @@ from logreel.outputs.foxglove.wellknown import number_of
 from logreel.schemas.protobuf.columns import Many, Values, same, texts
 
 if TYPE_CHECKING:
-    from logreel.log.channel import Channel
+    from logreel.log.log import Channel
 
 #: The frame of poses whose log names none.
 WORLD = "world"

@@ -19,7 +19,7 @@ from logreel.outputs.foxglove.wellknown import number_of
 from logreel.schemas.protobuf.columns import Many, Values, texts
 
 if TYPE_CHECKING:
-    from logreel.log.channel import Channel
+    from logreel.log.log import Channel
 
 #: How encoded pictures begin, by the name of their format.
 _BEGIN = {"jpeg": b"\xff\xd8", "png": b"\x89PNG"}

@@ -17,8 +17,7 @@ from logreel.outputs.foxglove.live import Made
 from logreel.schemas.common import complete, message_encoding, portable
 
 if TYPE_CHECKING:
-    from logreel.log.channel import Channel
-    from logreel.log.log import Message
+    from logreel.log.log import Channel, Message
     from logreel.ops.replay import Player, Run
 
 #: Seconds between two messages that tell clients the time.

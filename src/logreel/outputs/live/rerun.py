@@ -18,8 +18,7 @@ from logreel.outputs.rerun.scene import Scene
 
 if TYPE_CHECKING:
     from logreel.io.arrays import I64
-    from logreel.log.channel import Channel
-    from logreel.log.log import Message
+    from logreel.log.log import Channel, Message
     from logreel.ops.replay import Player, Run
 
 #: Seconds between two sendings.

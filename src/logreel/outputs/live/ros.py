@@ -12,8 +12,7 @@ from logreel.ops.replay import Sink
 from logreel.schemas import ros1msg
 
 if TYPE_CHECKING:
-    from logreel.log.channel import Channel
-    from logreel.log.log import Message
+    from logreel.log.log import Channel, Message
     from logreel.ops.replay import Player
 
 ENCODING = "ros1msg"

@@ -14,7 +14,7 @@ from logreel.ops.replay import Sink
 from logreel.outputs.tables.ndjson import Decoder, line
 
 if TYPE_CHECKING:
-    from logreel.log.channel import Channel
+    from logreel.log.log import Channel
     from logreel.ops.replay import Player
 
 #: Size of what follows it, kind, number of the channel.

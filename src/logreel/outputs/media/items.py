@@ -14,7 +14,7 @@ from logreel.outputs.job import Job, LeftOut
 from logreel.outputs.registry import Output, readers
 
 if TYPE_CHECKING:
-    from logreel.log.channel import Channel
+    from logreel.log.log import Channel
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from logreel.outputs.media.frames import Frame, frame_of
 from logreel.outputs.registry import readers
 
 if TYPE_CHECKING:
-    from logreel.log.channel import Channel
+    from logreel.log.log import Channel
 
 #: The length of a picture is a number of 31 bits, so a clock of microseconds could not count 36 minutes.
 _FINE, _COARSE, _MOST = 1_000_000, 90_000, (1 << 31) - 1

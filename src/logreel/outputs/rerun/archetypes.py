@@ -37,7 +37,7 @@ from logreel.outputs.rerun.stills import show_pictures
 from logreel.outputs.tracks.tracks import segments, valid
 
 if TYPE_CHECKING:
-    from logreel.log.channel import Channel
+    from logreel.log.log import Channel
 
 
 _CLOUDS = (PackedCloud, PlainCloud, PacketCloud, LaserScan, RangeScan)

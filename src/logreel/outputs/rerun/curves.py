@@ -17,7 +17,7 @@ from logreel.outputs.rerun.scene import Scene
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from logreel.log.channel import Channel
+    from logreel.log.log import Channel
 
 #: An array of more numbers than this is no bundle of curves.
 _MOST = 64

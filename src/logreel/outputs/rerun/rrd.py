@@ -17,7 +17,7 @@ from logreel.outputs.rerun.curves import number_fields, show_numbers
 from logreel.outputs.rerun.scene import Scene
 
 if TYPE_CHECKING:
-    from logreel.log.channel import Channel
+    from logreel.log.log import Channel
 
 
 @dataclass(frozen=True, slots=True)

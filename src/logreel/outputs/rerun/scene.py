@@ -15,7 +15,7 @@ from logreel.log.times import shift_of
 from logreel.outputs.job import Job
 
 if TYPE_CHECKING:
-    from logreel.log.channel import Channel
+    from logreel.log.log import Channel
 
 Make = Callable[[list[Any]], Iterable[Any]]
 #: Rows, and bytes, that are sent together: so much a viewer loads at once.

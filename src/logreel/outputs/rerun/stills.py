@@ -16,7 +16,7 @@ from logreel.outputs.media.pixels import pixels_of
 from logreel.outputs.rerun.scene import Rows, Scene
 
 if TYPE_CHECKING:
-    from logreel.log.channel import Channel
+    from logreel.log.log import Channel
 
 _MEDIA = {".jpg": "image/jpeg", ".png": "image/png"}
 #: Depth images by the name of their pixels: units in a metre.

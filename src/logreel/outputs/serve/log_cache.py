@@ -11,9 +11,10 @@ from typing import Any
 
 from logreel.errors import LogError
 from logreel.io.source import Definitions, Source
-from logreel.log.log import Log, open_one_of_several
+from logreel.log.log import Log
 from logreel.ops.inspect.info import info
 from logreel.outputs.serve.catalogue import Entry, Stamp
+from logreel.registry.open import open_one_of_several
 
 #: Logs kept open; each may hold its index and 64 MiB of unpacked chunks.
 OPEN = 8

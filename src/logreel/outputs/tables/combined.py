@@ -14,7 +14,7 @@ from logreel.outputs.tables import rows
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from logreel.log.channel import Channel
+    from logreel.log.log import Channel
 
 #: Rows of a long table that are made at once.
 LONG_ROWS = 1 << 18

@@ -14,7 +14,7 @@ from logreel.outputs.job import Job
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from logreel.log.channel import Channel
+    from logreel.log.log import Channel
 
 
 def write(out: IO[bytes] | io.RawIOBase, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:

@@ -13,7 +13,7 @@ from logreel.ops.json_values import plain
 from logreel.outputs.job import Job, LeftOut
 
 if TYPE_CHECKING:
-    from logreel.log.channel import Channel
+    from logreel.log.log import Channel
 
 _ENCODER = json.JSONEncoder(allow_nan=False, default=plain)
 

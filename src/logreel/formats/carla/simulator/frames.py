@@ -14,8 +14,7 @@ from logreel.formats.carla.simulator.wording import wording
 from logreel.layout.nodes import Sequence as Counted
 
 if TYPE_CHECKING:
-    from logreel.log.channel import Channel
-    from logreel.log.log import Log, Message
+    from logreel.log.log import Channel, Log, Message
 
 
 def frames(log: Log) -> Callable[[Sequence[Message]], list[str]]:

@@ -17,8 +17,7 @@ from logreel.io.chunks import FILE
 from logreel.registry.commands import Answer
 
 if TYPE_CHECKING:
-    from logreel.log.channel import Channel
-    from logreel.log.log import Log
+    from logreel.log.log import Channel, Log
 
 EVENTS = ("actors", "actor_removals", "actor_parents", "collisions")
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from logreel.errors import UsageError
 from logreel.formats.carla.actors import Track
 from logreel.formats.carla.columns import I64, Array, Columns
-from logreel.log.log import Log, open_log
+from logreel.log.log import Log
+from logreel.registry.open import open_log
 
 if TYPE_CHECKING:
     from logreel.io.source import Readable

@@ -12,7 +12,7 @@ from logreel.formats.carla.simulator.wording import Wording
 from logreel.index.ranges import pieces
 
 if TYPE_CHECKING:
-    from logreel.log.channel import Channel
+    from logreel.log.log import Channel
 
 #: Messages of a channel that are decoded together.
 TOGETHER = 256

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from logreel.errors import Finding, Severity
-from logreel.log.channel import Channel
-from logreel.log.log import Log
+from logreel.log.log import Channel, Log
 from logreel.log.times import SECOND, duration_text
 from logreel.ops.inspect.checks.places import offset_of, spots, together, topics_text
 

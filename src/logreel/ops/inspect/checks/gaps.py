@@ -9,8 +9,7 @@ import numpy as np
 
 from logreel.errors import Finding
 from logreel.io.arrays import I64
-from logreel.log.channel import Channel
-from logreel.log.log import Log
+from logreel.log.log import Channel, Log
 from logreel.log.times import SECOND, duration_text
 from logreel.ops.inspect.checks import jumps
 from logreel.ops.inspect.checks.places import offset_of, together, topics_text

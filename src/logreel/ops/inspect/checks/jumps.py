@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from logreel.errors import Finding, Severity
 from logreel.io.arrays import I64
-from logreel.log.channel import Channel
-from logreel.log.log import Log
+from logreel.log.log import Channel, Log
 from logreel.log.times import SECOND, duration_text
 from logreel.ops.inspect.checks.places import offset_of, topics_text
 

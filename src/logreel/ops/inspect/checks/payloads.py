@@ -13,8 +13,7 @@ from logreel.index.ranges import Piece, batches, load, pieces
 from logreel.io.arrays import I64
 from logreel.kernels import layout as kernel
 from logreel.layout.program import Program
-from logreel.log.channel import Channel
-from logreel.log.log import Log
+from logreel.log.log import Channel, Log
 from logreel.log.padding import is_padded, skipping, too_long
 from logreel.ops.inspect.checks.places import offset_of
 from logreel.ops.query.record_batches import rows_per_piece

@@ -10,7 +10,7 @@ import numpy as np
 from logreel.index.ranges import places
 from logreel.io.arrays import I64
 from logreel.io.chunks import FILE, MADE
-from logreel.log.channel import Channel
+from logreel.log.log import Channel
 
 Item = TypeVar("Item")
 
