@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from logreel.cli import draw, main
-from logreel.cli.run import report
+from logreel.cli.exits import report
 from support.builders.sample_logs import tiny
 from support.harness.cli_runner import Run, Spawn, environment
 

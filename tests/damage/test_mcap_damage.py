@@ -13,7 +13,8 @@ from mutations import mutate
 
 import logreel
 from logreel.errors import LogError
-from logreel.formats.mcap.sample.builder import MAGIC, Builder, record, string, tiny, walk
+from logreel.formats.mcap.sample.builder import MAGIC, Builder, record, string, tiny
+from logreel.formats.mcap.sample.walk import walk
 from support.builders.mcap_rows import fast_rows
 from support.harness.limits import limited, processor
 from support.oracles import mcap_file as mcap_oracle

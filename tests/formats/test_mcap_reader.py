@@ -11,7 +11,8 @@ import pytest
 
 import logreel
 from logreel.formats.mcap import chunks as packing
-from logreel.formats.mcap.sample.builder import START, Builder, message, pairs, record, string, tiny, walk
+from logreel.formats.mcap.sample.builder import START, Builder, message, pairs, record, string, tiny
+from logreel.formats.mcap.sample.walk import walk
 from support.builders.mcap_rows import fast_rows, library_rows, library_summary
 from support.oracles import mcap_file as mcap_oracle
 

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 import logreel
-from logreel.formats.mcap.sample.builder import START, Builder, walk
+from logreel.formats.mcap.sample.builder import START, Builder
+from logreel.formats.mcap.sample.walk import walk
 from support.builders.mcap_rows import fast_rows, library_rows, library_summary
 from support.oracles import mcap_file as mcap_oracle
 

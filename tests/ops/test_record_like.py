@@ -14,7 +14,7 @@ from logreel.formats.bddf.sample.builder import walk
 from logreel.formats.carla.sample.builder import eventful
 from logreel.formats.carla.sample.drive import drive as carla_drive
 from logreel.formats.carla.sample.records import RELEASES
-from logreel.formats.mcap.sample.builder import walk as walk_mcap
+from logreel.formats.mcap.sample.walk import walk as walk_mcap
 from logreel.formats.ulog.sample.builder import Builder, flight
 from logreel.log.schema import Schema
 from logreel.ops.json_values import plain

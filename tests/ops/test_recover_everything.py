@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import logreel
 from logreel.formats.carla.sample.builder import eventful
 from logreel.formats.koblenz.sample.drive import drive as ride
-from logreel.formats.mcap.sample.builder import walk
+from logreel.formats.mcap.sample.walk import walk
 from logreel.formats.rosbag.sample.builder import drive
 from logreel.formats.ulog.sample.builder import tiny
 from logreel.testing.mutations import mutate

@@ -43,7 +43,7 @@ def check(
     Of folders all logs in and below them. --json prints one object per file, one a line. A file that cannot be opened
     does not stop the others.
     """
-    from logreel.cli.run import FOUND
+    from logreel.cli.exits import FOUND
     from logreel.ops.inspect.check import check as look
     from logreel.ops.inspect.contract import read_contract
 

@@ -139,7 +139,7 @@ def each(
     for each.
     """
     from logreel.cli import draw
-    from logreel.cli.run import LOST
+    from logreel.cli.exits import LOST
 
     found: list[Found] = []
 
@@ -158,8 +158,8 @@ def each(
 
 def open_each(names: Sequence[str], look: Callable[[str], Opened]) -> tuple[list[Opened], int]:
     """What *look* gives of every file; and the exit code of the first that it cannot open, which are told, else 0."""
+    from logreel.cli.exits import report
     from logreel.cli.files import file_of
-    from logreel.cli.run import report
     from logreel.errors import LogError
 
     found: list[Opened] = []

@@ -42,7 +42,7 @@ def diff(
     Topics, definitions, parameters, metadata, attachments, counts, times, rates. The exit code is 0 where nothing
     differs, else 4.
     """
-    from logreel.cli.run import FOUND
+    from logreel.cli.exits import FOUND
     from logreel.ops.inspect.diff import diff as look
     from logreel.ops.inspect.diff import lines
 

@@ -84,7 +84,7 @@ def text_output(verb: Verb) -> Verb:
         try:
             with _to_file(out, force, sources):
                 code = verb(*args, **options)
-                from logreel.cli.run import FOUND, LOST
+                from logreel.cli.exits import FOUND, LOST
 
                 if code not in (0, LOST, FOUND):
                     raise _Nothing

@@ -84,7 +84,7 @@ def record(
     Lines are as cat --format ndjson shows them. Types are those of --schema and --like, else inferred.
     Ctrl-C completes the log.
     """
-    from logreel.cli.run import INTERRUPTED, LOST
+    from logreel.cli.exits import INTERRUPTED, LOST
     from logreel.errors import UsageError
     from logreel.log.times import duration_ns
     from logreel.ops.record import record as write

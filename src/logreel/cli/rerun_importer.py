@@ -47,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except UnknownFormatError:
         return INCOMPATIBLE
     except BaseException as error:
-        from logreel.cli.run import report
+        from logreel.cli.exits import report
 
         return report(error)
     return 0

@@ -61,7 +61,7 @@ def sql(
     logreel.logs and logreel.channels tell what there is. Of folders all logs in and below them are asked; a file that
     cannot be opened does not stop the others.
     """
-    from logreel.cli.run import LOST
+    from logreel.cli.exits import LOST
     from logreel.ops.query.sql import answer
     from logreel.registry.open import check_types, open_one_of_several
 

@@ -23,7 +23,7 @@ from logreel.ops.json_values import opened
 from logreel.ops.lines import Pipe, lines_of
 from logreel.ops.rewrite.rewrite import add_channel
 from logreel.ops.rewrite.target import Copied, Rewritten
-from logreel.write.import_foreign import each
+from logreel.write.format_writer import each
 from logreel.write.writer import FLUSH_EVERY, Writer, create, format_of
 
 #: Messages that are looked at before the first ones are written; for how many seconds, and bytes of lines, at most.

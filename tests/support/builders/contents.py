@@ -9,7 +9,7 @@ import logreel
 from logreel.formats.bddf.sample.builder import T0, Builder
 from logreel.formats.carla.sample import drive as carla
 from logreel.formats.koblenz.sample import drive as koblenz
-from logreel.formats.mcap.sample.builder import walk
+from logreel.formats.mcap.sample.walk import walk
 from logreel.formats.rosbag.sample.builder import drive
 from logreel.formats.ulog.sample.builder import flight
 

@@ -36,6 +36,6 @@ FORMAT = Format(
     scan=anew("logreel.formats.mcap.scan_builder:scan"),
     create=later("logreel.formats.mcap.writer:McapSink"),
     like=_like,
-    sample=later("logreel.formats.mcap.sample.builder:walk"),
+    sample=later("logreel.formats.mcap.sample.walk:walk"),
     exchange=True,
 )

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from logreel.errors import UsageError
 from logreel.formats.mcap import records
-from logreel.formats.mcap.records import ENTRY, INDEX
-from logreel.formats.mcap.write_summary import begun, string
+from logreel.formats.mcap.records import ENTRY, INDEX, begun, string
 from logreel.io.arrays import I64
 from logreel.kernels import opcoded
 from logreel.write.format_writer import Payload

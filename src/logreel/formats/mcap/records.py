@@ -8,11 +8,16 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from logreel.io.arrays import I64
 from logreel.io.source import Source
 from logreel.log.schema import Schema
+
+if TYPE_CHECKING:
+    pass
 
 MAGIC = b"\x89MCAP0\r\n"
 (
@@ -265,3 +270,31 @@ class Statistics:
         others = f.number(4), f.number(4), f.number(4), f.time(), f.time()
         counts = dict(np.frombuffer(f.numbers(), NUMBERS).tolist())
         return cls(messages, schemas, channels, *others, counts)
+
+
+def begun(kind: int, size: int) -> bytes:
+    """Kind and length of a record."""
+    return struct.pack("<BQ", kind, size)
+
+
+def record(kind: int, content: bytes) -> bytes:
+    """A whole record."""
+    return begun(kind, len(content)) + content
+
+
+def string(text: str | bytes) -> bytes:
+    """Text or bytes behind their number."""
+    raw = text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text
+    return struct.pack("<I", len(raw)) + raw
+
+
+def pairs(found: Mapping[str, str]) -> bytes:
+    """A map of text by text."""
+    return string(b"".join(string(name) + string(value) for name, value in found.items()))
+
+
+def numbers(ids: I64 | list[int], values: I64 | list[int]) -> bytes:
+    """A number for each of these channels."""
+    made = np.empty(len(ids), NUMBERS)
+    made["id"], made["value"] = ids, values
+    return made.tobytes()

@@ -4,45 +4,13 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from logreel.formats.mcap import records
-from logreel.formats.mcap.records import MAGIC, NUMBERS
-from logreel.io.arrays import I64
+from logreel.formats.mcap.records import MAGIC, begun, numbers, record, string
 
 if TYPE_CHECKING:
     from logreel.formats.mcap.packing import Packed
-
-
-def begun(kind: int, size: int) -> bytes:
-    """Kind and length of a record."""
-    return struct.pack("<BQ", kind, size)
-
-
-def record(kind: int, content: bytes) -> bytes:
-    """A whole record."""
-    return begun(kind, len(content)) + content
-
-
-def string(text: str | bytes) -> bytes:
-    """Text or bytes behind their number."""
-    raw = text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text
-    return struct.pack("<I", len(raw)) + raw
-
-
-def pairs(found: Mapping[str, str]) -> bytes:
-    """A map of text by text."""
-    return string(b"".join(string(name) + string(value) for name, value in found.items()))
-
-
-def numbers(ids: I64 | list[int], values: I64 | list[int]) -> bytes:
-    """A number for each of these channels."""
-    made = np.empty(len(ids), NUMBERS)
-    made["id"], made["value"] = ids, values
-    return made.tobytes()
 
 
 def attachment_record(name: str, data: bytes, media_type: str, time: int, created: int) -> bytes:

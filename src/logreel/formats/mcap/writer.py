@@ -20,9 +20,18 @@ from logreel.formats.mcap.clock import clock_record, on_utc
 from logreel.formats.mcap.found import File
 from logreel.formats.mcap.origins import Origins
 from logreel.formats.mcap.packing import Content, Packed, Packer
-from logreel.formats.mcap.records import LOG_TIME, MAGIC, MESSAGE_HEAD, PUBLISH_TIME, SEQUENCE
+from logreel.formats.mcap.records import (
+    LOG_TIME,
+    MAGIC,
+    MESSAGE_HEAD,
+    PUBLISH_TIME,
+    SEQUENCE,
+    pairs,
+    record,
+    string,
+)
 from logreel.formats.mcap.write_channels import Declared, declare
-from logreel.formats.mcap.write_summary import Summary, attachment_record, pairs, record, string
+from logreel.formats.mcap.write_summary import Summary, attachment_record
 from logreel.io.append_file import Appender
 from logreel.io.arrays import I64
 from logreel.io.chunks import Buffer

@@ -9,7 +9,7 @@ from logreel.formats.rosbag import records
 from logreel.formats.rosbag.chunks import COMPRESSIONS, Chunk
 from logreel.formats.rosbag.connections import Connection
 from logreel.formats.rosbag.encryption import Cipher
-from logreel.formats.rosbag.index_builder import Found, Indexed
+from logreel.formats.rosbag.found import Found, Indexed
 from logreel.formats.rosbag.reader import ALL_NAMES, TOPIC
 from logreel.formats.rosbag.records import BadRecord, Fields, Record, parse_fields, topic_key
 from logreel.io.source import Source

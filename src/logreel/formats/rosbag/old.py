@@ -16,8 +16,8 @@ import numpy as np
 
 from logreel.errors import Problem
 from logreel.formats.rosbag.connections import Connection
-from logreel.formats.rosbag.index_builder import MAX_SPAN, Found
-from logreel.formats.rosbag.version import MAX_LINE, MULTILOG
+from logreel.formats.rosbag.found import MAX_SPAN, Found
+from logreel.formats.rosbag.records import MAX_LINE, MULTILOG
 from logreel.io.chunks import FILE
 from logreel.io.source import Source
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from logreel.errors import Problem
 from logreel.formats.rosbag import records
-from logreel.formats.rosbag.index_builder import MAX_SPAN, Found
+from logreel.formats.rosbag.found import MAX_SPAN, Found
 from logreel.formats.rosbag.records import BadRecord, Record, read_record
 from logreel.io.arrays import I64
 from logreel.io.source import Source

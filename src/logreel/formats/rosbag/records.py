@@ -111,3 +111,10 @@ def topic_key(topic: bytes) -> int:
     for byte in topic:
         key = (key ^ byte) * 1099511628211 & 0xFFFFFFFFFFFFFFFF
     return key - (1 << 64) if key >> 63 else key
+
+
+MULTILOG = b"##MULTILOG##\n"
+
+
+#: A topic name or a type name may be this long in a file of version 0.
+MAX_LINE = 256

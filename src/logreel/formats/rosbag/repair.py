@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from logreel.errors import Problem
-from logreel.formats.rosbag.index_builder import Claims
+from logreel.formats.rosbag.found import Claims
 from logreel.formats.rosbag.reader import Stretch, pass_over, read_stretch
 from logreel.index.block_table import GONE
 from logreel.io.chunks import FILE, Buffer

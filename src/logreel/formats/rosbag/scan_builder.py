@@ -12,7 +12,8 @@ from logreel.formats.rosbag.chunks import cache
 from logreel.formats.rosbag.connections import Channels, Connection
 from logreel.formats.rosbag.definitions import Definitions
 from logreel.formats.rosbag.encryption import ENCRYPTOR
-from logreel.formats.rosbag.index_builder import Found, Indexed, collect
+from logreel.formats.rosbag.found import Found, Indexed
+from logreel.formats.rosbag.index_builder import collect
 from logreel.formats.rosbag.version import version_of
 from logreel.io.chunks import Chunks
 from logreel.io.source import Source

@@ -13,7 +13,8 @@ from logreel.formats.rosbag import records
 from logreel.formats.rosbag.bag import Bag, take_connection
 from logreel.formats.rosbag.chunks import Chunk
 from logreel.formats.rosbag.encryption import in_the_clear
-from logreel.formats.rosbag.index_builder import Indexed, ascending, concatenated
+from logreel.formats.rosbag.found import Indexed
+from logreel.formats.rosbag.index_builder import ascending, concatenated
 from logreel.formats.rosbag.omitted import probe
 from logreel.formats.rosbag.reader import step_over
 from logreel.formats.rosbag.records import BadRecord, Record, find_record, read_record

@@ -9,7 +9,7 @@ from __future__ import annotations
 from logreel.errors import Problem
 from logreel.formats.rosbag import records
 from logreel.formats.rosbag.connections import Connection
-from logreel.formats.rosbag.index_builder import Found
+from logreel.formats.rosbag.found import Found
 from logreel.formats.rosbag.reader import Stretch, after_padding, read_stretch
 from logreel.formats.rosbag.records import BadRecord, Record, read_record
 from logreel.formats.rosbag.v1_index import Index

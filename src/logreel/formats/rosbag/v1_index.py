@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from logreel.errors import Finding, Problem
-from logreel.formats.rosbag.index_builder import Found
+from logreel.formats.rosbag.found import Found
 from logreel.formats.rosbag.records import Record
 from logreel.io.arrays import I64
 from logreel.io.source import Source

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import re
 
+from logreel.formats.rosbag.records import MULTILOG
 from logreel.io.source import Source
 
 _LINE = re.compile(rb"#ROS\w* V(\d+)\.(\d+)\n")
-MULTILOG = b"##MULTILOG##\n"
-#: A topic name or a type name may be this long in a file of version 0.
-MAX_LINE = 256
 _NAME = re.compile(rb"[ -~]{1,256}\Z")
 
 

@@ -208,10 +208,3 @@ def tiny(builder: Builder | None = None) -> bytes:
         out.message(2, time + 5, bytes(range(k * 3)), k + 1)
     out.metadata("build", {"version": "1", "by": "hand"})
     return out.attachment("notes.txt", "text/plain", b"remember the milk").bytes()
-
-
-def walk(seconds: float = 10.0, builder: Builder | None = None) -> bytes:
-    """A sound file of a robot that walks in a circle, with messages in four languages; see ``sample_walk``."""
-    from logreel.formats.mcap.sample.walk import fill
-
-    return fill(builder or Builder(), seconds).bytes()

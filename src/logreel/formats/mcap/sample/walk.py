@@ -156,3 +156,9 @@ def _foot(k: int, at: float) -> bytes:
         ("I", (k % 3,)),
         ("d", points),
     )
+
+
+def walk(seconds: float = 10.0, builder: Builder | None = None) -> bytes:
+    """A sound file of a robot that walks in a circle, with messages in four languages; see ``sample_walk``."""
+
+    return fill(builder or Builder(), seconds).bytes()

@@ -1,0 +1,96 @@
+"""Exit codes, and how errors are told."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Sequence
+
+import click
+
+from logreel.cli.draw import say
+from logreel.errors import LeftOutError, LogError, TopicError, UnknownFormatError, UsageError
+
+FAILED, USAGE, LOST, FOUND, UNKNOWN_FORMAT, INTERRUPTED = 1, 2, 3, 4, 5, 130
+
+
+#: Names under which other programs have an option.
+ALIASES = {
+    "--limit": "--count", "--max": "--count", "--num": "--count", "--head": "--count", "--number": "--count",
+    "--begin": "--start", "--since": "--start", "--from": "--start", "--start-time": "--start",
+    "--stop": "--end", "--until": "--end", "--to": "--end", "--end-time": "--end",
+    "--channel": "--topic", "--channels": "--topic", "--include": "--topic", "--out": "--output",
+    "--overwrite": "--force", "--yes": "--force", "-f": "--force", "-y": "--force",
+}  # fmt: skip
+
+
+def report(error: BaseException, args: Sequence[str] = ()) -> int:
+    """Say what went wrong with *args* in one sentence and give the exit code that stands for it."""
+    if isinstance(error, BrokenPipeError):
+        # Whoever read has enough.
+        return 0
+    if isinstance(error, (KeyboardInterrupt, click.exceptions.Abort)):
+        say("interrupted")
+        return INTERRUPTED
+    if isinstance(error, SystemExit):
+        return error.code if isinstance(error.code, int) else FAILED
+    if isinstance(error, click.exceptions.Exit):
+        return error.exit_code
+    if isinstance(error, LeftOutError) and len(error.skipped) > 1:
+        for text in error.skipped:
+            say(text)
+    say(sentence(error) + advice(error, args))
+    if isinstance(error, (UsageError, TopicError, click.UsageError)):
+        return USAGE
+    return UNKNOWN_FORMAT if isinstance(error, UnknownFormatError) else FAILED
+
+
+def advice(error: BaseException, args: Sequence[str] = ()) -> str:
+    """What to write instead of *args*, where the command line can tell."""
+    if isinstance(error, TopicError) and "," in error.name:
+        names = [name.strip() for name in error.name.split(",") if name.strip()]
+        flag = "-x" if _was_excluded(error.name, args) else "-t"
+        return f"; several are given one by one: {' '.join(f'{flag} {name}' for name in names)}"
+    return ""
+
+
+def _was_excluded(name: str, args: Sequence[str]) -> bool:
+    """Whether *name* was given with -x."""
+    before = [flag for flag, value in itertools.pairwise(args) if value == name]
+    return bool({"-x", "--exclude"} & {*before}) or f"-x{name}" in args or f"--exclude={name}" in args
+
+
+def _option_meant(error: click.NoSuchOption) -> str:
+    """A question about the option that is nearest to one that does not exist, or nothing."""
+    from difflib import get_close_matches
+
+    if error.ctx is None:
+        return ""
+    known = [name for one in error.ctx.command.params if isinstance(one, click.Option) for name in one.opts]
+    near = [ALIASES[error.option_name]] if ALIASES.get(error.option_name) in known else []
+    near = near or get_close_matches(error.option_name, [name for name in known if name[:2] == "--"], n=1)
+    return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def sentence(error: BaseException) -> str:
+    """What to tell people of *error*."""
+    match error:
+        case click.NoSuchOption():
+            path = error.ctx.command_path if error.ctx else "logreel"
+            return f"no such option {error.option_name!r}{_option_meant(error)}; see '{path} --help'"
+        case click.ClickException():
+            text = error.format_message().rstrip(".")
+            path = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "logreel"
+            return f"{text[:1].lower()}{text[1:]}; see '{path} --help'"
+        case LogError():
+            return error.cli_text()
+        case OSError() if error.strerror:
+            what = error.strerror[:1].lower() + error.strerror[1:]
+            return (
+                f"{os.fsdecode(error.filename)}: {what}" if isinstance(error.filename, str | bytes) else what
+            )
+        case MemoryError():
+            return "not enough memory for this"
+        case _:
+            name = type(error).__name__
+            return f"internal error: {name}: {error} (LOGREEL_TRACEBACK=1 shows where; please report it)"
