@@ -14,7 +14,8 @@ from harness import Job, compare
 
 TEXT = "v:uint64_t timestamp;double x;double y;double z;"
 OURS = f"""
-import tempfile, shutil, logreel, logreel.layout.encode, logreel.layout.encode_message, logreel.formats.ulog.writer, pyarrow
+import tempfile, shutil, logreel, pyarrow
+import logreel.layout.encode, logreel.layout.encode_message, logreel.formats.ulog.writer
 folder = tempfile.TemporaryDirectory()
 out = folder.name + "/out.ulg"
 n = int(os.environ["MESSAGES"])

@@ -13,49 +13,39 @@ import pytest
 SRC = Path(__file__).resolve().parents[1] / "src" / "logreel"
 FLOORS = {
     "kernels": 0,
-    "model": 1,
-    "schemas": 2,
-    "formats": 3,
-    "ops": 4,
-    "outputs": 5,
-    "testing": 5,
-    "cli": 6,
-    "__main__": 6,
+    "io": 1,
+    "layout": 2,
+    "index": 3,
+    "log": 4,
+    "registry": 5,
+    "lenses": 5,
+    "schemas": 5,
+    "write": 6,
+    "formats": 7,
+    "ops": 7,
+    "outputs": 8,
+    "testing": 8,
+    "cli": 9,
+    "__main__": 9,
 }
 EVERYWHERE = {"errors", "_version"}
 #: What ``logreel/__init__.py`` may load at first touch, besides what is visible everywhere.
-PUBLIC = {"model", "ops", "outputs"}
+PUBLIC = {"layout", "index", "log", "registry", "write", "ops", "outputs"}
 MAX_LINES = 800
 #: Circles of imports that there still are; lazy and TYPE_CHECKING imports count. One that is cut leaves this list.
-CIRCLES = {
-    frozenset(names.split())
-    for names in (
-        "model.channel model.html model.log model.registry model.scan model.sidecar model.sweep model.tables "
-        "model.xarray",
-        "model.blocks model.gather model.index model.merge model.order model.pieces",
-        "formats.rosbag.collect formats.rosbag.linear formats.rosbag.omitted formats.rosbag.repair",
-        "cli.app cli.common cli.completion cli.files cli.run cli.special",
-        "ops.replay.player ops.replay.sink ops.replay.transport",
-        "model.adoption model.sink",
-        "formats.rosbag.old formats.rosbag.version",
-        "formats.mcap.sample formats.mcap.sample_walk",
-        "formats.mcap.packing formats.mcap.write_summary",
-        "formats.ulog.adopt formats.ulog.write",
-    )
-}
+CIRCLES = {frozenset(["ops.replay.player", "ops.replay.sink", "ops.replay.transport"])}
 #: Modules, not faces of packages, that hand on names of others by ``__all__``, and whose. Who stops leaves this list.
 HANDED_ON = {
     ("formats.bddf.messages", "schemas.protobuf.wire"),
-    ("formats.bddf.readings", "model.beside"),
+    ("formats.bddf.payload_decoders", "log.side_columns"),
     *(
-        ("formats.carla.api", f"formats.carla.{name}")
+        ("formats.carla.simulator.api", f"formats.carla.simulator.{name}")
         for name in ["blocked", "collisions", "info", "metrics", "replay", "values"]
     ),
-    ("model.arrow", "model.columns"),
-    ("model.index", "model.blocks"),
-    ("model.layout", "model.nodes"),
-    ("model.layout", "model.paths"),
-    ("model.writer", "model.sink"),
+    ("layout.arrow", "layout.numpy_columns"),
+    ("layout.layout", "layout.nodes"),
+    ("layout.layout", "layout.paths"),
+    ("write.writer", "write.format_writer"),
 }
 #: A string that is a lazy import by table or import_module; two are groups of entry points.
 MODULE_NAME = re.compile(r"(?!logreel\.(?:formats|sinks)$)logreel(\.\w+)+")
@@ -300,57 +290,57 @@ def tree_of(folder: Path, files: dict[str, str]) -> Path:
 
 def test_a_circle_is_found_however_it_is_imported(tmp_path: Path) -> None:
     files = {
-        "model/a.py": "from logreel.model.b import x",
-        "model/b.py": "def f():\n    from logreel.model import c",
-        "model/c.py": "if TYPE_CHECKING:\n    from .a import A",
-        "model/d.py": "from logreel.model.a import x\nfrom logreel.model import package",
-        "model/e.py": "import logreel.model.f",
-        "model/f.py": "from . import e",
-        "model/table.py": "X = {'h': 'logreel.model.h'}",
-        "model/h.py": "import logreel.model.table",
+        "log/a.py": "from logreel.log.b import x",
+        "log/b.py": "def f():\n    from logreel.log import c",
+        "log/c.py": "if TYPE_CHECKING:\n    from .a import A",
+        "log/d.py": "from logreel.log.a import x\nfrom logreel.log import package",
+        "log/e.py": "import logreel.log.f",
+        "log/f.py": "from . import e",
+        "log/table.py": "X = {'h': 'logreel.log.h'}",
+        "log/h.py": "import logreel.log.table",
         # The face of a package names its modules, which may name the package.
-        "model/package/__init__.py": "from logreel.model.package.g import x",
-        "model/package/g.py": "from logreel.model.package import y",
+        "log/package/__init__.py": "from logreel.log.package.g import x",
+        "log/package/g.py": "from logreel.log.package import y",
     }
     found = circles(graph(tree_of(tmp_path, files)))
-    assert found == {frozenset({"model.a", "model.b", "model.c"}), frozenset({"model.e", "model.f"})}
+    assert found == {frozenset({"log.a", "log.b", "log.c"}), frozenset({"log.e", "log.f"})}
 
 
 def test_names_that_are_handed_on_are_found(tmp_path: Path) -> None:
     files = {
-        "model/__init__.py": "from logreel.model.b import y\n__all__ = ['y']",
-        "model/a.py": "from logreel.model.b import y\nfrom re import match\n__all__ = ['x', 'y', 'match']\nx = 1",
-        "model/b.py": "__all__ = ['y']\ny = 1",
+        "log/__init__.py": "from logreel.log.b import y\n__all__ = ['y']",
+        "log/a.py": "from logreel.log.b import y\nfrom re import match\n__all__ = ['x', 'y', 'match']\nx = 1",
+        "log/b.py": "__all__ = ['y']\ny = 1",
     }
-    assert handed_on(tree_of(tmp_path, files)) == {("model.a", "model.b")}
+    assert handed_on(tree_of(tmp_path, files)) == {("log.a", "log.b")}
 
 
 def test_what_is_private_is_found(tmp_path: Path) -> None:
     files = {
-        "model/a.py": "from logreel.model.b import _x\nfrom logreel._version import __version__",
-        "model/b.py": "__all__ = ['_x']\n_x = __doc__",
-        "ops/c.py": "from logreel.model._d import x",
-        "model/e.py": "from logreel.model._d import x",
-        "model/_d.py": "x = 1",
+        "log/a.py": "from logreel.log.b import _x\nfrom logreel._version import __version__",
+        "log/b.py": "__all__ = ['_x']\n_x = __doc__",
+        "ops/c.py": "from logreel.log._d import x",
+        "log/e.py": "from logreel.log._d import x",
+        "log/_d.py": "x = 1",
     }
     assert private(tree_of(tmp_path, files)) == [
-        "model.a:1: logreel.model.b._x is private",
-        "model.b: __all__ names _x, which is private",
-        "ops.c:1: logreel.model._d.x is private",
+        "log.a:1: logreel.log.b._x is private",
+        "log.b: __all__ names _x, which is private",
+        "ops.c:1: logreel.log._d.x is private",
     ]
 
 
 @pytest.mark.parametrize(
     ("file", "source", "expected"),
     [
-        ("model/a.py", "from logreel.ops import info", "model/a.py:1: arrow points up, model (1) to ops (4)"),
-        ("model/a.py", "\nfrom ..ops.info import x", "model/a.py:2: arrow points up"),
-        ("model/a.py", "def f():\n    import logreel.cli", "model/a.py:2: arrow points up"),
-        ("model/a.py", "if TYPE_CHECKING:\n    from logreel import formats", "model/a.py:2: arrow points up"),
-        ("model/a.py", "load('logreel.outputs.tables.csv')", "model/a.py:1: arrow points up"),
-        ("model/a.py", "from logreel import open", "model/a.py:1: imports the public package"),
-        ("model/a.py", "import logreel", "model/a.py:1: imports the public package"),
-        ("errors.py", "from logreel.model import log", "errors.py:1: errors.py is visible everywhere"),
+        ("log/a.py", "from logreel.ops import info", "log/a.py:1: arrow points up, log (4) to ops (7)"),
+        ("log/a.py", "\nfrom ..ops.info import x", "log/a.py:2: arrow points up"),
+        ("log/a.py", "def f():\n    import logreel.cli", "log/a.py:2: arrow points up"),
+        ("log/a.py", "if TYPE_CHECKING:\n    from logreel import formats", "log/a.py:2: arrow points up"),
+        ("log/a.py", "load('logreel.outputs.tables.csv')", "log/a.py:1: arrow points up"),
+        ("log/a.py", "from logreel import open", "log/a.py:1: imports the public package"),
+        ("log/a.py", "import logreel", "log/a.py:1: imports the public package"),
+        ("errors.py", "from logreel.log import log", "errors.py:1: errors.py is visible everywhere"),
         ("formats/bddf/a.py", "from logreel.formats.ulog import x", "bddf/a.py:1: imports the format ulog"),
         ("formats/bddf/a.py", "from ..ulog import x", "bddf/a.py:1: imports the format ulog"),
         ("formats/bddf/__init__.py", "from .. import ulog", "bddf/__init__.py:1: imports the format ulog"),
@@ -390,10 +380,10 @@ def test_a_breach_is_found_with_its_line(tmp_path: Path, file: str, source: str,
         ("__init__.py", "from logreel.errors import LogError\ndef f():\n    from logreel.ops import info"),
         (
             "__init__.py",
-            "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from .model.log import Log",
+            "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from .log.log import Log",
         ),
         ("__init__.py", "LAZY = {'slice': 'logreel.ops.slice'}\nfrom ._version import __version__"),
-        ("model/a.py", "entry_points(group='logreel.formats')\nfrom logreel.kernels import frames"),
+        ("log/a.py", "entry_points(group='logreel.formats')\nfrom logreel.kernels import frames"),
         ("formats/ulog/a.py", "from . import scan\nfrom logreel.formats.ulog.scan import x\nimport re"),
         ("cli/a.py", "import logreel\nfrom logreel.ops import info\nconsole.print('eval(1)')"),
         ("__main__.py", "from logreel.cli import main"),

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from logreel.cli import app
-from logreel.cli import run as running
+from logreel.cli import app, exits
 from logreel.formats.ulog.sample.builder import flight
 from support.harness.cli_runner import Run
 
@@ -91,4 +90,4 @@ def test_every_name_of_other_programs_leads_to_one_that_exists_and_hides_none() 
     context = app.click.Context(app.logreel)
     commands = [app.logreel.get_command(context, verb) for verb in verbs]
     options = {name for one in commands if one is not None for p in one.params for name in p.opts}
-    assert set(running.ALIASES.values()) <= options
+    assert set(exits.ALIASES.values()) <= options

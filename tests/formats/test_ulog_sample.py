@@ -11,7 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from logreel.formats.ulog.sample import builder, rows, tables
+from logreel.formats.ulog.sample import builder, tables
+from logreel.formats.ulog.sample import rows as sample_rows
 from logreel.formats.ulog.sample.builder import Builder
 from support.oracles import ulog as ulog_oracle
 from support.oracles.pyulog_values import assert_same, load
@@ -107,7 +108,7 @@ def test_flight_is_a_full_log(flight: bytes) -> None:
     log = ulog_oracle.read(flight)
     assert not log.lost
     assert log.compat == 1
-    assert [ms for _, ms in log.dropouts] == [ms for _, ms in rows.DROPOUTS]
+    assert [ms for _, ms in log.dropouts] == [ms for _, ms in sample_rows.DROPOUTS]
     rates = {topic: len(rows) / 60 for topic, rows in log.topics.items()}
     assert rates["sensor_combined"] == max(rates.values()) == pytest.approx(250, rel=0.01)
     assert rates["cpuload"] == pytest.approx(1, rel=0.05)
@@ -126,7 +127,7 @@ def test_records_lack_only_their_last_padding(flight: bytes) -> None:
     log = ulog_oracle.read(flight)
     for topic, rows in log.segments[0].records.items():
         name = topic.partition("[")[0]
-        kind = rows.record_type(name, tables.FORMATS)
+        kind = sample_rows.record_type(name, tables.FORMATS)
         last = (kind.names or ())[-1]
         dropped = kind[last].itemsize if last.startswith("_padding") else 0
         assert {len(row.payload) for row in rows} == {kind.itemsize - dropped}
@@ -141,7 +142,7 @@ def test_formats_are_aligned_as_in_c() -> None:
         return 1 if kind.kind == "S" else kind.itemsize
 
     for name in tables.FORMATS:
-        kind = rows.record_type(name, tables.FORMATS)
+        kind = sample_rows.record_type(name, tables.FORMATS)
         assert kind.itemsize % 8 == 0, name
         for field in kind.names or ():
             assert kind.fields is not None
@@ -168,7 +169,7 @@ def test_the_vehicle_moves_like_one(flight: bytes) -> None:
 
 def test_gps_gives_the_wall_clock(flight: bytes) -> None:
     rows = ulog_oracle.read(flight).topics["sensor_gps"]
-    assert {row["time_utc_usec"] - row["timestamp"] for row in rows} == {rows.BOOT_UTC_US}
+    assert {row["time_utc_usec"] - row["timestamp"] for row in rows} == {sample_rows.BOOT_UTC_US}
     assert all(row["fix_type"] == 3 for row in rows)
 
 

@@ -15,7 +15,7 @@ import pytest
 from logreel.cli import main
 from support.builders.sample_logs import damaged, hostile, incompatible, short_flight, tiny
 
-SRC = Path(__file__).resolve().parents[1] / "src"
+SRC = Path(__file__).resolve().parents[3] / "src"
 
 
 class Done(NamedTuple):

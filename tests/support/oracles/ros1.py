@@ -22,6 +22,7 @@ from logreel.index.rules import Track, Word
 from logreel.io.chunks import FILE, Chunks
 from logreel.io.source import Source
 from logreel.layout import layout as lo
+from logreel.lenses import text_lines
 from logreel.log.log import Channel, Log
 from logreel.log.scan import ChannelInfo, Scan
 from logreel.log.schema import Schema
@@ -211,7 +212,7 @@ def log_of(name: str, payloads: list[bytes], epoch: str = "unix") -> Log:
     blocks = Blocks(np.zeros(1, np.int64), np.full(1, FILE, np.int32), start, np.array(starts, np.uint32))
     index = MessageIndex(Chunks(source), blocks, [Track(Word(-12, 8), Word(-4, 4))])
     info = ChannelInfo("/x", Schema(name, "ros1msg"), lambda: layout_of(name))
-    return Log(source, FORMAT.name, Scan("1", epoch, 0, len(payloads) * 10**9, [info], index, []))
+    return Log(source, FORMAT.name, Scan("1", epoch, 0, len(payloads) * 10**9, [info], index, []), text_lines)
 
 
 FORMAT = Format("none", "in memory", (), lambda source: False, lambda source, saved: None)
