@@ -18,15 +18,15 @@ from typing import Any
 
 sys.path[:0] = [one for one in map(str, Path(__file__).parents[:2]) if one not in sys.path]
 
-import bddf_oracle  # noqa: E402
-import carla_oracle  # noqa: E402
-import carla_queries  # noqa: E402
-import koblenz_oracle  # noqa: E402
 from rows import Row  # noqa: E402
 
 import logreel  # noqa: E402
 from logreel.formats.carla.simulator import api as carla  # noqa: E402
 from support.builders.carla_rows import rows as carla_columns  # noqa: E402
+from support.oracles import bddf as bddf_oracle  # noqa: E402
+from support.oracles import carla as carla_oracle  # noqa: E402
+from support.oracles import carla_queries  # noqa: E402
+from support.oracles import koblenz as koblenz_oracle  # noqa: E402
 
 HEAD = 21
 
