@@ -64,6 +64,20 @@ def test_raw_mode_keeps_the_clock_of_a_ulog(tmp_path: Path) -> None:
     assert (log.start, log.end) == (source.start, source.end)
 
 
+def test_an_mcap_for_other_tools_begins_and_ends_with_its_source(tmp_path: Path) -> None:
+    """The flight has a message from before it began, which a ULog's bounds leave out, and channels are added."""
+    (tmp_path / "x.ulg").write_bytes(flight())
+    source = logreel.open(tmp_path / "x.ulg")
+    assert source.start is not None
+    assert min(int(ch.times.min()) for ch in source.values() if len(ch)) < source.start
+    logreel.convert(source, tmp_path / "x.mcap")
+    log = logreel.open(tmp_path / "x.mcap")
+    assert log.message_count > source.message_count
+    assert source.utc_offset is not None
+    assert source.end is not None
+    assert (log.start, log.end) == (source.start + source.utc_offset, source.end + source.utc_offset)
+
+
 def test_a_sink_on_the_utc_clock_says_so_and_shifts_what_it_adopts(tmp_path: Path) -> None:
     (tmp_path / "x.ulg").write_bytes(flight())
     source = logreel.open(tmp_path / "x.ulg")

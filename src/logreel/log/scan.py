@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from logreel.log.actor import Actor
 
 
+#: In the metadata of a channel that a conversion added: the topic whose messages it was made of.
+MADE_OF = "made_of"
+
+
 @dataclass(frozen=True, slots=True)
 class ChannelInfo:
     """One channel as the format declares it; its number is its place in ``Scan.channels``.

@@ -16,7 +16,7 @@ from logreel.formats.mcap.records import Attached, BadRecord
 from logreel.formats.mcap.verify import verify
 from logreel.io.chunks import Chunks
 from logreel.io.source import Source
-from logreel.log.scan import Attachment, Change, Parameter, Scan
+from logreel.log.scan import MADE_OF, Attachment, Change, Parameter, Scan
 
 #: Looking at this many packed bytes takes a fraction of a second.
 CHEAP_BYTES = 1 << 28
@@ -59,7 +59,9 @@ def _scan_of(source: Source, file: File) -> Scan:
     cheap = sum(one.stored for one in file.chunks if not one.is_plain) < CHEAP_BYTES
     index = collected.index(chunks, cheap)
     clock = Clock.read(origin)
-    start, end = _bounds(clock, collected, int(index.counts.sum()))
+    # What a conversion added repeats what is there: it is not of the log that was converted.
+    own = [n for n, info in enumerate(channels) if MADE_OF not in info.metadata]
+    start, end = _bounds(clock, collected, int(index.counts[own].sum()))
     epoch = clock.epoch_until(end)
     offset = clock.offset_in(epoch)
     return Scan(

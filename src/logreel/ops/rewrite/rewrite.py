@@ -22,6 +22,7 @@ from logreel.io.parallel import ahead
 from logreel.io.source import Source
 from logreel.layout.layout import Layout
 from logreel.log.log import Channel, Log
+from logreel.log.scan import MADE_OF
 from logreel.log.schema import Schema
 from logreel.log.side_columns import left_beside
 from logreel.log.times import utc_shift
@@ -36,8 +37,8 @@ from logreel.write.format_writer import Excerpt, Sink, SourceClock
 from logreel.write.payloads import tallied
 from logreel.write.writer import Writer
 
-#: In the metadata of a channel: the topic that it was made of, and what its messages were encoded in before.
-MADE_OF, TRANSCODED = "made_of", "transcoded_from"
+#: In the metadata of a channel: what its messages were encoded in before.
+TRANSCODED = "transcoded_from"
 #: Names tried for a channel that a format does not take beside others of its name.
 TRIES = 8
 

@@ -24,8 +24,9 @@ from logreel.lenses import (
     Transform,
     lenses,
 )
+from logreel.log.scan import MADE_OF
 from logreel.log.tables import Shape, table_of
-from logreel.ops.rewrite.rewrite import MADE_OF, TRANSCODED
+from logreel.ops.rewrite.rewrite import TRANSCODED
 from logreel.outputs.foxglove import motion, sensors
 from logreel.outputs.foxglove.encoders import Encoder, Fill, Rows
 from logreel.outputs.foxglove.interleave import Mixture
