@@ -10,9 +10,10 @@ import pytest
 from logreel import errors
 from logreel.errors import (
     DamagedError,
-    LeftOutError,
+    IncompleteOutputError,
     LogError,
     MissingDependencyError,
+    NotFoundError,
     Problem,
     TopicError,
     UsageError,
@@ -21,9 +22,10 @@ from logreel.errors import (
 ALL = [
     LogError("wrong", path="a.bag", offset=7, hint="pass force=True", cli="pass --force"),
     UsageError("wrong"),
+    NotFoundError("field", "yaw", ["q", "roll"]),
     TopicError("channel", "imo", ["imu", "gps"], path="a.bag"),
     DamagedError(Problem("truncated", 5, 3, True, "cut short"), path="a.bag"),
-    LeftOutError("two things would be lost: ", ["one", "two"], path="a.bag"),
+    IncompleteOutputError("two things would be lost: ", ["one", "two"], path="a.bag"),
     MissingDependencyError("polars", "polars"),
     *(
         kind("wrong", path="a.bag")

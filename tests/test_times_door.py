@@ -42,7 +42,12 @@ WRONG: list[Any] = [
     np.datetime64("NaT"), np.timedelta64("NaT"), np.timedelta64(5), np.timedelta64(5, "M"), np.array(5),
 ]  # fmt: skip
 #: What these take is ns alone: an index knows no clock.
-ONLY_NS = {"MessageIndex.rows_between", "MessageIndex.select", "MessageIndex.pieces", "Log.holds_between"}
+ONLY_NS = {
+    "MessageIndex.rows_between",
+    "MessageIndex.select",
+    "MessageIndex.select_batches",
+    "Log.holds_between",
+}
 
 
 @pytest.fixture(scope="module")
@@ -160,7 +165,7 @@ def test_an_index_takes_whole_nanoseconds_alone(path: Path, wrong: Any) -> None:
     index = log.index
     assert len(index.select(start=START + 10 * S, end=np.int64(START + 20 * S))) == 10
     calls: list[Callable[[], Any]] = [
-        lambda: index.select(start=wrong), lambda: index.select(end=wrong), lambda: index.pieces(start=wrong),
+        lambda: index.select(start=wrong), lambda: index.select(end=wrong), lambda: index.select_batches(start=wrong),
         lambda: index.rows_between(0, wrong, None), lambda: log.holds_between(None, wrong),
     ]  # fmt: skip
     for call in calls:

@@ -93,7 +93,7 @@ class UsageError(LogError):
     """Arguments that make no sense together, or a time or name that cannot be read."""
 
 
-class LeftOutError(LogError):
+class IncompleteOutputError(LogError):
     """Nothing is written, because that would lack something, or everything; *skipped* has a sentence for each thing."""
 
     def __init__(self, why: str, skipped: Sequence[str], *, path: str | None = None) -> None:
@@ -109,8 +109,12 @@ class MissingDependencyError(LogError, ImportError):
         super().__init__(f"this needs {library}: pip install 'logreel[{extra}]'")
 
 
-class TopicError(LogError, KeyError):
-    """A channel or a field that the log does not have; the text names the nearest ones it has."""
+class NotFoundError(LogError, KeyError):
+    """A name that the log does not have, e.g. of a field, an actor or an attachment; the text names the nearest ones.
+
+    name     the name that was asked for
+    nearest  up to three similar names that exist
+    """
 
     def __init__(self, kind: str, name: str, known: Iterable[str], *, path: str | None = None) -> None:
         from difflib import get_close_matches
@@ -121,6 +125,10 @@ class TopicError(LogError, KeyError):
         hint = f"; {'nearest' if near else 'there are'}: {some}" if names else f"; there are no {kind}s"
         super().__init__(f"no {kind} {name!r}{hint}", path=path)
         self.name, self.nearest = name, near
+
+
+class TopicError(NotFoundError):
+    """A channel that the log does not have; the text names the nearest ones."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,8 +68,8 @@ class Replay:
     def __init__(self, sample: bytes) -> None:
         self._log = logreel.open(sample)
         # What the reader makes of other channels comes back with those.
-        tracks = self._log.index.tracks
-        found = [ch.topic for ch in self._log.match(None) if tracks[ch.number].made is None]
+        rules = self._log.index.rules
+        found = [ch.topic for ch in self._log.match(None) if rules[ch.number].synthetic is None]
         some = itertools.islice(self._log.messages(found, order="file"), MOST)
         self._messages = [(m.channel.topic, m.time, bytes(m.data)) for m in some]
 

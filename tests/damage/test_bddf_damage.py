@@ -25,7 +25,7 @@ from logreel.formats.bddf.sample.builder import (
     stamp,
     walk,
 )
-from logreel.formats.bddf.scan_builder import Content
+from logreel.formats.bddf.scan_builder import ScanBuilder
 from logreel.io.source import Source
 from support.oracles import bddf as oracle
 
@@ -52,14 +52,14 @@ def small() -> bytes:
     return out.bytes()
 
 
-def found_in(data: bytes) -> Content:
+def found_in(data: bytes) -> ScanBuilder:
     source = Source.open(data)
-    return Content(source, scan_builder.find(source))
+    return ScanBuilder(source, scan_builder.find(source))
 
 
-def places(got: Content) -> list[Place]:
+def places(got: ScanBuilder) -> list[Place]:
     """Payload start, payload size and time of every block, in file order."""
-    inside = [i for i, track in enumerate(got.index.tracks) if track.made is None]
+    inside = [i for i, rule_set in enumerate(got.index.rules) if rule_set.synthetic is None]
     every = got.index.select(inside, order="file")
     return list(zip(every.offset.tolist(), every.size.tolist(), every.time.tolist(), strict=True))
 

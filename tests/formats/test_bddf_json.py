@@ -13,8 +13,8 @@ import logreel
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Bytes, Field, FixedArray, Rest, Scalar, Sequence, String, Struct, Time
 from logreel.ops.record import Recorded, record
-from logreel.schemas.json.body import JsonBody
-from logreel.schemas.json.spell import spell, written
+from logreel.schemas.json.from_layout import json_schema, written
+from logreel.schemas.json.payload_decoder import JsonDecoder
 
 SECOND = 10**9
 
@@ -110,10 +110,10 @@ def test_every_node_has_a_schema() -> None:
         *(FixedArray(Scalar("char"), 8), FixedArray(pair, 2), Sequence(Scalar("uint8")), Sequence(pair)),
     ]
     layout = Layout(Struct(tuple(Field(f"f{i}", node) for i, node in enumerate(nodes))))
-    read = JsonBody(spell(layout)).layout
+    read = JsonDecoder(json_schema(layout)).layout
     assert [f.name for f in read.record.visible()] == [f"f{i}" for i in range(len(nodes))]
     texts = [i for i, f in enumerate(read.record.visible()) if isinstance(f.node, String)]
     assert texts == [3, 4, 5, 6, 8]
-    many = json.loads(spell(Layout(Sequence(pair))))
+    many = json.loads(json_schema(Layout(Sequence(pair))))
     assert many["properties"]["records"]["items"]["properties"]["u"]["maximum"] == (1 << 64) - 1
     assert written({"x": math.nan, "y": [math.inf, -math.inf]}) == b'{"x":"NaN","y":["Infinity","-Infinity"]}'

@@ -324,5 +324,5 @@ def test_whatever_can_be_read_can_be_recovered(tmp_path: Path, lane: int) -> Non
 
 def payloads(log: logreel.Log) -> list[tuple[int, bytes]]:
     """Of all channels in the file: a struct may find its members again, or lose them with what was lost."""
-    inside = [ch.topic for ch in log.channels.values() if log.index.tracks[ch.number].made is None]
+    inside = [ch.topic for ch in log.channels.values() if log.index.rules[ch.number].synthetic is None]
     return sorted((m.time, bytes(m.data)) for m in log.messages(inside)) if inside else []

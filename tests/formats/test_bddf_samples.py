@@ -46,7 +46,7 @@ def scanned(data: bytes) -> Found:
 
 def blocks_of(data: bytes, found: Found) -> list[list[dict[str, Any]]]:
     """By series: what ``expected`` says of every block."""
-    index = scan_builder.Content(Source.open(data), found).index
+    index = scan_builder.ScanBuilder(Source.open(data), found).index
     table: list[list[dict[str, Any]]] = []
     for channel, series in enumerate(found.series):
         # The messages of a struct series are made.

@@ -47,8 +47,8 @@ def test_tables_and_single_messages_are_one_file(tmp_path: Path) -> None:
         texts = [f"line {i}".encode() for i in range(n)]
         size = np.array([len(one) for one in texts])
         data = np.frombuffer(b"".join(texts), np.uint8)
-        beside = np.stack([np.zeros(n, np.int64), np.arange(n)], axis=1)
-        w.write_many(np.full(n, say, np.int32), times, data, np.cumsum(size) - size, size, beside)
+        side_columns = np.stack([np.zeros(n, np.int64), np.arange(n)], axis=1)
+        w.write_many(np.full(n, say, np.int32), times, data, np.cumsum(size) - size, size, side_columns)
     assert paths[0].read_bytes() == paths[1].read_bytes() == paths[2].read_bytes()
     log = logreel.open(paths[0])
     assert log["p"]["value"].tolist() == values.reshape(n, 2).tolist()

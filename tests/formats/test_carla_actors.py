@@ -8,7 +8,7 @@ import pytest
 
 import logreel
 from conftest import SHARED
-from logreel.errors import TopicError, UsageError
+from logreel.errors import NotFoundError, UsageError
 from logreel.formats.carla.sample.builder import Builder, eventful
 from logreel.formats.carla.sample.drive import BIKE, CAMERA, HERO, HERO_SPEED, VAN, drive, motion
 from support.builders.sample_logs import tiny
@@ -36,7 +36,7 @@ def test_who_is_there(log: logreel.Log) -> None:
     camera, frames = log.actor(CAMERA), log["frames"]["elapsed"]
     assert (camera.parent, camera.start) == (HERO, round(frames[40] * 1e9))
     assert log.actor(BIKE).end == round(frames[480] * 1e9)
-    with pytest.raises(TopicError, match=r"no actor '109'; nearest: 10"):
+    with pytest.raises(NotFoundError, match=r"no actor '109'; nearest: 10"):
         log.actor(109)
     assert hero == logreel.open(drive().bytes()).actor(HERO)
     assert "trajectory" not in repr(hero)
@@ -45,7 +45,7 @@ def test_who_is_there(log: logreel.Log) -> None:
 def test_a_log_of_another_format_has_no_actors() -> None:
     log = logreel.open(tiny())
     assert log.actors == {}
-    with pytest.raises(TopicError, match="no actor"):
+    with pytest.raises(NotFoundError, match="no actor"):
         log.actor(1)
 
 

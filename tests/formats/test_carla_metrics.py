@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import logreel
-from logreel.errors import TopicError, UsageError
+from logreel.errors import NotFoundError, UsageError
 from logreel.formats.carla.sample.builder import Builder, eventful
 from logreel.formats.carla.sample.drive import BIKE, HERO, LEAD, LIGHTS, WALKER, drive
 from support.builders.sample_logs import tiny
@@ -56,7 +56,7 @@ def test_who(metrics: Any) -> None:
     }  # fmt: skip
     assert metrics.get_actor_alive_frames(HERO) == (1, 595)
     assert metrics.get_actor_alive_frames(BIKE) == (1, 480)
-    with pytest.raises(TopicError, match="no actor"):
+    with pytest.raises(NotFoundError, match="no actor"):
         metrics.get_actor_attributes(7)
     assert carla.MetricsLog(Builder().bytes()).get_ego_vehicle_id() is None
 

@@ -14,7 +14,7 @@ from support.oracles import carla as oracle
 
 SAMPLES = SHARED / "data/carla"
 REAL = ("sr_DistanceToLaneCenter_2020", "sr_DistanceToLaneCenter_2021", "sr_DistanceBetweenVehicles_2021")
-MADE = ("syn_0.9.6", "syn_0.9.14", "syn_0.9.16", "syn_0.9.16_basic", "syn_ue5")
+SYNTHETIC = ("syn_0.9.6", "syn_0.9.14", "syn_0.9.16", "syn_0.9.16_basic", "syn_ue5")
 RELEASES = {
     "sr_DistanceToLaneCenter_2020": ("0.9.10", "UE4", 0),
     "sr_DistanceToLaneCenter_2021": ("0.9.12 to 0.9.13", "UE4", 0),
@@ -34,7 +34,7 @@ def sample(name: str) -> Path:
     return path
 
 
-@pytest.mark.parametrize("name", REAL + MADE)
+@pytest.mark.parametrize("name", REAL + SYNTHETIC)
 def test_every_packet_takes_exactly_its_size_to_the_last_byte(name: str) -> None:
     data = sample(name).read_bytes()
     found = walked(data)
@@ -64,7 +64,7 @@ def test_counts_of_packets_and_records_are_those_of_the_manifest(name: str) -> N
     assert not counts
 
 
-@pytest.mark.parametrize("name", [REAL[0], *MADE])
+@pytest.mark.parametrize("name", [REAL[0], *SYNTHETIC])
 def test_every_value_equals_the_plain_reader(name: str) -> None:
     path = sample(name)
     assert_equal(logreel.open(path), oracle.read(path.read_bytes()))
@@ -84,7 +84,7 @@ def test_values_of_large_recordings_equal_the_plain_reader(name: str) -> None:
             assert log[topic]["id"].tolist() == [record["id"] for record in records]
 
 
-@pytest.mark.parametrize("name", REAL + MADE)
+@pytest.mark.parametrize("name", REAL + SYNTHETIC)
 def test_the_writer_is_told_by_what_it_wrote(name: str) -> None:
     log = logreel.open(sample(name))
     release, engine, base = RELEASES[name]

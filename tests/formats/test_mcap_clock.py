@@ -9,7 +9,7 @@ import pytest
 
 import logreel
 from logreel.formats.mcap.sample.builder import START, Builder
-from logreel.formats.mcap.writer import McapSink
+from logreel.formats.mcap.writer import McapWriter
 from logreel.formats.ulog.sample.builder import flight
 from logreel.io.append_file import Appender
 
@@ -84,11 +84,11 @@ def test_a_sink_on_the_utc_clock_says_so_and_shifts_what_it_adopts(tmp_path: Pat
     offset = source.utc_offset
     assert offset is not None
     out = Appender(tmp_path / "x.mcap")
-    sink = McapSink(out)
-    sink.clock = "utc"
-    sink.adopt(source, False)
-    sink.settle()
-    sink.finish()
+    format_writer = McapWriter(out)
+    format_writer.clock = "utc"
+    format_writer.import_foreign(source, False)
+    format_writer.settle()
+    format_writer.finish()
     out.finish()
     log = logreel.open(tmp_path / "x.mcap")
     assert (log.epoch, log.utc_offset) == ("unix", 0)
@@ -114,11 +114,11 @@ def test_a_raw_mcap_inherited_on_the_utc_clock_has_its_record_shifted(tmp_path: 
     logreel.convert(source, tmp_path / "raw.mcap", raw=True)
     raw = logreel.open(tmp_path / "raw.mcap")
     out = Appender(tmp_path / "x.mcap")
-    sink = McapSink(out)
-    sink.clock = "utc"
-    sink.inherit(raw)
-    sink.settle()
-    sink.finish()
+    format_writer = McapWriter(out)
+    format_writer.clock = "utc"
+    format_writer.copy_metadata(raw)
+    format_writer.settle()
+    format_writer.finish()
     out.finish()
     log, offset = logreel.open(tmp_path / "x.mcap"), source.utc_offset
     assert offset is not None

@@ -30,7 +30,7 @@ def _same(entries: Entries) -> Entries:
 
 
 @dataclass
-class Made:
+class SyntheticMessages:
     """An MCAP built byte for byte.
 
     index       what the index of each chunk names, from what it should; None: it has no index records
@@ -160,7 +160,7 @@ def lying(index: str, statistics: str, compression: str = "zstd", **other: objec
         "none": None,
         "zero": lambda _: {},
     }
-    return Made(tell, statistics=said[statistics], compression=compression, **other).bytes()  # type: ignore[arg-type]
+    return SyntheticMessages(tell, statistics=said[statistics], compression=compression, **other).bytes()  # type: ignore[arg-type]
 
 
 def rows(log: logreel.Log) -> Counter[tuple[str, int, bytes]]:
@@ -210,7 +210,7 @@ def test_what_an_index_hides_is_read_or_told_as_lost(index: str, statistics: str
 def test_check_reads_what_no_index_names(index: str, size: str) -> None:
     found = logreel.check(lying(index, "as the index")).findings
     assert any(f.at_least("warn") for f in found)
-    sound = logreel.check(Made().bytes()).findings
+    sound = logreel.check(SyntheticMessages().bytes()).findings
     assert not [f for f in sound if f.at_least("warn")]
 
 
@@ -257,41 +257,43 @@ def test_opening_names_the_index_that_leaves_something_out() -> None:
 
 def test_a_chunk_that_the_summary_leaves_out_is_read(size: str) -> None:
     for statistics in (dict, None, lambda _: {1: 3, 2: 2}):
-        log = logreel.open(Made(chunks=lambda _: [0], statistics=statistics).bytes())
+        log = logreel.open(SyntheticMessages(chunks=lambda _: [0], statistics=statistics).bytes())
         assert rows(log) == DUE
         assert [p.code for p in log.problems] == ["index"]
 
 
 @pytest.mark.parametrize("said", [{}, {1: 10}, {1: 5, 2: 4}, {1: 5, 2: 5, 3: 1}])
 def test_statistics_that_lie_hide_nothing_and_are_told(said: dict[int, int], size: str) -> None:
-    log = logreel.open(Made(statistics=lambda _: said).bytes())
+    log = logreel.open(SyntheticMessages(statistics=lambda _: said).bytes())
     assert rows(log) == DUE
     assert [p.code for p in log.problems] == ["index"]
-    assert "statistics" in {f.code for f in logreel.check(Made(statistics=lambda _: said).bytes()).findings}
+    assert "statistics" in {
+        f.code for f in logreel.check(SyntheticMessages(statistics=lambda _: said).bytes()).findings
+    }
 
 
 def test_definitions_that_stand_in_chunks_alone(size: str) -> None:
-    log = logreel.open(Made(repeat=False).bytes())
+    log = logreel.open(SyntheticMessages(repeat=False).bytes())
     assert rows(log) == DUE
     assert not log.problems
 
 
 @pytest.mark.parametrize("index", INDEXES)
 def test_an_index_without_a_summary_hides_nothing(index: str, tmp_path: Path) -> None:
-    data = Made(INDEXES[index], summary=False).bytes()
+    data = SyntheticMessages(INDEXES[index], summary=False).bytes()
     assert rows(logreel.open(data)) == DUE
     logreel.recover(data, tmp_path / "x.mcap")
     assert rows(logreel.open(tmp_path / "x.mcap")) == DUE
 
 
 def test_attachments_and_metadata_that_no_index_names_are_there(tmp_path: Path) -> None:
-    data = Made(indexed_extras=False).bytes()
+    data = SyntheticMessages(indexed_extras=False).bytes()
     log = logreel.open(data)
     assert log.attachments["notes.txt"].read() == b"milk"
     assert log.metadata["robot"] == {"name": "walker"}
     assert not log.problems
     second = record(12, string("second") + pairs({"a": "b"}))
-    found = logreel.check(Made(between=second).bytes()).findings
+    found = logreel.check(SyntheticMessages(between=second).bytes()).findings
     assert {f.code for f in found if f.at_least("warn")} == {"index", "statistics"}
     assert any("leaves out 1 metadata" in f.text for f in found)
 
@@ -300,7 +302,7 @@ def test_a_large_sound_file_is_opened_by_its_summary_alone(monkeypatch: pytest.M
     monkeypatch.setattr(counts, "SMALL", 0)
     monkeypatch.setattr(packing, "unpack", lambda *_: pytest.fail("a chunk was unpacked"))
     monkeypatch.setattr(counts, "unpack", lambda *_: pytest.fail("a chunk was unpacked"))
-    log = logreel.open(Made().bytes())
+    log = logreel.open(SyntheticMessages().bytes())
     assert log.message_count == 10
     assert not log.problems
 
@@ -308,7 +310,7 @@ def test_a_large_sound_file_is_opened_by_its_summary_alone(monkeypatch: pytest.M
 def test_a_chunk_of_definitions_alone_is_no_problem() -> None:
     body = record(4, struct.pack("<HH", 9, 0) + string("/nine") + string("") + pairs({}))
     head = struct.pack("<QQQI", 0, 0, len(body), 0) + string("") + struct.pack("<Q", len(body))
-    log = logreel.open(Made(between=record(6, head + body), chunks=lambda _: [0, 1]).bytes())
+    log = logreel.open(SyntheticMessages(between=record(6, head + body), chunks=lambda _: [0, 1]).bytes())
     assert rows(log) == DUE
 
 
@@ -325,7 +327,7 @@ def test_messages_between_a_chunk_and_its_index_are_read(
     what: str, hidden: bytes, longer: bool, size: str, tmp_path: Path
 ) -> None:
     """*longer*: the summary says that they belong to the chunk."""
-    data = Made(behind_chunk=hidden, longer=longer).bytes()
+    data = SyntheticMessages(behind_chunk=hidden, longer=longer).bytes()
     log = logreel.open(data)
     assert sum(rows(log).values()) == 12
     assert log.problems
@@ -335,7 +337,7 @@ def test_messages_between_a_chunk_and_its_index_are_read(
 
 @pytest.mark.parametrize(("what", "hidden"), list(_hidden()))
 def test_messages_behind_the_last_index_are_read(what: str, hidden: bytes, tmp_path: Path) -> None:
-    data = Made(between=hidden).bytes()
+    data = SyntheticMessages(between=hidden).bytes()
     log = logreel.open(data)
     assert sum(rows(log).values()) == 11
     assert log.problems
@@ -347,7 +349,7 @@ def test_the_builder_makes_sound_files() -> None:
     """The mcap library is the judge of what the other tests take for sound."""
     from mcap.reader import make_reader
 
-    for data in (Made().bytes(), Made(compression="").bytes()):
+    for data in (SyntheticMessages().bytes(), SyntheticMessages(compression="").bytes()):
         reader = make_reader(io.BytesIO(data), validate_crcs=True)
         got = Counter((c.topic, m.log_time, m.data) for _, c, m in reader.iter_messages())
         assert got == DUE

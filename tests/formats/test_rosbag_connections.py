@@ -11,7 +11,7 @@ import pytest
 import logreel
 from logreel.formats.rosbag.sample.builder import START, Builder, string
 from logreel.formats.rosbag.sample.old import Topic
-from support.builders.bag_variants import MADE
+from support.builders.bag_variants import SYNTHETIC
 from support.oracles import rosbag as bag_oracle
 
 #: What came by which connection: time, payload, and what the publisher said of itself.
@@ -150,8 +150,8 @@ def test_a_bag_of_several_connections_written_by_hand(source: Path, tmp_path: Pa
 
 
 def test_the_variant_of_several_connections_is_copied_whole(tmp_path: Path) -> None:
-    name = next(name for name in MADE if "connections" in name)
+    name = next(name for name in SYNTHETIC if "connections" in name)
     path, out = tmp_path / "variant.bag", tmp_path / "out.bag"
-    path.write_bytes(MADE[name]())
+    path.write_bytes(SYNTHETIC[name]())
     logreel.slice(path, out)
     assert read(logreel.open(out)) == read(logreel.open(path)) == rows(path.read_bytes())

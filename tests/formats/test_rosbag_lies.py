@@ -18,7 +18,7 @@ from logreel.formats.rosbag.sample.builder import (
     lz4_frame,
 )
 from support.builders.bag_rows import plain_rows, read_all
-from support.builders.bag_variants import MADE, many
+from support.builders.bag_variants import SYNTHETIC, many
 from support.harness.limits import limited
 from support.oracles import rosbag as bag_oracle
 
@@ -99,7 +99,7 @@ def test_an_index_may_point_at_the_connection_before_its_message() -> None:
 
 
 def test_a_chunk_that_the_summary_leaves_out_isread_all() -> None:
-    data = MADE["2.0 none"]()
+    data = SYNTHETIC["2.0 none"]()
     out = _honest()
     want = plain_rows(bag_oracle.read(out.bytes()))
     # Its index records go with it: the summary alone names chunks.

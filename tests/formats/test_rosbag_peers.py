@@ -14,7 +14,7 @@ import logreel
 from conftest import SHARED
 from logreel.formats.rosbag.sample.builder import Builder, drive, few, version_2_0
 from logreel.formats.rosbag.sample.types import TYPES, definition, md5
-from support.builders.bag_variants import MADE, many
+from support.builders.bag_variants import SYNTHETIC, many
 
 SAMPLES = sorted((SHARED / "data" / "rosbag").glob("v20_*.bag"))
 #: LZ4 frames that genuine ROS refuses.
@@ -63,11 +63,11 @@ def _by_time(log: logreel.Log) -> list[Any]:
 
 def _built(name: str, folder: Path) -> Path:
     path = folder / "built.bag"
-    path.write_bytes(drive(4.0, name.partition(" ")[2]) if name.startswith("drive") else MADE[name]())
+    path.write_bytes(drive(4.0, name.partition(" ")[2]) if name.startswith("drive") else SYNTHETIC[name]())
     return path
 
 
-BUILT = [n for n in MADE if n.startswith("2.0")] + ["drive none", "drive bz2", "drive lz4"]
+BUILT = [n for n in SYNTHETIC if n.startswith("2.0")] + ["drive none", "drive bz2", "drive lz4"]
 
 
 def _compare_genuine(path: Path) -> None:

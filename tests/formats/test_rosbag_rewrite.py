@@ -9,7 +9,7 @@ import pytest
 
 import logreel
 from conftest import SHARED
-from support.builders.bag_variants import MADE
+from support.builders.bag_variants import SYNTHETIC
 from support.harness.rewriting import rewrite
 from support.oracles import rosbag as bag_oracle
 
@@ -25,7 +25,7 @@ IDENTICAL = {
 }
 IDENTICAL_MADE = {"1.1 rosrecord", "1.1 star", "1.1 all star", "1.2 per topic", "1.2 indexed", "2.0 empty"}
 #: Times before 1970 or those that bags of old versions counted from another start.
-NEGATIVE = {name for name in MADE if name[:2] == "0 " or (name[:3] == "1.0" and name != "1.0 type md5")}
+NEGATIVE = {name for name in SYNTHETIC if name[:2] == "0 " or (name[:3] == "1.0" and name != "1.0 type md5")}
 
 
 def _options(log: logreel.Log, data: bytes) -> dict[str, Any]:
@@ -72,17 +72,17 @@ def test_samples(path: Path, tmp_path: Path) -> None:
     assert _compare(path, tmp_path) == (path.stem in IDENTICAL)
 
 
-@pytest.mark.parametrize("name", sorted(set(MADE) - NEGATIVE - {"1.1 roslog relative"}))
+@pytest.mark.parametrize("name", sorted(set(SYNTHETIC) - NEGATIVE - {"1.1 roslog relative"}))
 def test_made_bags(name: str, tmp_path: Path) -> None:
     path = tmp_path / "made.bag"
-    path.write_bytes(MADE[name]())
+    path.write_bytes(SYNTHETIC[name]())
     assert _compare(path, tmp_path) == (name in IDENTICAL_MADE)
 
 
 @pytest.mark.parametrize("name", sorted(NEGATIVE))
 def test_times_before_1970_have_no_place(name: str, tmp_path: Path) -> None:
     path = tmp_path / "made.bag"
-    path.write_bytes(MADE[name]())
+    path.write_bytes(SYNTHETIC[name]())
     with pytest.raises(logreel.UsageError, match="holds 0 to"):
         rewrite(logreel.open(path), tmp_path / "copy.bag")
 

@@ -10,10 +10,10 @@ import logreel
 from logreel.errors import UnsupportedError
 from logreel.formats.rosbag.sample.builder import drive, tiny
 from support.builders.bag_rows import fast_rows, plain_rows
-from support.builders.bag_variants import CHANGED, MADE, ODD, encrypted
+from support.builders.bag_variants import CHANGED, ODD, SYNTHETIC, encrypted
 from support.oracles import rosbag as bag_oracle
 
-ALL = {**MADE, **ODD}
+ALL = {**SYNTHETIC, **ODD}
 CODES = {
     "2.0 zeros before index": ["zeros"],
     "2.0 junk before index": ["garbage"],
@@ -42,9 +42,9 @@ def test_problems(name: str) -> None:
     assert sorted(p.code for p in log.problems) == CODES.get(name, [])
 
 
-@pytest.mark.parametrize("name", [n for n in MADE if n.startswith("2.0")])
+@pytest.mark.parametrize("name", [n for n in SYNTHETIC if n.startswith("2.0")])
 def test_without_its_index_a_bag_is_the_same(name: str) -> None:
-    data = bytearray(MADE[name]())
+    data = bytearray(SYNTHETIC[name]())
     by_index = fast_rows(logreel.open(bytes(data)))
     at = data.index(b"index_pos=") + 10
     data[at : at + 8] = bytes(8)
@@ -73,14 +73,14 @@ def test_time_order_is_stable(make: Callable[[], bytes]) -> None:
 
 def test_the_order_of_the_file_holds_across_compressions() -> None:
     """Chunks that are stored as they are stand between packed ones."""
-    data = MADE["2.0 mixed"]()
+    data = SYNTHETIC["2.0 mixed"]()
     assert [m.time for m in logreel.open(data).messages(order="file")] == [
         m.time for m in bag_oracle.read(data).messages
     ]
 
 
 def test_connections_of_one_definition_are_one_channel() -> None:
-    log = logreel.open(MADE["2.0 connections"]())
+    log = logreel.open(SYNTHETIC["2.0 connections"]())
     assert list(log.channels) == ["/chatter", "count", "/chatter[1]"]
     assert [len(ch) for ch in log.channels.values()] == [40, 0, 20]
     assert log["/chatter"].metadata["callerids"] == ["/a", "/b"]

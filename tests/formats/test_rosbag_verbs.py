@@ -12,7 +12,7 @@ import pytest
 import logreel
 from logreel.cli import main
 from logreel.formats.rosbag.sample.builder import CHATTER, COUNT, START, Builder, tiny
-from support.builders.bag_variants import MADE
+from support.builders.bag_variants import SYNTHETIC
 
 VERSIONS = ["0", "1.0", "1.1", "1.2", "2.0"]
 OTHERS = [
@@ -33,7 +33,7 @@ NAMES = [*VERSIONS, *OTHERS]
 def bag(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     name = str(request.param)
     path = tmp_path / "a.bag"
-    path.write_bytes(tiny(name) if name in VERSIONS else MADE[name]())
+    path.write_bytes(tiny(name) if name in VERSIONS else SYNTHETIC[name]())
     return path
 
 
@@ -69,7 +69,7 @@ def test_converted_messages_are_those_of_the_bag(version: str, tmp_path: Path) -
 
 def test_the_metadata_of_connections_in_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "a.bag"
-    path.write_bytes(MADE["2.0 connections"]())
+    path.write_bytes(SYNTHETIC["2.0 connections"]())
     assert main(["info", str(path), "--json"]) == 0
     channels = {c["topic"]: c for c in json.loads(capsys.readouterr().out)["channels"]}
     assert channels["/chatter"]["metadata"]["callerids"] == ["/a", "/b"]

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 import logreel
-from logreel.errors import DamagedError, DefinitionError, LeftOutError, LogError
+from logreel.errors import DamagedError, DefinitionError, IncompleteOutputError, LogError
 from logreel.formats.bddf.sample.builder import walk as bddf_walk
 from logreel.formats.carla.sample.builder import eventful
 from logreel.formats.mcap.sample.builder import tiny as tiny_mcap
@@ -66,7 +66,7 @@ LOGS: dict[str, Callable[[], bytes]] = {
     ".bddf walk": lambda: bddf_walk(3.0),
     ".rec eventful": lambda: eventful().bytes(),
     ".mcap tiny": tiny_mcap,
-    **{f".bag {name}": make for name, make in bag_variants.MADE.items()},
+    **{f".bag {name}": make for name, make in bag_variants.SYNTHETIC.items()},
 }
 
 
@@ -136,7 +136,7 @@ def _unsaid(source: Path, way: str, folder: Path) -> list[str]:
     """What of *source* is neither in what is written of it nor told to be left out."""
     try:
         out, told = WAYS[way](source, folder)
-    except LeftOutError as error:
+    except IncompleteOutputError as error:
         # Nothing was written, with a sentence for each thing that could not be.
         return [] if error.skipped else ["everything"]
     due, found = (_delivered(path, way != "record") for path in (source, out))

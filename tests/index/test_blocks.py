@@ -10,7 +10,7 @@ import pytest
 from logreel.index.block_table import Blocks
 from logreel.index.gather import gather_times
 from logreel.index.message_index import MessageIndex
-from logreel.index.rules import Derived, Track, Word
+from logreel.index.rules import ChannelRules, ComputedValues, FieldAt
 from logreel.io.chunks import Chunks
 from logreel.io.source import Source
 
@@ -85,11 +85,16 @@ def test_times_gathered_together_are_those_gathered_one_by_one() -> None:
     offset = offset[np.diff(offset, prepend=0) >= 8]
     data[:] = rng.integers(0, 256, len(data))
     channel = rng.integers(0, 4, len(offset))
-    rules: list[Any] = [Word(0, 8, 1), Word(1, 4, 1000), Word(2, 2, 5, 3), Derived(lambda data, at: at * 7)]
+    kinds: list[Any] = [
+        FieldAt(0, 8, 1),
+        FieldAt(1, 4, 1000),
+        FieldAt(2, 2, 5, 3),
+        ComputedValues(lambda data, at: at * 7),
+    ]
 
     def index() -> MessageIndex:
-        tracks = [Track(rule, 8) for rule in rules]
-        return MessageIndex(Chunks(Source(data.tobytes(), "log")), Blocks.of(offset, channel, 4), tracks)
+        rules = [ChannelRules(rule, 8) for rule in kinds]
+        return MessageIndex(Chunks(Source(data.tobytes(), "log")), Blocks.of(offset, channel, 4), rules)
 
     alone, together = index(), index()
     gather_times([(together, c) for c in range(4)])

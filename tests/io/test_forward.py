@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from logreel.errors import LogError, UnsupportedError
 from logreel.io import two_pass
 from logreel.io.append_file import Appender
-from logreel.io.two_pass import Edit, Rehearsal, Stream
+from logreel.io.two_pass import DryRun, Edit, StreamOut
 
 PIECES = st.lists(st.binary(max_size=40), min_size=1, max_size=12)
 PLACES = st.lists(st.tuples(st.integers(0, 200), st.integers(0, 20)), max_size=4)
@@ -78,34 +78,34 @@ def test_a_stream_has_the_bytes_of_the_file(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(two_pass, "PIECE", size)
         patch.setattr(two_pass, "KEPT", kept)
-        rehearsal = Rehearsal("a")
-        write(rehearsal, pieces, patches, splice)
-        assert rehearsal.tell() == len(due)
-        assert rehearsal.content in (due, None)
-        assert (rehearsal.content is None) == (len(due) - 5 * (len(due) > sum(map(len, pieces))) > kept)
+        dry_run = DryRun("a")
+        write(dry_run, pieces, patches, splice)
+        assert dry_run.tell() == len(due)
+        assert dry_run.content in (due, None)
+        assert (dry_run.content is None) == (len(due) - 5 * (len(due) > sum(map(len, pieces))) > kept)
         sent: list[bytes] = []
-        write(Stream("a", sent.append, rehearsal.edits), pieces, patches, splice)
+        write(StreamOut("a", sent.append, dry_run.edits), pieces, patches, splice)
     assert b"".join(sent) == due
     assert all(sent)
 
 
 def test_what_cannot_be_foreseen_is_refused() -> None:
-    rehearsal = Rehearsal("a.log")
-    rehearsal.write(bytes(20))
-    rehearsal.patch(4, b"ab")
-    rehearsal.patch(4, b"cd")
-    assert rehearsal.edits == [Edit(4, 2, b"cd")]
+    dry_run = DryRun("a.log")
+    dry_run.write(bytes(20))
+    dry_run.patch(4, b"ab")
+    dry_run.patch(4, b"cd")
+    assert dry_run.edits == [Edit(4, 2, b"cd")]
     for place, size in ((3, 2), (4, 1), (5, 4), (19, 2)):
         with pytest.raises(UnsupportedError, match="changed too often"):
-            rehearsal.patch(place, bytes(size))
-    rehearsal.splice(10, 2, b"longer")
+            dry_run.patch(place, bytes(size))
+    dry_run.splice(10, 2, b"longer")
     with pytest.raises(UnsupportedError):
-        rehearsal.patch(0, b"x")
+        dry_run.patch(0, b"x")
 
 
 @pytest.mark.parametrize("edits", [[], [Edit(4, 1, b"x")]])
 def test_a_change_that_was_not_foreseen_is_an_error(edits: list[Edit]) -> None:
-    stream = Stream("a.log", list[bytes]().append, edits)
+    stream = StreamOut("a.log", list[bytes]().append, edits)
     stream.write(bytes(20))
     with pytest.raises(LogError, match="changed by somebody else"):
         stream.patch(4, b"ab")
@@ -113,7 +113,7 @@ def test_a_change_that_was_not_foreseen_is_an_error(edits: list[Edit]) -> None:
 
 @pytest.mark.parametrize("place", [19, 20, 40])
 def test_a_stream_that_is_shorter_than_foreseen_is_an_error(place: int) -> None:
-    stream = Stream("a.log", list[bytes]().append, [Edit(place, 4, b"1234")])
+    stream = StreamOut("a.log", list[bytes]().append, [Edit(place, 4, b"1234")])
     stream.write(bytes(20))
     with pytest.raises(LogError, match="changed by somebody else"):
         stream.finish()
@@ -133,11 +133,11 @@ def test_bytes_are_made_again_for_who_has_to_see_them(tmp_path: Path) -> None:
     make(Appender(tmp_path / "a"))
     due = bytes(range(50))
     assert seen == due
-    for out in (Rehearsal("a", make=make), Stream("a", list[bytes]().append, make=make)):
+    for out in (DryRun("a", make=make), StreamOut("a", list[bytes]().append, make=make)):
         make(out)
         assert seen == due
     with pytest.raises(UnsupportedError, match="has to be read again"):
-        make(Rehearsal("a"))
+        make(DryRun("a"))
 
 
 def test_work_ends_with_what_is_raised() -> None:
@@ -145,8 +145,8 @@ def test_work_ends_with_what_is_raised() -> None:
         raise InterruptedError
 
     with pytest.raises(InterruptedError):
-        Rehearsal("a", gone).write(b"x")
-    stream = Stream("a", gone)
+        DryRun("a", gone).write(b"x")
+    stream = StreamOut("a", gone)
     with pytest.raises(InterruptedError):
         stream.put(bytes(two_pass.PIECE))
     stream.leave()

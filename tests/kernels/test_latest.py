@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from logreel.formats.ulog.clock import Neighbours
 from logreel.index.block_table import Blocks
 from logreel.index.message_index import MessageIndex
-from logreel.index.rules import Derived, Track, Word
+from logreel.index.rules import ChannelRules, ComputedValues, FieldAt
 from logreel.io.chunks import Chunks
 from logreel.io.source import Source
 from logreel.kernels import blocks as kernel
@@ -67,8 +67,12 @@ def test_moments_look_back_one_block(messages: list[tuple[int, int]], data: st.D
         np.concatenate([part.entry for part in parts]),
     )
     # The last channel has times of another kind, which do not count here.
-    tracks = [Track(Word(0, 8, 5), 8), Track(Word(0, 1, 5), 8), Track(Derived(lambda data, at: at), 8)]
-    index = MessageIndex(Chunks(Source(raw.tobytes(), "log")), table, tracks)
+    rules = [
+        ChannelRules(FieldAt(0, 8, 5), 8),
+        ChannelRules(FieldAt(0, 1, 5), 8),
+        ChannelRules(ComputedValues(lambda data, at: at), 8),
+    ]
+    index = MessageIndex(Chunks(Source(raw.tobytes(), "log")), table, rules)
     places = np.array(data.draw(st.lists(st.integers(0, len(raw)), max_size=9)), np.int64)
     found = Neighbours(index, range(3), 3, 35).before(places).tolist()
     for place, moment in zip(places.tolist(), found, strict=True):

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logreel.index.block_table import GONE, Blocks
+from logreel.index.block_table import MISSING_SIZE, Blocks
 from logreel.index.merge import Queue, _tournament, merged
 from logreel.index.message_index import MessageIndex
-from logreel.index.rules import Aligned, Derived, Made, Track, Word
-from logreel.io.chunks import MADE, Chunks
+from logreel.index.rules import ChannelRules, ComputedValues, FieldAt, StoredValues, SyntheticMessages
+from logreel.io.chunks import SYNTHETIC, Chunks
 from logreel.io.source import Source
 
 #: Messages of a log: channel, time, and bytes to the next one. The last channel is made.
@@ -43,7 +43,7 @@ def indexed(
     ends = np.cumsum(counts.ravel()).reshape(counts.shape)
     start = np.column_stack([ends[:, 0] - counts[:, 0], ends])
     entry = (at - base[of])[order].astype(np.uint32)
-    size = np.array([inside[i][2] if inside[i][2] < 9 else GONE for i in order], np.uint32)
+    size = np.array([inside[i][2] if inside[i][2] < 9 else MISSING_SIZE for i in order], np.uint32)
     time = np.array([inside[i][1] for i in order], np.int64)
     right = entry.copy(), size.copy()
     if late:
@@ -54,22 +54,22 @@ def indexed(
             span = slice(int(start[k, 0]), int(start[k, -1]))
             entry[span], size[span] = right[0][span], right[1][span]
 
-    tracks = [Track(Aligned(time), Aligned(size))] * (CHANNELS - 1)
-    tracks.append(Track(Aligned(time), Aligned(size), len(made)))
+    rules = [ChannelRules(StoredValues(time), StoredValues(size))] * (CHANNELS - 1)
+    rules.append(ChannelRules(StoredValues(time), StoredValues(size), len(made)))
     places = np.arange(len(made), dtype=np.int64) * 10
-    own = Made(places, places * 0 + 3, np.array([row[1] for row in made], np.int64))
+    own = SyntheticMessages(places, places * 0 + 3, np.array([row[1] for row in made], np.int64))
     index = MessageIndex(
         Chunks(Source(b"", "log")),
         Blocks(base, (np.arange(blocks) - 1).astype(np.int32), start, entry),
-        tracks,
+        rules,
         lambda: (np.zeros(0, np.uint8), {CHANNELS - 1: own}),
         resolve if late else None,
     )
     due: list[Any] = [
-        (row[0], row[1], int(of[i]) - 1, int(at[i]), row[2] if row[2] < 9 else GONE)
+        (row[0], row[1], int(of[i]) - 1, int(at[i]), row[2] if row[2] < 9 else MISSING_SIZE)
         for i, row in enumerate(inside)
     ]
-    due += [(row[0], row[1], MADE, 10 * i, 3) for i, row in enumerate(made)]
+    due += [(row[0], row[1], SYNTHETIC, 10 * i, 3) for i, row in enumerate(made)]
     return index, due
 
 
@@ -88,8 +88,8 @@ def test_messages_come_by_time_or_by_place(
             strict=True,
         )
     ]
-    due.sort(key=lambda row: (row[1] if by_time else 0, -(row[2] == MADE), row[2], row[3]))
-    assert seen == [row for row in (due[::-1] if reverse else due) if row[4] != GONE]
+    due.sort(key=lambda row: (row[1] if by_time else 0, -(row[2] == SYNTHETIC), row[2], row[3]))
+    assert seen == [row for row in (due[::-1] if reverse else due) if row[4] != MISSING_SIZE]
     # Pieces are no larger than asked for; there is none without messages.
     assert all(len(piece.time) > 0 for piece in found)
     if len(seen) == len(due) and found:
@@ -108,7 +108,7 @@ def test_some_messages_of_two_logs_come_by_time_then_by_log(
             keep = sorted(data.draw(st.sets(st.integers(0, max(0, len(mine) - 1)))) if mine else ())
             due += [(mine[i][1] + moved, rank, *mine[i][2:], len(queues)) for i in keep]
             queues.append(Queue(index, c, np.array(keep, np.int64), moved, rank))
-    due = [row for row in sorted(due) if row[4] != GONE]
+    due = [row for row in sorted(due) if row[4] != MISSING_SIZE]
     found = [
         (piece.time.tolist()[i], piece.queue.tolist()[i], piece.offset.tolist()[i])
         for piece in merged(queues, first=3)
@@ -119,11 +119,11 @@ def test_some_messages_of_two_logs_come_by_time_then_by_log(
 
 SIZES = {
     "one for all": 5,
-    "beside": Word(-2, 2, 3, -1),
-    "listed": Aligned(np.array([7, 8, 9, 10], np.uint32)),
-    "signed": Aligned(np.array([7, 8, 9, 10], np.int32)),
-    "wide": Word(-2, 8),
-    "derived": Derived(lambda data, start: start * 2),
+    "beside": FieldAt(-2, 2, 3, -1),
+    "listed": StoredValues(np.array([7, 8, 9, 10], np.uint32)),
+    "signed": StoredValues(np.array([7, 8, 9, 10], np.int32)),
+    "wide": FieldAt(-2, 8),
+    "derived": ComputedValues(lambda data, start: start * 2),
 }
 
 
@@ -136,8 +136,8 @@ def test_every_way_to_tell_a_size(names: list[str]) -> None:
     for i, (name, chunks) in enumerate(zip(names, sources, strict=True)):
         offset = np.array([10, 20, 30, 40], np.int64)
         blocks = Blocks.of(offset, np.zeros(4, np.int64), 1)
-        track = Track(Aligned(np.arange(4, dtype=np.int64)), SIZES[name])
-        queues.append(Queue(MessageIndex(chunks, blocks, [track]), 0, slice(None)))
+        rule_set = ChannelRules(StoredValues(np.arange(4, dtype=np.int64)), SIZES[name])
+        queues.append(Queue(MessageIndex(chunks, blocks, [rule_set]), 0, slice(None)))
         for row, at in enumerate(offset.tolist()):
             word = int(data[at - 2]) | int(data[at - 1]) << 8
             eight = int.from_bytes(data[at - 2 : at + 6].tobytes(), "little")

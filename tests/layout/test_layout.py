@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from logreel.errors import DefinitionError, TopicError, UsageError
+from logreel.errors import DefinitionError, NotFoundError, UsageError
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import (
     Field,
@@ -74,15 +74,15 @@ def test_a_path_finds_its_bytes(path, leaf):
     "path", ["nope", "q[4]", "q.x", "t[0]", "esc.rpmm", "esc[2].rpm", "q[", "", "q[0][0]"]
 )
 def test_a_wrong_path_is_a_key_error(path):
-    with pytest.raises(TopicError) as error:
+    with pytest.raises(NotFoundError) as error:
         STATUS.find(path)
     assert isinstance(error.value, KeyError)
 
 
 def test_a_wrong_path_names_the_nearest():
-    with pytest.raises(TopicError, match=r"esc\.rpm"):
+    with pytest.raises(NotFoundError, match=r"esc\.rpm"):
         STATUS.find("esc.rpmm")
-    with pytest.raises(TopicError, match=r"q\[3\]"):
+    with pytest.raises(NotFoundError, match=r"q\[3\]"):
         STATUS.find("q[9]")
 
 
@@ -172,7 +172,7 @@ def test_many_runs_have_a_layout_but_no_leaves():
     assert big.size == 120_000
     with pytest.raises(DefinitionError):
         _ = big.leaves
-    with pytest.raises(TopicError):
+    with pytest.raises(NotFoundError):
         big.find("a.x[3]")
     assert len(big.find("a.x").runs) == 60_000
     assert big.find("a[3].y").runs == (7,)

@@ -7,10 +7,10 @@ import struct
 import numpy as np
 import pytest
 
-from logreel.index.ranges import Piece
+from logreel.index.ranges import PayloadRange
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, Scalar, Sequence, Struct
-from logreel.log.side_columns import BesideReading, PlainBody, with_members
+from logreel.log.side_columns import LayoutDecoder, SideColumnsDecoder, with_members
 
 RECORD = Struct((Field("a", Scalar("uint8")), Field("b", Scalar("uint16"))))
 MANY = Layout(Sequence(RECORD, 1), "many")
@@ -18,35 +18,37 @@ ONE = Layout(RECORD, "one")
 NUMBER = Field("number", Scalar("uint64"))
 
 
-def reading(layout: Layout) -> BesideReading:
-    return BesideReading(["number"], lambda index, rows: [(rows * 100).astype(np.uint64)], PlainBody(layout))
+def reading(layout: Layout) -> SideColumnsDecoder:
+    return SideColumnsDecoder(
+        ["number"], lambda index, rows: [(rows * 100).astype(np.uint64)], LayoutDecoder(layout)
+    )
 
 
-def piece(*messages: bytes) -> Piece:
+def piece(*messages: bytes) -> PayloadRange:
     size = np.array([len(m) for m in messages], np.int64)
-    return Piece(np.frombuffer(b"".join(messages), np.uint8), np.cumsum(size) - size, size)
+    return PayloadRange(np.frombuffer(b"".join(messages), np.uint8), np.cumsum(size) - size, size)
 
 
 def test_they_are_repeated_for_each_record_of_the_messages_that_decode() -> None:
     layout = with_members(MANY, [NUMBER])
     assert layout.paths() == ["number", "a", "b"]
     some = piece(struct.pack("<BBHBH", 2, 1, 2, 3, 4), b"\0", b"\5\1", struct.pack("<BBH", 1, 9, 8))
-    got = reading(MANY).columns(None, layout, some, np.array([4, 5, 6, 7]))
+    got = reading(MANY).decode_batch(None, layout, some, np.array([4, 5, 6, 7]))
     assert [a.to_pylist() for a in got.arrays] == [[400, 400, 700], [1, 3, 9], [2, 4, 8]]
     assert [row for row, _ in got.bad] == [2]
     part = layout.project(["number"])
-    (alone,) = reading(MANY).columns(None, part, some, np.array([4, 5, 6, 7])).arrays
+    (alone,) = reading(MANY).decode_batch(None, part, some, np.array([4, 5, 6, 7])).arrays
     assert alone.to_pylist() == [400, 400, 700]
 
 
 @pytest.mark.parametrize("fields", [["a"], ["b", "a"]])
 def test_they_are_left_out_where_nobody_wants_them(fields: list[str]) -> None:
     part = with_members(ONE, [NUMBER]).project(fields)
-    got = reading(ONE).columns(None, part, piece(b"\1\2\0"), np.array([3]))
+    got = reading(ONE).decode_batch(None, part, piece(b"\1\2\0"), np.array([3]))
     assert len(got.arrays) == len(fields)
 
 
 def test_one_message_shows_them_where_its_place_is_known() -> None:
     data = memoryview(b"\1\2\0")
-    assert reading(ONE).one(None, data, 3) == {"number": 300, "a": 1, "b": 2}
-    assert reading(ONE).one(None, data, None) == {"a": 1, "b": 2}
+    assert reading(ONE).decode_message(None, data, 3) == {"number": 300, "a": 1, "b": 2}
+    assert reading(ONE).decode_message(None, data, None) == {"a": 1, "b": 2}

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import logreel
-from logreel.errors import LogError, TopicError, UsageError
+from logreel.errors import LogError, NotFoundError, UsageError
 from logreel.formats.ulog.sample.builder import flight, tiny
 
 S = 10**9
@@ -308,7 +308,7 @@ def test_the_index_of_a_frame_can_be_the_time(poses: Path) -> None:
     assert isinstance(frame.index, pd.DatetimeIndex)
     assert frame.index.name == "time"
     assert "time" not in frame.columns
-    with pytest.raises(TopicError, match="no column 'when'"):
+    with pytest.raises(NotFoundError, match="no column 'when'"):
         ch.to_pandas(index="when")
 
 

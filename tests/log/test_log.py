@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import logreel
-from logreel.errors import MissingDependencyError, TopicError, UsageError
+from logreel.errors import MissingDependencyError, NotFoundError, TopicError, UsageError
 from logreel.formats.ulog.sample import builder
 from logreel.formats.ulog.sample.builder import Builder
 from logreel.log.log import Log
@@ -85,10 +85,10 @@ def test_errors_name_the_nearest(log: Log) -> None:
             wrong()
         assert isinstance(caught.value, TopicError)
     for wrong in (lambda: log["cpuload"]["laod"], lambda: log["cpuload"].to_arrow(["laod"])):
-        with pytest.raises(TopicError, match="load"):
+        with pytest.raises(NotFoundError, match="load"):
             wrong()
     for odd in ("", ".", "load.", "load[0]", "load[", "timestamp.x", "_padding0", "load[-1]", "[0]"):
-        with pytest.raises(TopicError):
+        with pytest.raises(NotFoundError):
             _ = log["cpuload"][odd]
 
 

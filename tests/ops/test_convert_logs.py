@@ -137,12 +137,14 @@ WRITABLE = {f.suffixes[0]: f for f in formats().values() if f.create is not None
 def test_a_log_of_nothing_but_losses_is_refused(tmp_path: Path, suffix: str) -> None:
     source, target = written(tmp_path / "a.bddf", bddf_walk()), tmp_path / f"a{suffix}"
     messages = len(list(logreel.open(source).messages(order="file")))
-    with pytest.raises(logreel.LeftOutError, match=rf"none of the {messages} messages \(MCAP, ") as found:
+    with pytest.raises(
+        logreel.IncompleteOutputError, match=rf"none of the {messages} messages \(MCAP, "
+    ) as found:
         logreel.convert(source, target)
     channels = [text for text in found.value.skipped if text.startswith("channel ")]
     assert len(channels) == len(logreel.open(source).channels)
     target.write_bytes(b"older")
-    with pytest.raises(logreel.LeftOutError):
+    with pytest.raises(logreel.IncompleteOutputError):
         logreel.recover(source, target, force=True)
     assert target.read_bytes() == b"older"
     assert {path.name for path in tmp_path.iterdir()} == {source.name, target.name}
@@ -163,7 +165,7 @@ def test_a_channel_that_a_format_cannot_name_is_left_out_alone(tmp_path: Path) -
     done = logreel.convert(tmp_path / "a.mcap", tmp_path / "a.bddf")
     assert [(one.topic, one.rows) for one in done.channels] == [("said", 1)]
     assert [text for text in done.skipped if "'/wind' (1 messages) was left out" in text]
-    with pytest.raises(logreel.LeftOutError, match="BDDF can hold none of the 1 messages"):
+    with pytest.raises(logreel.IncompleteOutputError, match="BDDF can hold none of the 1 messages"):
         logreel.convert(tmp_path / "a.mcap", tmp_path / "b.bddf", topics="/wind")
 
 
@@ -216,7 +218,7 @@ def test_values_that_json_has_no_word_for(tmp_path: Path) -> None:
 def test_channels_whose_names_a_format_cannot_have_are_left_out_and_told(tmp_path: Path) -> None:
     """Those of text and parameters of a flight, whose names begin with a tilde: not a wrong usage."""
     flight = written(tmp_path / "a.ulg", SAMPLES[".ulg"]())
-    with pytest.raises(logreel.LeftOutError, match="can hold none of the") as caught:
+    with pytest.raises(logreel.IncompleteOutputError, match="can hold none of the") as caught:
         logreel.convert(flight, tmp_path / "none.bddf")
     assert any("'~text'" in text for text in caught.value.skipped)
     logreel.convert(flight, tmp_path / "b.mcap")

@@ -11,7 +11,7 @@ import pytest
 import logreel
 from logreel.formats.bddf.sample.builder import walk
 from logreel.formats.rosbag.sample.builder import CHATTER, COUNT, START, Builder, string, tiny
-from support.builders.bag_variants import MADE
+from support.builders.bag_variants import SYNTHETIC
 
 VERBS: list[Callable[..., Any]] = [logreel.slice, logreel.sort, logreel.recover]
 
@@ -41,7 +41,7 @@ def test_messages_that_only_the_index_has(verb: Callable[..., Any], tmp_path: Pa
 
 
 def test_channels_that_a_damaged_file_describes(verb: Callable[..., Any], tmp_path: Path) -> None:
-    data = bytearray(MADE["1.2 per topic"]())
+    data = bytearray(SYNTHETIC["1.2 per topic"]())
     log = logreel.open(bytes(data))
     # The checksum that the header of one message states.
     at = data.rindex(b"md5=", 0, int(log.index.select(order="file").offset[5])) + 4
@@ -57,9 +57,9 @@ def test_channels_that_a_damaged_file_describes(verb: Callable[..., Any], tmp_pa
 
 
 def test_times_that_the_format_cannot_hold(verb: Callable[..., Any], tmp_path: Path) -> None:
-    name = next(name for name in MADE if name[:2] == "0 ")
+    name = next(name for name in SYNTHETIC if name[:2] == "0 ")
     source = tmp_path / "source.bag"
-    source.write_bytes(MADE[name]())
+    source.write_bytes(SYNTHETIC[name]())
     log = logreel.open(source)
     before = sum(m.time < 0 for m in log.messages())
     done = verb(source, tmp_path / "out.bag")
@@ -70,7 +70,7 @@ def test_times_that_the_format_cannot_hold(verb: Callable[..., Any], tmp_path: P
 @pytest.mark.parametrize("name", ["1.1 rosrecord", "1.2 indexed", "1.2 per topic"])
 def test_old_bags_become_2_0(verb: Callable[..., Any], name: str, tmp_path: Path) -> None:
     source = tmp_path / "source.bag"
-    source.write_bytes(MADE[name]())
+    source.write_bytes(SYNTHETIC[name]())
     done, before = verb(source, tmp_path / "out.bag"), logreel.open(source)
     after = logreel.open(tmp_path / "out.bag")
     assert (done.notes, done.skipped) == ((f"version {before.version} of ROS 1 bag became 2.0",), ())
@@ -91,9 +91,9 @@ def test_names_and_shifts_that_somebody_asked_for_are_mistakes(tmp_path: Path) -
 
 
 def test_a_further_definition_of_a_topic_alone(tmp_path: Path) -> None:
-    name = next(name for name in MADE if "connections" in name)
+    name = next(name for name in SYNTHETIC if "connections" in name)
     source = tmp_path / "source.bag"
-    source.write_bytes(MADE[name]())
+    source.write_bytes(SYNTHETIC[name]())
     log = logreel.open(source)
     topic = next(topic for topic in log if topic.endswith("[1]"))
     done = logreel.slice(source, tmp_path / "out.bag", topics=[topic])

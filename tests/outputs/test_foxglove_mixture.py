@@ -16,14 +16,14 @@ from logreel.errors import DefinitionError
 from logreel.ops.rewrite import streams
 from logreel.ops.rewrite.parts import Part, choose
 from logreel.outputs.foxglove import interleave
-from logreel.outputs.foxglove.channel_map import mixture as mixture_of
-from logreel.outputs.foxglove.interleave import Mixture
+from logreel.outputs.foxglove.channel_map import interleave as interleaved_channels
+from logreel.outputs.foxglove.interleave import Interleaving
 from support.builders.contents import SAMPLES, sample
 
 Row = tuple[int, int, bytes]
 
 
-def rows_of(mixed: Mixture, part: Part) -> tuple[list[Row], dict[str, list[int]]]:
+def rows_of(mixed: Interleaving, part: Part) -> tuple[list[Row], dict[str, list[int]]]:
     """Time, channel and payload of each message as they come, and what lies beside them."""
     rows, beside = list[Row](), defaultdict[str, list[int]](list)
     for batch in mixed.batches(part):
@@ -35,7 +35,7 @@ def rows_of(mixed: Mixture, part: Part) -> tuple[list[Row], dict[str, list[int]]
     return rows, beside
 
 
-def due(mixed: Mixture, part: Part) -> dict[int, list[Row]]:
+def due(mixed: Interleaving, part: Part) -> dict[int, list[Row]]:
     """By channel what is due, through columns and all at once."""
     numbers = {ch.topic: ch.number for ch in part.channels}
     kept = [topic for topic, n in numbers.items() if n not in mixed.instead]
@@ -50,9 +50,9 @@ def due(mixed: Mixture, part: Part) -> dict[int, list[Row]]:
     return found
 
 
-def check(path: Path) -> tuple[Mixture, dict[str, list[int]]]:
+def check(path: Path) -> tuple[Interleaving, dict[str, list[int]]]:
     part = choose(logreel.open(path))
-    mixed = mixture_of(part.log, part.channels)
+    mixed = interleaved_channels(part.log, part.channels)
     rows, beside = rows_of(mixed, part)
     assert [row[0] for row in rows] == sorted(row[0] for row in rows)
     found = defaultdict[int, list[Row]](list)
@@ -124,7 +124,7 @@ def test_messages_out_of_order(tmp_path: Path) -> None:
 
 def test_channels_that_turn_out_to_be_unusable(tmp_path: Path) -> None:
     part = choose(logreel.open(sample(tmp_path, ".ulg")))
-    mixed = mixture_of(part.log, part.channels)
+    mixed = interleaved_channels(part.log, part.channels)
 
     def fail(*_: object) -> None:
         raise DefinitionError("no use")

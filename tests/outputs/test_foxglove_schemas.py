@@ -15,7 +15,7 @@ from google.protobuf import descriptor_pb2, json_format, message_factory
 
 import logreel
 from logreel.lenses import ActorPose, PacketCloud, RangeScan, lenses
-from logreel.outputs.foxglove.channel_map import meaning_of, meanings
+from logreel.outputs.foxglove.channel_map import encoders_for, message_for_lens
 from logreel.outputs.foxglove.encoders import Encoded, Encoder
 from logreel.outputs.foxglove.wellknown import MESSAGES, wellknown
 from logreel.schemas.protobuf.describe import descriptor_set
@@ -151,7 +151,7 @@ def payloads(found: Encoded) -> list[bytes]:
 def made_of(ch: logreel.Channel) -> Iterator[Encoder]:
     """What every lens gives, also where tools know the type itself."""
     for lens in lenses(ch):
-        meaning = meaning_of(lens)
+        meaning = message_for_lens(lens)
         if meaning is not None:
             schema, fill = meaning
             yield Encoder(ch, f"{ch.topic}/{schema}", wellknown(schema), fill, {})
@@ -294,7 +294,7 @@ def test_scanners_of_koblenz() -> None:
     for ch in log.channels.values():
         for lens in lenses(ch):
             if isinstance(lens, RangeScan):
-                (encoder,) = meanings(ch)
+                (encoder,) = encoders_for(ch)
                 read = [parsed("LaserScan", raw) for raw in payloads(encoder.encode())]
                 for one, due in zip(read, lens.scans(ch), strict=True):
                     assert np.array_equal(np.array(one.ranges), due.ranges, equal_nan=True)
@@ -302,7 +302,7 @@ def test_scanners_of_koblenz() -> None:
                 ranged += len(read)
             if isinstance(lens, PacketCloud):
                 turns = list(lens.clouds(ch))
-                (encoder,) = meanings(ch)
+                (encoder,) = encoders_for(ch)
                 whole = encoder.encode()
                 assert whole.time.tolist() == [one.time for one in turns]
                 edges = [*range(log.start or 0, log.end or 0, 300_000_000), None]
@@ -320,6 +320,6 @@ def test_intervals_together_are_the_whole(suffix: str) -> None:
     assert log.end is not None
     middle = (log.start + log.end) // 2
     for ch in log.channels.values():
-        for encoder in meanings(ch):
+        for encoder in encoders_for(ch):
             whole, first, second = encoder.encode(), encoder.encode(log.start, middle), encoder.encode(middle)
             assert payloads(whole) == payloads(first) + payloads(second), encoder.topic

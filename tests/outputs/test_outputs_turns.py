@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from logreel.outputs.parallel_files import FILES, Turns, side_by_side
+from logreel.outputs.parallel_files import FILES, DecodeLock, side_by_side
 
 
 def test_one_decodes_at_a_time() -> None:
-    turns, busy, most = Turns(), 0, 0
+    decode_lock, busy, most = DecodeLock(), 0, 0
 
     def items() -> Iterator[int]:
         nonlocal busy, most
@@ -21,18 +21,18 @@ def test_one_decodes_at_a_time() -> None:
             busy -= 1
             yield i
 
-    got = side_by_side([lambda: list(turns.each(items()))] * 6, turns)
+    got = side_by_side([lambda: list(decode_lock.each(items()))] * 6, decode_lock)
     assert got == [list(range(300))] * 6
     assert most == 1
 
 
 def test_files_are_written_at_once() -> None:
-    turns, together = Turns(), threading.Barrier(FILES)
-    assert side_by_side([lambda: together.wait(30) >= 0] * FILES, turns) == [True] * FILES
+    decode_lock, together = DecodeLock(), threading.Barrier(FILES)
+    assert side_by_side([lambda: together.wait(30) >= 0] * FILES, decode_lock) == [True] * FILES
 
 
 def test_the_first_that_fails_stops_the_others() -> None:
-    turns, failed = Turns(), threading.Event()
+    decode_lock, failed = DecodeLock(), threading.Event()
 
     def endless() -> int:
         def items() -> Iterator[int]:
@@ -40,12 +40,12 @@ def test_the_first_that_fails_stops_the_others() -> None:
             while True:
                 yield (i := i + 1)
 
-        return sum(turns.each(items()))
+        return sum(decode_lock.each(items()))
 
     def full() -> int:
         failed.set()
         raise OSError("No space left on device")
 
     with pytest.raises(OSError, match="No space left"):
-        side_by_side([endless, full, full, endless], turns)
+        side_by_side([endless, full, full, endless], decode_lock)
     assert failed.is_set()

@@ -109,12 +109,12 @@ def test_a_format_of_another_package_needs_no_edit(tmp_path: Path, monkeypatch: 
     from logreel.io.source import Source
     from logreel.log.scan import Saved, Scan
     from logreel.registry import registry
-    from logreel.write.format_writer import Excerpt, Sink
+    from logreel.write.format_writer import Excerpt, FormatWriter
 
     def scan(source: Source, _: Saved | None) -> Scan:
         return Scan("7", "start", None, None, [], MessageIndex(Chunks(source), Blocks.empty(0), []), [])
 
-    class OtherSink(Sink):
+    class OtherWriter(FormatWriter):
         def copy(self, excerpt: Excerpt) -> bool:
             self.out.put(b"OTHER....")
             self.out.put((tmp_path / "a.oth").read_bytes()[9:])
@@ -122,7 +122,7 @@ def test_a_format_of_another_package_needs_no_edit(tmp_path: Path, monkeypatch: 
             return True
 
     other = Format(
-        "other", "Another format", (".oth",), lambda s: s.head.startswith(b"OTHER"), scan, create=OtherSink
+        "other", "Another format", (".oth",), lambda s: s.head.startswith(b"OTHER"), scan, create=OtherWriter
     )
     monkeypatch.setattr(registry, "_foreign", lambda: {"other": other})
     monkeypatch.setattr(two_pass, "KEPT", -1)

@@ -120,7 +120,7 @@ def test_an_error_on_the_way_is_no_short_file(
     real = Sending.make
 
     def make(self: Sending, out: Appender) -> None:
-        if isinstance(out, two_pass.Rehearsal):
+        if isinstance(out, two_pass.DryRun):
             real(self, out)
             return
         for _ in range(4):
@@ -218,12 +218,12 @@ def test_many_logs_are_not_kept_open(tmp_path: Path) -> None:
     for n in range(OPEN + 3):
         (tmp_path / f"{n:02}.ulg").write_bytes(tiny())
     logs, entries = Logs(), Catalogue([tmp_path]).list()
-    first = logs.held(entries[0])
+    first = logs.cached(entries[0])
     for entry in entries:
         assert logs.told(entry)["channels"]
-    assert len(logs._held) == OPEN
-    assert logs.held(entries[0]) is not first
-    assert logs.held(entries[-1]) is logs.held(entries[-1])
+    assert len(logs._cached) == OPEN
+    assert logs.cached(entries[0]) is not first
+    assert logs.cached(entries[-1]) is logs.cached(entries[-1])
 
 
 # ------------------------------------------------------------------------------------------ the command line

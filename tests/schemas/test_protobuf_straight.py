@@ -15,7 +15,7 @@ from logreel.layout.nodes import MAX_LEAVES, SCALARS, FixedArray, Node, Padding,
 from logreel.layout.nodes import Field as Member
 from logreel.schemas.protobuf.columns import encode
 from logreel.schemas.protobuf.describe import Message, descriptor_set
-from logreel.schemas.protobuf.spell import OPAQUE, spell, values
+from logreel.schemas.protobuf.from_layout import OPAQUE, descriptor_from_layout, values
 from logreel.schemas.protobuf.straight import Straight, Straights, straight
 from logreel.schemas.protobuf.types import Types
 
@@ -66,7 +66,7 @@ def written(one: Straight, payloads: list[bytes]) -> list[bytes]:
     """What is written of each, behind messages of another kind."""
     data = np.frombuffer(b"".join(payloads) + bytes(8), np.uint8)
     place = np.cumsum([0, *map(len, payloads[:-1])]) + data.ctypes.data
-    other = straight(Layout(BYTE), spell(Layout(BYTE), "o.O"))
+    other = straight(Layout(BYTE), descriptor_from_layout(Layout(BYTE), "o.O"))
     assert other is not None
     kind = np.ones(len(payloads), np.int32)
     kind[::7] = 0
@@ -168,7 +168,7 @@ def plain(root: Struct, raw: bytes) -> bytes:
 def test_bytes_are_those_of_a_plain_writer_and_of_columns(seed: int) -> None:
     rng = random.Random(seed)
     layout = Layout(some_struct(rng, 3))
-    message = spell(layout, "t.All")
+    message = descriptor_from_layout(layout, "t.All")
     one = straight(layout, message)
     payloads = [payload(rng, layout.size or 0) for _ in range(30)]
     if one is None:
@@ -192,14 +192,14 @@ def test_what_takes_a_table() -> None:
         String(),
     ):
         layout = Layout(struct_of(Scalar("uint8"), node))
-        assert straight(layout, spell(layout, "t.All")) is None
+        assert straight(layout, descriptor_from_layout(layout, "t.All")) is None
     many = Layout(struct_of(FixedArray(struct_of(Scalar("uint8"), Padding(1)), MAX_LEAVES + 1)))
-    assert straight(many, spell(many, "t.All")) is None
+    assert straight(many, descriptor_from_layout(many, "t.All")) is None
 
 
 def test_fields_that_follow_each_other_are_one_op() -> None:
     layout = Layout(struct_of(*[Scalar("float32")] * 40))
-    one = straight(layout, spell(layout, "t.All"))
+    one = straight(layout, descriptor_from_layout(layout, "t.All"))
     # Tags of one or two bytes, of which one alone counts.
     assert one is not None
     assert one.ops[:, 5].tolist() == [15, 16, 9]
@@ -208,7 +208,7 @@ def test_fields_that_follow_each_other_are_one_op() -> None:
 
 def test_no_messages_and_no_bytes() -> None:
     layout = Layout(struct_of(Scalar("uint8"), FixedArray(Scalar("uint16"), 0), struct_of(Padding(1))))
-    one = straight(layout, spell(layout, "t.All"))
+    one = straight(layout, descriptor_from_layout(layout, "t.All"))
     assert one is not None
     data, start = Straights([one]).encode(np.zeros(0, np.int32), np.zeros(0, np.uint64))
     assert (len(data), start.tolist()) == (0, [0])

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logreel.errors import UsageError
-from logreel.write.format_writer import Sink
+from logreel.write.format_writer import FormatWriter
 from logreel.write.payloads import Payloads, chained, joined, tallied
-from logreel.write.record_headers import NANOSECONDS_TWICE, Heads
+from logreel.write.record_headers import NANOSECONDS_TWICE, RecordHeaders
 from logreel.write.writer import Writer
 
 #: Buffers, and payloads in them: which one, where in it (a part of what is there), and how much of the rest.
@@ -57,7 +57,7 @@ def test_payloads_are_where_they_lie(buffers: list[bytes], places: list[Any], da
 @given(BUFFERS, PLACES)
 def test_records_are_heads_and_payloads(buffers: list[bytes], places: list[Any]) -> None:
     payloads, due = given_as(buffers, places)
-    heads = Heads()
+    heads = RecordHeaders()
     heads.add(b"ab....cd", size_at=2, size_width=4, size_add=1)
     heads.add(bytes(16), time_at=0, time_kind=NANOSECONDS_TWICE)
     channel = np.arange(len(due), dtype=np.int32) % 2
@@ -118,7 +118,7 @@ def test_messages_are_counted_by_channel(numbers: list[int]) -> None:
             tallied(np.append(channel, np.int32(wrong)), 7)
 
 
-class Kept(Sink):
+class Kept(FormatWriter):
     """Keeps what it is given."""
 
     def __init__(self, out: Any) -> None:
@@ -142,18 +142,18 @@ class Open:
 
 
 def test_a_writer_takes_payloads_of_several_buffers() -> None:
-    sink = Kept(Open())
-    writer = Writer(Open(), sink, None, False)  # type: ignore[arg-type]
+    format_writer = Kept(Open())
+    writer = Writer(Open(), format_writer, None, False)  # type: ignore[arg-type]
     number = writer.add_channel("a", None)  # type: ignore[arg-type]
     buffers = [np.frombuffer(one, np.uint8) for one in (b"one", b"other")]
     start, size = np.array([1, 0], np.int64), np.array([2, 5], np.int64)
     channel, time = np.full(2, number, np.int32), np.arange(2)
     payloads = Payloads(buffers[0], start, size, None, buffers[1:], np.array([0, 1], np.int32))
     writer.write_payloads(channel, time, payloads)
-    assert sink.found == [b"neother"]
+    assert format_writer.found == [b"neother"]
     with pytest.raises(UsageError, match="a row for each"):
         writer.write_payloads(channel, time[:1], payloads)
     with pytest.raises(UsageError, match="outside"):
         writer.write_payloads(channel, time, Payloads(buffers[0], start, size))
-    sink.message(number, 0, b"single")
-    assert sink.found == [b"neother", b"single"]
+    format_writer.message(number, 0, b"single")
+    assert format_writer.found == [b"neother", b"single"]

@@ -83,7 +83,7 @@ def test_fields_tables_and_payloads_come_back(tmp_path: Path, kind: str) -> None
     bulk = tmp_path / f"c.{kind}"
     with create(bulk, kind) as w:
         channel = w.add_channel(topic, first[topic].schema, first[topic].metadata)
-        for s in first.index.pieces():
+        for s in first.index.select_batches():
             for number in np.unique(s.chunk).tolist():
                 here = s.chunk == number
                 data = first.index.chunks[number]

@@ -41,14 +41,14 @@ def attachments(
     as_json: bool,
 ) -> int:
     """List or extract the files that a log carries."""
-    from logreel.errors import TopicError
+    from logreel.errors import NotFoundError
     from logreel.outputs.attachments import extract
     from logreel.registry.open import open_log
 
     with open_log(file, definitions=msgdef, segment=segment) as log:
         found = dict(log.attachments)
         if name is not None and name not in found:
-            raise TopicError("attachment", name, found, path=log.name)
+            raise NotFoundError("attachment", name, found, path=log.name)
         chosen = [a for a in found.values() if name in (None, a.name)]
         if folder == paths.STDOUT:
             return _only(log, chosen, as_json)

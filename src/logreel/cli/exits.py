@@ -9,7 +9,14 @@ from collections.abc import Sequence
 import click
 
 from logreel.cli.draw import say
-from logreel.errors import LeftOutError, LogError, TopicError, UnknownFormatError, UsageError
+from logreel.errors import (
+    IncompleteOutputError,
+    LogError,
+    NotFoundError,
+    TopicError,
+    UnknownFormatError,
+    UsageError,
+)
 
 FAILED, USAGE, LOST, FOUND, UNKNOWN_FORMAT, INTERRUPTED = 1, 2, 3, 4, 5, 130
 
@@ -36,11 +43,11 @@ def report(error: BaseException, args: Sequence[str] = ()) -> int:
         return error.code if isinstance(error.code, int) else FAILED
     if isinstance(error, click.exceptions.Exit):
         return error.exit_code
-    if isinstance(error, LeftOutError) and len(error.skipped) > 1:
+    if isinstance(error, IncompleteOutputError) and len(error.skipped) > 1:
         for text in error.skipped:
             say(text)
     say(sentence(error) + advice(error, args))
-    if isinstance(error, (UsageError, TopicError, click.UsageError)):
+    if isinstance(error, (UsageError, NotFoundError, click.UsageError)):
         return USAGE
     return UNKNOWN_FORMAT if isinstance(error, UnknownFormatError) else FAILED
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 #: Size of a message that the log's own index names, but that turned out not to be there; it is passed over.
-GONE = (1 << 32) - 1
+MISSING_SIZE = (1 << 32) - 1
 TIME_MIN, TIME_MAX = -(1 << 63), (1 << 63) - 1
 
 

@@ -15,17 +15,26 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.index.block_table import GONE, TIME_MAX, TIME_MIN, Blocks, Separate, unrolled
+from logreel.index.block_table import MISSING_SIZE, TIME_MAX, TIME_MIN, Blocks, Separate, unrolled
 from logreel.index.nanoseconds import whole_ns
-from logreel.index.rules import Aligned, Derived, Made, Track, Word, beside, words
+from logreel.index.rules import (
+    ChannelRules,
+    ComputedValues,
+    FieldAt,
+    StoredValues,
+    SyntheticMessages,
+    field_values,
+    field_values_or_zero,
+)
 from logreel.io.arrays import I64
-from logreel.io.chunks import MADE, Buffer, Chunks
+from logreel.io.chunks import SYNTHETIC, Buffer, Chunks
 
 
 class ChannelIndex:
     """Answers where the messages of a log lie: ``time``, ``channel``, ``chunk``, ``offset``, ``size``.
 
-    make     called once, when a made channel is first touched: the MADE chunk and one Made per made channel
+    make     called once, when a made channel is first touched: the SYNTHETIC chunk and one SyntheticMessages per
+    made channel
     resolve  called with block numbers before places or sizes in them are used, where the format puts that off
     sizes_are_cheap  False where asking for sizes means reading or unpacking a large log
     """
@@ -34,12 +43,12 @@ class ChannelIndex:
         self,
         chunks: Chunks,
         table: Blocks | Separate,
-        tracks: list[Track],
-        make: Callable[[], tuple[Buffer, dict[int, Made]]] | None = None,
+        rules: list[ChannelRules],
+        make: Callable[[], tuple[Buffer, dict[int, SyntheticMessages]]] | None = None,
         resolve: Callable[[I64], None] | None = None,
         sizes_are_cheap: bool = True,
     ) -> None:
-        self.chunks, self.table, self.tracks = chunks, table, tracks
+        self.chunks, self.table, self.rules = chunks, table, rules
         self._make, self._resolve = make, resolve
         self.sizes_are_cheap = sizes_are_cheap
         self._times: dict[int, I64] = {}
@@ -63,26 +72,26 @@ class ChannelIndex:
 
     def count(self, channel: int) -> int:
         """Messages of one channel."""
-        made = self.tracks[channel].made
-        if made is not None:
-            return made() if callable(made) else made
+        synthetic = self.rules[channel].synthetic
+        if synthetic is not None:
+            return synthetic() if callable(synthetic) else synthetic
         return self.table.count(channel)
 
     @cached_property
     def counts(self) -> I64:
         """int64[c]: messages of each channel."""
-        return np.array([self.count(c) for c in range(len(self.tracks))], np.int64)
+        return np.array([self.count(c) for c in range(len(self.rules))], np.int64)
 
     @cached_property
-    def _made(self) -> dict[int, Made]:
+    def _synthetic(self) -> dict[int, SyntheticMessages]:
         if self._make is None:
             return {}
-        self.chunks.made, made = self._make()
-        return made
+        self.chunks.synthetic, synthetic = self._make()
+        return synthetic
 
-    def made(self, channel: int) -> Made | None:
+    def synthetic(self, channel: int) -> SyntheticMessages | None:
         """The messages that the reader made for *channel*; None for a channel that lies in the file."""
-        return self._made[channel] if self.tracks[channel].made is not None else None
+        return self._synthetic[channel] if self.rules[channel].synthetic is not None else None
 
     @property
     def puts_off(self) -> bool:
@@ -126,28 +135,28 @@ class ChannelIndex:
 
     def offsets(self, channel: int) -> I64:
         """int64[n]: payload start of each message inside its chunk."""
-        if (made := self.made(channel)) is not None:
-            return made.offset
-        payload = self.tracks[channel].payload
+        if (synthetic := self.synthetic(channel)) is not None:
+            return synthetic.offset
+        payload = self.rules[channel].payload
         if payload is None:
             return self.starts(channel)
         return self._gathered(channel, lambda chunk, start: payload(self.chunks[chunk], start)[0])
 
     def chunk_of(self, channel: int) -> NDArray[np.int32]:
         """int32[n]: the chunk that each message lies in."""
-        if self.tracks[channel].made is not None:
-            return np.full(self.count(channel), MADE, np.int32)
+        if self.rules[channel].synthetic is not None:
+            return np.full(self.count(channel), SYNTHETIC, np.int32)
         first, last = self.table.run(channel)
         return np.repeat(self.table.chunk, last - first)
 
-    def word(self, channel: int, word: Word) -> I64:
+    def word(self, channel: int, word: FieldAt) -> I64:
         """int64[n]: the value of *word* for each message; values beyond int64 are held at its maximum."""
-        parts = [words(self.chunks[chunk], at, word) for chunk, at in self._by_chunk(channel)]
+        parts = [field_values(self.chunks[chunk], at, word) for chunk, at in self._by_chunk(channel)]
         if len(parts) == 1:
             return parts[0]
         return np.concatenate(parts) if parts else np.zeros(0, np.int64)
 
-    def _derived(self, channel: int, rule: Derived) -> I64:
+    def _derived(self, channel: int, rule: ComputedValues) -> I64:
         return self._gathered(channel, lambda chunk, start: rule.get(self.chunks[chunk], start))
 
     def place(self, channel: int, row: int) -> tuple[int, int]:
@@ -159,13 +168,13 @@ class ChannelIndex:
         at = int(first[i]) + row - (int(ends[i - 1]) if i else 0)
         return int(b.chunk[i]), int(b.base[i]) + int(b.entries(channel)[at])
 
-    def stamps_at(self, channel: int, rule: Word | Derived, rows: Iterable[int]) -> list[int]:
+    def stamps_at(self, channel: int, rule: FieldAt | ComputedValues, rows: Iterable[int]) -> list[int]:
         """Times of a few messages of a channel in the file, without those of the others."""
         found = []
         for row in rows:
             chunk, at = self.place(channel, row)
             data, start = self.chunks[chunk], np.array([at], np.int64)
-            time = words(data, start, rule) if isinstance(rule, Word) else rule.get(data, start)
+            time = field_values(data, start, rule) if isinstance(rule, FieldAt) else rule.get(data, start)
             found.append(int(time[0]))
         return found
 
@@ -181,14 +190,14 @@ class ChannelIndex:
     def times(self, channel: int) -> I64:
         """int64[n]: time of each message in ns, in file order; gathered when first asked, then kept."""
         if channel not in self._times:
-            rule = self.tracks[channel].time
-            if (made := self.made(channel)) is not None:
-                times = made.time
-            elif isinstance(rule, Word):
+            rule = self.rules[channel].time
+            if (synthetic := self.synthetic(channel)) is not None:
+                times = synthetic.time
+            elif isinstance(rule, FieldAt):
                 times = self.word(channel, rule)
-            elif isinstance(rule, Aligned):
+            elif isinstance(rule, StoredValues):
                 times = self.take(channel, rule.values)
-            elif isinstance(rule, Derived):
+            elif isinstance(rule, ComputedValues):
                 times = self._derived(channel, rule)
             else:
                 times = rule(self)
@@ -205,44 +214,45 @@ class ChannelIndex:
         self._times[channel] = times
 
     def more(self, channel: int, name: str) -> I64 | None:
-        """int64[n]: what the format keeps beside each message, by name (see ``Track``); None where there is none."""
-        word = self.tracks[channel].more.get(name)
+        """int64[n]: what the format keeps beside each message, by name (see ``ChannelRules``); None where there is
+        none."""
+        word = self.rules[channel].more.get(name)
         if word is None:
             return None
-        if isinstance(word, Aligned):
+        if isinstance(word, StoredValues):
             return self.take(channel, word.values)
-        parts = [beside(self.chunks[chunk], at, word) for chunk, at in self._by_chunk(channel)]
+        parts = [field_values_or_zero(self.chunks[chunk], at, word) for chunk, at in self._by_chunk(channel)]
         return np.concatenate([np.zeros(0, np.int64), *parts])
 
     def sizes(self, channel: int) -> I64:
         """int64[n]: payload bytes of each message."""
-        if (made := self.made(channel)) is not None:
-            return made.size
-        rule = self.tracks[channel].size
-        if isinstance(rule, Word):
+        if (synthetic := self.synthetic(channel)) is not None:
+            return synthetic.size
+        rule = self.rules[channel].size
+        if isinstance(rule, FieldAt):
             return self.word(channel, rule)
         if isinstance(rule, int):
             return np.full(self.count(channel), rule, np.int64)
-        if isinstance(rule, Derived):
+        if isinstance(rule, ComputedValues):
             return self._derived(channel, rule)
         first, last = self.table.run(channel)
         self.resolve(np.flatnonzero(last > first))
         sizes = self.take(channel, rule.values)
-        sizes[sizes == GONE] = 0
+        sizes[sizes == MISSING_SIZE] = 0
         return sizes
 
     def __repr__(self) -> str:
-        return f"<logreel.MessageIndex of {len(self.tracks)} channels>"
+        return f"<logreel.MessageIndex of {len(self.rules)} channels>"
 
     def edges(self, channel: int) -> tuple[int | None, int | None]:
         """Time of the first and of the last message in file order; None for a channel without any."""
         n = self.count(channel)
         if not n:
             return None, None
-        rule = self.tracks[channel].time
+        rule = self.rules[channel].time
         if (
-            isinstance(rule, Word | Derived)
-            and self.tracks[channel].made is None
+            isinstance(rule, FieldAt | ComputedValues)
+            and self.rules[channel].synthetic is None
             and channel not in self._times
         ):
             first, last = self.stamps_at(channel, rule, (0, n - 1))
@@ -252,7 +262,7 @@ class ChannelIndex:
 
     def bytes_of(self, channel: int) -> int:
         """Payload bytes of all messages of a channel."""
-        rule, n = self.tracks[channel].size, self.count(channel)
+        rule, n = self.rules[channel].size, self.count(channel)
         return rule * n if isinstance(rule, int) and rule else int(self.sizes(channel).sum())
 
     def _is_sorted(self, channel: int) -> bool:

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from logreel.index.block_table import Blocks
 from logreel.index.channel_index import ChannelIndex
-from logreel.index.ranges import Piece, pieces
-from logreel.index.rules import Word
+from logreel.index.ranges import PayloadRange, payload_ranges
+from logreel.index.rules import FieldAt
 from logreel.io.arrays import I64
 from logreel.io.parallel import run, shares
 from logreel.kernels import columns
@@ -31,11 +31,11 @@ BLOCKS_PER_THREAD = 16
 
 @dataclass(frozen=True, slots=True)
 class Want:
-    """Leaves of one channel, and whether its times too (only where the index has them as a Word)."""
+    """Leaves of one channel, and whether its times too (only where the index has them as a FieldAt)."""
 
     channel: int
     leaves: tuple[Leaf, ...]
-    time: Word | None = None
+    time: FieldAt | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,20 +138,20 @@ def gather_rows(index: ChannelIndex, want: Want, rows: slice | I64) -> Gathered:
     (out,) = _place([want], [len(range(*rows.indices(n))) if isinstance(rows, slice) else len(rows)])
     fields = _fields(want, out)
     done = 0
-    for piece in pieces(index, want.channel, rows):
+    for piece in payload_ranges(index, want.channel, rows):
         _gather_piece(fields, piece, done)
         done += len(piece.offset)
     return out
 
 
-def gather_piece(want: Want, piece: Piece) -> Gathered:
+def gather_piece(want: Want, piece: PayloadRange) -> Gathered:
     """Columns of the messages of one piece."""
     (out,) = _place([want], [len(piece.offset)])
     _gather_piece(_fields(want, out), piece, 0)
     return out
 
 
-def _gather_piece(fields: Fields, piece: Piece, done: int) -> None:
+def _gather_piece(fields: Fields, piece: PayloadRange, done: int) -> None:
     if fields and len(piece.offset):
         table = np.array(fields, np.int64)
         table[:, 2] += table[:, 3] * done
@@ -162,11 +162,11 @@ def gather_times(channels: Iterable[tuple[ChannelIndex, int]]) -> None:
     """Have times that lie in the messages read, of several channels together; the index keeps them."""
     together: dict[int, tuple[ChannelIndex, list[Want]]] = {}
     for index, channel in channels:
-        track = index.tracks[channel]
-        if index.has_times(channel) or track.made is not None or not isinstance(index.table, Blocks):
+        rule_set = index.rules[channel]
+        if index.has_times(channel) or rule_set.synthetic is not None or not isinstance(index.table, Blocks):
             continue
-        if isinstance(track.time, Word) and not track.time.add:
-            together.setdefault(id(index), (index, []))[1].append(Want(channel, (), track.time))
+        if isinstance(rule_set.time, FieldAt) and not rule_set.time.add:
+            together.setdefault(id(index), (index, []))[1].append(Want(channel, (), rule_set.time))
     for index, wants in together.values():
         for want, found in zip(wants, gather(index, wants), strict=True):
             if found.time is not None:

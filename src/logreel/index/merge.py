@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.index.block_table import GONE
+from logreel.index.block_table import MISSING_SIZE
 from logreel.index.channel_index import ChannelIndex
 from logreel.index.gather import gather_times
 from logreel.index.ranges import Rows
-from logreel.index.rules import Aligned, Derived, Word, words
+from logreel.index.rules import ComputedValues, FieldAt, StoredValues, field_values
 from logreel.io.arrays import I64
 from logreel.io.chunks import FILE
 from logreel.kernels import merge as kernel
@@ -123,8 +123,8 @@ class _Contest:
                 row[1] = self._at(order + row[2], np.int64)
         else:
             row[1] = self._at(rows if order is None else rows[order], np.int64)
-        if (made := index.made(channel)) is not None:
-            row[11] = self._at(made.offset, np.int64)
+        if (synthetic := index.synthetic(channel)) is not None:
+            row[11] = self._at(synthetic.offset, np.int64)
             return
         table = index.table
         begin, end = table.run(channel)
@@ -151,7 +151,7 @@ class _Contest:
         queue, at = queue[:n], at[:n]
         offset, size = self._rules.measured(queue, start[:n], at)
         found = Merged(queue, time[:n], chunk[:n], offset, size, at)
-        there = size != GONE
+        there = size != MISSING_SIZE
         return found if there.all() else found.rows(there)
 
     def _make_ready(self) -> bool:
@@ -197,9 +197,9 @@ class _Rules:
                 self._table[i] = rule
                 continue
             self._table[i, 4] = -1
-            track = queue.index.tracks[queue.channel]
-            size = track.size if isinstance(track.size, Word) else id(track.size)
-            key = id(queue.index), size, id(track.payload)
+            rule_set = queue.index.rules[queue.channel]
+            size = rule_set.size if isinstance(rule_set.size, FieldAt) else id(rule_set.size)
+            key = id(queue.index), size, id(rule_set.payload)
             if key not in numbers:
                 numbers[key] = len(numbers)
                 self._asked.append(queue)
@@ -207,17 +207,17 @@ class _Rules:
 
     def _plain(self, queue: Queue) -> tuple[int, ...] | None:
         """The row of the kernel's table, where that is all there is to a size."""
-        track = queue.index.tracks[queue.channel]
-        if (made := queue.index.made(queue.channel)) is not None:
-            return self._listed(made.size)
-        if track.payload is not None:
+        rule_set = queue.index.rules[queue.channel]
+        if (synthetic := queue.index.synthetic(queue.channel)) is not None:
+            return self._listed(synthetic.size)
+        if rule_set.payload is not None:
             return None
-        match track.size:
-            case Word(offset, width, mul, add) if width <= 4 and 0 < mul < 1 << 31:
+        match rule_set.size:
+            case FieldAt(offset, width, mul, add) if width <= 4 and 0 < mul < 1 << 31:
                 file = queue.index.chunks[FILE]
                 self._held.append(file)
                 return int(file.ctypes.data), 1, 0, offset, width, mul, add
-            case Aligned(values) if values.dtype.kind == "u" or values.dtype == np.int64:
+            case StoredValues(values) if values.dtype.kind == "u" or values.dtype == np.int64:
                 return self._listed(values)
             case int(size):
                 return 0, 0, 0, 0, 0, 0, size
@@ -230,7 +230,7 @@ class _Rules:
         return int(values.ctypes.data), 0, values.itemsize, 0, values.itemsize, 1, 0
 
     def measured(self, queue: NDArray[np.int32], start: I64, at: I64) -> tuple[I64, I64]:
-        """Payload start and size (or GONE) of messages; *at* are their places in the entries, or rows."""
+        """Payload start and size (or MISSING_SIZE) of messages; *at* are their places in the entries, or rows."""
         offset, size = start, np.empty(len(start), np.int64)
         if not kernel.measure(self._table, queue, start, at, size):
             return offset, size
@@ -242,16 +242,16 @@ class _Rules:
         return offset, size
 
     def _of(self, queue: Queue, start: I64, at: I64) -> tuple[I64, I64]:
-        index, track = queue.index, queue.index.tracks[queue.channel]
+        index, rule_set = queue.index, queue.index.rules[queue.channel]
         # Only formats without chunks leave anything beside the message or to be worked out.
-        if track.payload is not None:
-            return track.payload(index.chunks[FILE], start)
-        match track.size:
-            case Word() as word:
-                return start, words(index.chunks[FILE], start, word)
-            case Derived(get):
+        if rule_set.payload is not None:
+            return rule_set.payload(index.chunks[FILE], start)
+        match rule_set.size:
+            case FieldAt() as word:
+                return start, field_values(index.chunks[FILE], start, word)
+            case ComputedValues(get):
                 return start, get(index.chunks[FILE], start)
-            case Aligned(values):
+            case StoredValues(values):
                 return start, values[at].astype(np.int64)
             case size:
                 return start, np.full(len(start), size, np.int64)

@@ -29,14 +29,14 @@ class MessageIndex(ChannelIndex):
         reverse: bool = False,
     ) -> Selection:
         """Messages of *channels* (None: all) with start <= time < end, by ``time`` (ties in file order) or ``file``."""
-        parts = list(self.pieces(channels, start, end, order, reverse))
+        parts = list(self.select_batches(channels, start, end, order, reverse))
         columns: list[Any] = [
             np.concatenate([getattr(p, name) for p in parts]) if parts else np.zeros(0, kind)
             for name, kind in Selection.KINDS
         ]
         return Selection(*columns)
 
-    def pieces(
+    def select_batches(
         self,
         channels: Iterable[int] | None = None,
         start: int | None = None,
@@ -49,7 +49,7 @@ class MessageIndex(ChannelIndex):
             _ = bound is None or whole_ns(bound)
         if order not in ("time", "file"):
             raise UsageError(f"order is 'time' or 'file', not {order!r}")
-        numbers = range(len(self.tracks)) if channels is None else channels
+        numbers = range(len(self.rules)) if channels is None else channels
         if order == "time":
             return by_time(self, numbers, start, end, reverse)
         return by_file(self, numbers, start, end, reverse)

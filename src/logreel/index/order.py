@@ -40,7 +40,7 @@ def _selected(
     index: ChannelIndex, rows: Mapping[int, Rows], by_time: bool, reverse: bool, first: int
 ) -> Iterator[Selection]:
     # Records that the reader made come before those of the file: definitions before what they define.
-    queues = [Queue(index, n, rows[n], rank=-(index.tracks[n].made is not None)) for n in sorted(rows)]
+    queues = [Queue(index, n, rows[n], rank=-(index.rules[n].synthetic is not None)) for n in sorted(rows)]
     channel = np.array(sorted(rows), np.int32)
     for piece in merged(queues, by_time, reverse, first):
         yield Selection(piece.time, channel[piece.queue], piece.chunk, piece.offset, piece.size)

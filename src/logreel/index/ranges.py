@@ -16,21 +16,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.index.block_table import GONE, unrolled
+from logreel.index.block_table import MISSING_SIZE, unrolled
 from logreel.index.channel_index import ChannelIndex
-from logreel.index.rules import Aligned, Derived, Word, words
+from logreel.index.rules import ComputedValues, FieldAt, StoredValues, field_values
 from logreel.io.arrays import I64
-from logreel.io.chunks import FILE, MADE, Buffer
+from logreel.io.chunks import FILE, SYNTHETIC, Buffer
 
 Rows = slice | I64
 Pick = Callable[[NDArray[Any]], I64]
 
 #: Unpacked chunks are decoded together until they make this many bytes.
-PIECE_BYTES = 8 << 20
+RANGE_BYTES = 8 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class PayloadRange:
     """Consecutive messages of a channel.
 
     data    uint8[b]  the bytes that they lie in
@@ -56,7 +56,9 @@ class Loaded:
     data: Buffer
     bases: I64
 
-    def piece(self, index: ChannelIndex, channel: int, entries: list[Rows] | None = None) -> Piece:
+    def payload_range(
+        self, index: ChannelIndex, channel: int, entries: list[Rows] | None = None
+    ) -> PayloadRange:
         """Messages of a channel in these blocks.
 
         entries  for each block the entries wanted; None: all
@@ -65,7 +67,7 @@ class Loaded:
             first, last = index.table.run(channel)
             entries = [slice(int(first[i]), int(last[i])) for i in self.numbers]
         start, _ = _starts(index, channel, entries, self.bases)
-        return _piece(index, channel, self.data, start, partial(_picked, entries))
+        return _payload_range(index, channel, self.data, start, partial(_picked, entries))
 
 
 def load(index: ChannelIndex, numbers: list[int], threads: int | None = None) -> Loaded:
@@ -92,7 +94,7 @@ def batches(index: ChannelIndex, numbers: Iterable[int]) -> Iterator[list[int]]:
     for number in numbers:
         chunk = int(index.table.chunk[number])
         before = int(index.table.chunk[batch[0]]) if batch else chunk
-        if batch and ((before == FILE) != (chunk == FILE) or total >= PIECE_BYTES):
+        if batch and ((before == FILE) != (chunk == FILE) or total >= RANGE_BYTES):
             yield batch
             batch, total = [], 0
         batch.append(number)
@@ -101,18 +103,18 @@ def batches(index: ChannelIndex, numbers: Iterable[int]) -> Iterator[list[int]]:
         yield batch
 
 
-def pieces(index: ChannelIndex, channel: int, rows: Rows) -> Iterator[Piece]:
+def payload_ranges(index: ChannelIndex, channel: int, rows: Rows) -> Iterator[PayloadRange]:
     """The messages at *rows* of a channel (a slice, or ascending row numbers), in order."""
-    made = index.made(channel)
-    if made is not None:
-        yield Piece(index.chunks[MADE], made.offset[rows], made.size[rows])
+    synthetic = index.synthetic(channel)
+    if synthetic is not None:
+        yield PayloadRange(index.chunks[SYNTHETIC], synthetic.offset[rows], synthetic.size[rows])
         return
     if isinstance(rows, slice) and (index.table.chunk == FILE).all():
-        yield _piece(index, channel, index.chunks[FILE], *_in_file(index, channel, rows))
+        yield _payload_range(index, channel, index.chunks[FILE], *_in_file(index, channel, rows))
         return
     wanted = dict(_by_block(index, channel, rows))
     for batch in batches(index, wanted):
-        yield load(index, batch).piece(index, channel, [wanted[number] for number in batch])
+        yield load(index, batch).payload_range(index, channel, [wanted[number] for number in batch])
 
 
 def _in_file(index: ChannelIndex, channel: int, rows: slice) -> tuple[I64, Pick]:
@@ -131,19 +133,20 @@ def _in_file(index: ChannelIndex, channel: int, rows: slice) -> tuple[I64, Pick]
     return start, partial(unrolled, first=first, last=last)
 
 
-def _piece(index: ChannelIndex, channel: int, data: Buffer, start: I64, pick: Pick) -> Piece:
+def _payload_range(index: ChannelIndex, channel: int, data: Buffer, start: I64, pick: Pick) -> PayloadRange:
     offset, size = _measured(index, channel, data, start, pick)
     # Without bytes it cannot be decoded, which is noted there.
-    size[size == GONE] = 0
-    return Piece(data, offset, size)
+    size[size == MISSING_SIZE] = 0
+    return PayloadRange(data, offset, size)
 
 
 def places(index: ChannelIndex, channel: int, rows: Rows) -> tuple[NDArray[np.int32], I64, I64]:
-    """Chunk, payload start in it and payload size (or GONE) of the messages at *rows* of a channel (ascending)."""
-    made = index.made(channel)
-    if made is not None:
-        offset = made.offset[rows]
-        return np.full(len(offset), MADE, np.int32), offset, made.size[rows]
+    """Chunk, payload start in it and payload size (or MISSING_SIZE) of the messages at *rows* of a channel
+    (ascending)."""
+    synthetic = index.synthetic(channel)
+    if synthetic is not None:
+        offset = synthetic.offset[rows]
+        return np.full(len(offset), SYNTHETIC, np.int32), offset, synthetic.size[rows]
     if isinstance(rows, slice) and (index.table.chunk == FILE).all():
         start, pick = _in_file(index, channel, rows)
         offset, size = _measured(index, channel, index.chunks[FILE], start, pick)
@@ -175,19 +178,19 @@ def _picked(entries: list[Rows], values: NDArray[Any]) -> I64:
 
 
 def _measured(index: ChannelIndex, channel: int, data: Buffer, start: I64, pick: Pick) -> tuple[I64, I64]:
-    """Payload start and size (or GONE) of messages that begin at *start* in *data*.
+    """Payload start and size (or MISSING_SIZE) of messages that begin at *start* in *data*.
 
     pick  gives what numbers that are kept for each entry of the block table are for these messages
     """
-    track = index.tracks[channel]
-    if track.payload is not None:
-        return track.payload(data, start)
-    match track.size:
-        case Word() as word:
-            return start, words(data, start, word)
-        case Derived(get):
+    rule_set = index.rules[channel]
+    if rule_set.payload is not None:
+        return rule_set.payload(data, start)
+    match rule_set.size:
+        case FieldAt() as word:
+            return start, field_values(data, start, word)
+        case ComputedValues(get):
             return start, get(data, start)
-        case Aligned(values):
+        case StoredValues(values):
             return start, pick(values)
         case size:
             return start, np.full(len(start), size, np.int64)

@@ -15,7 +15,7 @@ from logreel.kernels import columns
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
+class FieldAt:
     """An unsigned integer that lies at a fixed distance from the payload of every message: value × mul + add."""
 
     offset: int
@@ -25,23 +25,23 @@ class Word:
 
 
 @dataclass(frozen=True, slots=True)
-class Aligned:
+class StoredValues:
     """Numbers that the reader keeps, one for each entry of the block table, in its order."""
 
     values: NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Derived:
+class ComputedValues:
     """Numbers that the reader works out when asked: *get* gives int64[n] for messages that begin at int64[n] in data.
 
-    Where messages begin is what the block table says: their payloads, unless the Track tells where those lie.
+    Where messages begin is what the block table says: their payloads, unless the ChannelRules tells where those lie.
     """
 
     get: Callable[[Buffer, I64], I64]
 
 
-def words(data: Buffer, offset: I64, word: Word) -> I64:
+def field_values(data: Buffer, offset: I64, word: FieldAt) -> I64:
     """int64[n]: the value of *word* for payloads that start at *offset* in *data*; held at the maximum of int64."""
     out = np.empty(len(offset), np.int64)
     if len(offset):
@@ -52,17 +52,17 @@ def words(data: Buffer, offset: I64, word: Word) -> I64:
     return out
 
 
-def beside(data: Buffer, offset: I64, word: Word) -> I64:
+def field_values_or_zero(data: Buffer, offset: I64, word: FieldAt) -> I64:
     """The same for a word that lies before the payload; 0 where the payload is not in *data*."""
     there = (offset >= -word.offset) & (offset <= len(data))
     out = np.zeros(len(offset), np.int64)
-    out[there] = words(data, offset[there], word)
+    out[there] = field_values(data, offset[there], word)
     return out
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
-    """Messages of one channel that the reader made: their place in the MADE chunk and their times.
+class SyntheticMessages:
+    """Messages of one channel that the reader made: their place in the SYNTHETIC chunk and their times.
 
     place  ascending: where what each was made of lies in the file, as all other messages then do (not in chunks), so
            that it keeps its place among these; or None
@@ -75,11 +75,12 @@ class Made:
 
 
 @dataclass(frozen=True, slots=True)
-class Track:
+class ChannelRules:
     """How the index answers for one channel.
 
-    time     a Word of the payload in ns, Aligned or Derived ns, or a function giving int64[n] where that is not enough
-    size     a Word, Aligned or Derived bytes, or the size that all messages have
+    time     a FieldAt of the payload in ns, StoredValues or ComputedValues ns, or a function giving int64[n] where
+    that is not enough
+    size     a FieldAt, StoredValues or ComputedValues bytes, or the size that all messages have
     made     number of messages if the reader makes them, or a function giving it; else None
     payload  gives int64[n] payload starts and sizes for messages that begin at int64[n] in data, where the block table
              tells the place of something before the payload
@@ -87,8 +88,8 @@ class Track:
              (its number in ``headers`` of the channel's metadata)
     """
 
-    time: Word | Aligned | Derived | Callable[[Any], I64]
-    size: Word | Aligned | Derived | int
-    made: int | Callable[[], int] | None = None
+    time: FieldAt | StoredValues | ComputedValues | Callable[[Any], I64]
+    size: FieldAt | StoredValues | ComputedValues | int
+    synthetic: int | Callable[[], int] | None = None
     payload: Callable[[Buffer, I64], tuple[I64, I64]] | None = None
-    more: Mapping[str, Word | Aligned] = field(default_factory=dict)
+    more: Mapping[str, FieldAt | StoredValues] = field(default_factory=dict)

@@ -20,13 +20,13 @@ from logreel.io.source import Source
 #: Chunk number of the file itself.
 FILE = -1
 #: Chunk number of records that the reader made from content kept in another shape (text lines, parameters).
-MADE = -2
+SYNTHETIC = -2
 
 Buffer = NDArray[np.uint8]
 
 
 class Chunks:
-    """Bytes by chunk number: FILE, MADE, or 0 … for what the format unpacks.
+    """Bytes by chunk number: FILE, SYNTHETIC, or 0 … for what the format unpacks.
 
     unpack  turns a chunk number ≥ 0 into its bytes; only formats with compressed chunks have one
     sizes   how many bytes that will be, about
@@ -41,13 +41,13 @@ class Chunks:
         places: Callable[[int], int] = lambda chunk: 0,
     ) -> None:
         self._source, self._unpack, self._sizes, self._places = source, unpack, sizes, places
-        self.made: Buffer = np.zeros(0, np.uint8)
+        self.synthetic: Buffer = np.zeros(0, np.uint8)
 
     def __getitem__(self, chunk: int) -> Buffer:
         if chunk == FILE:
             return self._source.data
-        if chunk == MADE:
-            return self.made
+        if chunk == SYNTHETIC:
+            return self.synthetic
         if self._unpack is None:
             raise IndexError(f"this log has no chunk {chunk}")
         return self._unpack(chunk)

@@ -1,8 +1,10 @@
-"""A log that is sent on while it is written: what its Sink changes later is found out by a rehearsal.
+"""A log that is sent on while it is written: what its FormatWriter changes later is found out by a dry run.
 
-A Sink appends, and some go back at the end to fill in what they could not know before: where the index is, how long a
-frame lasted. What has been sent cannot be changed. So the same Sink writes the same log twice: first for a Rehearsal,
-which keeps nothing but sizes and these changes, then for a Stream, which makes them when their turn comes.
+A FormatWriter appends, and some go back at the end to fill in what they could not know before: where the index is,
+how long a
+frame lasted. What has been sent cannot be changed. So the same FormatWriter writes the same log twice: first for a
+DryRun,
+which keeps nothing but sizes and these changes, then for a StreamOut, which makes them when their turn comes.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from logreel.io.append_file import Appender, Piece
 
 #: Bytes that are sent at once.
 PIECE = 128 << 10
-#: What a log may have at most to be kept by its Rehearsal, so that it need not be written twice.
+#: What a log may have at most to be kept by its DryRun, so that it need not be written twice.
 KEPT = 1 << 20
 
 Take = Callable[[bytes], None]
@@ -119,8 +121,8 @@ class _Again(_Forward):
             raise _Enough
 
 
-class Rehearsal(_Forward):
-    """Takes a log and keeps what a Stream of the same has to know.
+class DryRun(_Forward):
+    """Takes a log and keeps what a StreamOut of the same has to know.
 
     edits    what is changed later, by place
     content  the log itself, where it has at most KEPT bytes; else None
@@ -186,11 +188,11 @@ class Rehearsal(_Forward):
         self._edits[edit.place] = edit
 
 
-class Stream(_Forward):
+class StreamOut(_Forward):
     """Sends a log on, piece by piece, in order.
 
     take   called with bytes; what it raises ends the work
-    edits  of a Rehearsal of the same log; without it nothing may be changed later
+    edits  of a DryRun of the same log; without it nothing may be changed later
     """
 
     def __init__(

@@ -37,7 +37,7 @@ statep = cython.typedef(cython.pointer[cython.longlong])
 
 AHEAD = cython.declare(cython.longlong, 16)
 LAST = cython.declare(cython.longlong, 0x7FFFFFFFFFFFFFFF)
-MADE = cython.declare(cython.longlong, -2)
+SYNTHETIC = cython.declare(cython.longlong, -2)
 
 
 @cython.cfunc
@@ -104,7 +104,7 @@ def _look_up(q: i64p, s: statep, by_time: cython.bint, turned: cython.longlong) 
     s[3] = _time(q, p) ^ turned if by_time else 0
     s[4] = q[13] ^ turned
     if q[4] == 0:
-        s[5] = MADE ^ turned
+        s[5] = SYNTHETIC ^ turned
         s[6] = cython.cast(i64p, cython.cast(cython.size_t, q[11]))[row] ^ turned
         s[7] = row
     else:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from logreel.io.parallel import repeated
 from logreel.layout.arrow_from_buffers import Buffers, arrow_field, build_fields, list_array
-from logreel.layout.arrow_select import pick, pick_fields
+from logreel.layout.arrow_select import arrow_select, arrow_select_fields
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import MAX_SIZE, FixedArray, Node, Sequence, Struct
 from logreel.layout.numpy_columns import numpy_column
@@ -34,7 +34,7 @@ def schema_of(layout: Layout, fields: Iterable[str] | None = None, explode: bool
     """One Arrow field per visible top-level member, or per path in *fields*, in that order.
 
     A unit is in the field's metadata under ``unit``. *explode* False: where one message holds many records,
-    every type is a list. Raises TopicError (a KeyError) for an unknown path.
+    every type is a list. Raises NotFoundError (a KeyError) for an unknown path.
     """
     if fields is None:
         found = [arrow_field(f) for f in layout.record.visible()]
@@ -59,7 +59,7 @@ def _picked_field(layout: Layout, path: str) -> pa.Field:
     top = next(f for f in layout.record.visible() if f.name == steps[0])
     # Made from a Python list it would import pandas wherever that is installed.
     empty = pa.nulls(0, arrow_field(top).type)
-    return pa.field(path, pick(empty, steps[1:]).type, metadata={"unit": unit} if unit else None)
+    return pa.field(path, arrow_select(empty, steps[1:]).type, metadata={"unit": unit} if unit else None)
 
 
 def assemble_fixed(
@@ -79,7 +79,7 @@ def assemble_fixed(
         if column.dtype != np.uint8 or column.shape != (rows * len(leaf.runs) * leaf.width,):
             raise ValueError(f"{'.'.join(leaf.path)}: {column.shape} bytes do not hold {rows} rows")
     arrays = build_fields(part.record, iter(columns), rows)
-    return arrays if fields is None else pick_fields(part, arrays, fields)
+    return arrays if fields is None else arrow_select_fields(part, arrays, fields)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ def decode_variable(
     records  see ``walk``
 
     Never raises for what the bytes hold: messages that end too early are left out and listed in ``bad``.
-    Raises TopicError (a KeyError) for an unknown path.
+    Raises NotFoundError (a KeyError) for an unknown path.
     """
     fields = None if fields is None else list(fields)
     part = layout if fields is None else layout.project(fields)
@@ -169,7 +169,7 @@ def as_asked(layout: Layout, got: Decoded, fields: list[str] | None, explode: bo
     """*got*, which has one flat array per visible member of *layout*, in the form that was asked for."""
     arrays = got.arrays
     if fields is not None:
-        arrays = pick_fields(layout, arrays, fields)
+        arrays = arrow_select_fields(layout, arrays, fields)
     if explode or got.records is None:
         return replace(got, arrays=arrays)
     offsets = np.concatenate([[0], np.cumsum(got.records)]).astype(np.int32)
@@ -184,7 +184,7 @@ def _piece(
     offsets = next(buffers) if many else np.arange(1, dtype=np.int32)
     arrays = build_fields(layout.record, buffers, int(offsets[-1]) if many else messages)
     if fields is not None:
-        arrays = pick_fields(layout, arrays, fields)
+        arrays = arrow_select_fields(layout, arrays, fields)
     if many and not explode:
         arrays = [list_array(offsets, array) for array in arrays]
     return arrays, np.diff(offsets).astype(np.int64)

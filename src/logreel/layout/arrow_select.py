@@ -15,14 +15,14 @@ from logreel.layout.layout import Layout
 from logreel.layout.paths import steps_of
 
 
-def pick_fields(layout: Layout, arrays: list[pa.Array], fields: Iterable[str]) -> list[pa.Array]:
+def arrow_select_fields(layout: Layout, arrays: list[pa.Array], fields: Iterable[str]) -> list[pa.Array]:
     """One array per path in *fields*, out of the top-level *arrays* of *layout*."""
     top = dict(zip((f.name for f in layout.record.visible()), arrays, strict=True))
     steps = [steps_of(layout.record, path) for path in fields]
-    return [pick(top[str(first)], rest) for first, *rest in steps]
+    return [arrow_select(top[str(first)], rest) for first, *rest in steps]
 
 
-def pick(array: pa.Array, steps: Seq[str | int]) -> pa.Array:
+def arrow_select(array: pa.Array, steps: Seq[str | int]) -> pa.Array:
     """What lies at *steps* below *array*; a name goes through lists, an index takes one item of each.
 
     An item beyond the end of a shorter list is null. Raises UsageError for an index into text or bytes.
@@ -31,11 +31,11 @@ def pick(array: pa.Array, steps: Seq[str | int]) -> pa.Array:
         return array
     step, rest = steps[0], steps[1:]
     if isinstance(step, int):
-        return pick(_item(array, step), rest)
+        return arrow_select(_item(array, step), rest)
     if pa.types.is_struct(array.type):
         # What is inside of nothing is nothing.
-        return pick(pc.struct_field(array, [step]) if array.null_count else array.field(step), rest)
-    child = pick(array.values, steps)
+        return arrow_select(pc.struct_field(array, [step]) if array.null_count else array.field(step), rest)
+    child = arrow_select(array.values, steps)
     if pa.types.is_fixed_size_list(array.type):
         kind = pa.list_(child.type, array.type.list_size)
         return pa.Array.from_buffers(kind, len(array), [None], 0, children=[child])

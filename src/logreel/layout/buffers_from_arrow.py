@@ -1,4 +1,4 @@
-"""Arrow arrays in, column buffers out: the way back of ``assemble``, in the same order."""
+"""Arrow arrays in, column buffers out: the way back of ``arrow_from_buffers``, in the same order."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from logreel.layout.nodes import Bytes, FixedArray, Node, Rest, Scalar, Sequence
 Buffer = NDArray[Any]
 
 
-def dismantle(node: Node, array: pa.Array, name: str) -> Iterator[Buffer]:
+def buffers_from_arrow(node: Node, array: pa.Array, name: str) -> Iterator[Buffer]:
     """The buffers of *array*, which has the type that ``arrow_type(node)`` tells, as ``assemble.build`` takes them.
 
     name  of the field, for errors
@@ -34,10 +34,10 @@ def dismantle(node: Node, array: pa.Array, name: str) -> Iterator[Buffer]:
         case FixedArray(item=Scalar(type="char"), count=n):
             yield _padded(array, n, name)
         case FixedArray(item=item):
-            yield from dismantle(item, array.flatten(), name)
+            yield from buffers_from_arrow(item, array.flatten(), name)
         case Struct():
             for f, child in zip(node.visible(), array.flatten(), strict=True):
-                yield from dismantle(f.node, child, f"{name}.{f.name}" if name else f.name)
+                yield from buffers_from_arrow(f.node, child, f"{name}.{f.name}" if name else f.name)
         case String() | Bytes() | Rest() | Sequence(item=Scalar(type="char" | "uint8")):
             offsets = _offsets(array)
             yield offsets
@@ -48,7 +48,7 @@ def dismantle(node: Node, array: pa.Array, name: str) -> Iterator[Buffer]:
             offsets = _offsets(array)
             yield offsets
             first, last = int(offsets[0]), int(offsets[-1])
-            yield from dismantle(item, array.values.slice(first, last - first), name)
+            yield from buffers_from_arrow(item, array.values.slice(first, last - first), name)
         case _:
             raise TypeError(f"{type(node).__name__} is never shown")
 

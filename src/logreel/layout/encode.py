@@ -53,7 +53,7 @@ def encode_table(
 
     from logreel.kernels import encode as kernel
     from logreel.layout.arrow_from_buffers import arrow_type
-    from logreel.layout.buffers_from_arrow import dismantle
+    from logreel.layout.buffers_from_arrow import buffers_from_arrow
 
     many = isinstance(layout.root, Sequence)
     if many and records is None:
@@ -70,7 +70,7 @@ def encode_table(
             array = array.cast(arrow_type(f.node))
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise UsageError(f"column {f.name!r} cannot become {arrow_type(f.node)}: {error}") from None
-        buffers += dismantle(f.node, array, f.name)
+        buffers += buffers_from_arrow(f.node, array, f.name)
     program = compile_layout(layout)
     rows = table.num_rows if records is None or not many else len(records)
     data, offsets, kept = _addresses(program.columns, iter(buffers))

@@ -127,7 +127,7 @@ class Layout:
         """The Leaf at *path*: ``lat``, ``pose.position.x``, ``q[2]``, ``esc[0].esc_rpm``, ``esc.esc_rpm``.
 
         An array without an index means its whole axis. Works for any leaf whose place no data decides, in a
-        Layout of variable size too. Raises TopicError (a KeyError) for an unknown path, UsageError for a path
+        Layout of variable size too. Raises NotFoundError (a KeyError) for an unknown path, UsageError for a path
         that names a whole struct, DefinitionError where the data decides the place or the size.
         """
         return paths.find(self.root, path)

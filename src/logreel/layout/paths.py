@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple, NoReturn
 
-from logreel.errors import DefinitionError, TopicError, UsageError
+from logreel.errors import DefinitionError, NotFoundError, UsageError
 from logreel.layout.nodes import (
     HIDDEN,
     MAX_LEAVES,
@@ -155,7 +155,7 @@ def _innermost(node: Node) -> Node:
 
 
 def steps_of(record: Struct, path: str) -> tuple[str | int, ...]:
-    """*path* below *record* in steps, every name checked; raises TopicError (a KeyError) with the nearest paths."""
+    """*path* below *record* in steps, every name checked; raises NotFoundError (a KeyError) with the nearest paths."""
     try:
         steps = parse_path(path)
     except ValueError:
@@ -166,8 +166,8 @@ def steps_of(record: Struct, path: str) -> tuple[str | int, ...]:
             node = _member(_innermost(node), step) or _unknown(record, path)
         elif isinstance(node, FixedArray | Sequence):
             if isinstance(node, FixedArray) and step >= node.count:
-                there = [spell((*steps[:i], k)) for k in range(min(node.count, MAX_NAMED))]
-                raise TopicError("field", path, there)
+                there = [path_text((*steps[:i], k)) for k in range(min(node.count, MAX_NAMED))]
+                raise NotFoundError("field", path, there)
             node = node.item
         else:
             _unknown(record, path)
@@ -181,10 +181,10 @@ def _member(node: Node, name: str) -> Node | None:
 
 
 def _unknown(record: Struct, path: str) -> NoReturn:
-    raise TopicError("field", path, paths(record))
+    raise NotFoundError("field", path, paths(record))
 
 
-def spell(steps: Iterable[str | int]) -> str:
+def path_text(steps: Iterable[str | int]) -> str:
     """*steps* as people write them: ``("esc", 0, "rpm")`` is ``esc[0].rpm``."""
     return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps).lstrip(".")
 

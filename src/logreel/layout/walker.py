@@ -53,7 +53,7 @@ def walk(
     cut: list[slice] | None = None,
     records: I64 | None = None,
 ) -> tuple[list[NDArray[Any]], int]:
-    """Buffers of all sound messages, for ``assemble.build_fields``, and how many messages those are.
+    """Buffers of all sound messages, for ``arrow_from_buffers.build_fields``, and how many messages those are.
 
     status   uint8[n]  set to 0 sound, SHORT, TOO_MANY or LEFTOVER (sound too)
     cut      shares of the messages for threads; None: as it pays

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from logreel.index.ranges import pieces
+from logreel.index.ranges import payload_ranges
 from logreel.layout.nodes import Field, FixedArray, Scalar, Sequence, String, Struct, Time, size_of
 from logreel.lenses.base import Nodes, nodes_of, times_of
 from logreel.lenses.cloud import Points
@@ -114,7 +114,7 @@ def _records(ch: Channel, start: int | None, end: int | None) -> Iterator[Packet
     times = ch.times
     for lo in range(0, len(rows), step):
         some, done = rows[lo : lo + step], 0
-        for piece in pieces(index, ch.number, some):
+        for piece in payload_ranges(index, ch.number, some):
             numbers = some[done : done + len(piece.offset)]
             done += len(numbers)
             whole = piece.size >= _COUNT

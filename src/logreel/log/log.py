@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.errors import Finding, LogError, Problem, TopicError, UsageError
+from logreel.errors import Finding, LogError, NotFoundError, Problem, TopicError, UsageError
 from logreel.io.arrays import I64
 from logreel.io.source import Source
 from logreel.log.scan import Attachment, Parameter, Scan, Segment, TextLine
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 from typing import TYPE_CHECKING, overload
 
 from logreel.errors import MissingDependencyError
-from logreel.index.rules import Aligned, Derived
+from logreel.index.rules import ComputedValues, StoredValues
 from logreel.io.chunks import FILE
 from logreel.layout.layout import Layout
-from logreel.log.payload_decoder import Reading
+from logreel.log.payload_decoder import PayloadDecoder
 from logreel.log.scan import ChannelInfo
 from logreel.log.schema import Schema
 from logreel.log.topic_match import listed
@@ -106,9 +106,9 @@ class Channel:
         return self._info.layout()
 
     @cached_property
-    def reading(self) -> Reading | None:
+    def decoder(self) -> PayloadDecoder | None:
         """What decodes its messages where the Layout is no walk of their bytes, else None."""
-        return self._info.reading()
+        return self._info.decoder()
 
     @cached_property
     def is_uniform(self) -> bool:
@@ -116,13 +116,13 @@ class Channel:
 
         Then columns are gathered from known places; otherwise each message is walked and checked.
         """
-        if self.reading is not None:
+        if self.decoder is not None:
             return False
         index, size = self.log.index, self.layout.size
-        rule = index.tracks[self.number].size
-        if size is None or isinstance(rule, Derived):
+        rule = index.rules[self.number].size
+        if size is None or isinstance(rule, ComputedValues):
             return False
-        if not isinstance(rule, Aligned):
+        if not isinstance(rule, StoredValues):
             return True
         return bool((index.chunk_of(self.number) == FILE).all() and (index.sizes(self.number) == size).all())
 
@@ -173,8 +173,10 @@ class Channel:
 
         offset  its place in the log, where the payload is one of the log: some formats keep fields beside it
         """
-        if self.reading is not None:
-            return self.reading.one(self.log.index, data, None if offset is None else self._row_at(offset))
+        if self.decoder is not None:
+            return self.decoder.decode_message(
+                self.log.index, data, None if offset is None else self._row_at(offset)
+            )
         fields: dict[str, Any] = self._decoder(data)
         return fields
 
@@ -212,7 +214,7 @@ class Channel:
         ``ch[:10]``          a list of Messages
 
         A message that cannot be decoded has NaN in floats and None in objects; other arrays are then masked arrays
-        of NumPy. Raises TopicError, a KeyError, for a field that the schema does not have, IndexError for a
+        of NumPy. Raises NotFoundError, a KeyError, for a field that the schema does not have, IndexError for a
         message beyond the end, UsageError for another key.
         """
         if isinstance(key, str):
@@ -242,11 +244,11 @@ class Channel:
     def __iter__(self) -> Iterator[Message]:
         """Its messages in file order."""
         index = self.log.index
-        return self.log.messages_of({self.number: self}, index.pieces([self.number], order="file"))
+        return self.log.messages_of({self.number: self}, index.select_batches([self.number], order="file"))
 
     def __reversed__(self) -> Iterator[Message]:
         index = self.log.index
-        pieces = index.pieces([self.number], order="file", reverse=True)
+        pieces = index.select_batches([self.number], order="file", reverse=True)
         return self.log.messages_of({self.number: self}, pieces)
 
     def __contains__(self, item: object) -> bool:
@@ -258,7 +260,7 @@ class Channel:
         try:
             for path in own_paths(self, item) or []:
                 self.layout.project([path])
-        except TopicError:
+        except NotFoundError:
             return False
         return True
 
@@ -283,7 +285,7 @@ class Channel:
         explode  False: one row per message with lists, where a message holds many records
         interpolate  where a message holds many records of one time, spread their times evenly to the next message
 
-        Raises TopicError for an unknown field, UsageError for what is no time and for an interval that does not
+        Raises NotFoundError for an unknown field, UsageError for what is no time and for an interval that does not
         touch the log.
         """
         from logreel.log.tables import Shape, own_paths, table
@@ -363,7 +365,7 @@ class Channel:
         if index is None:
             return frame
         if index not in frame.columns:
-            raise TopicError("column", index, frame.columns, path=self.log.name)
+            raise NotFoundError("column", index, frame.columns, path=self.log.name)
         return frame.set_index(index)
 
     def to_polars(
@@ -473,8 +475,8 @@ class Log(Mapping[str, Channel]):
         self.definitions = source.definitions
         self.given_types: Mapping[str, str] = source.types
         self.epoch = scan.epoch
-        self.own: Any = scan.own
-        self.origin: str = scan.origin or format
+        self.format_state: Any = scan.format_state
+        self.converted_from: str = scan.converted_from or format
 
     @property
     def index(self) -> MessageIndex:
@@ -612,11 +614,11 @@ class Log(Mapping[str, Channel]):
         return {} if self._scan.actors is None else self._scan.actors(self)
 
     def actor(self, id: int) -> Actor:
-        """The actor with this id; raises TopicError, a KeyError, where there is none."""
+        """The actor with this id; raises NotFoundError, a KeyError, where there is none."""
         try:
             return self.actors[id]
         except KeyError:
-            raise TopicError("actor", str(id), map(str, self.actors), path=self.name) from None
+            raise NotFoundError("actor", str(id), map(str, self.actors), path=self.name) from None
 
     @cached_property
     def segments(self) -> tuple[Segment, ...]:
@@ -694,11 +696,11 @@ class Log(Mapping[str, Channel]):
         """
         channels = {ch.number: ch for ch in self.match(topics)}
         first, last = interval(self, start, end)
-        return self.messages_of(channels, self.index.pieces(channels, first, last, order, reverse))
+        return self.messages_of(channels, self.index.select_batches(channels, first, last, order, reverse))
 
     def holds_between(self, start: int | None, end: int | None) -> bool:
         """Whether any message of any channel has start <= time < end (ns), be it outside of the robust bounds."""
-        spans = (self.index.rows_between(n, start, end) for n in range(len(self.index.tracks)))
+        spans = (self.index.rows_between(n, start, end) for n in range(len(self.index.rules)))
         return any(
             len(range(rows.start, rows.stop)) if isinstance(rows, slice) else len(rows) for rows in spans
         )

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.index.ranges import Piece
+from logreel.index.ranges import PayloadRange
 from logreel.io.arrays import I64
 from logreel.kernels import layout as kernel
 from logreel.layout.layout import Layout
@@ -29,7 +29,7 @@ def skipping(layout: Layout) -> Program:
     return compile_layout(Layout(Struct((Field("", Skip(layout.root)),))))
 
 
-def too_long(program: Program, piece: Piece, rows: I64) -> I64:
+def too_long(program: Program, piece: PayloadRange, rows: I64) -> I64:
     """Those *rows* of a piece that have more than padding behind their content; all of them have something.
 
     program  as ``skipping`` gives it for the layout of these messages

@@ -11,15 +11,15 @@ from logreel.io.arrays import I64
 
 if TYPE_CHECKING:
     from logreel.index.message_index import MessageIndex
-    from logreel.index.ranges import Piece
+    from logreel.index.ranges import PayloadRange
     from logreel.layout.arrow import Decoded
     from logreel.layout.layout import Layout
 
 
-class Reading(Protocol):
+class PayloadDecoder(Protocol):
     """Takes the place of the Layout kernel for one channel, whose Layout then says only what comes out."""
 
-    def columns(self, index: MessageIndex, layout: Layout, piece: Piece, rows: I64) -> Decoded:
+    def decode_batch(self, index: MessageIndex, layout: Layout, piece: PayloadRange, rows: I64) -> Decoded:
         """Messages as Arrow arrays, one per visible member of *layout*, flat where a message holds many records.
 
         layout  the channel's, or a part of it
@@ -27,7 +27,7 @@ class Reading(Protocol):
         """
         ...
 
-    def one(self, index: MessageIndex, data: memoryview, row: int | None) -> dict[str, Any]:
+    def decode_message(self, index: MessageIndex, data: memoryview, row: int | None) -> dict[str, Any]:
         """One message as ``msg.decode()`` shows it; *row* is its number in the channel, where that is known.
 
         Raises DamagedError where the bytes do not fit.
@@ -35,10 +35,10 @@ class Reading(Protocol):
         ...
 
 
-class Sweeping(Reading, Protocol):
-    """A Reading that has a shorter way to all messages of a channel."""
+class WholeChannelDecoder(PayloadDecoder, Protocol):
+    """A PayloadDecoder that has a shorter way to all messages of a channel."""
 
-    def whole(
+    def decode_all(
         self, index: MessageIndex, channel: int, layout: Layout, explode: bool
     ) -> tuple[Decoded, I64] | None:
         """What ``columns`` gives for all messages, and int64[n] times in ns; None where the short way is none.
@@ -67,7 +67,7 @@ def spread(times: I64, rows: I64, records: I64) -> I64:
     return out
 
 
-def payloads(piece: Piece) -> Iterator[bytes]:
+def payloads(piece: PayloadRange) -> Iterator[bytes]:
     """The bytes of each message of a piece."""
     view = memoryview(piece.data)  # type: ignore[arg-type]
     for at, size in zip(piece.offset.tolist(), piece.size.tolist(), strict=True):

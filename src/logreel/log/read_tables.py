@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from logreel.index.gather import Want, gather, gather_piece
-from logreel.index.ranges import Piece, batches, load
-from logreel.index.rules import Aligned
+from logreel.index.ranges import PayloadRange, batches, load
+from logreel.index.rules import StoredValues
 from logreel.io.arrays import I64
 from logreel.io.chunks import FILE
 from logreel.io.parallel import alone
@@ -51,7 +51,7 @@ def _swept(channels: Sequence[TableChannel]) -> dict[str, pa.Table]:
     import pyarrow as pa
 
     for ch in channels:
-        if _is_packed(ch) or ch.log.index.tracks[ch.number].made is not None:
+        if _is_packed(ch) or ch.log.index.rules[ch.number].synthetic is not None:
             # Gathered once, before several threads ask.
             ch.log.index.times(ch.number)
     work = _work(channels)
@@ -87,13 +87,13 @@ def _work(channels: Sequence[TableChannel]) -> Sequence[Work]:
 def _is_packed(ch: TableChannel) -> bool:
     """Whether messages of a channel lie in chunks that must be unpacked."""
     index = ch.log.index
-    return index.tracks[ch.number].made is None and bool((index.table.chunk != FILE).any())
+    return index.rules[ch.number].synthetic is None and bool((index.table.chunk != FILE).any())
 
 
 def _cost(ch: TableChannel) -> int:
     """Bytes of a channel as far as they are known without looking at its messages, and what each of those costs."""
     index = ch.log.index
-    known = isinstance(index.tracks[ch.number].size, int | Aligned)
+    known = isinstance(index.rules[ch.number].size, int | StoredValues)
     return (index.bytes_of(ch.number) if known else 0) + MESSAGE * index.count(ch.number)
 
 
@@ -107,11 +107,11 @@ def _stretch(channels: Sequence[TableChannel], numbers: list[int], ends: I64) ->
     loaded = load(index, numbers, threads=1)
     parts = []
     for ch, end in zip(channels, ends[:, [numbers[0], numbers[-1] + 1]].tolist(), strict=True):
-        parts.append((ch.topic, _of_piece(ch, loaded.piece(index, ch.number), np.arange(*end))))
+        parts.append((ch.topic, _of_piece(ch, loaded.payload_range(index, ch.number), np.arange(*end))))
     return parts
 
 
-def _of_piece(ch: TableChannel, piece: Piece, numbers: I64) -> pa.Table:
+def _of_piece(ch: TableChannel, piece: PayloadRange, numbers: I64) -> pa.Table:
     if not ch.is_uniform:
         return decoded(ch, None, piece, numbers, PLAIN)
     got = gather_piece(Want(ch.number, ch.layout.leaves), piece)

@@ -10,7 +10,7 @@ from logreel.errors import Finding, Problem
 from logreel.index.message_index import MessageIndex
 from logreel.layout.layout import Layout
 from logreel.log.brief import Brief
-from logreel.log.payload_decoder import Reading
+from logreel.log.payload_decoder import PayloadDecoder
 from logreel.log.schema import Schema
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class ChannelInfo:
     schema: Schema
     layout: Callable[[], Layout]
     metadata: Mapping[str, Any] = field(default_factory=dict)
-    reading: Callable[[], Reading | None] = lambda: None
+    decoder: Callable[[], PayloadDecoder | None] = lambda: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +126,8 @@ class Scan:
     segment     the Scan of one of them alone, by its number
     saved       named arrays and plain data from which the format can restore this scan without reading the log again
     reread      the same from all that is wholly in the file, whatever its index says; None: opening did that
-    own         what the format's Sink needs to take over content of this log as it lies there
-    origin      name of the format that the log was converted from, with nothing lost; empty where it was not
+    format_state  what the format's FormatWriter needs to take over content of this log as it lies there
+    converted_from  name of the format that the log was converted from, with nothing lost; empty where it was not
     """
 
     version: str | Callable[[], str]
@@ -150,8 +150,8 @@ class Scan:
     bounds: Callable[[], tuple[int | None, int | None]] | None = None
     verify: Callable[[], Iterable[Finding]] = tuple
     reread: Callable[[], Scan] | None = None
-    own: Any = None
-    origin: str = ""
+    format_state: Any = None
+    converted_from: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from numpy.typing import NDArray
 
 from logreel.index.message_index import MessageIndex
-from logreel.index.ranges import Piece
+from logreel.index.ranges import PayloadRange
 from logreel.io.arrays import I64
 from logreel.io.parallel import repeated
 from logreel.layout.layout import Layout
@@ -24,33 +24,35 @@ if TYPE_CHECKING:
 Values = Callable[[MessageIndex, I64], Sequence[NDArray[Any]]]
 
 
-class Body(Protocol):
-    """Decodes payloads; see Reading."""
+class PayloadDecoder(Protocol):
+    """Decodes payloads; see PayloadDecoder."""
 
-    def columns(self, index: MessageIndex, layout: Layout, piece: Piece, rows: I64) -> Decoded: ...
-    def one(self, index: MessageIndex, data: memoryview, row: int | None) -> dict[str, Any]: ...
+    def decode_batch(
+        self, index: MessageIndex, layout: Layout, piece: PayloadRange, rows: I64
+    ) -> Decoded: ...
+    def decode_message(self, index: MessageIndex, data: memoryview, row: int | None) -> dict[str, Any]: ...
 
 
-class PlainBody:
+class LayoutDecoder:
     """Decodes payloads that a Layout describes."""
 
     def __init__(self, layout: Layout) -> None:
         self._decode = layout.decoder()
 
-    def columns(self, index: MessageIndex, layout: Layout, piece: Piece, rows: I64) -> Decoded:
-        """See Reading."""
+    def decode_batch(self, index: MessageIndex, layout: Layout, piece: PayloadRange, rows: I64) -> Decoded:
+        """See PayloadDecoder."""
         from logreel.layout.arrow import decode_variable
 
         return decode_variable(layout, piece.data, piece.offset, piece.offset + piece.size)
 
-    def one(self, index: MessageIndex, data: memoryview, row: int | None) -> dict[str, Any]:
-        """See Reading."""
+    def decode_message(self, index: MessageIndex, data: memoryview, row: int | None) -> dict[str, Any]:
+        """See PayloadDecoder."""
         return self._decode(data)
 
 
-def left_beside(ch: Channel) -> list[str]:
+def lost_side_columns(ch: Channel) -> list[str]:
     """What a log that only has the payloads of *ch* does without, as a sentence; often nothing."""
-    names = getattr(ch.reading, "logged", ())
+    names = getattr(ch.decoder, "logged", ())
     text = f"{', '.join(names)} of channel {ch.topic!r} left out: these numbers lie beside its messages"
     return [text] if names else []
 
@@ -63,7 +65,7 @@ def with_members(layout: Layout, members: Sequence[Field]) -> Layout:
     )
 
 
-class BesideReading:
+class SideColumnsDecoder:
     """The Reading of a channel whose Layout is ``with_members(…)``: these columns, then what *body* finds.
 
     names   of the columns
@@ -73,11 +75,11 @@ class BesideReading:
 
     logged: tuple[str, ...] = ()
 
-    def __init__(self, names: Sequence[str], values: Values, body: Body) -> None:
+    def __init__(self, names: Sequence[str], values: Values, body: PayloadDecoder) -> None:
         self._names, self._values, self._body = names, values, body
 
-    def columns(self, index: MessageIndex, layout: Layout, piece: Piece, rows: I64) -> Decoded:
-        """See Reading."""
+    def decode_batch(self, index: MessageIndex, layout: Layout, piece: PayloadRange, rows: I64) -> Decoded:
+        """See PayloadDecoder."""
         import numpy as np
         import pyarrow as pa
 
@@ -87,7 +89,7 @@ class BesideReading:
         k = len(self._names)
         inner = Struct(fields[k:])
         root = Records(inner, layout.root.width) if isinstance(layout.root, Records) else inner
-        got = self._body.columns(index, Layout(root, layout.name), piece, rows)
+        got = self._body.decode_batch(index, Layout(root, layout.name), piece, rows)
         wanted = [i for i, f in enumerate(fields[:k]) if f.name]
         if not wanted:
             return got
@@ -100,11 +102,11 @@ class BesideReading:
             arrays.append(pa.Array.from_buffers(arrow_type(fields[i].node), len(numbers), [None, buffer], 0))
         return replace(got, arrays=[*arrays, *got.arrays])
 
-    def one(self, index: MessageIndex, data: memoryview, row: int | None) -> dict[str, Any]:
-        """See Reading; without *row* the columns beside the payload are not known and left out."""
+    def decode_message(self, index: MessageIndex, data: memoryview, row: int | None) -> dict[str, Any]:
+        """See PayloadDecoder; without *row* the columns beside the payload are not known and left out."""
         import numpy as np
 
-        found = self._body.one(index, data, row)
+        found = self._body.decode_message(index, data, row)
         if row is None:
             return found
         values = self._values(index, np.array([row], np.int64))

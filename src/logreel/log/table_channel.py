@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from logreel.errors import Problem
 from logreel.index.message_index import MessageIndex
 from logreel.layout.layout import Layout
-from logreel.log.payload_decoder import Reading
+from logreel.log.payload_decoder import PayloadDecoder
 from logreel.log.schema import Schema
 
 
@@ -42,7 +42,7 @@ class TableChannel(Protocol):
     def layout(self) -> Layout: ...
 
     @property
-    def reading(self) -> Reading | None: ...
+    def decoder(self) -> PayloadDecoder | None: ...
 
     @property
     def is_uniform(self) -> bool: ...

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from logreel.errors import DefinitionError, Problem, UsageError
 from logreel.index.block_table import TIME_MAX, TIME_MIN
 from logreel.index.gather import Gathered, Want, gather, gather_rows
-from logreel.index.ranges import Piece, pieces
-from logreel.index.rules import Word
+from logreel.index.ranges import PayloadRange, payload_ranges
+from logreel.index.rules import FieldAt
 from logreel.io.arrays import I64
 from logreel.layout.nodes import Sequence as Records
 from logreel.log.padding import is_padded, skipping, too_long
@@ -68,10 +68,10 @@ OF_MESSAGE = b"of the message that the record is in, which is that of its first 
 SPREAD = b"spread evenly from the message that the record is in to the next one; only the first record's is recorded"
 
 
-def word_of(ch: TableChannel) -> Word | None:
+def word_of(ch: TableChannel) -> FieldAt | None:
     """The rule of a channel's times where one pass can gather them along with the columns."""
-    track = ch.log.index.tracks[ch.number]
-    return track.time if isinstance(track.time, Word) and track.made is None else None
+    rule_set = ch.log.index.rules[ch.number]
+    return rule_set.time if isinstance(rule_set.time, FieldAt) and rule_set.synthetic is None else None
 
 
 def _length(rows: Rows, n: int) -> int:
@@ -118,7 +118,7 @@ def field_values(ch: TableChannel, path: str, rows: Rows | None = None) -> NDArr
     whole = rows == slice(0, len(ch)) if isinstance(rows, slice) else False
     out = (
         gather(index, [want])[0]
-        if whole and index.tracks[ch.number].made is None
+        if whole and index.rules[ch.number].synthetic is None
         else gather_rows(index, want, rows)
     )
     return numpy_column(leaf, out.columns[0], _length(rows, len(ch)))
@@ -254,13 +254,13 @@ def _variable(ch: TableChannel, fields: list[str] | None, rows: Rows, shape: Sha
     if (found := _swept(ch, fields, rows, shape)) is not None:
         return found
     done, parts = 0, []
-    for piece in pieces(ch.log.index, ch.number, rows):
+    for piece in payload_ranges(ch.log.index, ch.number, rows):
         numbers = _row_numbers(rows, len(ch), done, len(piece.offset))
         parts.append(decoded(ch, fields, piece, numbers, shape))
         done += len(piece.offset)
     if not parts:
         none = np.zeros(0, np.int64)
-        parts.append(decoded(ch, fields, Piece(np.zeros(0, np.uint8), none, none), none, shape))
+        parts.append(decoded(ch, fields, PayloadRange(np.zeros(0, np.uint8), none, none), none, shape))
     return pa.concat_tables(parts)
 
 
@@ -268,7 +268,7 @@ def _swept(ch: TableChannel, fields: list[str] | None, rows: Rows, shape: Shape)
     """All messages of a channel, where its Reading has a way of its own to them."""
     from logreel.layout.arrow import as_asked
 
-    whole = getattr(ch.reading, "whole", None)
+    whole = getattr(ch.decoder, "decode_all", None)
     if whole is None or shape.interpolate or not isinstance(rows, slice) or rows != slice(0, len(ch)):
         return None
     part = ch.layout if fields is None else ch.layout.project(fields)
@@ -279,7 +279,9 @@ def _swept(ch: TableChannel, fields: list[str] | None, rows: Rows, shape: Shape)
     return _with_time(ch, got.times(found[1]), got.arrays, fields, shape)
 
 
-def decoded(ch: TableChannel, fields: list[str] | None, piece: Piece, numbers: I64, shape: Shape) -> pa.Table:
+def decoded(
+    ch: TableChannel, fields: list[str] | None, piece: PayloadRange, numbers: I64, shape: Shape
+) -> pa.Table:
     """The messages of a piece, whose numbers in their channel are *numbers*, by the walk of their Layout."""
     times = _times(ch, shape)
     got = _decode(ch, piece, numbers, fields, shape.explode)
@@ -328,16 +330,18 @@ def _picked(times: I64, numbers: I64) -> I64:
     return times[numbers]
 
 
-def _decode(ch: TableChannel, piece: Piece, numbers: I64, fields: list[str] | None, explode: bool) -> Decoded:
+def _decode(
+    ch: TableChannel, piece: PayloadRange, numbers: I64, fields: list[str] | None, explode: bool
+) -> Decoded:
     """The messages of a piece, whose numbers in their channel are *numbers*."""
     from logreel.layout.arrow import as_asked, decode_variable
 
-    if ch.reading is None:
+    if ch.decoder is None:
         return decode_variable(
             ch.layout, piece.data, piece.offset, piece.offset + piece.size, fields, explode
         )
     part = ch.layout if fields is None else ch.layout.project(fields)
-    return as_asked(part, ch.reading.columns(ch.log.index, part, piece, numbers), fields, explode)
+    return as_asked(part, ch.decoder.decode_batch(ch.log.index, part, piece, numbers), fields, explode)
 
 
 def _row_numbers(rows: Rows, n: int, done: int, count: int) -> I64:
@@ -348,7 +352,7 @@ def _row_numbers(rows: Rows, n: int, done: int, count: int) -> I64:
     return rows[done : done + count]
 
 
-def _report(ch: TableChannel, got: Decoded, piece: Piece, numbers: I64) -> None:
+def _report(ch: TableChannel, got: Decoded, piece: PayloadRange, numbers: I64) -> None:
     """Record messages of a piece that do not fit the channel's definition; padding does no harm."""
     if got.bad:
         row, why = got.bad[0]
@@ -400,7 +404,7 @@ def _with_time(
 
 
 def _meaning(ch: TableChannel, shape: Shape) -> dict[bytes, bytes] | None:
-    if ch.reading is None or not shape.explode or not isinstance(ch.layout.root, Records):
+    if ch.decoder is None or not shape.explode or not isinstance(ch.layout.root, Records):
         return None
     return {b"meaning": SPREAD if shape.interpolate else OF_MESSAGE}
 

@@ -139,7 +139,9 @@ class _Misfit(Exception):
         self.text, self.path = text, path
 
 
-def restorer(layout: Layout, beside: Iterable[str] = ()) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
+def restorer(
+    layout: Layout, side_columns: Iterable[str] = ()
+) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
     """A function from a message as JSON has it to what ``Writer.write`` takes: bytes from base64, "NaN" as a number.
 
     beside  names of the whole numbers that a message of many records has beside them; see ``Wrapping``
@@ -148,7 +150,7 @@ def restorer(layout: Layout, beside: Iterable[str] = ()) -> Callable[[Mapping[st
     (but for the rounding of a float32), and for fields that the Layout does not have. Nulls are left out.
     """
     many = not isinstance(layout.root, Struct)
-    numbers = [Field(name, Scalar("int64")) for name in beside]
+    numbers = [Field(name, Scalar("int64")) for name in side_columns]
     root = Struct((*numbers, Field("records", layout.root))) if many else layout.root
     turn = _turn(root)
 

@@ -129,7 +129,7 @@ def record(
         # It stays open: what a log is like may still be asked of it when the new one is completed.
         log = None if like is None else stack.enter_context(opened(like, definitions))
         fmt = format_of(os.fspath(path), format)
-        if log is not None and fmt.name in (log.format, log.origin):
+        if log is not None and fmt.name in (log.format, log.converted_from):
             options = fmt.like(log.metadata) | options
         writer = create(path, format=format, force=force, flush_every=flush_every, sync=sync, **options)
         job = _Recorder(writer, fmt.name, ahead, strict)
@@ -183,10 +183,10 @@ class _Recorder:
         if log is not None:
             self._inherit(log)
         self.skipped += each("metadata", metadata, lambda name: self._tell(name, metadata[name]), False)
-        sink = self._writer.sink
+        format_writer = self._writer.format_writer
         for topic, file in files.items():
             text = Path(file).read_text(encoding="utf-8")
-            self._known[topic] = sink.schema_from(topic, text, os.fspath(file)), {}
+            self._known[topic] = format_writer.schema_from(topic, text, os.fspath(file)), {}
             self._add(topic, *self._known[topic])
         if log is not None:
             for ch in log.channels.values():
@@ -195,11 +195,11 @@ class _Recorder:
 
     def _inherit(self, log: Log) -> None:
         """Take over what a log says besides messages."""
-        sink = self._writer.sink
+        format_writer = self._writer.format_writer
         if log.format == self._format:
-            self.skipped += sink.inherit(log)
+            self.skipped += format_writer.copy_metadata(log)
         else:
-            self.skipped += sink.adopt(log, log.origin == self._format)
+            self.skipped += format_writer.import_foreign(log, log.converted_from == self._format)
 
     def carry_text(self, log: Log) -> None:
         """Write what *log* has for people to read of the time that was recorded, unless lines told some themselves.
@@ -236,16 +236,18 @@ class _Recorder:
 
     def _tell(self, name: str, value: Any) -> None:
         try:
-            self._writer.sink.metadata(name, value)
+            self._writer.format_writer.metadata(name, value)
         except UsageError:
             # Some formats have named maps of texts in place of single values.
             if isinstance(value, Mapping):
                 raise
-            self._writer.sink.metadata(name, {name: value})
+            self._writer.format_writer.metadata(name, {name: value})
 
     def _know(self, ch: Channel) -> None:
         try:
-            given = (ch.schema, ch.metadata) if self._writer.sink.takes(ch.schema) else (ch.layout, {})
+            given = (
+                (ch.schema, ch.metadata) if self._writer.format_writer.takes(ch.schema) else (ch.layout, {})
+            )
             self._known[ch.topic] = given
             if not ch.reserved:
                 self._add(ch.topic, *given)
@@ -253,20 +255,23 @@ class _Recorder:
             self._refused[ch.topic] = error.text
 
     def _add(self, topic: str, schema: Schema | Layout, metadata: Mapping[str, Any]) -> None:
-        sink, taken = self._writer.sink, {ch.name for ch in self.channels.values()}
+        format_writer, taken = self._writer.format_writer, {ch.name for ch in self.channels.values()}
         number, name = add_channel(self._writer, topic, schema, metadata, taken)
         if name != topic:
             self.notes.append(f"{topic!r} became {name!r}")
-        wrapping = sink.wrapping(number)
-        restore = restorer(sink.layout(number), wrapping.beside if wrapping else ())
-        self.channels[topic] = _Channel(number, name, restore, sink.stamp(number))
+        wrapping = format_writer.wrapping(number)
+        restore = restorer(format_writer.layout(number), wrapping.side_columns if wrapping else ())
+        self.channels[topic] = _Channel(number, name, restore, format_writer.stamp(number))
 
     def _channel_of(self, topic: str, data: Iterable[Mapping[str, Any]]) -> _Channel:
         """The channel of *topic*, added if need be for such messages; raises UsageError where it cannot be."""
         if topic not in self.channels and topic not in self._refused:
             try:
                 if topic not in self._known:
-                    self._known[topic] = layout_of(common(data), self._writer.sink.fixed_size, topic), {}
+                    self._known[topic] = (
+                        layout_of(common(data), self._writer.format_writer.fixed_size, topic),
+                        {},
+                    )
                 self._add(topic, *self._known[topic])
             except (DefinitionError, UsageError, UnsupportedError) as error:
                 self._refused[topic] = error.text
@@ -342,7 +347,7 @@ class _Recorder:
         try:
             channel = self._channel_of(line.topic, [line.data])
             # Asked each time: messages that were written may tell what is derived of others.
-            derived = self._writer.sink.derived(channel.number)
+            derived = self._writer.format_writer.derived(channel.number)
             values = channel.restore({k: v for k, v in line.data.items() if k not in derived})
             self._writer.write(channel.number, line.time, values)
         except UsageError as error:

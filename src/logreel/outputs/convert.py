@@ -104,7 +104,8 @@ def convert(
     Nothing but the whole result ever has the name *dst*. Channels that cannot be decoded are left out and
     told of. Raises UsageError for an unknown suffix, several channels for one file, or unreadable times;
     MissingDependencyError where *dst* needs an extra that is not installed; LogError where *dst* exists, or none of
-    the channels can be decoded or holds what *dst* is made of; LeftOutError, which is one, where a log of another
+    the channels can be decoded or holds what *dst* is made of; IncompleteOutputError, which is one, where a log of
+    another
     format could hold none of the messages.
     """
     name = os.fspath(dst)
@@ -232,7 +233,7 @@ def _clock(log: Log, target: Target, raw: bool, clock: str | None) -> tuple[int,
 
 def _way_back(log: Log, fmt: str) -> int:
     """ns to add to the times of a log that was converted to UTC from *fmt*, to have the clock that it had there."""
-    told = log.metadata.get(log.format) if log.origin == fmt != log.format else None
+    told = log.metadata.get(log.format) if log.converted_from == fmt != log.format else None
     before = told.get("converted_from") if isinstance(told, Mapping) else None
     if not isinstance(before, Mapping) or before.get("clock") != UTC:
         return 0
@@ -283,9 +284,9 @@ def _with_meaning(part: Part, target: Target) -> Rewritten:
     """Write a log so that tools understand it that do not know its format, where the format is one for exchange."""
     if not format_to_write(target.path, part.log).exchange:
         return rewrite([part], target)
-    from logreel.outputs.foxglove.channel_map import mixture
+    from logreel.outputs.foxglove.channel_map import interleave
 
-    mixed = mixture(part.log, part.channels, part.shift)
+    mixed = interleave(part.log, part.channels, part.shift)
     return (
         translate(part, target, mixed)
         if mixed.instead or mixed.added or mixed.told

@@ -18,7 +18,7 @@ class Stopped(Exception):
     """Another file could not be written, so this one is not wanted any more."""
 
 
-class Turns:
+class DecodeLock:
     """Who may decode: one at a time, as logs are not made for more."""
 
     def __init__(self) -> None:
@@ -39,7 +39,7 @@ class Turns:
             yield found
 
 
-def side_by_side(tasks: Sequence[Callable[[], Item]], turns: Turns) -> list[Item]:
+def side_by_side(tasks: Sequence[Callable[[], Item]], decode_lock: DecodeLock) -> list[Item]:
     """What *tasks* give, in their order; the first that fails stops all of them."""
     pool = ThreadPoolExecutor(min(FILES, os.cpu_count() or 1))
     try:
@@ -50,5 +50,5 @@ def side_by_side(tasks: Sequence[Callable[[], Item]], turns: Turns) -> list[Item
             raise error
         return [future.result() for future in futures]
     finally:
-        turns.stopped = True
+        decode_lock.stopped = True
         pool.shutdown(cancel_futures=True)

@@ -11,7 +11,7 @@ from typing import Any
 
 from logreel.errors import UsageError
 from logreel.io.append_file import Appender
-from logreel.io.two_pass import Rehearsal
+from logreel.io.two_pass import DryRun
 from logreel.log.log import Log
 from logreel.log.times import Time, interval
 from logreel.ops.rewrite.parts import choose
@@ -60,7 +60,7 @@ class Sending:
 
     name     what a file with it would be called
     media    its media type
-    forward  whether it is sent as it is made; else a Rehearsal has to come first
+    forward  whether it is sent as it is made; else a DryRun has to come first
     skipped  sentences about what is left out, as far as it was made the last time
 
     Raises UsageError, TopicError, UnsupportedError, and LogError where there is nothing that could be made.
@@ -110,8 +110,8 @@ def _output(kind: str | None, log: Log) -> tuple[Output | None, str]:
 
 
 def _is_forward(fmt: Format) -> bool:
-    sink = fmt.create(Rehearsal("")) if fmt.create is not None else None
-    return sink is not None and bool(sink.forward)
+    format_writer = fmt.create(DryRun("")) if fmt.create is not None else None
+    return format_writer is not None and bool(format_writer.forward)
 
 
 class _File(io.RawIOBase):

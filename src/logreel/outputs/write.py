@@ -18,7 +18,7 @@ from logreel.outputs.files import MANIFEST, MANIFEST_KEY, new_file, new_folder, 
 from logreel.outputs.job import Job
 from logreel.outputs.media.items import write_items
 from logreel.outputs.names import file_names
-from logreel.outputs.parallel_files import Turns, side_by_side
+from logreel.outputs.parallel_files import DecodeLock, side_by_side
 from logreel.outputs.registry import Output, Shape
 from logreel.outputs.tables.combined import aligned_table, long_table, write_lines
 
@@ -166,23 +166,23 @@ def _folders_of(job: Job, output: Output, paths: dict[str, Path]) -> set[str]:
 
 def _files_of(job: Job, output: Output, paths: dict[str, Path]) -> set[str]:
     """Write the file of each channel; gives the topics of those that had anything to write and can be decoded."""
-    turns = Turns()
+    decode_lock = DecodeLock()
     # The longest first, so that none is left alone at the end.
     longest = sorted(job.channels, key=lambda ch: ch.bytes, reverse=True)
-    tasks = [partial(_file_of, job, ch, output, paths[ch.topic], turns) for ch in longest]
-    told = dict(zip((ch.topic for ch in longest), side_by_side(tasks, turns), strict=True))
+    tasks = [partial(_file_of, job, ch, output, paths[ch.topic], decode_lock) for ch in longest]
+    told = dict(zip((ch.topic for ch in longest), side_by_side(tasks, decode_lock), strict=True))
     job.skipped += [why for ch in job.channels if (why := told[ch.topic][1])]
     return {topic for topic, (made, _) in told.items() if made}
 
 
-def _file_of(job: Job, ch: Channel, output: Output, path: Path, turns: Turns) -> tuple[bool, str]:
+def _file_of(job: Job, ch: Channel, output: Output, path: Path, decode_lock: DecodeLock) -> tuple[bool, str]:
     """Write one file of a folder; gives whether there is one, and why the channel was left out."""
     try:
-        schema, batches, some = turns.take(lambda: job.table(ch))
+        schema, batches, some = decode_lock.take(lambda: job.table(ch))
         if not some:
             return False, ""
         with synced(path) as out:
-            output.writer()(out, schema, turns.each(batches))
+            output.writer()(out, schema, decode_lock.each(batches))
     except _unfit() as error:
         path.unlink(missing_ok=True)
         job.rows.pop(ch.topic, None)

@@ -24,7 +24,8 @@ class Format:
     sniff     True if the content is of this format; looks at ``source.head`` first, never raises
     scan      reads the structure; with *saved* restores an earlier scan of the same bytes, and returns None when
               *saved* does not fit. Raises UnsupportedError for what it cannot do
-    create    gives the Sink of a new file, ``create(appender, **options)``; None where such files cannot be written
+    create    gives the FormatWriter of a new file, ``create(appender, **options)``; None where such files cannot be
+    written
     like      options for ``create`` that make a file like one with this metadata, e.g. of the same compression
     layout    the Layout of messages whose schema is of this format's own language, by that and the topic, in whatever
               file they lie; None where these do not tell

@@ -84,7 +84,7 @@ def describer(log: Log) -> Callable[[Sequence[Message]], list[str]] | None:
     return found
 
 
-def later(place: str) -> Callable[..., Any]:
+def lazy(place: str) -> Callable[..., Any]:
     """The function ``module:name``, imported when it is called: a format costs nothing until there is a log of it."""
 
     def call(*args: Any, **options: Any) -> Any:
@@ -93,7 +93,7 @@ def later(place: str) -> Callable[..., Any]:
     return call
 
 
-def anew(place: str) -> Callable[[Source, Saved | None], Scan | None]:
+def lazy_scan(place: str) -> Callable[[Source, Saved | None], Scan | None]:
     """A ``Format.scan`` by ``module:name``, which takes the Source alone: what was saved is of no use to it."""
 
     def scan(source: Source, saved: Saved | None) -> Scan | None:

@@ -215,7 +215,7 @@ class FormatSuite:
                 path = folder / f"again{self.format.suffixes[0]}"
                 options = {**self.format.like(log.metadata), **self.options}
                 with create(path, format=self.format.name, force=True, **options) as w:
-                    w.sink.inherit(log)
+                    w.format_writer.copy_metadata(log)
                     numbers = {
                         ch.topic: w.add_channel(ch.topic, ch.schema, ch.metadata) for ch in log.match(None)
                     }
@@ -326,7 +326,7 @@ def _spread(size: int, count: int) -> list[int]:
 def _ends(log: Log) -> Callable[[int], Counter[bytes]]:
     """A function that gives the payloads which end at or before a place of the file; packed ones with their chunk."""
     chunks, found = log.index.chunks, list[tuple[int, bytes]]()
-    pieces = list(log.index.pieces([ch.number for ch in log.match(None)], order="file"))
+    pieces = list(log.index.select_batches([ch.number for ch in log.match(None)], order="file"))
     places = sorted({chunks.place_of(c) for piece in pieces for c in piece.chunk.tolist() if c != FILE})
     # Where a packed chunk ends is not told: the next one begins behind it.
     behind = dict(pairwise([*places, log.size]))

@@ -1,4 +1,4 @@
-"""What a format offers to be written: a ``Sink``."""
+"""What a format offers to be written: a ``FormatWriter``."""
 
 from __future__ import annotations
 
@@ -83,22 +83,23 @@ class Wrapping:
 
     optional  fields that a table may leave out; they are zero then
     open      gives payloads out of messages as the Layout has them: data, and int64[n + 1] where each begins
-    beside    names of the numbers that lie beside a payload of many records, as columns of ``Payloads.beside``; a
+    beside    names of the numbers that lie beside a payload of many records, as columns of ``Payloads.side_columns``; a
               message given by fields has them beside its records
     """
 
     optional: Collection[str]
     open: Callable[[NDArray[np.uint8], I64], Payloads]
-    beside: Sequence[str] = ()
+    side_columns: Sequence[str] = ()
 
 
-class Sink:
+class FormatWriter:
     """How one format is written; a format's ``create(appender, options)`` gives one.
 
     It appends to *out* and commits whole records. What a format has no place for raises UnsupportedError.
 
     notes  sentences about what is not as it was given
-    added  messages by ``kept_as`` that the Sink added by itself, or (below 0) left out since they are there already
+    added  messages by ``kept_as`` that the FormatWriter added by itself, or (below 0) left out since they are there
+    already
     tolerant  True: the next channel is that of a log of the same format. What that says of it and a new log should not
               say is kept and noted, so that damage to a definition costs no messages
     mixed  True: there will be messages of other encodings than in the log that is adopted or inherited
@@ -215,27 +216,27 @@ class Sink:
         """What channels of several logs must have in common to become one."""
         return topic, schema, metadata.get("md5sum")
 
-    def beside(self, log: Log, channel: int, offset: I64) -> I64 | None:
+    def side_columns(self, log: Log, channel: int, offset: I64) -> I64 | None:
         """int64[n, k]: numbers that *log*, of the same format, keeps beside the payloads at *offset*, or None.
 
         They come back with ``messages`` when the messages are written.
         """
         return None
 
-    def inherit(self, log: Log) -> list[str]:
+    def copy_metadata(self, log: Log) -> list[str]:
         """Take over what a log of the same format holds besides messages; tells what had to be left out.
 
         Comes before the first channel; of several logs the first one has precedence.
         """
         return []
 
-    def adopt(self, log: Log, returns: bool) -> list[str]:
+    def import_foreign(self, log: Log, returns: bool) -> list[str]:
         """The same of a log of another format: metadata, parameters and attachments, as far as they fit.
 
         returns  True: the log was once converted from this format, so what this has no place for at all is no loss
         """
 
-        return adopt(self, log, returns)
+        return import_foreign(self, log, returns)
 
     def copy(self, excerpt: Excerpt) -> bool:
         """Copy a part of a log of the same format as it lies there; False, with nothing done, where that cannot be."""
@@ -248,20 +249,22 @@ class Sink:
         """Write what completes the file."""
 
 
-def adopt(sink: Sink, log: Log, quiet: bool) -> list[str]:
-    """Give *sink* the metadata, parameters and attachments of *log*; tells what it has no place for.
+def import_foreign(format_writer: FormatWriter, log: Log, quiet: bool) -> list[str]:
+    """Give *format_writer* the metadata, parameters and attachments of *log*; tells what it has no place for.
 
     quiet  True: what the format has no place for at all is no loss, since the log was converted from that format
     """
-    told = adopt_metadata(sink, log, quiet)
-    told += each("parameter", log.parameters, lambda name: _parameter(sink, log, name), quiet)
-    return told + each("attachment", log.attachments, lambda name: _attachment(sink, log, name), quiet)
+    told = import_foreign_metadata(format_writer, log, quiet)
+    told += each("parameter", log.parameters, lambda name: _parameter(format_writer, log, name), quiet)
+    return told + each(
+        "attachment", log.attachments, lambda name: _attachment(format_writer, log, name), quiet
+    )
 
 
-def adopt_metadata(sink: Sink, log: Log, quiet: bool) -> list[str]:
-    """Give *sink* the metadata of *log*, but for what its format tells of the file under its own name."""
+def import_foreign_metadata(format_writer: FormatWriter, log: Log, quiet: bool) -> list[str]:
+    """Give *format_writer* the metadata of *log*, but for what its format tells of the file under its own name."""
     names = [name for name in log.metadata if name != log.format]
-    return each("metadata", names, lambda name: sink.metadata(name, log.metadata[name]), quiet)
+    return each("metadata", names, lambda name: format_writer.metadata(name, log.metadata[name]), quiet)
 
 
 def each(what: str, names: Iterable[str], give: Callable[[str], None], quiet: bool) -> list[str]:
@@ -281,12 +284,12 @@ def each(what: str, names: Iterable[str], give: Callable[[str], None], quiet: bo
     return told
 
 
-def _parameter(sink: Sink, log: Log, name: str) -> None:
+def _parameter(format_writer: FormatWriter, log: Log, name: str) -> None:
     one = log.parameters[name]
     if one.value is not None:
-        sink.parameter(name, one.value, None)
+        format_writer.parameter(name, one.value, None)
 
 
-def _attachment(sink: Sink, log: Log, name: str) -> None:
+def _attachment(format_writer: FormatWriter, log: Log, name: str) -> None:
     one = log.attachments[name]
-    sink.attachment(name, one.read(), one.media_type)
+    format_writer.attachment(name, one.read(), one.media_type)

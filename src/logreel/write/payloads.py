@@ -25,7 +25,7 @@ class Payloads:
     data: Buffer
     start: I64
     size: I64
-    beside: I64 | None = None
+    side_columns: I64 | None = None
     others: Sequence[Buffer] = ()
     which: NDArray[np.int32] | None = None
 
@@ -52,7 +52,7 @@ class Payloads:
             self,
             start=self.start[which],
             size=self.size[which],
-            beside=None if self.beside is None else self.beside[which],
+            side_columns=None if self.side_columns is None else self.side_columns[which],
             which=None if self.which is None else self.which[which],
         )
 
@@ -68,7 +68,7 @@ class Payloads:
         if self.which is None:
             return self
         data = self.joined()
-        return Payloads(data, np.cumsum(self.size) - self.size, self.size, self.beside)
+        return Payloads(data, np.cumsum(self.size) - self.size, self.size, self.side_columns)
 
     def joined(self) -> Buffer:
         """uint8[sum of size]: the payloads one after another."""

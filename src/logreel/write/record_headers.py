@@ -20,10 +20,10 @@ NOWHERE = -1
 
 
 @dataclass(slots=True)
-class Heads:
+class RecordHeaders:
     """What stands before the payloads of each channel.
 
-    Heads are added in the order of channel numbers; ``compose`` makes records of messages.
+    RecordHeaders are added in the order of channel numbers; ``compose`` makes records of messages.
     """
 
     _bytes: bytearray = field(default_factory=bytearray)

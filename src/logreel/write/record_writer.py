@@ -1,4 +1,5 @@
-"""Sinks that write messages in stretches: records one after another, each channel declared before its first message."""
+"""FormatWriters that write messages in stretches: records one after another, each channel declared before its first
+message."""
 
 from __future__ import annotations
 
@@ -9,12 +10,12 @@ from logreel.errors import UsageError
 from logreel.io.append_file import Appender
 from logreel.io.arrays import I64
 from logreel.io.chunks import Buffer
-from logreel.write.format_writer import Payload, Sink
+from logreel.write.format_writer import FormatWriter, Payload
 from logreel.write.payloads import Payloads
-from logreel.write.record_headers import Heads
+from logreel.write.record_headers import RecordHeaders
 
 
-class StretchSink(Sink):
+class RecordWriter(FormatWriter):
     """Messages come in stretches; each channel is declared before its first message.
 
     A format may give channels several heads: what is called a channel here is then one of these.
@@ -22,18 +23,18 @@ class StretchSink(Sink):
 
     def __init__(self, out: Appender) -> None:
         super().__init__(out)
-        self._heads = Heads()
+        self._headers = RecordHeaders()
         self._fresh = np.zeros(0, bool)
 
     def declare(self, number: int) -> None:
         """Write what stands before the first message of a channel."""
 
-    def room(self) -> int:
+    def batch_limit(self) -> int:
         """Bytes after which a stretch ends, with the message that outgrows them."""
         raise NotImplementedError
 
-    def stretch(
-        self, channel: NDArray[np.int32], time: I64, place: I64, made: Buffer, beside: I64 | None
+    def write_records(
+        self, channel: NDArray[np.int32], time: I64, place: I64, made: Buffer, side_columns: I64 | None
     ) -> None:
         """Write records, *made* of messages; *place* is where each begins among them, *beside* as in Payloads."""
         raise NotImplementedError
@@ -60,10 +61,10 @@ class StretchSink(Sink):
         raise UsageError(f"time {time} ns; {self.title} holds {self.earliest} to {self.latest}")
 
     def _append(self, channel: NDArray[np.int32], time: I64, payloads: Payloads) -> None:
-        place = self._heads.places(channel, payloads.size)
+        place = self._headers.places(channel, payloads.size)
         lo = 0
         while lo < len(channel):
-            hi = int(np.searchsorted(place, place[lo] + self.room(), side="right"))
+            hi = int(np.searchsorted(place, place[lo] + self.batch_limit(), side="right"))
             hi = min(max(hi, lo + 1), len(channel))
             fresh = np.flatnonzero(self._fresh.take(channel[lo:hi]))
             if len(fresh):
@@ -73,6 +74,6 @@ class StretchSink(Sink):
                 self.declare(int(channel[lo]))
                 continue
             at, places, some = slice(lo, hi), place[lo : hi + 1] - place[lo], payloads.rows(slice(lo, hi))
-            made = self._heads.compose(channel[at], time[at], some, places)
-            self.stretch(channel[at], time[at], places[:-1], made, some.beside)
+            made = self._headers.compose(channel[at], time[at], some, places)
+            self.write_records(channel[at], time[at], places[:-1], made, some.side_columns)
             lo = hi

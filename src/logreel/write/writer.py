@@ -1,4 +1,4 @@
-"""Logs being written: what people hold (``Writer``); what a format offers for it is a ``Sink``."""
+"""Logs being written: what people hold (``Writer``); what a format offers for it is a ``FormatWriter``."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from logreel.layout.layout import Layout
 from logreel.layout.nodes import Sequence
 from logreel.log.schema import Schema
 from logreel.registry.registry import formats
-from logreel.write.format_writer import Excerpt, Payload, Sink
+from logreel.write.format_writer import Excerpt, FormatWriter, Payload
 from logreel.write.payloads import Payloads
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Excerpt", "Payload", "Sink", "Writer", "create"]
+__all__ = ["Excerpt", "FormatWriter", "Payload", "Writer", "create"]
 
 #: Seconds after which what was written is handed to the system at the next message.
 FLUSH_EVERY = 1.0
@@ -50,8 +50,10 @@ class Writer:
     sync         wait for the disk at every flush
     """
 
-    def __init__(self, out: Appender, sink: Sink, flush_every: float | None, sync: bool) -> None:
-        self._out, self._sink, self._sync = out, sink, sync
+    def __init__(
+        self, out: Appender, format_writer: FormatWriter, flush_every: float | None, sync: bool
+    ) -> None:
+        self._out, self._sink, self._sync = out, format_writer, sync
         self._every = math.inf if flush_every is None else flush_every
         self._lock = RLock()
         self._topics: dict[str, int] = {}
@@ -60,14 +62,14 @@ class Writer:
         self._plain: set[int] = set()
         self._open = True
         self._batch = Batch(BATCH_MESSAGES, BATCH_BYTES, self._write)
-        self._batch.earliest, self._batch.latest = sink.earliest, sink.latest
-        self._batch.largest = sink.largest
+        self._batch.earliest, self._batch.latest = format_writer.earliest, format_writer.latest
+        self._batch.largest = format_writer.largest
         self._batch.due = now() + self._every
         # One call of Python less for each message: this shadows the method, which does the same.
         self.write = self._batch.write  # type: ignore[method-assign]
 
     @property
-    def sink(self) -> Sink:
+    def format_writer(self) -> FormatWriter:
         """What the format offers: what its channels may be called and hold. Messages are written through the Writer."""
         return self._sink
 
@@ -116,13 +118,13 @@ class Writer:
                 if wrapping is not None:
                     # Payloads that were collected may tell what is derived of this message.
                     self._drain()
-                if wrapping is not None and wrapping.beside:
-                    told = {name: data[name] for name in wrapping.beside if name in data}
+                if wrapping is not None and wrapping.side_columns:
+                    told = {name: data[name] for name in wrapping.side_columns if name in data}
                     data = {name: value for name, value in data.items() if name not in told}
                 data = self._encoded(channel, time, data)
                 if wrapping is not None:
                     opened = wrapping.open(np.frombuffer(data, np.uint8), np.array([0, len(data)]))
-                    opened = _with_beside(opened, wrapping.beside, told)
+                    opened = _with_side_columns(opened, wrapping.side_columns, told)
                     self._append(np.array([channel], np.int32), _one(time), opened)
                     return
             data = bytes(data)
@@ -185,18 +187,18 @@ class Writer:
         data: NDArray[np.uint8],
         start: I64,
         size: I64,
-        beside: I64 | None = None,
+        side_columns: I64 | None = None,
     ) -> None:
         """Append many payloads, of any channels: that of message i is data[start[i]:start[i] + size[i]].
 
         channel int32[n], time int64[n] ns, data uint8[b], start and size int64[n]
         beside  int64[n, k]: numbers that lie beside each payload, where the format has such; None: zeros
         """
-        self.write_payloads(channel, time, Payloads(data, start, size, beside))
+        self.write_payloads(channel, time, Payloads(data, start, size, side_columns))
 
     def write_payloads(self, channel: NDArray[np.int32], time: I64, payloads: Payloads) -> None:
         """The same with payloads that lie in one buffer or several."""
-        beside = payloads.beside
+        side_columns = payloads.side_columns
         with self._lock:
             self._check()
             for number in (channel.min(), channel.max()) if len(channel) else ():
@@ -205,7 +207,7 @@ class Writer:
                 raise UsageError("channels, times and payloads need a row for each message")
             if not payloads.are_inside:
                 raise UsageError("payloads lie outside of the data, which are bytes in one row")
-            if beside is not None and (beside.ndim != 2 or len(beside) != len(channel)):
+            if side_columns is not None and (side_columns.ndim != 2 or len(side_columns) != len(channel)):
                 raise UsageError("numbers beside the payloads need a row for each message")
             self._append(channel, time, payloads)
 
@@ -297,7 +299,7 @@ class Writer:
             self.flush()
 
     def _drain(self) -> None:
-        """Give the Sink what was collected, before anything else that has to follow it."""
+        """Give the FormatWriter what was collected, before anything else that has to follow it."""
         collected = self._batch.take()
         if collected is not None:
             with self._care():
@@ -339,17 +341,17 @@ def _one(time: int) -> I64:
         raise UsageError(f"time {time} ns does not fit into 64 bits") from None
 
 
-def _with_beside(payloads: Payloads, names: Collection[str], told: Mapping[str, Any]) -> Payloads:
+def _with_side_columns(payloads: Payloads, names: Collection[str], told: Mapping[str, Any]) -> Payloads:
     """One payload with the numbers that were *told* of those beside it, which have these *names*."""
-    if not told or payloads.beside is None:
+    if not told or payloads.side_columns is None:
         return payloads
-    beside = payloads.beside.copy()
+    side_columns = payloads.side_columns.copy()
     for i, name in enumerate(names):
         try:
-            beside[0, i] = index(told.get(name, beside[0, i]))
+            side_columns[0, i] = index(told.get(name, side_columns[0, i]))
         except (TypeError, OverflowError):
             raise UsageError(f"{name}: {told[name]!r:.60} is no whole number of 64 bits") from None
-    return replace(payloads, beside=beside)
+    return replace(payloads, side_columns=side_columns)
 
 
 def _with_zeros(table: pa.Table, names: Collection[str]) -> pa.Table:
@@ -383,13 +385,13 @@ def create(
     fmt = format_of(os.fspath(path), format)
     out = Appender(path, force)
     try:
-        sink = fmt.create(out, **options)
+        format_writer = fmt.create(out, **options)
     except BaseException as error:
         out.discard()
         if isinstance(error, TypeError):
             raise UsageError(f"{fmt.title} has no such option: {error}") from None
         raise
-    return Writer(out, sink, flush_every, sync)
+    return Writer(out, format_writer, flush_every, sync)
 
 
 def format_of(name: str, format: str | None) -> Any:

@@ -105,7 +105,7 @@ def _from_zero() -> bytes:
     return version_2_0([(CHATTER, 0, string("zero")), (CHATTER, 1, string("one"))])
 
 
-MADE: dict[str, Callable[[], bytes]] = {
+SYNTHETIC: dict[str, Callable[[], bytes]] = {
     "0 type md5": lambda: old.version_0(many(topics=(CHATTER,), start=0)),
     "0 md5 type": lambda: old.version_0(many(topics=(CHATTER,), start=0), "md5 type"),
     "0 star": lambda: old.version_0(_starred(many(topics=(CHATTER,), start=0))),

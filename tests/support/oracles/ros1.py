@@ -18,7 +18,7 @@ import numpy as np
 
 from logreel.index.block_table import Blocks
 from logreel.index.message_index import MessageIndex
-from logreel.index.rules import Track, Word
+from logreel.index.rules import ChannelRules, FieldAt
 from logreel.io.chunks import FILE, Chunks
 from logreel.io.source import Source
 from logreel.layout import layout as lo
@@ -210,7 +210,7 @@ def log_of(name: str, payloads: list[bytes], epoch: str = "unix") -> Log:
     source = Source.open(data)
     start = np.array([[0, len(payloads)]], np.int64)
     blocks = Blocks(np.zeros(1, np.int64), np.full(1, FILE, np.int32), start, np.array(starts, np.uint32))
-    index = MessageIndex(Chunks(source), blocks, [Track(Word(-12, 8), Word(-4, 4))])
+    index = MessageIndex(Chunks(source), blocks, [ChannelRules(FieldAt(-12, 8), FieldAt(-4, 4))])
     info = ChannelInfo("/x", Schema(name, "ros1msg"), lambda: layout_of(name))
     return Log(source, FORMAT.name, Scan("1", epoch, 0, len(payloads) * 10**9, [info], index, []), text_lines)
 

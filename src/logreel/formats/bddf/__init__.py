@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from logreel.registry.format import Format
-from logreel.registry.registry import anew, later
+from logreel.registry.registry import lazy, lazy_scan
 
 if TYPE_CHECKING:
     from logreel.io.source import Source
@@ -30,8 +30,8 @@ FORMAT = Format(
     suffixes=(".bddf",),
     versions="1.0",
     sniff=_sniff,
-    scan=anew("logreel.formats.bddf.scan_builder:scan"),
-    create=later("logreel.formats.bddf.writer:BddfSink"),
+    scan=lazy_scan("logreel.formats.bddf.scan_builder:scan"),
+    create=lazy("logreel.formats.bddf.writer:BddfWriter"),
     like=_like,
-    sample=later("logreel.formats.bddf.sample.builder:walk"),
+    sample=lazy("logreel.formats.bddf.sample.builder:walk"),
 )

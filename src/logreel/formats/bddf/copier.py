@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from logreel.formats.bddf import messages
 from logreel.formats.bddf.found import Note, Unclear, notes
-from logreel.formats.bddf.index_builder import Collector
+from logreel.formats.bddf.index_builder import IndexBuilder
 from logreel.formats.bddf.messages import CHECKSUM_NONE, CHECKSUM_SHA1, FileDescriptor
 from logreel.formats.bddf.records import END, MAGIC
-from logreel.formats.bddf.scan_builder import Content
+from logreel.formats.bddf.scan_builder import ScanBuilder
 from logreel.index.message_index import MessageIndex
 from logreel.index.order import by_rows
-from logreel.index.rules import Track
+from logreel.index.rules import ChannelRules
 from logreel.io.arrays import I64
 from logreel.io.source import Source
 from logreel.kernels import wireindex
@@ -53,8 +53,8 @@ def plan(excerpt: Excerpt) -> Plan | None:
     That is where channels are left out, since all others then get new numbers, and in files whose blocks do not follow
     each other in one sequence of declared series.
     """
-    own: Content = excerpt.log.own
-    problems, series = own.found.problems, own.found.series
+    state: ScanBuilder = excerpt.log.format_state
+    problems, series = state.found.problems, state.found.series
     if len(excerpt.rows) < len(series) or any(one.index != n for n, one in enumerate(series)):
         return None
     # Of a large file parts of the index may not have been compared with it so far.
@@ -62,37 +62,37 @@ def plan(excerpt: Excerpt) -> Plan | None:
     if any(p.code in _ODD or (p.code == "index" and p.lost) for p in problems):
         return None
     holes = [p for p in problems if p.code in _HOLES and p.lost]
-    collector = Collector(own.source.data)
+    collector = IndexBuilder(state.source.data)
     found = []
     try:
-        for note in notes(own.source, collector, holes):
+        for note in notes(state.source, collector, holes):
             if note.series is not None:
                 collector.pass_over(note.series.index)
             found.append(note)
-        return _planned(own, found, [(p.offset, p.offset + p.size) for p in holes], excerpt)
+        return _planned(state, found, [(p.offset, p.offset + p.size) for p in holes], excerpt)
     except Unclear:
         return None
 
 
-def _planned(own: Content, found: list[Note], holes: list[tuple[int, int]], excerpt: Excerpt) -> Plan:
-    file = own.found.file
+def _planned(state: ScanBuilder, found: list[Note], holes: list[tuple[int, int]], excerpt: Excerpt) -> Plan:
+    file = state.found.file
     first = [note.header.pos for note in found if note.kind == messages.FILE]
     sums = file.checksum in (CHECKSUM_NONE, CHECKSUM_SHA1) and file.checksum_size == 20
     if first != [len(MAGIC)] or not sums:
         raise Unclear("no file descriptor that a new file could have")
-    if [note.series.index for note in found if note.series] != [one.index for one in own.found.series]:
+    if [note.series.index for note in found if note.series] != [one.index for one in state.found.series]:
         raise Unclear("series are declared in another order")
     # What nobody knows has no time.
     others = excerpt.start is excerpt.end is None
     kept, dropped = [], list(holes)
     for note in found:
         if note.header.kind == END:
-            dropped.append((note.header.pos, own.source.size))
+            dropped.append((note.header.pos, state.source.size))
         elif note.kind in (messages.FILE, messages.SERIES) or (note.kind == -1 and others):
             kept.append((note.header.pos, note.header.next))
         else:
             dropped.append((note.header.pos, note.header.next))
-    return Plan(own.source, file, _spans(kept), _spans(sorted(dropped)))
+    return Plan(state.source, file, _spans(kept), _spans(sorted(dropped)))
 
 
 def _spans(found: list[tuple[int, int]]) -> I64:
@@ -116,13 +116,13 @@ def _everything(plan: Plan) -> Iterator[tuple[I64, I64]]:
 
 def _wanted(excerpt: Excerpt, plan: Plan) -> Iterator[tuple[I64, I64]]:
     """The blocks of chosen messages, and the others where they stand among them."""
-    own: Content = excerpt.log.own
-    count = len(own.found.series)
+    state: ScanBuilder = excerpt.log.format_state
+    count = len(state.found.series)
     # In this index messages are where their blocks begin, and have no time.
-    tracks = [Track(partial(_no_times, number=number), 0) for number in range(count)]
-    index = MessageIndex(excerpt.log.index.chunks, own.found.table, tracks)
-    real = excerpt.log.index.tracks
-    rows = {number: some for number, some in excerpt.rows.items() if real[number].made is None}
+    rules = [ChannelRules(partial(_no_times, number=number), 0) for number in range(count)]
+    index = MessageIndex(excerpt.log.index.chunks, state.found.table, rules)
+    real = excerpt.log.index.rules
+    rows = {number: some for number, some in excerpt.rows.items() if real[number].synthetic is None}
     kept = plan.kept
     for piece in by_rows(index, rows):
         start = piece.offset

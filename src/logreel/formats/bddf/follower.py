@@ -7,7 +7,7 @@ from itertools import accumulate
 
 from logreel.errors import LogError
 from logreel.formats.bddf.found import note_of
-from logreel.formats.bddf.index_builder import BAD, IN_BLOCKS, OTHER, Collector
+from logreel.formats.bddf.index_builder import BAD, IN_BLOCKS, OTHER, IndexBuilder
 from logreel.formats.bddf.indexer import NOTHING, Pieces, index_of, made_of
 from logreel.formats.bddf.messages import Series
 from logreel.formats.bddf.records import MAGIC, read_header
@@ -39,7 +39,7 @@ class _Entries:
         """Take the next bytes of the file."""
         source = Source(b"".join((self._rest, piece)), "what was written")
         pos = min(source.size, max(0, len(MAGIC) - self._at))
-        collector = Collector(source.data)
+        collector = IndexBuilder(source.data)
         for n, (series, _) in enumerate(self.series):
             collector.declare(series.index, n)
         while True:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from logreel.errors import Problem
 from logreel.formats.bddf import messages
-from logreel.formats.bddf.index_builder import OTHER, Collector
+from logreel.formats.bddf.index_builder import OTHER, IndexBuilder
 from logreel.formats.bddf.messages import Series
 from logreel.formats.bddf.records import DESCRIPTOR, END, MAGIC, Header, read_descriptor, read_header
 from logreel.io.source import Source
@@ -31,7 +31,7 @@ class Note:
     series: Series | None = None
 
 
-def notes(source: Source, collector: Collector, lost: Sequence[Problem] = ()) -> Iterator[Note]:
+def notes(source: Source, collector: IndexBuilder, lost: Sequence[Problem] = ()) -> Iterator[Note]:
     """The blocks of a file that hold no data, the end block last; *collector* gets the others.
 
     lost  stretches to step over. Raises Unclear at anything else that is no sound block.

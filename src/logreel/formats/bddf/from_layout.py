@@ -7,10 +7,10 @@ from logreel.formats.bddf.payloads import JSON
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Scalar, Sequence, Struct
 from logreel.log.schema import Schema
-from logreel.schemas.json.spell import spell as json_schema
+from logreel.schemas.json.from_layout import json_schema
 
 
-def spell(layout: Layout) -> Schema:
+def schema_from_layout(layout: Layout) -> Schema:
     """Plain values where messages are records of nothing but a number called ``value``; else JSON with its schema.
 
     Plain values have no names of their own, so nothing else comes back from them as it was.

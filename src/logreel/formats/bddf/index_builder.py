@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from logreel.index.block_table import Blocks
-from logreel.index.rules import Derived, Track
+from logreel.index.rules import ChannelRules, ComputedValues
 from logreel.io.arrays import I64
 from logreel.io.chunks import FILE, Buffer
 from logreel.kernels import blocks, wire, wireindex
@@ -34,7 +34,9 @@ def spans(data: Buffer, start: I64) -> tuple[I64, I64]:
 
 
 #: How the index answers for a series: everything is read from its blocks, of which the places are known.
-IN_BLOCKS = Track(Derived(_times), Derived(lambda data, start: spans(data, start)[1]), payload=spans)
+IN_BLOCKS = ChannelRules(
+    ComputedValues(_times), ComputedValues(lambda data, start: spans(data, start)[1]), payload=spans
+)
 
 
 def extent(data: Buffer, table: Blocks) -> tuple[int | None, int | None]:
@@ -48,7 +50,7 @@ def extent(data: Buffer, table: Blocks) -> tuple[int | None, int | None]:
     return min(least, default=None), max(greatest, default=None)
 
 
-class Collector:
+class IndexBuilder:
     """Follows data blocks with the compiled walker and keeps where they begin.
 
     known  int32[k]  by number of a series: its channel, UNDECLARED or PASSED

@@ -10,7 +10,7 @@ from logreel.errors import LogError
 from logreel.formats.bddf import messages
 from logreel.formats.bddf.encode import file_index
 from logreel.formats.bddf.found import Unclear, notes
-from logreel.formats.bddf.index_builder import IN_BLOCKS, Collector
+from logreel.formats.bddf.index_builder import IN_BLOCKS, IndexBuilder
 from logreel.formats.bddf.messages import FileIndex, Series
 from logreel.formats.bddf.records import DESCRIPTOR
 from logreel.index.message_index import MessageIndex
@@ -34,7 +34,7 @@ class Indexer:
     def __init__(self, source: Source) -> None:
         self._data = source.data
         self._series: list[tuple[Series, int]] = []
-        collector = Collector(source.data)
+        collector = IndexBuilder(source.data)
         try:
             for note in notes(source, collector):
                 if note.series is not None:

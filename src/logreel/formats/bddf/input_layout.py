@@ -18,8 +18,8 @@ from logreel.formats.bddf.scan_builder import TEXT
 from logreel.io.arrays import I64
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Sequence, Struct
-from logreel.schemas.json.body import JsonBody
-from logreel.schemas.json.spell import written
+from logreel.schemas.json.from_layout import written
+from logreel.schemas.json.payload_decoder import JsonDecoder
 from logreel.write.format_writer import Wrapping
 from logreel.write.payloads import Payloads, joined
 
@@ -28,7 +28,7 @@ Find = Callable[[str], Any]
 Bytes1 = NDArray[np.uint8]
 
 
-class Given:
+class InputLayout:
     """The Layout by which messages of one series are given: additional indexes, then samples, fields, text or bytes.
 
     wrapping  how to get from there to the payload; None where the Layout is a walk of it
@@ -62,7 +62,7 @@ class Given:
             self._inner = TEXT
         schema = json_schema(series.annotations)
         if kind.content_type == JSON and schema is not None:
-            body = JsonBody(schema)
+            body = JsonDecoder(schema)
             self._inner = body.layout if body.has_fields else Layout(Struct(()))
             self._serialized = written
         descriptor = find(kind.name) if kind.content_type == PROTOBUF and kind.name else None
@@ -77,15 +77,17 @@ class Given:
     def _messages(self, data: Bytes1, start: I64) -> Payloads:
         """Additional indexes, and the fields of a message."""
         first, size = start[:-1], np.diff(start)
-        beside = _numbers(data, first, self._k) if self._k else None
+        side_columns = _numbers(data, first, self._k) if self._k else None
         first, size = first + 8 * self._k, size - 8 * self._k
         if self._serialized is None:
-            return Payloads(data, first, size, beside)
-        decode, view, made = self._inner.decoder(), memoryview(data.data), []
+            return Payloads(data, first, size, side_columns)
+        decode, view, encoded = self._inner.decoder(), memoryview(data.data), []
         for at, end in zip(first.tolist(), (first + size).tolist(), strict=True):
-            made.append(self._serialized(decode(view[at:end])))
-        size = np.array([len(one) for one in made], np.int64)
-        return Payloads(np.frombuffer(b"".join(made), np.uint8), np.cumsum(size) - size, size, beside)
+            encoded.append(self._serialized(decode(view[at:end])))
+        size = np.array([len(one) for one in encoded], np.int64)
+        return Payloads(
+            np.frombuffer(b"".join(encoded), np.uint8), np.cumsum(size) - size, size, side_columns
+        )
 
     def _filled(self, make: Callable[[], Any], fields: dict[str, Any]) -> bytes:
         from google.protobuf.message import DecodeError
@@ -108,9 +110,9 @@ class Given:
         records = np.repeat(first + 4, count) + width * number
         values = joined(data, records + lead, np.full(len(records), width - lead, np.int64))
         size = count * (width - lead)
-        beside = np.zeros((len(count), self._k), np.int64)
-        beside[count > 0] = _numbers(data, (first + 4)[count > 0], self._k)
-        return Payloads(values, np.cumsum(size) - size, size, beside if self._k else None)
+        side_columns = np.zeros((len(count), self._k), np.int64)
+        side_columns[count > 0] = _numbers(data, (first + 4)[count > 0], self._k)
+        return Payloads(values, np.cumsum(size) - size, size, side_columns if self._k else None)
 
 
 def _numbers(data: Bytes1, at: I64, k: int) -> I64:

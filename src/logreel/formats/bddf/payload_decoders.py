@@ -14,9 +14,9 @@ from logreel.io.chunks import FILE
 from logreel.kernels import wireindex
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, Scalar
-from logreel.log.side_columns import BesideReading, Body, PlainBody, with_members
+from logreel.log.side_columns import LayoutDecoder, PayloadDecoder, SideColumnsDecoder, with_members
 
-__all__ = ["Body", "NumberedReading", "PlainBody", "distinct_names", "names_of", "with_numbers"]
+__all__ = ["LayoutDecoder", "NumberedDecoder", "PayloadDecoder", "distinct_names", "names_of", "with_numbers"]
 
 _DIVIDES = re.compile(r"[.\[\]]")
 
@@ -46,10 +46,10 @@ def names_of(layout: Layout) -> set[str]:
     return {f.name for f in layout.record.visible()} | {"time"}
 
 
-class NumberedReading(BesideReading):
+class NumberedDecoder(SideColumnsDecoder):
     """Additional indexes as columns, and after them what *body* finds in the payload."""
 
-    def __init__(self, channel: int, names: Sequence[str], body: Body) -> None:
+    def __init__(self, channel: int, names: Sequence[str], body: PayloadDecoder) -> None:
         super().__init__(names, self._numbers, body)
         self._channel, self.logged = channel, tuple(names)
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from logreel.errors import DefinitionError, Problem
 from logreel.formats.bddf.messages import MessageType
 from logreel.io.source import Source
-from logreel.schemas.json.body import JsonBody
-from logreel.schemas.protobuf.body import MessageBody, WireBody
+from logreel.schemas.json.payload_decoder import JsonDecoder
+from logreel.schemas.protobuf.payload_decoder import ProtobufDecoder, WireDecoder
 
 if TYPE_CHECKING:
     from logreel.schemas.protobuf.types import Types
@@ -32,7 +32,7 @@ class Payloads:
 
     def __init__(self, source: Source, problems: list[Problem]) -> None:
         self._source, self._problems = source, problems
-        self._bodies: dict[str, MessageBody | WireBody] = {}
+        self._bodies: dict[str, ProtobufDecoder | WireDecoder] = {}
 
     @cached_property
     def _types(self) -> Types:
@@ -55,31 +55,31 @@ class Payloads:
         if problem not in self._problems:
             self._problems.append(problem)
 
-    def body(self, topic: str, kind: MessageType) -> MessageBody | WireBody:
+    def body(self, topic: str, kind: MessageType) -> ProtobufDecoder | WireDecoder:
         """What decodes the messages of a series: by their fields where the type is described, else by number."""
         if kind.name not in self._bodies:
             self._bodies[kind.name] = self._make(topic, kind.name)
         return self._bodies[kind.name]
 
-    def json(self, topic: str, schema: str) -> JsonBody | None:
+    def json(self, topic: str, schema: str) -> JsonDecoder | None:
         """What decodes JSON of this JSON Schema; None where that tells no fields."""
         try:
-            body = JsonBody(schema)
+            body = JsonDecoder(schema)
         except DefinitionError as error:
             self._note(f"{topic}: {error.text}; its messages are shown as text")
             return None
         return body if body.has_fields else None
 
-    def _make(self, topic: str, name: str) -> MessageBody | WireBody:
+    def _make(self, topic: str, name: str) -> ProtobufDecoder | WireDecoder:
         descriptor = self._types.find(name) if name else None
         if descriptor is None:
             said = f"{topic}: nothing describes {name or 'its messages'}"
             self._note(
                 f"{said}; its fields are shown by number (a file with descriptors can be given when the log is opened)"
             )
-            return WireBody()
+            return WireDecoder()
         try:
-            return MessageBody(descriptor)
+            return ProtobufDecoder(descriptor)
         except DefinitionError as error:
             self._note(f"{topic}: {error.text}; its fields are shown by number")
-            return WireBody()
+            return WireDecoder()

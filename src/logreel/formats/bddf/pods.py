@@ -11,7 +11,7 @@ from logreel.errors import DamagedError, DefinitionError, Problem
 from logreel.formats.bddf.index_builder import spans
 from logreel.formats.bddf.messages import MAX_DIMENSIONS, PodType, Series
 from logreel.index.message_index import MessageIndex
-from logreel.index.ranges import Piece
+from logreel.index.ranges import PayloadRange
 from logreel.io.arrays import I64
 from logreel.kernels import columns as kernel
 from logreel.kernels import wireindex
@@ -71,7 +71,7 @@ def layout_of(series: Series, pod: PodType) -> Layout | None:
     return Layout(Sequence(record), type_text(pod))
 
 
-class PodBody:
+class PodDecoder:
     """Decodes blocks of samples."""
 
     def __init__(self, pod: PodType) -> None:
@@ -79,24 +79,24 @@ class PodBody:
         self._dtype = np.dtype(SCALARS[pod.type][0])
         self._shape = pod.dimension
 
-    def columns(self, index: MessageIndex, layout: Layout, piece: Piece, rows: I64) -> Decoded:
-        """See Reading; blocks with a part of a sample are left out."""
+    def decode_batch(self, index: MessageIndex, layout: Layout, piece: PayloadRange, rows: I64) -> Decoded:
+        """See PayloadDecoder; blocks with a part of a sample are left out."""
         kept, bad = None, []
         count, partly = self._whole(piece.size)
         if partly is not None:
             why = f"its bytes are not whole samples of {self._width} bytes"
             bad = [(row, why) for row in np.flatnonzero(partly).tolist()]
             kept = np.flatnonzero(~partly)
-            piece = Piece(piece.data, piece.offset[kept], piece.size[kept])
+            piece = PayloadRange(piece.data, piece.offset[kept], piece.size[kept])
             count = count[kept]
         asked = any(f.name != "sample" for f in layout.record.visible())
         values = gathered(piece) if asked else np.zeros(0, np.uint8)
         return self._decoded(layout, values, count, kept, bad)
 
-    def whole(
+    def decode_all(
         self, index: MessageIndex, channel: int, layout: Layout, explode: bool
     ) -> tuple[Decoded, I64] | None:
-        """See Sweeping; where all blocks have as many whole samples as the first one."""
+        """See WholeChannelDecoder; where all blocks have as many whole samples as the first one."""
         n, runs = index.count(channel), list(index.runs(channel))
         if not n:
             return None
@@ -149,8 +149,8 @@ class PodBody:
         first = np.cumsum(count) - count
         return (np.arange(total, dtype=np.int64) - np.repeat(first, count)).astype(np.uint32)
 
-    def one(self, index: MessageIndex, data: memoryview, row: int | None) -> dict[str, Any]:
-        """See Reading."""
+    def decode_message(self, index: MessageIndex, data: memoryview, row: int | None) -> dict[str, Any]:
+        """See PayloadDecoder."""
         if len(data) % self._width:
             text = f"{len(data)} bytes are not whole samples of {self._width} bytes"
             raise DamagedError(Problem("payload", 0, len(data), True, text))
@@ -158,7 +158,7 @@ class PodBody:
         return {"records": [{"sample": i, "value": value} for i, value in enumerate(values)]}
 
 
-def gathered(piece: Piece) -> np.ndarray[Any, np.dtype[np.uint8]]:
+def gathered(piece: PayloadRange) -> np.ndarray[Any, np.dtype[np.uint8]]:
     """uint8: the payloads of a piece, one after another."""
     n = len(piece.size)
     if n == 0:

@@ -19,7 +19,7 @@ from logreel.formats.bddf.index_builder import (
     OTHER,
     PASSED,
     UNDECLARED,
-    Collector,
+    IndexBuilder,
     extent,
 )
 from logreel.formats.bddf.messages import FileDescriptor, Series
@@ -62,7 +62,7 @@ class Scanner:
     def __init__(self, source: Source, hints: NDArray[np.int64] | None = None) -> None:
         self.source, self._end = source, source.size
         self._hints = np.zeros(0, np.int64) if hints is None else hints
-        self._collector = Collector(source.data)
+        self._collector = IndexBuilder(source.data)
         self._file: FileDescriptor | None = None
         self._series: list[Series] = []
         self._channel: dict[str, int] = {}

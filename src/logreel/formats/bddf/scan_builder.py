@@ -21,25 +21,25 @@ from logreel.formats.bddf.messages import (
     Series,
     StructType,
 )
-from logreel.formats.bddf.payload_decoders import NumberedReading, distinct_names, names_of, with_numbers
+from logreel.formats.bddf.payload_decoders import NumberedDecoder, distinct_names, names_of, with_numbers
 from logreel.formats.bddf.payloads import JSON, PROTOBUF, Payloads, json_schema
-from logreel.formats.bddf.pods import RAW, PodBody, describe, layout_of, type_text
+from logreel.formats.bddf.pods import RAW, PodDecoder, describe, layout_of, type_text
 from logreel.formats.bddf.reader import Found, Scanner
-from logreel.formats.bddf.signals import SCHEMA, TICK, SignalBody, Signals, distinct_sizes
+from logreel.formats.bddf.signals import SCHEMA, TICK, SignalDecoder, Signals, distinct_sizes
 from logreel.formats.bddf.structs import Join
 from logreel.formats.bddf.verify import verify
 from logreel.index.message_index import MessageIndex
-from logreel.index.rules import Made
+from logreel.index.rules import SyntheticMessages
 from logreel.io.chunks import Buffer, Chunks
 from logreel.io.source import Source
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, Rest, Struct
-from logreel.log.payload_decoder import Reading
+from logreel.log.payload_decoder import PayloadDecoder
 from logreel.log.scan import ChannelInfo, Scan, TextLine
 from logreel.log.schema import Schema
-from logreel.log.side_columns import Body, PlainBody
-from logreel.schemas.json.body import JsonBody
-from logreel.schemas.protobuf.body import MessageBody, WireBody
+from logreel.log.side_columns import LayoutDecoder
+from logreel.schemas.json.payload_decoder import JsonDecoder
+from logreel.schemas.protobuf.payload_decoder import ProtobufDecoder, WireDecoder
 
 TEXT = Layout(Struct((Field("text", Rest(text=True)),)), "text")
 
@@ -66,10 +66,10 @@ def _scanned(source: Source, scanner: Scanner, why: str | None) -> Found:
 
 def scan(source: Source) -> Scan:
     """The Scan of a file. Raises UnsupportedError for a version from the future."""
-    return Content(source, find(source)).scan()
+    return ScanBuilder(source, find(source)).scan()
 
 
-class Content:
+class ScanBuilder:
     """Channels, index and metadata of what was found."""
 
     def __init__(self, source: Source, found: Found) -> None:
@@ -99,16 +99,16 @@ class Content:
             metadata=self._metadata,
             text=self._text,
             utc_offset=lambda: 0,
-            own=self,
+            format_state=self,
         )
 
     @cached_property
     def index(self) -> MessageIndex:
         """Of all channels; those of struct series are made when first touched."""
-        tracks = list(self._plain.tracks)
+        rules = list(self._plain.rules)
         for number, join in self._joins.items():
-            tracks[number] = replace(IN_BLOCKS, made=partial(getattr, join, "count"))
-        return MessageIndex(self._plain.chunks, self._plain.table, tracks, self._make)
+            rules[number] = replace(IN_BLOCKS, synthetic=partial(getattr, join, "count"))
+        return MessageIndex(self._plain.chunks, self._plain.table, rules, self._make)
 
     @cached_property
     def _plain(self) -> MessageIndex:
@@ -125,7 +125,7 @@ class Content:
             if isinstance(one.type, StructType) and not self._plain.count(i)
         }
 
-    def _make(self) -> tuple[Buffer, dict[int, Made]]:
+    def _make(self) -> tuple[Buffer, dict[int, SyntheticMessages]]:
         data, made = b"", {}
         for number, join in self._joins.items():
             more, made[number] = join.make(len(data))
@@ -184,7 +184,7 @@ class Content:
             schema = Schema("struct", "bddf", f"{names}: members of other series, joined by their times.")
         else:
             schema = Schema("unknown", "bddf")
-        layout, reading = partial(self._layout, number, series), partial(self._reading, number, series)
+        layout, reading = partial(self._layout, number, series), partial(self._decoder, number, series)
         return ChannelInfo(topic, schema, layout, metadata_of(series), reading)
 
     def _body_layout(self, number: int, series: Series) -> Layout:
@@ -213,25 +213,25 @@ class Content:
         return distinct_sizes(Signals.parse(data) for i in numbers for data in self._payloads_of(i))
 
     @cache  # noqa: B019 - lives as long as the log, whose closures hold it anyway
-    def _message_body(self, number: int, kind: MessageType) -> MessageBody | WireBody | SignalBody:
+    def _message_body(self, number: int, kind: MessageType) -> ProtobufDecoder | WireDecoder | SignalDecoder:
         body = self._payloads.body(self._topics[number], kind)
-        return SignalBody(body, self.signals) if kind.name == TICK and self.signals else body
+        return SignalDecoder(body, self.signals) if kind.name == TICK and self.signals else body
 
     @cache  # noqa: B019 - as above
-    def _json_body(self, number: int) -> JsonBody | None:
+    def _json_body(self, number: int) -> JsonDecoder | None:
         series = self.found.series[number]
         kind, schema = series.type, json_schema(series.annotations)
         if not isinstance(kind, MessageType) or kind.content_type != JSON or schema is None:
             return None
         return self._payloads.json(self._topics[number], schema)
 
-    def _body(self, number: int, series: Series) -> Body | None:
+    def _body(self, number: int, series: Series) -> PayloadDecoder | None:
         """What decodes payloads where no Layout can."""
         kind = series.type
         if isinstance(kind, MessageType) and kind.content_type == PROTOBUF:
             return self._message_body(number, kind)
         if isinstance(kind, PodType) and layout_of(series, kind) is not None:
-            return PodBody(kind)
+            return PodDecoder(kind)
         return self._json_body(number)
 
     def _layout(self, number: int, series: Series) -> Layout:
@@ -240,13 +240,13 @@ class Content:
             return layout
         return with_numbers(layout, distinct_names(series.names, names_of(layout)))
 
-    def _reading(self, number: int, series: Series) -> Reading | None:
+    def _decoder(self, number: int, series: Series) -> PayloadDecoder | None:
         body = self._body(number, series)
         if not series.names or number in self._joins:
             return body
         layout = self._body_layout(number, series)
         names = distinct_names(series.names, names_of(layout))
-        return NumberedReading(number, names, body or PlainBody(layout))
+        return NumberedDecoder(number, names, body or LayoutDecoder(layout))
 
 
 def topic_of(series: Series) -> str:

@@ -11,12 +11,12 @@ import numpy as np
 from logreel.formats.bddf.messages import POD_TYPES
 from logreel.formats.bddf.payload_decoders import distinct_names, names_of
 from logreel.index.message_index import MessageIndex
-from logreel.index.ranges import Piece
+from logreel.index.ranges import PayloadRange
 from logreel.io.arrays import I64
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import SCALARS, Field, Padding, Scalar, Skip, Struct
 from logreel.log.payload_decoder import payloads
-from logreel.schemas.protobuf.body import MessageBody, WireBody
+from logreel.schemas.protobuf.payload_decoder import ProtobufDecoder, WireDecoder
 from logreel.schemas.protobuf.wire import BadWire, items
 
 if TYPE_CHECKING:
@@ -88,21 +88,21 @@ def distinct_sizes(found: Iterable[Signals | None]) -> list[Signals]:
     return [s for s in known if sizes.count(s.size) == 1]
 
 
-class SignalBody:
+class SignalDecoder:
     """Ticks with a struct of their values for each schema of the file; null where a tick is of another one."""
 
-    def __init__(self, base: MessageBody | WireBody, schemas: Sequence[Signals]) -> None:
+    def __init__(self, base: ProtobufDecoder | WireDecoder, schemas: Sequence[Signals]) -> None:
         self._base = base
         names = distinct_names((schema.name for schema in schemas), names_of(base.layout))
         self._schemas = dict(zip(names, schemas, strict=True))
         fields = [Field(name, schema.node) for name, schema in self._schemas.items()]
         self.layout = Layout(Struct((*base.layout.record.fields, *fields)), base.layout.name)
 
-    def columns(self, index: MessageIndex, layout: Layout, piece: Piece, rows: I64) -> Decoded:
-        """See Reading."""
+    def decode_batch(self, index: MessageIndex, layout: Layout, piece: PayloadRange, rows: I64) -> Decoded:
+        """See PayloadDecoder."""
         k = len(self._base.layout.record.fields)
         fields = layout.record.fields
-        got = self._base.columns(index, Layout(Struct(fields[:k]), layout.name), piece, rows)
+        got = self._base.decode_batch(index, Layout(Struct(fields[:k]), layout.name), piece, rows)
         wanted = [
             (f, schema)
             for f, schema in zip(fields[k:], self._schemas.values(), strict=True)
@@ -115,9 +115,9 @@ class SignalBody:
             values = [values[i] for i in got.kept.tolist()]
         return replace(got, arrays=[*got.arrays, *(_column(f, schema, values) for f, schema in wanted)])
 
-    def one(self, index: MessageIndex, data: memoryview, row: int | None) -> dict[str, Any]:
-        """See Reading."""
-        found = self._base.one(index, data, row)
+    def decode_message(self, index: MessageIndex, data: memoryview, row: int | None) -> dict[str, Any]:
+        """See PayloadDecoder."""
+        found = self._base.decode_message(index, data, row)
         values = _values(bytes(data))
         for name, schema in self._schemas.items():
             if len(values) == schema.size:

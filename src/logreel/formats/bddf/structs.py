@@ -14,7 +14,7 @@ from logreel.formats.bddf.messages import MessageType, PodType, Series, StructTy
 from logreel.formats.bddf.payload_decoders import distinct_names
 from logreel.formats.bddf.pods import node_of, width_of
 from logreel.index.message_index import MessageIndex
-from logreel.index.rules import Made
+from logreel.index.rules import SyntheticMessages
 from logreel.io.arrays import I64
 from logreel.io.chunks import FILE
 from logreel.kernels import columns as kernel
@@ -141,7 +141,7 @@ class Join:
         """Joined messages."""
         return len(self._blocks[0])
 
-    def make(self, at: int) -> tuple[bytes, Made]:
+    def make(self, at: int) -> tuple[bytes, SyntheticMessages]:
         """The joined messages, which will begin at *at* in the chunk of made ones."""
         first, count = self._blocks
         sizes, records = self._records()
@@ -152,7 +152,7 @@ class Join:
             out += struct.pack("<I", n) + records[int(ends[lo]) : int(ends[lo + n])]
         where = np.array([*offsets, at + len(out)], np.int64)
         times = self._times(first)
-        return bytes(out), Made(where[:-1], np.diff(where), times)
+        return bytes(out), SyntheticMessages(where[:-1], np.diff(where), times)
 
     def _times(self, first: I64) -> I64:
         if not len(first):

@@ -17,10 +17,10 @@ from logreel.errors import DefinitionError, LogError, UsageError
 from logreel.formats.bddf import copier, encode
 from logreel.formats.bddf.declare import Hashes, check, check_keys, declare, identity
 from logreel.formats.bddf.follower import Follower
-from logreel.formats.bddf.from_layout import spell
+from logreel.formats.bddf.from_layout import schema_from_layout
 from logreel.formats.bddf.index_builder import MAX_SERIES
 from logreel.formats.bddf.indexer import Indexer
-from logreel.formats.bddf.input_layout import Given
+from logreel.formats.bddf.input_layout import InputLayout
 from logreel.formats.bddf.messages import (
     CHECKSUM_NONE,
     CHECKSUM_SHA1,
@@ -31,7 +31,7 @@ from logreel.formats.bddf.messages import (
 )
 from logreel.formats.bddf.payload_decoders import distinct_names
 from logreel.formats.bddf.records import MAGIC
-from logreel.formats.bddf.scan_builder import Content, topic_of
+from logreel.formats.bddf.scan_builder import ScanBuilder, topic_of
 from logreel.formats.bddf.signals import SCHEMA, TICK, Signals
 from logreel.io.append_file import Appender
 from logreel.io.arrays import I64
@@ -41,7 +41,7 @@ from logreel.kernels import wireindex, wirewrite
 from logreel.layout.layout import Layout
 from logreel.log.log import Log
 from logreel.log.schema import Schema
-from logreel.write.format_writer import Excerpt, Payload, Sink, Wrapping
+from logreel.write.format_writer import Excerpt, FormatWriter, Payload, Wrapping
 from logreel.write.payloads import Payloads
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ DATA_HEAD = 12
 STRETCH = 4 << 20
 
 
-class BddfSink(Sink):
+class BddfWriter(FormatWriter):
     """Writes version 1.0.
 
     checksum     ``sha1``, or ``none``
@@ -91,11 +91,11 @@ class BddfSink(Sink):
         self._begun = False
         self._head = bytearray()
         self._series: list[Series] = []
-        self._given: dict[int, Given] = {}
+        self._input_layouts: dict[int, InputLayout] = {}
         self._definitions = tuple(definitions)
         self._types: Types | None = None
         self._known: set[Hashable] = set()
-        #: Structs with blocks of their own, which are damage, but there.
+        #: Structs with blocks of their state, which are damage, but there.
         self._solid: set[Hashable] = set()
         self._hashes = Hashes()
         #: What the numbered ones of several series of one name are called without their number.
@@ -121,7 +121,7 @@ class BddfSink(Sink):
         try:
             return identity(declare(topic, schema, metadata))
         except DefinitionError:
-            # What cannot be declared is refused when it is added, as a channel of its own.
+            # What cannot be declared is refused when it is added, as a channel of its state.
             return super().identity(topic, schema, metadata)
 
     def channel(self, number: int, topic: str, schema: Schema, metadata: Mapping[str, Any]) -> None:
@@ -151,7 +151,7 @@ class BddfSink(Sink):
 
     def schema_for(self, topic: str, layout: Layout) -> Schema:
         """Plain values for records of nothing but a number ``value``, for others JSON with a JSON Schema."""
-        return spell(layout)
+        return schema_from_layout(layout)
 
     def takes(self, schema: Schema) -> bool:
         """Messages of a content type, and plain values."""
@@ -171,10 +171,10 @@ class BddfSink(Sink):
             return ()
         return distinct_names([one.name for one in self._signals], self._by_fields(number).fields)
 
-    def _by_fields(self, number: int) -> Given:
-        if number not in self._given:
-            self._given[number] = Given(self._series[number], self._find)
-        return self._given[number]
+    def _by_fields(self, number: int) -> InputLayout:
+        if number not in self._input_layouts:
+            self._input_layouts[number] = InputLayout(self._series[number], self._find)
+        return self._input_layouts[number]
 
     def _find(self, name: str) -> Any:
         from logreel.schemas.protobuf.types import Types
@@ -183,38 +183,38 @@ class BddfSink(Sink):
             self._types = Types(map(Path, self._definitions))
         return self._types.find(name)
 
-    def adopt(self, log: Log, returns: bool) -> list[str]:
+    def import_foreign(self, log: Log, returns: bool) -> list[str]:
         """Take over metadata as annotations; those of another format get its name as their organization."""
         if returns:
             self._reserved = True
         else:
             self._organization = log.format
-        told = super().adopt(log, returns)
+        told = super().import_foreign(log, returns)
         self._organization = ""
         return told
 
-    def inherit(self, log: Log) -> list[str]:
+    def copy_metadata(self, log: Log) -> list[str]:
         """Take over the annotations of the file, and how its series are called."""
         self._reserved = True
-        own: Content = log.own
+        state: ScanBuilder = log.format_state
         told = []
         notes = dict(self._file.annotations)
-        for name, value in own.found.file.annotations.items():
+        for name, value in state.found.file.annotations.items():
             if notes.setdefault(name, value) != value:
                 told.append(f"annotation {name!r} has another value in {log.name}: the first one is kept")
         self._file = replace(self._file, annotations=notes)
-        for ch, series in zip(log.channels.values(), own.found.series, strict=True):
+        for ch, series in zip(log.channels.values(), state.found.series, strict=True):
             self._names.setdefault(ch.topic, topic_of(series))
-            if isinstance(series.type, StructType) and log.index.tracks[ch.number].made is None:
+            if isinstance(series.type, StructType) and log.index.rules[ch.number].synthetic is None:
                 self._solid.add(identity(series))
-        self._signals += [one for one in own.signals if one not in self._signals]
+        self._signals += [one for one in state.signals if one not in self._signals]
         return told
 
-    def beside(self, log: Log, channel: int, offset: I64) -> I64 | None:
+    def side_columns(self, log: Log, channel: int, offset: I64) -> I64 | None:
         """The additional indexes of blocks."""
-        own: Content = log.own
-        names = own.found.series[channel].names
-        if not names or log.index.tracks[channel].made is not None:
+        state: ScanBuilder = log.format_state
+        names = state.found.series[channel].names
+        if not names or log.index.rules[channel].synthetic is not None:
             return None
         if (id(log), channel) not in self._places:
             self._places[id(log), channel] = log, log.index.offsets(channel), log.index.starts(channel)
@@ -247,23 +247,23 @@ class BddfSink(Sink):
         payloads = payloads.in_one()
         if self._shapes:
             self._learn(channel, payloads)
-        beside = self._padded(len(channel), payloads.beside)
+        side_columns = self._padded(len(channel), payloads.side_columns)
         rows: slice | I64 = slice(None)
         if self._joined[channel].any():
             rows = np.flatnonzero(~self._joined[channel])
         channel = np.ascontiguousarray(channel[rows], np.int32)
-        columns = (time, payloads.start, payloads.size, beside)
-        time, start, size, beside = (np.ascontiguousarray(column[rows], np.int64) for column in columns)
+        columns = (time, payloads.start, payloads.size, side_columns)
+        time, start, size, side_columns = (np.ascontiguousarray(column[rows], np.int64) for column in columns)
         self._begin()
         head = np.empty(len(channel), np.int64)
-        wirewrite.sizes(channel, time, size, self._table, beside, head)
+        wirewrite.sizes(channel, time, size, self._table, side_columns, head)
         place = np.concatenate([np.zeros(1, np.int64), np.cumsum(head + size + DATA_HEAD)])
         for at in stretches(place):
             need = int(place[at.stop] - place[at.start])
             out = self._room[:need] if need <= STRETCH else np.empty(need, np.uint8)
             parts = (channel[at], time[at], start[at], size[at])
             where = (head[at], place[at] - place[at.start])
-            wirewrite.compose(payloads.data, *parts, self._table, beside[at], *where, out)
+            wirewrite.compose(payloads.data, *parts, self._table, side_columns[at], *where, out)
             self._write(out.data)
 
     def _learn(self, channel: NDArray[np.int32], payloads: Payloads) -> None:
@@ -274,15 +274,15 @@ class BddfSink(Sink):
             if found is not None and found not in self._signals:
                 self._signals.append(found)
 
-    def _padded(self, n: int, beside: I64 | None) -> I64:
+    def _padded(self, n: int, side_columns: I64 | None) -> I64:
         """int64[n, k] with room for the additional indexes of every channel."""
         width = int(self._table[:, 1].max(initial=0))
         found = np.zeros((n, width), np.int64)
-        if beside is not None:
-            k = beside.shape[1]
+        if side_columns is not None:
+            k = side_columns.shape[1]
             if k > width:
                 raise UsageError(f"{k} additional indexes; no channel has more than {width}")
-            found[:, :k] = beside
+            found[:, :k] = side_columns
         return found
 
     def metadata(self, name: str, value: Any) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from logreel.registry.format import Format
-from logreel.registry.registry import anew, later
+from logreel.registry.registry import lazy, lazy_scan
 
 if TYPE_CHECKING:
     from logreel.io.source import Source
@@ -44,8 +44,8 @@ FORMAT = Format(
     suffixes=(".rec", ".log"),
     versions="0.9.4 to 0.9.16, 0.10",
     sniff=_sniff,
-    scan=anew("logreel.formats.carla.scan_builder:scan"),
-    create=later("logreel.formats.carla.writer:CarlaSink"),
+    scan=lazy_scan("logreel.formats.carla.scan_builder:scan"),
+    create=lazy("logreel.formats.carla.writer:CarlaWriter"),
     like=_like,
     sample=_sample,
     api="logreel.formats.carla.simulator.api",

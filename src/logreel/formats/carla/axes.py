@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from logreel.formats.carla.bodies import PacketBody
+from logreel.formats.carla.payload_decoders import PacketFieldsDecoder
 from logreel.index.message_index import MessageIndex
-from logreel.index.ranges import Piece
+from logreel.index.ranges import PayloadRange
 from logreel.io.arrays import I64
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, Node, Sequence, Struct
@@ -63,7 +63,7 @@ def _divisors(f: Field) -> dict[str, float]:
     return {}
 
 
-class TurnedBody(PacketBody):
+class RosAxesDecoder(PacketFieldsDecoder):
     """Decodes payloads of a Layout as recorded, and brings them to metres and right-handed axes."""
 
     def __init__(self, layout: Layout) -> None:
@@ -71,17 +71,17 @@ class TurnedBody(PacketBody):
         self._record = layout.record
         self._many = isinstance(layout.root, Sequence)
 
-    def columns(self, index: MessageIndex, layout: Layout, piece: Piece, rows: I64) -> Decoded:
-        """See Reading."""
+    def decode_batch(self, index: MessageIndex, layout: Layout, piece: PayloadRange, rows: I64) -> Decoded:
+        """See PayloadDecoder."""
         from dataclasses import replace
 
-        got = super().columns(index, layout, piece, rows)
+        got = super().decode_batch(index, layout, piece, rows)
         members = zip(layout.record.visible(), got.arrays, strict=True)
         return replace(got, arrays=[_chunks(f, array) for f, array in members])
 
-    def one(self, index: MessageIndex, data: memoryview, row: int | None) -> dict[str, Any]:
-        """See Reading."""
-        found = super().one(index, data, row)
+    def decode_message(self, index: MessageIndex, data: memoryview, row: int | None) -> dict[str, Any]:
+        """See PayloadDecoder."""
+        found = super().decode_message(index, data, row)
         if self._many:
             return {"records": [_values(self._record, record) for record in found["records"]]}
         return _values(self._record, found)

@@ -12,7 +12,7 @@ import numpy as np
 
 from logreel.formats.carla.in_force import in_force, size_of
 from logreel.formats.carla.records import END, FRAME_START, HEAD
-from logreel.formats.carla.scan_builder import Content
+from logreel.formats.carla.scan_builder import ScanBuilder
 from logreel.index.order import by_rows
 from logreel.io.append_file import Appender
 from logreel.io.arrays import I64
@@ -43,8 +43,8 @@ class Copier:
 
     def __init__(self, excerpt: Excerpt, out: Appender) -> None:
         self._excerpt, self._out = excerpt, out
-        self._own: Content = excerpt.log.own
-        self._source, self._index = self._own.source, self._own.index
+        self._state: ScanBuilder = excerpt.log.format_state
+        self._source, self._index = self._state.source, self._state.index
         self._kinds = [int(ch.metadata["packet"]) for ch in excerpt.log.channels.values()]
         self._start = np.zeros(0, np.int64)
         self._rows = dict(excerpt.rows)
@@ -77,7 +77,7 @@ class Copier:
 
     def _frame_ends(self) -> tuple[I64, list[_Edit]]:
         """Where the ends of the frames wanted lie, and those to be added where they are missing."""
-        ends = np.asarray(self._own.found.ends, np.int64)
+        ends = np.asarray(self._state.found.ends, np.int64)
         if not len(self._start):
             return ends, []
         frame = self._start.searchsorted(ends, side="right") - 1
@@ -88,8 +88,8 @@ class Copier:
         return ends[self._kept[np.maximum(frame, 0)]], missing
 
     def _right_heads(self) -> list[_Edit]:
-        """Heads in place of those that state a wrong kind or size."""
-        resized = self._own.found.resized
+        """RecordHeaders in place of those that state a wrong kind or size."""
+        resized = self._state.found.resized
         found = []
         for number, kind in enumerate(self._kinds) if resized else ():
             for place in np.intersect1d(self._index.offsets(number), list(resized)).tolist():
@@ -109,7 +109,7 @@ class Copier:
             own = offset[(offset >= lo) & (offset < hi)][:1].tolist()
             count = int.from_bytes(self._source.read(own[0], 2), "little") if own else 0
             if own and len(records) + count <= _MOST:
-                size = size_of(self._own, own[0])
+                size = size_of(self._state, own[0])
                 body = self._source.read(own[0] + 2, size - 2)
                 packet = _packet(kind, len(records) + count, [*records, body])
                 found.append(_Edit(own[0] - HEAD, HEAD + size, True, packet))
@@ -128,7 +128,7 @@ class Copier:
         if not len(kept) or kept[-1] - kept[0] + 1 != len(kept) or len(self._rows) < len(self._kinds):
             return None
         # What lies before the first frame counts as part of it.
-        begin = int(self._start[kept[0]]) if kept[0] else self._own.found.header.size
+        begin = int(self._start[kept[0]]) if kept[0] else self._state.found.header.size
         end = int(np.append(self._start, self._source.size)[kept[-1] + 1])
         for number, rows in self._rows.items():
             lo, hi = self._index.offsets(number).searchsorted([begin, end]).tolist()
@@ -141,7 +141,7 @@ class Copier:
         return begin, end
 
     def _copy_whole(self, begin: int, end: int) -> None:
-        lost = sorted((p.offset, p.offset + p.size) for p in self._own.found.problems if p.lost)
+        lost = sorted((p.offset, p.offset + p.size) for p in self._state.found.problems if p.lost)
         holes = np.clip(np.array(lost, np.int64).reshape(-1, 2), begin, end)
         start, stop = np.append(begin, holes[:, 1]), np.append(holes[:, 0], end)
         self._write(start[stop > start], stop[stop > start])

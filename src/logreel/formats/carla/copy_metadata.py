@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import numpy as np
 
 from logreel.errors import UsageError
-from logreel.formats.carla.scan_builder import Content
+from logreel.formats.carla.scan_builder import ScanBuilder
 from logreel.log.log import Channel, Log
 
 _MAGIC = b"CARLA_RECORDER"
@@ -43,34 +43,34 @@ def pack_header(version: int | str, date: int | str, town: str) -> bytes:
 
 def header_of(log: Log) -> bytes:
     """The header of a recording as it is; of one that is damaged, what can be told."""
-    own: Content = log.own
+    state: ScanBuilder = log.format_state
     if all(problem.code != "header" for problem in log.problems):
-        return own.source.read(0, own.found.header.size)
+        return state.source.read(0, state.found.header.size)
     # The other numbering of attributes came with version 2.
     version = 1 + int(log.metadata["attribute_base"])
-    date = int.from_bytes(own.source.read(_DATE_AT, 8), "little", signed=True)
+    date = int.from_bytes(state.source.read(_DATE_AT, 8), "little", signed=True)
     return pack_header(version, date, "")
 
 
 @dataclass(slots=True)
-class Heritage:
+class MetadataCopier:
     """The recordings whose packets are written into one."""
 
     logs: list[Log] = field(default_factory=list)
 
     def take(self, log: Log) -> list[str]:
         """Another recording; tells what of it is left out. Raises UsageError where its packets are of another width."""
-        own: Content = log.own
+        state: ScanBuilder = log.format_state
         self.logs.append(log)
-        first: Content = self.logs[0].own
-        if own.found.wide != first.found.wide:
+        first: ScanBuilder = self.logs[0].format_state
+        if state.found.wide != first.found.wide:
             raise UsageError(
                 "has vectors of another width than the first recording: they cannot be one", path=log.name
             )
         told = []
         for what, mine, due in (
-            ("map", own.found.header.map, first.found.header.map),
-            ("version", own.found.header.version, first.found.header.version),
+            ("map", state.found.header.map, first.found.header.map),
+            ("version", state.found.header.version, first.found.header.version),
         ):
             if mine != due:
                 told.append(f"{what} {mine!r} of {log.name}: a recording has one, that of the first, {due!r}")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from logreel.formats.carla.definitions import RAW, layout, physics, width
 from logreel.formats.carla.records import EVENT_ADD, PHYSICS
-from logreel.formats.carla.scan_builder import Content
+from logreel.formats.carla.scan_builder import ScanBuilder
 from logreel.layout.layout import Layout
 from logreel.layout.walker import extent, measuring
 from logreel.write.format_writer import Excerpt
@@ -18,19 +18,19 @@ _LASTING = {EVENT_ADD: True, 4: True, 11: False, 13: True, PHYSICS: True, 16: Tr
 
 def in_force(excerpt: Excerpt, kinds: list[int], before: int) -> dict[int, list[bytes]]:
     """Records that hold where the frame at byte *before* begins, by the channels wanted; kinds by channel number."""
-    own: Content = excerpt.log.own
+    state: ScanBuilder = excerpt.log.format_state
     found: dict[int, dict[bytes, bytes]] = {}
     packets = sorted(
         (int(at), number)
         for number, kind in enumerate(kinds)
         if kind in _LASTING or kind == _REMOVAL
-        for at in _with_records(own, number, before)
+        for at in _with_records(state, number, before)
     )
     removed: set[bytes] = set()
     for at, number in packets:
         kind = kinds[number]
         last = found.setdefault(number, {})
-        for record in _records(own, kind, at):
+        for record in _records(state, kind, at):
             key = b"" if kind == _WEATHER else record[:4]
             if kind == _REMOVAL:
                 removed.add(key)
@@ -49,27 +49,27 @@ def in_force(excerpt: Excerpt, kinds: list[int], before: int) -> dict[int, list[
     return wanted
 
 
-def size_of(own: Content, at: int) -> int:
+def size_of(state: ScanBuilder, at: int) -> int:
     """Bytes of the payload that begins at a place."""
-    return own.found.resized.get(at, int.from_bytes(own.source.read(at - 4, 4), "little"))
+    return state.found.resized.get(at, int.from_bytes(state.source.read(at - 4, 4), "little"))
 
 
-def _with_records(own: Content, number: int, before: int) -> list[int]:
+def _with_records(state: ScanBuilder, number: int, before: int) -> list[int]:
     """Where the payloads of the packets begin that have records and lie before byte *before*."""
-    offset, size = own.index.offsets(number), own.index.sizes(number)
+    offset, size = state.index.offsets(number), state.index.sizes(number)
     found: list[int] = offset[(offset < before) & (size > 2)].tolist()
     return found
 
 
-def _records(own: Content, kind: int, at: int) -> Iterator[bytes]:
+def _records(state: ScanBuilder, kind: int, at: int) -> Iterator[bytes]:
     """The records of the packet whose payload begins at a place."""
-    source, size = own.source, size_of(own, at)
-    fixed, stop = width(own.found.topics[kind], own.found.wide), at + size
+    source, size = state.source, size_of(state, at)
+    fixed, stop = width(state.found.topics[kind], state.found.wide), at + size
     if fixed:
         data = source.read(at + 2, size - 2)
         yield from (data[i : i + fixed] for i in range(0, len(data), fixed))
         return
-    how = _layout(own, kind, at, stop)
+    how = _layout(state, kind, at, stop)
     if how is RAW:
         return
     one, at = measuring(Layout(how.record, "record")), at + 2
@@ -81,13 +81,13 @@ def _records(own: Content, kind: int, at: int) -> Iterator[bytes]:
         at = end
 
 
-def _layout(own: Content, kind: int, at: int, stop: int) -> Layout:
+def _layout(state: ScanBuilder, kind: int, at: int, stop: int) -> Layout:
     """How a packet is laid out; RAW where nothing tells."""
     if kind != PHYSICS:
-        return layout(own.found.topics[kind], own.found.wide)
+        return layout(state.found.topics[kind], state.found.wide)
     fitting = (
         how
         for how in map(physics, (True, False))
-        if extent(measuring(how), own.source.data, at, stop) == stop
+        if extent(measuring(how), state.source.data, at, stop) == stop
     )
-    return RAW if own.found.wide else next(fitting, RAW)
+    return RAW if state.found.wide else next(fitting, RAW)

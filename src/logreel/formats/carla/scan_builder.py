@@ -12,11 +12,11 @@ import numpy as np
 
 from logreel.errors import DamagedError, Problem, UnsupportedError
 from logreel.formats.carla.actors import actors
-from logreel.formats.carla.axes import TurnedBody, turned
-from logreel.formats.carla.bodies import PacketBody, PacketReading
+from logreel.formats.carla.axes import RosAxesDecoder, turned
 from logreel.formats.carla.clock import FRAME, Frames
 from logreel.formats.carla.definitions import RAW, layout
 from logreel.formats.carla.generation import OLD_WHEEL, Evidence
+from logreel.formats.carla.payload_decoders import PacketDecoder, PacketFieldsDecoder
 from logreel.formats.carla.reader import Found, Walker
 from logreel.formats.carla.records import FRAME_START, HEAD
 from logreel.formats.carla.text import lines
@@ -24,12 +24,12 @@ from logreel.formats.carla.textmode import is_text, undone
 from logreel.formats.carla.verify import verify
 from logreel.index.message_index import MessageIndex
 from logreel.index.ranges import places
-from logreel.index.rules import Aligned, Track
+from logreel.index.rules import ChannelRules, StoredValues
 from logreel.io.arrays import I64
 from logreel.io.chunks import Chunks
 from logreel.io.source import Source
 from logreel.layout.layout import Layout
-from logreel.log.payload_decoder import Reading
+from logreel.log.payload_decoder import PayloadDecoder
 from logreel.log.scan import ChannelInfo, Scan
 from logreel.log.schema import Schema
 from logreel.log.side_columns import with_members
@@ -50,15 +50,15 @@ def scan(source: Source) -> Scan:
             size = source.size - whole.size
             text = f"written in text mode: 0D before every 0A; undone, which left {size} bytes out"
             again.problems.append(Problem("text_mode", 0, 0, False, text))
-            return Content(whole, again).scan()
-    return Content(source, found).scan()
+            return ScanBuilder(whole, again).scan()
+    return ScanBuilder(source, found).scan()
 
 
 def _lost(found: Found) -> int:
     return sum(problem.size for problem in found.problems if problem.lost)
 
 
-class Content:
+class ScanBuilder:
     """Channels, index and metadata of what was found."""
 
     def __init__(self, source: Source, found: Found) -> None:
@@ -86,7 +86,7 @@ class Content:
             ros_axes=partial(self._infos, ros=True),
             actors=actors,
             verify=partial(verify, self._frames),
-            own=self,
+            format_state=self,
         )
 
     def _judge_ends(self) -> None:
@@ -111,12 +111,12 @@ class Content:
     def index(self) -> MessageIndex:
         """Of all channels."""
         blocks = self.found.blocks.reshaped(self._kinds, 0)
-        size = Aligned(self.found.sizes)
-        tracks = [
-            Track(partial(self._times, number), 24 if kind == FRAME_START else size)
+        size = StoredValues(self.found.sizes)
+        rules = [
+            ChannelRules(partial(self._times, number), 24 if kind == FRAME_START else size)
             for number, kind in enumerate(self._kinds)
         ]
-        return MessageIndex(Chunks(self.source), blocks, tracks)
+        return MessageIndex(Chunks(self.source), blocks, rules)
 
     def _times(self, channel: int, index: MessageIndex) -> I64:
         return self._frames.times(channel)
@@ -146,7 +146,9 @@ class Content:
             Schema(topic, "carla"),
             lambda: with_members(turned(self._layout(topic)) if ros else self._layout(topic), [FRAME]),
             metadata,
-            partial(self._reading, self._channels[kind], topic, TurnedBody if ros else PacketBody),
+            partial(
+                self._decoder, self._channels[kind], topic, RosAxesDecoder if ros else PacketFieldsDecoder
+            ),
         )
 
     def _layout(self, topic: str) -> Layout:
@@ -154,8 +156,8 @@ class Content:
             return self._evidence.physics or RAW
         return layout(topic, self.found.wide)
 
-    def _reading(self, channel: int, topic: str, body: type[PacketBody]) -> Reading:
-        return PacketReading(self._frames, channel, body(self._layout(topic)))
+    def _decoder(self, channel: int, topic: str, body: type[PacketFieldsDecoder]) -> PayloadDecoder:
+        return PacketDecoder(self._frames, channel, body(self._layout(topic)))
 
     def _events(self, topic: str) -> Iterator[tuple[int, int, dict[str, Any]]]:
         """Time in ns, number of the frame, and the records one by one of a topic of which most packets have none."""

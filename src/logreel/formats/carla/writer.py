@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from logreel.errors import DefinitionError, UnsupportedError, UsageError
 from logreel.formats.carla.copier import Copier
-from logreel.formats.carla.copy_metadata import Heritage, header_of, pack_header, seconds_of
+from logreel.formats.carla.copy_metadata import MetadataCopier, header_of, pack_header, seconds_of
 from logreel.formats.carla.records import END, FRAME_START, HEAD, START
 from logreel.formats.carla.write_frames import FRAME, Framed, Last, framed
 from logreel.formats.carla.write_kinds import Dialect
@@ -22,9 +22,9 @@ from logreel.io.arrays import I64
 from logreel.layout.layout import Layout
 from logreel.log.log import Log
 from logreel.log.schema import Schema
-from logreel.write.format_writer import Excerpt, Sink
+from logreel.write.format_writer import Excerpt, FormatWriter
 from logreel.write.payloads import Payloads
-from logreel.write.record_headers import Heads
+from logreel.write.record_headers import RecordHeaders
 
 FRAME_END = END[:HEAD]
 #: A frame with the end of the one before: where its content begins in that, and where there its duration.
@@ -32,7 +32,7 @@ _FRAME_HEAD = FRAME_END + START + bytes(FRAME.itemsize)
 _CONTENT_AT, _DURATION_AT = HEAD + HEAD, 8
 
 
-class CarlaSink(Sink):
+class CarlaWriter(FormatWriter):
     """Writes what a release records.
 
     version      of the header: 1 up to 0.9.15 and on the UE5 line, 2 from 0.9.16 on
@@ -68,10 +68,10 @@ class CarlaSink(Sink):
         self._topics: list[str] = []
         self._kinds: dict[str, int] = {}
         self._is_frame = np.zeros(0, bool)
-        self._heads = Heads()
-        self._heads.add(_FRAME_HEAD)
+        self._headers = RecordHeaders()
+        self._headers.add(_FRAME_HEAD)
         self._last: Last | None = None
-        self._heritage = Heritage()
+        self._metadata_copier = MetadataCopier()
         self._returns = False
         self._changed = 0
 
@@ -92,14 +92,16 @@ class CarlaSink(Sink):
 
     def channel(self, number: int, topic: str, schema: Schema, metadata: Mapping[str, Any]) -> None:
         """Take in a channel: the packets of one kind, see ``Dialect.kind_of``."""
-        kind = self._dialect.kind_of(topic, schema, metadata, self._returns or bool(self._heritage.logs))
+        kind = self._dialect.kind_of(
+            topic, schema, metadata, self._returns or bool(self._metadata_copier.logs)
+        )
         if kind in self._kinds.values():
             text = f"{topic!r}: packets of kind {kind} are those of another channel; releases number some in other ways"
             raise UsageError(text)
         self._kinds[topic] = kind
         self._topics.append(topic)
         self._is_frame = np.append(self._is_frame, kind == FRAME_START)
-        self._heads.add(struct.pack("<BI", kind, 0), size_at=1)
+        self._headers.add(struct.pack("<BI", kind, 0), size_at=1)
 
     def schema_for(self, topic: str, layout: Layout) -> Schema:
         """Topics have types of their own, whatever the fields are."""
@@ -122,19 +124,19 @@ class CarlaSink(Sink):
         """The kind of packet: names of kinds that moved follow from others of them."""
         return f"packets of kind {self._kinds.get(topic, metadata['packet'])}"
 
-    def inherit(self, log: Log) -> list[str]:
+    def copy_metadata(self, log: Log) -> list[str]:
         """Take over the header of the first recording."""
-        told = self._heritage.take(log)
-        if len(self._heritage.logs) == 1:
+        told = self._metadata_copier.take(log)
+        if len(self._metadata_copier.logs) == 1:
             self._header = header_of(log)
             self._told = {name: log.metadata.get(name, value) for name, value in self._told.items()}
-            self._dialect = replace(self._dialect, wide=log.own.found.wide)
+            self._dialect = replace(self._dialect, wide=log.format_state.found.wide)
         return told
 
-    def adopt(self, log: Log, returns: bool) -> list[str]:
+    def import_foreign(self, log: Log, returns: bool) -> list[str]:
         """Take over the header; packets of a recording that was converted are taken as they are."""
         self._returns = returns
-        return super().adopt(log, returns)
+        return super().import_foreign(log, returns)
 
     def copy(self, excerpt: Excerpt) -> bool:
         """Copy frames as they lie in the file."""
@@ -154,7 +156,7 @@ class CarlaSink(Sink):
         one = payloads.in_one()
         bad = (one.size > self.largest) | (time < self.earliest) | (time > self.latest)
         # Those of recordings that are rewritten, or come back, were judged when they were read.
-        judged = self._returns or self._heritage.logs
+        judged = self._returns or self._metadata_copier.logs
         for number in np.flatnonzero(np.bincount(channel)).tolist() if not judged else ():
             mine = np.flatnonzero((channel == number) & ~bad)
             bad[mine] = self._dialect.misfits(self._topics[number], one.data, one.start[mine], one.size[mine])
@@ -171,7 +173,7 @@ class CarlaSink(Sink):
         self._begin()
         is_frame = self._is_frame[channel]
         given = payloads.data[payloads.start[is_frame][:, None] + np.arange(FRAME.itemsize)].view(FRAME)[:, 0]
-        found = framed(is_frame, time, given, self._last, len(self._heritage.logs) > 1)
+        found = framed(is_frame, time, given, self._last, len(self._metadata_copier.logs) > 1)
         # Frames come with the packets in them, and some are there already.
         self.added[f"packets of kind {FRAME_START}"] += int(found.frames.sum() - is_frame.sum())
         self._changed += found.changed
@@ -180,9 +182,9 @@ class CarlaSink(Sink):
         head = np.where(packet, channel[found.row] + 1, 0).astype(np.int32)
         some = payloads.rows(found.row)
         start, size = (np.where(packet, column, 0) for column in (some.start, some.size))
-        place = self._heads.places(head, size)
+        place = self._headers.places(head, size)
         some = Payloads(payloads.data, start, size)
-        made = self._heads.compose(head, np.zeros(len(head), np.int64), some, place)
+        made = self._headers.compose(head, np.zeros(len(head), np.int64), some, place)
         content = place[:-1][found.frames] + _CONTENT_AT
         made[content[:, None] + np.arange(FRAME.itemsize)] = found.content.view(np.uint8).reshape(
             -1, FRAME.itemsize
@@ -218,6 +220,6 @@ class CarlaSink(Sink):
         if not self._complete and self._last is not None:
             self.out.write(FRAME_END)
             self.out.commit()
-        self.notes += self._heritage.collisions()
+        self.notes += self._metadata_copier.collisions()
         if self._changed:
             self.notes.append(f"{self._changed} frames got other numbers, which ascend now")

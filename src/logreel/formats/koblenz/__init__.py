@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from logreel.formats.koblenz.definitions import register_type, registered_types, type_id
 from logreel.registry.format import Format
-from logreel.registry.registry import anew, later
+from logreel.registry.registry import lazy, lazy_scan
 
 if TYPE_CHECKING:
     from logreel.io.source import Source
@@ -34,8 +34,8 @@ FORMAT = Format(
     suffixes=(".vel", ".log"),
     versions="1.1",
     sniff=_sniff,
-    scan=anew("logreel.formats.koblenz.scan_builder:scan"),
-    create=later("logreel.formats.koblenz.writer:KoblenzSink"),
+    scan=lazy_scan("logreel.formats.koblenz.scan_builder:scan"),
+    create=lazy("logreel.formats.koblenz.writer:KoblenzWriter"),
     like=_like,
-    sample=later("logreel.formats.koblenz.sample.drive:drive"),
+    sample=lazy("logreel.formats.koblenz.sample.drive:drive"),
 )

@@ -66,7 +66,7 @@ def stamps(index: MessageIndex, offset: I64) -> I64:
 def bounds(index: MessageIndex) -> tuple[int | None, int | None]:
     """First and last time of a log by a few messages of each channel; one absurd stamp does not count."""
     b, seen = index.blocks, []
-    for channel in range(len(index.tracks)):
+    for channel in range(len(index.rules)):
         ends = np.cumsum(b.start[:, channel + 1] - b.start[:, channel])
         n = int(ends[-1]) if len(ends) else 0
         for row in {*range(min(FEW, n)), *range(max(0, n - FEW), n)}:

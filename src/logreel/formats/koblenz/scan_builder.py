@@ -19,7 +19,7 @@ from logreel.formats.koblenz.start import Start, find_start
 from logreel.formats.koblenz.time_index import seconds_between
 from logreel.index.block_table import Blocks
 from logreel.index.message_index import MessageIndex
-from logreel.index.rules import Track
+from logreel.index.rules import ChannelRules
 from logreel.io.chunks import Chunks
 from logreel.io.source import Source
 from logreel.layout.layout import Layout
@@ -45,10 +45,10 @@ class _Part:
 def scan(source: Source) -> Scan:
     """The Scan of a file. Raises UnsupportedError for a version from the future."""
     start = find_start(source)
-    return Content(source, start, walk(source, start)).scan()
+    return ScanBuilder(source, start, walk(source, start)).scan()
 
 
-class Content:
+class ScanBuilder:
     """Channels, index and metadata of what was found."""
 
     def __init__(self, source: Source, start: Start, found: Walk) -> None:
@@ -78,11 +78,11 @@ class Content:
     def scan(self) -> Scan:
         """The Scan."""
         blocks, parts = self._parts()
-        tracks = []
+        rules = []
         for i, part in enumerate(parts):
             exact = part.layout.size if not part.kind.longer and part.layout is part.kind.layout else None
-            tracks.append(Track(partial(_times, i), self._found.size if exact is None else exact))
-        self.index = MessageIndex(Chunks(self.source), blocks, tracks)
+            rules.append(ChannelRules(partial(_times, i), self._found.size if exact is None else exact))
+        self.index = MessageIndex(Chunks(self.source), blocks, rules)
         start, end = clock.bounds(self.index)
         self._seconds = 0 if end is None else seconds_between(self._first_time(), end)
         self._check_index()
@@ -98,7 +98,7 @@ class Content:
             metadata=self._metadata,
             utc_offset=lambda: self._utc_offset,
             verify=self.verify,
-            own=self,
+            format_state=self,
         )
 
     def verify(self) -> list[Finding]:

@@ -13,7 +13,7 @@ from logreel.errors import DefinitionError, UsageError
 from logreel.formats.koblenz.definitions import RAW, UNCOMPRESSED, USUAL_VERSION, registered_types, type_id
 from logreel.formats.koblenz.framing import Kind
 from logreel.formats.koblenz.records import MAX_ID, MAX_VERSION
-from logreel.index.rules import Word, words
+from logreel.index.rules import FieldAt, field_values
 from logreel.io.arrays import I64
 from logreel.kernels import layout as kernel
 from logreel.layout.layout import Layout
@@ -23,7 +23,7 @@ from logreel.log.schema import Schema
 _VERSION = re.compile(r"[^/]*@(\d{1,5})(/.*)?", re.DOTALL)
 _ID = re.compile(r"0x([0-9A-Fa-f]{1,8})")
 #: Where a picture says whether it is of the described kind.
-_COMPRESSED = Word(4, 4)
+_COMPRESSED = FieldAt(4, 4)
 
 
 def kind_of(topic: str, schema: Schema, metadata: Mapping[str, Any]) -> Kind:
@@ -66,7 +66,7 @@ def misfits(kind: Kind, data: NDArray[np.uint8], start: I64, size: I64) -> NDArr
         return bad
     described = ~bad
     if kind.is_described and kind.known and "compressed" in kind.known.instance:
-        described[described] = words(data, start[described], _COMPRESSED) != 0
+        described[described] = field_values(data, start[described], _COMPRESSED) != 0
     some, ends = start[described], (start + size)[described]
     program = compile_layout(layout)
     status = np.zeros(len(some), np.uint8)

@@ -22,7 +22,7 @@ from logreel.formats.koblenz.records import (
     pack_head,
     utc_note,
 )
-from logreel.formats.koblenz.scan_builder import Content
+from logreel.formats.koblenz.scan_builder import ScanBuilder
 from logreel.formats.koblenz.start import MAJOR, MINOR
 from logreel.formats.koblenz.time_index import Seconds, seconds_between
 from logreel.formats.koblenz.write_kinds import kind_of, layout_of, misfits
@@ -33,9 +33,9 @@ from logreel.layout.layout import Layout
 from logreel.log.log import Log
 from logreel.log.schema import Schema
 from logreel.write.copy_ranges import put, runs
-from logreel.write.format_writer import Excerpt, Sink
+from logreel.write.format_writer import Excerpt, FormatWriter
 from logreel.write.payloads import Payloads
-from logreel.write.record_headers import Heads
+from logreel.write.record_headers import RecordHeaders
 
 _MS = 10**6
 #: Where a message has its time.
@@ -44,7 +44,7 @@ _TIME_AT = 13
 _INDEX_AT = 8
 
 
-class KoblenzSink(Sink):
+class KoblenzWriter(FormatWriter):
     """Writes version 1.1.
 
     size_reading  what the size of a message counts: ``A`` as described, ``B`` or ``C`` for readers that take it so
@@ -66,7 +66,7 @@ class KoblenzSink(Sink):
         self._reading, self._mark = found[size_reading], valid_mark
         self._kinds: list[Kind] = []
         self._layouts: list[Layout] = []
-        self._heads = Heads()
+        self._headers = RecordHeaders()
         self._version = struct.pack("<HH", MAJOR, MINOR)
         self._begun = self._complete = False
         #: Entries of the index that there is room for, and first and last time of the logs inherited from.
@@ -85,7 +85,7 @@ class KoblenzSink(Sink):
         self._kinds.append(kind)
         self._layouts.append(layout_of(kind, topic))
         head = pack_head(0, self._mark, kind.type, kind.version, 0.0)
-        self._heads.add(head, size_at=0, size_add=self._reading.base, time_at=_TIME_AT, time_kind=_MS)
+        self._headers.add(head, size_at=0, size_add=self._reading.base, time_at=_TIME_AT, time_kind=_MS)
 
     def schema_for(self, topic: str, layout: Layout) -> Schema:
         """Topics begin with their types, whatever the fields are."""
@@ -132,16 +132,16 @@ class KoblenzSink(Sink):
         if not len(channel):
             return
         self._begin()
-        place = self._heads.places(channel, payloads.size)
-        made = self._heads.compose(channel, time, payloads, place)
+        place = self._headers.places(channel, payloads.size)
+        made = self._headers.compose(channel, time, payloads, place)
         self._seconds.add(time, place[:-1] + self.out.tell())
         self.out.put(made.data)
 
     # ------------------------------------------------------------------------------------------ the file
 
-    def inherit(self, log: Log) -> list[str]:
+    def copy_metadata(self, log: Log) -> list[str]:
         """Take over how long logs are: room for the index can be left at once."""
-        self._fixes_tell = not log.own.is_noted
+        self._fixes_tell = not log.format_state.is_noted
         if log.start is not None and log.end is not None:
             first, last = self._span or (log.start, log.end)
             self._span = min(first, log.start), max(last, log.end)
@@ -150,23 +150,23 @@ class KoblenzSink(Sink):
 
     def copy(self, excerpt: Excerpt) -> bool:
         """Copy messages as they lie in the file; a sound log of which all is wanted is copied to the byte."""
-        own: Content = excerpt.log.own
-        if own.reading is not self._reading or own.mark != self._mark:
+        state: ScanBuilder = excerpt.log.format_state
+        if state.reading is not self._reading or state.mark != self._mark:
             return False
-        data = own.source.data
+        data = state.source.data
         wrong = any(p.lost or p.code in ("index", "header") for p in excerpt.log.problems)
-        if excerpt.is_whole and own.is_indexed and not wrong:
+        if excerpt.is_whole and state.is_indexed and not wrong:
             put(self.out, data, np.zeros(1, np.int64), np.array([len(data)]))
             self._begun = self._complete = True
             return True
-        self._version, self._fixes_tell = own.source.read(4, 4), not own.is_noted
-        times = [own.index.times(number)[rows] for number, rows in excerpt.rows.items()]
+        self._version, self._fixes_tell = state.source.read(4, 4), not state.is_noted
+        times = [state.index.times(number)[rows] for number, rows in excerpt.rows.items()]
         times = [some for some in times if len(some)]
         if times:
-            first = next(iter(by_rows(own.index, excerpt.rows))).time[0]
+            first = next(iter(by_rows(state.index, excerpt.rows))).time[0]
             self._room = seconds_between(int(first), max(int(some.max()) for some in times))
         self._begin()
-        for piece in by_rows(own.index, excerpt.rows):
+        for piece in by_rows(state.index, excerpt.rows):
             start, end = piece.offset - HEAD, piece.offset + piece.size
             self._seconds.add(piece.time, self.out.tell() + np.cumsum(end - start) - (end - start))
             put(self.out, data, *runs(start, end))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from logreel.registry.format import Format
-from logreel.registry.registry import anew, later
+from logreel.registry.registry import lazy, lazy_scan
 
 if TYPE_CHECKING:
     from logreel.io.source import Source
@@ -33,9 +33,9 @@ FORMAT = Format(
     suffixes=(".mcap",),
     versions="0",
     sniff=_sniff,
-    scan=anew("logreel.formats.mcap.scan_builder:scan"),
-    create=later("logreel.formats.mcap.writer:McapSink"),
+    scan=lazy_scan("logreel.formats.mcap.scan_builder:scan"),
+    create=lazy("logreel.formats.mcap.writer:McapWriter"),
     like=_like,
-    sample=later("logreel.formats.mcap.sample.walk:walk"),
+    sample=lazy("logreel.formats.mcap.sample.walk:walk"),
     exchange=True,
 )

@@ -10,7 +10,7 @@ from logreel.formats.mcap.records import Channel
 from logreel.io.source import Source
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, Rest, Struct
-from logreel.log.payload_decoder import Reading
+from logreel.log.payload_decoder import PayloadDecoder
 from logreel.log.schema import Schema
 from logreel.registry.registry import formats
 from logreel.schemas import ros1msg
@@ -27,7 +27,7 @@ class Decoders:
 
     def __init__(self, source: Source, problems: list[Problem]) -> None:
         self._source, self._problems = source, problems
-        self._found: dict[int, tuple[Layout, Reading | None]] = {}
+        self._found: dict[int, tuple[Layout, PayloadDecoder | None]] = {}
 
     def given(self, topic: str, channel: Channel, schema: Schema, md5: str) -> tuple[Schema, str]:
         """The schema and md5 of a channel called *topic* as the file has them, or as the user gave what it lacks."""
@@ -44,7 +44,7 @@ class Decoders:
             return Schema.of(schema.name, schema.encoding, self._types.set_of(schema.name)), md5
         return schema, md5
 
-    def find(self, channel: Channel, schema: Schema) -> tuple[Layout, Reading | None]:
+    def find(self, channel: Channel, schema: Schema) -> tuple[Layout, PayloadDecoder | None]:
         """The Layout of a channel's messages, and what decodes them where that is no walk of their bytes."""
         if channel.id not in self._found:
             try:
@@ -54,7 +54,7 @@ class Decoders:
                 self._found[channel.id] = RAW, None
         return self._found[channel.id]
 
-    def _make(self, channel: Channel, schema: Schema) -> tuple[Layout, Reading | None]:
+    def _make(self, channel: Channel, schema: Schema) -> tuple[Layout, PayloadDecoder | None]:
         match channel.encoding, schema.encoding:
             case "ros1", "ros1msg":
                 found = ros1msg.define(
@@ -64,9 +64,9 @@ class Decoders:
             case "protobuf", "protobuf":
                 return self._protobuf(schema)
             case "json", _:
-                from logreel.schemas.json.body import JsonBody
+                from logreel.schemas.json.payload_decoder import JsonDecoder
 
-                body = JsonBody(schema.text if schema.encoding == "jsonschema" else "")
+                body = JsonDecoder(schema.text if schema.encoding == "jsonschema" else "")
                 return body.layout, body
             case "cdr", "ros2msg":
                 from logreel.schemas import ros2msg
@@ -76,15 +76,15 @@ class Decoders:
         known = own.layout(schema, channel.topic) if own is not None and own.layout is not None else None
         return known or RAW, None
 
-    def _protobuf(self, schema: Schema) -> tuple[Layout, Reading | None]:
-        from logreel.schemas.protobuf.body import MessageBody, WireBody
+    def _protobuf(self, schema: Schema) -> tuple[Layout, PayloadDecoder | None]:
+        from logreel.schemas.protobuf.payload_decoder import ProtobufDecoder, WireDecoder
         from logreel.schemas.protobuf.types import Types
 
         descriptor = Types(self._source.definitions, schema.raw).find(schema.name)
         if descriptor is None:
             self._note(f"nothing describes {schema.name or 'messages'}; their fields are shown by number")
-            return WireBody.layout, WireBody()
-        body = MessageBody(descriptor)
+            return WireDecoder.layout, WireDecoder()
+        body = ProtobufDecoder(descriptor)
         return body.layout, body
 
     @cached_property

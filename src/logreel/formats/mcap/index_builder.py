@@ -12,9 +12,9 @@ from logreel.errors import Finding, Problem, UnsupportedError
 from logreel.formats.mcap.found import File, Messages, Part, all_found
 from logreel.formats.mcap.reader import read_inside
 from logreel.formats.mcap.records import HEAD, MESSAGE_HEAD, PUBLISH_TIME, SEQUENCE
-from logreel.index.block_table import GONE, Blocks
+from logreel.index.block_table import MISSING_SIZE, Blocks
 from logreel.index.message_index import MessageIndex
-from logreel.index.rules import Aligned, Track, Word
+from logreel.index.rules import ChannelRules, FieldAt, StoredValues
 from logreel.io.arrays import I64
 from logreel.io.chunks import FILE, Buffer, Chunks
 from logreel.io.source import Source
@@ -23,10 +23,10 @@ from logreel.kernels import opcoded
 #: More entries of the block table than this are refused: real logs come nowhere near.
 MOST_ENTRIES = 1 << 27
 #: What else a message has, before its payload.
-MORE = {"publish_time": Word(-PUBLISH_TIME, 8), "sequence": Word(-SEQUENCE, 4)}
+MORE = {"publish_time": FieldAt(-PUBLISH_TIME, 8), "sequence": FieldAt(-SEQUENCE, 4)}
 
 
-class Collected:
+class IndexBuilder:
     """All messages by block and channel; ``index`` makes the MessageIndex.
 
     number  the channel of each id
@@ -84,11 +84,11 @@ class Collected:
     def index(self, chunks: Chunks, cheap: bool) -> MessageIndex:
         """The MessageIndex over *chunks*; *cheap*: unpacking all of them takes no time that people notice."""
         self._chunks = chunks
-        tracks = [
-            Track(lambda index, c=c: self._times(index, c), Aligned(self._size), more=MORE)  # type: ignore[misc]
+        rules = [
+            ChannelRules(lambda index, c=c: self._times(index, c), StoredValues(self._size), more=MORE)  # type: ignore[misc]
             for c in range(len(self._ids))
         ]
-        return MessageIndex(chunks, self._blocks, tracks, None, self._resolve, cheap)
+        return MessageIndex(chunks, self._blocks, rules, None, self._resolve, cheap)
 
     def bounds(self) -> tuple[int | None, int | None]:
         """The earliest and the latest time, of chunks that were not read as they state it; None without messages."""
@@ -127,7 +127,7 @@ class Collected:
                 found.time[rows],
                 found.size[rows],
             )
-            self._size[rest], self._time[rest] = GONE, self._file.chunks[self._parts[row].chunk].start
+            self._size[rest], self._time[rest] = MISSING_SIZE, self._file.chunks[self._parts[row].chunk].start
 
     def _load(self) -> None:
         """Read the index records of all chunks that have not been looked at."""
@@ -169,7 +169,7 @@ class Collected:
 
     def _tell(self, row: int, there: int) -> None:
         span = self._span(row)
-        met = int((self._size[span] != GONE).sum())
+        met = int((self._size[span] != MISSING_SIZE).sum())
         missing, more = span.stop - span.start - met, there - met
         text = "the index of a chunk does not fit its messages: they were read instead"
         text += f"; {missing} that it names are not there" if missing else ""
@@ -204,7 +204,7 @@ class Collected:
         runs[:, 0], runs[:, 1] = b.start[row, live], b.start[row, live + 1]
         runs[:, 2], runs[:, 3], runs[:, 4] = base, end, self._ids[live]
         good = np.zeros(len(live), np.int64)
-        self._size[span] = GONE
+        self._size[span] = MISSING_SIZE
         opcoded.locate(data, runs, self._entry, self._time, self._size, good)
         if int(good.sum()) < span.stop - span.start:
             self._repair(row)
@@ -240,7 +240,7 @@ class Collected:
         for c in np.flatnonzero(start[1:] > start[:-1]).tolist():
             for i in range(int(start[c]), int(start[c + 1])):
                 waiting = there.get((int(self._ids[c]), int(self._time[i])), [])
-                self._entry[i], self._size[i] = waiting.pop() if waiting else (0, GONE)
+                self._entry[i], self._size[i] = waiting.pop() if waiting else (0, MISSING_SIZE)
         self._tell(row, len(found.key))
 
     def located(self) -> Iterator[tuple[Part, Messages]]:
@@ -250,7 +250,7 @@ class Collected:
             start = self._blocks.start[row]
             key = np.repeat(self._ids, start[1:] - start[:-1])
             span = self._span(row)
-            there = np.flatnonzero(self._size[span] != GONE)
+            there = np.flatnonzero(self._size[span] != MISSING_SIZE)
             rows = there + span.start
             yield part, Messages(key[there], self._time[rows], self._entry[rows], self._size[rows])
 
@@ -261,7 +261,7 @@ class Collected:
         yield from map(Finding.of, self._file.problems[known:])
         for row, part in enumerate(self._parts):
             chunk, span = self._file.chunks[part.chunk], self._span(row)
-            times = self._time[span][self._size[span] != GONE]
+            times = self._time[span][self._size[span] != MISSING_SIZE]
             if part.found is None and len(times):
                 edges = int(times.min()), int(times.max())
                 if edges != (chunk.start, chunk.end):

@@ -29,7 +29,7 @@ Bytes1 = NDArray[np.uint8]
 
 
 @dataclass(frozen=True, slots=True)
-class Content:
+class ChunkContent:
     """What a chunk consists of.
 
     parts     its bytes
@@ -85,7 +85,7 @@ class Packer:
         self._pool: ThreadPoolExecutor | None = None
         self.workers = 0 if compression == "none" else min(_MOST, os.cpu_count() or 1)
 
-    def pack(self, content: Content) -> Packed:
+    def pack(self, content: ChunkContent) -> Packed:
         """Pack a chunk."""
         # Whatever takes the interpreter's lock here waits for the thread that makes the chunks.
         data, place = _joined(content.parts), _joined(content.places)
@@ -99,7 +99,7 @@ class Packer:
         opcoded.index(data, place, counts, begin, index)
         return Packed(head, stored, index.data, times, len(data), ids, counts[ids], begin[ids])
 
-    def later(self, content: Content) -> Future[Packed]:
+    def later(self, content: ChunkContent) -> Future[Packed]:
         """The same in another thread."""
         if self._pool is None:
             self._pool = ThreadPoolExecutor(self.workers, "logreel-pack")

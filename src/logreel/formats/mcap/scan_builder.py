@@ -11,7 +11,7 @@ from logreel.formats.mcap.chunks import cache, compressions
 from logreel.formats.mcap.clock import Clock, told_of_source
 from logreel.formats.mcap.definitions import Decoders
 from logreel.formats.mcap.found import File
-from logreel.formats.mcap.index_builder import Collected
+from logreel.formats.mcap.index_builder import IndexBuilder
 from logreel.formats.mcap.records import Attached, BadRecord
 from logreel.formats.mcap.verify import verify
 from logreel.io.chunks import Chunks
@@ -39,7 +39,7 @@ def _read(source: Source) -> File:
     return file
 
 
-def _reread(source: Source, file: File, collected: Collected) -> Scan:
+def _reread(source: Source, file: File, collected: IndexBuilder) -> Scan:
     """The Scan of everything that is wholly there; both tell the same problems from here on."""
     found = whole.read(source, file, collected).file
     whole.told_once(file, collected, found)
@@ -49,7 +49,7 @@ def _reread(source: Source, file: File, collected: Collected) -> Scan:
 def _scan_of(source: Source, file: File) -> Scan:
     origin = dict(next((told for name, told in file.metadata if name == OWN), {}))
     number, channels = infos(file, Decoders(source, file.problems))
-    collected = Collected(source, file, number)
+    collected = IndexBuilder(source, file, number)
     chunks = Chunks(
         source,
         cache(source, file.chunks, file.problems),
@@ -78,12 +78,12 @@ def _scan_of(source: Source, file: File) -> Scan:
         utc_offset=lambda: offset,
         verify=lambda: verify(source, file, collected),
         reread=lambda: _reread(source, file, collected),
-        own=file,
-        origin=origin.get("format", ""),
+        format_state=file,
+        converted_from=origin.get("format", ""),
     )
 
 
-def _bounds(clock: Clock, collected: Collected, messages: int) -> tuple[int | None, int | None]:
+def _bounds(clock: Clock, collected: IndexBuilder, messages: int) -> tuple[int | None, int | None]:
     """First and last moment: those of the log that this one was converted from while all of its messages are there."""
     if clock.span is not None and clock.span[2] == messages:
         return clock.span[:2]

@@ -18,10 +18,10 @@ from logreel.io.arrays import I64
 from logreel.io.source import Source
 
 if TYPE_CHECKING:
-    from logreel.formats.mcap.index_builder import Collected
+    from logreel.formats.mcap.index_builder import IndexBuilder
 
 
-def verify(source: Source, file: File, collected: Collected) -> Iterator[Finding]:
+def verify(source: Source, file: File, collected: IndexBuilder) -> Iterator[Finding]:
     """Findings of a whole file, in no order."""
     yield from collected.verify()
     there = read_whole(source, file, collected)
@@ -65,7 +65,7 @@ def _data_section(source: Source, file: File) -> Iterator[Finding]:
         yield _wrong("crc", "error", 0, pos, text)
 
 
-def _unnamed(there: Whole, collected: Collected) -> Iterator[Finding]:
+def _unnamed(there: Whole, collected: IndexBuilder) -> Iterator[Finding]:
     """Messages that are in the file and that no index leads to, but for those that chunks told of."""
     more = there.extra - collected.unnamed
     if more > 0:

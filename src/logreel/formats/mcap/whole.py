@@ -16,7 +16,7 @@ from logreel.io.arrays import I64
 from logreel.io.source import Source
 
 if TYPE_CHECKING:
-    from logreel.formats.mcap.index_builder import Collected
+    from logreel.formats.mcap.index_builder import IndexBuilder
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Whole:
     at: int
 
 
-def read(source: Source, file: File, collected: Collected) -> Whole:
+def read(source: Source, file: File, collected: IndexBuilder) -> Whole:
     """Read every record in file order, and add the messages of *file* that only its index leads to.
 
     After damage neither is the larger set: reading goes on behind it, while an index still names what is inside.
@@ -94,7 +94,7 @@ def _among(places: I64, known: I64 | None) -> NDArray[np.bool_]:
     return found
 
 
-def told_once(file: File, collected: Collected, whole: File) -> None:
+def told_once(file: File, collected: IndexBuilder, whole: File) -> None:
     """Have both tell the same problems; what an index leaves out is not lost any more."""
     for one in file.problems:
         if one in collected.left_out:

@@ -19,7 +19,7 @@ from logreel.formats.mcap.channels import NO_SCHEMA, OWN, dumped
 from logreel.formats.mcap.clock import clock_record, on_utc
 from logreel.formats.mcap.found import File
 from logreel.formats.mcap.origins import Origins
-from logreel.formats.mcap.packing import Content, Packed, Packer
+from logreel.formats.mcap.packing import ChunkContent, Packed, Packer
 from logreel.formats.mcap.records import (
     LOG_TIME,
     MAGIC,
@@ -41,7 +41,7 @@ from logreel.log.schema import Schema
 from logreel.write.format_writer import Payload
 from logreel.write.payloads import Payloads
 from logreel.write.record_headers import NANOSECONDS_TWICE
-from logreel.write.record_writer import StretchSink
+from logreel.write.record_writer import RecordWriter
 
 CHUNK_BYTES = 1 << 20
 #: Bytes of chunks that are packed meanwhile: as many as may come at once, so that nobody waits for others.
@@ -51,7 +51,7 @@ LARGEST = (1 << 30) - 1
 _U64 = np.dtype("<u8")
 
 
-class McapSink(StretchSink):
+class McapWriter(RecordWriter):
     """Writes version 0.
 
     compression  of chunks: ``zstd``, ``lz4`` or ``none``
@@ -106,7 +106,7 @@ class McapSink(StretchSink):
         if declared.schema not in self._schemas:
             self._schemas[declared.schema] = 0 if declared.schema == NO_SCHEMA else len(self._schemas) + 1
         self._channels.append(declared)
-        self._heads.add(
+        self._headers.add(
             struct.pack("<BQHIQQ", records.MESSAGE, 0, number + 1, 0, 0, 0),
             size_at=1,
             size_width=8,
@@ -121,7 +121,7 @@ class McapSink(StretchSink):
         from logreel.schemas import ros1msg
 
         name = ros1msg.type_name(topic)
-        return Schema(name, self.encoding, ros1msg.spell(layout, name))
+        return Schema(name, self.encoding, ros1msg.definition_from_layout(layout, name))
 
     def layout(self, number: int) -> Layout:
         """The Layout of the channel's definition, where that is a walk of bytes."""
@@ -153,20 +153,20 @@ class McapSink(StretchSink):
 
     def messages(self, channel: NDArray[np.int32], time: I64, payloads: Payloads) -> None:
         """Append messages with their publish times and sequence numbers, which are the log times and 0 elsewhere."""
-        if payloads.beside is not None and payloads.beside.shape[1] != len(self.keeps):
+        if payloads.side_columns is not None and payloads.side_columns.shape[1] != len(self.keeps):
             raise UsageError(f"beside the messages of an MCAP lie two numbers: {' and '.join(self.keeps)}")
         super().messages(channel, time, payloads)
 
-    def room(self) -> int:
+    def batch_limit(self) -> int:
         """Bytes that the chunk may still grow by."""
         return max(0, self._limit - self._bytes)
 
-    def stretch(
-        self, channel: NDArray[np.int32], time: I64, place: I64, made: Buffer, beside: I64 | None
+    def write_records(
+        self, channel: NDArray[np.int32], time: I64, place: I64, made: Buffer, side_columns: I64 | None
     ) -> None:
         """Add records to the chunk, and close it if they fill it."""
-        if beside is not None:
-            for values, before, width in zip(beside.T, (PUBLISH_TIME, SEQUENCE), (8, 4), strict=True):
+        if side_columns is not None:
+            for values, before, width in zip(side_columns.T, (PUBLISH_TIME, SEQUENCE), (8, 4), strict=True):
                 raw = values.astype(_U64).view(np.uint8).reshape(-1, 8)[:, :width]
                 made[(place + MESSAGE_HEAD - before)[:, None] + np.arange(width)] = raw
         self._places.append(place + self._bytes)
@@ -185,7 +185,7 @@ class McapSink(StretchSink):
 
     def _close_chunk(self) -> None:
         """Begin another chunk; the one before is packed meanwhile, and written when it is its turn."""
-        content = Content(self._parts, self._places, len(self._channels), self._bytes)
+        content = ChunkContent(self._parts, self._places, len(self._channels), self._bytes)
         self._begin_chunk()
         if not self._packer.workers:
             self._write_chunk(self._packer.pack(content))
@@ -241,23 +241,23 @@ class McapSink(StretchSink):
         self.out.commit()
         self._summary.attachment(pos, self.out.tell() - pos, (time, created), len(data), name, media_type)
 
-    def inherit(self, log: Log) -> list[str]:
+    def copy_metadata(self, log: Log) -> list[str]:
         """Take over metadata and attachments, those of several logs that are the same once.
 
         With the clock ``utc`` all times of a log on another clock are those that its messages get.
         """
-        own: File = log.own
+        state: File = log.format_state
         shift = log.utc_offset or 0 if self.clock == "utc" else 0
-        origin = next((found for name, found in own.metadata if name == OWN), None)
+        origin = next((found for name, found in state.metadata if name == OWN), None)
         if origin is not None and shift:
             origin = on_utc(origin, shift)
         told = self._origins.take(log.name, origin)
-        for name, found in own.metadata:
+        for name, found in state.metadata:
             key: tuple[Any, ...] = ("metadata", name, tuple(found.items()))
             if name != OWN and key not in self._inherited:
                 self.metadata(name, found)
                 self._inherited.add(key)
-        for one, a in zip(own.attachments, log.attachments.values(), strict=True):
+        for one, a in zip(state.attachments, log.attachments.values(), strict=True):
             data = a.read()
             key = ("attachment", one.name, one.log_time, one.create_time, data)
             if key not in self._inherited:
@@ -266,7 +266,7 @@ class McapSink(StretchSink):
                 self._inherited.add(key)
         return told
 
-    def adopt(self, log: Log, returns: bool) -> list[str]:
+    def import_foreign(self, log: Log, returns: bool) -> list[str]:
         """Take over all that a log of another format tells, so that it can be had back."""
         plain = [ch for ch in log.channels.values() if not ch.reserved]
         if self._profile is None and plain and all(ch.schema.encoding == "ros1msg" for ch in plain):

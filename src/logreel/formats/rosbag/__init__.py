@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from logreel.registry.format import Format
-from logreel.registry.registry import anew, later
+from logreel.registry.registry import lazy, lazy_scan
 
 if TYPE_CHECKING:
     from logreel.io.source import Source
@@ -33,8 +33,8 @@ FORMAT = Format(
     suffixes=(".bag",),
     versions="0, 1.0, 1.1, 1.2, 2.0",
     sniff=_sniff,
-    scan=anew("logreel.formats.rosbag.scan_builder:scan"),
-    create=later("logreel.formats.rosbag.writer:create"),
+    scan=lazy_scan("logreel.formats.rosbag.scan_builder:scan"),
+    create=lazy("logreel.formats.rosbag.writer:create"),
     like=_like,
-    sample=later("logreel.formats.rosbag.sample.builder:drive"),
+    sample=lazy("logreel.formats.rosbag.sample.builder:drive"),
 )

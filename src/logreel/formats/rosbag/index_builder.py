@@ -14,7 +14,7 @@ from logreel.formats.rosbag.connections import CONNECTION, Channels
 from logreel.formats.rosbag.found import Claims, Found, Indexed
 from logreel.index.block_table import Blocks
 from logreel.index.message_index import MessageIndex
-from logreel.index.rules import Aligned, Track
+from logreel.index.rules import ChannelRules, StoredValues
 from logreel.io.arrays import I64
 from logreel.io.chunks import FILE, Buffer, Chunks
 from logreel.io.parallel import run, shares
@@ -46,7 +46,7 @@ def _order(channel: NDArray[Any], entry: NDArray[np.uint32]) -> NDArray[np.int64
     return np.argsort(channel, kind="stable") if rising.all() else np.lexsort((entry, channel))
 
 
-class Collected:
+class IndexBuilder:
     """All messages of a bag by block and channel; ``index`` makes the MessageIndex.
 
     conn   uint32[n]  connection of each message of the block table
@@ -80,7 +80,7 @@ class Collected:
         self._lock = Lock()
 
     @classmethod
-    def of_parts(cls, parts: list[Found], known_as: Channels, problems: list[Problem]) -> Collected:
+    def of_parts(cls, parts: list[Found], known_as: Channels, problems: list[Problem]) -> IndexBuilder:
         """Of messages that were found by reading; *known_as* tells the channel of a key."""
         number, channels = known_as.number, len(known_as)
         n = sum(len(p.key) for p in parts)
@@ -116,7 +116,7 @@ class Collected:
         return cls(blocks, none, times[:used], sizes[:used], pos, end, problems, turn=turn)
 
     @classmethod
-    def of_index(cls, found: Indexed, known_as: Channels, problems: list[Problem]) -> Collected:
+    def of_index(cls, found: Indexed, known_as: Channels, problems: list[Problem]) -> IndexBuilder:
         """Of messages that the index names; *known_as* tells the channel of a connection."""
         number, channels = known_as.number, len(known_as)
         row, conn, count = found.run.T
@@ -157,10 +157,10 @@ class Collected:
     def index(self, chunks: Chunks, cheap: bool) -> MessageIndex:
         """The MessageIndex over *chunks*; *cheap*: unpacking all of them takes no time that people notice."""
         self._chunks = chunks
-        more = {} if self._turn is None else {CONNECTION: Aligned(self._turn)}
-        track = Track(Aligned(self._time), Aligned(self._size), more=more)
-        tracks = [track] * (self._blocks.start.shape[1] - 1)
-        return MessageIndex(chunks, self._blocks, tracks, None, self._resolve, cheap)
+        more = {} if self._turn is None else {CONNECTION: StoredValues(self._turn)}
+        rule_set = ChannelRules(StoredValues(self._time), StoredValues(self._size), more=more)
+        rules = [rule_set] * (self._blocks.start.shape[1] - 1)
+        return MessageIndex(chunks, self._blocks, rules, None, self._resolve, cheap)
 
     def verify(self) -> Iterator[Finding]:
         """What looking into chunks tells that nobody read: packed ones that are damaged, an index that does not fit."""
@@ -223,8 +223,8 @@ class Collected:
         return repair(claims, *where)
 
 
-def collect(messages: list[Found] | Indexed, known_as: Channels, problems: list[Problem]) -> Collected:
+def build_index(messages: list[Found] | Indexed, known_as: Channels, problems: list[Problem]) -> IndexBuilder:
     """All *messages*; *known_as* tells the channel of a key or connection."""
     if isinstance(messages, Indexed):
-        return Collected.of_index(messages, known_as, problems)
-    return Collected.of_parts(messages, known_as, problems)
+        return IndexBuilder.of_index(messages, known_as, problems)
+    return IndexBuilder.of_parts(messages, known_as, problems)

@@ -7,7 +7,7 @@ from collections import defaultdict
 from logreel.errors import Problem
 from logreel.formats.rosbag.found import Claims
 from logreel.formats.rosbag.reader import Stretch, pass_over, read_stretch
-from logreel.index.block_table import GONE
+from logreel.index.block_table import MISSING_SIZE
 from logreel.io.chunks import FILE, Buffer
 from logreel.io.source import Source
 
@@ -18,7 +18,7 @@ def repair(claims: Claims, data: Buffer, base: int, end: int, pos: int) -> Probl
     data, base, end  the bytes that hold the chunk, and where it lies in them
     pos              where the chunk begins in the file
 
-    A claim is met by a message of its connection and time that met no other one. The others are GONE.
+    A claim is met by a message of its connection and time that met no other one. The others are MISSING_SIZE.
     """
     there: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
     found, _ = read_stretch(Stretch(Source(data, ""), FILE, base, end), pass_over, [])
@@ -35,7 +35,7 @@ def repair(claims: Claims, data: Buffer, base: int, end: int, pos: int) -> Probl
     for i, claim in enumerate(zip(claims.conn.tolist(), claims.time.tolist(), strict=True)):
         place = there[claim].pop() if there.get(claim) else None
         met += place is not None
-        claims.entry[i], claims.size[i] = place or (0, GONE)
+        claims.entry[i], claims.size[i] = place or (0, MISSING_SIZE)
     missing, more = len(claims.conn) - met, total - met
     text = "the index of a chunk does not fit its messages: they were read instead"
     text += f"; {missing} that it names are not there" if missing else ""

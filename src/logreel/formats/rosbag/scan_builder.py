@@ -13,7 +13,7 @@ from logreel.formats.rosbag.connections import Channels, Connection
 from logreel.formats.rosbag.definitions import Definitions
 from logreel.formats.rosbag.encryption import ENCRYPTOR
 from logreel.formats.rosbag.found import Found, Indexed
-from logreel.formats.rosbag.index_builder import collect
+from logreel.formats.rosbag.index_builder import build_index
 from logreel.formats.rosbag.version import version_of
 from logreel.io.chunks import Chunks
 from logreel.io.source import Source
@@ -67,7 +67,7 @@ def scan(source: Source) -> Scan:
             told,
             found.is_cheap,
         )
-        scan.own = [chunk.size for chunk in found.chunks]
+        scan.format_state = [chunk.size for chunk in found.chunks]
         return scan
     raise UnsupportedError(f"a bag of version {version}", path=source.name)
 
@@ -85,7 +85,7 @@ def _scan(
     channels = Channels(Definitions(source, problems))
     for connection in connections:
         channels.add(connection)
-    collected = collect(messages, channels, problems)
+    collected = build_index(messages, channels, problems)
     start, end = collected.bounds()
     relative = end is not None and end < RELATIVE_NS
     return Scan(

@@ -17,7 +17,7 @@ from logreel.io.arrays import I64
 from logreel.layout.layout import Layout
 from logreel.log.schema import Schema
 from logreel.write.payloads import Payloads
-from logreel.write.record_writer import StretchSink
+from logreel.write.record_writer import RecordWriter
 
 U32, U64 = struct.Struct("<I"), struct.Struct("<Q")
 #: Header and data of the file header together, so that it can be completed in place.
@@ -46,7 +46,7 @@ def padded(op: int, named: Mapping[str, bytes]) -> bytes:
     return record(op, named, b" " * (FILE_HEADER + 8 - len(begun(op, named, 0))))
 
 
-class BagSink(StretchSink):
+class BagWriter(RecordWriter):
     """What writers of all versions have in common."""
 
     title, encoding = "a bag", "ros1msg"
@@ -98,7 +98,11 @@ class BagSink(StretchSink):
     def messages(self, channel: NDArray[np.int32], time: I64, payloads: Payloads) -> None:
         """Append messages with the numbers of the connections that they came by; too large ones mean the last."""
         first, lines = self._lines[channel].T
-        turn = np.zeros(len(channel), np.int64) if payloads.beside is None else payloads.beside[:, -1]
+        turn = (
+            np.zeros(len(channel), np.int64)
+            if payloads.side_columns is None
+            else payloads.side_columns[:, -1]
+        )
         line = (first + np.clip(turn, 0, lines - 1)).astype(np.int32)
         super().messages(line, time, payloads)
 

@@ -35,7 +35,7 @@ class Declared:
 def written_for(topic: str, layout: Layout) -> Schema:
     """A type that holds the fields of *layout*, named after the topic."""
     name = ros1msg.type_name(topic)
-    return Schema(name, ENCODING, ros1msg.spell(layout, name))
+    return Schema(name, ENCODING, ros1msg.definition_from_layout(layout, name))
 
 
 def given_in(topic: str, text: str, file: str) -> Schema:

@@ -1,12 +1,12 @@
-"""Bags being written: which Sink writes which version."""
+"""Bags being written: which FormatWriter writes which version."""
 
 from __future__ import annotations
 
 from logreel.errors import UsageError
-from logreel.formats.rosbag.writer_v1 import Sink11, Sink12
-from logreel.formats.rosbag.writer_v2 import Sink20
+from logreel.formats.rosbag.writer_v1 import BagV11Writer, BagV12Writer
+from logreel.formats.rosbag.writer_v2 import BagV20Writer
 from logreel.io.append_file import Appender
-from logreel.write.format_writer import Sink
+from logreel.write.format_writer import FormatWriter
 
 
 def create(
@@ -16,7 +16,7 @@ def create(
     compression: str = "none",
     chunk_bytes: int | None = None,
     indexed: bool = True,
-) -> Sink:
+) -> FormatWriter:
     """What writes a bag.
 
     version      ``2.0``, or ``1.2`` or ``1.1`` for old tools
@@ -26,11 +26,11 @@ def create(
     indexed      of 1.2: with a file header and an index
     """
     if version == "2.0":
-        return Sink20(out, compression, chunk_bytes)
+        return BagV20Writer(out, compression, chunk_bytes)
     if compression != "none":
         raise UsageError(f"compression {compression!r}: a bag of version {version} has none")
     if version == "1.2":
-        return Sink12(out, indexed)
+        return BagV12Writer(out, indexed)
     if version == "1.1":
-        return Sink11(out)
+        return BagV11Writer(out)
     raise UsageError(f"version {version!r}; bags are written as 2.0, 1.2 or 1.1")

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from logreel.errors import UsageError
 from logreel.formats.rosbag import records
-from logreel.formats.rosbag.write_records import U32, U64, BagSink, begun, fields, padded, record
+from logreel.formats.rosbag.write_records import U32, U64, BagWriter, begun, fields, padded, record
 from logreel.formats.rosbag.write_topics import Declared
 from logreel.io.append_file import Appender
 from logreel.io.chunks import Buffer
@@ -25,20 +25,20 @@ SEC_AFTER_NSEC = 20
 _TOPIC = re.compile(r"[!-~]([ -~]{0,254}[!-~])?")
 
 
-class _Sink1(BagSink):
-    def room(self) -> int:
+class _BagV1Writer(BagWriter):
+    def batch_limit(self) -> int:
         """Bytes of a stretch."""
         return STRETCH
 
-    def stretch(
-        self, channel: NDArray[np.int32], time: I64, place: I64, made: Buffer, beside: I64 | None
+    def write_records(
+        self, channel: NDArray[np.int32], time: I64, place: I64, made: Buffer, side_columns: I64 | None
     ) -> None:
         """Append records to the file."""
         self.out.write(made.data)
         self.out.commit()
 
 
-class Sink11(_Sink1):
+class BagV11Writer(_BagV1Writer):
     """Writes version 1.1."""
 
     # The first recorders wrote the start minus the time of day: later times are read as negative ones.
@@ -55,11 +55,11 @@ class Sink11(_Sink1):
             text = "cannot be the topic of a bag of version 1.1: up to 256 characters of ASCII"
             raise UsageError(f"{declared.topic!r:.80} {text}")
         head = f"{declared.topic}\n{declared.md5}\n{declared.type}\n".encode() + bytes(12)
-        self._heads.add(head, size_at=len(head) - 4, time_at=len(head) - 12)
+        self._headers.add(head, size_at=len(head) - 4, time_at=len(head) - 12)
         return 1
 
 
-class Sink12(_Sink1):
+class BagV12Writer(_BagV1Writer):
     """Writes version 1.2; *indexed*: with a file header and an index, which is kept in memory until the end."""
 
     def __init__(self, out: Appender, indexed: bool) -> None:
@@ -79,7 +79,7 @@ class Sink12(_Sink1):
         nsec_at = 4 + len(fields(named)) + len(b"....nsec=")
         named |= {"nsec": bytes(4), "sec": bytes(4), **_names(declared)}
         head = begun(records.OP_MESSAGE, named, 0)
-        self._heads.add(head, size_at=len(head) - 4)
+        self._headers.add(head, size_at=len(head) - 4)
         self._nsec_at = np.append(self._nsec_at, nsec_at)
         return 1
 
@@ -91,8 +91,8 @@ class Sink12(_Sink1):
         self.out.write(record(records.OP_DEFINITION, named))
         self.out.commit()
 
-    def stretch(
-        self, channel: NDArray[np.int32], time: I64, place: I64, made: Buffer, beside: I64 | None
+    def write_records(
+        self, channel: NDArray[np.int32], time: I64, place: I64, made: Buffer, side_columns: I64 | None
     ) -> None:
         """Fill in the times, and append records to the file."""
         entries = np.empty(len(time), ENTRY)
@@ -103,7 +103,7 @@ class Sink12(_Sink1):
             made[at[:, None] + np.arange(4)] = entries[name].copy().view(np.uint8).reshape(-1, 4)
         if self._indexed:
             self._entries.append((channel, entries))
-        super().stretch(channel, time, place, made, beside)
+        super().write_records(channel, time, place, made, side_columns)
 
     def finish(self) -> None:
         """Write the index, and where it is."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from logreel.errors import UsageError
 from logreel.formats.rosbag import records
-from logreel.formats.rosbag.write_records import U32, U64, BagSink, begun, fields, padded, record
+from logreel.formats.rosbag.write_records import U32, U64, BagWriter, begun, fields, padded, record
 from logreel.formats.rosbag.write_topics import Declared
 from logreel.io.append_file import Appender
 from logreel.io.chunks import Buffer
@@ -50,7 +50,7 @@ class _Info:
     counts: NDArray[np.uint32]
 
 
-class Sink20(BagSink):
+class BagV20Writer(BagWriter):
     """Writes version 2.0."""
 
     def __init__(self, out: Appender, compression: str, chunk_bytes: int | None) -> None:
@@ -82,12 +82,12 @@ class Sink20(BagSink):
             named = {"conn": number, "topic": declared.topic.encode()}
             self._connections.append(record(records.OP_CONNECTION, named, data))
             head = begun(records.OP_MESSAGE, {"conn": number, "time": bytes(8)}, 0)
-            self._heads.add(head, size_at=len(head) - 4, time_at=len(head) - 12)
+            self._headers.add(head, size_at=len(head) - 4, time_at=len(head) - 12)
         return len(declared.headers)
 
-    def inherit(self, log: Log) -> list[str]:
+    def copy_metadata(self, log: Log) -> list[str]:
         """Make chunks as large as those of the first bag that has any, unless another size was asked for."""
-        size = _limit_of(log.own or ())
+        size = _limit_of(log.format_state or ())
         if self._inherits and size:
             self._limit, self._inherits = size, False
         return []
@@ -96,12 +96,12 @@ class Sink20(BagSink):
         """Put a connection into the chunk."""
         self._put(np.frombuffer(self._connections[number], np.uint8))
 
-    def room(self) -> int:
+    def batch_limit(self) -> int:
         """Bytes that the chunk may still grow by."""
         return self._limit - self._bytes
 
-    def stretch(
-        self, channel: NDArray[np.int32], time: I64, place: I64, made: Buffer, beside: I64 | None
+    def write_records(
+        self, channel: NDArray[np.int32], time: I64, place: I64, made: Buffer, side_columns: I64 | None
     ) -> None:
         """Add records to the chunk, and close it if they fill it."""
         self._entries.append((channel, time, place + self._bytes))

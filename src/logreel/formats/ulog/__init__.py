@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from logreel.errors import UnsupportedError
 from logreel.log.scan import Saved, Scan
 from logreel.registry.format import Format
-from logreel.registry.registry import later
+from logreel.registry.registry import lazy
 
 if TYPE_CHECKING:
     from logreel.io.source import Source
@@ -63,8 +63,8 @@ FORMAT = Format(
     versions="0, 1",
     sniff=_sniff,
     scan=_scan,
-    create=later("logreel.formats.ulog.writer:UlogSink"),
+    create=lazy("logreel.formats.ulog.writer:UlogWriter"),
     layout=_layout,
-    sample=later("logreel.formats.ulog.sample.builder:flight"),
+    sample=lazy("logreel.formats.ulog.sample.builder:flight"),
     showcase=True,
 )

@@ -9,7 +9,7 @@ import numpy as np
 from logreel.formats.ulog.definitions import Stamp
 from logreel.index.block_table import TIME_MAX
 from logreel.index.message_index import MessageIndex
-from logreel.index.rules import Word
+from logreel.index.rules import FieldAt
 from logreel.io.arrays import I64
 from logreel.kernels import blocks as kernel
 
@@ -24,9 +24,9 @@ LATEST_US = 4 * 10**15
 UTC_OFFSET = "logreel_utc_offset_ns"
 
 
-def word_of(stamp: Stamp) -> Word:
-    """The timestamp of a message as a Word in ns."""
-    return Word(stamp.offset, stamp.width, stamp.unit * NS_PER_US)
+def word_of(stamp: Stamp) -> FieldAt:
+    """The timestamp of a message as a FieldAt in ns."""
+    return FieldAt(stamp.offset, stamp.width, stamp.unit * NS_PER_US)
 
 
 def bounds(
@@ -44,11 +44,11 @@ def bounds(
     firsts: list[int] = []
     told = 0
     for c in channels:
-        rule, n = index.tracks[c].time, int(index.counts[c])
+        rule, n = index.rules[c].time, int(index.counts[c])
         rows = [0, max(0, n - 2), n - 1]
         if not n:
             continue
-        edge = index.stamps_at(c, rule, rows) if isinstance(rule, Word) else index.times(c)[rows].tolist()
+        edge = index.stamps_at(c, rule, rows) if isinstance(rule, FieldAt) else index.times(c)[rows].tolist()
         ends += [t for t in edge[1:] if t] if n > 1 else [t for t in edge[:1] if t]
         told += 1
         if edge[0]:
@@ -84,8 +84,8 @@ class Neighbours:
     ) -> None:
         self._index, self._start = index, start or 0
         self._end = TIME_MAX if end is None else end
-        rules = ((c, index.tracks[c].time) for c in channels)
-        words = [(c, w.offset, w.width, w.mul) for c, w in rules if isinstance(w, Word)]
+        rules = ((c, index.rules[c].time) for c in channels)
+        words = [(c, w.offset, w.width, w.mul) for c, w in rules if isinstance(w, FieldAt)]
         self._words = np.array(words, np.int64).reshape(-1, 4)
 
     def before(self, positions: I64) -> I64:
@@ -150,7 +150,7 @@ class ShortClocks:
         offsets = {c: index.offsets(c) for c in self._stamps}
         clocks = {c: self._neighbours().before(at).tolist() for c, at in offsets.items()}
         raws = {
-            c: index.word(c, Word(s.offset, s.width, s.unit * NS_PER_US)).tolist()
+            c: index.word(c, FieldAt(s.offset, s.width, s.unit * NS_PER_US)).tolist()
             for c, s in self._stamps.items()
         }
         steps = [(at, c, i) for c, o in offsets.items() for i, at in enumerate(o.tolist())]

@@ -14,7 +14,7 @@ import numpy as np
 from logreel.formats.ulog.clock import UTC_OFFSET
 from logreel.formats.ulog.copy_metadata import begun_at, utc_record, with_defaults_flag
 from logreel.formats.ulog.records import DATA_HEAD, FILE_HEADER, HEAD
-from logreel.formats.ulog.scan_builder import Content
+from logreel.formats.ulog.scan_builder import ScanBuilder
 from logreel.formats.ulog.segments import SegmentWalk
 from logreel.index.order import by_rows, count_before, part_of
 from logreel.io.append_file import Appender
@@ -28,10 +28,10 @@ def copy(excerpt: Excerpt, out: Appender, clock: SourceClock | None) -> bool:
 
     clock  what a part of a log tells of its start and of UTC
     """
-    own: Content = excerpt.log.own
-    if len(own.walk.segments) > 1 or isinstance(own.walk, SegmentWalk):
+    state: ScanBuilder = excerpt.log.format_state
+    if len(state.walk.segments) > 1 or isinstance(state.walk, SegmentWalk):
         return False
-    copier = _Copier(own, excerpt, out, None if excerpt.is_whole else clock)
+    copier = _Copier(state, excerpt, out, None if excerpt.is_whole else clock)
     copier.run()
     return True
 
@@ -39,22 +39,24 @@ def copy(excerpt: Excerpt, out: Appender, clock: SourceClock | None) -> bool:
 class _Copier:
     """Writes stretches of the source in ascending order, and knows where appended parts get to."""
 
-    def __init__(self, own: Content, excerpt: Excerpt, out: Appender, clock: SourceClock | None) -> None:
-        self._own, self._excerpt, self._out, self._clock = own, excerpt, out, clock
-        self._data = own.source.data
-        self._appended = list(own.walk.appended)
+    def __init__(
+        self, state: ScanBuilder, excerpt: Excerpt, out: Appender, clock: SourceClock | None
+    ) -> None:
+        self._state, self._excerpt, self._out, self._clock = state, excerpt, out, clock
+        self._data = state.source.data
+        self._appended = list(state.walk.appended)
         self._moved: list[int] = []
         self._notes, self._next = np.zeros(0, np.int64), 0
         index = excerpt.log.index
         counts = index.blocks.start[:, 1:] - index.blocks.start[:, :-1]
         ends = np.concatenate([np.zeros((1, counts.shape[1]), np.int64), np.cumsum(counts, axis=0)])
-        self._inside = [n for n in excerpt.rows if index.tracks[n].made is None]
+        self._inside = [n for n in excerpt.rows if index.rules[n].synthetic is None]
         #: Wanted messages of each channel before each block, and in all.
         self._kept = {n: count_before(excerpt.rows[n], ends[:, n]) for n in self._inside}
 
     def run(self) -> None:
         """Copy everything."""
-        own = self._own
+        own = self._state
         self._write_head()
         self._notes, self._next = self._wanted_notes(), 0
         for first, last, whole in self._stretches():
@@ -67,14 +69,14 @@ class _Copier:
 
     def _write_head(self) -> None:
         """Copy the file header and the flags; those of a part tell its start, and what else may be gone of UTC."""
-        own, clock = self._own, self._clock
-        head = own.source.read(0, own.walk.begin)
+        state, clock = self._state, self._clock
+        head = state.source.read(0, state.walk.begin)
         if clock is not None:
             head = begun_at(head, clock.start)
-        if own.lacks_defaults_flag:
+        if state.lacks_defaults_flag:
             head = with_defaults_flag(head)
         self._out.write(head)
-        known = any(e.kind == "I" and e.key.name == UTC_OFFSET for e in own.keyed.entries)
+        known = any(e.kind == "I" and e.key.name == UTC_OFFSET for e in state.keyed.entries)
         if not known:
             self._out.write(utc_record(head, clock))
         self._out.commit()
@@ -87,7 +89,7 @@ class _Copier:
         counts = blocks.start[:, 1:] - blocks.start[:, :-1]
         kept = np.diff(sum(self._kept.values(), np.zeros(len(counts) + 1, np.int64)))
         # Messages that nothing declares are not in the index: where there are any, each record is looked at.
-        exact = all(p.code != "undeclared" for p in self._own.walk.problems)
+        exact = all(p.code != "undeclared" for p in self._state.walk.problems)
         kind = np.where(kept == 0, 0, np.where(exact & (kept == counts.sum(axis=1)), 2, 1))
         cuts = [0, *(np.flatnonzero(np.diff(kind)) + 1).tolist(), len(kind)]
         for lo, hi in itertools.pairwise(cuts):
@@ -96,15 +98,15 @@ class _Copier:
 
     def _copy_whole(self, first: int, last: int) -> None:
         """Copy blocks of which all messages are wanted, but for lost bytes and records that are not."""
-        own, base = self._own, self._excerpt.log.index.blocks.base
+        state, base = self._state, self._excerpt.log.index.blocks.base
         begin = int(base[first])
-        end = int(base[last]) if last < len(base) else own.source.size
+        end = int(base[last]) if last < len(base) else state.source.size
         self._catch_up(begin)
-        records = own.records()
+        records = state.records()
         dropped = np.setdiff1d(records[records.searchsorted(begin) : records.searchsorted(end)], self._notes)
-        lost = [(p.offset, p.offset + p.size) for p in own.walk.problems if p.lost]
+        lost = [(p.offset, p.offset + p.size) for p in state.walk.problems if p.lost]
         holes = np.array(
-            [*zip(dropped.tolist(), own.ends_of(dropped).tolist(), strict=True), *lost], np.int64
+            [*zip(dropped.tolist(), state.ends_of(dropped).tolist(), strict=True), *lost], np.int64
         )
         holes = np.clip(holes.reshape(-1, 2), begin, end)
         holes = holes[np.argsort(holes[:, 0], kind="stable")]
@@ -123,7 +125,7 @@ class _Copier:
             if len(piece):
                 start, end = piece.offset - DATA_HEAD, piece.offset + piece.size
                 notes = self._due(int(end[-1]))
-                self._write(*runs(np.append(start, notes), np.append(end, self._own.ends_of(notes))))
+                self._write(*runs(np.append(start, notes), np.append(end, self._state.ends_of(notes))))
 
     # ------------------------------------------------------------------------------------------------- notes
 
@@ -137,34 +139,34 @@ class _Copier:
     def _catch_up(self, end: int) -> None:
         """Copy the records up to *end* that are no messages."""
         notes = self._due(end)
-        self._write(*runs(notes, self._own.ends_of(notes)))
+        self._write(*runs(notes, self._state.ends_of(notes)))
 
     def _reach(self) -> tuple[int, int]:
         """From where to where blocks with wanted messages lie."""
-        base = [*self._excerpt.log.index.blocks.base.tolist(), self._own.source.size]
+        base = [*self._excerpt.log.index.blocks.base.tolist(), self._state.source.size]
         kept = np.flatnonzero(np.diff(sum(self._kept.values(), np.zeros(len(base), np.int64))))
         return (base[kept[0]], base[kept[-1] + 1]) if len(kept) else (0, 0)
 
     def _wanted_notes(self) -> I64:
         """Positions of the records to copy that are no messages, ascending."""
-        own, excerpt = self._own, self._excerpt
-        every, wanted = [np.zeros(0, np.int64)], [own.definitions()]
-        for channel, positions in own.made_positions().items():
+        state, excerpt = self._state, self._excerpt
+        every, wanted = [np.zeros(0, np.int64)], [state.definitions()]
+        for channel, positions in state.made_positions().items():
             every.append(positions)
             if channel in excerpt.rows:
                 wanted.append(positions[excerpt.rows[channel]])
-        if len(self._inside) < len(excerpt.log.index.tracks) - len(every) + 1:
+        if len(self._inside) < len(excerpt.log.index.rules) - len(every) + 1:
             every.append(
                 np.array(
-                    [at for at, n in own.subscriptions() if n is None or n not in excerpt.rows], np.int64
+                    [at for at, n in state.subscriptions() if n is None or n not in excerpt.rows], np.int64
                 )
             )
         if excerpt.start is not None or excerpt.end is not None:
             # Marks stand by the hundred thousand, and have no times: they go with the blocks that they stand in.
-            marks = own.marks()
+            marks = state.marks()
             first, last = self._reach()
             every.append(marks[(marks < first) | (marks >= last)])
-        others = np.setdiff1d(own.records(), np.concatenate(every))
+        others = np.setdiff1d(state.records(), np.concatenate(every))
         return np.union1d(others, np.concatenate(wanted)).astype(np.int64)
 
     # ---------------------------------------------------------------------------------------------- writing
@@ -179,7 +181,7 @@ class _Copier:
 
     def _finish(self) -> None:
         """Say in the flags where appended parts begin now."""
-        walk = self._own.walk
+        walk = self._state.walk
         if walk.begin == FILE_HEADER or self._moved == walk.appended:
             return
         offsets = (*self._moved, 0, 0, 0)[:3]

@@ -13,14 +13,14 @@ from logreel.formats.ulog.clock import NS_PER_US, UNIX_US, UTC_OFFSET
 from logreel.formats.ulog.definitions import Definitions, FieldText, parse_format
 from logreel.formats.ulog.keys import Entry
 from logreel.formats.ulog.records import DEFAULTS_FLAG, FILE_HEADER, FLAGS, FLAGS_AT, HEAD, BadRecord
-from logreel.formats.ulog.scan_builder import Content
+from logreel.formats.ulog.scan_builder import ScanBuilder
 from logreel.formats.ulog.values import key, packed, record
 from logreel.log.log import Log
 from logreel.log.schema import Schema
 from logreel.write.format_writer import SourceClock
 
 
-class Heritage:
+class MetadataCopier:
     """Collects from one log after another; what an earlier one says has precedence.
 
     header        file header and flags of the first log, without those that tell of appended parts
@@ -41,42 +41,42 @@ class Heritage:
 
     def take(self, log: Log) -> list[str]:
         """Take over everything of *log* that is not there yet; tells what differs and was left out."""
-        own: Content = log.own
+        state: ScanBuilder = log.format_state
         if not self.header:
-            self.header = _header(own)
-        for payload in own.formats():
+            self.header = _header(state)
+        for payload in state.formats():
             text = parse_format(payload)
             if text.name not in self._definitions:
                 self._definitions.add(text)
                 self._out += record("F", payload)
-        told = [sentence for entry in own.keyed.entries for sentence in self._entry(own, entry)]
-        return [*told, *self._multiple(own), *_unknown(own)]
+        told = [sentence for entry in state.keyed.entries for sentence in self._entry(state, entry)]
+        return [*told, *self._multiple(state), *_unknown(state)]
 
-    def _entry(self, own: Content, entry: Entry) -> Iterator[str]:
+    def _entry(self, state: ScanBuilder, entry: Entry) -> Iterator[str]:
         """Take over information, a parameter or a default, unless there is one of its name."""
         if entry.key.name == UTC_OFFSET:
             return
-        if entry.kind == "M" or (entry.kind == "P" and not own.keyed.is_initial(entry.offset)):
+        if entry.kind == "M" or (entry.kind == "P" and not state.keyed.is_initial(entry.offset)):
             return
-        payload = records.payload_at(own.source, entry.offset)
+        payload = records.payload_at(state.source, entry.offset)
         known = self._known.setdefault((entry.kind, entry.key.name, entry.key.head), payload)
         if known is payload:
             self.has_defaults |= entry.kind == "Q"
             self._out += record(entry.kind, payload)
         elif known != payload:
             what = {"I": "information", "P": "parameter", "Q": "default"}[entry.kind]
-            yield f"{what} {entry.key.name!r} has another value in {own.source.name}: the first one is kept"
+            yield f"{what} {entry.key.name!r} has another value in {state.source.name}: the first one is kept"
 
-    def _multiple(self, own: Content) -> list[str]:
+    def _multiple(self, state: ScanBuilder) -> list[str]:
         """Take over information in parts, as a whole by name."""
         told = []
-        for name, entries in own.keyed.multiples.items():
-            payloads = [records.payload_at(own.source, e.offset) for parts in entries for e in parts]
+        for name, entries in state.keyed.multiples.items():
+            payloads = [records.payload_at(state.source, e.offset) for parts in entries for e in parts]
             if name not in self._multiples:
                 self._multiples[name] = payloads
                 self._out += b"".join(record("M", payload) for payload in payloads)
             elif self._multiples[name] != payloads:
-                told.append(f"information {name!r} differs in {own.source.name}: the first one is kept")
+                told.append(f"information {name!r} differs in {state.source.name}: the first one is kept")
         return told
 
 
@@ -98,21 +98,21 @@ def utc_record(header: bytes, clock: SourceClock | None) -> bytes:
     return record("I", key(f"int64_t {UTC_OFFSET}", UTC_OFFSET), packed(UTC_OFFSET, "q", offset))
 
 
-def _unknown(own: Content) -> Iterator[str]:
+def _unknown(state: ScanBuilder) -> Iterator[str]:
     """Tell of records that only a copy of the file as it lies can keep."""
-    kinds = own.source.data[own.walk.notes + 2]
+    kinds = state.source.data[state.walk.notes + 2]
     count = {kind: n for kind, n in enumerate(np.bincount(kinds).tolist()) if n and records.is_unknown(kind)}
     if count:
         names, total = ", ".join(records.name_of(kind) for kind in count), sum(count.values())
-        yield f"{total} record{'s' * (total > 1)} of unknown kinds ({names}) were left out of {own.source.name}"
+        yield f"{total} record{'s' * (total > 1)} of unknown kinds ({names}) were left out of {state.source.name}"
 
 
-def _header(own: Content) -> bytes:
+def _header(state: ScanBuilder) -> bytes:
     """File header and flags; nothing is appended to the new file."""
-    head, walk = own.source.read(0, FILE_HEADER), own.walk
+    head, walk = state.source.read(0, FILE_HEADER), state.walk
     if walk.begin == FILE_HEADER:
         return head
-    payload = bytearray(own.source.read(FILE_HEADER + HEAD, walk.begin - FILE_HEADER - HEAD))
+    payload = bytearray(state.source.read(FILE_HEADER + HEAD, walk.begin - FILE_HEADER - HEAD))
     payload[8] &= ~1
     payload[16:FLAGS] = struct.pack("<3Q", 0, 0, 0)
     return head + record("B", bytes(payload))

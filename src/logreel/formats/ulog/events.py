@@ -25,7 +25,7 @@ MAX_TEXT = 16384
 #: Memory for the decompressor: PX4 writes a dictionary of 64 MiB, a damaged header can claim one of 4 GiB.
 MAX_LZMA = 80 << 20
 
-#: Content for developers is shown: whoever reads a log wants to know the parameter behind a message.
+#: ScanBuilder for developers is shown: whoever reads a log wants to know the parameter behind a message.
 PROFILE = "dev"
 #: Internal log levels from here on, "protocol" and "disabled", are not for people.
 HIDDEN_LEVEL = 8

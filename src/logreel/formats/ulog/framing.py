@@ -94,7 +94,7 @@ class Framing:
 
     def find(self, what: bytes, pos: int, end: int) -> int:
         """The first position from *pos* on where *what* lies, not reaching over *end*, or -1."""
-        # Piece by piece: a copy of all that was lost might not fit into memory.
+        # PayloadRange by piece: a copy of all that was lost might not fit into memory.
         for lo in range(pos, end, PIECE):
             found = self.source.read(lo, min(PIECE + len(what) - 1, end - lo)).find(what)
             if found >= 0:

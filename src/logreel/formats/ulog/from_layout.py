@@ -15,7 +15,7 @@ _KIND = {scalar: name for name, scalar in BASIC.items()}
 _FIELD = re.compile(r"(?!_padding)[A-Za-z0-9_]+")
 
 
-def spell(layout: Layout, name: str) -> str:
+def definition_from_layout(layout: Layout, name: str) -> str:
     """The format *name* and, each on a line of its own, one for each struct inside.
 
     The time of the message comes first where there is no field ``timestamp``. Raises DefinitionError for what has no

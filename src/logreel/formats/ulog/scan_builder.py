@@ -17,7 +17,7 @@ from logreel.formats.ulog.records import DATA_HEAD, DEFAULTS_FLAG, FILE_HEADER, 
 from logreel.formats.ulog.saved import save
 from logreel.index.block_table import TIME_MAX
 from logreel.index.message_index import MessageIndex
-from logreel.index.rules import Made, Track, Word
+from logreel.index.rules import ChannelRules, FieldAt, SyntheticMessages
 from logreel.io.arrays import I64
 from logreel.io.chunks import Buffer, Chunks
 from logreel.io.source import Source
@@ -51,7 +51,7 @@ def reserved(topic: str) -> Layout | None:
     return None if root is None else Layout(root, topic)
 
 
-class Content:
+class ScanBuilder:
     """Everything of one ULog besides the messages of its topics."""
 
     def __init__(self, source: Source, walk: Walk) -> None:
@@ -72,19 +72,19 @@ class Content:
     def scan(self) -> Scan:
         """The Scan of the log."""
         walk = self.walk
-        made = self._made_channels()
+        synthetic = self._made_channels()
         infos = [self._info(t) for t in self._channels] + [
             ChannelInfo(name, Schema(name.split("@")[0][1:], "ulog"), partial(Layout, root, name))
-            for name, root, _ in made
+            for name, root, _ in synthetic
         ]
         keep = [i for i, live in enumerate(self._live) if live]
         blocks = walk.blocks
-        if len(keep) < len(walk.topics) or made:
-            blocks = blocks.reshaped(keep, len(made))
+        if len(keep) < len(walk.topics) or synthetic:
+            blocks = blocks.reshaped(keep, len(synthetic))
         sizes = zip(self._channels, self._sizes(), strict=True)
-        tracks = [Track(self._rule(i, t), size) for i, (t, size) in enumerate(sizes)]
-        tracks += [Track(Word(0, 8), 0, made=len(offsets)) for _, _, offsets in made]
-        index = MessageIndex(Chunks(self.source), blocks, tracks, lambda: self._make(made))
+        rules = [ChannelRules(self._rule(i, t), size) for i, (t, size) in enumerate(sizes)]
+        rules += [ChannelRules(FieldAt(0, 8), 0, synthetic=len(offsets)) for _, _, offsets in synthetic]
+        index = MessageIndex(Chunks(self.source), blocks, rules, lambda: self._make(synthetic))
         self._index = index
         main = self._main_segment()
         ours = [i for i, t in enumerate(self._channels) if t.segment == main]
@@ -112,10 +112,10 @@ class Content:
             utc_offset=lambda: 0 if wall else self._utc_offset(),
             saved=save(walk),
             verify=self.verify,
-            own=self,
+            format_state=self,
         )
 
-    def _sizes(self) -> list[int | Word]:
+    def _sizes(self) -> list[int | FieldAt]:
         """The payload size of each channel's messages: one number where all are of the same.
 
         A message may end in padding or leave it out. If all left it out, the file is as long as that makes it, and
@@ -129,7 +129,7 @@ class Content:
         used = self.walk.begin + int((lengths + HEAD).sum()) + int(messages.sum())
         if not self.walk.problems and used == self.source.size:
             return [n for n, keep in zip(least, self._live, strict=True) if keep]
-        return [Word(-DATA_HEAD, 2, 1, -2)] * len(self._channels)
+        return [FieldAt(-DATA_HEAD, 2, 1, -2)] * len(self._channels)
 
     def _text_bounds(self, segment: int) -> list[int]:
         """Times of the first and the last text of a segment, where that has no message with a time of its own."""
@@ -203,8 +203,8 @@ class Content:
                 found.append((name + (f"@{n}" if n > 1 else ""), root, positions[segment == n]))
         return found
 
-    def _make(self, made: list[tuple[str, Struct, I64]]) -> tuple[Buffer, dict[int, Made]]:
-        """The MADE chunk: our own records of what ULog keeps in records of other kinds."""
+    def _make(self, made: list[tuple[str, Struct, I64]]) -> tuple[Buffer, dict[int, SyntheticMessages]]:
+        """The SYNTHETIC chunk: our own records of what ULog keeps in records of other kinds."""
         data, found = bytearray(), {}
         by_offset = {e.offset: e for e in self.keyed.entries}
         for number, (name, _, offsets) in enumerate(made, len(self._channels)):
@@ -221,7 +221,7 @@ class Content:
             where[-1] = len(data)
             if not name.startswith("~text"):
                 times = self.moments(offsets)
-            found[number] = Made(where[:-1], np.diff(where), times, offsets)
+            found[number] = SyntheticMessages(where[:-1], np.diff(where), times, offsets)
         return np.frombuffer(data, np.uint8), found
 
     def moments(self, offsets: list[int] | I64) -> I64:
@@ -361,7 +361,7 @@ class Content:
         )
         if leaf is None or leaf.width != 8 or not self._counts_of(number):
             return None
-        utc = self._index.word(number, Word(leaf.runs[0], 8, NS_PER_US))
+        utc = self._index.word(number, FieldAt(leaf.runs[0], 8, NS_PER_US))
         known = np.flatnonzero((utc > 0) & (utc < clock.LATEST_US * NS_PER_US))
         return int(utc[known[0]] - self._index.times(number)[known[0]]) if len(known) else None
 

@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 import numpy as np
 
 from logreel.formats.ulog.reader import Walk
-from logreel.formats.ulog.scan_builder import Content
+from logreel.formats.ulog.scan_builder import ScanBuilder
 from logreel.index.block_table import Blocks
 from logreel.io.source import Source
 from logreel.log.scan import Scan, Segment
@@ -20,7 +20,7 @@ class SegmentWalk(Walk):
 
 def scan(source: Source, walk: Walk) -> Scan:
     """The Scan of everything in the file, which knows the logs in it."""
-    found = Content(source, walk).scan()
+    found = ScanBuilder(source, walk).scan()
     if len(walk.segments) < 2:
         return found
     return replace(
@@ -39,7 +39,7 @@ def _segments(source: Source, walk: Walk) -> Iterator[Segment]:
 
 
 def _scan(source: Source, walk: Walk, number: int) -> Scan:
-    return replace(Content(source, only(source, walk, number)).scan(), saved=None)
+    return replace(ScanBuilder(source, only(source, walk, number)).scan(), saved=None)
 
 
 def only(source: Source, walk: Walk, number: int) -> SegmentWalk:

@@ -17,9 +17,15 @@ from numpy.typing import NDArray
 from logreel.errors import DefinitionError, UsageError
 from logreel.formats.ulog import scan_builder
 from logreel.formats.ulog.copier import copy
-from logreel.formats.ulog.copy_metadata import Heritage, begun_at, renamed, utc_record, with_defaults_flag
+from logreel.formats.ulog.copy_metadata import (
+    MetadataCopier,
+    begun_at,
+    renamed,
+    utc_record,
+    with_defaults_flag,
+)
 from logreel.formats.ulog.definitions import Definitions, parse_format
-from logreel.formats.ulog.from_layout import spell
+from logreel.formats.ulog.from_layout import definition_from_layout
 from logreel.formats.ulog.information import OWN, packed_value
 from logreel.formats.ulog.keys import DEFAULT_KINDS
 from logreel.formats.ulog.records import (
@@ -37,15 +43,15 @@ from logreel.formats.ulog.records import (
 from logreel.formats.ulog.scan_builder import RESERVED
 from logreel.formats.ulog.values import MAX_SIZE, key, key_value, packed, record
 from logreel.index.block_table import TIME_MAX
-from logreel.index.rules import Word, words
+from logreel.index.rules import FieldAt, field_values
 from logreel.io.append_file import Appender
 from logreel.io.arrays import I64
 from logreel.layout.layout import Layout
 from logreel.log.log import Log
 from logreel.log.schema import Schema
-from logreel.write.format_writer import Excerpt, Payload, Sink, each
+from logreel.write.format_writer import Excerpt, FormatWriter, Payload, each
 from logreel.write.payloads import Payloads, tallied
-from logreel.write.record_headers import MICROSECONDS_INSIDE, NOWHERE, Heads
+from logreel.write.record_headers import MICROSECONDS_INSIDE, NOWHERE, RecordHeaders
 
 NS_PER_US = 1000
 #: Bytes of an attachment in one record.
@@ -57,7 +63,7 @@ _TOPIC = re.compile(r"(.*?)(\[\d{1,3}\])?(@\d+)?", re.DOTALL)
 _UNFIT = re.compile(r"[^A-Za-z0-9_\-/]")
 
 
-class UlogSink(Sink):
+class UlogWriter(FormatWriter):
     """Writes version 1.
 
     started  ns of the file header; None: the time of the first message
@@ -70,17 +76,17 @@ class UlogSink(Sink):
         super().__init__(out)
         self._started = started
         self._definitions = Definitions()
-        self._heritage: Heritage | None = None
+        self._metadata_copier: MetadataCopier | None = None
         self._head = bytearray()
         self._begun = self._headed = self._fresh = self._adopted = False
         #: Whether a default of a parameter was given, which the flags have to announce; and the flags' first byte.
         self._has_defaults, self._flags = False, 0
-        self._heads = Heads()
+        self._headers = RecordHeaders()
         #: Name of the format and instance of each channel, or the reserved name.
         self._channels: list[tuple[str, int]] = []
         self._layouts: dict[int, Layout] = {}
-        self._stamps: dict[int, Word] = {}
-        self._stamped: dict[Word, list[int]] = {}
+        self._stamps: dict[int, FieldAt] = {}
+        self._stamped: dict[FieldAt, list[int]] = {}
         self._reserved: dict[int, Callable[[int, bytes], bytes]] = {}
         self._subscribed: set[int] = set()
 
@@ -122,14 +128,14 @@ class UlogSink(Sink):
             self._layouts[number] = self._definitions.layout(base)
             if extent.stamp is not None:
                 at, width, unit = extent.stamp.offset, extent.stamp.width, extent.stamp.unit
-                self._stamps[number] = word = Word(at, width, unit * NS_PER_US)
+                self._stamps[number] = word = FieldAt(at, width, unit * NS_PER_US)
                 if (width, unit) == (8, 1):
                     time_at = DATA_HEAD + at
                 else:
                     self._stamped.setdefault(word, []).append(number)
         self._channels.append((base, multi))
         head = struct.pack("<HBH", 0, ord("D"), number)
-        self._heads.add(head, 0, 2, 2, time_at, MICROSECONDS_INSIDE)
+        self._headers.add(head, 0, 2, 2, time_at, MICROSECONDS_INSIDE)
 
     def _reserve(self, number: int, topic: str) -> None:
         name = topic.split("@")[0]
@@ -141,7 +147,7 @@ class UlogSink(Sink):
         self.largest = -1
         self._layouts[number] = Layout(scan_builder.RESERVED[name], name)
         self._channels.append((name, 0))
-        self._heads.add(b"")
+        self._headers.add(b"")
 
     def _define(self, line: str) -> None:
         try:
@@ -159,7 +165,7 @@ class UlogSink(Sink):
         if topic.startswith("~"):
             return Schema(topic, self.encoding)
         name = _base(topic)[0]
-        return Schema(name, self.encoding, spell(layout, name))
+        return Schema(name, self.encoding, definition_from_layout(layout, name))
 
     def schema_from(self, topic: str, text: str, file: str) -> Schema:
         """Format texts, a line each, the first one that of the topic."""
@@ -176,16 +182,16 @@ class UlogSink(Sink):
         found = self._stamps.get(number)
         return None if found is None else ("timestamp", found.mul)
 
-    def inherit(self, log: Log) -> list[str]:
+    def copy_metadata(self, log: Log) -> list[str]:
         """Take over the definitions, information, attachments, parameters and defaults, as they are written there."""
-        if self._heritage is None:
-            self._heritage = Heritage(self._definitions)
-        told = self._heritage.take(log)
-        self._head += self._heritage.drain()
-        self._has_defaults |= self._heritage.has_defaults
+        if self._metadata_copier is None:
+            self._metadata_copier = MetadataCopier(self._definitions)
+        told = self._metadata_copier.take(log)
+        self._head += self._metadata_copier.drain()
+        self._has_defaults |= self._metadata_copier.has_defaults
         return told
 
-    def adopt(self, log: Log, returns: bool) -> list[str]:
+    def import_foreign(self, log: Log, returns: bool) -> list[str]:
         """Take over metadata, attachments, and parameters as they were at the start; changes come as messages."""
         self._adopted = True
         return take_over(self, log, returns)
@@ -193,7 +199,7 @@ class UlogSink(Sink):
     def copy(self, excerpt: Excerpt) -> bool:
         """Copy records as they lie in the file; not where it holds several logs."""
         self._begun = copy(excerpt, self.out, self.source_clock)
-        if self._begun and excerpt.log.own.lacks_defaults_flag:
+        if self._begun and excerpt.log.format_state.lacks_defaults_flag:
             self.notes.append("the flag bits announce the defaults of parameters now (compatible bit 0)")
         return self._begun
 
@@ -232,10 +238,10 @@ class UlogSink(Sink):
             rows, room, size = np.array(list(others), np.int64), room.copy(), room.copy()
             room[rows], size[rows] = [len(written) for written in others.values()], 0
             payloads = replace(payloads, size=size)
-        place = self._heads.places(channel, room)
+        place = self._headers.places(channel, room)
         memory = self.out.lend(int(place[-1]))
         out = np.asarray(memory)
-        self._heads.compose(channel, time, payloads, place, out)
+        self._headers.compose(channel, time, payloads, place, out)
         for word, members in self._stamped.items():
             some = self._among(members).take(channel)
             some &= payloads.size >= word.offset + word.width
@@ -322,7 +328,7 @@ class UlogSink(Sink):
         return record("L", bytes((digit,)), moment, payload[5:])
 
     def _parameter_of(self, time: int, payload: bytes) -> bytes:
-        told = self._adopted or self._heritage is not None
+        told = self._adopted or self._metadata_copier is not None
         # Most are initial values, which were told already: no need to decode them.
         if told and payload and payload[1 + payload[0] :].startswith(_INITIAL):
             return b""
@@ -376,8 +382,8 @@ class UlogSink(Sink):
         told = None if self.source_clock is None else self.source_clock.start
         start = self._started if self._started is not None else time if told is None else told
         head = MAGIC + struct.pack("<BQ", 1, max(0, start) // NS_PER_US) + record("B", bytes(FLAGS))
-        if self._heritage is not None and self._started is None:
-            head = begun_at(self._heritage.header, told)
+        if self._metadata_copier is not None and self._started is None:
+            head = begun_at(self._metadata_copier.header, told)
         return with_defaults_flag(head) if self._has_defaults else head
 
     def _put(self, letter: str, *parts: Payload) -> None:
@@ -429,9 +435,9 @@ def _parameter_record(row: Mapping[str, Any]) -> bytes:
     return _parameter("Q" if bits else "P", row["name"], value, bytes((bits,)) if bits else b"")
 
 
-def _set_stamps(out: NDArray[np.uint8], payload: I64, time: I64, word: Word) -> None:
+def _set_stamps(out: NDArray[np.uint8], payload: I64, time: I64, word: FieldAt) -> None:
     """Write *time* into the payloads that lie at *payload* and hold another one."""
-    there = words(out, payload, Word(word.offset, word.width))
+    there = field_values(out, payload, FieldAt(word.offset, word.width))
     due = time // word.mul
     if word.width < 8:
         due &= (1 << 8 * word.width) - 1
@@ -445,16 +451,18 @@ def _set_stamps(out: NDArray[np.uint8], payload: I64, time: I64, word: Word) -> 
 _NUMBERED = re.compile(r"(.*)-(\d+)(\.\w+)\Z")
 
 
-def take_over(sink: UlogSink, log: Log, returns: bool) -> list[str]:
-    """Give *sink* metadata, attachments, and what parameters were at the start; tells what was left out."""
+def take_over(format_writer: UlogWriter, log: Log, returns: bool) -> list[str]:
+    """Give *format_writer* metadata, attachments, and what parameters were at the start; tells what was left out."""
     kept = _kept(log) if returns else {}
     for line in kept.get("formats", ()):
-        sink.define(str(line))
+        format_writer.define(str(line))
     # What people ask for first is told first; in the file it had another order.
     order = {name: n for n, name in enumerate(kept.get("types", ()))}
     names = [name for name in log.metadata if name not in (log.format, OWN)]
     names.sort(key=lambda name: order.get(name, len(order)))
-    told = each("metadata", names, lambda name: _take_metadata(sink, kept, name, log.metadata[name]), returns)
+    told = each(
+        "metadata", names, lambda name: _take_metadata(format_writer, kept, name, log.metadata[name]), returns
+    )
     # Of a ULog, each text of a list in the metadata is an attachment, too.
     lists = {name: len(value) for name, value in log.metadata.items() if isinstance(value, list | tuple)}
     texts = {
@@ -465,23 +473,25 @@ def take_over(sink: UlogSink, log: Log, returns: bool) -> list[str]:
     }
     names = [name for name in log.attachments if not (returns and name in texts)]
     parts = kept.get("parts", {})
-    told += each("attachment", names, lambda name: _take_attachment(sink, log, name, parts), returns)
+    told += each("attachment", names, lambda name: _take_attachment(format_writer, log, name, parts), returns)
     rows = [ch for name, ch in log.channels.items() if name.split("@")[0] == "~parameter"]
     if rows and rows[0].schema.encoding == "ulog":
         decode = Layout(RESERVED["~parameter"], "~parameter").decoder()
         for message in log.messages([ch.topic for ch in rows], order="file"):
             row = decode(message.data)
             if row["kind"] != "change":
-                sink.parameter_row(row)
+                format_writer.parameter_row(row)
     else:
-        told += each("parameter", log.parameters, lambda name: _take_parameter(sink, log, name), returns)
+        told += each(
+            "parameter", log.parameters, lambda name: _take_parameter(format_writer, log, name), returns
+        )
     return told
 
 
-def _take_parameter(sink: UlogSink, log: Log, name: str) -> None:
+def _take_parameter(format_writer: UlogWriter, log: Log, name: str) -> None:
     value = log.parameters[name].value
     if value is not None:
-        sink.parameter(name, value, None)
+        format_writer.parameter(name, value, None)
 
 
 def _kept(log: Log) -> dict[str, Any]:
@@ -492,7 +502,7 @@ def _kept(log: Log) -> dict[str, Any]:
     return {name: told[name] for name, kind in kinds.items() if isinstance(told.get(name), kind)}
 
 
-def _take_metadata(sink: UlogSink, kept: Mapping[str, Any], name: str, value: Any) -> None:
+def _take_metadata(format_writer: UlogWriter, kept: Mapping[str, Any], name: str, value: Any) -> None:
     rows = kept.get("raw", {}).get(name)
     fit = isinstance(rows, list) and all(
         isinstance(row, list) and len(row) == 2 and row[0] in ("I", "M") and isinstance(row[1], bytes)
@@ -500,13 +510,13 @@ def _take_metadata(sink: UlogSink, kept: Mapping[str, Any], name: str, value: An
     )
     if fit:
         for letter, payload in rows:
-            sink.keyed(letter, payload)
+            format_writer.keyed(letter, payload)
         return
     kind = kept.get("types", {}).get(name)
-    sink.information(name, value, kind if isinstance(kind, str) else None)
+    format_writer.information(name, value, kind if isinstance(kind, str) else None)
 
 
-def _take_attachment(sink: UlogSink, log: Log, name: str, parts: Mapping[str, Any]) -> None:
+def _take_attachment(format_writer: UlogWriter, log: Log, name: str, parts: Mapping[str, Any]) -> None:
     one, numbered, number = log.attachments[name], _NUMBERED.match(name), 0
     # Reading numbers several of one key.
     if numbered and f"{numbered[1]}-0{numbered[3]}" in log.attachments:
@@ -516,6 +526,6 @@ def _take_attachment(sink: UlogSink, log: Log, name: str, parts: Mapping[str, An
     sizes = entries[number] if isinstance(entries, list) and number < len(entries) else None
     if isinstance(sizes, list) and all(type(n) is int and n >= 0 for n in sizes) and sum(sizes) == len(data):
         ends = list(itertools.accumulate(sizes))
-        sink.parts(label, [data[end - size : end] for end, size in zip(ends, sizes, strict=True)])
+        format_writer.parts(label, [data[end - size : end] for end, size in zip(ends, sizes, strict=True)])
     else:
-        sink.attachment(name, data, one.media_type)
+        format_writer.attachment(name, data, one.media_type)

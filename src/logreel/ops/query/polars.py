@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from logreel.errors import MissingDependencyError
-from logreel.layout.paths import spell
+from logreel.layout.paths import path_text
 from logreel.log.log import Log
 from logreel.log.tables import Rows, Shape, batches_of, empty_table, time_column
 from logreel.ops.query.record_batches import BYTES, MOST
@@ -39,7 +39,7 @@ def scan_polars(log: Readable | Log, topic: str, *, utc: bool = False, definitio
         raise MissingDependencyError("polars", "polars") from error
     ch = (log if isinstance(log, Log) else open_log(log, definitions=definitions))[topic]
     empty = empty_table(ch, Shape(utc=utc))
-    every = [spell((f.name,)) for f in ch.layout.record.visible()]
+    every = [path_text((f.name,)) for f in ch.layout.record.visible()]
 
     def source(columns: list[str] | None, predicate: Any, count: int | None, _: int | None) -> Iterator[Any]:
         # polars counts rows before it asks which of them pass.

@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from logreel.errors import TopicError, UsageError
+from logreel.errors import NotFoundError, UsageError
 from logreel.layout.arrow import schema_of
-from logreel.layout.paths import spell
+from logreel.layout.paths import path_text
 from logreel.log.log import Channel
 from logreel.log.tables import Rows, Shape, batches_of, time_column
 from logreel.ops.query.prune import columns_of, rows_for
@@ -53,9 +53,9 @@ class Part:
     def fields(self) -> dict[str, tuple[str, pa.Field]]:
         """Path and Arrow field by the name of a column; case does not tell columns apart in SQL."""
         layout = self.ch.layout
-        every = [(spell((field.name,)), field.name, field) for field in schema_of(layout)]
+        every = [(path_text((field.name,)), field.name, field) for field in schema_of(layout)]
         for path in self.paths:
-            with contextlib.suppress(TopicError):
+            with contextlib.suppress(NotFoundError):
                 every += [(path, path, field) for field in schema_of(layout, [path])]
         taken = {TIME, TIME_NS, LOG}
         found = {}

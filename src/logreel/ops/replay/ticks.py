@@ -10,7 +10,7 @@ import numpy as np
 from logreel.errors import UsageError
 from logreel.index.block_table import Blocks
 from logreel.index.message_index import MessageIndex
-from logreel.index.rules import Track
+from logreel.index.rules import ChannelRules
 from logreel.io.chunks import Chunks
 from logreel.io.source import Source
 from logreel.log.log import Channel, Message
@@ -31,7 +31,9 @@ def clock_channel(channels: Sequence[Channel], epoch: str) -> Channel:
         raise UsageError(f"the log has a channel {TOPIC} already: leave it out with exclude, -x {TOPIC}")
     info = ChannelInfo(TOPIC, _SCHEMA, lambda: ros1msg.layout(ros1msg.define(TYPE, DEFINITION)))
     source = Source(b"", TOPIC)
-    index = MessageIndex(Chunks(source), Blocks.empty(1), [Track(lambda index: np.zeros(0, np.int64), 8)])
+    index = MessageIndex(
+        Chunks(source), Blocks.empty(1), [ChannelRules(lambda index: np.zeros(0, np.int64), 8)]
+    )
     scan = Scan("", epoch, None, None, [info], index, [])
     fmt = Format("clock", "clock", (), lambda source: False, lambda source, saved: None)
     return log_of(source, fmt, scan)[TOPIC]

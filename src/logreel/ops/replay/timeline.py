@@ -206,8 +206,8 @@ class Timeline:
         queues = []
         for ch, some, origin in zip(self.channels, rows, self._origin.tolist(), strict=True):
             index = ch.log.index
-            made = index.tracks[ch.number].made is not None
-            queues.append(Queue(index, ch.number, some, self._shifts[origin], 2 * origin - made))
+            synthetic = index.rules[ch.number].synthetic is not None
+            queues.append(Queue(index, ch.number, some, self._shifts[origin], 2 * origin - synthetic))
         return queues
 
     def _run(self, piece: Merged) -> Run:

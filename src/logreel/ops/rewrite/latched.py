@@ -10,7 +10,7 @@ import numpy as np
 
 from logreel.errors import LogError
 from logreel.index.merge import Queue, merged
-from logreel.index.rules import Aligned
+from logreel.index.rules import StoredValues
 from logreel.io.arrays import I64
 from logreel.log.log import Channel
 
@@ -84,8 +84,8 @@ def _last_of_publishers(ch: Channel, times: I64, before: I64) -> list[int]:
 def _publishers(ch: Channel, rows: I64) -> dict[int, int]:
     """Which publisher each of *rows* is of, where the log tells of several."""
     index = ch.log.index
-    rule = index.tracks[ch.number].more.get(_PUBLISHER)
-    if not isinstance(rule, Aligned):
+    rule = index.rules[ch.number].more.get(_PUBLISHER)
+    if not isinstance(rule, StoredValues):
         return {}
     some = list(merged([Queue(index, ch.number, rows, 0, 0)], by_time=False))
     values = np.concatenate([rule.values[one.at] for one in some]).tolist()

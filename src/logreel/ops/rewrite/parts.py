@@ -179,7 +179,7 @@ def _first(
 ) -> tuple[dict[int, Rows], int | None]:
     """The first *count* messages in file order, reserved channels up to their last time, and the new end."""
     # What the reader makes of other channels counts as little as what is reserved.
-    made = {n for n, track in enumerate(log.index.tracks) if track.made is not None}
+    made = {n for n, rule_set in enumerate(log.index.rules) if rule_set.synthetic is not None}
     reserved = made | {ch.number for ch in log.channels.values() if ch.reserved}
     plain = {n: r for n, r in rows.items() if n not in reserved}
     seen, last = dict.fromkeys(plain, 0), None

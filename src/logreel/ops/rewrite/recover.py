@@ -122,9 +122,9 @@ def _ledger(log: Log, problems: Sequence[Problem]) -> tuple[Loss, ...]:
         int(base) if chunk == FILE else log.index.chunks.place_of(int(chunk))
         for base, chunk in zip(table.base, table.chunk, strict=True)
     ]
-    ends = np.zeros((len(places) + 1, len(log.index.tracks)), np.int64)
-    for n, track in enumerate(log.index.tracks):
-        if track.made is None:
+    ends = np.zeros((len(places) + 1, len(log.index.rules)), np.int64)
+    for n, rule_set in enumerate(log.index.rules):
+        if rule_set.synthetic is None:
             first, last = table.run(n)
             ends[1:, n] = np.cumsum(last - first)
     found = []
@@ -141,9 +141,11 @@ def _around(log: Log, ends: np.ndarray, block: int, offset: int) -> tuple[int | 
     The very last one may be torn, with a time from nowhere.
     """
     lo, hi = max(0, block - 2), min(len(ends) - 1, block + 1)
-    tracks = log.index.tracks
+    rules = log.index.rules
     rows = {
-        c: slice(int(ends[lo, c]), int(ends[hi, c])) for c, track in enumerate(tracks) if track.made is None
+        c: slice(int(ends[lo, c]), int(ends[hi, c]))
+        for c, rule_set in enumerate(rules)
+        if rule_set.synthetic is None
     }
     before, after = list[int](), list[int]()
     for piece in by_rows(log.index, rows):

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from logreel.errors import DefinitionError, LeftOutError, LogError, UsageError
+from logreel.errors import DefinitionError, IncompleteOutputError, LogError, UsageError
 from logreel.index.gather import gather_times
 from logreel.io.append_file import Appender
 from logreel.io.parallel import ahead
@@ -24,7 +24,7 @@ from logreel.layout.layout import Layout
 from logreel.log.log import Channel, Log
 from logreel.log.scan import MADE_OF
 from logreel.log.schema import Schema
-from logreel.log.side_columns import left_beside
+from logreel.log.side_columns import lost_side_columns
 from logreel.log.times import utc_shift
 from logreel.ops.rewrite.clocked import clocked
 from logreel.ops.rewrite.parts import Part
@@ -33,7 +33,7 @@ from logreel.ops.rewrite.target import Copied, Rewritten, Target, check_names, f
 from logreel.registry.format import Format
 from logreel.registry.open import log_of
 from logreel.registry.registry import formats
-from logreel.write.format_writer import Excerpt, Sink, SourceClock
+from logreel.write.format_writer import Excerpt, FormatWriter, SourceClock
 from logreel.write.payloads import tallied
 from logreel.write.writer import Writer
 
@@ -64,7 +64,7 @@ def rewrite(
     fmt = format_to_write(target.path, log) if target.foreign else format_of(log)
     if out is None:
         check_names(parts, target, fmt)
-    options = dict(fmt.like(log.metadata)) if fmt.name in (log.format, log.origin) else {}
+    options = dict(fmt.like(log.metadata)) if fmt.name in (log.format, log.converted_from) else {}
     for name, what in (("compression", "compression"), ("chunk_bytes", "chunks")):
         if getattr(target, name) is not None:
             if name not in fmt.like({}):
@@ -72,9 +72,9 @@ def rewrite(
             options[name] = getattr(target, name)
     out = out or Appender(target.path, target.force, keep=False)
     try:
-        sink = fmt.create(out, **options)  # type: ignore[misc]
-        sink.clock = target.clock
-        found = (how or Rewriting)(parts, target, fmt, out, sink, [] if skipped is None else skipped)
+        format_writer = fmt.create(out, **options)  # type: ignore[misc]
+        format_writer.clock = target.clock
+        found = (how or Rewriting)(parts, target, fmt, out, format_writer, [] if skipped is None else skipped)
         found.notes += [note for part in parts for note in part.notes]
         return found.run(by_time)
     except BaseException:
@@ -91,7 +91,7 @@ def add_channel(
     """
     others, refused = set(taken), list[DefinitionError]()
     while len(refused) < TRIES:
-        name = writer.sink.free_name(topic, others)
+        name = writer.format_writer.free_name(topic, others)
         try:
             return writer.add_channel(name, schema, metadata), name
         except DefinitionError as error:
@@ -111,7 +111,7 @@ class Rewriting:
     target: Target
     fmt: Format
     out: Appender
-    sink: Sink
+    format_writer: FormatWriter
     skipped: list[str]
     notes: list[str] = field(default_factory=list)
     names: dict[str, list[tuple[int, Channel]]] = field(default_factory=dict)
@@ -124,18 +124,18 @@ class Rewriting:
 
     def run(self, by_time: bool) -> Rewritten:
         """Write everything, look at it, and give it its name."""
-        writer = Writer(self.out, self.sink, None, False)
+        writer = Writer(self.out, self.format_writer, None, False)
         part = self.parts[0]
-        self.sink.source_clock = self._clock()
+        self.format_writer.source_clock = self._clock()
         excerpt = Excerpt(part.log, part.rows, part.start, part.end, part.in_force)
         plain = not (by_time or part.names or part.shift or part.floor is not None or self._is_foreign)
-        if not plain or not self.sink.copy(excerpt):
-            self._compose(writer, by_time or self._has_made)
+        if not plain or not self.format_writer.copy(excerpt):
+            self._compose(writer, by_time or self._has_synthetic)
         else:
             self.names = {ch.topic: [(0, ch)] for ch in part.channels}
         writer.close(self._verify if self.out.readable else None)
         self._tell(1, 1)
-        self.notes += self.sink.notes
+        self.notes += self.format_writer.notes
         return Rewritten(
             self.target.path, self.out.tell(), tuple(self._copied()), tuple(self.notes), tuple(self.skipped)
         )
@@ -159,10 +159,10 @@ class Rewriting:
         return self.parts[0].log.format != self.fmt.name
 
     @property
-    def _has_made(self) -> bool:
+    def _has_synthetic(self) -> bool:
         """Whether only times say where messages belong that the reader made of other records, in another format."""
         return self._is_foreign and any(
-            (made := part.log.index.made(number)) is not None and made.place is None
+            (synthetic := part.log.index.synthetic(number)) is not None and synthetic.place is None
             for part in self.parts
             for number in part.rows
         )
@@ -171,11 +171,11 @@ class Rewriting:
         for name, members in self.names.items():
             if not name.startswith("~"):
                 given = sum(self.parts[p].count(ch.number) for p, ch in members)
-                count = given - self.gone[name] + self.sink.added[self._kept_as(name, members[0][1])]
+                count = given - self.gone[name] + self.format_writer.added[self._kept_as(name, members[0][1])]
                 yield Copied(name, self.made.get(name, count))
 
     def _kept_as(self, name: str, channel: Channel) -> str:
-        return self.sink.kept_as(name, channel.metadata)
+        return self.format_writer.kept_as(name, channel.metadata)
 
     # ---------------------------------------------------------------------------------------------- writing
 
@@ -187,11 +187,11 @@ class Rewriting:
             for part in self.parts:
                 log = part.log
                 if self._is_foreign:
-                    # A sink that is told of UTC moves what it takes over by itself.
-                    moved = log if self.sink.clock == "utc" else clocked(log, part.shift)
-                    told += self.sink.adopt(moved, log.origin == self.fmt.name)
+                    # A format_writer that is told of UTC moves what it takes over by itself.
+                    moved = log if self.format_writer.clock == "utc" else clocked(log, part.shift)
+                    told += self.format_writer.import_foreign(moved, log.converted_from == self.fmt.name)
                 else:
-                    told += self.sink.inherit(log)
+                    told += self.format_writer.copy_metadata(log)
             table = self._add_channels(writer)
         times.result()
         self.skipped += told
@@ -206,15 +206,15 @@ class Rewriting:
             for p, part in enumerate(self.parts)
             for ch in part.channels
             if not self._is_foreign
-            and self.sink.beside(part.log, ch.number, np.zeros(0, np.int64)) is not None
+            and self.format_writer.side_columns(part.log, ch.number, np.zeros(0, np.int64)) is not None
         ]
         batches = self._batches(by_time)
         written = np.zeros(int(table.max(initial=-1)) + 1, np.int64)
         for batch in ahead(batches, self.depth):
             channel = table[batch.origins, batch.channels].take(batch.queue)
             written += tallied(channel, len(written))
-            beside = self._beside(batch, numbered)
-            writer.write_payloads(channel, batch.time, replace(batch.payloads, beside=beside))
+            side_columns = self._beside(batch, numbered)
+            writer.write_payloads(channel, batch.time, replace(batch.payloads, side_columns=side_columns))
             done += len(channel)
             self._tell(done, total)
         self._account(written.tolist())
@@ -235,10 +235,10 @@ class Rewriting:
         A file without any of the messages asked for would pass for the log.
         """
         if self.target.strict and self.skipped:
-            raise LeftOutError("", self.skipped, path=self.target.path)
+            raise IncompleteOutputError("", self.skipped, path=self.target.path)
         if self._is_foreign and due and not held:
-            why = f"{self.sink.title} can hold none of the {due} messages{self._way_out()}: "
-            raise LeftOutError(why, [*self.skipped, *self.notes], path=self.target.path)
+            why = f"{self.format_writer.title} can hold none of the {due} messages{self._way_out()}: "
+            raise IncompleteOutputError(why, [*self.skipped, *self.notes], path=self.target.path)
 
     def _way_out(self) -> str:
         """How to keep what the new format holds nothing of."""
@@ -259,7 +259,7 @@ class Rewriting:
 
     def _beside(self, batch: Batch, numbered: list[tuple[int, int]]) -> np.ndarray | None:
         """int64[n, k]: the numbers that lie beside the payloads of these channels, zeros elsewhere."""
-        keeps = self.sink.keeps
+        keeps = self.format_writer.keeps
         told = bool(keeps) and batch.more.keys() >= set(keeps)
         if told or self.moved:
             none = np.zeros(len(batch.queue), np.int64)
@@ -273,7 +273,7 @@ class Rewriting:
         found = np.zeros((len(batch.queue), 0), np.int64)
         for p, channel in numbered:
             mine = np.flatnonzero((batch.origin == p) & (batch.channel == channel))
-            some = self.sink.beside(self.parts[p].log, channel, batch.offset[mine])
+            some = self.format_writer.side_columns(self.parts[p].log, channel, batch.offset[mine])
             if some is not None:
                 found = np.pad(found, ((0, 0), (0, max(0, some.shape[1] - found.shape[1]))))
                 found[mine, : some.shape[1]] = some
@@ -291,7 +291,7 @@ class Rewriting:
             for ch in part.channels:
                 topic = part.names.get(ch.number, ch.topic)
                 try:
-                    identity = self.sink.identity(topic, ch.schema, ch.metadata)
+                    identity = self.format_writer.identity(topic, ch.schema, ch.metadata)
                 except (DefinitionError, UsageError) as error:
                     if not self._is_foreign and ch.number in part.names:
                         raise
@@ -301,9 +301,9 @@ class Rewriting:
         for members in alike.values():
             p, ch = members[0]
             topic = self.parts[p].names.get(ch.number, ch.topic)
-            metadata = self.sink.joined([ch.metadata for _, ch in members])
+            metadata = self.format_writer.joined([ch.metadata for _, ch in members])
             renamed = any(ch.number in self.parts[p].names for p, ch in members)
-            self.sink.tolerant = not self._is_foreign and not renamed
+            self.format_writer.tolerant = not self._is_foreign and not renamed
             try:
                 number, name = add_channel(writer, topic, *self._declared(ch, metadata), self.names)
             except (DefinitionError, UsageError) as error:
@@ -314,14 +314,14 @@ class Rewriting:
             self.names[name] = members
             for p, ch in members:
                 table[p, ch.number] = number
-                moved = None if self._is_foreign else self.sink.renumbered(ch.metadata, metadata)
+                moved = None if self._is_foreign else self.format_writer.renumbered(ch.metadata, metadata)
                 if moved is not None:
                     self.moved[p, ch.number] = moved
         return table
 
     def _declared(self, channel: Channel, metadata: Mapping[str, Any]) -> tuple[Schema, Mapping[str, Any]]:
         """What the messages of a channel are written with, of which *metadata* is to be told."""
-        self.skipped += left_beside(channel) if self._is_foreign else []
+        self.skipped += lost_side_columns(channel) if self._is_foreign else []
         return channel.schema, metadata
 
     def _refuse_channel(self, members: Sequence[tuple[int, Channel]], error: LogError) -> None:
@@ -354,16 +354,16 @@ class Rewriting:
             if not len(times) or self._holds(int(times.min()) + part.shift, int(times.max()) + part.shift):
                 continue
             times = times + part.shift
-            fits = (times >= self.sink.earliest) & (times <= self.sink.latest)
+            fits = (times >= self.format_writer.earliest) & (times <= self.format_writer.latest)
             rows[number] = np.arange(len(part.log.index.times(number)))[some][fits]
             topic = next(ch.topic for ch in part.channels if ch.number == number)
             text = f"{int((~fits).sum())} messages of {topic!r} were left out: "
-            self.skipped.append(text + f"{self.sink.title} cannot hold their times")
+            self.skipped.append(text + f"{self.format_writer.title} cannot hold their times")
         return replace(part, rows=rows)
 
     def _holds(self, first: int, last: int) -> bool:
         """Whether the format can hold times from *first* to *last*."""
-        return self.sink.earliest <= first and last <= self.sink.latest
+        return self.format_writer.earliest <= first and last <= self.format_writer.latest
 
     # -------------------------------------------------------------------------------------------- verifying
 
@@ -380,7 +380,7 @@ class Rewriting:
         before = self.parts[0].log.version
         if not self._is_foreign and log.version != before:
             self.notes.append(f"version {before} of {self.fmt.title} became {log.version}")
-        due, found = Counter(self.sink.added), Counter[str]()
+        due, found = Counter(self.format_writer.added), Counter[str]()
         for name, members in self.names.items():
             for p, ch in members:
                 due[self._kept_as(name, ch)] += self.parts[p].count(ch.number)
@@ -390,7 +390,7 @@ class Rewriting:
         for name, count in due.items():
             if found[name] == count or name.startswith("~"):
                 continue
-            if name in self.names and self._is_made(name):
+            if name in self.names and self._is_synthetic(name):
                 self.made[name] = found[name]
                 text = f"{name!r} is made of other channels: {found[name]} of {count} messages"
                 self.notes.append(f"{text} come of those that were copied")
@@ -400,9 +400,11 @@ class Rewriting:
         if self.target.thorough:
             self._compare_times(log)
 
-    def _is_made(self, name: str) -> bool:
+    def _is_synthetic(self, name: str) -> bool:
         """Whether the reader makes a channel of others, instead of finding its messages in the file."""
-        return any(self.parts[p].log.index.tracks[ch.number].made is not None for p, ch in self.names[name])
+        return any(
+            self.parts[p].log.index.rules[ch.number].synthetic is not None for p, ch in self.names[name]
+        )
 
     def _compare_times(self, log: Log) -> None:
         for name, members in self.names.items():

@@ -245,7 +245,7 @@ def _cuts_by_size(index: MessageIndex, channels: list[int], span: Span, total: i
     weights = sum(index.bytes_of(n) + EACH * int(index.counts[n]) for n in range(len(index.counts)))
     scale = total / max(1, weights)
     used, base, cuts = 0.0, 0.0, list[int]()
-    for piece in index.pieces(channels, *span):
+    for piece in index.select_batches(channels, *span):
         sums = used + np.cumsum((piece.size + EACH) * scale)
         while (over := int(sums.searchsorted(base + limit, side="right"))) < len(sums):
             # Messages of one time stay together, even where they alone are too many.

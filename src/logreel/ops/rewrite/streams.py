@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from logreel.index.block_table import TIME_MIN
 from logreel.index.merge import Merged, Queue, merged
-from logreel.index.rules import Aligned, beside
+from logreel.index.rules import StoredValues, field_values_or_zero
 from logreel.io.arrays import I64
-from logreel.io.chunks import FILE, MADE, Buffer
+from logreel.io.chunks import FILE, SYNTHETIC, Buffer
 from logreel.ops.rewrite.parts import Part
 from logreel.write.payloads import Payloads, tallied
 
@@ -80,10 +80,10 @@ class _Stream:
         placed = list[tuple[Queue, int]]()
         for p, part in enumerate(parts):
             for number in sorted(part.rows):
-                made = part.log.index.tracks[number].made is not None
-                rank = (p + made * len(parts)) if by_time else -made
+                synthetic = part.log.index.rules[number].synthetic is not None
+                rank = (p + synthetic * len(parts)) if by_time else -synthetic
                 queue = Queue(part.log.index, number, part.rows[number], part.shift, rank)
-                if made and not by_time and _places(queue) is not None:
+                if synthetic and not by_time and _places(queue) is not None:
                     placed.append((queue, p))
                     continue
                 self._queues.append(queue)
@@ -98,7 +98,7 @@ class _Stream:
         self._floors = (
             np.array(floors, np.int64)[self._origins] if any(p.floor is not None for p in parts) else None
         )
-        self._tells = any(queue.index.tracks[queue.channel].more for queue in self._queues)
+        self._tells = any(queue.index.rules[queue.channel].more for queue in self._queues)
 
     def batches(self) -> Iterator[Batch]:
         """The payloads in pieces of about BYTES."""
@@ -131,7 +131,7 @@ class _Stream:
             for lo, hi in itertools.pairwise([0, *turns.tolist(), len(place)]):
                 some = found.rows(slice(lo, hi))
                 payloads, more = Payloads(self._buffer(some), some.offset, some.size), dict[str, I64]()
-                self._put_beside(more, some, slice(None), payloads.data)
+                self._put_side_columns(more, some, slice(None), payloads.data)
                 yield self._batch(some, payloads, more)
         else:
             yield self._gathered(found, place)
@@ -140,7 +140,7 @@ class _Stream:
         """Nothing has to be unpacked: payloads stay where they are."""
         which = (2 * self._origins - 1).take(found.queue) - found.chunk
         logs = [part.log for part in self._parts]
-        buffers = [log.index.chunks[chunk] for log in logs for chunk in (FILE, MADE)]
+        buffers = [log.index.chunks[chunk] for log in logs for chunk in (FILE, SYNTHETIC)]
         numbers = np.flatnonzero(tallied(which, len(buffers))).tolist()
         payloads = Payloads(buffers[numbers[0]], found.offset, found.size)
         if len(numbers) > 1:
@@ -149,7 +149,7 @@ class _Stream:
         for number in numbers:
             if self._tells and number % 2 == 0:
                 mine = slice(None) if len(numbers) == 1 else np.flatnonzero(which == number)
-                self._put_beside(more, found, mine, buffers[number])
+                self._put_side_columns(more, found, mine, buffers[number])
         return self._batch(found, payloads, more)
 
     def _gathered(self, found: Merged, place: I64) -> Batch:
@@ -163,22 +163,24 @@ class _Stream:
             some = found.rows(mine)
             buffer = self._buffer(some)
             Payloads(buffer, some.offset, some.size).put_at(data, start[mine])
-            self._put_beside(more, found, mine, buffer)
+            self._put_side_columns(more, found, mine, buffer)
         return self._batch(found, Payloads(data, start, found.size), more)
 
     def _buffer(self, found: Merged) -> Buffer:
         """What all of these lie in."""
         return self._parts[int(self._origins[found.queue[0]])].log.index.chunks[int(found.chunk[0])]
 
-    def _put_beside(self, more: dict[str, I64], found: Merged, mine: slice | I64, buffer: Buffer) -> None:
+    def _put_side_columns(
+        self, more: dict[str, I64], found: Merged, mine: slice | I64, buffer: Buffer
+    ) -> None:
         """Fill in what one log tells beside these rows; all channels of a log tell the same, or nothing."""
         queue = int(found.queue[mine][0])
         part = self._parts[int(self._origins[queue])]
-        for name, rule in part.log.index.tracks[int(self._channels[queue])].more.items():
-            if isinstance(rule, Aligned):
+        for name, rule in part.log.index.rules[int(self._channels[queue])].more.items():
+            if isinstance(rule, StoredValues):
                 values = rule.values[found.at[mine]].astype(np.int64)
             else:
-                values = beside(buffer, found.offset[mine], rule)
+                values = field_values_or_zero(buffer, found.offset[mine], rule)
             if name == "publish_time":
                 values += part.shift
             if isinstance(mine, slice):
@@ -191,8 +193,8 @@ class _Stream:
 
 def _places(queue: Queue) -> I64 | None:
     """Where in the file that lies what the messages of *queue* were made of, if they were and that is known."""
-    made = queue.index.made(queue.channel)
-    return None if made is None else made.place
+    synthetic = queue.index.synthetic(queue.channel)
+    return None if synthetic is None else synthetic.place
 
 
 class _Placed:
@@ -205,15 +207,22 @@ class _Placed:
         self.first = first
         place, found = list[I64](), list[Merged]()
         for number, queue in enumerate(queues, first):
-            made = queue.index.made(queue.channel)
-            if made is None or made.place is None:
+            synthetic = queue.index.synthetic(queue.channel)
+            if synthetic is None or synthetic.place is None:
                 continue
-            at = np.arange(len(made.time), dtype=np.int64)[queue.rows]
-            alike = [np.full(len(at), value, np.int32) for value in (number, MADE)]
+            at = np.arange(len(synthetic.time), dtype=np.int64)[queue.rows]
+            alike = [np.full(len(at), value, np.int32) for value in (number, SYNTHETIC)]
             found.append(
-                Merged(alike[0], made.time[at] + queue.shift, alike[1], made.offset[at], made.size[at], at)
+                Merged(
+                    alike[0],
+                    synthetic.time[at] + queue.shift,
+                    alike[1],
+                    synthetic.offset[at],
+                    synthetic.size[at],
+                    at,
+                )
             )
-            place.append(made.place[at])
+            place.append(synthetic.place[at])
         self._place = np.concatenate(place) if place else np.zeros(0, np.int64)
         order = np.argsort(self._place, kind="stable")
         self._place = self._place[order]

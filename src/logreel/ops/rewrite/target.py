@@ -99,7 +99,7 @@ def format_to_write(path: str, log: Log) -> Format:
     """
     known = formats().values()
     able = [fmt for fmt in known if fmt.create is not None and path.lower().endswith(fmt.suffixes)]
-    able.sort(key=lambda fmt: fmt.name not in (log.format, log.origin))
+    able.sort(key=lambda fmt: fmt.name not in (log.format, log.converted_from))
     return able[0] if able else format_of(log)
 
 

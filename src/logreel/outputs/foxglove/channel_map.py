@@ -29,10 +29,10 @@ from logreel.log.tables import Shape, table_of
 from logreel.ops.rewrite.rewrite import TRANSCODED
 from logreel.outputs.foxglove import motion, sensors
 from logreel.outputs.foxglove.encoders import Encoder, Fill, Rows
-from logreel.outputs.foxglove.interleave import Mixture
+from logreel.outputs.foxglove.interleave import Interleaving
 from logreel.outputs.foxglove.wellknown import PACKAGE, wellknown
 from logreel.registry.registry import formats
-from logreel.schemas.protobuf.spell import spell, type_name, values
+from logreel.schemas.protobuf.from_layout import descriptor_from_layout, type_name, values
 from logreel.schemas.protobuf.straight import straight
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ _WHOLE = Shape(explode=False, gaps=False)
 _BYTES = Struct((Field("data", Rest()),))
 
 
-def meanings(ch: Channel, shift: int = 0) -> Iterator[Encoder]:
+def encoders_for(ch: Channel, shift: int = 0) -> Iterator[Encoder]:
     """What makes a channel of a well-known schema for all that *ch* means; nothing where it has such a schema.
 
     The new topic is that of *ch* and the name of the schema: ``/gps/LocationFix``.
@@ -71,13 +71,13 @@ def meanings(ch: Channel, shift: int = 0) -> Iterator[Encoder]:
     if ch.schema.encoding in _ROS and name.replace("/msg/", "/") in NATIVE:
         return
     for lens in lenses(ch):
-        found = meaning_of(lens, shift)
+        found = message_for_lens(lens, shift)
         if found is not None:
             schema, fill = found
             yield Encoder(ch, f"{ch.topic}/{schema}", wellknown(schema), fill, {MADE_OF: ch.topic})
 
 
-def meaning_of(lens: Lens, shift: int = 0) -> tuple[str, Fill] | None:
+def message_for_lens(lens: Lens, shift: int = 0) -> tuple[str, Fill] | None:
     """The schema for what *lens* reads, and what fills it; None where there is no schema for that."""
     match lens:
         case Position():
@@ -122,7 +122,7 @@ def transcoded(ch: Channel) -> Encoder:
 
     Raises DefinitionError where the definition cannot be used.
     """
-    message = spell(ch.layout, type_name(ch.schema.encoding, ch.schema.name or ch.topic))
+    message = descriptor_from_layout(ch.layout, type_name(ch.schema.encoding, ch.schema.name or ch.topic))
 
     def fill(ch: Channel, start: int | None, end: int | None) -> Rows:
         table = table_of(ch, None, ch.log.index.rows_between(ch.number, start, end), _WHOLE)
@@ -134,7 +134,7 @@ def transcoded(ch: Channel) -> Encoder:
     return Encoder(ch, ch.topic, message, fill, told, straight(ch.layout, message) if ch.is_uniform else None)
 
 
-def mixture(log: Log, channels: Iterable[Channel], shift: int = 0) -> Mixture:
+def interleave(log: Log, channels: Iterable[Channel], shift: int = 0) -> Interleaving:
     """What makes of *channels* of *log* those that other tools understand, and keeps those that they do.
 
     shift  ns that are added to times of the log
@@ -143,7 +143,7 @@ def mixture(log: Log, channels: Iterable[Channel], shift: int = 0) -> Mixture:
     there = {(ch.metadata.get(MADE_OF), ch.schema.name) for ch in log.channels.values()}
     for ch in channels:
         if not {MADE_OF, TRANSCODED} & ch.metadata.keys():
-            added += [one for one in meanings(ch, shift) if (ch.topic, one.message.name) not in there]
+            added += [one for one in encoders_for(ch, shift) if (ch.topic, one.message.name) not in there]
         if not is_common(ch):
             try:
                 instead[ch.number] = transcoded(ch)
@@ -151,4 +151,4 @@ def mixture(log: Log, channels: Iterable[Channel], shift: int = 0) -> Mixture:
                 told.append(
                     f"messages of channel {ch.topic!r} stay in an encoding of the format: {error.text}"
                 )
-    return Mixture(instead, added, told)
+    return Interleaving(instead, added, told)

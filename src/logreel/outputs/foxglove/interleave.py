@@ -29,7 +29,7 @@ _PACKED = 4
 
 
 @dataclass(slots=True)
-class Mixture:
+class Interleaving:
     """What ``ops.translate`` writes: channels of other schemas in place of, and besides, those of a log.
 
     instead  by the number of a channel, what makes the messages in place of its own

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from logreel.errors import DefinitionError, LogError, MissingDependencyError
 from logreel.ops.replay import Sink
-from logreel.outputs.foxglove.channel_map import is_common, meanings, transcoded
+from logreel.outputs.foxglove.channel_map import encoders_for, is_common, transcoded
 from logreel.outputs.foxglove.clock import checked_clock, offset_for
 from logreel.outputs.foxglove.live import Made
 from logreel.schemas.common import complete, message_encoding, portable
@@ -113,7 +113,7 @@ class Foxglove(Sink):
                 self.skipped.append(f"channel {ch.topic!r} was left out: {error.text}")
                 return
         shift = self._player.shift(ch)
-        for encoder in [*encoders, *meanings(ch, shift + self._offset)]:
+        for encoder in [*encoders, *encoders_for(ch, shift + self._offset)]:
             made = Made(encoder, shift)
             self._made[made] = self._channel(context, encoder.topic, encoder.schema.encoding, encoder.schema)
             self._of.setdefault(ch, []).append(made)

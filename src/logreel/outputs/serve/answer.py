@@ -13,7 +13,7 @@ from starlette.types import Receive, Scope, Send
 from logreel.errors import LogError
 from logreel.outputs.sending import Sending
 from logreel.outputs.serve.flow import Flow, Gone
-from logreel.outputs.serve.log_cache import Held
+from logreel.outputs.serve.log_cache import CachedLog
 
 #: Slices that are sent at one time; who comes later is asked to try again.
 MOST = 64
@@ -51,8 +51,8 @@ class Flows:
 class Answer:
     """Sends what a Sending makes; an application of ASGI."""
 
-    def __init__(self, held: Held, sending: Sending, flows: Flows, tell: Tell, lost: int) -> None:
-        self._held, self._sending, self._flows, self._tell = held, sending, flows, tell
+    def __init__(self, cached: CachedLog, sending: Sending, flows: Flows, tell: Tell, lost: int) -> None:
+        self._cached, self._sending, self._flows, self._tell = cached, sending, flows, tell
         self._lost = lost
 
     def headers(self, size: int | None) -> list[tuple[bytes, bytes]]:
@@ -72,7 +72,7 @@ class Answer:
             await send({"type": "http.response.start", "status": 200, "headers": self.headers(None)})
             await send({"type": "http.response.body", "body": b""})
             return
-        flow = Flow(self._held.turn, self._held.check)
+        flow = Flow(self._cached.turn, self._cached.check)
         self._flows.add(flow)
         # Without chunks only a length tells whether all has come.
         sized = scope["http_version"] == "1.0"

@@ -15,7 +15,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from logreel._version import __version__
-from logreel.errors import LogError, TopicError, UsageError
+from logreel.errors import LogError, NotFoundError, UsageError
 from logreel.io.source import Definitions
 from logreel.outputs.sending import Sending, Wish, kinds
 from logreel.outputs.serve.answer import Answer, Flows, Tell
@@ -101,11 +101,11 @@ class App:
         return await self._run(lambda: self._answer(entry, wish))
 
     def _answer(self, entry: Entry, wish: Wish) -> Answer:
-        held = self._logs.held(entry)
-        with held.log() as log:
+        cached = self._logs.cached(entry)
+        with cached.log() as log:
             sending = Sending(log, wish)
             lost = sum(problem.lost for problem in log.problems)
-        return Answer(held, sending, self._flows, self._tell, lost)
+        return Answer(cached, sending, self._flows, self._tell, lost)
 
     async def _entry(self, request: Request) -> Entry:
         return await self._run(lambda: self._catalogue.find(request.path_params["id"]))
@@ -121,7 +121,7 @@ class App:
                     text = "there is nothing here; see / and /openapi.json"
             case UsageError():
                 status, text = 400, error.text
-            case TopicError() | FileNotFoundError():
+            case NotFoundError() | FileNotFoundError():
                 status, text = 404, getattr(error, "text", "the file is gone")
             case ChangedError():
                 status, text = 409, error.text

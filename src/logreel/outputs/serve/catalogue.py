@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 
-from logreel.errors import LogError, TopicError
+from logreel.errors import LogError, NotFoundError
 from logreel.io.source import Source
 from logreel.registry.registry import find_format
 
@@ -80,7 +80,7 @@ class Catalogue:
             return again
         known = {entry.id: entry for entry in self.list()}.get(id)
         if known is None:
-            raise TopicError("log", id, self._known)
+            raise NotFoundError("log", id, self._known)
         return known
 
     def _is_inside(self, path: Path) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from threading import Lock, Semaphore
 
-from logreel.io.two_pass import Edit, Rehearsal, Stream
+from logreel.io.two_pass import DryRun, Edit, StreamOut
 from logreel.outputs.sending import Sending
 
 #: Pieces that wait to be sent at most.
@@ -58,15 +58,15 @@ class Flow:
     def _make(self, sending: Sending, sized: bool) -> None:
         edits: list[Edit] = []
         if sized or not sending.forward:
-            rehearsal = Rehearsal(sending.name, self._go_on, sending.make)
-            sending.make(rehearsal)
-            edits = rehearsal.edits
-            self.size = rehearsal.tell()
-            content = rehearsal.content
+            dry_run = DryRun(sending.name, self._go_on, sending.make)
+            sending.make(dry_run)
+            edits = dry_run.edits
+            self.size = dry_run.tell()
+            content = dry_run.content
             if content is not None:
                 self._take(content)
                 return
-        sending.make(Stream(sending.name, self._take, edits, self._go_on, sending.make))
+        sending.make(StreamOut(sending.name, self._take, edits, self._go_on, sending.make))
 
     def _go_on(self) -> None:
         """Between two pieces of work: whether to go on, and whether somebody else has waited long enough."""

@@ -26,7 +26,7 @@ class ChangedError(LogError):
     """Somebody wrote to a file while it was read."""
 
 
-class Held:
+class CachedLog:
     """A log that is open, for one at a time: *turn* is held by whoever works with it."""
 
     def __init__(self, entry: Entry, definitions: Definitions = ()) -> None:
@@ -62,19 +62,19 @@ class Logs:
     def __init__(self, definitions: Definitions = ()) -> None:
         self._definitions = definitions
         self._lock = Lock()
-        self._held: OrderedDict[str, Held] = OrderedDict()
+        self._cached: OrderedDict[str, CachedLog] = OrderedDict()
         self._told: dict[str, tuple[Stamp, dict[str, Any]]] = {}
 
-    def held(self, entry: Entry) -> Held:
+    def cached(self, entry: Entry) -> CachedLog:
         """That of *entry*, which others may be using, too."""
         with self._lock:
-            held = self._held.get(entry.id)
-            if held is None or held.entry != entry:
-                held = self._held[entry.id] = Held(entry, self._definitions)
-            self._held.move_to_end(entry.id)
-            while len(self._held) > OPEN:
-                self._held.popitem(last=False)
-            return held
+            cached = self._cached.get(entry.id)
+            if cached is None or cached.entry != entry:
+                cached = self._cached[entry.id] = CachedLog(entry, self._definitions)
+            self._cached.move_to_end(entry.id)
+            while len(self._cached) > OPEN:
+                self._cached.popitem(last=False)
+            return cached
 
     def told(self, entry: Entry) -> dict[str, Any]:
         """What the list says of a log, which is opened for it once."""
@@ -87,7 +87,7 @@ class Logs:
 
     def info(self, entry: Entry) -> dict[str, Any]:
         """The object of ``info --json``, with the name that the log has here for its path."""
-        with self.held(entry).log() as log:
+        with self.cached(entry).log() as log:
             return info(log).as_dict()
 
     def _summary(self, entry: Entry) -> dict[str, Any]:
@@ -96,7 +96,7 @@ class Logs:
         )
         error = None
         try:
-            with self.held(entry).log() as log:
+            with self.cached(entry).log() as log:
                 told = {
                     "version": log.version,
                     "epoch": log.epoch,

@@ -26,7 +26,7 @@ from logreel.layout.nodes import (
 )
 from logreel.schemas.protobuf.build import varint
 from logreel.schemas.protobuf.describe import Field, Message
-from logreel.schemas.protobuf.spell import OPAQUE
+from logreel.schemas.protobuf.from_layout import OPAQUE
 
 WORDS, LONGS, VARINTS, SPAN, PACKED, MESSAGE, MESSAGES, TIME = range(8)
 #: By the type of a number: op, wire, how a whole one is read, and the bytes that are written of it at most.
@@ -51,7 +51,7 @@ _TIME = 22
 
 @dataclass(frozen=True, slots=True)
 class Straight:
-    """What writes messages of a Layout as the type that ``spell`` made for it.
+    """What writes messages of a Layout as the type that ``descriptor_from_layout`` made for it.
 
     ops   int32[m, 8], see kernels/protofixed.py
     most  bytes that a message takes at most
@@ -62,7 +62,8 @@ class Straight:
 
 
 def straight(layout: Layout, message: Message) -> Straight | None:
-    """What writes messages of *layout* as *message*, which is ``spell(layout, name)``; None where it takes a table."""
+    """What writes messages of *layout* as *message*, which is ``descriptor_from_layout(layout, name)``; None where
+    it takes a table."""
     if layout.size is None or layout.measure.runs > MAX_LEAVES or _takes_table(layout.root):
         return None
     plan = _Plan()

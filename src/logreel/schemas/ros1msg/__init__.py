@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from logreel.schemas.ros1msg.definition import Definition
+from logreel.schemas.ros1msg.from_layout import PACKAGE, definition_from_layout, type_name
 from logreel.schemas.ros1msg.grammar import Constant, FieldLine, Message, parse_message
 from logreel.schemas.ros1msg.layouts import layout
 from logreel.schemas.ros1msg.names import is_type
 from logreel.schemas.ros1msg.portable import portable
 from logreel.schemas.ros1msg.registry import Registry, standard
 from logreel.schemas.ros1msg.resolve import as_read, define, full_text, parse
-from logreel.schemas.ros1msg.spell import PACKAGE, spell, type_name
 
 __all__ = [
     "PACKAGE",
@@ -20,13 +20,13 @@ __all__ = [
     "Registry",
     "as_read",
     "define",
+    "definition_from_layout",
     "full_text",
     "is_type",
     "layout",
     "parse",
     "parse_message",
     "portable",
-    "spell",
     "standard",
     "type_name",
 ]

@@ -53,7 +53,7 @@ def _packets(log: Log, words: Wording, show_all: bool) -> Iterator[str]:
     if frames is not None:
         ways[frames.number] = _frame_lines(frames)
     title = ""
-    for picked in log.index.pieces(ways, order="file"):
+    for picked in log.index.select_batches(ways, order="file"):
         for channel, offset in zip(picked.channel.tolist(), picked.offset.tolist(), strict=True):
             text = next(ways[channel])
             if frames is not None and channel == frames.number:

@@ -17,7 +17,7 @@ class MetricsLog(Motion, States):
 
     Frames are numbered as in the recording, from 1. Lengths are in metres, angles in degrees, along the simulator's
     left-handed axes. What was not recorded for a frame is None; in arrays it is NaN. An actor that never was raises
-    TopicError, a KeyError.
+    NotFoundError, a KeyError.
     """
 
     # ------------------------------------------------------------------------------------------------ recording

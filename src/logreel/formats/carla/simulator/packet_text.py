@@ -9,7 +9,7 @@ import numpy as np
 
 from logreel.formats.carla.simulator.printing import filled, number
 from logreel.formats.carla.simulator.wording import Wording
-from logreel.index.ranges import pieces
+from logreel.index.ranges import payload_ranges
 
 if TYPE_CHECKING:
     from logreel.log.log import Channel
@@ -59,10 +59,10 @@ def _decoded(ch: Channel) -> Iterator[tuple[list[list[Any]], list[int]]]:
     index = ch.log.index
     for lo in range(0, len(ch), TOGETHER):
         numbers = np.arange(lo, min(lo + TOGETHER, len(ch)), dtype=np.int64)
-        for piece in pieces(index, ch.number, slice(lo, lo + len(numbers))):
+        for piece in payload_ranges(index, ch.number, slice(lo, lo + len(numbers))):
             mine, numbers = numbers[: len(piece.offset)], numbers[len(piece.offset) :]
-            if ch.reading is not None:
-                got = ch.reading.columns(index, ch.layout, piece, mine)
+            if ch.decoder is not None:
+                got = ch.decoder.decode_batch(index, ch.layout, piece, mine)
             else:
                 from logreel.layout.arrow import decode_variable
 

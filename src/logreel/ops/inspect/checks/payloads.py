@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import DefinitionError, Finding, Severity
-from logreel.index.ranges import Piece, batches, load, pieces
+from logreel.index.ranges import PayloadRange, batches, load, payload_ranges
 from logreel.io.arrays import I64
 from logreel.kernels import layout as kernel
 from logreel.layout.program import Program
@@ -54,7 +54,7 @@ def payloads(log: Log) -> Iterator[Finding]:
     tallies = {ch: _Tally(ch) for ch in log.match(None) if len(ch)}
     for ch, tally in tallies.items():
         try:
-            layout, reading = ch.layout, ch.reading
+            layout, reading = ch.layout, ch.decoder
         except DefinitionError:
             continue
         if reading is not None:
@@ -71,19 +71,21 @@ def payloads(log: Log) -> Iterator[Finding]:
         yield from tally.findings()
 
 
-def _pieces(log: Log, channels: dict[Channel, Program]) -> Iterator[tuple[Channel, Piece]]:
+def _pieces(log: Log, channels: dict[Channel, Program]) -> Iterator[tuple[Channel, PayloadRange]]:
     """All messages of *channels*, stretch by stretch of the file: each packed chunk is unpacked once for all."""
-    made = [ch for ch in channels if log.index.tracks[ch.number].made is not None]
-    for ch in made:
-        yield from ((ch, piece) for piece in pieces(log.index, ch.number, slice(0, len(ch))))
-    if len(made) == len(channels):
+    synthetic = [ch for ch in channels if log.index.rules[ch.number].synthetic is not None]
+    for ch in synthetic:
+        yield from ((ch, piece) for piece in payload_ranges(log.index, ch.number, slice(0, len(ch))))
+    if len(synthetic) == len(channels):
         return
     for numbers in batches(log.index, range(len(log.index.table.base))):
         loaded = load(log.index, numbers)
-        yield from ((ch, loaded.piece(log.index, ch.number)) for ch in channels if ch not in made)
+        yield from (
+            (ch, loaded.payload_range(log.index, ch.number)) for ch in channels if ch not in synthetic
+        )
 
 
-def _walk(tally: _Tally, program: Program, piece: Piece) -> None:
+def _walk(tally: _Tally, program: Program, piece: PayloadRange) -> None:
     status: NDArray[np.uint8] = np.zeros(len(piece.offset), np.uint8)
     counts = np.zeros(len(program.columns), np.int64)
     kernel.count(piece.data, piece.offset, piece.offset + piece.size, program.ops, counts, status)
@@ -99,9 +101,9 @@ def _read(ch: Channel, tally: _Tally) -> None:
     """Messages that are no walk of a Layout have to be decoded."""
     step = rows_per_piece(ch)
     for lo in range(0, len(ch), step):
-        for piece in pieces(ch.log.index, ch.number, slice(lo, lo + step)):
+        for piece in payload_ranges(ch.log.index, ch.number, slice(lo, lo + step)):
             rows = np.arange(tally.seen, tally.seen + len(piece.offset), dtype=np.int64)
-            got = ch.reading.columns(ch.log.index, ch.layout, piece, rows) if ch.reading else None
+            got = ch.decoder.decode_batch(ch.log.index, ch.layout, piece, rows) if ch.decoder else None
             if got is not None:
                 tally.add("payload", rows[[row for row, _ in got.bad]])
                 tally.add("leftover", rows[got.leftover])

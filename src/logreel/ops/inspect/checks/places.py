@@ -9,7 +9,7 @@ import numpy as np
 
 from logreel.index.ranges import places
 from logreel.io.arrays import I64
-from logreel.io.chunks import FILE, MADE
+from logreel.io.chunks import FILE, SYNTHETIC
 from logreel.log.log import Channel
 
 Item = TypeVar("Item")
@@ -24,7 +24,7 @@ def spots(ch: Channel, rows: I64) -> list[tuple[int, int]]:
 def offset_of(ch: Channel, row: int) -> int | None:
     """Where in the file one message lies, or the chunk that it is packed in; None for one that the reader made."""
     ((chunk, offset),) = spots(ch, np.array([row], np.int64))
-    if chunk == MADE:
+    if chunk == SYNTHETIC:
         return None
     return offset if chunk == FILE else ch.log.index.chunks.place_of(chunk)
 

@@ -26,7 +26,7 @@ def _camel(text: str) -> str:
     return joined if joined[:1].isalpha() or not joined else f"N{joined}"
 
 
-def spell(layout: Layout, name: str) -> str:
+def definition_from_layout(layout: Layout, name: str) -> str:
     """The definition of type *name*, and of one type for each struct inside, with the visible fields of *layout*.
 
     Texts of a fixed size become strings; a message of many records has them in the field ``records``. Raises

@@ -12,7 +12,7 @@ from logreel.layout.nodes import Bytes, FixedArray, Node, Rest, Scalar, Sequence
 _MAX_UINT64 = (1 << 64) - 1
 
 
-def spell(layout: Layout) -> str:
+def json_schema(layout: Layout) -> str:
     """The schema of objects with the visible fields of *layout*; those of a message of many records are ``records``.
 
     Bytes become text in base64, arrays of any size lists.

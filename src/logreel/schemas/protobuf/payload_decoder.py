@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from logreel.errors import DamagedError, Problem
 from logreel.index.message_index import MessageIndex
-from logreel.index.ranges import Piece
+from logreel.index.ranges import PayloadRange
 from logreel.io.arrays import I64
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Bytes, Field, Scalar, Sequence, String, Struct
@@ -29,7 +29,7 @@ WIRE = Layout(Struct((Field("fields", Sequence(_ITEM)),)), "wire")
 _NAMES = {VARINT: "varint", FIXED64: "fixed64", BYTES: "bytes", FIXED32: "fixed32"}
 
 
-class MessageBody:
+class ProtobufDecoder:
     """Decodes messages of a type that is described; see ``types.Types``."""
 
     def __init__(self, descriptor: Any) -> None:
@@ -41,8 +41,8 @@ class MessageBody:
         shape = Shape(descriptor)
         self.layout, self._values = shape.layout, shape.values
 
-    def columns(self, index: MessageIndex, layout: Layout, piece: Piece, rows: I64) -> Decoded:
-        """See Reading; payloads that are no such message are left out."""
+    def decode_batch(self, index: MessageIndex, layout: Layout, piece: PayloadRange, rows: I64) -> Decoded:
+        """See PayloadDecoder; payloads that are no such message are left out."""
         from google.protobuf.message import DecodeError
 
         found: list[dict[str, Any]] = []
@@ -54,8 +54,8 @@ class MessageBody:
                 bad.append((i, f"no such message: {error}"))
         return decoded(layout, found, bad, len(rows))
 
-    def one(self, index: MessageIndex, data: memoryview, row: int | None) -> dict[str, Any]:
-        """See Reading."""
+    def decode_message(self, index: MessageIndex, data: memoryview, row: int | None) -> dict[str, Any]:
+        """See PayloadDecoder."""
         from google.protobuf.message import DecodeError
 
         try:
@@ -64,17 +64,17 @@ class MessageBody:
             raise DamagedError(Problem("payload", 0, len(data), True, f"no such message: {error}")) from None
 
 
-class WireBody:
+class WireDecoder:
     """Shows messages that nothing describes: their fields by number. Whatever the bytes, it never fails."""
 
     layout = WIRE
 
-    def columns(self, index: MessageIndex, layout: Layout, piece: Piece, rows: I64) -> Decoded:
-        """See Reading."""
+    def decode_batch(self, index: MessageIndex, layout: Layout, piece: PayloadRange, rows: I64) -> Decoded:
+        """See PayloadDecoder."""
         return decoded(layout, [self._row(data) for data in payloads(piece)], [], len(rows))
 
-    def one(self, index: MessageIndex, data: memoryview, row: int | None) -> dict[str, Any]:
-        """See Reading."""
+    def decode_message(self, index: MessageIndex, data: memoryview, row: int | None) -> dict[str, Any]:
+        """See PayloadDecoder."""
         return self._row(bytes(data))
 
     def _row(self, data: bytes) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from logreel.errors import DamagedError, DefinitionError, Problem
 from logreel.index.message_index import MessageIndex
-from logreel.index.ranges import Piece
+from logreel.index.ranges import PayloadRange
 from logreel.io.arrays import I64
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, Rest, Struct
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 TEXT = Layout(Struct((Field("json", Rest(text=True)),)), "json")
 
 
-class JsonBody:
+class JsonDecoder:
     """Decodes messages that are JSON objects.
 
     schema  their JSON Schema; where it names no properties the table has one column, ``json``, with the whole text
@@ -42,8 +42,9 @@ class JsonBody:
         """Whether the schema names any."""
         return self._fit is not None
 
-    def columns(self, index: MessageIndex, layout: Layout, piece: Piece, rows: I64) -> Decoded:
-        """See Reading; what is no JSON object is left out. Members of other types than the schema says are missing."""
+    def decode_batch(self, index: MessageIndex, layout: Layout, piece: PayloadRange, rows: I64) -> Decoded:
+        """See PayloadDecoder; what is no JSON object is left out. Members of other types than the schema says are
+        missing."""
         if self._fit is None:
             return decoded(
                 layout, [{"json": d.decode("utf-8", "replace")} for d in payloads(piece)], [], len(rows)
@@ -57,7 +58,7 @@ class JsonBody:
                 bad.append((i, f"no JSON object: {error}"))
         return decoded(layout, found, bad, len(rows))
 
-    def one(self, index: MessageIndex, data: memoryview, row: int | None) -> dict[str, Any]:
+    def decode_message(self, index: MessageIndex, data: memoryview, row: int | None) -> dict[str, Any]:
         """The object as it stands there; what is no object as ``{"json": value}``."""
         try:
             value = json.loads(bytes(data))

@@ -37,7 +37,7 @@ OPAQUE = 64
 RECORDS, ROW = "records", "values"
 
 
-def spell(layout: Layout, name: str) -> Message:
+def descriptor_from_layout(layout: Layout, name: str) -> Message:
     """A message type of this full name with a field for each member that *layout* shows."""
     if isinstance(layout.root, Counted):
         record = _message(layout.record, f"{name}.Record")
@@ -108,7 +108,7 @@ def _kind(node: Node, name: str) -> tuple[str | Message, bool]:
 
 
 def values(layout: Layout, message: Message, columns: Sequence[pa.ChunkedArray]) -> Values:
-    """The columns of a table of *layout*, one row per message, as those of ``spell(layout, name)``.
+    """The columns of a table of *layout*, one row per message, as those of ``descriptor_from_layout(layout, name)``.
 
     Missing values become zero or empty.
     """
