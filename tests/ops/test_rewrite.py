@@ -65,6 +65,10 @@ def test_slices_hold_what_lies_in_them(
     assert source.end is not None
     start, end = (source.start + int(s * (source.end - source.start)) for s in sorted(shares))
     out = folder / f"out{suffix}"
+    if start > source.end:
+        with pytest.raises(logreel.UsageError, match="the log covers"):
+            logreel.slice(source, out, start=start, end=end)
+        return
     logreel.slice(source, out, start=start, end=end)
     found = content(out, "file")
     for topic, (schema, rows) in content(source, "file").items():
