@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import DefinitionError, UsageError
-from logreel.formats.ulog import scan_builder
 from logreel.formats.ulog.copier import copy
 from logreel.formats.ulog.copy_metadata import (
     MetadataCopier,
@@ -27,7 +26,7 @@ from logreel.formats.ulog.copy_metadata import (
 from logreel.formats.ulog.definitions import Definitions, parse_format
 from logreel.formats.ulog.from_layout import definition_from_layout
 from logreel.formats.ulog.information import OWN, packed_value
-from logreel.formats.ulog.keys import DEFAULT_KINDS
+from logreel.formats.ulog.keyed_records import DEFAULT_KINDS
 from logreel.formats.ulog.records import (
     BASIC,
     DATA_HEAD,
@@ -40,8 +39,8 @@ from logreel.formats.ulog.records import (
     BadRecord,
     parse_key,
 )
-from logreel.formats.ulog.scan_builder import RESERVED
-from logreel.formats.ulog.values import MAX_SIZE, key, key_value, packed, record
+from logreel.formats.ulog.synthetic import STRUCTS
+from logreel.formats.ulog.write_records import MAX_SIZE, key, key_value, packed, record
 from logreel.index.block_table import TIME_MAX
 from logreel.index.rules import FieldAt, field_values
 from logreel.io.append_file import Appender
@@ -145,7 +144,7 @@ class UlogWriter(FormatWriter):
         self._reserved[number] = write[name]
         # Their messages become other records, which may not fit: each is tried when it comes.
         self.largest = -1
-        self._layouts[number] = Layout(scan_builder.RESERVED[name], name)
+        self._layouts[number] = Layout(STRUCTS[name], name)
         self._channels.append((name, 0))
         self._headers.add(b"")
 
@@ -424,7 +423,7 @@ def _parameter(letter: str, name: str, value: float | int, head: bytes = b"") ->
 
 @cache
 def _parameter_row() -> Callable[[memoryview], Any]:
-    return Layout(scan_builder.RESERVED["~parameter"], "~parameter").decoder()
+    return Layout(STRUCTS["~parameter"], "~parameter").decoder()
 
 
 def _parameter_record(row: Mapping[str, Any]) -> bytes:
@@ -476,7 +475,7 @@ def take_over(format_writer: UlogWriter, log: Log, returns: bool) -> list[str]:
     told += each("attachment", names, lambda name: _take_attachment(format_writer, log, name, parts), returns)
     rows = [ch for name, ch in log.channels.items() if name.split("@")[0] == "~parameter"]
     if rows and rows[0].schema.encoding == "ulog":
-        decode = Layout(RESERVED["~parameter"], "~parameter").decoder()
+        decode = Layout(STRUCTS["~parameter"], "~parameter").decoder()
         for message in log.messages([ch.topic for ch in rows], order="file"):
             row = decode(message.data)
             if row["kind"] != "change":
