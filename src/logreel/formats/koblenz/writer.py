@@ -10,21 +10,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import DefinitionError, UsageError
-from logreel.formats.koblenz.framing import MAX_UNKNOWN, Kind
+from logreel.formats.koblenz.framing import MAX_UNKNOWN
+from logreel.formats.koblenz.kinds import Kind
 from logreel.formats.koblenz.records import (
     HEAD,
     HEADER,
     MAGIC,
     MARKS,
     MAX_SIZE,
-    READINGS,
+    SIZE_READINGS,
     VALID_MARK,
     pack_head,
-    utc_note,
+    pack_utc_note,
 )
-from logreel.formats.koblenz.scan_builder import ScanBuilder
-from logreel.formats.koblenz.start import MAJOR, MINOR
-from logreel.formats.koblenz.time_index import Seconds, seconds_between
+from logreel.formats.koblenz.scan_builder import FormatState
+from logreel.formats.koblenz.time_index import TimeIndexBuilder, seconds_between
+from logreel.formats.koblenz.variant import MAJOR, MINOR
 from logreel.formats.koblenz.write_kinds import kind_of, layout_of, misfits
 from logreel.index.order import by_rows
 from logreel.io.append_file import Appender
@@ -57,13 +58,13 @@ class KoblenzWriter(FormatWriter):
 
     def __init__(self, out: Appender, *, size_reading: str = "A", valid_mark: int = VALID_MARK) -> None:
         super().__init__(out)
-        found = {reading.name: reading for reading in READINGS}
+        found = {one.name: one for one in SIZE_READINGS}
         if size_reading not in found:
             raise UsageError(f"size_reading {size_reading!r}; there are {', '.join(found)}")
         if valid_mark not in MARKS:
             known = ", ".join(f"0x{mark:02X}" for mark in MARKS)
             raise UsageError(f"valid_mark {valid_mark!r}; there are {known}")
-        self._reading, self._mark = found[size_reading], valid_mark
+        self._size_reading, self._mark = found[size_reading], valid_mark
         self._kinds: list[Kind] = []
         self._layouts: list[Layout] = []
         self._headers = RecordHeaders()
@@ -74,7 +75,7 @@ class KoblenzWriter(FormatWriter):
         self._span: tuple[int, int] | None = None
         #: Whether the fixes of the log that is copied or inherited from tell UTC.
         self._fixes_tell = False
-        self._seconds = Seconds()
+        self._seconds = TimeIndexBuilder()
 
     def channel(self, number: int, topic: str, schema: Schema, metadata: Mapping[str, Any]) -> None:
         """Take in a channel; see ``write_kinds.kind_of``."""
@@ -85,7 +86,7 @@ class KoblenzWriter(FormatWriter):
         self._kinds.append(kind)
         self._layouts.append(layout_of(kind, topic))
         head = pack_head(0, self._mark, kind.type, kind.version, 0.0)
-        self._headers.add(head, size_at=0, size_add=self._reading.base, time_at=_TIME_AT, time_kind=_MS)
+        self._headers.add(head, size_at=0, size_add=self._size_reading.base, time_at=_TIME_AT, time_kind=_MS)
 
     def schema_for(self, topic: str, layout: Layout) -> Schema:
         """Topics begin with their types, whatever the fields are."""
@@ -141,7 +142,7 @@ class KoblenzWriter(FormatWriter):
 
     def copy_metadata(self, log: Log) -> list[str]:
         """Take over how long logs are: room for the index can be left at once."""
-        self._fixes_tell = not log.format_state.is_noted
+        self._fixes_tell = not log.format_state.has_utc_note
         if log.start is not None and log.end is not None:
             first, last = self._span or (log.start, log.end)
             self._span = min(first, log.start), max(last, log.end)
@@ -150,16 +151,16 @@ class KoblenzWriter(FormatWriter):
 
     def copy(self, excerpt: Excerpt) -> bool:
         """Copy messages as they lie in the file; a sound log of which all is wanted is copied to the byte."""
-        state: ScanBuilder = excerpt.log.format_state
-        if state.reading is not self._reading or state.mark != self._mark:
+        state: FormatState = excerpt.log.format_state
+        if state.size_reading is not self._size_reading or state.mark != self._mark:
             return False
         data = state.source.data
         wrong = any(p.lost or p.code in ("index", "header") for p in excerpt.log.problems)
-        if excerpt.is_whole and state.is_indexed and not wrong:
+        if excerpt.is_whole and state.has_full_index and not wrong:
             put(self.out, data, np.zeros(1, np.int64), np.array([len(data)]))
             self._begun = self._complete = True
             return True
-        self._version, self._fixes_tell = state.source.read(4, 4), not state.is_noted
+        self._version, self._fixes_tell = state.source.read(4, 4), not state.has_utc_note
         times = [state.index.times(number)[rows] for number, rows in excerpt.rows.items()]
         times = [some for some in times if len(some)]
         if times:
@@ -190,9 +191,9 @@ class KoblenzWriter(FormatWriter):
         # Fixes tell UTC by the median of all of them, so those of a whole log tell the same.
         if clock is not None and clock.utc_offset is not None and not (clock.is_whole and self._fixes_tell):
             self._begin()
-            self.out.write(utc_note(clock.utc_offset))
+            self.out.write(pack_utc_note(clock.utc_offset))
             self.out.commit()
-        places = self._seconds.places
+        places = self._seconds.offsets
         more = len(places) - self._room
         index = struct.pack("<I", len(places)) + (places + 8 * more).astype("<i8").tobytes()
         if more:
