@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import logreel
-from logreel.formats.mcap.sample.builder import START, Builder
 from logreel.formats.mcap.copier import McapCopier
+from logreel.formats.mcap.sample.builder import START, Builder
 from logreel.formats.mcap.writer import McapWriter
 from logreel.formats.ulog.sample.builder import flight
 from logreel.io.append_file import Appender

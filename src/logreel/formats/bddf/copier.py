@@ -16,7 +16,7 @@ from logreel.formats.bddf.scan_builder import ScanBuilder, topic_of
 from logreel.formats.bddf.writer import BddfWriter
 from logreel.io.arrays import I64
 from logreel.io.chunks import FILE
-from logreel.kernels import wireindex
+from logreel.kernels import bddf
 from logreel.log.log import Log
 from logreel.log.schema import Schema
 from logreel.write.log_copier import Excerpt, LogCopier
@@ -79,7 +79,7 @@ class BddfCopier(LogCopier):
         _, payload, start = self._starts[id(log), channel]
         out = np.zeros((len(offset), len(names)), np.int64)
         if len(offset):
-            wireindex.numbers(log.index.chunks[FILE], start[payload.searchsorted(offset)], out)
+            bddf.gather_numbers(log.index.chunks[FILE], start[payload.searchsorted(offset)], out)
         return out
 
     def copy_records(self, excerpt: Excerpt) -> bool:

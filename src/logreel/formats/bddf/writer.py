@@ -7,7 +7,7 @@ import os
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain, count
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,13 +30,10 @@ from logreel.formats.bddf.signals import SCHEMA, Signals
 from logreel.io.append_file import Appender
 from logreel.io.arrays import I64
 from logreel.io.source import Source
-from logreel.kernels import wirewrite
+from logreel.kernels import bddf
 from logreel.log.schema import Schema
 from logreel.write.format_writer import FormatWriter
 from logreel.write.payloads import Payload, Payloads
-
-if TYPE_CHECKING:
-    pass
 
 CHECKSUMS = {"sha1": CHECKSUM_SHA1, "none": CHECKSUM_NONE}
 #: Bytes of the checksum, also where there is none.
@@ -149,14 +146,14 @@ class BddfWriter(FormatWriter):
         time, start, size, side_columns = (np.ascontiguousarray(column[rows], np.int64) for column in columns)
         self._begin()
         head = np.empty(len(channel), np.int64)
-        wirewrite.sizes(channel, time, size, self._table, side_columns, head)
+        bddf.descriptor_sizes(channel, time, size, self._table, side_columns, head)
         place = np.concatenate([np.zeros(1, np.int64), np.cumsum(head + size + DATA_HEAD)])
         for at in stretches(place):
             need = int(place[at.stop] - place[at.start])
             out = self._room[:need] if need <= STRETCH else np.empty(need, np.uint8)
             parts = (channel[at], time[at], start[at], size[at])
             where = (head[at], place[at] - place[at.start])
-            wirewrite.compose(payloads.data, *parts, self._table, side_columns[at], *where, out)
+            bddf.write_blocks(payloads.data, *parts, self._table, side_columns[at], *where, out)
             self.write(out.data)
 
     def _learn(self, channel: NDArray[np.int32], payloads: Payloads) -> None:
