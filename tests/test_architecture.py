@@ -46,7 +46,6 @@ HANDED_ON = {
     ("layout.arrow", "layout.numpy_columns"),
     ("layout.layout", "layout.nodes"),
     ("layout.layout", "layout.paths"),
-    ("write.writer", "write.format_writer"),
 }
 #: A string that is a lazy import by table or import_module; two are groups of entry points.
 MODULE_NAME = re.compile(r"(?!logreel\.(?:formats|sinks)$)logreel(\.\w+)+")

@@ -29,6 +29,7 @@ from logreel.registry.format import Format
 from logreel.registry.registry import formats
 from logreel.testing.judge import expect, is_consistent, lie_inside, no_hang, opened_as, payloads, rows
 from logreel.testing.mutations import mutate
+from logreel.write.log_copier import copier_for
 from logreel.write.writer import create
 
 #: A sample: its bytes, a file, or a function that gives bytes.
@@ -221,7 +222,7 @@ class FormatSuite:
                 path = folder / f"again{self.format.suffixes[0]}"
                 options = {**self.format.like(log.metadata), **self.options}
                 with create(path, format=self.format.name, force=True, **options) as w:
-                    w.format_writer.copy_metadata(log)
+                    copier_for(self.format, w.format_writer).copy_metadata(log)
                     numbers = {
                         ch.topic: w.add_channel(ch.topic, ch.schema, ch.metadata) for ch in log.match(None)
                     }
