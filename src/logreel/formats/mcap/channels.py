@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from logreel.formats.mcap.definitions import Decoders
-from logreel.formats.mcap.found import File
+from logreel.formats.mcap.found import FoundFile
 from logreel.formats.mcap.records import Channel
 from logreel.log.scan import ChannelInfo
 from logreel.log.schema import Schema
@@ -24,7 +24,7 @@ UNDEFINED = "undefined_in"
 NO_SCHEMA = Schema("", "")
 
 
-def infos(file: File, decoders: Decoders) -> tuple[dict[int, int], list[ChannelInfo]]:
+def infos(file: FoundFile, decoders: Decoders) -> tuple[dict[int, int], list[ChannelInfo]]:
     """The number of each channel id, and channels as the model wants them, by id: writers number them as they come.
 
     Further channels of a topic are marked by an instance number.

@@ -10,7 +10,7 @@ from logreel.formats.mcap import records
 from logreel.formats.mcap.records import MAGIC, begun, numbers, record, string
 
 if TYPE_CHECKING:
-    from logreel.formats.mcap.packing import Packed
+    from logreel.formats.mcap.chunk_compressor import CompressedChunk
 
 
 def attachment_record(name: str, data: bytes, media_type: str, time: int, created: int) -> bytes:
@@ -47,7 +47,7 @@ class Summary:
         self._records[kind].append(record(kind, content))
         return self._records[kind][-1]
 
-    def chunk(self, pos: int, packed: Packed, compression: str) -> None:
+    def chunk(self, pos: int, packed: CompressedChunk, compression: str) -> None:
         """A chunk that stands at *pos*."""
         start, end = packed.times
         self._start = start if self._start is None else min(self._start, start)

@@ -16,10 +16,10 @@ from logreel._version import __version__
 from logreel.errors import DefinitionError, UsageError
 from logreel.formats.mcap import records
 from logreel.formats.mcap.channels import NO_SCHEMA, OWN, dumped
+from logreel.formats.mcap.chunk_compressor import ChunkCompressor, ChunkContent, CompressedChunk
 from logreel.formats.mcap.clock import clock_record, on_utc
-from logreel.formats.mcap.found import File
+from logreel.formats.mcap.found import FoundFile
 from logreel.formats.mcap.origins import Origins
-from logreel.formats.mcap.packing import ChunkContent, Packed, Packer
 from logreel.formats.mcap.records import (
     LOG_TIME,
     MAGIC,
@@ -77,7 +77,7 @@ class McapWriter(RecordWriter):
         library: str = f"logreel {__version__}",
     ) -> None:
         super().__init__(out)
-        self._packer = Packer(compression, level)
+        self._compressor = ChunkCompressor(compression, level)
         if not 0 < chunk_bytes <= LARGEST:
             raise UsageError(f"chunks of {chunk_bytes} bytes; an MCAP has chunks of 1 to {LARGEST}")
         self._limit, self._profile, self._library = chunk_bytes, profile, library
@@ -87,7 +87,7 @@ class McapWriter(RecordWriter):
         self._summary, self._crc, self._begun = Summary(), 0, False
         self._inherited: set[tuple[Any, ...]] = set()
         self._origins = Origins()
-        self._waiting: deque[tuple[int, Future[Packed]]] = deque()
+        self._waiting: deque[tuple[int, Future[CompressedChunk]]] = deque()
         self._waiting_bytes = 0
         self._begin_chunk()
 
@@ -187,10 +187,10 @@ class McapWriter(RecordWriter):
         """Begin another chunk; the one before is packed meanwhile, and written when it is its turn."""
         content = ChunkContent(self._parts, self._places, len(self._channels), self._bytes)
         self._begin_chunk()
-        if not self._packer.workers:
-            self._write_chunk(self._packer.pack(content))
+        if not self._compressor.workers:
+            self._write_chunk(self._compressor.pack(content))
             return
-        self._waiting.append((content.size, self._packer.later(content)))
+        self._waiting.append((content.size, self._compressor.later(content)))
         self._waiting_bytes += content.size
         while self._waiting and (self._waiting_bytes > WAITING_BYTES or self._waiting[0][1].done()):
             self._write_first()
@@ -206,9 +206,9 @@ class McapWriter(RecordWriter):
             self._write_first()
         self._begin()
 
-    def _write_chunk(self, packed: Packed) -> None:
+    def _write_chunk(self, packed: CompressedChunk) -> None:
         self._begin()
-        self._summary.chunk(self.out.tell(), packed, self._packer.name)
+        self._summary.chunk(self.out.tell(), packed, self._compressor.name)
         self._write(packed.head)
         self._crc = zlib.crc32(packed.stored, self._crc)
         self.out.give(packed.stored)
@@ -246,7 +246,7 @@ class McapWriter(RecordWriter):
 
         With the clock ``utc`` all times of a log on another clock are those that its messages get.
         """
-        state: File = log.format_state
+        state: FoundFile = log.format_state
         shift = log.utc_offset or 0 if self.clock == "utc" else 0
         origin = next((found for name, found in state.metadata if name == OWN), None)
         if origin is not None and shift:
@@ -319,7 +319,7 @@ class McapWriter(RecordWriter):
         """Define the channels without messages, and write the summary."""
         self._tell_origins()
         self._catch_up()
-        self._packer.close()
+        self._compressor.close()
         for number in np.flatnonzero(self._fresh).tolist():
             self._write(self._definition(number))
         self._write(record(records.DATA_END, struct.pack("<I", self._crc)))

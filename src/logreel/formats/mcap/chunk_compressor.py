@@ -45,7 +45,7 @@ class ChunkContent:
 
 
 @dataclass(frozen=True, slots=True)
-class Packed:
+class CompressedChunk:
     """A chunk as it is written.
 
     head    its record up to the stored bytes
@@ -68,7 +68,7 @@ class Packed:
     places: I64
 
 
-class Packer:
+class ChunkCompressor:
     """Packs chunks with *compression* (``zstd``, ``lz4`` or ``none``) of *level*; None: as the library has it.
 
     name  of the compression in a chunk
@@ -85,7 +85,7 @@ class Packer:
         self._pool: ThreadPoolExecutor | None = None
         self.workers = 0 if compression == "none" else min(_MOST, os.cpu_count() or 1)
 
-    def pack(self, content: ChunkContent) -> Packed:
+    def pack(self, content: ChunkContent) -> CompressedChunk:
         """Pack a chunk."""
         # Whatever takes the interpreter's lock here waits for the thread that makes the chunks.
         data, place = _joined(content.parts), _joined(content.places)
@@ -97,9 +97,9 @@ class Packer:
         head = begun(records.CHUNK, len(head) + 8 + len(stored)) + head + struct.pack("<Q", len(stored))
         index = np.empty(INDEX * len(ids) + ENTRY * len(place), np.uint8)
         opcoded.index(data, place, counts, begin, index)
-        return Packed(head, stored, index.data, times, len(data), ids, counts[ids], begin[ids])
+        return CompressedChunk(head, stored, index.data, times, len(data), ids, counts[ids], begin[ids])
 
-    def later(self, content: ChunkContent) -> Future[Packed]:
+    def later(self, content: ChunkContent) -> Future[CompressedChunk]:
         """The same in another thread."""
         if self._pool is None:
             self._pool = ThreadPoolExecutor(self.workers, "logreel-pack")
