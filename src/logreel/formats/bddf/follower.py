@@ -14,7 +14,7 @@ from logreel.formats.bddf.records import MAGIC, read_header
 from logreel.index.message_index import MessageIndex
 from logreel.io.chunks import Chunks
 from logreel.io.source import Source
-from logreel.kernels import wirewrite
+from logreel.kernels import bddf
 from logreel.write.format_writer import Payload
 
 #: Bytes of entries that are kept; where there are more, the file goes by once more for each so many.
@@ -58,7 +58,7 @@ class _Entries:
         index = MessageIndex(Chunks(source), table, [IN_BLOCKS] * len(self.series))
         for channel in table.live():
             start = index.starts(channel)
-            size, payloads = wirewrite.entries(source.data, start, NOTHING, self._at)
+            size, payloads = bddf.write_index_entries(source.data, start, NOTHING, self._at)
             self.keep(channel, made_of(source.data, start, size, self._at).data, payloads)
         self._rest, self._at = source.read(pos, source.size), self._at + pos
 

@@ -17,7 +17,7 @@ from logreel.index.message_index import MessageIndex
 from logreel.io.arrays import I64
 from logreel.io.chunks import Buffer, Chunks
 from logreel.io.source import Source
-from logreel.kernels import wirewrite
+from logreel.kernels import bddf
 from logreel.schemas.protobuf.build import number, varint
 from logreel.schemas.protobuf.wire import BYTES
 
@@ -52,7 +52,7 @@ class Indexer:
     def _entries(self, channel: int) -> tuple[int, int, Pieces]:
         start = self._index.starts(channel)
         parts = [start[lo : lo + STEP] for lo in range(0, len(start), STEP)]
-        found = [wirewrite.entries(self._data, some, NOTHING) for some in parts]
+        found = [bddf.write_index_entries(self._data, some, NOTHING) for some in parts]
         made = (made_of(self._data, some, n).data for some, (n, _) in zip(parts, found, strict=True))
         return sum(n for n, _ in found), sum(p for _, p in found), made
 
@@ -60,7 +60,7 @@ class Indexer:
 def made_of(data: Buffer, start: I64, size: int, base: int = 0) -> Buffer:
     """The entries, *size* bytes of them, for the blocks at *start* of *data*, which begins at *base* in the file."""
     out = np.empty(size, np.uint8)
-    wirewrite.entries(data, start, out, base)
+    bddf.write_index_entries(data, start, out, base)
     return out
 
 

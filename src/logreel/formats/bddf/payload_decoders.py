@@ -11,7 +11,7 @@ import numpy as np
 from logreel.index.message_index import MessageIndex
 from logreel.io.arrays import I64
 from logreel.io.chunks import FILE
-from logreel.kernels import wireindex
+from logreel.kernels import bddf
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, Scalar
 from logreel.log.side_columns import LayoutDecoder, PayloadDecoder, SideColumnsDecoder, with_members
@@ -57,5 +57,5 @@ class NumberedDecoder(SideColumnsDecoder):
         """int64[n] per additional index of some blocks."""
         out = np.zeros((len(rows), len(self._names)), np.int64)
         if len(rows):
-            wireindex.numbers(index.chunks[FILE], index.starts(self._channel)[rows], out)
+            bddf.gather_numbers(index.chunks[FILE], index.starts(self._channel)[rows], out)
         return list(out.T)

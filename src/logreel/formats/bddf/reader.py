@@ -26,7 +26,7 @@ from logreel.formats.bddf.messages import FileDescriptor, Series
 from logreel.formats.bddf.records import DESCRIPTOR, END_BYTES, MAGIC, Ending, read_descriptor, read_header
 from logreel.index.block_table import Blocks, Separate
 from logreel.io.source import Source
-from logreel.kernels import wire
+from logreel.kernels import bddf
 from logreel.schemas.protobuf.wire import BadWire
 
 #: So many sound blocks in a row are evidence enough to go on reading after damage.
@@ -205,7 +205,7 @@ class Scanner:
         if pos == self._end:
             return True
         return 0 <= pos < self._end and (
-            wire.resync(self.source.data, pos, self._end, known, need, pos, END_BYTES) == pos
+            bddf.resync(self.source.data, pos, self._end, known, need, pos, END_BYTES) == pos
             or records.read_ending(self.source, pos) is not None
         )
 
@@ -263,7 +263,7 @@ class Scanner:
         last = int(self._hints[at]) - 1 if at < len(self._hints) else self._end
         while True:
             known = self._collector.known
-            found = wire.resync(self.source.data, pos, self._end, known, CHAIN, last, END_BYTES)
+            found = bddf.resync(self.source.data, pos, self._end, known, CHAIN, last, END_BYTES)
             if found >= 0:
                 return found
             if at >= len(self._hints):

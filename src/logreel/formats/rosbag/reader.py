@@ -13,7 +13,7 @@ from logreel.formats.rosbag.found import MAX_SPAN, ChunkMessages
 from logreel.formats.rosbag.records import ALL_NAMES, BadRecord, Record, read_record
 from logreel.io.arrays import I64
 from logreel.io.source import Source
-from logreel.kernels import tagged
+from logreel.kernels import rosbag
 
 END, CUT, BAD, FOREIGN, FULL = range(5)
 OnRecord = Callable[[Record, Source], None]
@@ -154,7 +154,7 @@ class _Buffers:
     def walk(self, region: Region, pos: int) -> tuple[int, int, int, int]:
         """Fill the arrays with records from *pos* on; return reason of the end, its offset, messages, other records."""
         arrays = (self.key, self.time, self.data, self.size, self.note)
-        return tagged.walk(region.source.data, pos, region.end, *arrays, region.foreign, region.named)
+        return rosbag.walk(region.source.data, pos, region.end, *arrays, region.foreign, region.named)
 
     def messages(self, region: Region, pos: int, n: int) -> list[ChunkMessages]:
         """Return the first *n* messages, divided where their offsets relative to the base would not fit 32 bits."""

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from logreel.io.source import Source
-from logreel.kernels import tagged
+from logreel.kernels import rosbag
 
 OP_DEFINITION, OP_MESSAGE, OP_FILE, OP_INDEX, OP_CHUNK, OP_CHUNK_INFO, OP_CONNECTION = range(1, 8)
 #: A longer header is taken for damage: real headers contain a definition of some kilobytes at most.
@@ -23,7 +23,7 @@ FILE_HEADER = 4096
 MULTILOG = b"##MULTILOG##\n"
 #: Longest topic or type name in a bag of versions 0 to 1.1.
 MAX_LINE = 256
-#: Fields that identify the connection of a message without a number, as bit sets of kernels/tagged.py:
+#: Fields that identify the connection of a message without a number, as bit sets of kernels/rosbag.py:
 #: topic, checksum and type together, or the topic alone.
 ALL_NAMES, TOPIC = 7, 1
 
@@ -112,7 +112,7 @@ def read_record(source: Source, pos: int, end: int) -> Record:
 
 def find_record(source: Source, pos: int, end: int) -> int:
     """Return the first offset after *pos* at which a whole record begins, or *end*."""
-    return tagged.find(source.data, pos + 1, end, LONGEST_FOUND)
+    return rosbag.find(source.data, pos + 1, end, LONGEST_FOUND)
 
 
 def topic_key(topic: bytes) -> int:
