@@ -112,7 +112,7 @@ def read_record(source: Source, pos: int, end: int) -> Record:
 
 def find_record(source: Source, pos: int, end: int) -> int:
     """Return the first offset after *pos* at which a whole record begins, or *end*."""
-    return rosbag.find(source.data, pos + 1, end, LONGEST_FOUND)
+    return rosbag.find_record(source.data, pos + 1, end, LONGEST_FOUND)
 
 
 def topic_key(topic: bytes) -> int:
