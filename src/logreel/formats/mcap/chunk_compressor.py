@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from logreel.errors import UsageError
 from logreel.formats.mcap import records
-from logreel.formats.mcap.records import ENTRY, INDEX, begun, string
+from logreel.formats.mcap.records import ENTRY, INDEX, record_head, string_bytes
 from logreel.io.arrays import I64
 from logreel.kernels import mcap
-from logreel.write.format_writer import Payload
+from logreel.write.payloads import Payload
 
 COMPRESSIONS = ("zstd", "lz4", "none")
 #: More threads than this only wait for the one that makes the chunks.
@@ -93,8 +93,8 @@ class ChunkCompressor:
         times = mcap.count_messages(data, place, counts)
         ids, begin = np.flatnonzero(counts), np.empty_like(counts)
         stored = self._compress(data.data)
-        head = struct.pack("<QQQI", *times, len(data), zlib.crc32(data.data)) + string(self.name)
-        head = begun(records.CHUNK, len(head) + 8 + len(stored)) + head + struct.pack("<Q", len(stored))
+        head = struct.pack("<QQQI", *times, len(data), zlib.crc32(data.data)) + string_bytes(self.name)
+        head = record_head(records.CHUNK, len(head) + 8 + len(stored)) + head + struct.pack("<Q", len(stored))
         index = np.empty(INDEX * len(ids) + ENTRY * len(place), np.uint8)
         mcap.write_index(data, place, counts, begin, index)
         return CompressedChunk(head, stored, index.data, times, len(data), ids, counts[ids], begin[ids])

@@ -94,7 +94,7 @@ def _among(places: I64, known: I64 | None) -> NDArray[np.bool_]:
     return found
 
 
-def told_once(file: FoundFile, collected: IndexBuilder, whole: FoundFile) -> None:
+def share_problems(file: FoundFile, collected: IndexBuilder, whole: FoundFile) -> None:
     """Have both tell the same problems; what an index leaves out is not lost any more."""
     for one in file.problems:
         if one in collected.left_out:

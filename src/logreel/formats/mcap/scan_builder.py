@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from logreel.formats.mcap import full_read, index_check, reader, summary
-from logreel.formats.mcap.channels import OWN, infos, loaded, unique
+from logreel.formats.mcap.channels import OWN, from_json, infos, unique
 from logreel.formats.mcap.chunks import cache, compressions
-from logreel.formats.mcap.clock import Clock, told_of_source
+from logreel.formats.mcap.clock import Clock, source_facts
 from logreel.formats.mcap.definitions import Decoders
 from logreel.formats.mcap.found import FoundFile
 from logreel.formats.mcap.index_builder import IndexBuilder
@@ -42,7 +42,7 @@ def _read(source: Source) -> FoundFile:
 def _reread(source: Source, file: FoundFile, collected: IndexBuilder) -> Scan:
     """The Scan of everything that is wholly there; both tell the same problems from here on."""
     found = full_read.read(source, file, collected).file
-    full_read.told_once(file, collected, found)
+    full_read.share_problems(file, collected, found)
     return _scan_of(source, found)
 
 
@@ -119,8 +119,8 @@ def _metadata(file: FoundFile, origin: Mapping[str, str]) -> Mapping[str, Any]:
     if "mcap" in found:
         facts["metadata"] = found["mcap"]
     if origin:
-        facts["converted_from"] = told_of_source(origin)
-    return found | loaded(origin.get("metadata", "")) | {"mcap": facts}
+        facts["converted_from"] = source_facts(origin)
+    return found | from_json(origin.get("metadata", "")) | {"mcap": facts}
 
 
 def _attachments(source: Source, attached: list[Attached]) -> list[Attachment]:
@@ -140,7 +140,7 @@ def _attachments(source: Source, attached: list[Attached]) -> list[Attachment]:
 
 def _parameters(origin: Mapping[str, str]) -> list[Parameter]:
     made = []
-    for one in loaded(origin.get("parameters", "")).get("parameters", []):
+    for one in from_json(origin.get("parameters", "")).get("parameters", []):
         try:
             changes = tuple(Change(int(time), value) for time, value in one["changes"])
             made.append(
