@@ -43,9 +43,6 @@ HANDED_ON = {
         ("formats.carla.simulator.api", f"formats.carla.simulator.{name}")
         for name in ["blocked", "collisions", "info", "metrics", "replay", "values"]
     ),
-    ("layout.arrow", "layout.numpy_columns"),
-    ("layout.layout", "layout.nodes"),
-    ("layout.layout", "layout.paths"),
 }
 #: A string that is a lazy import by table or import_module; two are groups of entry points.
 MODULE_NAME = re.compile(r"(?!logreel\.(?:formats|sinks)$)logreel(\.\w+)+")
@@ -280,6 +277,15 @@ def test_modules_hand_on_no_names_of_others_but_those_that_are_known() -> None:
 def test_nobody_imports_what_is_private_to_another_module() -> None:
     found = private(SRC)
     assert not found, "\n" + "\n".join(found)
+
+
+def test_the_paths_on_the_architecture_page_exist() -> None:
+    text = (SRC.parents[1] / "docs" / "architecture.md").read_text(encoding="utf-8")
+    paths = set(re.findall(r"(?<![\w/.])((?:\w+/)+\w*(?:\.py)?)(?![\w>])", text))
+    known = {path for path in paths if path.split("/")[0] in FLOORS}
+    assert len(known) > 20
+    missing = {path for path in known if not (SRC / path).exists()}
+    assert not missing
 
 
 def tree_of(folder: Path, files: dict[str, str]) -> Path:
