@@ -9,10 +9,10 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.formats.bddf import messages
-from logreel.formats.bddf.found import Note, Unclear, notes
+from logreel.formats.bddf import descriptors
+from logreel.formats.bddf.descriptors import CHECKSUM_NONE, CHECKSUM_SHA1, FileDescriptor
 from logreel.formats.bddf.index_builder import IndexBuilder
-from logreel.formats.bddf.messages import CHECKSUM_NONE, CHECKSUM_SHA1, FileDescriptor
+from logreel.formats.bddf.non_data_blocks import NonDataBlock, UnexpectedBlock, non_data_blocks
 from logreel.formats.bddf.records import END, MAGIC
 from logreel.formats.bddf.scan_builder import ScanBuilder
 from logreel.index.message_index import MessageIndex
@@ -62,33 +62,35 @@ def plan(excerpt: Excerpt) -> Plan | None:
     if any(p.code in _ODD or (p.code == "index" and p.lost) for p in problems):
         return None
     holes = [p for p in problems if p.code in _HOLES and p.lost]
-    collector = IndexBuilder(state.source.data)
+    builder = IndexBuilder(state.source.data)
     found = []
     try:
-        for note in notes(state.source, collector, holes):
+        for note in non_data_blocks(state.source, builder, holes):
             if note.series is not None:
-                collector.pass_over(note.series.index)
+                builder.skip(note.series.index)
             found.append(note)
         return _planned(state, found, [(p.offset, p.offset + p.size) for p in holes], excerpt)
-    except Unclear:
+    except UnexpectedBlock:
         return None
 
 
-def _planned(state: ScanBuilder, found: list[Note], holes: list[tuple[int, int]], excerpt: Excerpt) -> Plan:
+def _planned(
+    state: ScanBuilder, found: list[NonDataBlock], holes: list[tuple[int, int]], excerpt: Excerpt
+) -> Plan:
     file = state.found.file
-    first = [note.header.pos for note in found if note.kind == messages.FILE]
+    first = [note.header.pos for note in found if note.kind == descriptors.FILE]
     sums = file.checksum in (CHECKSUM_NONE, CHECKSUM_SHA1) and file.checksum_size == 20
     if first != [len(MAGIC)] or not sums:
-        raise Unclear("no file descriptor that a new file could have")
+        raise UnexpectedBlock("no file descriptor that a new file could have")
     if [note.series.index for note in found if note.series] != [one.index for one in state.found.series]:
-        raise Unclear("series are declared in another order")
+        raise UnexpectedBlock("series are declared in another order")
     # What nobody knows has no time.
     others = excerpt.start is excerpt.end is None
     kept, dropped = [], list(holes)
     for note in found:
         if note.header.kind == END:
             dropped.append((note.header.pos, state.source.size))
-        elif note.kind in (messages.FILE, messages.SERIES) or (note.kind == -1 and others):
+        elif note.kind in (descriptors.FILE, descriptors.SERIES) or (note.kind == -1 and others):
             kept.append((note.header.pos, note.header.next))
         else:
             dropped.append((note.header.pos, note.header.next))

@@ -14,14 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import DefinitionError, LogError, UsageError
-from logreel.formats.bddf import copier, encode
-from logreel.formats.bddf.declare import Hashes, check, check_keys, declare, identity
-from logreel.formats.bddf.follower import Follower
-from logreel.formats.bddf.from_layout import schema_from_layout
-from logreel.formats.bddf.index_builder import MAX_SERIES
-from logreel.formats.bddf.indexer import Indexer
-from logreel.formats.bddf.input_layout import InputLayout
-from logreel.formats.bddf.messages import (
+from logreel.formats.bddf import copier, encode_blocks
+from logreel.formats.bddf.descriptors import (
     CHECKSUM_NONE,
     CHECKSUM_SHA1,
     FileDescriptor,
@@ -29,9 +23,20 @@ from logreel.formats.bddf.messages import (
     Series,
     StructType,
 )
+from logreel.formats.bddf.from_layout import schema_from_layout
+from logreel.formats.bddf.index_builder import MAX_SERIES
+from logreel.formats.bddf.index_writer import IndexFromFile, IndexFromStream
+from logreel.formats.bddf.input_layout import InputLayout
 from logreel.formats.bddf.payload_decoders import distinct_names
 from logreel.formats.bddf.records import MAGIC
 from logreel.formats.bddf.scan_builder import ScanBuilder, topic_of
+from logreel.formats.bddf.series_declaration import (
+    MemberHashes,
+    check_descriptor,
+    check_keys,
+    declare,
+    identity,
+)
 from logreel.formats.bddf.signals import SCHEMA, TICK, Signals
 from logreel.io.append_file import Appender
 from logreel.io.arrays import I64
@@ -87,7 +92,7 @@ class BddfWriter(FormatWriter):
         #: Where blocks are made; memory that is there already costs less than fresh one.
         self._room = np.empty(STRETCH, np.uint8)
         #: What makes the index where the file cannot be read again.
-        self._follower = None if out.readable else Follower(out.again)
+        self._follower = None if out.readable else IndexFromStream(out.again)
         self._begun = False
         self._head = bytearray()
         self._series: list[Series] = []
@@ -97,7 +102,7 @@ class BddfWriter(FormatWriter):
         self._known: set[Hashable] = set()
         #: Structs with blocks of their state, which are damage, but there.
         self._solid: set[Hashable] = set()
-        self._hashes = Hashes()
+        self._hashes = MemberHashes()
         #: What the numbered ones of several series of one name are called without their number.
         self._names: dict[str, str] = {}
         #: Schemas of signals, by which reading tells the values of ticks.
@@ -147,7 +152,7 @@ class BddfWriter(FormatWriter):
         self._table = np.append(self._table, [[number, len(series.names)]], axis=0)
         joined = isinstance(series.type, StructType) and identity(series) not in self._solid
         self._joined = np.append(self._joined, joined)
-        self._put(encode.series_descriptor(self._series[-1]))
+        self._put(encode_blocks.series_descriptor(self._series[-1]))
 
     def schema_for(self, topic: str, layout: Layout) -> Schema:
         """Plain values for records of nothing but a number ``value``, for others JSON with a JSON Schema."""
@@ -296,7 +301,7 @@ class BddfWriter(FormatWriter):
         if not self._reserved:
             check_keys([name])
         file = replace(self._file, annotations={**self._file.annotations, name: str(value)})
-        check(lambda: encode.file_descriptor(file), f"annotation {name!r:.60}")
+        check_descriptor(lambda: encode_blocks.file_descriptor(file), f"annotation {name!r:.60}")
         self._file = file
 
     # --------------------------------------------------------------------------------------------- the file
@@ -311,21 +316,21 @@ class BddfWriter(FormatWriter):
         for piece in maker.pieces(self.out.tell()):
             index = self.out.tell()
             self._write(piece)
-        self._write(encode.ending(index))
+        self._write(encode_blocks.end_block_head(index))
         digest = self._sha.digest() if self._file.checksum == CHECKSUM_SHA1 else bytes(DIGEST)
-        self.out.put(encode.closing(digest))
+        self.out.put(encode_blocks.end_block_tail(digest))
 
-    def _indexer(self) -> Indexer:
+    def _indexer(self) -> IndexFromFile:
         self.out.flush()
         try:
-            return Indexer(Source.open(self.out.unfinished))
+            return IndexFromFile(Source.open(self.out.unfinished))
         except OSError as error:
             raise LogError(f"cannot be read to make its index: {error}", path=self.out.name) from None
 
     def _begin(self) -> None:
         if not self._begun:
             self._begun = True
-            self._write(MAGIC + encode.file_descriptor(self._file) + bytes(self._head))
+            self._write(MAGIC + encode_blocks.file_descriptor(self._file) + bytes(self._head))
 
     def _put(self, block: bytes) -> None:
         if self._begun:
