@@ -48,6 +48,7 @@ EXPLAINED = {
     "v20_invalid_* | logreel | *": _DAMAGED,
     "v20_ternaris_lz4.bag | logreel | rosbag": "genuine rosbag refuses the flags of its LZ4 frames",
     "*star* | * | rosbags*": "rosbags reads types of the form package/name only",
+    "*star* | * | rosbag": "genuine rosbag generates a Python class named after the type, and '*' is no class name",
 }
 
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from logreel.index.block_table import Blocks
 from logreel.io.arrays import I64
 from logreel.io.chunks import FILE
-from logreel.kernels import blocks, frames
+from logreel.kernels import block_table, framed
 
 #: Bytes of a block: small enough that a block stays in the second-level cache while columns are filled from it.
 BLOCK = 512 << 10
@@ -21,7 +21,7 @@ END, PARSE, BAD, CUT, _FULL = range(5)
 class BlockBuilder:
     """Collects the records of one buffer, block by block, with the compiled walker.
 
-    spec       int64[8], see kernels/frames.py
+    spec       int64[8], see kernels/framed.py
     least      least bytes of a data record, and of any record
     last       start of the last record collected, -1 before the first
     sizes      uint32[n], after ``finish``: the size field of each data record in the order of the table; else empty
@@ -86,7 +86,7 @@ class BlockBuilder:
             self._close(pos)
         while True:
             state[0] = pos
-            why = frames.walk(
+            why = framed.walk(
                 self._data,
                 state,
                 end,
@@ -114,7 +114,9 @@ class BlockBuilder:
             if self._used + n > len(self._entry):
                 self._grow(n, pos)
             where = self._start[row], self._entry, self._used
-            self._used = blocks.group(self._record, n, self._count, *where, self._length, self.sizes)
+            self._used = block_table.group_records(
+                self._record, n, self._count, *where, self._length, self.sizes
+            )
             self._base.append(int(self._state[1]))
         if m:
             self._notes.append(self._note[:m].copy())

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from logreel.io.arrays import I64, U32
 from logreel.io.chunks import FILE
-from logreel.kernels import blocks as kernel
+from logreel.kernels import block_table as kernel
 
 if TYPE_CHECKING:
     pass

@@ -18,11 +18,11 @@ from logreel.index.ranges import PayloadRange, payload_ranges
 from logreel.index.rules import FieldAt
 from logreel.io.arrays import I64
 from logreel.io.parallel import run, shares
-from logreel.kernels import columns
+from logreel.kernels import block_table
 from logreel.layout.paths import Leaf
 
 Bytes1 = NDArray[np.uint8]
-#: Rows of the table that kernels.columns takes.
+#: Rows of the table ``fields`` of kernels.block_table.
 Fields = list[tuple[int, int, int, int, int]]
 
 #: Below this many blocks a second thread costs more than it saves.
@@ -106,7 +106,7 @@ def gather(index: ChannelIndex, wants: Sequence[Want], threads: int | None = Non
             buf = index.chunks[int(blocks.chunk[a])]
             index.resolve(np.arange(a, b))
             rows = first_row[a].copy()
-            columns.gather_blocks(
+            block_table.gather_blocks(
                 buf,
                 blocks.base,
                 blocks.start,
@@ -155,7 +155,7 @@ def _gather_piece(fields: Fields, piece: PayloadRange, done: int) -> None:
     if fields and len(piece.offset):
         table = np.array(fields, np.int64)
         table[:, 2] += table[:, 3] * done
-        columns.gather_at(piece.data, np.ascontiguousarray(piece.offset), table)
+        block_table.gather_at(piece.data, np.ascontiguousarray(piece.offset), table)
 
 
 def gather_times(channels: Iterable[tuple[ChannelIndex, int]]) -> None:

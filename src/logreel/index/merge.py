@@ -232,7 +232,7 @@ class _Rules:
     def measured(self, queue: NDArray[np.int32], start: I64, at: I64) -> tuple[I64, I64]:
         """Payload start and size (or MISSING_SIZE) of messages; *at* are their places in the entries, or rows."""
         offset, size = start, np.empty(len(start), np.int64)
-        if not kernel.measure(self._table, queue, start, at, size):
+        if not kernel.measure_sizes(self._table, queue, start, at, size):
             return offset, size
         number = self._number.take(queue)
         rows, offset = np.flatnonzero(number >= 0), start.copy()

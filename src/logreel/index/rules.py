@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from logreel.io.arrays import I64
 from logreel.io.chunks import Buffer
-from logreel.kernels import columns
+from logreel.kernels import block_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ def field_values(data: Buffer, offset: I64, word: FieldAt) -> I64:
     out = np.empty(len(offset), np.int64)
     if len(offset):
         field = np.array([[word.offset, word.width, out.ctypes.data, 8, word.mul]], np.int64)
-        columns.gather_at(data, np.ascontiguousarray(offset, np.int64), field)
+        block_table.gather_at(data, np.ascontiguousarray(offset, np.int64), field)
     if word.add:
         out += word.add
     return out

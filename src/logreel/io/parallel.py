@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.kernels import blocks as kernel
+from logreel.kernels import block_table as kernel
 
 T = TypeVar("T")
 #: Fewer numbers than this are not worth a thread.

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import LogError, UnsupportedError
-from logreel.kernels import blocks
+from logreel.kernels import block_table
 
 Readable = str | os.PathLike[str] | bytes | bytearray | memoryview | IO[bytes]
 #: What people give for logs that do not say how to read them: files or folders, and types by topic.
@@ -139,7 +139,9 @@ class Source:
         Mapping the pages of a file that is in memory takes about as long as walking its records.
         """
         if self.path is not None and self.size >= AHEAD_BYTES and (os.cpu_count() or 1) > 1:
-            Thread(target=blocks.touch, args=(self.data, self.size // 4, self.size), daemon=True).start()
+            Thread(
+                target=block_table.touch_pages, args=(self.data, self.size // 4, self.size), daemon=True
+            ).start()
 
     @cached_property
     def head(self) -> bytes:

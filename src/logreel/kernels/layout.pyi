@@ -15,3 +15,27 @@ def count(
     counts: NDArray[np.int64],
     status: NDArray[np.uint8],
 ) -> int: ...
+def fill(
+    source: NDArray[np.uint8],
+    start: NDArray[np.int64],
+    stop: NDArray[np.int64],
+    ops: NDArray[np.int64],
+    copies: NDArray[np.int64],
+    data: NDArray[np.uint64],
+    limits: NDArray[np.uint64],
+    offsets: NDArray[np.uint64],
+) -> None: ...
+def encoded_sizes(
+    ops: NDArray[np.int64],
+    offsets: NDArray[np.uint64],
+    size: NDArray[np.int64],
+    largest: int,
+) -> tuple[int, int]: ...
+def encode(
+    ops: NDArray[np.int64],
+    copies: NDArray[np.int64],
+    data: NDArray[np.uint64],
+    offsets: NDArray[np.uint64],
+    start: NDArray[np.int64],
+    out: NDArray[np.uint8],
+) -> None: ...

@@ -248,7 +248,7 @@ def merge(
     return n
 
 
-def measure(
+def measure_sizes(
     rules: cython.const[cython.longlong][:, ::1],
     queue: cython.const[cython.int][::1],
     start: cython.const[cython.longlong][::1],

@@ -15,7 +15,7 @@ def merge(
     at: NDArray[np.int64],
     n: int,
 ) -> int: ...
-def measure(
+def measure_sizes(
     rules: NDArray[np.int64],
     queue: NDArray[np.int32],
     start: NDArray[np.int64],

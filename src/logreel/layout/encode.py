@@ -51,7 +51,7 @@ def encode_table(
     """
     import pyarrow as pa
 
-    from logreel.kernels import encode as kernel
+    from logreel.kernels import layout as kernel
     from logreel.layout.arrow_from_buffers import arrow_type
     from logreel.layout.buffers_from_arrow import buffers_from_arrow
 
@@ -75,12 +75,12 @@ def encode_table(
     rows = table.num_rows if records is None or not many else len(records)
     data, offsets, kept = _addresses(program.columns, iter(buffers))
     size = np.empty(rows, np.int64)
-    done, why = kernel.sizes(program.ops, offsets.copy(), size, MAX_SIZE)
+    done, why = kernel.encoded_sizes(program.ops, offsets.copy(), size, MAX_SIZE)
     if why:
         raise UsageError(f"message {done} cannot be written: {_WHY[why]}")
     start = np.concatenate([np.zeros(1, np.int64), np.cumsum(size)])
     out = np.empty(int(start[-1]), np.uint8)
-    kernel.write(program.ops, program.copies, data, offsets, start[:-1], out)
+    kernel.encode(program.ops, program.copies, data, offsets, start[:-1], out)
     del kept
     return out, start
 

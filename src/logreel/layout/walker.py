@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.io.parallel import run, shares
-from logreel.kernels import fill as filling
 from logreel.kernels import layout as kernel
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import MAX_SIZE, Field, Rest, Struct
@@ -85,7 +84,7 @@ def walk(
 
     def fill(i: int, rows: slice) -> None:
         places = out.data[i].copy(), out.data[i + 1], out.offsets[i]
-        filling.fill(source, start[rows], stop[rows], program.ops, program.copies, *places)
+        kernel.fill(source, start[rows], stop[rows], program.ops, program.copies, *places)
 
     run(fill, cut)
     return out.buffers, len(start)

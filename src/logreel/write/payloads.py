@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from logreel.io.arrays import I64
 from logreel.io.chunks import Buffer
-from logreel.kernels import compose as kernel
+from logreel.kernels import records as kernel
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Payloads:
             return False
         rooms = np.array([len(one) for one in (self.data, *self.others)], np.int64)
         start, size = (np.ascontiguousarray(column, np.int64) for column in (self.start, self.size))
-        return kernel.inside(rooms, self._which, start, size)
+        return kernel.payloads_inside(rooms, self._which, start, size)
 
     @property
     def _which(self) -> NDArray[np.int32]:
@@ -93,10 +93,10 @@ class Payloads:
         place: I64,
         out: Buffer,
     ) -> None:
-        """Write record i, a head and the payload, to place[i] of *out*; see kernels/compose.py."""
+        """Write record i, a head and the payload, to place[i] of *out*; see kernels/records.py."""
         held = [np.ascontiguousarray(one) for one in (self.data, *self.others)]
         buffers = np.array([one.ctypes.data for one in held], np.int64)
-        kernel.compose(
+        kernel.write_records(
             buffers,
             self._which,
             np.ascontiguousarray(channel, np.int32),
@@ -130,5 +130,5 @@ def chained(parts: Sequence[Payloads]) -> Payloads:
 def tallied(channel: NDArray[np.int32], channels: int) -> I64:
     """int64[k]: how many messages there are of each channel below *channels*, which all are."""
     counts = np.zeros(channels, np.int64)
-    kernel.tally(np.ascontiguousarray(channel, np.int32), counts)
+    kernel.count_channels(np.ascontiguousarray(channel, np.int32), counts)
     return counts

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from logreel.io.arrays import I64
 from logreel.io.chunks import Buffer
-from logreel.kernels import compose as kernel
+from logreel.kernels import records as kernel
 from logreel.write.payloads import Payloads
 
-#: How times are written, see kernels/compose.py; positive numbers are ns per unit of a float64.
+#: How times are written, see kernels/records.py; positive numbers are ns per unit of a float64.
 SECONDS_AND_NANOSECONDS, NANOSECONDS_TWICE = 0, -2
 #: As u64 microseconds in the payload, whose place counts from the head's; where the payload is long enough.
 MICROSECONDS_INSIDE = -1000
@@ -55,7 +55,7 @@ class RecordHeaders:
         """int64[n + 1]: where each record begins when they lie one after another, and the end."""
         place = np.empty(len(channel) + 1, np.int64)
         channel, size = np.ascontiguousarray(channel, np.int32), np.ascontiguousarray(size, np.int64)
-        kernel.places(channel, size, self._tables[0], place)
+        kernel.record_offsets(channel, size, self._tables[0], place)
         return place
 
     def compose(

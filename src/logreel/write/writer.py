@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from logreel.errors import LogError, TopicError, UsageError
 from logreel.io.append_file import Appender
 from logreel.io.arrays import I64
-from logreel.kernels.batch import Batch, now
+from logreel.kernels.records import Batch, now
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Sequence
 from logreel.log.schema import Schema

@@ -20,7 +20,7 @@ from logreel.index.order import by_rows
 from logreel.index.rules import ChannelRules
 from logreel.io.arrays import I64
 from logreel.io.source import Source
-from logreel.kernels import wireindex
+from logreel.kernels import bddf
 from logreel.write.format_writer import Excerpt
 from logreel.write.payloads import joined
 
@@ -129,7 +129,7 @@ def _wanted(excerpt: Excerpt, plan: Plan) -> Iterator[tuple[I64, I64]]:
     for piece in by_rows(index, rows):
         start = piece.offset
         payload, size = np.empty(len(start), np.int64), np.empty(len(start), np.int64)
-        wireindex.spans(plan.source.data, start, payload, size)
+        bddf.payload_ranges(plan.source.data, start, payload, size)
         due = int(kept[:, 0].searchsorted(start[-1])) if len(start) else 0
         yield _runs(np.append(start, kept[:due, 0]), np.append(payload + size, kept[:due, 1]))
         kept = kept[due:]

@@ -8,7 +8,7 @@ from logreel.index.block_table import Blocks
 from logreel.index.rules import ChannelRules, ComputedValues
 from logreel.io.arrays import I64
 from logreel.io.chunks import FILE, Buffer
-from logreel.kernels import blocks, wire, wireindex
+from logreel.kernels import bddf, block_table
 
 #: Why the walk stopped: end of file, a block that holds no data, an invalid block, a truncated one, a full buffer.
 END, OTHER, BAD, CUT, FULL = range(5)
@@ -23,14 +23,14 @@ _NO_SIZES = np.zeros(0, np.uint32)
 
 def _times(data: Buffer, start: I64) -> I64:
     out = np.empty(len(start), np.int64)
-    wireindex.times(data, np.ascontiguousarray(start), out)
+    bddf.block_times(data, np.ascontiguousarray(start), out)
     return out
 
 
 def locate_payloads(data: Buffer, start: I64) -> tuple[I64, I64]:
     """Return offsets and sizes of the payloads of the data blocks at *start*: int64[n] each."""
     payload, size = np.empty(len(start), np.int64), np.empty(len(start), np.int64)
-    wireindex.spans(data, np.ascontiguousarray(start), payload, size)
+    bddf.payload_ranges(data, np.ascontiguousarray(start), payload, size)
     return payload, size
 
 
@@ -98,7 +98,7 @@ class IndexBuilder:
         """Collect blocks from *pos* on; return why the walk stopped (END, OTHER, BAD or CUT) and where."""
         while True:
             self._state[0] = pos
-            why = wire.walk(self._data, self._state, end, self.known, self._record, self._count)
+            why = bddf.walk(self._data, self._state, end, self.known, self._record, self._count)
             pos = int(self._state[0])
             if why != FULL:
                 return why, pos
@@ -119,7 +119,7 @@ class IndexBuilder:
                 start[only + 1 :] = self._used
                 self._count[only] = 0
             else:
-                self._used = blocks.group(
+                self._used = block_table.group_records(
                     self._record, n, self._count, start, self._entry, self._used, _NO_SIZES, _NO_SIZES
                 )
             self._starts.append(start)

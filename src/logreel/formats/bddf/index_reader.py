@@ -31,7 +31,7 @@ from logreel.index.message_index import MessageIndex
 from logreel.io.arrays import I64
 from logreel.io.chunks import Chunks
 from logreel.io.source import Source
-from logreel.kernels import wireindex
+from logreel.kernels import bddf
 from logreel.schemas.protobuf.wire import BadWire, varint
 
 #: Larger files are not verified when they are opened.
@@ -108,11 +108,11 @@ class Index:
         """
         body, end = self._series_index(self.file.offsets[number])
         none = np.empty(0, np.int64)
-        n, _, _, _ = wireindex.entries(self.source.data, body, end, none, none)
+        n, _, _, _ = bddf.read_index_entries(self.source.data, body, end, none, none)
         if n < 0:
             raise BadIndex(f"the index of series {number} cannot be read")
         time, place = np.empty(n, np.int64), np.empty(n, np.int64)
-        _, _, _, total = wireindex.entries(self.source.data, body, end, time, place)
+        _, _, _, total = bddf.read_index_entries(self.source.data, body, end, time, place)
         if n and (place[0] < len(MAGIC) or not (place[1:] > place[:-1]).all()):
             raise BadIndex(f"the blocks of series {number} do not follow each other")
         return place, time, total
@@ -167,7 +167,7 @@ class VerifiedIndex:
     def load(self, number: int) -> I64:
         """Return the offsets of the blocks of a series. Raises BadIndex if other blocks are there."""
         place, time, stated = self._index.blocks(number)
-        good, payloads, total = wireindex.verify(
+        good, payloads, total = bddf.verify_blocks(
             self._source.data, self._index.ending.index, number, place, time
         )
         if good < len(place):

@@ -18,7 +18,7 @@ from logreel.index.message_index import MessageIndex
 from logreel.io.arrays import I64
 from logreel.io.chunks import Buffer, Chunks
 from logreel.io.source import Source
-from logreel.kernels import wirewrite
+from logreel.kernels import bddf
 from logreel.schemas.protobuf.build import number, varint
 from logreel.schemas.protobuf.wire import BYTES
 from logreel.write.format_writer import Payload
@@ -60,7 +60,7 @@ class IndexFromFile:
         """Return bytes of the entries, bytes of the payloads, and the entries of a channel."""
         start = self._index.starts(channel)
         batches = [start[lo : lo + BATCH] for lo in range(0, len(start), BATCH)]
-        sizes = [wirewrite.entries(self._data, batch, _NO_OUTPUT) for batch in batches]
+        sizes = [bddf.write_index_entries(self._data, batch, _NO_OUTPUT) for batch in batches]
         encoded = (
             encode_entries(self._data, batch, n).data for batch, (n, _) in zip(batches, sizes, strict=True)
         )
@@ -102,7 +102,7 @@ class _EntryBuilder:
         index = MessageIndex(Chunks(source), table, [SERIES_RULES] * len(self.series))
         for channel in table.live():
             start = index.starts(channel)
-            size, payloads = wirewrite.entries(source.data, start, _NO_OUTPUT, self._at)
+            size, payloads = bddf.write_index_entries(source.data, start, _NO_OUTPUT, self._at)
             self.keep(channel, encode_entries(source.data, start, size, self._at).data, payloads)
         self._rest, self._at = source.read(pos, source.size), self._at + pos
 
@@ -199,7 +199,7 @@ class _PieceReader:
 def encode_entries(data: Buffer, start: I64, size: int, base: int = 0) -> Buffer:
     """Return the index entries, *size* bytes, of the blocks at *start* in *data*, which has file offset *base*."""
     out = np.empty(size, np.uint8)
-    wirewrite.entries(data, start, out, base)
+    bddf.write_index_entries(data, start, out, base)
     return out
 
 

@@ -16,7 +16,7 @@ from logreel.index.message_index import MessageIndex
 from logreel.io.arrays import I64
 from logreel.io.chunks import FILE
 from logreel.io.source import Source
-from logreel.kernels import wireindex
+from logreel.kernels import bddf
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, Scalar
 from logreel.log.payload_decoder import PayloadDecoder
@@ -70,7 +70,7 @@ def _additional_indexes(
     """Return each of the *count* additional indexes of some messages of a channel: int64[n]."""
     out = np.zeros((len(rows), count), np.int64)
     if len(rows):
-        wireindex.numbers(index.chunks[FILE], index.starts(channel)[rows], out)
+        bddf.gather_numbers(index.chunks[FILE], index.starts(channel)[rows], out)
     return list(out.T)
 
 

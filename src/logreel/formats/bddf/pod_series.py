@@ -13,8 +13,7 @@ from logreel.formats.bddf.index_builder import locate_payloads
 from logreel.index.message_index import MessageIndex
 from logreel.index.ranges import PayloadRange
 from logreel.io.arrays import I64
-from logreel.kernels import columns as kernel
-from logreel.kernels import wireindex
+from logreel.kernels import bddf, block_table
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import SCALARS, Field, FixedArray, Node, Rest, Scalar, Sequence, Struct, measure
 
@@ -109,7 +108,7 @@ class PodDecoder:
         values, times, done = np.empty(n * int(size), np.uint8), np.empty(n, np.int64), 0
         for _, base, entry in runs:
             out, to = values[done * size :], times[done:]
-            if wireindex.gather(data, np.ascontiguousarray(entry), base, int(size), out, to) < len(entry):
+            if bddf.gather_payloads(data, np.ascontiguousarray(entry), base, int(size), out, to) < len(entry):
                 return None
             done += len(entry)
         times.flags.writeable = False
@@ -168,7 +167,7 @@ def concatenate_payloads(piece: PayloadRange) -> np.ndarray[Any, np.dtype[np.uin
         out = np.empty(n * size, np.uint8)
         if size:
             table = np.array([[0, size, out.ctypes.data, size, 0]], np.int64)
-            kernel.gather_at(piece.data, np.ascontiguousarray(piece.offset), table)
+            block_table.gather_at(piece.data, np.ascontiguousarray(piece.offset), table)
         return out
     parts = [
         piece.data[a:b]

@@ -24,7 +24,7 @@ from logreel.formats.bddf.index_builder import (
 )
 from logreel.formats.bddf.records import DESCRIPTOR, END_BYTES, MAGIC, EndBlock, read_descriptor, read_header
 from logreel.io.source import Source
-from logreel.kernels import wire
+from logreel.kernels import bddf
 from logreel.schemas.protobuf.wire import BadWire
 
 #: Valid blocks in a row that are enough evidence to continue reading after damage.
@@ -186,7 +186,7 @@ class Reader:
         if pos == self._end:
             return True
         return 0 <= pos < self._end and (
-            wire.resync(self.source.data, pos, self._end, known, need, pos, END_BYTES) == pos
+            bddf.resync(self.source.data, pos, self._end, known, need, pos, END_BYTES) == pos
             or records.read_end_block(self.source, pos) is not None
         )
 
@@ -244,7 +244,7 @@ class Reader:
         last = int(self._hints[at]) - 1 if at < len(self._hints) else self._end
         while True:
             known = self._builder.known
-            found = wire.resync(self.source.data, pos, self._end, known, CHAIN, last, END_BYTES)
+            found = bddf.resync(self.source.data, pos, self._end, known, CHAIN, last, END_BYTES)
             if found >= 0:
                 return found
             if at >= len(self._hints):

@@ -17,7 +17,7 @@ from logreel.index.message_index import MessageIndex
 from logreel.index.rules import SyntheticMessages
 from logreel.io.arrays import I64
 from logreel.io.chunks import FILE
-from logreel.kernels import columns as kernel
+from logreel.kernels import block_table as kernel
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Bytes, Field, Node, Scalar, Struct
 from logreel.layout.nodes import Sequence as Records

@@ -42,7 +42,7 @@ from logreel.io.append_file import Appender
 from logreel.io.arrays import I64
 from logreel.io.chunks import FILE
 from logreel.io.source import Source
-from logreel.kernels import wireindex, wirewrite
+from logreel.kernels import bddf
 from logreel.layout.layout import Layout
 from logreel.log.log import Log
 from logreel.log.schema import Schema
@@ -226,7 +226,7 @@ class BddfWriter(FormatWriter):
         _, payload, start = self._places[id(log), channel]
         out = np.zeros((len(offset), len(names)), np.int64)
         if len(offset):
-            wireindex.numbers(log.index.chunks[FILE], start[payload.searchsorted(offset)], out)
+            bddf.gather_numbers(log.index.chunks[FILE], start[payload.searchsorted(offset)], out)
         return out
 
     def copy(self, excerpt: Excerpt) -> bool:
@@ -261,14 +261,14 @@ class BddfWriter(FormatWriter):
         time, start, size, side_columns = (np.ascontiguousarray(column[rows], np.int64) for column in columns)
         self._begin()
         head = np.empty(len(channel), np.int64)
-        wirewrite.sizes(channel, time, size, self._table, side_columns, head)
+        bddf.descriptor_sizes(channel, time, size, self._table, side_columns, head)
         place = np.concatenate([np.zeros(1, np.int64), np.cumsum(head + size + DATA_HEAD)])
         for at in stretches(place):
             need = int(place[at.stop] - place[at.start])
             out = self._room[:need] if need <= STRETCH else np.empty(need, np.uint8)
             parts = (channel[at], time[at], start[at], size[at])
             where = (head[at], place[at] - place[at.start])
-            wirewrite.compose(payloads.data, *parts, self._table, side_columns[at], *where, out)
+            bddf.write_blocks(payloads.data, *parts, self._table, side_columns[at], *where, out)
             self._write(out.data)
 
     def _learn(self, channel: NDArray[np.int32], payloads: Payloads) -> None:

@@ -39,9 +39,9 @@ from logreel.index import block_builder
 from logreel.index.block_builder import BlockBuilder
 from logreel.index.block_table import Blocks
 from logreel.io.source import Source
-from logreel.kernels import frames
+from logreel.kernels import framed
 
-#: See kernels/frames.py: u8 kind, u32 size of the payload; the kind is the key too.
+#: See kernels/framed.py: u8 kind, u32 size of the payload; the kind is the key too.
 SPEC = np.array([HEAD, 1, 0xFFFFFFFF, HEAD, 0, 0, 0xFF, HEAD], np.int64)
 KINDS = 256
 _DATA, _NOTE = 1, 2
@@ -60,7 +60,7 @@ _FRAMES_AHEAD = 1 << 20
 class Framing:
     """Which packets are acceptable, as tables for the kernel.
 
-    tags, keys  what the walk accepts, see kernels/frames.py
+    tags, keys  what the walk accepts, see kernels/framed.py
     tolerant    the keys, but kinds that are not known yet pass as no evidence of anything
     """
 
@@ -89,7 +89,7 @@ class Framing:
         data = self._source.data
         return (
             packet.next <= end
-            and frames.resync(data, packet.at, packet.next, 1, SPEC, self.tags, self.keys, packet.at)
+            and framed.resync(data, packet.at, packet.next, 1, SPEC, self.tags, self.keys, packet.at)
             == packet.at
         )
 
@@ -99,7 +99,7 @@ class Framing:
 
     def chain(self, pos: int, end: int, last: int, need: int = CHAIN) -> int:
         """The first place from *pos* to *last* from which sound packets follow each other, or -1."""
-        return frames.resync(self._source.data, pos, end, need, SPEC, self.tags, self.tolerant, last)
+        return framed.resync(self._source.data, pos, end, need, SPEC, self.tags, self.tolerant, last)
 
 
 class Reader:

@@ -12,7 +12,7 @@ from logreel.index.block_table import TIME_MAX
 from logreel.index.message_index import MessageIndex
 from logreel.io.arrays import I64
 from logreel.io.chunks import FILE
-from logreel.kernels import columns
+from logreel.kernels import block_table
 
 NS_PER_MS = 1e6
 #: Intervals of time end before their last moment, which is no time therefore.
@@ -59,7 +59,7 @@ def stamps(index: MessageIndex, offset: I64) -> I64:
     """int64[n]: ns of messages whose payloads begin at *offset*."""
     ms = np.empty(len(offset), np.float64)
     if len(offset):
-        columns.gather_at(index.chunks[FILE], offset, np.array([[STAMP, 8, ms.ctypes.data, 8, 0]]))
+        block_table.gather_at(index.chunks[FILE], offset, np.array([[STAMP, 8, ms.ctypes.data, 8, 0]]))
     return to_ns(ms)
 
 
@@ -92,7 +92,7 @@ def utc_offset(index: MessageIndex, channel: int) -> int | None:
     offset = index.offsets(channel)
     rows = np.empty(len(offset), _FIX)
     if len(offset):
-        columns.gather_at(
+        block_table.gather_at(
             index.chunks[FILE], offset, np.array([[0, _FIX.itemsize, rows.ctypes.data, _FIX.itemsize, 0]])
         )
     valid = (rows["warning"] == 0) & (rows["quality"] > 0)

@@ -97,7 +97,7 @@ class Framing:
     named  places that the file's index names
     raw    types and versions whose messages do not begin with the fields that are known; see ``Kind``
     kinds  by channel number of the walker
-    spec, tags, keys  see kernels/frames.py
+    spec, tags, keys  see kernels/framed.py
     """
 
     def __init__(

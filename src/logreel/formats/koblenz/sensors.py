@@ -13,7 +13,7 @@ from logreel.formats.koblenz.definitions import RAW, UNCOMPRESSED
 from logreel.formats.koblenz.framing import Kind
 from logreel.io.arrays import I64
 from logreel.io.chunks import Buffer
-from logreel.kernels import columns
+from logreel.kernels import block_table
 from logreel.layout.layout import Layout
 
 #: Sensors of a type that have channels of their own; no robot has as many.
@@ -102,7 +102,7 @@ def _text_pairs(data: Buffer, offset: I64) -> list[tuple[int, I64]]:
 def _gather(data: Buffer, offset: I64, width: int) -> Any:
     out = np.empty((len(offset), width), np.uint8)
     if len(offset):
-        columns.gather_at(
+        block_table.gather_at(
             data, np.ascontiguousarray(offset), np.array([[0, width, out.ctypes.data, width, 0]])
         )
     return out

@@ -18,7 +18,7 @@ from logreel.index.rules import ChannelRules, FieldAt, StoredValues
 from logreel.io.arrays import I64
 from logreel.io.chunks import FILE, Buffer, Chunks
 from logreel.io.source import Source
-from logreel.kernels import opcoded
+from logreel.kernels import mcap
 
 #: More entries of the block table than this are refused: real logs come nowhere near.
 MOST_ENTRIES = 1 << 27
@@ -140,7 +140,9 @@ class IndexBuilder:
         table = np.column_stack([found[:, 2], found[:, 0], found[:, 1], size, first, row])
         table = table[(column >= 0) & (found[:, 1] > 0)]
         good = np.zeros(len(table), np.uint8)
-        opcoded.entries(self._source.data, np.ascontiguousarray(table[:, :5]), self._time, self._entry, good)
+        mcap.read_index_entries(
+            self._source.data, np.ascontiguousarray(table[:, :5]), self._time, self._entry, good
+        )
         for k in np.flatnonzero(good == 2).tolist():
             # Some writers sort by time; what comes first in the file is first for us.
             span = slice(int(table[k, 4]), int(table[k, 4] + table[k, 2]))
@@ -205,7 +207,7 @@ class IndexBuilder:
         runs[:, 2], runs[:, 3], runs[:, 4] = base, end, self._ids[live]
         good = np.zeros(len(live), np.int64)
         self._size[span] = MISSING_SIZE
-        opcoded.locate(data, runs, self._entry, self._time, self._size, good)
+        mcap.locate_messages(data, runs, self._entry, self._time, self._size, good)
         if int(good.sum()) < span.stop - span.start:
             self._repair(row)
         elif more := self._unnamed(data[base:end], span):
@@ -224,7 +226,7 @@ class IndexBuilder:
             n = (hi - lo) // MESSAGE_HEAD + 2
             key, time, place, size = (np.empty(n, np.int64) for _ in range(4))
             note = np.empty((hi - lo) // HEAD + 2, np.int64)
-            found += opcoded.walk(data, lo, hi, key, time, place, size, note, 0)[2]
+            found += mcap.walk(data, lo, hi, key, time, place, size, note, 0)[2]
         return found
 
     def _repair(self, row: int) -> None:

@@ -18,7 +18,7 @@ from logreel.errors import UsageError
 from logreel.formats.mcap import records
 from logreel.formats.mcap.records import ENTRY, INDEX, begun, string
 from logreel.io.arrays import I64
-from logreel.kernels import opcoded
+from logreel.kernels import mcap
 from logreel.write.format_writer import Payload
 
 COMPRESSIONS = ("zstd", "lz4", "none")
@@ -90,13 +90,13 @@ class Packer:
         # Whatever takes the interpreter's lock here waits for the thread that makes the chunks.
         data, place = _joined(content.parts), _joined(content.places)
         counts = np.zeros(content.channels + 1, np.int64)
-        times = opcoded.count(data, place, counts)
+        times = mcap.count_messages(data, place, counts)
         ids, begin = np.flatnonzero(counts), np.empty_like(counts)
         stored = self._compress(data.data)
         head = struct.pack("<QQQI", *times, len(data), zlib.crc32(data.data)) + string(self.name)
         head = begun(records.CHUNK, len(head) + 8 + len(stored)) + head + struct.pack("<Q", len(stored))
         index = np.empty(INDEX * len(ids) + ENTRY * len(place), np.uint8)
-        opcoded.index(data, place, counts, begin, index)
+        mcap.write_index(data, place, counts, begin, index)
         return Packed(head, stored, index.data, times, len(data), ids, counts[ids], begin[ids])
 
     def later(self, content: ChunkContent) -> Future[Packed]:

@@ -13,7 +13,7 @@ from logreel.formats.mcap.found import File, Messages, Part
 from logreel.formats.mcap.records import HEAD, MAGIC, BadRecord, Chunk, record_at
 from logreel.io.arrays import I64
 from logreel.io.source import Source
-from logreel.kernels import opcoded
+from logreel.kernels import mcap
 
 #: Messages of one call of the compiled walk.
 PIECE = 1 << 15
@@ -32,14 +32,14 @@ def read(source: Source, trust: bool = True) -> File:
     buffers, finished = _Buffers(end - pos), False
     while pos < end:
         why, pos = _stretch(source, pos, end, file, buffers)
-        if why == opcoded.STOP and source.view[pos] == records.CHUNK:
+        if why == mcap.STOP and source.view[pos] == records.CHUNK:
             pos = _chunk(source, pos, end, file, trust)
-        elif why == opcoded.STOP:
+        elif why == mcap.STOP:
             finished, pos = True, _after_footer(source, pos, end, file)
-        elif why == opcoded.CUT and source.view[pos] == records.CHUNK:
+        elif why == mcap.CUT and source.view[pos] == records.CHUNK:
             pos = _cut_chunk(source, pos, end, file)
-        elif why in (opcoded.CUT, opcoded.BAD):
-            pos = step_over(source, pos, end, file, why == opcoded.CUT)
+        elif why in (mcap.CUT, mcap.BAD):
+            pos = step_over(source, pos, end, file, why == mcap.CUT)
     if not finished:
         file.note("unfinished", end, 0, False, "there is no footer: the file was cut, or never finished")
     return file
@@ -53,7 +53,7 @@ class _Buffers:
 
     def walk(self, source: Source, pos: int, end: int, stop: int) -> tuple[int, int, int, int]:
         arrays = self.key, self.time, self.data, self.size, self.note
-        return opcoded.walk(source.data, pos, end, *arrays, stop)
+        return mcap.walk(source.data, pos, end, *arrays, stop)
 
     def found(self, lo: int, hi: int, base: int) -> Messages:
         """Messages lo … hi of the last walk; their places count from *base*."""
@@ -78,7 +78,7 @@ def _stretch(source: Source, pos: int, end: int, file: File, buffers: _Buffers) 
         file.chunks.append(Chunk(base, 0, 0, last - base, 0, "", base, last - base))
         lo = hi
     if bad is not None:
-        return opcoded.FULL, step_over(source, bad, end, file, False)
+        return mcap.FULL, step_over(source, bad, end, file, False)
     return why, stop
 
 
@@ -158,7 +158,7 @@ def _cut_chunk(source: Source, pos: int, end: int, file: File) -> int:
     if chunk.is_plain:
         file.note("truncated", pos, 0, False, "a chunk ends before all of its bytes")
         return chunk.data
-    stop = opcoded.find(source.data, chunk.data, end)
+    stop = mcap.find_records(source.data, chunk.data, end)
     stored = min(chunk.stored, stop - chunk.data)
     there = Chunk(pos, chunk.start, chunk.end, chunk.size, 0, chunk.compression, chunk.data, stored)
     file.every.append(there)
@@ -188,8 +188,8 @@ def read_inside(inside: Source, number: int, where: int, file: File) -> None:
         file.add(Part(number, where, 0, end, found=buffers.found(0, n, 0)))
         if bad is not None:
             pos = step_over(inside, bad, end, file, False, where)
-        elif why in (opcoded.CUT, opcoded.BAD):
-            pos = step_over(inside, stop, end, file, why == opcoded.CUT, where)
+        elif why in (mcap.CUT, mcap.BAD):
+            pos = step_over(inside, stop, end, file, why == mcap.CUT, where)
         else:
             pos = stop
 
@@ -199,7 +199,7 @@ def step_over(source: Source, pos: int, end: int, file: File, cut: bool, where: 
 
     where  file position of the chunk that *source* is the content of
     """
-    found = opcoded.find(source.data, pos + 1, end)
+    found = mcap.find_records(source.data, pos + 1, end)
     size, at = found - pos, pos if where is None else where
     inside = "" if where is None else " of an unpacked chunk"
     # Bytes of an unpacked chunk are none of the file.

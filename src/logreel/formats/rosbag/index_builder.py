@@ -18,7 +18,7 @@ from logreel.index.rules import ChannelRules, StoredValues
 from logreel.io.arrays import I64
 from logreel.io.chunks import FILE, Buffer, Chunks
 from logreel.io.parallel import run, shares
-from logreel.kernels import tagged
+from logreel.kernels import rosbag
 
 #: Fewer connections in chunks than this are not worth a thread.
 RUNS_PER_THREAD = 64
@@ -203,7 +203,7 @@ class IndexBuilder:
         good = np.zeros(len(flat), np.int64)
 
         def locate(_: int, part: slice) -> None:
-            tagged.locate(data, flat[part], self._conn, b.entry, self._time, self._size, good[part])
+            rosbag.locate_messages(data, flat[part], self._conn, b.entry, self._time, self._size, good[part])
 
         run(locate, shares(len(flat), RUNS_PER_THREAD))
         wrong = good.reshape(len(rows), -1).sum(axis=1) < b.start[rows, -1] - b.start[rows, 0]

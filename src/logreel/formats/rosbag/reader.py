@@ -13,7 +13,7 @@ from logreel.formats.rosbag.found import MAX_SPAN, Found
 from logreel.formats.rosbag.records import BadRecord, Record, read_record
 from logreel.io.arrays import I64
 from logreel.io.source import Source
-from logreel.kernels import tagged
+from logreel.kernels import rosbag
 
 END, CUT, BAD, FOREIGN, FULL = range(5)
 OnRecord = Callable[[Record, Source], None]
@@ -30,7 +30,7 @@ class Stretch:
     chunk    number of the chunk, FILE for the file
     foreign  ops that end the stretch, as a bit set
     where    file position to report problems at, if the stretch is not in the file itself
-    named    what tells the connection of a message without a number, see kernels/tagged.py
+    named    what tells the connection of a message without a number, see kernels/rosbag.py
     """
 
     source: Source
@@ -146,7 +146,7 @@ class _Buffers:
 
     def walk(self, s: Stretch, pos: int) -> tuple[int, int, int, int]:
         arrays = (self.key, self.time, self.data, self.size, self.note)
-        return tagged.walk(s.source.data, pos, s.end, *arrays, s.foreign, s.named)
+        return rosbag.walk(s.source.data, pos, s.end, *arrays, s.foreign, s.named)
 
     def parts(self, stretch: Stretch, pos: int, n: int) -> list[Found]:
         """The first *n* messages as one Found, or several where they lie too far apart for one."""

@@ -9,7 +9,7 @@ import struct
 from dataclasses import dataclass
 
 from logreel.io.source import Source
-from logreel.kernels import tagged
+from logreel.kernels import rosbag
 
 OP_DEFINITION, OP_MESSAGE, OP_FILE, OP_INDEX, OP_CHUNK, OP_CHUNK_INFO, OP_CONNECTION = range(1, 8)
 #: A header longer than this is damage: real ones hold a definition of some kilobytes at most.
@@ -102,7 +102,7 @@ def read_record(source: Source, pos: int, end: int) -> Record:
 
 def find_record(source: Source, pos: int, end: int) -> int:
     """The first position after *pos* where a whole record begins, or *end*."""
-    return tagged.find(source.data, pos + 1, end, LONGEST_FOUND)
+    return rosbag.find_record(source.data, pos + 1, end, LONGEST_FOUND)
 
 
 def topic_key(topic: bytes) -> int:

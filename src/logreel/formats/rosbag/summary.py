@@ -20,7 +20,7 @@ from logreel.formats.rosbag.reader import step_over
 from logreel.formats.rosbag.records import BadRecord, Record, find_record, read_record
 from logreel.io.arrays import I64
 from logreel.io.source import Source
-from logreel.kernels import tagindex
+from logreel.kernels import rosbag
 
 #: Bytes of an entry of an index record.
 ENTRY = 12
@@ -102,12 +102,12 @@ def _take(source: Source, first: int, summary: int, bag: Bag, pos: I64, pairs: I
     """Follow the index records behind each chunk, and compare them with the summary."""
     many = np.bincount(pairs[:, 0], minlength=len(pos)).astype(np.int64)
     chunk, found = np.zeros((len(pos), 5), np.int64), np.zeros((len(pairs), 3), np.int64)
-    why, k = tagindex.follow(source.data, pos, many, chunk, found)
-    if why != tagindex.OK:
+    why, k = rosbag.read_chunk_headers(source.data, pos, many, chunk, found)
+    if why != rosbag.OK:
         raise BadRecord(
             {
-                tagindex.NO_CHUNK: f"there is no chunk of a known compression at {pos[k]}",
-                tagindex.CUT: f"the chunk at {pos[k]} is cut",
+                rosbag.NO_CHUNK: f"there is no chunk of a known compression at {pos[k]}",
+                rosbag.CUT: f"the chunk at {pos[k]} is cut",
             }.get(why, f"the index of the chunk at {pos[k]} is incomplete")
         )
     runs = _sorted(np.column_stack([np.repeat(np.arange(len(pos)), many), found]), bag)
@@ -115,7 +115,7 @@ def _take(source: Source, first: int, summary: int, bag: Bag, pos: I64, pairs: I
         row = int(np.flatnonzero((runs[:, :3] != pairs).any(axis=1))[0])
         raise BadRecord(f"the index of the chunk at {pos[pairs[row, 0]]} does not fit the summary")
     chunks = [
-        Chunk(at, data, stored, tagindex.COMPRESSIONS[packing], size, bag.cipher)
+        Chunk(at, data, stored, rosbag.COMPRESSIONS[packing], size, bag.cipher)
         for at, (data, stored, packing, size, _) in zip(pos.tolist(), chunk.tolist(), strict=True)
     ]
     for one in chunks:
@@ -142,7 +142,7 @@ def _entries(source: Source, bag: Bag, pos: I64, chunk: I64, runs: I64) -> Index
     count = runs[:, 2]
     n = int(count.sum())
     time, entry = np.empty(n, np.int64), np.empty(n, np.uint32)
-    outside = tagindex.entries(
+    outside = rosbag.read_index_entries(
         source.data, np.column_stack([count, runs[:, 3], chunk[runs[:, 0], 3]]), time, entry
     )
     if outside < len(runs):

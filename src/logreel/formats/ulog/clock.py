@@ -11,7 +11,7 @@ from logreel.index.block_table import TIME_MAX
 from logreel.index.message_index import MessageIndex
 from logreel.index.rules import FieldAt
 from logreel.io.arrays import I64
-from logreel.kernels import blocks as kernel
+from logreel.kernels import block_table as kernel
 
 NS_PER_US = 1000
 #: Two topics end within this of each other in a sound log; a lone later stamp is not the end of the log.
@@ -112,7 +112,7 @@ class Neighbours:
         table, out = self._index.blocks, np.empty(len(places) + 1, np.int64)
         data = self._index.chunks[int(table.chunk[block])]
         where = int(table.base[block]), table.start[block], table.entry
-        kernel.latest(data, *where, self._words, self._end, np.append(places, TIME_MAX), out)
+        kernel.latest_times(data, *where, self._words, self._end, np.append(places, TIME_MAX), out)
         return out
 
 

@@ -11,7 +11,7 @@ from logreel.formats.ulog import records
 from logreel.formats.ulog.records import DATA_HEAD, HEAD, RECORD, SPEC
 from logreel.io.arrays import I64
 from logreel.io.source import Source
-from logreel.kernels import frames
+from logreel.kernels import framed
 
 #: So many consistent records in a row are evidence enough to go on reading after damage.
 CHAIN = 6
@@ -31,7 +31,7 @@ _UNDECLARED, _TOLERATED = -1, -2
 class Framing:
     """The tables that the compiled walker judges by, and the problems found so far.
 
-    kinds     int64[256, 5], keys  int64[k, 4]: see kernels/frames.py
+    kinds     int64[256, 5], keys  int64[k, 4]: see kernels/framed.py
     evidence  int64[256, 5]: as *kinds*, with what may stand between records that prove each other
     """
 
@@ -90,7 +90,7 @@ class Framing:
             pos += 1
 
     def _resync(self, pos: int, last: int, end: int) -> int:
-        return frames.resync(self.data, pos, end, CHAIN, SPEC, self.evidence, self.keys, last)
+        return framed.resync(self.data, pos, end, CHAIN, SPEC, self.evidence, self.keys, last)
 
     def find(self, what: bytes, pos: int, end: int) -> int:
         """The first position from *pos* on where *what* lies, not reaching over *end*, or -1."""

@@ -17,7 +17,7 @@ from logreel.index.block_table import Blocks
 from logreel.io.arrays import I64
 from logreel.io.chunks import FILE
 from logreel.io.source import Source
-from logreel.kernels import columns
+from logreel.kernels import block_table
 from logreel.log.scan import Saved
 
 
@@ -74,7 +74,9 @@ def _restore(source: Source, plain: dict[str, Any], arrays: Any) -> Walk | None:
     least = [0 if t.raw else _least(t) for t in topics]
     if (np.diff(base) < 0).any() or len({t.channel_name for t in topics}) < len(topics):
         return None
-    if not columns.verify(start, base, entry, np.array([*least, 0], np.int64), DATA_HEAD, source.size):
+    if not block_table.is_valid_table(
+        start, base, entry, np.array([*least, 0], np.int64), DATA_HEAD, source.size
+    ):
         return None
     blocks = Blocks(base, np.full(len(base), FILE, np.int32), start, entry)
     problems = [

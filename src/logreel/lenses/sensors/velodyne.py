@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 
 from logreel.io.arrays import I64
 from logreel.io.chunks import Buffer
-from logreel.kernels import velodyne as kernel
+from logreel.kernels import sensors as kernel
 
 F32 = NDArray[np.float32]
 F64 = NDArray[np.float64]
 
-PACKET, BLOCKS, LASERS = kernel.PACKET, kernel.BLOCKS, kernel.LASERS
+PACKET, BLOCKS, LASERS = kernel.VELODYNE_PACKET, kernel.VELODYNE_BLOCKS, kernel.VELODYNE_LASERS
 PER_PACKET = BLOCKS * LASERS
 #: A sweep has fewer packets; where azimuths never fall, points still come out now and then.
 MAX_SWEEP = 4096
@@ -31,7 +31,7 @@ FIRING, SHOT = 46_080, 1_152
 #: Packets in which a lower bank is looked for: a HDL-64E sends one in four blocks.
 LOOKED_AT = 256
 _AZIMUTHS = 36_000
-_LOWER = kernel.LOWER.to_bytes(2, "little")
+_LOWER = kernel.VELODYNE_LOWER.to_bytes(2, "little")
 
 
 @dataclass(frozen=True)
@@ -206,7 +206,7 @@ def decode(packets: Packets, calibration: Calibration) -> tuple[Cloud, I64]:
     )
     count = np.zeros(n, np.int64)
     if n:
-        kernel.points(
+        kernel.velodyne_points(
             packets.data, np.ascontiguousarray(packets.offset), np.ascontiguousarray(packets.time),
             _turns(), calibration.table, _delays(two_banks), calibration.rings, two_banks,
             cloud.xyz, cloud.intensity, cloud.ring, cloud.azimuth, cloud.time, count,

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from logreel.index.ranges import Rows
 from logreel.io.arrays import I64
-from logreel.kernels import digest as kernel
+from logreel.kernels import block_table as kernel
 from logreel.log.log import Log
 from logreel.ops.rewrite.parts import Part
 from logreel.ops.rewrite.streams import in_file_order
@@ -41,7 +41,7 @@ def digests(log: Log, rows: Mapping[int, Rows]) -> dict[int, Digests]:
     for batch in in_file_order(Part(log, rows)):
         one, channel = batch.payloads.in_one(), batch.channel
         out = np.empty((len(channel), 2), np.uint64)
-        kernel.digest(one.data, one.start, one.size, out)
+        kernel.digest_payloads(one.data, one.start, one.size, out)
         order = np.argsort(channel, kind="stable")
         numbers, first = np.unique(channel[order], return_index=True)
         for number, some in zip(numbers.tolist(), np.split(order, first[1:]), strict=True):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from logreel.log.log import Message
 
 if TYPE_CHECKING:
-    from logreel.ops.replay.player import Player
+    from logreel.ops.replay.controls import PlayerControls
     from logreel.ops.replay.run import Run
 
 
@@ -35,7 +35,7 @@ class Sink:
         """A sentence for each thing that could not be played."""
         return []
 
-    def open(self, player: Player) -> None:
+    def open(self, player: PlayerControls) -> None:
         """Get ready; ``player.channels`` are those of which messages may come. Called once, before anything else."""
 
     def message(self, message: Message) -> None:

@@ -18,7 +18,7 @@ from logreel.schemas.common import complete, message_encoding, portable
 
 if TYPE_CHECKING:
     from logreel.log.log import Channel, Message
-    from logreel.ops.replay import Player, Run
+    from logreel.ops.replay import PlayerControls, Run
 
 #: Seconds between two messages that tell clients the time.
 TELL = 0.01
@@ -66,7 +66,7 @@ class Foxglove(Sink):
         """Where it listens, once it is open."""
         return int(self._server.port)
 
-    def open(self, player: Player) -> None:
+    def open(self, player: PlayerControls) -> None:
         """Start the server, with all channels; hold the replay until somebody listens."""
         self._player = player
         self._offset = offset_for(self._clock, player.utc_offset, player.logs[0].name)

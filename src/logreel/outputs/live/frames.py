@@ -13,7 +13,7 @@ from logreel.registry.registry import describer
 
 if TYPE_CHECKING:
     from logreel.log.log import Message
-    from logreel.ops.replay import Player
+    from logreel.ops.replay import PlayerControls
 
 Describe = Callable[[Sequence["Message"]], list[str]]
 
@@ -34,7 +34,7 @@ class Frames(Sink):
         self._frame: list[Message] = []
         self._ways: dict[int, Describe] = {}
 
-    def open(self, player: Player) -> None:
+    def open(self, player: PlayerControls) -> None:
         """Ask each log for its words."""
         for log in player.logs:
             self._ways[id(log)] = describer(log) or _plainly(player.start_time)

@@ -19,7 +19,7 @@ from logreel.outputs.rerun.scene import Scene
 if TYPE_CHECKING:
     from logreel.io.arrays import I64
     from logreel.log.log import Channel, Message
-    from logreel.ops.replay import Player, Run
+    from logreel.ops.replay import PlayerControls, Run
 
 #: Seconds between two sendings.
 EVERY = 0.1
@@ -45,7 +45,7 @@ class Rerun(Sink):
         self._covered: list[tuple[int, int]] = []
         self._due = 0.0
 
-    def open(self, player: Player) -> None:
+    def open(self, player: PlayerControls) -> None:
         """Connect, or start a viewer."""
         if self._save:
             keep_sources(self._save, [log.name for log in player.logs])

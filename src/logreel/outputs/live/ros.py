@@ -13,7 +13,7 @@ from logreel.schemas import ros1msg
 
 if TYPE_CHECKING:
     from logreel.log.log import Channel, Message
-    from logreel.ops.replay import Player
+    from logreel.ops.replay import PlayerControls
 
 ENCODING = "ros1msg"
 
@@ -37,7 +37,7 @@ class Ros(Sink):
             )
         self._publishers: dict[Channel, Any] = {}
 
-    def open(self, player: Player) -> None:
+    def open(self, player: PlayerControls) -> None:
         """Make a node, and a publisher for each channel; wait for subscribers where told to."""
         self._rospy.init_node(self._node, anonymous=True, disable_signals=True)
         by_topic: dict[str, tuple[str, Any]] = {}

@@ -15,7 +15,7 @@ from logreel.outputs.tables.ndjson import Decoder, line
 
 if TYPE_CHECKING:
     from logreel.log.log import Channel
-    from logreel.ops.replay import Player
+    from logreel.ops.replay import PlayerControls
 
 #: Size of what follows it, kind, number of the channel.
 HEAD = struct.Struct("<IBI")
@@ -39,7 +39,7 @@ class Stdout(Sink):
         self._raw = frames == "raw"
         self._numbers: dict[Channel, int] = {}
 
-    def open(self, player: Player) -> None:
+    def open(self, player: PlayerControls) -> None:
         """Look which channels can be decoded."""
         if self._raw:
             if self._out.isatty():

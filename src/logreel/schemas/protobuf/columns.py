@@ -1,4 +1,4 @@
-"""Columns to protobuf messages, many at once; see kernels/protowrite.py."""
+"""Columns to protobuf messages, many at once; see kernels/protobuf.py."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.io.arrays import I64
-from logreel.kernels import protowrite as kernel
+from logreel.kernels import protobuf as kernel
 from logreel.schemas.protobuf.build import varint
 from logreel.schemas.protobuf.describe import Field, Message
 
@@ -51,7 +51,7 @@ def encode(message: Message, values: Values, n: int) -> tuple[NDArray[np.uint8],
     start = np.zeros(n + 1, np.int64)
     ops = np.array(plan.ops, np.int64).reshape(-1, 6)
     places = np.array([column.ctypes.data for column in plan.columns], np.uint64)
-    kernel.write(ops, places, start, out)
+    kernel.write_columns(ops, places, start, out)
     return out[int(start[0]) :], start - start[0]
 
 

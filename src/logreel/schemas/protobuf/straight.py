@@ -1,4 +1,4 @@
-"""Messages of one size to protobuf without columns between them; see kernels/protofixed.py."""
+"""Messages of one size to protobuf without columns between them; see kernels/protobuf.py."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.io.arrays import I64
-from logreel.kernels import protofixed as kernel
+from logreel.kernels import protobuf as kernel
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import (
     HIDDEN,
@@ -53,7 +53,7 @@ _TIME = 22
 class Straight:
     """What writes messages of a Layout as the type that ``descriptor_from_layout`` made for it.
 
-    ops   int32[m, 8], see kernels/protofixed.py
+    ops   int32[m, 8], see kernels/protobuf.py
     most  bytes that a message takes at most
     """
 
@@ -101,7 +101,7 @@ class Straights:
         """
         out = np.empty(int(self._most[kind].sum()) + kernel.ROOM, np.uint8)
         start = np.empty(len(kind) + 1, np.int64)
-        kernel.write(self._ops, self._first, kind, place, start, out)
+        kernel.write_fixed(self._ops, self._first, kind, place, start, out)
         return out[int(start[0]) :], start - start[0]
 
 

@@ -1,0 +1,491 @@
+"""Kernels of the block table: fill it, gather columns of fixed width, validate it, and digest payloads.
+
+fields  int64[f, 5]  one row per run of bytes to copy: offset from the payload start, width, address of the
+                     destination, bytes between two rows there, and a multiplier: 0 copies the bytes; otherwise the
+                     run is an unsigned integer and the destination gets an int64, multiplied and held at the maximum
+
+The gather functions do not check bounds: callers pass only positions that a scan has validated against the data.
+
+Digests are for comparing payloads, not for signing. Words of eight bytes, the last one filled with zeros, go through
+two chains. Each step of a chain can be undone, so two payloads of one size that differ in one word never have equal
+digests; others are equal by chance once in 2**128.
+"""
+
+import cython
+
+if not cython.compiled:
+    raise ImportError("logreel.kernels is not compiled: run `pip install -e .` (needs gcc)")
+
+from cython.cimports.libc.string import memcpy
+from cython.cimports.logreel.kernels.loads import whole
+from cython.cimports.logreel.kernels.prefetch import prefetch, prefetch_span, prefetch_write
+
+u8p = cython.typedef(cython.pointer[cython.const[cython.uchar]])
+
+
+def touch_pages(buf: cython.const[cython.uchar][::1], start: cython.longlong, end: cython.longlong):
+    """Read one byte of each page of buf[start:end], so that a thread of its own can have them mapped."""
+    b: u8p = cython.address(buf[0])
+    total: cython.ulonglong = 0
+    with cython.nogil:
+        while start < end:
+            total += b[start]
+            start += 4096
+    return total
+
+
+def group_records(
+    record: cython.const[cython.ulonglong][::1],
+    n: cython.longlong,
+    count: cython.longlong[::1],
+    start: cython.longlong[::1],
+    entry: cython.uint[::1],
+    used: cython.longlong,
+    length: cython.const[cython.uint][::1],
+    lengths: cython.uint[::1],
+):
+    """Append the *n* records of a block to *entry*, grouped by channel, file order kept inside a channel.
+
+    count  int64[c]      as ``walk`` left it; set back to zero
+    start  int64[c + 1]  row of the block's table, filled: where each channel's run begins in *entry*
+    entry  uint32[e]     filled from *used* on; e >= used + n
+    length, lengths      uint32[n] sizes of the records and uint32[e], which gets them in the order of *entry*; both
+                         empty where nobody wants them
+
+    Returns the new number of entries used.
+    """
+    channels: cython.Py_ssize_t = start.shape[0] - 1
+    pr: cython.pointer[cython.const[cython.ulonglong]] = cython.address(record[0])
+    pc: cython.pointer[cython.longlong] = cython.address(count[0])
+    pe: cython.pointer[cython.uint] = cython.address(entry[0])
+    sized: cython.bint = length.shape[0] >= n and lengths.shape[0] >= used + n
+    pl: cython.pointer[cython.const[cython.uint]] = cython.address(length[0]) if sized else cython.NULL
+    ps: cython.pointer[cython.uint] = cython.address(lengths[0]) if sized else cython.NULL
+    c: cython.Py_ssize_t
+    i: cython.longlong
+    total: cython.longlong = used
+    r: cython.ulonglong
+    with cython.nogil:
+        for c in range(channels):
+            start[c] = total
+            total += pc[c]
+            pc[c] = start[c]
+        start[channels] = total
+        # count now holds the cursors
+        for i in range(n):
+            r = pr[i]
+            pe[pc[r >> 32]] = cython.cast(cython.uint, r)
+            if sized:
+                ps[pc[r >> 32]] = pl[i]
+            pc[r >> 32] += 1
+        for c in range(channels):
+            pc[c] = 0
+    return total
+
+
+def unroll(
+    values: cython.const[cython.uint][::1],
+    first: cython.const[cython.longlong][::1],
+    last: cython.const[cython.longlong][::1],
+    base: cython.const[cython.longlong][::1],
+    out: cython.longlong[::1],
+):
+    """Fill *out* with base[i] + values[first[i]:last[i]] for every i, one after another.
+
+    first, last, base  int64[b]
+    out                int64[n]
+
+    Returns the numbers filled; none beyond the ends of *values* and *out*.
+    """
+    b: cython.Py_ssize_t = first.shape[0]
+    i: cython.Py_ssize_t
+    k: cython.longlong
+    n: cython.longlong = 0
+    add: cython.longlong
+    if last.shape[0] != b or base.shape[0] != b:
+        return 0
+    with cython.nogil:
+        for i in range(b):
+            if first[i] < 0 or last[i] > values.shape[0] or last[i] - first[i] > out.shape[0] - n:
+                break
+            add = base[i]
+            for k in range(first[i], last[i]):
+                out[n] = add + values[k]
+                n += 1
+    return n
+
+
+def repeat(
+    values: cython.const[cython.longlong][::1],
+    count: cython.const[cython.longlong][::1],
+    out: cython.longlong[::1],
+):
+    """Fill *out* with each of *values* as often as *count* says; returns the numbers filled, none beyond its end."""
+    n: cython.Py_ssize_t = count.shape[0] if count.shape[0] < values.shape[0] else values.shape[0]
+    i: cython.Py_ssize_t
+    k: cython.longlong
+    stop: cython.longlong
+    at: cython.longlong = 0
+    value: cython.longlong
+    with cython.nogil:
+        for i in range(n):
+            if count[i] < 0 or count[i] > out.shape[0] - at:
+                break
+            value = values[i]
+            stop = at + count[i]
+            for k in range(at, stop):
+                out[k] = value
+            at = stop
+    return at
+
+
+def latest_times(
+    buf: cython.const[cython.uchar][::1],
+    base: cython.longlong,
+    start: cython.const[cython.longlong][::1],
+    entry: cython.const[cython.uint][::1],
+    words: cython.const[cython.longlong][:, ::1],
+    end: cython.longlong,
+    places: cython.const[cython.longlong][::1],
+    out: cython.longlong[::1],
+):
+    """Of the messages of a block before each place, the largest time that is not behind *end*; 0 where there is none.
+
+    base    where in *buf* the block begins
+    start   int64[c + 1]  where each channel's run begins in *entry*: a row of the block table
+    words   int64[w, 4]   channels whose messages tell their time: number, offset from the payload, bytes (1, 2, 4 or 8) of
+                          an unsigned number, ns of its unit (above 0)
+    places  int64[p]      in *buf*, ascending
+    out     int64[p]
+    """
+    b: u8p = cython.address(buf[0])
+    p: cython.Py_ssize_t = places.shape[0]
+    i: cython.Py_ssize_t
+    j: cython.Py_ssize_t
+    k: cython.longlong
+    at: cython.longlong
+    v: cython.ulonglong
+    most: cython.ulonglong
+    with cython.nogil:
+        for j in range(p):
+            out[j] = 0
+        for i in range(words.shape[0]):
+            most = cython.cast(cython.ulonglong, end // words[i, 3] if end > 0 else 0)
+            j = 0
+            for k in range(start[words[i, 0]], start[words[i, 0] + 1]):
+                at = base + entry[k]
+                while j < p and places[j] <= at:
+                    j += 1
+                if j == p:
+                    break
+                v = whole(b + at + words[i, 1], words[i, 2])
+                if v <= most and cython.cast(cython.longlong, v) * words[i, 3] > out[j]:
+                    out[j] = cython.cast(cython.longlong, v) * words[i, 3]
+        for j in range(1, p):
+            if out[j] < out[j - 1]:
+                out[j] = out[j - 1]
+
+
+mu8p = cython.typedef(cython.pointer[cython.uchar])
+i64p = cython.typedef(cython.pointer[cython.const[cython.longlong]])
+u32p = cython.typedef(cython.pointer[cython.const[cython.uint]])
+
+TILE = cython.declare(cython.longlong, 256)
+AHEAD = cython.declare(cython.longlong, 4)
+
+off_t = cython.fused_type(cython.uint, cython.longlong)
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _scaled(
+    b: u8p,
+    off: cython.pointer[cython.const[off_t]],
+    n: cython.longlong,
+    w: cython.longlong,
+    d: mu8p,
+    step: cython.longlong,
+    mul: cython.longlong,
+) -> cython.void:
+    i: cython.longlong
+    v: cython.ulonglong
+    x: cython.longlong
+    top: cython.ulonglong = cython.cast(cython.ulonglong, 9223372036854775807) // cython.cast(
+        cython.ulonglong, mul
+    )
+    for i in range(n):
+        v = 0
+        if w == 8:
+            memcpy(cython.address(v), b + off[i], 8)
+        else:
+            memcpy(cython.address(v), b + off[i], w)
+        if v > top:
+            x = 9223372036854775807
+        else:
+            x = cython.cast(cython.longlong, v * cython.cast(cython.ulonglong, mul))
+        memcpy(d + step * i, cython.address(x), 8)
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _copy(
+    b: u8p,
+    off: cython.pointer[cython.const[off_t]],
+    n: cython.longlong,
+    w: cython.longlong,
+    d: mu8p,
+    step: cython.longlong,
+) -> cython.void:
+    """n runs of w bytes from b + off[i] to d + step * i; constant widths, so that each copy is one or two moves."""
+    i: cython.longlong
+    if step != w:
+        for i in range(n):
+            memcpy(d + step * i, b + off[i], w)
+    elif w == 1:
+        for i in range(n):
+            d[i] = b[off[i]]
+    elif w == 2:
+        for i in range(n):
+            memcpy(d + 2 * i, b + off[i], 2)
+    elif w == 4:
+        for i in range(n):
+            memcpy(d + 4 * i, b + off[i], 4)
+    elif w == 8:
+        for i in range(n):
+            memcpy(d + 8 * i, b + off[i], 8)
+    elif w == 12:
+        for i in range(n):
+            memcpy(d + 12 * i, b + off[i], 12)
+    elif w == 16:
+        for i in range(n):
+            memcpy(d + 16 * i, b + off[i], 16)
+    else:
+        for i in range(n):
+            memcpy(d + w * i, b + off[i], w)
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _fields(
+    b: u8p,
+    off: cython.pointer[cython.const[off_t]],
+    n: cython.longlong,
+    f: i64p,
+    fe: i64p,
+    row: cython.longlong,
+) -> cython.void:
+    """Fill rows *row* … of the columns f … fe-1, a tile of messages at a time so that their bytes stay close.
+
+    Destinations are many and far apart: each is asked for a few columns before it is written.
+    """
+    d: mu8p
+    g: i64p
+    q: cython.longlong
+    z: cython.longlong
+    m: cython.longlong
+    while n > 0:
+        m = n if n < TILE else TILE
+        g = f
+        while g < fe:
+            if g + 5 * AHEAD < fe:
+                d = (
+                    cython.cast(mu8p, cython.cast(cython.ulonglong, g[5 * AHEAD + 2]))
+                    + g[5 * AHEAD + 3] * row
+                )
+                z = g[5 * AHEAD + 3] * m
+                if z > 1024:
+                    z = 1024
+                q = 0
+                while q < z:
+                    prefetch_write(d + q)
+                    q += 64
+            d = cython.cast(mu8p, cython.cast(cython.ulonglong, g[2])) + g[3] * row
+            if g[4] == 0:
+                _copy(b + g[0], off, m, g[1], d, g[3])
+            else:
+                _scaled(b + g[0], off, m, g[1], d, g[3], g[4])
+            g += 5
+        off += m
+        row += m
+        n -= m
+
+
+def gather_blocks(
+    buf: cython.const[cython.uchar][::1],
+    base: cython.const[cython.longlong][::1],
+    start: cython.const[cython.longlong][:, ::1],
+    entry: cython.const[cython.uint][::1],
+    first: cython.Py_ssize_t,
+    last: cython.Py_ssize_t,
+    channels: cython.const[cython.longlong][::1],
+    rows: cython.longlong[::1],
+    split: cython.const[cython.longlong][::1],
+    fields: cython.const[cython.longlong][:, ::1],
+    warm: cython.bint,
+):
+    """Fill columns of several channels from blocks first … last-1, each block read from memory once.
+
+    buf       uint8[b]             the bytes that the blocks lie in
+    base      int64[blocks]        start of each block in *buf*
+    start     int64[blocks, c+1]   where each channel's run begins in *entry*
+    entry     uint32[e]            payload starts relative to the block
+    channels  int64[k]             the channels wanted
+    rows      int64[k]             next row of each channel's columns; advanced
+    split     int64[k+1]           fields split[j] … split[j+1]-1 belong to channels[j]
+    warm      bool                 pull each block into the cache first: pays when most of its bytes are wanted
+    """
+    b: u8p
+    e: u32p = cython.address(entry[0])
+    pf: i64p = cython.address(fields[0, 0])
+    blk: cython.Py_ssize_t
+    j: cython.Py_ssize_t
+    s: cython.longlong
+    m: cython.longlong
+    q: cython.longlong
+    z: cython.longlong
+    with cython.nogil:
+        for blk in range(first, last):
+            b = cython.address(buf[0]) + base[blk]
+            if warm:
+                z = (base[blk + 1] if blk + 1 < base.shape[0] else buf.shape[0]) - base[blk]
+                q = 0
+                while q < z:
+                    prefetch(b + q)
+                    q += 64
+            for j in range(channels.shape[0]):
+                s = start[blk, channels[j]]
+                m = start[blk, channels[j] + 1] - s
+                if m:
+                    _fields[cython.uint](b, e + s, m, pf + 5 * split[j], pf + 5 * split[j + 1], rows[j])
+                    rows[j] += m
+
+
+def gather_at(
+    buf: cython.const[cython.uchar][::1],
+    offset: cython.const[cython.longlong][::1],
+    fields: cython.const[cython.longlong][:, ::1],
+):
+    """Fill columns from messages whose payloads start at offset[i], in that order."""
+    with cython.nogil:
+        _fields[cython.longlong](
+            cython.address(buf[0]),
+            cython.address(offset[0]),
+            offset.shape[0],
+            cython.address(fields[0, 0]),
+            cython.address(fields[0, 0]) + 5 * fields.shape[0],
+            0,
+        )
+
+
+def is_valid_table(
+    start: cython.const[cython.longlong][:, ::1],
+    base: cython.const[cython.longlong][::1],
+    entry: cython.const[cython.uint][::1],
+    least: cython.const[cython.longlong][::1],
+    before: cython.longlong,
+    limit: cython.longlong,
+):
+    """True when a block table read from elsewhere is safe to gather from.
+
+    least   int64[c]  bytes from the payload start that reading a message of each channel needs
+    before  int       bytes before the payload start that belong to its record
+    limit   int       size of the data
+
+    Checks that the runs tile *entry* in order and that every message lies between 0 and *limit*.
+    """
+    blocks: cython.Py_ssize_t = start.shape[0]
+    channels: cython.Py_ssize_t = start.shape[1] - 1
+    i: cython.Py_ssize_t
+    c: cython.Py_ssize_t
+    k: cython.longlong
+    at: cython.longlong = 0
+    b: cython.longlong
+    p: cython.longlong
+    ok: cython.bint = True
+    with cython.nogil:
+        for i in range(blocks):
+            b = base[i]
+            if b < 0 or b > limit or start[i, 0] != at:
+                ok = False
+            for c in range(channels):
+                if not ok or start[i, c + 1] < start[i, c] or start[i, c + 1] > entry.shape[0]:
+                    ok = False
+                    break
+                for k in range(start[i, c], start[i, c + 1]):
+                    p = b + entry[k]
+                    if p < before or p > limit - least[c]:
+                        ok = False
+                at = start[i, c + 1]
+            if not ok:
+                break
+    return ok and at == entry.shape[0]
+
+
+#: Messages ahead whose bytes are asked for.
+DIGEST_AHEAD = cython.declare(cython.longlong, 8)
+#: Odd, so that multiplying by them can be undone.
+DIGEST_FIRST = cython.declare(cython.ulonglong, 0x9E3779B97F4A7C15)
+DIGEST_SECOND = cython.declare(cython.ulonglong, 0xC2B2AE3D27D4EB4F)
+
+
+def digest_payloads(
+    data: cython.const[cython.uchar][::1],
+    start: cython.const[cython.longlong][::1],
+    size: cython.const[cython.longlong][::1],
+    out: cython.ulonglong[:, ::1],
+):
+    """Digest n payloads.
+
+    data   uint8[b]      payload i is data[start[i]:start[i] + size[i]]
+    start  int64[n]
+    size   int64[n]
+    out    uint64[n, 2]  filled in place
+
+    Returns how many were digested; fewer than n: that one does not lie in *data*.
+    """
+    n: cython.Py_ssize_t = start.shape[0]
+    i: cython.Py_ssize_t
+    done: cython.Py_ssize_t = 0
+    end: cython.longlong = data.shape[0]
+    left: cython.longlong
+    a: cython.ulonglong
+    b: cython.ulonglong
+    w: cython.ulonglong
+    first: cython.ulonglong = DIGEST_FIRST
+    second: cython.ulonglong = DIGEST_SECOND
+    p: cython.pointer[cython.const[cython.uchar]]
+    # One byte of its own stands for no bytes, whose memory may have no address.
+    base: cython.pointer[cython.const[cython.uchar]]
+    base = cython.address(data[0]) if end else cython.cast(cython.pointer[cython.const[cython.uchar]], b"")
+    with cython.nogil:
+        for i in range(n):
+            if start[i] < 0 or start[i] > end or size[i] < 0 or size[i] > end - start[i]:
+                break
+            done = i + 1
+            if i + DIGEST_AHEAD < n and 0 <= start[i + DIGEST_AHEAD] < end:
+                prefetch_span(base + start[i + DIGEST_AHEAD], 64)
+            p = base + start[i]
+            left = size[i]
+            a = cython.cast(cython.ulonglong, left) * second
+            b = ~a
+            while left > 0:
+                w = 0
+                if left >= 8:
+                    memcpy(cython.address(w), p, 8)
+                else:
+                    memcpy(cython.address(w), p, left)
+                a = (a ^ w) * first
+                a ^= a >> 29
+                b = (b + w) * second
+                b ^= b >> 32
+                p += 8
+                left -= 8
+            out[i, 0] = a
+            out[i, 1] = b
+    return done

@@ -1,0 +1,45 @@
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+def count_channels(channel: NDArray[np.int32], counts: NDArray[np.int64]) -> None: ...
+def payloads_inside(
+    rooms: NDArray[np.int64], which: NDArray[np.int32], start: NDArray[np.int64], size: NDArray[np.int64]
+) -> bool: ...
+def record_offsets(
+    channel: NDArray[np.int32], size: NDArray[np.int64], shape: NDArray[np.int64], place: NDArray[np.int64]
+) -> None: ...
+def write_records(
+    buffers: NDArray[np.int64],
+    which: NDArray[np.int32],
+    channel: NDArray[np.int32],
+    time: NDArray[np.int64],
+    start: NDArray[np.int64],
+    size: NDArray[np.int64],
+    heads: NDArray[np.uint8],
+    shape: NDArray[np.int64],
+    stamp: NDArray[np.int64],
+    place: NDArray[np.int64],
+    out: NDArray[np.uint8],
+) -> None: ...
+def now() -> float: ...
+
+class Batch:
+    channels: int
+    earliest: int
+    latest: int
+    largest: int
+    due: float
+    def __init__(
+        self, rows: int, room: int, other: Callable[[Any, Any, Any], None] | None = None
+    ) -> None: ...
+    def write(self, channel: Any, time: Any, data: Any) -> None: ...
+    def add(self, channel: object, time: object, data: object) -> bool: ...
+    def take(
+        self,
+    ) -> (
+        tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]
+        | None
+    ): ...

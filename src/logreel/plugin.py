@@ -1,0 +1,186 @@
+"""Public names for authors of log formats; nothing inside logreel imports this module.
+
+    >>> from logreel.plugin import ChannelInfo, Format, Layout, MessageIndex, Scan
+
+Each name is loaded from its module at first use.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from logreel.errors import DefinitionError, Finding, LogError, Problem, UnsupportedError, UsageError
+
+if TYPE_CHECKING:
+    from logreel.index.block_builder import BlockBuilder
+    from logreel.index.block_table import Blocks, Separate
+    from logreel.index.message_index import MessageIndex
+    from logreel.index.rules import ChannelRules, ComputedValues, FieldAt, StoredValues, SyntheticMessages
+    from logreel.io.append_file import Appender
+    from logreel.io.chunks import FILE, SYNTHETIC, Chunks
+    from logreel.io.source import Source
+    from logreel.layout.layout import Layout
+    from logreel.layout.nodes import (
+        Align,
+        Bytes,
+        Expect,
+        Field,
+        FixedArray,
+        Grid,
+        Padding,
+        Rest,
+        Scalar,
+        Sequence,
+        String,
+        Struct,
+        Time,
+    )
+    from logreel.log.actor import Actor
+    from logreel.log.log import Channel, Log, Message
+    from logreel.log.payload_decoder import PayloadDecoder
+    from logreel.log.scan import Attachment, Change, ChannelInfo, Parameter, Saved, Scan, Segment, TextLine
+    from logreel.log.schema import Schema
+    from logreel.registry.commands import Answer, Command, Option
+    from logreel.registry.format import Format
+    from logreel.registry.registry import lazy
+    from logreel.testing.suite import FormatSuite
+    from logreel.write.format_writer import Excerpt, FormatWriter, SourceClock, Wrapping
+    from logreel.write.payloads import Payloads
+    from logreel.write.record_headers import RecordHeaders
+    from logreel.write.record_writer import RecordWriter
+
+#: Module of each name that is loaded at first use.
+_LAZY = {
+    "Actor": "logreel.log.actor",
+    "Align": "logreel.layout.nodes",
+    "Answer": "logreel.registry.commands",
+    "Appender": "logreel.io.append_file",
+    "Attachment": "logreel.log.scan",
+    "BlockBuilder": "logreel.index.block_builder",
+    "Blocks": "logreel.index.block_table",
+    "Bytes": "logreel.layout.nodes",
+    "Change": "logreel.log.scan",
+    "Channel": "logreel.log.log",
+    "ChannelInfo": "logreel.log.scan",
+    "ChannelRules": "logreel.index.rules",
+    "Chunks": "logreel.io.chunks",
+    "Command": "logreel.registry.commands",
+    "ComputedValues": "logreel.index.rules",
+    "Excerpt": "logreel.write.format_writer",
+    "Expect": "logreel.layout.nodes",
+    "FILE": "logreel.io.chunks",
+    "Field": "logreel.layout.nodes",
+    "FieldAt": "logreel.index.rules",
+    "FixedArray": "logreel.layout.nodes",
+    "Format": "logreel.registry.format",
+    "FormatSuite": "logreel.testing.suite",
+    "FormatWriter": "logreel.write.format_writer",
+    "Grid": "logreel.layout.nodes",
+    "Layout": "logreel.layout.layout",
+    "Log": "logreel.log.log",
+    "Message": "logreel.log.log",
+    "MessageIndex": "logreel.index.message_index",
+    "Option": "logreel.registry.commands",
+    "Padding": "logreel.layout.nodes",
+    "Parameter": "logreel.log.scan",
+    "PayloadDecoder": "logreel.log.payload_decoder",
+    "Payloads": "logreel.write.payloads",
+    "RecordHeaders": "logreel.write.record_headers",
+    "RecordWriter": "logreel.write.record_writer",
+    "Rest": "logreel.layout.nodes",
+    "SYNTHETIC": "logreel.io.chunks",
+    "Saved": "logreel.log.scan",
+    "Scalar": "logreel.layout.nodes",
+    "Scan": "logreel.log.scan",
+    "Schema": "logreel.log.schema",
+    "Segment": "logreel.log.scan",
+    "Separate": "logreel.index.block_table",
+    "Sequence": "logreel.layout.nodes",
+    "Source": "logreel.io.source",
+    "SourceClock": "logreel.write.format_writer",
+    "StoredValues": "logreel.index.rules",
+    "String": "logreel.layout.nodes",
+    "Struct": "logreel.layout.nodes",
+    "SyntheticMessages": "logreel.index.rules",
+    "TextLine": "logreel.log.scan",
+    "Time": "logreel.layout.nodes",
+    "Wrapping": "logreel.write.format_writer",
+    "lazy": "logreel.registry.registry",
+}
+
+__all__ = [
+    "FILE",
+    "SYNTHETIC",
+    "Actor",
+    "Align",
+    "Answer",
+    "Appender",
+    "Attachment",
+    "BlockBuilder",
+    "Blocks",
+    "Bytes",
+    "Change",
+    "Channel",
+    "ChannelInfo",
+    "ChannelRules",
+    "Chunks",
+    "Command",
+    "ComputedValues",
+    "DefinitionError",
+    "Excerpt",
+    "Expect",
+    "Field",
+    "FieldAt",
+    "Finding",
+    "FixedArray",
+    "Format",
+    "FormatSuite",
+    "FormatWriter",
+    "Grid",
+    "Layout",
+    "Log",
+    "LogError",
+    "Message",
+    "MessageIndex",
+    "Option",
+    "Padding",
+    "Parameter",
+    "PayloadDecoder",
+    "Payloads",
+    "Problem",
+    "RecordHeaders",
+    "RecordWriter",
+    "Rest",
+    "Saved",
+    "Scalar",
+    "Scan",
+    "Schema",
+    "Segment",
+    "Separate",
+    "Sequence",
+    "Source",
+    "SourceClock",
+    "StoredValues",
+    "String",
+    "Struct",
+    "SyntheticMessages",
+    "TextLine",
+    "Time",
+    "UnsupportedError",
+    "UsageError",
+    "Wrapping",
+    "lazy",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(_LAZY[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

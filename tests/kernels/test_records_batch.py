@@ -1,0 +1,104 @@
+"""Messages collected one by one: what is taken, what is left to another way, and what comes out."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+
+from logreel.kernels.records import Batch, now
+
+
+@pytest.fixture
+def batch() -> Batch:
+    made = Batch(4, 100)
+    made.channels, made.earliest, made.latest, made.largest, made.due = 2, -5, 10**18, 60, float("inf")
+    return made
+
+
+def test_what_was_added_is_taken_once(batch: Batch) -> None:
+    assert batch.take() is None
+    assert batch.add(0, 7, b"one")
+    assert batch.add(1, -5, b"")
+    assert batch.add(1, 10**18, b"three")
+    found = batch.take()
+    assert found is not None
+    assert [part.tolist() for part in found] == [
+        [0, 1, 1],
+        [7, -5, 10**18],
+        list(b"onethree"),
+        [0, 3, 3],
+        [3, 0, 5],
+    ]
+    assert [part.dtype for part in found] == [np.int32, np.int64, np.uint8, np.int64, np.int64]
+    assert batch.add(0, 1, b"x")
+    assert found[2].tobytes() == b"onethree"
+    assert batch.take() is not None
+    assert batch.take() is None
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        (2, 0, b""),
+        (-1, 0, b""),
+        (1 << 70, 0, b""),
+        (0, -6, b""),
+        (0, 10**18 + 1, b""),
+        (0, -(1 << 70), b""),
+        (0, 0, bytes(61)),
+        (0, 0, bytearray(1)),
+        (0, 0, {}),
+        (0, 0.0, b""),
+        (True, 0, b""),
+        (np.int64(0), 0, b""),
+    ],
+)
+def test_what_is_not_taken(batch: Batch, message: tuple[Any, Any, Any]) -> None:
+    assert not batch.add(*message)
+    assert batch.take() is None
+
+
+def test_there_is_room_for_so_many(batch: Batch) -> None:
+    assert batch.add(0, 0, bytes(60))
+    assert not batch.add(0, 0, bytes(41))
+    assert batch.add(0, 0, bytes(40))
+    assert not batch.add(0, 0, b"x")
+    assert batch.add(0, 0, b"")
+    assert batch.add(0, 0, b"")
+    assert not batch.add(0, 0, b"")
+
+
+def test_nothing_is_taken_when_it_is_due(batch: Batch) -> None:
+    batch.due = now()
+    assert not batch.add(0, 0, b"")
+
+
+def test_threads_add_while_others_take() -> None:
+    batch, found = Batch(64, 1 << 10), []
+    batch.channels, batch.latest, batch.largest, batch.due = 4, 1 << 40, 8, float("inf")
+    lock = threading.Lock()
+
+    def take() -> None:
+        with lock:
+            rows = batch.take()
+            if rows is not None:
+                found.extend(zip(rows[0].tolist(), rows[1].tolist(), rows[2].reshape(-1, 8), strict=True))
+
+    def work(number: int) -> None:
+        for i in range(3000):
+            while not batch.add(number, i, bytes((number, i % 251)) * 4):
+                take()
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    take()
+    for number in range(4):
+        mine = [(i, data) for k, i, data in found if k == number]
+        assert [i for i, _ in mine] == list(range(3000))
+        assert all(data.tobytes() == bytes((number, i % 251)) * 4 for i, data in mine)
