@@ -16,12 +16,9 @@ from logreel.layout.arrow_from_buffers import Buffers, arrow_field, build_fields
 from logreel.layout.arrow_select import arrow_select, arrow_select_fields
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import MAX_SIZE, FixedArray, Node, Sequence, Struct
-from logreel.layout.numpy_columns import numpy_column
 from logreel.layout.paths import steps_of
 from logreel.layout.program import compile_layout
 from logreel.layout.walker import LEFTOVER, TOO_MANY, Crowded, batches, unsound, walk
-
-__all__ = ["Decoded", "assemble_fixed", "decode_variable", "numpy_column", "schema_of"]
 
 I64 = NDArray[np.int64]
 

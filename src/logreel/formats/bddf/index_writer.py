@@ -21,7 +21,7 @@ from logreel.io.source import Source
 from logreel.kernels import bddf
 from logreel.schemas.protobuf.build import number, varint
 from logreel.schemas.protobuf.wire import BYTES
-from logreel.write.format_writer import Payload
+from logreel.write.payloads import Payload
 
 #: Data blocks whose entries are encoded in one call.
 BATCH = 1 << 16

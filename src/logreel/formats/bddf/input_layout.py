@@ -20,8 +20,8 @@ from logreel.layout.layout import Layout
 from logreel.layout.nodes import Sequence, Struct
 from logreel.schemas.json.from_layout import written
 from logreel.schemas.json.payload_decoder import JsonDecoder
-from logreel.write.format_writer import Wrapping
 from logreel.write.payloads import Payloads, joined
+from logreel.write.schema_maker import PayloadSplitter
 
 #: Returns the protobuf library's Descriptor of a message type, or None.
 Find = Callable[[str], Any]
@@ -36,7 +36,7 @@ class InputLayout:
     The content is samples, fields, ``text`` or ``data``.
 
     fields    names of the columns of the content
-    wrapping  turns messages in this Layout into payloads; None: they are the payloads
+    splitter  turns messages in this Layout into payloads; None: they are the payloads
 
     Raises DefinitionError for a struct, which is joined from its members.
     """
@@ -48,11 +48,11 @@ class InputLayout:
         #: Number of additional indexes.
         self._k = len(names)
         self.layout = with_additional_indexes(self._content, names) if names else self._content
-        self.wrapping: Wrapping | None = None
+        self.splitter: PayloadSplitter | None = None
         if isinstance(self.layout.root, Sequence):
-            self.wrapping = Wrapping([*names, "sample"], self._from_samples, names)
+            self.splitter = PayloadSplitter([*names, "sample"], self._from_samples, names)
         elif names or self._serialize is not None:
-            self.wrapping = Wrapping(names, self._from_fields)
+            self.splitter = PayloadSplitter(names, self._from_fields)
 
     def _from_fields(self, data: Bytes1, start: I64) -> Payloads:
         """Return the payloads of messages: additional indexes, then the fields of the content."""
