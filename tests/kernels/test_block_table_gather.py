@@ -118,7 +118,7 @@ def test_products_are_held_at_the_greatest_int64(mul: int) -> None:
 
 def _verify(start: list[list[int]], base: list[int], entry: list[int], least: list[int], limit: int) -> bool:
     arrays = (np.array(a, np.int64) for a in (start, base))
-    return block_table.is_valid_table(
+    return block_table.is_valid_table(  # type: ignore[call-arg]
         *arrays, np.array(entry, np.uint32), np.array(least, np.int64), 5, limit
     )
 
