@@ -43,7 +43,6 @@ HANDED_ON = {
         ("formats.carla.simulator.api", f"formats.carla.simulator.{name}")
         for name in ["blocked", "collisions", "info", "metrics", "replay", "values"]
     ),
-    ("layout.arrow", "layout.numpy_columns"),
     ("layout.layout", "layout.nodes"),
     ("layout.layout", "layout.paths"),
     ("write.writer", "write.format_writer"),
