@@ -45,7 +45,6 @@ HANDED_ON = {
     ),
     ("layout.layout", "layout.nodes"),
     ("layout.layout", "layout.paths"),
-    ("write.writer", "write.format_writer"),
 }
 #: A string that is a lazy import by table or import_module; two are groups of entry points.
 MODULE_NAME = re.compile(r"(?!logreel\.(?:formats|sinks)$)logreel(\.\w+)+")

@@ -45,10 +45,12 @@ if TYPE_CHECKING:
     from logreel.registry.format import Format
     from logreel.registry.registry import lazy
     from logreel.testing.suite import FormatSuite
-    from logreel.write.format_writer import Excerpt, FormatWriter, SourceClock, Wrapping
+    from logreel.write.format_writer import FormatWriter, SourceClock
+    from logreel.write.log_copier import Excerpt, LogCopier
     from logreel.write.payloads import Payloads
     from logreel.write.record_headers import RecordHeaders
     from logreel.write.record_writer import RecordWriter
+    from logreel.write.schema_maker import PayloadSplitter, SchemaMaker
 
 #: Module of each name that is loaded at first use.
 _LAZY = {
@@ -67,7 +69,7 @@ _LAZY = {
     "Chunks": "logreel.io.chunks",
     "Command": "logreel.registry.commands",
     "ComputedValues": "logreel.index.rules",
-    "Excerpt": "logreel.write.format_writer",
+    "Excerpt": "logreel.write.log_copier",
     "Expect": "logreel.layout.nodes",
     "FILE": "logreel.io.chunks",
     "Field": "logreel.layout.nodes",
@@ -79,12 +81,14 @@ _LAZY = {
     "Grid": "logreel.layout.nodes",
     "Layout": "logreel.layout.layout",
     "Log": "logreel.log.log",
+    "LogCopier": "logreel.write.log_copier",
     "Message": "logreel.log.log",
     "MessageIndex": "logreel.index.message_index",
     "Option": "logreel.registry.commands",
     "Padding": "logreel.layout.nodes",
     "Parameter": "logreel.log.scan",
     "PayloadDecoder": "logreel.log.payload_decoder",
+    "PayloadSplitter": "logreel.write.schema_maker",
     "Payloads": "logreel.write.payloads",
     "RecordHeaders": "logreel.write.record_headers",
     "RecordWriter": "logreel.write.record_writer",
@@ -94,6 +98,7 @@ _LAZY = {
     "Scalar": "logreel.layout.nodes",
     "Scan": "logreel.log.scan",
     "Schema": "logreel.log.schema",
+    "SchemaMaker": "logreel.write.schema_maker",
     "Segment": "logreel.log.scan",
     "Separate": "logreel.index.block_table",
     "Sequence": "logreel.layout.nodes",
@@ -105,7 +110,6 @@ _LAZY = {
     "SyntheticMessages": "logreel.index.rules",
     "TextLine": "logreel.log.scan",
     "Time": "logreel.layout.nodes",
-    "Wrapping": "logreel.write.format_writer",
     "lazy": "logreel.registry.registry",
 }
 
@@ -140,6 +144,7 @@ __all__ = [
     "Grid",
     "Layout",
     "Log",
+    "LogCopier",
     "LogError",
     "Message",
     "MessageIndex",
@@ -147,6 +152,7 @@ __all__ = [
     "Padding",
     "Parameter",
     "PayloadDecoder",
+    "PayloadSplitter",
     "Payloads",
     "Problem",
     "RecordHeaders",
@@ -156,6 +162,7 @@ __all__ = [
     "Scalar",
     "Scan",
     "Schema",
+    "SchemaMaker",
     "Segment",
     "Separate",
     "Sequence",
@@ -169,7 +176,6 @@ __all__ = [
     "Time",
     "UnsupportedError",
     "UsageError",
-    "Wrapping",
     "lazy",
 ]
 

@@ -12,7 +12,7 @@ import pytest
 import logreel
 from conftest import SHARED
 from damage.mutations import mutate
-from logreel.formats.bddf import copier, indexed
+from logreel.formats.bddf import block_copier, indexed
 from logreel.formats.bddf.sample.builder import T0, Builder, block, data_block, walk
 from support.builders.contents import content, patrol, told
 from support.harness.rewriting import rewrite
@@ -104,7 +104,7 @@ def test_the_bundled_log_is_the_same_to_the_byte(tmp_path: Path, monkeypatch: py
         logreel.recover(data, out, force=True)
         assert out.read_bytes() == data
     # Nothing but the order of the file is needed to write the same blocks again.
-    monkeypatch.setattr(copier, "plan", lambda excerpt: None)
+    monkeypatch.setattr(block_copier, "plan", lambda excerpt: None)
     logreel.slice(data, out, force=True)
     assert rows(out.read_bytes()) == rows(data)
     assert by_spec(out.read_bytes()) == by_spec(data)
@@ -118,7 +118,7 @@ def test_slices_hold_what_lies_in_them(
     if large:
         monkeypatch.setattr(indexed, "EAGER_BYTES", 0)
     if not copied:
-        monkeypatch.setattr(copier, "plan", lambda excerpt: None)
+        monkeypatch.setattr(block_copier, "plan", lambda excerpt: None)
     out = Builder()
     say = out.messages("say", "text/plain", "line", names=["n"])
     late, times = -1, [5, 1, 4, 4, 0, 9, 3, 7, 2, 8]
@@ -261,7 +261,7 @@ def damaged() -> tuple[bytes, list[oracle.Row], list[tuple[int, int]]]:
 def test_damage_is_left_out_and_told(tmp_path: Path, copied: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     data, left, holes = damaged()
     if not copied:
-        monkeypatch.setattr(copier, "plan", lambda excerpt: None)
+        monkeypatch.setattr(block_copier, "plan", lambda excerpt: None)
     done = logreel.recover(data, tmp_path / "out.bddf")
     assert [(one.offset, one.size) for one in done.lost] == holes
     assert [one.code for one in done.lost] == ["zeros", "garbage"]

@@ -15,7 +15,7 @@ from logreel.index.message_index import MessageIndex
 from logreel.io.chunks import Chunks
 from logreel.io.source import Source
 from logreel.kernels import bddf
-from logreel.write.format_writer import Payload
+from logreel.write.payloads import Payload
 
 #: Bytes of entries that are kept; where there are more, the file goes by once more for each so many.
 KEPT = 16 << 20

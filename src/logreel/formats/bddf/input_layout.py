@@ -20,8 +20,8 @@ from logreel.layout.layout import Layout
 from logreel.layout.nodes import Sequence, Struct
 from logreel.schemas.json.from_layout import written
 from logreel.schemas.json.payload_decoder import JsonDecoder
-from logreel.write.format_writer import Wrapping
 from logreel.write.payloads import Payloads, joined
+from logreel.write.schema_maker import PayloadSplitter
 
 #: Gives the library's Descriptor of a message type, or None.
 Find = Callable[[str], Any]
@@ -31,7 +31,7 @@ Bytes1 = NDArray[np.uint8]
 class InputLayout:
     """The Layout by which messages of one series are given: additional indexes, then samples, fields, text or bytes.
 
-    wrapping  how to get from there to the payload; None where the Layout is a walk of it
+    splitter  how to get from there to the payload; None where the Layout is a walk of it
 
     Raises DefinitionError for a struct, which is joined from its members.
     """
@@ -51,11 +51,11 @@ class InputLayout:
         names = distinct_names(series.names, self.fields)
         self._k = len(names)
         self.layout = with_numbers(self._inner, names) if names else self._inner
-        self.wrapping: Wrapping | None = None
+        self.splitter: PayloadSplitter | None = None
         if isinstance(self.layout.root, Sequence):
-            self.wrapping = Wrapping([*names, "sample"], self._samples, names)
+            self.splitter = PayloadSplitter([*names, "sample"], self._samples, names)
         elif names or self._serialized is not None:
-            self.wrapping = Wrapping(names, self._messages)
+            self.splitter = PayloadSplitter(names, self._messages)
 
     def _take(self, series: Series, kind: MessageType, find: Find) -> None:
         if kind.content_type.startswith("text/") or kind.content_type == JSON:

@@ -7,45 +7,33 @@ import os
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain, count
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import DefinitionError, LogError, UsageError
-from logreel.formats.bddf import copier, encode
+from logreel.formats.bddf import encode
 from logreel.formats.bddf.declare import Hashes, check, check_keys, declare, identity
 from logreel.formats.bddf.follower import Follower
-from logreel.formats.bddf.from_layout import schema_from_layout
 from logreel.formats.bddf.index_builder import MAX_SERIES
 from logreel.formats.bddf.indexer import Indexer
-from logreel.formats.bddf.input_layout import InputLayout
 from logreel.formats.bddf.messages import (
     CHECKSUM_NONE,
     CHECKSUM_SHA1,
     FileDescriptor,
-    MessageType,
-    Series,
     StructType,
 )
-from logreel.formats.bddf.payload_decoders import distinct_names
 from logreel.formats.bddf.records import MAGIC
-from logreel.formats.bddf.scan_builder import ScanBuilder, topic_of
-from logreel.formats.bddf.signals import SCHEMA, TICK, Signals
+from logreel.formats.bddf.schema_maker import BddfSchemaMaker, is_message
+from logreel.formats.bddf.signals import SCHEMA, Signals
 from logreel.io.append_file import Appender
 from logreel.io.arrays import I64
-from logreel.io.chunks import FILE
 from logreel.io.source import Source
 from logreel.kernels import bddf
-from logreel.layout.layout import Layout
-from logreel.log.log import Log
 from logreel.log.schema import Schema
-from logreel.write.format_writer import Excerpt, FormatWriter, Payload, Wrapping
-from logreel.write.payloads import Payloads
-
-if TYPE_CHECKING:
-    from logreel.schemas.protobuf.types import Types
+from logreel.write.format_writer import FormatWriter
+from logreel.write.payloads import Payload, Payloads
 
 CHECKSUMS = {"sha1": CHECKSUM_SHA1, "none": CHECKSUM_NONE}
 #: Bytes of the checksum, also where there is none.
@@ -66,7 +54,7 @@ class BddfWriter(FormatWriter):
 
     title = "BDDF"
     largest = (1 << 31) - 1
-    forward = True
+    appends_only = True
 
     def __init__(
         self,
@@ -76,13 +64,14 @@ class BddfWriter(FormatWriter):
         definitions: Iterable[str | os.PathLike[str]] = (),
         reserved: bool = False,
     ) -> None:
-        super().__init__(out)
-        self._reserved = reserved
-        #: The format of the log whose metadata is taken over, while it is.
-        self._organization = ""
+        self.schemas: BddfSchemaMaker = BddfSchemaMaker(self.title, definitions)
+        super().__init__(out, self.schemas)
+        self.reserved = reserved
+        #: Organization added to the keys of annotations that have none; empty: none is added.
+        self.organization = ""
         if checksum not in CHECKSUMS:
             raise UsageError(f"checksum {checksum!r}; a BDDF file has {' or '.join(CHECKSUMS)}")
-        self._file = FileDescriptor((1, 0, 0), {}, CHECKSUMS[checksum], DIGEST)
+        self.file = FileDescriptor((1, 0, 0), {}, CHECKSUMS[checksum], DIGEST)
         self._sha = hashlib.sha1(usedforsecurity=False)
         #: Where blocks are made; memory that is there already costs less than fresh one.
         self._room = np.empty(STRETCH, np.uint8)
@@ -90,21 +79,14 @@ class BddfWriter(FormatWriter):
         self._follower = None if out.readable else Follower(out.again)
         self._begun = False
         self._head = bytearray()
-        self._series: list[Series] = []
-        self._input_layouts: dict[int, InputLayout] = {}
-        self._definitions = tuple(definitions)
-        self._types: Types | None = None
         self._known: set[Hashable] = set()
-        #: Structs with blocks of their state, which are damage, but there.
-        self._solid: set[Hashable] = set()
+        #: Structs of source logs that have data blocks of their own: damage, but it is kept.
+        self.structs_with_blocks: set[Hashable] = set()
         self._hashes = Hashes()
-        #: What the numbered ones of several series of one name are called without their number.
-        self._names: dict[str, str] = {}
-        #: Schemas of signals, by which reading tells the values of ticks.
-        self._signals: list[Signals] = []
-        self._shapes: list[int] = []
-        #: Where payloads and blocks begin, of channels with additional indexes.
-        self._places: dict[tuple[int, int], tuple[Log, I64, I64]] = {}
+        #: Names of series without the number that tells several of one name apart, by topic in the source logs.
+        self.base_names: dict[str, str] = {}
+        #: Numbers of the series that hold schemas of signals.
+        self._signal_schemas: list[int] = []
         #: Number of each series and of its additional indexes, as the kernel wants it; and whether it is a struct.
         self._table = np.zeros((0, 2), np.int64)
         self._joined = np.zeros(0, np.bool_)
@@ -113,16 +95,8 @@ class BddfWriter(FormatWriter):
 
     def free_name(self, topic: str, taken: Collection[str]) -> str:
         """Series of one name and different types are told apart by their order: ``[1]``, ``[2]`` …"""
-        base = self._names.get(topic, topic)
+        base = self.base_names.get(topic, topic)
         return next(name for name in chain([base], (f"{base}[{n}]" for n in count(1))) if name not in taken)
-
-    def identity(self, topic: str, schema: Schema, metadata: Mapping[str, Any]) -> Hashable:
-        """Series with the same name, type, additional indexes and annotations are one."""
-        try:
-            return identity(declare(topic, schema, metadata))
-        except DefinitionError:
-            # What cannot be declared is refused when it is added, as a channel of its state.
-            return super().identity(topic, schema, metadata)
 
     def channel(self, number: int, topic: str, schema: Schema, metadata: Mapping[str, Any]) -> None:
         """Take in a channel.
@@ -133,7 +107,7 @@ class BddfWriter(FormatWriter):
                   ``additional_indexes``, ``is_metadata``; of a struct ``members``: a topic, or a hash, by name
         """
         series = declare(topic, schema, self._hashes.resolved(metadata))
-        if not self._reserved:
+        if not self.reserved:
             check_keys(series.annotations)
         if identity(series) in self._known:
             raise DefinitionError(f"channel {topic!r}: a series of this spec and type was added before")
@@ -141,98 +115,14 @@ class BddfWriter(FormatWriter):
             raise UsageError(f"more than {MAX_SERIES} series")
         self._known.add(identity(series))
         self._hashes.add(series, metadata)
-        self._series.append(replace(series, index=number))
-        if _is_message(series, SCHEMA):
-            self._shapes.append(number)
+        numbered = replace(series, index=number)
+        self.schemas.series.append(numbered)
+        if is_message(series, SCHEMA):
+            self._signal_schemas.append(number)
         self._table = np.append(self._table, [[number, len(series.names)]], axis=0)
-        joined = isinstance(series.type, StructType) and identity(series) not in self._solid
+        joined = isinstance(series.type, StructType) and identity(series) not in self.structs_with_blocks
         self._joined = np.append(self._joined, joined)
-        self._put(encode.series_descriptor(self._series[-1]))
-
-    def schema_for(self, topic: str, layout: Layout) -> Schema:
-        """Plain values for records of nothing but a number ``value``, for others JSON with a JSON Schema."""
-        return schema_from_layout(layout)
-
-    def takes(self, schema: Schema) -> bool:
-        """Messages of a content type, and plain values."""
-        return schema.encoding in ("bddf", "protobuf") or "/" in schema.encoding
-
-    def layout(self, number: int) -> Layout:
-        """Additional indexes, then ``sample`` and ``value``, ``text``, ``data``, or the fields of a described type."""
-        return self._by_fields(number).layout
-
-    def wrapping(self, number: int) -> Wrapping | None:
-        """Additional indexes lie beside the payload, and other payloads than text and bytes are no walk of a Layout."""
-        return self._by_fields(number).wrapping
-
-    def derived(self, number: int) -> Collection[str]:
-        """The values of a tick of signals, by the schemas that were written so far or that the first log has."""
-        if not self._signals or not _is_message(self._series[number], TICK):
-            return ()
-        return distinct_names([one.name for one in self._signals], self._by_fields(number).fields)
-
-    def _by_fields(self, number: int) -> InputLayout:
-        if number not in self._input_layouts:
-            self._input_layouts[number] = InputLayout(self._series[number], self._find)
-        return self._input_layouts[number]
-
-    def _find(self, name: str) -> Any:
-        from logreel.schemas.protobuf.types import Types
-
-        if self._types is None:
-            self._types = Types(map(Path, self._definitions))
-        return self._types.find(name)
-
-    def import_foreign(self, log: Log, returns: bool) -> list[str]:
-        """Take over metadata as annotations; those of another format get its name as their organization."""
-        if returns:
-            self._reserved = True
-        else:
-            self._organization = log.format
-        told = super().import_foreign(log, returns)
-        self._organization = ""
-        return told
-
-    def copy_metadata(self, log: Log) -> list[str]:
-        """Take over the annotations of the file, and how its series are called."""
-        self._reserved = True
-        state: ScanBuilder = log.format_state
-        told = []
-        notes = dict(self._file.annotations)
-        for name, value in state.found.file.annotations.items():
-            if notes.setdefault(name, value) != value:
-                told.append(f"annotation {name!r} has another value in {log.name}: the first one is kept")
-        self._file = replace(self._file, annotations=notes)
-        for ch, series in zip(log.channels.values(), state.found.series, strict=True):
-            self._names.setdefault(ch.topic, topic_of(series))
-            if isinstance(series.type, StructType) and log.index.rules[ch.number].synthetic is None:
-                self._solid.add(identity(series))
-        self._signals += [one for one in state.signals if one not in self._signals]
-        return told
-
-    def side_columns(self, log: Log, channel: int, offset: I64) -> I64 | None:
-        """The additional indexes of blocks."""
-        state: ScanBuilder = log.format_state
-        names = state.found.series[channel].names
-        if not names or log.index.rules[channel].synthetic is not None:
-            return None
-        if (id(log), channel) not in self._places:
-            self._places[id(log), channel] = log, log.index.offsets(channel), log.index.starts(channel)
-        _, payload, start = self._places[id(log), channel]
-        out = np.zeros((len(offset), len(names)), np.int64)
-        if len(offset):
-            bddf.gather_numbers(log.index.chunks[FILE], start[payload.searchsorted(offset)], out)
-        return out
-
-    def copy(self, excerpt: Excerpt) -> bool:
-        """Copy blocks as they lie in the file; not where channels are left out, since that renumbers the others."""
-        plan = copier.plan(excerpt)
-        if plan is None:
-            return False
-        self._file, self._begun = plan.file, True
-        self._write(MAGIC)
-        copier.copy(excerpt, plan, lambda piece: self._write(piece.data))
-        return True
+        self._put(encode.series_descriptor(numbered))
 
     # --------------------------------------------------------------------------------------------- messages
 
@@ -245,7 +135,7 @@ class BddfWriter(FormatWriter):
     def messages(self, channel: NDArray[np.int32], time: I64, payloads: Payloads) -> None:
         """Append data blocks. What was read of a struct is left out: its members have it."""
         payloads = payloads.in_one()
-        if self._shapes:
+        if self._signal_schemas:
             self._learn(channel, payloads)
         side_columns = self._padded(len(channel), payloads.side_columns)
         rows: slice | I64 = slice(None)
@@ -264,15 +154,15 @@ class BddfWriter(FormatWriter):
             parts = (channel[at], time[at], start[at], size[at])
             where = (head[at], place[at] - place[at.start])
             bddf.write_blocks(payloads.data, *parts, self._table, side_columns[at], *where, out)
-            self._write(out.data)
+            self.write(out.data)
 
     def _learn(self, channel: NDArray[np.int32], payloads: Payloads) -> None:
         """Take in the schemas of signals among messages."""
-        for row in np.flatnonzero(np.isin(channel, self._shapes)).tolist():
+        for row in np.flatnonzero(np.isin(channel, self._signal_schemas)).tolist():
             at = int(payloads.start[row])
             found = Signals.parse(bytes(payloads.data[at : at + int(payloads.size[row])]))
-            if found is not None and found not in self._signals:
-                self._signals.append(found)
+            if found is not None and found not in self.schemas.signals:
+                self.schemas.signals.append(found)
 
     def _padded(self, n: int, side_columns: I64 | None) -> I64:
         """int64[n, k] with room for the additional indexes of every channel."""
@@ -291,17 +181,22 @@ class BddfWriter(FormatWriter):
             raise UsageError(
                 "annotations stand at the beginning of a BDDF file: add them before the first message"
             )
-        if self._organization and ":" not in name:
-            name = f"{self._organization}:{name}"
-        if not self._reserved:
+        if self.organization and ":" not in name:
+            name = f"{self.organization}:{name}"
+        if not self.reserved:
             check_keys([name])
-        file = replace(self._file, annotations={**self._file.annotations, name: str(value)})
+        file = replace(self.file, annotations={**self.file.annotations, name: str(value)})
         check(lambda: encode.file_descriptor(file), f"annotation {name!r:.60}")
-        self._file = file
+        self.file = file
 
     # --------------------------------------------------------------------------------------------- the file
 
-    def settle(self) -> None:
+    def begin_copy(self, file: FileDescriptor) -> None:
+        """Begin a file whose blocks, from its first descriptor on, are written as they are by ``write``."""
+        self.file, self._begun = file, True
+        self.write(MAGIC)
+
+    def commit(self) -> None:
         """Write the declarations even if no message has come."""
         self._begin()
 
@@ -310,9 +205,9 @@ class BddfWriter(FormatWriter):
         maker, self._follower = self._follower or self._indexer(), None
         for piece in maker.pieces(self.out.tell()):
             index = self.out.tell()
-            self._write(piece)
-        self._write(encode.ending(index))
-        digest = self._sha.digest() if self._file.checksum == CHECKSUM_SHA1 else bytes(DIGEST)
+            self.write(piece)
+        self.write(encode.ending(index))
+        digest = self._sha.digest() if self.file.checksum == CHECKSUM_SHA1 else bytes(DIGEST)
         self.out.put(encode.closing(digest))
 
     def _indexer(self) -> Indexer:
@@ -325,24 +220,21 @@ class BddfWriter(FormatWriter):
     def _begin(self) -> None:
         if not self._begun:
             self._begun = True
-            self._write(MAGIC + encode.file_descriptor(self._file) + bytes(self._head))
+            self.write(MAGIC + encode.file_descriptor(self.file) + bytes(self._head))
 
     def _put(self, block: bytes) -> None:
         if self._begun:
-            self._write(block)
+            self.write(block)
         else:
             self._head += block
 
-    def _write(self, piece: Payload) -> None:
-        if self._file.checksum == CHECKSUM_SHA1:
+    def write(self, piece: Payload) -> None:
+        """Append bytes to the file."""
+        if self.file.checksum == CHECKSUM_SHA1:
             self._sha.update(piece)
         if self._follower is not None:
             self._follower.follow(piece)
         self.out.put(piece)
-
-
-def _is_message(series: Series, name: str) -> bool:
-    return isinstance(series.type, MessageType) and series.type.name == name
 
 
 def stretches(place: I64) -> Iterator[slice]:

@@ -46,6 +46,7 @@ FORMAT = Format(
     sniff=_sniff,
     scan=lazy_scan("logreel.formats.carla.scan_builder:scan"),
     create=lazy("logreel.formats.carla.writer:CarlaWriter"),
+    copier=lazy("logreel.formats.carla.copier:CarlaCopier"),
     like=_like,
     sample=_sample,
     api="logreel.formats.carla.simulator.api",

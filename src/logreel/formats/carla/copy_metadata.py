@@ -53,13 +53,16 @@ def header_of(log: Log) -> bytes:
 
 
 @dataclass(slots=True)
-class MetadataCopier:
+class SourceRecordings:
     """The recordings whose packets are written into one."""
 
     logs: list[Log] = field(default_factory=list)
 
-    def take(self, log: Log) -> list[str]:
-        """Another recording; tells what of it is left out. Raises UsageError where its packets are of another width."""
+    def add(self, log: Log) -> list[str]:
+        """Add a recording; return sentences about what of it is left out.
+
+        Raises UsageError where its packets are of another width.
+        """
         state: ScanBuilder = log.format_state
         self.logs.append(log)
         first: ScanBuilder = self.logs[0].format_state

@@ -9,7 +9,7 @@ from logreel.formats.carla.records import EVENT_ADD, PHYSICS
 from logreel.formats.carla.scan_builder import ScanBuilder
 from logreel.layout.layout import Layout
 from logreel.layout.walker import extent, measuring
-from logreel.write.format_writer import Excerpt
+from logreel.write.log_copier import Excerpt
 
 _REMOVAL, _WEATHER = 3, 24
 #: Packets of what is said once and holds until it is said again; whether their records begin with the id of an actor.

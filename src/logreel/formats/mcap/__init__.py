@@ -35,6 +35,7 @@ FORMAT = Format(
     sniff=_sniff,
     scan=lazy_scan("logreel.formats.mcap.scan_builder:scan"),
     create=lazy("logreel.formats.mcap.writer:McapWriter"),
+    copier=lazy("logreel.formats.mcap.copier:McapCopier"),
     like=_like,
     sample=lazy("logreel.formats.mcap.sample.walk:walk"),
     exchange=True,

@@ -19,7 +19,7 @@ from logreel.formats.mcap import records
 from logreel.formats.mcap.records import ENTRY, INDEX, begun, string
 from logreel.io.arrays import I64
 from logreel.kernels import mcap
-from logreel.write.format_writer import Payload
+from logreel.write.payloads import Payload
 
 COMPRESSIONS = ("zstd", "lz4", "none")
 #: More threads than this only wait for the one that makes the chunks.

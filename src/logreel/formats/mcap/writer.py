@@ -16,8 +16,6 @@ from logreel._version import __version__
 from logreel.errors import DefinitionError, UsageError
 from logreel.formats.mcap import records
 from logreel.formats.mcap.channels import NO_SCHEMA, OWN, dumped
-from logreel.formats.mcap.clock import clock_record, on_utc
-from logreel.formats.mcap.found import File
 from logreel.formats.mcap.origins import Origins
 from logreel.formats.mcap.packing import ChunkContent, Packed, Packer
 from logreel.formats.mcap.records import (
@@ -30,16 +28,14 @@ from logreel.formats.mcap.records import (
     record,
     string,
 )
-from logreel.formats.mcap.write_channels import Declared, declare
+from logreel.formats.mcap.schema_maker import McapSchemaMaker
+from logreel.formats.mcap.write_channels import declare
 from logreel.formats.mcap.write_summary import Summary, attachment_record
 from logreel.io.append_file import Appender
 from logreel.io.arrays import I64
 from logreel.io.chunks import Buffer
-from logreel.layout.layout import Layout
-from logreel.log.log import Log
 from logreel.log.schema import Schema
-from logreel.write.format_writer import Payload
-from logreel.write.payloads import Payloads
+from logreel.write.payloads import Payload, Payloads
 from logreel.write.record_headers import NANOSECONDS_TWICE
 from logreel.write.record_writer import RecordWriter
 
@@ -61,10 +57,10 @@ class McapWriter(RecordWriter):
     library      what the header says of who wrote it
     """
 
-    title, encoding = "an MCAP", "ros1msg"
+    title = "an MCAP"
     earliest, latest, largest = 0, (1 << 63) - 1, LARGEST
-    keeps = ("publish_time", "sequence")
-    forward = True
+    side_column_names = ("publish_time", "sequence")
+    appends_only = True
 
     def __init__(
         self,
@@ -76,17 +72,18 @@ class McapWriter(RecordWriter):
         profile: str | None = None,
         library: str = f"logreel {__version__}",
     ) -> None:
-        super().__init__(out)
+        self.schemas: McapSchemaMaker = McapSchemaMaker(self.title)
+        super().__init__(out, self.schemas)
         self._packer = Packer(compression, level)
         if not 0 < chunk_bytes <= LARGEST:
             raise UsageError(f"chunks of {chunk_bytes} bytes; an MCAP has chunks of 1 to {LARGEST}")
-        self._limit, self._profile, self._library = chunk_bytes, profile, library
-        self._channels: list[Declared] = []
-        self._schemas: dict[Schema, int] = {}
+        self._limit, self.profile, self._library = chunk_bytes, profile, library
+        #: Numbers of schemas in the file; 0: none.
+        self._numbers: dict[Schema, int] = {}
         self._declared: set[int] = set()
         self._summary, self._crc, self._begun = Summary(), 0, False
-        self._inherited: set[tuple[Any, ...]] = set()
-        self._origins = Origins()
+        #: What the source logs were converted from; written before the first channel.
+        self.origins = Origins()
         self._waiting: deque[tuple[int, Future[Packed]]] = deque()
         self._waiting_bytes = 0
         self._begin_chunk()
@@ -99,13 +96,13 @@ class McapWriter(RecordWriter):
         metadata  ``message_encoding`` where that does not follow from the schema; text by name; what is no text is
                   kept as JSON
         """
-        self._tell_origins()
+        self._write_origins()
         if number >= (1 << 16) - 1:
             raise DefinitionError(f"channel {topic!r}: an MCAP has at most {(1 << 16) - 1} channels")
         declared = declare(topic, schema, metadata)
-        if declared.schema not in self._schemas:
-            self._schemas[declared.schema] = 0 if declared.schema == NO_SCHEMA else len(self._schemas) + 1
-        self._channels.append(declared)
+        if declared.schema not in self._numbers:
+            self._numbers[declared.schema] = 0 if declared.schema == NO_SCHEMA else len(self._numbers) + 1
+        self.schemas.channels.append(declared)
         self._headers.add(
             struct.pack("<BQHIQQ", records.MESSAGE, 0, number + 1, 0, 0, 0),
             size_at=1,
@@ -116,27 +113,16 @@ class McapWriter(RecordWriter):
         )
         self._fresh = np.append(self._fresh, True)
 
-    def schema_for(self, topic: str, layout: Layout) -> Schema:
-        """A type of ROS 1, named after the topic."""
-        from logreel.schemas import ros1msg
-
-        name = ros1msg.type_name(topic)
-        return Schema(name, self.encoding, ros1msg.definition_from_layout(layout, name))
-
-    def layout(self, number: int) -> Layout:
-        """The Layout of the channel's definition, where that is a walk of bytes."""
-        return self._channels[number].layout()
-
-    def _tell_origins(self) -> None:
-        """Tell what the logs inherited from were converted from, once all of them are known."""
-        found, self._origins = self._origins.record(self.source_clock), Origins()
+    def _write_origins(self) -> None:
+        """Write what the source logs were converted from; once, when all of them are known."""
+        found, self.origins = self.origins.record(self.source_clock), Origins()
         if found is not None:
             self.metadata(OWN, found)
 
     def _definition(self, number: int) -> bytes:
         """Schema (if it was not written) and channel record."""
-        one = self._channels[number]
-        schema = self._schemas[one.schema]
+        one = self.schemas.channels[number]
+        schema = self._numbers[one.schema]
         made = b""
         if schema and schema not in self._declared:
             self._declared.add(schema)
@@ -153,8 +139,12 @@ class McapWriter(RecordWriter):
 
     def messages(self, channel: NDArray[np.int32], time: I64, payloads: Payloads) -> None:
         """Append messages with their publish times and sequence numbers, which are the log times and 0 elsewhere."""
-        if payloads.side_columns is not None and payloads.side_columns.shape[1] != len(self.keeps):
-            raise UsageError(f"beside the messages of an MCAP lie two numbers: {' and '.join(self.keeps)}")
+        if payloads.side_columns is not None and payloads.side_columns.shape[1] != len(
+            self.side_column_names
+        ):
+            raise UsageError(
+                f"beside the messages of an MCAP lie two numbers: {' and '.join(self.side_column_names)}"
+            )
         super().messages(channel, time, payloads)
 
     def batch_limit(self) -> int:
@@ -185,7 +175,7 @@ class McapWriter(RecordWriter):
 
     def _close_chunk(self) -> None:
         """Begin another chunk; the one before is packed meanwhile, and written when it is its turn."""
-        content = ChunkContent(self._parts, self._places, len(self._channels), self._bytes)
+        content = ChunkContent(self._parts, self._places, len(self.schemas.channels), self._bytes)
         self._begin_chunk()
         if not self._packer.workers:
             self._write_chunk(self._packer.pack(content))
@@ -232,68 +222,15 @@ class McapWriter(RecordWriter):
     def attachment(self, name: str, data: bytes, media_type: str) -> None:
         """Append an attachment."""
         self._catch_up()
-        self._attach(name, data, media_type, self._summary.end, 0)
+        self.attach(name, data, media_type, self._summary.end, 0)
 
-    def _attach(self, name: str, data: bytes, media_type: str, time: int, created: int) -> None:
+    def attach(self, name: str, data: bytes, media_type: str, time: int, created: int) -> None:
+        """Append an attachment with its times, ns."""
         self._catch_up()
         pos = self.out.tell()
         self._write(attachment_record(name, data, media_type, time, created))
         self.out.commit()
         self._summary.attachment(pos, self.out.tell() - pos, (time, created), len(data), name, media_type)
-
-    def copy_metadata(self, log: Log) -> list[str]:
-        """Take over metadata and attachments, those of several logs that are the same once.
-
-        With the clock ``utc`` all times of a log on another clock are those that its messages get.
-        """
-        state: File = log.format_state
-        shift = log.utc_offset or 0 if self.clock == "utc" else 0
-        origin = next((found for name, found in state.metadata if name == OWN), None)
-        if origin is not None and shift:
-            origin = on_utc(origin, shift)
-        told = self._origins.take(log.name, origin)
-        for name, found in state.metadata:
-            key: tuple[Any, ...] = ("metadata", name, tuple(found.items()))
-            if name != OWN and key not in self._inherited:
-                self.metadata(name, found)
-                self._inherited.add(key)
-        for one, a in zip(state.attachments, log.attachments.values(), strict=True):
-            data = a.read()
-            key = ("attachment", one.name, one.log_time, one.create_time, data)
-            if key not in self._inherited:
-                time = max(0, one.log_time + shift)
-                self._attach(one.name, data, one.media_type, time, one.create_time)
-                self._inherited.add(key)
-        return told
-
-    def import_foreign(self, log: Log, returns: bool) -> list[str]:
-        """Take over all that a log of another format tells, so that it can be had back."""
-        plain = [ch for ch in log.channels.values() if not ch.reserved]
-        if self._profile is None and plain and all(ch.schema.encoding == "ros1msg" for ch in plain):
-            self._profile = "ros1"
-        # The bounds hold as long as no message was taken out.
-        utc = self.clock == "utc" and log.utc_offset is not None
-        shift = log.utc_offset or 0 if utc else 0
-        start, end = (None if time is None else time + shift for time in (log.start, log.end))
-        span = start, end, int(log.index.counts.sum())
-        parameters = [
-            {
-                "name": p.name,
-                "type": p.type,
-                "value": p.value,
-                "changes": [[c.time + shift, c.value] for c in p.changes],
-                "defaults": dict(p.defaults),
-            }
-            for p in log.parameters.values()
-        ]
-        told = {"format": log.format, "version": log.version}
-        told |= clock_record(log.epoch, log.utc_offset, utc, span)
-        told["metadata"] = dumped(log.metadata)
-        self.metadata(OWN, told | ({"parameters": dumped({"parameters": parameters})} if parameters else {}))
-        for name, one in log.attachments.items():
-            time = 0 if one.time is None else max(0, one.time + shift)
-            self._attach(name, one.read(), one.media_type, time, one.created or 0)
-        return []
 
     # ---------------------------------------------------------------------------------------------- the file
 
@@ -305,10 +242,10 @@ class McapWriter(RecordWriter):
         if not self._begun:
             self._begun = True
             # Profiles are about one encoding of all messages.
-            profile = "" if self.mixed else self._profile or ""
+            profile = "" if self.mixes_encodings else self.profile or ""
             self._write(MAGIC + record(records.HEADER, string(profile) + string(self._library)))
 
-    def settle(self) -> None:
+    def commit(self) -> None:
         """Close the chunk: what is in it can be read from here on."""
         if self._places:
             self._close_chunk()
@@ -317,7 +254,7 @@ class McapWriter(RecordWriter):
 
     def finish(self) -> None:
         """Define the channels without messages, and write the summary."""
-        self._tell_origins()
+        self._write_origins()
         self._catch_up()
         self._packer.close()
         for number in np.flatnonzero(self._fresh).tolist():

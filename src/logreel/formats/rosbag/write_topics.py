@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import PurePath
 from typing import Any
 
 from logreel.errors import DefinitionError, LogError, UsageError
@@ -14,7 +13,7 @@ from logreel.log.schema import Schema
 from logreel.schemas import ros1msg
 
 ENCODING = "ros1msg"
-_TYPE = re.compile(r"[A-Za-z]\w*/[A-Za-z]\w*|\*", re.ASCII)
+TYPE = re.compile(r"[A-Za-z]\w*/[A-Za-z]\w*|\*", re.ASCII)
 _MD5 = re.compile(r"[0-9a-f]{32}|\*")
 #: What a connection has besides its header.
 _OWN = {"type", "md5sum", "message_definition"}
@@ -32,20 +31,6 @@ class Declared:
     layout: Layout | None
 
 
-def written_for(topic: str, layout: Layout) -> Schema:
-    """A type that holds the fields of *layout*, named after the topic."""
-    name = ros1msg.type_name(topic)
-    return Schema(name, ENCODING, ros1msg.definition_from_layout(layout, name))
-
-
-def given_in(topic: str, text: str, file: str) -> Schema:
-    """The type that *text* defines, named after the file and its folder where they can name one, else the topic."""
-    path = PurePath(file)
-    folder = path.parent.parent.name if path.parent.name == "msg" else path.parent.name
-    name = f"{folder or ros1msg.PACKAGE}/{path.stem}"
-    return Schema(name if _TYPE.fullmatch(name) else ros1msg.type_name(topic), ENCODING, text)
-
-
 def declare(
     topic: str, schema: Schema, metadata: Mapping[str, Any], notes: list[str] | None = None
 ) -> Declared:
@@ -61,7 +46,7 @@ def declare(
     if not true_topic.isprintable() or not true_topic.strip():
         text = f"{true_topic!r:.80} cannot be the topic of a bag: printable characters only"
         wrong.append(UsageError(text))
-    if not _TYPE.fullmatch(schema.name):
+    if not TYPE.fullmatch(schema.name):
         text = f"{schema.name!r:.80} is no type of ROS 1, which look like 'package/Name'"
         wrong.append(DefinitionError(text))
     if stated and not _MD5.fullmatch(stated):

@@ -85,7 +85,7 @@ class BagV12Writer(_BagV1Writer):
 
     def declare(self, number: int) -> None:
         """Write the definition."""
-        declared = self._channels[number]
+        declared = self.schemas.channels[number]
         self._definition[number] = self.out.tell()
         named = {"md5": declared.md5.encode(), "def": declared.text.encode(), **_names(declared)}
         self.out.write(record(records.OP_DEFINITION, named))
@@ -113,12 +113,16 @@ class BagV12Writer(_BagV1Writer):
         # What was given may be empty: then there are no parts to put together.
         channel = np.concatenate([np.zeros(0, np.int32), *(part for part, _ in self._entries)])
         entries = np.concatenate([np.zeros(0, ENTRY), *(part for _, part in self._entries)])
-        for topic in sorted({self._channels[number].topic for number in self._definition}):
-            numbers = [n for n in self._definition if self._channels[n].topic == topic]
+        for topic in sorted({self.schemas.channels[number].topic for number in self._definition}):
+            numbers = [n for n in self._definition if self.schemas.channels[n].topic == topic]
             mine = entries[np.isin(channel, numbers)]
             # Genuine ROS takes a bag for one without an index unless the first entry leads to the definition.
             mine["pos"][0] = self._definition[numbers[0]]
-            named = {"count": U32.pack(len(mine)), "ver": U32.pack(0), **_names(self._channels[numbers[0]])}
+            named = {
+                "count": U32.pack(len(mine)),
+                "ver": U32.pack(0),
+                **_names(self.schemas.channels[numbers[0]]),
+            }
             self.out.write(record(records.OP_INDEX, named, mine.tobytes()))
         self.out.commit()
         self.out.patch(len(_MAGIC_1_2), _header(at))

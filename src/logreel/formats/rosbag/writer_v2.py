@@ -16,7 +16,6 @@ from logreel.formats.rosbag.write_records import U32, U64, BagWriter, begun, fie
 from logreel.formats.rosbag.write_topics import Declared
 from logreel.io.append_file import Appender
 from logreel.io.chunks import Buffer
-from logreel.log.log import Log
 
 I64 = NDArray[np.int64]
 MAGIC = b"#ROSBAG V2.0\n"
@@ -61,7 +60,7 @@ class BagV20Writer(BagWriter):
         if chunk_bytes is not None and not 0 < chunk_bytes <= LARGEST:
             raise UsageError(f"chunks of {chunk_bytes} bytes; a bag has chunks of 1 to {LARGEST}")
         self._compression, self._limit = compression, chunk_bytes or CHUNK_BYTES
-        self._inherits = chunk_bytes is None
+        self._has_default_limit = chunk_bytes is None
         self._connections: list[bytes] = []
         self._infos: list[_Info] = []
         self._begin_chunk()
@@ -85,12 +84,11 @@ class BagV20Writer(BagWriter):
             self._headers.add(head, size_at=len(head) - 4, time_at=len(head) - 12)
         return len(declared.headers)
 
-    def copy_metadata(self, log: Log) -> list[str]:
-        """Make chunks as large as those of the first bag that has any, unless another size was asked for."""
-        size = _limit_of(log.format_state or ())
-        if self._inherits and size:
-            self._limit, self._inherits = size, False
-        return []
+    def use_chunk_sizes(self, sizes: Sequence[int]) -> None:
+        """Close chunks after as many bytes as the first source bag that has any, unless a size was asked for."""
+        limit = _limit_of(sizes)
+        if self._has_default_limit and limit:
+            self._limit, self._has_default_limit = limit, False
 
     def declare(self, number: int) -> None:
         """Put a connection into the chunk."""
@@ -118,7 +116,7 @@ class BagV20Writer(BagWriter):
         self._bytes = 0
         self._entries: list[tuple[NDArray[np.int32], I64, I64]] = []
 
-    def settle(self) -> None:
+    def commit(self) -> None:
         """Close the chunk: what is in it can be read from here on."""
         if self._entries:
             self._close_chunk()

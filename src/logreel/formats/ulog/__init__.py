@@ -64,6 +64,7 @@ FORMAT = Format(
     sniff=_sniff,
     scan=_scan,
     create=lazy("logreel.formats.ulog.writer:UlogWriter"),
+    copier=lazy("logreel.formats.ulog.copier:UlogCopier"),
     layout=_layout,
     sample=lazy("logreel.formats.ulog.sample.builder:flight"),
     showcase=True,

@@ -8,7 +8,7 @@ from typing import Any
 
 from logreel.errors import UsageError
 from logreel.formats.ulog.records import RECORD
-from logreel.write.format_writer import Payload
+from logreel.write.payloads import Payload
 
 MAX_SIZE = 65535
 _KEY = re.compile(r"[A-Za-z0-9_\-/]+\Z")
