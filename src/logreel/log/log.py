@@ -334,11 +334,11 @@ class Channel:
         end: Time | None = None,
     ) -> dict[str, NDArray[Any]]:
         """Arrays by field path, all of one length, with ``time`` as int64 ns first; see ``ch[field]``."""
-        from logreel.log.tables import TIME, field_values
+        from logreel.log.tables import TIME, numpy_columns
 
         rows = self.log.index.rows_between(self.number, *interval(self.log, start, end))
         names = self.fields if fields is None else listed(fields)
-        return {name: field_values(self, name, rows) for name in dict.fromkeys([TIME, *names])}
+        return numpy_columns(self, [TIME, *names], rows)
 
     def to_pandas(
         self,
