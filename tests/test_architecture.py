@@ -43,8 +43,6 @@ HANDED_ON = {
         ("formats.carla.simulator.api", f"formats.carla.simulator.{name}")
         for name in ["blocked", "collisions", "info", "metrics", "replay", "values"]
     ),
-    ("layout.layout", "layout.nodes"),
-    ("layout.layout", "layout.paths"),
 }
 #: A string that is a lazy import by table or import_module; two are groups of entry points.
 MODULE_NAME = re.compile(r"(?!logreel\.(?:formats|sinks)$)logreel(\.\w+)+")

@@ -14,49 +14,54 @@ from hypothesis import strategies as st
 
 from logreel.errors import DamagedError, DefinitionError
 from logreel.kernels import layout as kernel
-from logreel.layout import layout as lo
+from logreel.layout import nodes
 from logreel.layout.arrow import CROWDED, decode_variable
 from logreel.layout.decode import decoder
 from logreel.layout.encode import encode_message, encode_table
 from logreel.layout.encode_message import encoder
+from logreel.layout.layout import Layout
 from logreel.layout.program import compile_layout
 from logreel.layout.projection import Projection
 from support.builders.arrows import rows_of, same
 from support.oracles.layout_walker import decode_all
 
-EMPTY = lo.Struct(())
+EMPTY = nodes.Struct(())
 #: No bytes either, though there are members.
-HOLLOW = lo.Struct((lo.Field("none", lo.FixedArray(lo.Scalar("int32"), 0)), lo.Field("e", EMPTY)))
-empties = st.sampled_from([EMPTY, HOLLOW, lo.FixedArray(EMPTY, 2), lo.Struct((lo.Field("x", HOLLOW),))])
-arrays = empties | st.builds(lo.FixedArray, empties, st.integers(0, 3)) | empties.map(lo.Sequence)
-members = arrays | st.just(lo.Scalar("uint8")) | st.just(lo.String())
+HOLLOW = nodes.Struct(
+    (nodes.Field("none", nodes.FixedArray(nodes.Scalar("int32"), 0)), nodes.Field("e", EMPTY))
+)
+empties = st.sampled_from(
+    [EMPTY, HOLLOW, nodes.FixedArray(EMPTY, 2), nodes.Struct((nodes.Field("x", HOLLOW),))]
+)
+arrays = empties | st.builds(nodes.FixedArray, empties, st.integers(0, 3)) | empties.map(nodes.Sequence)
+members = arrays | st.just(nodes.Scalar("uint8")) | st.just(nodes.String())
 
 
-def structs(nodes: st.SearchStrategy[lo.Node]) -> st.SearchStrategy[lo.Struct]:
-    named = st.lists(nodes, min_size=1, max_size=4)
-    return named.map(lambda found: lo.Struct(tuple(lo.Field(f"f{i}", n) for i, n in enumerate(found))))
+def structs(items: st.SearchStrategy[nodes.Node]) -> st.SearchStrategy[nodes.Struct]:
+    named = st.lists(items, min_size=1, max_size=4)
+    return named.map(lambda found: nodes.Struct(tuple(nodes.Field(f"f{i}", n) for i, n in enumerate(found))))
 
 
-deeper = members | structs(members).filter(lambda node: lo.measure(node).least > 0).map(lo.Sequence)
-layouts = structs(deeper).map(lo.Layout)
+deeper = members | structs(members).filter(lambda node: nodes.measure(node).least > 0).map(nodes.Sequence)
+layouts = structs(deeper).map(Layout)
 
 
-def payload(draw: st.DrawFn, node: lo.Node) -> bytes:
+def payload(draw: st.DrawFn, node: nodes.Node) -> bytes:
     match node:
-        case lo.Struct(fields=fields):
+        case nodes.Struct(fields=fields):
             return b"".join(payload(draw, f.node) for f in fields)
-        case lo.FixedArray(item=item, count=n):
+        case nodes.FixedArray(item=item, count=n):
             return b"".join(payload(draw, item) for _ in range(n))
-        case lo.Sequence(item=item):
+        case nodes.Sequence(item=item):
             n = draw(st.integers(0, 4))
             return struct.pack("<I", n) + b"".join(payload(draw, item) for _ in range(n))
-        case lo.String():
+        case nodes.String():
             return struct.pack("<I", 2) + b"hi"
         case _:
             return b"\x07"
 
 
-def table(layout: lo.Layout, messages: list[bytes], fields: list[str] | None = None) -> list[pa.Array]:
+def table(layout: Layout, messages: list[bytes], fields: list[str] | None = None) -> list[pa.Array]:
     sizes = np.array([len(m) for m in messages], np.int64)
     stop = np.cumsum(sizes)
     source = np.frombuffer(b"".join(messages) or b"\0", np.uint8)
@@ -82,7 +87,9 @@ def test_empty_items_are_decoded_and_encoded(data: st.DataObject) -> None:
     assert [made[a:b].tobytes() for a, b in itertools.pairwise(start)] == messages
 
 
-LISTS = lo.Layout(lo.Struct((lo.Field("e", lo.Sequence(EMPTY)), lo.Field("x", lo.Scalar("uint8")))))
+LISTS = Layout(
+    nodes.Struct((nodes.Field("e", nodes.Sequence(EMPTY)), nodes.Field("x", nodes.Scalar("uint8"))))
+)
 
 
 def walked(counts: list[int]) -> tuple[int, list[int], list[int]]:
@@ -114,8 +121,8 @@ def test_a_wild_count_takes_neither_memory_nor_time() -> None:
 
 
 def test_lists_in_lists_share_the_bound_of_their_message() -> None:
-    inner = lo.Struct((lo.Field("e", lo.Sequence(EMPTY)),))
-    layout = lo.Layout(lo.Struct((lo.Field("many", lo.Sequence(inner)),)))
+    inner = nodes.Struct((nodes.Field("e", nodes.Sequence(EMPTY)),))
+    layout = Layout(nodes.Struct((nodes.Field("many", nodes.Sequence(inner)),)))
     data = struct.pack("<I", 3) + struct.pack("<I", kernel.SPARE // 2) * 3
     with pytest.raises(DamagedError, match="items without bytes"):
         decoder(layout.root)(memoryview(data))
@@ -135,7 +142,7 @@ def test_more_items_than_offsets_can_tell_come_in_several_arrays() -> None:
 
 def test_a_definition_of_too_many_empty_items_is_refused() -> None:
     with pytest.raises(DefinitionError, match="leaves"):
-        lo.Layout(lo.Struct((lo.Field("e", lo.FixedArray(EMPTY, 10**9)),)))
+        Layout(nodes.Struct((nodes.Field("e", nodes.FixedArray(EMPTY, 10**9)),)))
 
 
 def test_fields_beside_empty_items_are_read_alone() -> None:

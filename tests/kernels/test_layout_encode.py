@@ -12,7 +12,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from logreel.errors import UsageError
-from logreel.layout import layout as lo
+from logreel.layout import nodes
 from logreel.layout.arrow import decode_variable
 from logreel.layout.decode import decoder
 from logreel.layout.encode import encode_message, encode_table
@@ -21,27 +21,27 @@ from support.builders.strategies import layouts, payloads
 from support.oracles.layout_walker import FORMATS
 
 
-def plain(node: lo.Node, value: Any) -> bytes:
+def plain(node: nodes.Node, value: Any) -> bytes:
     """The bytes of *value*, as the oracle spells it; padding is zero."""
     match node:
-        case lo.Struct(fields=fields):
-            shown = (lo.Padding, lo.Skip)
+        case nodes.Struct(fields=fields):
+            shown = (nodes.Padding, nodes.Skip)
             return b"".join(
                 plain(f.node, None if isinstance(f.node, shown) else value[f.name]) for f in fields
             )
-        case lo.Padding(size=n):
+        case nodes.Padding(size=n):
             return bytes(n)
-        case lo.Time(signed=signed):
+        case nodes.Time(signed=signed):
             return struct.pack("<iI" if signed else "<II", *divmod(value, 10**9))
-        case lo.Scalar(type=t):
+        case nodes.Scalar(type=t):
             return struct.pack("<" + FORMATS[t].lstrip("<"), value)
-        case lo.FixedArray(item=lo.Scalar(type="char"), count=n):
+        case nodes.FixedArray(item=nodes.Scalar(type="char"), count=n):
             return value.encode().ljust(n, b"\0")
-        case lo.FixedArray(item=item):
+        case nodes.FixedArray(item=item):
             return b"".join(plain(item, one) for one in value)
-        case lo.Rest():
+        case nodes.Rest():
             return value.encode() if isinstance(value, str) else value
-        case lo.Sequence(item=item, width=w) if not isinstance(value, bytes):
+        case nodes.Sequence(item=item, width=w) if not isinstance(value, bytes):
             return len(value).to_bytes(w, "little") + b"".join(plain(item, one) for one in value)
         case _:
             raw = value.encode() if isinstance(value, str) else value
@@ -55,7 +55,7 @@ def test_what_was_decoded_is_encoded_as_plainly(data):
     messages = data.draw(st.lists(payloads(layout.root), max_size=5))
     read = decoder(layout.root)
     values = [read(memoryview(m)) for m in messages]
-    many = isinstance(layout.root, lo.Sequence)
+    many = isinstance(layout.root, nodes.Sequence)
     try:
         due = [plain(layout.root, v["records"] if many else v) for v in values]
     except (struct.error, OverflowError):

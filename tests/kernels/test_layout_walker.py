@@ -12,9 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from logreel.kernels import layout as kernel
-from logreel.layout import layout as lo
+from logreel.layout import nodes
 from logreel.layout import walker as walking
 from logreel.layout.arrow import Decoded, decode_variable
+from logreel.layout.layout import Layout
 from logreel.layout.program import compile_layout
 from logreel.layout.projection import Projection
 from logreel.layout.walker import extent, measuring
@@ -31,7 +32,7 @@ def laid(messages: list[bytes], gap: bytes = b"\xee") -> tuple[np.ndarray, np.nd
     return guarded(gap.join(messages)), stop - sizes, stop
 
 
-def walked(layout: lo.Layout, messages: list[bytes], fields=None, explode: bool = True) -> Decoded:
+def walked(layout: Layout, messages: list[bytes], fields=None, explode: bool = True) -> Decoded:
     projection = Projection(layout, fields)
     got = decode_variable(projection, *laid(messages), explode)
     for array in got.arrays:
@@ -40,7 +41,7 @@ def walked(layout: lo.Layout, messages: list[bytes], fields=None, explode: bool 
     return got
 
 
-def judge(layout: lo.Layout, messages: list[bytes]) -> None:
+def judge(layout: Layout, messages: list[bytes]) -> None:
     """The walker keeps what the oracle can decode, says so of the rest, and both see the same values."""
     values, kept, leftover = [], [], []
     for i, message in enumerate(messages):
@@ -55,7 +56,7 @@ def judge(layout: lo.Layout, messages: list[bytes]) -> None:
     assert [row for row, _ in got.bad] == [i for i in range(len(messages)) if i not in kept]
     assert (list(range(len(messages))) if got.kept is None else got.kept.tolist()) == kept
     assert got.leftover.tolist() == leftover
-    many = isinstance(layout.root, lo.Sequence)
+    many = isinstance(layout.root, nodes.Sequence)
     rows = [record for value in values for record in value] if many else values
     times = got.times(np.arange(len(messages)))
     assert times.tolist() == [
@@ -122,22 +123,22 @@ def reach(value, names):
     )
 
 
-HEADER = lo.Struct(
+HEADER = nodes.Struct(
     (
-        lo.Field("seq", lo.Scalar("uint32")),
-        lo.Field("stamp", lo.Time()),
-        lo.Field("frame_id", lo.String()),
+        nodes.Field("seq", nodes.Scalar("uint32")),
+        nodes.Field("stamp", nodes.Time()),
+        nodes.Field("frame_id", nodes.String()),
     )
 )
-F64S = lo.Sequence(lo.Scalar("float64"))
-JOINTS = lo.Layout(
-    lo.Struct(
+F64S = nodes.Sequence(nodes.Scalar("float64"))
+JOINTS = Layout(
+    nodes.Struct(
         (
-            lo.Field("header", HEADER),
-            lo.Field("name", lo.Sequence(lo.String())),
-            lo.Field("position", F64S, "rad"),
-            lo.Field("velocity", F64S),
-            lo.Field("effort", F64S),
+            nodes.Field("header", HEADER),
+            nodes.Field("name", nodes.Sequence(nodes.String())),
+            nodes.Field("position", F64S, "rad"),
+            nodes.Field("velocity", F64S),
+            nodes.Field("effort", F64S),
         )
     )
 )
@@ -177,22 +178,24 @@ def test_every_truncation_of_a_message():
 @pytest.mark.parametrize(
     ("node", "message"),
     [
-        (lo.Scalar("uint16"), b"ab"),
-        (lo.String(1), b"\3abc"),
-        (lo.Bytes(2), b"\3\0abc"),
-        (lo.Sequence(lo.Scalar("int16")), b"\2\0\0\0abcd"),
-        (lo.Sequence(lo.String()), b"\2\0\0\0" + text("abc") + text("defgh")),
-        (lo.Sequence(lo.Bytes(1), 1), b"\2\2ab\4cdef"),
-        (lo.FixedArray(lo.String(), 2), text("abc") + text("defgh")),
-        (lo.Sequence(HEADER, 1), b"\2" + (bytes(12) + text("abc")) * 2),
+        (nodes.Scalar("uint16"), b"ab"),
+        (nodes.String(1), b"\3abc"),
+        (nodes.Bytes(2), b"\3\0abc"),
+        (nodes.Sequence(nodes.Scalar("int16")), b"\2\0\0\0abcd"),
+        (nodes.Sequence(nodes.String()), b"\2\0\0\0" + text("abc") + text("defgh")),
+        (nodes.Sequence(nodes.Bytes(1), 1), b"\2\2ab\4cdef"),
+        (nodes.FixedArray(nodes.String(), 2), text("abc") + text("defgh")),
+        (nodes.Sequence(HEADER, 1), b"\2" + (bytes(12) + text("abc")) * 2),
         (
-            lo.Sequence(lo.Struct((lo.Field("a", lo.Scalar("int8")), lo.Field("b", lo.Time())))),
+            nodes.Sequence(
+                nodes.Struct((nodes.Field("a", nodes.Scalar("int8")), nodes.Field("b", nodes.Time())))
+            ),
             b"\2\0\0\0" + bytes(18),
         ),
     ],
 )
 def test_every_truncation_of_a_last_member(node, message):
-    layout = lo.Layout(lo.Struct((lo.Field("first", lo.Scalar("uint8")), lo.Field("last", node))))
+    layout = Layout(nodes.Struct((nodes.Field("first", nodes.Scalar("uint8")), nodes.Field("last", node))))
     whole = b"\0" + message
     cuts = [whole[:n] for n in range(len(whole) + 1)]
     judge(layout, cuts)
@@ -212,16 +215,18 @@ def test_bombs(at):
 
 
 def test_a_nested_bomb():
-    node: lo.Node = lo.Scalar("uint8")
+    node: nodes.Node = nodes.Scalar("uint8")
     for _ in range(20):
-        node = lo.Sequence(lo.Struct((lo.Field("a", node),)))
-    layout = lo.Layout(lo.Struct((lo.Field("x", node), lo.Field("y", lo.FixedArray(lo.String(), 10**8)))))
+        node = nodes.Sequence(nodes.Struct((nodes.Field("a", node),)))
+    layout = Layout(
+        nodes.Struct((nodes.Field("x", node), nodes.Field("y", nodes.FixedArray(nodes.String(), 10**8))))
+    )
     judge(layout, [b"\xff" * 200, bytes(4), b"\1\0\0\0" * 20])
 
 
 def test_rows_outside_the_source_are_short():
     source = np.zeros(8, np.uint8)
-    layout = lo.Layout(lo.Struct((lo.Field("x", lo.Scalar("uint32")),)))
+    layout = Layout(nodes.Struct((nodes.Field("x", nodes.Scalar("uint32")),)))
     start = np.array([-4, 0, 6, 4, 8, 2**62, 5], np.int64)
     stop = np.array([0, 4, 10, 8, 12, 2**62 + 4, 2], np.int64)
     got = decode_variable(layout, source, start, stop)
@@ -230,7 +235,7 @@ def test_rows_outside_the_source_are_short():
 
 
 def test_invalid_text_is_replaced_in_its_column_only():
-    layout = lo.Layout(lo.Struct((lo.Field("a", lo.String(1)), lo.Field("b", lo.String(1)))))
+    layout = Layout(nodes.Struct((nodes.Field("a", nodes.String(1)), nodes.Field("b", nodes.String(1)))))
     # Valid as a whole, but the first value ends in the middle of a character.
     got = walked(layout, [b"\2a\xc3\1b", b"\1\xa9\2" + "é".encode()])
     assert got.arrays[0].to_pylist() == ["a�", "�"]
@@ -240,7 +245,7 @@ def test_invalid_text_is_replaced_in_its_column_only():
 def test_more_than_offsets_can_tell_is_cut(monkeypatch):
     monkeypatch.setattr("logreel.layout.walker.MAX_SIZE", 100)
     monkeypatch.setattr("logreel.layout.arrow.MAX_SIZE", 100)
-    layout = lo.Layout(lo.Struct((lo.Field("a", lo.Bytes()),)))
+    layout = Layout(nodes.Struct((nodes.Field("a", nodes.Bytes()),)))
     messages = [n.to_bytes(4, "little") + bytes([n]) * n for n in (40, 50, 120, 5, 96, 60)]
     got = walked(layout, messages)
     assert isinstance(got.arrays[0], pa.ChunkedArray)
@@ -249,21 +254,28 @@ def test_more_than_offsets_can_tell_is_cut(monkeypatch):
 
 
 def test_large_arrays_of_structs_are_looped_over():
-    item = lo.Struct((lo.Field("a", lo.Scalar("uint8")), lo.Field("b", lo.Scalar("uint16"))))
-    nested = lo.Struct((lo.Field("many", lo.FixedArray(item, 500)), lo.Field("s", lo.String(1))))
-    layout = lo.Layout(
-        lo.Struct((lo.Field("x", lo.FixedArray(nested, 2)), lo.Field("y", lo.Sequence(nested))))
+    item = nodes.Struct((nodes.Field("a", nodes.Scalar("uint8")), nodes.Field("b", nodes.Scalar("uint16"))))
+    nested = nodes.Struct(
+        (nodes.Field("many", nodes.FixedArray(item, 500)), nodes.Field("s", nodes.String(1)))
+    )
+    layout = Layout(
+        nodes.Struct(
+            (nodes.Field("x", nodes.FixedArray(nested, 2)), nodes.Field("y", nodes.Sequence(nested)))
+        )
     )
     body = bytes(range(250)) * 6 + b"\1z"
     judge(layout, [body * 2 + b"\3\0\0\0" + body * 3, body * 2 + bytes(4), body])
 
 
 def test_adjacent_turns_keep_runs_together():
-    inner = lo.Struct(
-        (lo.Field("a", lo.Scalar("uint8")), lo.Field("b", lo.FixedArray(lo.Scalar("int16"), 3)))
+    inner = nodes.Struct(
+        (
+            nodes.Field("a", nodes.Scalar("uint8")),
+            nodes.Field("b", nodes.FixedArray(nodes.Scalar("int16"), 3)),
+        )
     )
-    item = lo.Struct((lo.Field("x", lo.FixedArray(inner, 3)), lo.Field("t", lo.Time())))
-    judge(lo.Layout(lo.Sequence(item, 2)), [b"\4\0" + bytes(range(29 * 4)), b"\0\0", b"\1\0" + bytes(29)])
+    item = nodes.Struct((nodes.Field("x", nodes.FixedArray(inner, 3)), nodes.Field("t", nodes.Time())))
+    judge(Layout(nodes.Sequence(item, 2)), [b"\4\0" + bytes(range(29 * 4)), b"\0\0", b"\1\0" + bytes(29)])
 
 
 @pytest.mark.parametrize("words", range(1, 10))
@@ -271,11 +283,11 @@ def test_adjacent_turns_keep_runs_together():
 def test_many_turns_of_neighbouring_words(words, around):
     """Four words and more of four turns and more are turned four at a time, and no byte next to them is touched."""
     kinds = [*around, *itertools.islice(itertools.cycle(["uint32", "float32", "int32"]), words), *around]
-    record = lo.Struct(tuple(lo.Field(f"f{i}", lo.Scalar(kind)) for i, kind in enumerate(kinds)))
-    size = lo.Layout(record).size
+    record = nodes.Struct(tuple(nodes.Field(f"f{i}", nodes.Scalar(kind)) for i, kind in enumerate(kinds)))
+    size = Layout(record).size
     some = np.random.default_rng(words).integers(0, 127, 20 * size, np.uint8).tobytes()
     messages = [turns.to_bytes(2, "little") + some[: turns * size] for turns in (*range(10), 3, 17, 4)]
-    judge(lo.Layout(lo.Sequence(record, 2)), messages)
+    judge(Layout(nodes.Sequence(record, 2)), messages)
 
 
 def test_the_kernel_refuses_tables_that_do_not_fit():

@@ -7,14 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logreel.errors import DamagedError, LogError
-from logreel.layout import layout as lo
+from logreel.layout import nodes
+from logreel.layout.layout import Layout
 from support.builders.arrows import same
 from support.builders.strategies import layouts, payloads
 from support.oracles.layout_walker import Short, decode
 
 
-def wrapped(layout: lo.Layout, value):
-    return {"records": value} if isinstance(layout.root, lo.Sequence) else value
+def wrapped(layout: Layout, value):
+    return {"records": value} if isinstance(layout.root, nodes.Sequence) else value
 
 
 @given(st.data())
@@ -40,27 +41,27 @@ def test_garbage_decodes_like_the_oracle_or_is_refused(data):
 
 
 def test_a_wild_count_costs_nothing():
-    item = lo.Struct((lo.Field("s", lo.String()),))
+    item = nodes.Struct((nodes.Field("s", nodes.String()),))
     for node in (
-        lo.Sequence(item),
-        lo.Sequence(lo.Scalar("float64")),
-        lo.String(),
-        lo.FixedArray(item, 10**8),
+        nodes.Sequence(item),
+        nodes.Sequence(nodes.Scalar("float64")),
+        nodes.String(),
+        nodes.FixedArray(item, 10**8),
     ):
-        layout = lo.Layout(lo.Struct((lo.Field("a", node),)))
+        layout = Layout(nodes.Struct((nodes.Field("a", node),)))
         with pytest.raises(DamagedError, match="ends too early") as error:
             layout.decoder()(memoryview(b"\xff\xff\xff\xff"))
         assert error.value.problem.code == "truncated"
 
 
 def test_a_projection_shows_only_its_fields():
-    inner = lo.Struct((lo.Field("s", lo.String()), lo.Field("n", lo.Scalar("uint8"))))
-    layout = lo.Layout(
-        lo.Struct(
+    inner = nodes.Struct((nodes.Field("s", nodes.String()), nodes.Field("n", nodes.Scalar("uint8"))))
+    layout = Layout(
+        nodes.Struct(
             (
-                lo.Field("many", lo.Sequence(inner, 1)),
-                lo.Field("t", lo.Time(signed=True)),
-                lo.Field("one", inner),
+                nodes.Field("many", nodes.Sequence(inner, 1)),
+                nodes.Field("t", nodes.Time(signed=True)),
+                nodes.Field("one", inner),
             )
         )
     )

@@ -8,22 +8,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logreel.layout import layout as lo
+from logreel.layout import nodes
 from logreel.layout.arrow import assemble_fixed, schema_of
+from logreel.layout.layout import Layout
 from logreel.layout.numpy_columns import numpy_column
+from logreel.layout.paths import Leaf
 from logreel.layout.projection import Projection
 from support.builders.arrows import rows_of, same
 from support.builders.strategies import fixed_layouts, payloads
 from support.oracles.layout_walker import decode
 
 
-def gather(leaf: lo.Leaf, messages: list[bytes]) -> np.ndarray:
+def gather(leaf: Leaf, messages: list[bytes]) -> np.ndarray:
     """What the gather kernel does, one run at a time."""
     joined = b"".join(m[at : at + leaf.width] for m in messages for at in leaf.runs)
     return np.frombuffer(joined, np.uint8)
 
 
-def assembled(layout: lo.Layout, messages: list[bytes], fields: list[str] | None = None) -> list[pa.Array]:
+def assembled(layout: Layout, messages: list[bytes], fields: list[str] | None = None) -> list[pa.Array]:
     projection = Projection(layout, fields)
     columns = [gather(leaf, messages) for leaf in projection.part.leaves]
     arrays = assemble_fixed(projection, columns, len(messages))
@@ -69,13 +71,18 @@ def flat(value):
     return [value.decode("utf-8", "replace") if isinstance(value, bytes) else value]
 
 
-ITEM = lo.Struct((lo.Field("a", lo.Scalar("int16")), lo.Field("b", lo.FixedArray(lo.Scalar("bool"), 2), "V")))
-LAYOUT = lo.Layout(
-    lo.Struct(
+ITEM = nodes.Struct(
+    (
+        nodes.Field("a", nodes.Scalar("int16")),
+        nodes.Field("b", nodes.FixedArray(nodes.Scalar("bool"), 2), "V"),
+    )
+)
+LAYOUT = Layout(
+    nodes.Struct(
         (
-            lo.Field("x", lo.Scalar("float64"), "m/s"),
-            lo.Field("items", lo.FixedArray(ITEM, 3)),
-            lo.Field("name", lo.FixedArray(lo.Scalar("char"), 4)),
+            nodes.Field("x", nodes.Scalar("float64"), "m/s"),
+            nodes.Field("items", nodes.FixedArray(ITEM, 3)),
+            nodes.Field("name", nodes.FixedArray(nodes.Scalar("char"), 4)),
         )
     )
 )
@@ -125,7 +132,7 @@ def test_a_column_of_another_size_is_refused():
 
 
 def test_text_ends_at_the_first_nul():
-    layout = lo.Layout(lo.Struct((lo.Field("s", lo.FixedArray(lo.Scalar("char"), 4)),)))
+    layout = Layout(nodes.Struct((nodes.Field("s", nodes.FixedArray(nodes.Scalar("char"), 4)),)))
     messages = [b"ab\0c", b"abcd", b"\0\0\0\0", b"\xff\0ab", "é\0\0".encode()]
     assert assembled(layout, messages)[0].to_pylist() == ["ab", "abcd", "", "�", "é"]
     column = numpy_column(layout.leaves[0], gather(layout.leaves[0], messages), 5)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from conftest import SHARED
-from logreel.layout import layout as lo
+from logreel.layout.layout import Layout
 from logreel.schemas.ros1msg import define, layout, parse, standard
 from support.oracles.layout_walker import decode_all
 from support.oracles.ros1 import connections, payloads_1_1
@@ -61,7 +61,7 @@ def test_the_messages_of_2008():
         ("odom", "std_msgs/RobotBase2DOdom"): 1347,
     }
     for (_, name), payloads in found.items():
-        node: lo.Layout = layout(define(name))
+        node: Layout = layout(define(name))
         values = [decode_all(node.root, payload) for payload in payloads]
         assert {left for _, left in values} == {0}
     first = layout(define("std_msgs/PoseWithRatesStamped")).decoder()(

@@ -11,7 +11,7 @@ from dataclasses import fields, is_dataclass
 import numpy as np
 import pytest
 
-from logreel.layout import layout as lo
+from logreel.layout import nodes
 from logreel.layout.arrow import decode_variable
 from logreel.schemas.ros1msg import define, layout, parse, standard
 from support.oracles.ros1 import random_payload
@@ -239,4 +239,4 @@ def test_a_message_without_fields_takes_no_bytes():
     found = layout(define("std_msgs/Empty"))
     assert found.size == 0
     assert found.decoder()(memoryview(b"")) == {}
-    assert found.root == lo.Struct(())
+    assert found.root == nodes.Struct(())

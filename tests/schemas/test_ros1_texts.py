@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logreel.errors import DefinitionError
-from logreel.layout import layout as lo
+from logreel.layout import nodes
+from logreel.layout.layout import Layout
 from logreel.schemas.ros1msg import Definition, Registry, define, full_text, layout, parse, standard
 from support.harness.limits import processor
 
@@ -34,11 +35,11 @@ def test_sections_are_found_and_printed_again():
     assert found.messages["q/B"].text == "int8 x # c\n\n"
     assert found.text == text
     assert found.users == ("p/B", "p/A", "q/B", "p/T")
-    assert layout(found) == lo.Layout(
-        lo.Struct(
+    assert layout(found) == Layout(
+        nodes.Struct(
             (
-                lo.Field("a", lo.Struct((lo.Field("b", lo.Struct(())),))),
-                lo.Field("b", lo.Struct((lo.Field("x", lo.Scalar("int8")),))),
+                nodes.Field("a", nodes.Struct((nodes.Field("b", nodes.Struct(())),))),
+                nodes.Field("b", nodes.Struct((nodes.Field("x", nodes.Scalar("int8")),))),
             )
         )
     )
@@ -129,27 +130,27 @@ def test_define_asks_the_registry_only_without_a_text():
     assert full_text("std_msgs/Header") == "uint32 seq\ntime stamp\nstring frame_id\n"
 
 
-def node(type: str) -> lo.Node:
+def node(type: str) -> nodes.Node:
     (field,) = layout(parse(f"{type} x\n", "p/T")).record.fields
     return field.node
 
 
 def test_nodes():
-    assert node("char") == lo.Scalar("uint8")
-    assert node("byte") == lo.Scalar("int8")
-    assert node("bool") == lo.Scalar("bool")
-    assert node("time") == lo.Time()
-    assert node("duration") == lo.Time(signed=True)
-    assert node("string") == lo.String(4)
-    assert node("uint8[]") == node("char[]") == lo.Bytes(4)
-    assert node("byte[]") == lo.Sequence(lo.Scalar("int8"))
-    assert node("bool[]") == lo.Sequence(lo.Scalar("bool"))
-    assert node("uint8[6]") == node("char[6]") == lo.FixedArray(lo.Scalar("uint8"), 6)
-    assert node("string[2]") == lo.FixedArray(lo.String(), 2)
-    assert node("time[]") == lo.Sequence(lo.Time())
+    assert node("char") == nodes.Scalar("uint8")
+    assert node("byte") == nodes.Scalar("int8")
+    assert node("bool") == nodes.Scalar("bool")
+    assert node("time") == nodes.Time()
+    assert node("duration") == nodes.Time(signed=True)
+    assert node("string") == nodes.String(4)
+    assert node("uint8[]") == node("char[]") == nodes.Bytes(4)
+    assert node("byte[]") == nodes.Sequence(nodes.Scalar("int8"))
+    assert node("bool[]") == nodes.Sequence(nodes.Scalar("bool"))
+    assert node("uint8[6]") == node("char[6]") == nodes.FixedArray(nodes.Scalar("uint8"), 6)
+    assert node("string[2]") == nodes.FixedArray(nodes.String(), 2)
+    assert node("time[]") == nodes.Sequence(nodes.Time())
     # Items without bytes are items, too.
-    assert node("std_msgs/Empty[]") == lo.Sequence(lo.Struct(()))
-    assert node("std_msgs/Empty[7]") == lo.FixedArray(lo.Struct(()), 7)
+    assert node("std_msgs/Empty[]") == nodes.Sequence(nodes.Struct(()))
+    assert node("std_msgs/Empty[7]") == nodes.FixedArray(nodes.Struct(()), 7)
     assert layout(parse("std_msgs/Empty[7] x\nint8 y\n", "p/T")).size == 1
 
 

@@ -12,7 +12,7 @@ from rosbags.interfaces import Nodetype
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
 from logreel.errors import DamagedError, DefinitionError
-from logreel.layout import layout as lo
+from logreel.layout import nodes
 from logreel.layout.arrow import decode_variable
 from logreel.layout.encode import encode_message, encode_table
 from logreel.layout.projection import Projection
@@ -182,13 +182,18 @@ def test_gaps_that_the_definition_tells_are_padding() -> None:
     def parts(text: str) -> list[type]:
         return [type(f.node) for f in ros2msg.layout("a/B", text).record.fields[2:]]
 
-    assert parts("uint8 a\nfloat64 b\n") == [lo.Scalar, lo.Padding, lo.Scalar]
-    assert parts("string a\nfloat64 b\nfloat64 c\n") == [lo.String, lo.Align, lo.Scalar, lo.Scalar]
+    assert parts("uint8 a\nfloat64 b\n") == [nodes.Scalar, nodes.Padding, nodes.Scalar]
+    assert parts("string a\nfloat64 b\nfloat64 c\n") == [
+        nodes.String,
+        nodes.Align,
+        nodes.Scalar,
+        nodes.Scalar,
+    ]
     points = "Point[] p\n" + "=" * 80 + "\nMSG: a/Point\nfloat64 x\nfloat64 y\n"
     (field,) = ros2msg.layout("a/B", points).record.visible()
-    assert isinstance(field.node, lo.Sequence)
-    assert lo.size_of(field.node.item) == 16
-    assert field.node.grid == lo.Grid(8, 4)
+    assert isinstance(field.node, nodes.Sequence)
+    assert nodes.size_of(field.node.item) == 16
+    assert field.node.grid == nodes.Grid(8, 4)
 
 
 @pytest.mark.parametrize(
@@ -219,10 +224,10 @@ def test_types_that_share_parts_take_no_time() -> None:
 
 def test_grids_that_mean_nothing_are_refused() -> None:
     for node in (
-        lo.Align(lo.Grid(3)),
-        lo.Align(lo.Grid(8, -1)),
-        lo.Expect(bytes(9)),
-        lo.String(4, lo.Grid(0)),
+        nodes.Align(nodes.Grid(3)),
+        nodes.Align(nodes.Grid(8, -1)),
+        nodes.Expect(bytes(9)),
+        nodes.String(4, nodes.Grid(0)),
     ):
         with pytest.raises(DefinitionError):
-            lo.measure(node)
+            nodes.measure(node)

@@ -24,6 +24,7 @@ from cython.cimports.logreel.kernels.varints import (
     nanoseconds,
     no_shape,
     none_before,
+    put_varint,
     shape_of,
     skip,
     span,
@@ -31,6 +32,7 @@ from cython.cimports.logreel.kernels.varints import (
     u8p,
     usual,
     varint,
+    varint_length,
 )
 
 i64p = cython.typedef(cython.pointer[cython.longlong])
@@ -546,33 +548,6 @@ SECOND = cython.declare(cython.longlong, 1000000000)
 @cython.nogil
 @cython.exceptval(check=False)
 @cython.inline
-def _length(v: cython.ulonglong) -> cython.longlong:
-    """Bytes of a varint."""
-    n: cython.longlong = 1
-    while v > 127:
-        v >>= 7
-        n += 1
-    return n
-
-
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
-@cython.inline
-def _put(p: mp, v: cython.ulonglong) -> mp:
-    """Write a varint; gives where it ends."""
-    while v > 127:
-        p[0] = cython.cast(cython.uchar, v | 128)
-        v >>= 7
-        p += 1
-    p[0] = cython.cast(cython.uchar, v)
-    return p + 1
-
-
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
-@cython.inline
 def _seconds(time: cython.longlong) -> cython.longlong:
     """Whole seconds before *time* ns."""
     return time // SECOND - (time % SECOND < 0)
@@ -594,9 +569,9 @@ def _nanos(time: cython.longlong) -> cython.longlong:
 def _stamp_length(seconds: cython.longlong, nanos: cython.longlong) -> cython.longlong:
     n: cython.longlong = 0
     if seconds != 0:
-        n += 1 + _length(cython.cast(cython.ulonglong, seconds))
+        n += 1 + varint_length(cython.cast(cython.ulonglong, seconds))
     if nanos != 0:
-        n += 1 + _length(cython.cast(cython.ulonglong, nanos))
+        n += 1 + varint_length(cython.cast(cython.ulonglong, nanos))
     return n
 
 
@@ -608,7 +583,7 @@ def _packed_length(row: ci64p, count: cython.longlong) -> cython.longlong:
     n: cython.longlong = 0
     j: cython.longlong
     for j in range(count):
-        n += _length(cython.cast(cython.ulonglong, row[j]))
+        n += varint_length(cython.cast(cython.ulonglong, row[j]))
     return n
 
 
@@ -644,11 +619,11 @@ def descriptor_sizes(
             # The time takes fewer than 128 bytes.
             n = 2 + _stamp_length(seconds, _nanos(time[i]))
             if series[channel[i], 0] != 0:
-                n += 1 + _length(cython.cast(cython.ulonglong, series[channel[i], 0]))
+                n += 1 + varint_length(cython.cast(cython.ulonglong, series[channel[i], 0]))
             k = series[channel[i], 1]
             if k != 0:
                 inner = _packed_length(rows + i * width, k)
-                n += 1 + _length(cython.cast(cython.ulonglong, inner)) + inner
+                n += 1 + varint_length(cython.cast(cython.ulonglong, inner)) + inner
             out[i] = n
 
 
@@ -702,7 +677,7 @@ def write_blocks(
             p += 12
             if series[channel[i], 0] != 0:
                 p[0] = 8
-                p = _put(p + 1, cython.cast(cython.ulonglong, series[channel[i], 0]))
+                p = put_varint(p + 1, cython.cast(cython.ulonglong, series[channel[i], 0]))
             seconds = _seconds(time[i])
             nanos = _nanos(time[i])
             p[0] = 18
@@ -710,16 +685,16 @@ def write_blocks(
             p += 2
             if seconds != 0:
                 p[0] = 8
-                p = _put(p + 1, cython.cast(cython.ulonglong, seconds))
+                p = put_varint(p + 1, cython.cast(cython.ulonglong, seconds))
             if nanos != 0:
                 p[0] = 16
-                p = _put(p + 1, cython.cast(cython.ulonglong, nanos))
+                p = put_varint(p + 1, cython.cast(cython.ulonglong, nanos))
             k = series[channel[i], 1]
             if k != 0:
                 p[0] = 26
-                p = _put(p + 1, cython.cast(cython.ulonglong, _packed_length(rows + i * width, k)))
+                p = put_varint(p + 1, cython.cast(cython.ulonglong, _packed_length(rows + i * width, k)))
                 for j in range(k):
-                    p = _put(p, cython.cast(cython.ulonglong, rows[i * width + j]))
+                    p = put_varint(p, cython.cast(cython.ulonglong, rows[i * width + j]))
             memcpy(p, b + start[i], size[i])
 
 
@@ -735,10 +710,10 @@ def _entry(p: u8p, e: u8p, place: cython.longlong, out: mp, write: cython.bint) 
     first: u8p
     for part in range(3):
         if part == 1:
-            n += 1 + _length(cython.cast(cython.ulonglong, place))
+            n += 1 + varint_length(cython.cast(cython.ulonglong, place))
             if write:
                 out[0] = 16
-                out = _put(out + 1, cython.cast(cython.ulonglong, place))
+                out = put_varint(out + 1, cython.cast(cython.ulonglong, place))
             continue
         q = p
         while q < e:
@@ -801,9 +776,9 @@ def write_index_entries(
                 break
             if write:
                 p[0] = 26
-                p = _put(p + 1, cython.cast(cython.ulonglong, size))
+                p = put_varint(p + 1, cython.cast(cython.ulonglong, size))
                 _entry(b + r.descriptor, b + r.payload, base + place[i], p, True)
                 p += size
-            total += 1 + _length(cython.cast(cython.ulonglong, size)) + size
+            total += 1 + varint_length(cython.cast(cython.ulonglong, size)) + size
             payloads += r.size
     return total, payloads

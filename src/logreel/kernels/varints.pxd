@@ -33,6 +33,25 @@ cdef inline u8p varint(u8p p, u8p e, unsigned long long* out) noexcept nogil:
     return NULL
 
 
+# Bytes of a number that is written.
+cdef inline long long varint_length(unsigned long long v) noexcept nogil:
+    cdef long long n = 1
+    while v > 127:
+        v >>= 7
+        n += 1
+    return n
+
+
+# Write a number at p; gives where it ends.
+cdef inline unsigned char* put_varint(unsigned char* p, unsigned long long v) noexcept nogil:
+    while v > 127:
+        p[0] = <unsigned char>(v | 128)
+        v >>= 7
+        p += 1
+    p[0] = <unsigned char>v
+    return p + 1
+
+
 # The length at p, which must fit before e. Gives where its bytes begin, or NULL.
 cdef inline u8p span(u8p p, u8p e, unsigned long long* out) noexcept nogil:
     p = varint(p, e, out)

@@ -13,63 +13,8 @@ from typing import Any
 
 from logreel.errors import DefinitionError
 from logreel.layout import decode, paths
-from logreel.layout.nodes import (
-    HIDDEN,
-    MAX_DEPTH,
-    MAX_LEAVES,
-    MAX_SIZE,
-    SCALARS,
-    Align,
-    Bytes,
-    Expect,
-    Field,
-    FixedArray,
-    Grid,
-    Measure,
-    Node,
-    Padding,
-    Rest,
-    Scalar,
-    Sequence,
-    Skip,
-    String,
-    Struct,
-    Time,
-    measure,
-    size_of,
-)
-from logreel.layout.paths import Leaf, Place, leaves_of, parse_path
-
-__all__ = [
-    "HIDDEN",
-    "MAX_DEPTH",
-    "MAX_LEAVES",
-    "MAX_SIZE",
-    "SCALARS",
-    "Align",
-    "Bytes",
-    "Expect",
-    "Field",
-    "FixedArray",
-    "Grid",
-    "Layout",
-    "Leaf",
-    "Measure",
-    "Node",
-    "Padding",
-    "Place",
-    "Rest",
-    "Scalar",
-    "Sequence",
-    "Skip",
-    "String",
-    "Struct",
-    "Time",
-    "leaves_of",
-    "measure",
-    "parse_path",
-    "size_of",
-]
+from logreel.layout.nodes import MAX_LEAVES, Measure, Sequence, Struct, measure
+from logreel.layout.paths import Leaf, Place, leaves_of
 
 
 @dataclass(frozen=True, repr=False)

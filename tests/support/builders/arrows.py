@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from logreel.layout import layout as lo
+from logreel.layout.layout import Layout
 
 
 def plain(array: pa.Array) -> list[Any]:
@@ -30,7 +30,7 @@ def same(a: Any, b: Any) -> bool:
     return repr(a) == repr(b)
 
 
-def rows_of(layout: lo.Layout, arrays: list[pa.Array]) -> list[dict[str, Any]]:
+def rows_of(layout: Layout, arrays: list[pa.Array]) -> list[dict[str, Any]]:
     """One dict per row of the top-level members."""
     names = [f.name for f in layout.record.visible()]
     return [dict(zip(names, row, strict=True)) for row in zip(*map(plain, arrays), strict=True)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from typing import Any
 
-from logreel.layout import layout as lo
+from logreel.layout import nodes
 
 FORMATS = {
     "bool": "<B",
@@ -43,12 +43,12 @@ class Cursor:
         return int.from_bytes(self.take(width), "little")
 
 
-def decode(node: lo.Node, data: bytes) -> Any:
+def decode(node: nodes.Node, data: bytes) -> Any:
     """The value of *node* at the start of *data*; raises Short."""
     return walk(node, Cursor(data))
 
 
-def decode_all(node: lo.Node, data: bytes) -> tuple[Any, int]:
+def decode_all(node: nodes.Node, data: bytes) -> tuple[Any, int]:
     """The value of *node* and how many bytes are left over."""
     cursor = Cursor(data)
     value = walk(node, cursor)
@@ -59,37 +59,37 @@ def text(raw: bytes) -> str:
     return raw.decode("utf-8", "replace")
 
 
-def walk(node: lo.Node, c: Cursor) -> Any:
-    if isinstance(node, lo.Scalar):
+def walk(node: nodes.Node, c: Cursor) -> Any:
+    if isinstance(node, nodes.Scalar):
         raw = c.take(struct.calcsize(FORMATS[node.type]))
         value = struct.unpack(FORMATS[node.type], raw)[0]
         return value != 0 if node.type == "bool" else value
-    if isinstance(node, lo.Time):
+    if isinstance(node, nodes.Time):
         seconds, ns = struct.unpack("<ii" if node.signed else "<II", c.take(8))
         return seconds * 10**9 + ns
-    if isinstance(node, lo.String):
+    if isinstance(node, nodes.String):
         return text(c.take(c.count(node.width)))
-    if isinstance(node, lo.Bytes):
+    if isinstance(node, nodes.Bytes):
         return c.take(c.count(node.width))
-    if isinstance(node, lo.Rest):
+    if isinstance(node, nodes.Rest):
         raw = c.take(len(c.data))
         return text(raw) if node.text else raw
-    if isinstance(node, lo.Padding):
+    if isinstance(node, nodes.Padding):
         return c.take(node.size)
-    if isinstance(node, lo.Skip):
+    if isinstance(node, nodes.Skip):
         return walk(node.node, c)
-    if isinstance(node, lo.FixedArray):
-        if node.item == lo.Scalar("char"):
+    if isinstance(node, nodes.FixedArray):
+        if node.item == nodes.Scalar("char"):
             return text(c.take(node.count).split(b"\0")[0])
         return [walk(node.item, c) for _ in range(node.count)]
-    if isinstance(node, lo.Sequence):
+    if isinstance(node, nodes.Sequence):
         n = c.count(node.width)
-        if node.item in (lo.Scalar("char"), lo.Scalar("uint8")):
+        if node.item in (nodes.Scalar("char"), nodes.Scalar("uint8")):
             return c.take(n)
         return [walk(node.item, c) for _ in range(n)]
     out = {}
     for f in node.fields:
         value = walk(f.node, c)
-        if not isinstance(f.node, lo.Padding | lo.Skip):
+        if not isinstance(f.node, nodes.Padding | nodes.Skip):
             out[f.name] = value
     return out

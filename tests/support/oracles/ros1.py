@@ -21,7 +21,8 @@ from logreel.index.message_index import MessageIndex
 from logreel.index.rules import ChannelRules, FieldAt
 from logreel.io.chunks import FILE, Chunks
 from logreel.io.source import Source
-from logreel.layout import layout as lo
+from logreel.layout import nodes
+from logreel.layout.layout import Layout
 from logreel.lenses import text_lines
 from logreel.log.log import Channel, Log
 from logreel.log.scan import ChannelInfo, Scan
@@ -134,33 +135,33 @@ _RANDOM = {"uint8": "<B", "int8": "<b", "uint16": "<H", "int16": "<h", "uint32":
 _RANDOM |= {"uint64": "<Q", "int64": "<q"}
 
 
-def random_payload(node: lo.Node, rng: random.Random) -> bytes:
+def random_payload(node: nodes.Node, rng: random.Random) -> bytes:
     """Bytes of one message with plain values: short lists, text of ASCII, no NaN."""
     match node:
-        case lo.Scalar(type="bool"):
+        case nodes.Scalar(type="bool"):
             return bytes([rng.randrange(2)])
-        case lo.Scalar(type="float32"):
+        case nodes.Scalar(type="float32"):
             return struct.pack("<f", rng.uniform(-1e3, 1e3))
-        case lo.Scalar(type="float64"):
+        case nodes.Scalar(type="float64"):
             return struct.pack("<d", rng.uniform(-1e3, 1e3))
-        case lo.Scalar(type=t):
+        case nodes.Scalar(type=t):
             return rng.randbytes(struct.calcsize(_RANDOM[t]))
-        case lo.Time(signed=signed):
+        case nodes.Time(signed=signed):
             return struct.pack("<iI" if signed else "<II", rng.randrange(2**31), rng.randrange(10**9))
-        case lo.String():
+        case nodes.String():
             text = "".join(rng.choices("abc xyz/_", k=rng.randrange(8))).encode()
             return struct.pack("<I", len(text)) + text
-        case lo.Bytes():
+        case nodes.Bytes():
             n = rng.randrange(20)
             return struct.pack("<I", n) + rng.randbytes(n)
-        case lo.FixedArray(item=item, count=n):
+        case nodes.FixedArray(item=item, count=n):
             return b"".join(random_payload(item, rng) for _ in range(n))
-        case lo.Sequence(item=item):
+        case nodes.Sequence(item=item):
             n = rng.randrange(4)
             return struct.pack("<I", n) + b"".join(random_payload(item, rng) for _ in range(n))
-        case lo.Struct(fields=fields):
+        case nodes.Struct(fields=fields):
             return b"".join(random_payload(f.node, rng) for f in fields)
-        case lo.Padding(size=n):
+        case nodes.Padding(size=n):
             return bytes(n)
     raise AssertionError(node)
 
@@ -168,28 +169,28 @@ def random_payload(node: lo.Node, rng: random.Random) -> bytes:
 _PACK = {**_RANDOM, "bool": "<?", "float32": "<f", "float64": "<d"}
 
 
-def encoded(node: lo.Node, value: Any) -> bytes:
+def encoded(node: nodes.Node, value: Any) -> bytes:
     """Bytes of *value* as *node* lays it out; members that a dict leaves out are zero or empty."""
     match node:
-        case lo.Scalar(type=t):
+        case nodes.Scalar(type=t):
             return struct.pack(_PACK[t], value or 0)
-        case lo.Time():
+        case nodes.Time():
             return struct.pack("<ii", *divmod(value or 0, 10**9))
-        case lo.String() | lo.Bytes():
+        case nodes.String() | nodes.Bytes():
             raw = value.encode() if isinstance(value, str) else bytes(value or b"")
             return struct.pack("<I", len(raw)) + raw
-        case lo.FixedArray(item=item, count=n):
+        case nodes.FixedArray(item=item, count=n):
             return b"".join(encoded(item, v) for v in (value or [None] * n))
-        case lo.Sequence(item=item):
+        case nodes.Sequence(item=item):
             items = [] if value is None else list(value)
             return struct.pack("<I", len(items)) + b"".join(encoded(item, v) for v in items)
-        case lo.Struct(fields=fields):
+        case nodes.Struct(fields=fields):
             return b"".join(encoded(f.node, (value or {}).get(f.name)) for f in fields)
     raise AssertionError(node)
 
 
 @cache
-def layout_of(name: str) -> lo.Layout:
+def layout_of(name: str) -> Layout:
     """The Layout of a standard message."""
     return layout(define(name))
 
