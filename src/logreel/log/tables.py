@@ -228,9 +228,9 @@ def table(
     return TableReader(ch, fields, shape).read(ch.log.index.rows_between(ch.number, start, end))
 
 
-def empty_table(ch: TableChannel, shape: Shape = PLAIN) -> pa.Table:
+def empty_table(ch: TableChannel, shape: Shape = PLAIN, fields: list[str] | None = None) -> pa.Table:
     """Return the table of *ch* without rows, for its schema."""
-    return TableReader(ch, None, shape).read(slice(0, 0))
+    return TableReader(ch, fields, shape).read(slice(0, 0))
 
 
 def batches(

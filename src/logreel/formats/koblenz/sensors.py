@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from logreel.formats.koblenz.definitions import RAW, UNCOMPRESSED
-from logreel.formats.koblenz.framing import Kind
+from logreel.formats.koblenz.kinds import Kind
 from logreel.index.gather import gather_bytes
 from logreel.io.arrays import I64
 from logreel.io.chunks import Buffer
