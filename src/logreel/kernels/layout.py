@@ -28,6 +28,7 @@ import cython
 if not cython.compiled:
     raise ImportError("logreel.kernels is not compiled: run `pip install -e .` (needs gcc)")
 
+from cython.cimports.libc.stdlib import free, malloc
 from cython.cimports.libc.string import memcmp, memcpy, memset
 from cython.cimports.logreel.kernels import ops as code
 from cython.cimports.logreel.kernels.loads import gap, largest_count, prefix, put_prefix
@@ -231,6 +232,7 @@ def count(
 
 mu8p = cython.typedef(cython.pointer[cython.uchar])
 i32p = cython.typedef(cython.pointer[cython.int])
+ci32p = cython.typedef(cython.pointer[cython.const[cython.int]])
 
 
 @cython.cfunc
@@ -471,42 +473,66 @@ def fill(
     stop: cython.const[cython.longlong][::1],
     ops: cython.const[cython.longlong][:, ::1],
     copies: cython.const[cython.longlong][:, ::1],
-    data: cython.ulonglong[::1],
-    limits: cython.const[cython.ulonglong][::1],
-    offsets: cython.ulonglong[::1],
+    arena: cython.uchar[::1],
+    data: cython.const[cython.longlong][::1],
+    limits: cython.const[cython.longlong][::1],
+    offsets: cython.const[cython.longlong][::1],
 ):
-    """Fill the columns with messages that ``count`` found sound.
+    """Fill columns with messages that ``count`` found sound.
 
-    data     uint64[c]  address of each column's bytes; advanced
-    limits   uint64[c]  address where they end: what lies behind may be another thread's
-    offsets  uint64[c]  address of each column's int32 offsets, of which the first is set; advanced
+    source, start, stop, ops  as for ``count``
+    arena    uint8[a]  memory of all columns
+    data     int64[c]  where in *arena* the bytes of each column begin
+    limits   int64[c]  where they end: the bytes behind may be another thread's
+    offsets  int64[c]  where in *arena* the int32 offsets of each column begin, of which the first is set
+
+    Raises IndexError where a column does not lie in *arena*; then nothing is written.
     """
     rows: cython.Py_ssize_t = start.shape[0]
+    columns: cython.Py_ssize_t = data.shape[0]
+    size: cython.longlong = arena.shape[0]
     i: cython.Py_ssize_t
     b: u8p
+    a: mu8p
     first: i64p
     last: i64p
     cp: i64p
     pd: cython.pointer[mu8p]
-    pl: cython.pointer[mu8p]
-    po: cython.pointer[i32p]
     if rows == 0 or ops.shape[0] == 0:
         return
+    if limits.shape[0] != columns or offsets.shape[0] != columns:
+        raise ValueError("data, limits and offsets differ in length")
+    for i in range(columns):
+        if not (0 <= data[i] <= limits[i] <= size and 0 <= offsets[i] <= size):
+            raise IndexError("a column does not lie in the arena")
+    a = cython.address(arena[0]) if size else cython.NULL
+    # The cursors of all columns: over their bytes, their limits, and over their offsets.
+    pd = cython.cast(cython.pointer[mu8p], malloc((3 * columns + 1) * cython.sizeof(mu8p)))
+    if pd == cython.NULL:
+        raise MemoryError
+    for i in range(columns):
+        pd[i], pd[columns + i], pd[2 * columns + i] = a + data[i], a + limits[i], a + offsets[i]
     b = cython.address(source[0]) if source.shape[0] else cython.cast(u8p, b"")
     first = cython.address(ops[0, 0])
     last = first + 6 * ops.shape[0]
     cp = cython.address(copies[0, 0]) if copies.shape[0] else cython.NULL
-    pd = cython.cast(cython.pointer[mu8p], cython.address(data[0])) if data.shape[0] else cython.NULL
-    pl = cython.cast(cython.pointer[mu8p], cython.address(limits[0])) if limits.shape[0] else cython.NULL
-    po = cython.cast(cython.pointer[i32p], cython.address(offsets[0])) if offsets.shape[0] else cython.NULL
     with cython.nogil:
         for i in range(rows):
             if i + AHEAD < rows:
                 prefetch_span(b + start[i + AHEAD], stop[i + AHEAD] - start[i + AHEAD])
-            _fill(first, last, cp, b + start[i], b + stop[i], b + start[i], b + source.shape[0], pd, pl, po)
-
-
-ci32p = cython.typedef(cython.pointer[cython.const[cython.int]])
+            _fill(
+                first,
+                last,
+                cp,
+                b + start[i],
+                b + stop[i],
+                b + start[i],
+                b + source.shape[0],
+                pd,
+                pd + columns,
+                cython.cast(cython.pointer[i32p], pd + 2 * columns),
+            )
+        free(pd)
 
 
 @cython.cfunc
