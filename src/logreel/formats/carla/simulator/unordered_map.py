@@ -11,7 +11,7 @@ SIZES = (
 )
 
 
-class Hashed:
+class UnorderedIds:
     """Ids in the order of ``std::unordered_map<uint32_t, …>`` of libstdc++, where a number is its own hash.
 
     Ids of one bucket stand together, the last one in front; so do the buckets, by when they were first filled.

@@ -16,7 +16,7 @@ _CR, _LF = 0x0D, 0x0A
 _PIECE = 1 << 20
 
 
-def is_text(source: Source) -> bool:
+def is_text_mode(source: Source) -> bool:
     """Whether there is an 0A and each one has an 0D before it, which binary data of some length never has."""
     data, found = source.data, False
     for at in range(0, source.size, _PIECE):
@@ -45,7 +45,7 @@ class _Undone(io.RawIOBase):
         return b""
 
 
-def undone(source: Source) -> Source:
+def undo_text_mode(source: Source) -> Source:
     """The recording as it was before; large ones lie in a temporary file."""
     whole = Source.open(cast(IO[bytes], _Undone(source)))
     whole.name, whole.path = source.name, source.path

@@ -1,4 +1,4 @@
-"""From a channel that is to be written to the declaration of a series."""
+"""Declarations of series from channels that are to be written."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 from logreel.errors import DefinitionError, UsageError
-from logreel.formats.bddf.encode import series_descriptor
-from logreel.formats.bddf.messages import (
+from logreel.formats.bddf.content_types import JSON, JSON_SCHEMA, PROTOBUF, json_schema
+from logreel.formats.bddf.descriptors import (
     POD_TYPES,
     Identifier,
     MessageType,
@@ -17,13 +17,13 @@ from logreel.formats.bddf.messages import (
     Series,
     StructType,
 )
-from logreel.formats.bddf.payloads import JSON, JSON_SCHEMA, PROTOBUF, json_schema
+from logreel.formats.bddf.encode_blocks import series_descriptor
 from logreel.formats.bddf.records import MAX_DESCRIPTOR
 from logreel.formats.bddf.scan_builder import topic_of
 from logreel.log.schema import Schema
 
 CHANNEL = "bosdyn:channel"
-#: The only annotation of no organization that the format knows.
+#: The only annotation without an organization that the format defines.
 UNITS = "units"
 _POD = re.compile(rf"({'|'.join(POD_TYPES[1:])})((\[\d{{1,10}}\])*)")
 _MIME = re.compile(r"[\w.+-]+/[\w.+-]+(\s*;.*)?", re.ASCII)
@@ -31,41 +31,42 @@ _HASH = re.compile(r"[0-9a-f]{16}")
 
 
 def declare(topic: str, schema: Schema, metadata: Mapping[str, Any]) -> Series:
-    """The series of a channel, without its number; members of a struct have the hashes that *metadata* tells.
+    """Return the declaration of a channel, without a series number; hashes of struct members are from *metadata*.
 
-    Raises DefinitionError or UsageError for what a file cannot hold.
+    Raises DefinitionError or UsageError for a channel that a file cannot hold.
     """
     if not topic or topic.startswith("~"):
         raise UsageError(f"{topic!r} cannot be the topic of a series: it must not be empty or begin with '~'")
     series = Series(
         identifier=Identifier(
-            str(metadata.get("series_type", CHANNEL)), _texts(metadata.get("spec", {CHANNEL: topic}), "spec")
+            str(metadata.get("series_type", CHANNEL)),
+            _text_dict(metadata.get("spec", {CHANNEL: topic}), "spec"),
         ),
         type=_type(topic, schema, metadata),
-        annotations=_texts(metadata.get("annotations", {}), "annotations"),
+        annotations=_text_dict(metadata.get("annotations", {}), "annotations"),
         names=tuple(map(str, metadata.get("additional_indexes", ()))),
         description=str(metadata.get("description", "")),
     )
     if schema.encoding == JSON and schema.text and json_schema(series.annotations) is None:
         series = replace(series, annotations={JSON_SCHEMA: schema.text, **series.annotations})
-    series = named(series, topic)
+    series = with_topic(series, topic)
     series = replace(series, hash=series.identifier.hash)
-    check(lambda: series_descriptor(series), f"channel {topic!r:.60}")
+    check_descriptor(lambda: series_descriptor(series), f"channel {topic!r:.60}")
     return series
 
 
 def check_keys(annotations: Iterable[str]) -> None:
-    """Raise UsageError for keys of annotations that are reserved: those of no organization, but for ``units``."""
+    """Raise UsageError for reserved keys of annotations: those without an organization, except ``units``."""
     for key in annotations:
         if (key != UNITS and not key.partition(":")[1]) or key.startswith(":"):
             text = "keys without an organization are reserved by the format: call it 'ORGANIZATION:NAME'"
             raise UsageError(f"annotation {key!r:.60}: {text}")
 
 
-def check(make: Callable[[], bytes], what: str) -> None:
-    """Raise UsageError where the descriptor that *make* gives is one that readers would not take."""
+def check_descriptor(encode: Callable[[], bytes], what: str) -> None:
+    """Raise UsageError if the descriptor that *encode* returns is one that readers would refuse."""
     try:
-        size = len(make())
+        size = len(encode())
     except UnicodeEncodeError as error:
         raise UsageError(f"{what}: what it says of itself is no text: {error.reason}") from None
     if size > MAX_DESCRIPTOR:
@@ -74,8 +75,8 @@ def check(make: Callable[[], bytes], what: str) -> None:
         )
 
 
-def named(series: Series, topic: str) -> Series:
-    """*series* with a spec by which readers call it *topic*; the number of one of several of a name is theirs."""
+def with_topic(series: Series, topic: str) -> Series:
+    """Return *series* with a spec that readers show as *topic*; suffixes such as ``[1]`` are added by readers."""
     name = topic_of(series)
     if re.fullmatch(re.escape(name) + r"(\[\d+\])*", topic):
         return series
@@ -83,7 +84,7 @@ def named(series: Series, topic: str) -> Series:
     return replace(series, identifier=Identifier(series.identifier.type, spec))
 
 
-def _texts(given: object, what: str) -> dict[str, str]:
+def _text_dict(given: object, what: str) -> dict[str, str]:
     if not isinstance(given, Mapping):
         raise UsageError(f"metadata {what!r} is a dict of texts")
     return {str(key): str(value) for key, value in given.items()}
@@ -93,17 +94,17 @@ def _type(
     topic: str, schema: Schema, metadata: Mapping[str, Any]
 ) -> MessageType | PodType | StructType | None:
     if schema.encoding == "bddf":
-        return _own_type(topic, schema, metadata)
+        return _bddf_type(topic, schema, metadata)
     content = PROTOBUF if schema.encoding == "protobuf" else schema.encoding
     if not _MIME.fullmatch(content) and metadata.get("content_type") != content:
         text = "needs a schema of encoding 'protobuf', 'bddf' or a content type such as 'text/plain'"
         raise DefinitionError(f"channel {topic!r} of a BDDF file {text}")
-    # What has no type of its own is shown under its content type.
+    # A series without a type name is shown under its content type.
     name = str(metadata.get("type_name", "")) if schema.name == content else schema.name
     return MessageType(content, name, bool(metadata.get("is_metadata")))
 
 
-def _own_type(topic: str, schema: Schema, metadata: Mapping[str, Any]) -> PodType | StructType | None:
+def _bddf_type(topic: str, schema: Schema, metadata: Mapping[str, Any]) -> PodType | StructType | None:
     if schema.name == "struct":
         return StructType(_members(topic, metadata.get("members", {})))
     if schema.name.startswith("unknown"):
@@ -130,31 +131,31 @@ def _members(topic: str, given: object) -> dict[str, int]:
 
 
 def identity(series: Series) -> Hashable:
-    """What series have in common that are one to a reader."""
+    """Return a key that is equal for series that readers treat as one."""
     kind = series.type
     parts: Hashable = kind if not isinstance(kind, StructType) else tuple(sorted(kind.members.items()))
-    told = (series.identifier.spec, series.annotations)
-    return series.identifier.type, parts, series.names, *(tuple(sorted(one.items())) for one in told)
+    texts = (series.identifier.spec, series.annotations)
+    return series.identifier.type, parts, series.names, *(tuple(sorted(one.items())) for one in texts)
 
 
-class Hashes:
-    """By which hashes structs name their members: those that the members have in the new file."""
+class MemberHashes:
+    """Hashes of struct members in the new file, by topic and by the hash that they have in the source."""
 
     def __init__(self) -> None:
-        self._moved: dict[str, str] = {}
+        self._new: dict[str, str] = {}
 
     def add(self, series: Series, metadata: Mapping[str, Any]) -> None:
-        """Take in a series that was declared; its *metadata* may tell another hash, by which it was known."""
-        now = f"{series.hash:016x}"
-        self._moved.setdefault(topic_of(series), now)
-        self._moved[str(metadata.get("hash", now))] = now
+        """Add a declared series; ``hash`` in its *metadata* is the hash that it has in the source."""
+        new = f"{series.hash:016x}"
+        self._new.setdefault(topic_of(series), new)
+        self._new[str(metadata.get("hash", new))] = new
 
     def resolved(self, metadata: Mapping[str, Any]) -> Mapping[str, Any]:
-        """*metadata* of a struct with members named by their hashes here."""
+        """Return *metadata* of a struct with the hashes that its members have in the new file."""
         members = metadata.get("members")
         if not isinstance(members, Mapping):
             return metadata
         return {
             **metadata,
-            "members": {name: self._moved.get(str(one), one) for name, one in members.items()},
+            "members": {name: self._new.get(str(one), one) for name, one in members.items()},
         }

@@ -1,7 +1,7 @@
-"""The messages that a BDDF file is made of.
+"""Protobuf messages in the descriptor blocks of a BDDF file; ``encode_blocks`` writes them.
 
-Read by a small reader of our own, not by a library: there are few of them, invalid text must not cost a whole
-message, and opening a file should import nothing. Numbers of fields: docs/formats/bddf.md.
+They are parsed without the protobuf library: there are few of them, a field with invalid text must not make the whole
+message unreadable, and opening a file should import no library. Field numbers: docs/formats/bddf.md.
 """
 
 from __future__ import annotations
@@ -11,13 +11,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 
-from logreel.schemas.protobuf.wire import BadWire, entry, items, packed
+from logreel.schemas.protobuf.wire import entry, items, packed
 
+#: Field numbers of the four messages that a DescriptorBlock can hold.
 FILE, SERIES, SERIES_INDEX, FILE_INDEX = 1, 2, 3, 4
 CHECKSUM_NONE, CHECKSUM_SHA1 = 1, 2
-#: A sample of more dimensions is damage, and shown as bytes; the ones beyond are not read.
+#: A sample with more dimensions is damage: it is shown as bytes, and further dimensions are not read.
 MAX_DIMENSIONS = 32
-#: Numbers of the types of plain values; 0 is none of them.
+#: Names of the POD types by their number; 0 is no type.
 POD_TYPES = (
     "",
     "int8",
@@ -35,14 +36,14 @@ POD_TYPES = (
 
 @dataclass(frozen=True, slots=True)
 class Identifier:
-    """The name of a series: a type, and values by key."""
+    """Identifier of a series: a type, and values by key."""
 
     type: str = ""
     spec: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def parse(cls, data: bytes) -> Identifier:
-        """Raises BadWire."""
+        """Parse a SeriesIdentifier. Raises BadWire."""
         kind, spec = "", {}
         for item in items(data):
             if item.number == 1:
@@ -54,7 +55,7 @@ class Identifier:
 
     @property
     def hash(self) -> int:
-        """The first 8 bytes, big-endian, of the SHA-1 of type, keys and values; different names can share one."""
+        """First 8 bytes, big-endian, of the SHA-1 of type, keys and values; different identifiers can share one."""
         pairs = sorted((k.encode("utf-8", "replace"), v) for k, v in self.spec.items())
         digest = hashlib.sha1(self.type.encode("utf-8", "replace"), usedforsecurity=False)
         for key, value in pairs:
@@ -64,7 +65,7 @@ class Identifier:
 
 @dataclass(frozen=True, slots=True)
 class MessageType:
-    """A series of messages: MIME type, name of the type, and whether others cannot be read without it."""
+    """Type of a series of messages: MIME type, type name, and whether other messages cannot be read without it."""
 
     content_type: str = ""
     name: str = ""
@@ -73,9 +74,9 @@ class MessageType:
 
 @dataclass(frozen=True, slots=True)
 class PodType:
-    """A series of plain values: the type's name (empty: unknown) and the dimensions of one sample.
+    """Type of a series of plain values (POD): name of the type (empty: unknown) and dimensions of one sample.
 
-    At most one dimension more than MAX_DIMENSIONS is kept, which tells that there are too many.
+    At most MAX_DIMENSIONS + 1 dimensions are kept, which is enough to see that there are too many.
     """
 
     type: str = ""
@@ -84,14 +85,14 @@ class PodType:
 
 @dataclass(frozen=True, slots=True)
 class StructType:
-    """A series that joins others, given by name and hash."""
+    """Type of a series that joins others: hash of the identifier of each member, by member name."""
 
     members: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """The declaration of a series; *names* are those of the additional indexes of every block."""
+    """Declaration of a series; *names* are those of the additional indexes of each of its data blocks."""
 
     index: int = 0
     identifier: Identifier = field(default_factory=Identifier)
@@ -103,7 +104,7 @@ class Series:
 
     @classmethod
     def parse(cls, data: bytes) -> Series:
-        """Raises BadWire."""
+        """Parse a SeriesDescriptor. Raises BadWire."""
         index, hash_, description = 0, 0, ""
         identifier = Identifier()
         kind: MessageType | PodType | StructType | None = None
@@ -164,7 +165,7 @@ def _pod_type(data: bytes) -> PodType:
 
 @dataclass(frozen=True, slots=True)
 class FileDescriptor:
-    """The first block: version, notes on the whole file, and how its checksum is made."""
+    """Content of the first block: version, annotations of the file, type and size of its checksum."""
 
     version: tuple[int, int, int] = (0, 0, 0)
     annotations: Mapping[str, str] = field(default_factory=dict)
@@ -173,7 +174,7 @@ class FileDescriptor:
 
     @classmethod
     def parse(cls, data: bytes) -> FileDescriptor:
-        """Raises BadWire."""
+        """Parse a FileFormatDescriptor. Raises BadWire."""
         version = [0, 0, 0]
         annotations: dict[str, str] = {}
         checksum = size = 0
@@ -194,7 +195,7 @@ class FileDescriptor:
 
 @dataclass(frozen=True, slots=True)
 class FileIndex:
-    """What the last descriptor says of each series: its name, where its index lies, its hash."""
+    """Content of the last descriptor block: identifier, offset of the index, and hash of each series."""
 
     identifiers: tuple[Identifier, ...] = ()
     offsets: tuple[int, ...] = ()
@@ -202,7 +203,7 @@ class FileIndex:
 
     @classmethod
     def parse(cls, data: bytes) -> FileIndex:
-        """Raises BadWire."""
+        """Parse a FileIndex. Raises BadWire."""
         identifiers: list[Identifier] = []
         offsets: list[int] = []
         hashes: list[int] = []
@@ -217,25 +218,12 @@ class FileIndex:
 
 
 def open_descriptor(data: bytes) -> tuple[int, bytes]:
-    """Which of the four messages a descriptor block holds, and its bytes; of several the last, 0 for none.
+    """Return the message of a DescriptorBlock: its field number and bytes. Raises BadWire.
 
-    Raises BadWire.
+    If there are several, the last one counts; without any the field number is 0.
     """
     kind, content = 0, b""
     for item in items(data):
         if item.number in (FILE, SERIES, SERIES_INDEX, FILE_INDEX):
             kind, content = item.number, item.bytes
     return kind, content
-
-
-__all__ = [
-    "BadWire",
-    "FileDescriptor",
-    "FileIndex",
-    "Identifier",
-    "MessageType",
-    "PodType",
-    "Series",
-    "StructType",
-    "open_descriptor",
-]

@@ -22,7 +22,7 @@ _PROBES, _BYTES = 256, 4 << 20
 
 
 @dataclass(frozen=True)
-class Evidence:
+class ReleaseEvidence:
     """What tells releases apart.
 
     topics    by kind, of the kinds that occur

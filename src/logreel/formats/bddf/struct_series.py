@@ -1,4 +1,4 @@
-"""Struct series: no blocks of their own, but members that were sampled at the same times, joined here."""
+"""Struct series: they have no data blocks, but members that were sampled at the same times and are joined here."""
 
 from __future__ import annotations
 
@@ -10,25 +10,33 @@ from functools import cached_property
 import numpy as np
 
 from logreel.errors import Problem
-from logreel.formats.bddf.messages import MessageType, PodType, Series, StructType
+from logreel.formats.bddf.descriptors import MessageType, PodType, Series, StructType
 from logreel.formats.bddf.payload_decoders import distinct_names
-from logreel.formats.bddf.pods import node_of, width_of
+from logreel.formats.bddf.pod_series import sample_node, sample_size
 from logreel.index.message_index import MessageIndex
 from logreel.index.rules import SyntheticMessages
 from logreel.io.arrays import I64
 from logreel.io.chunks import FILE
-from logreel.kernels import block_table as kernel
+from logreel.kernels import block_table
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Bytes, Field, Node, Scalar, Struct
 from logreel.layout.nodes import Sequence as Records
 
-#: Structs may nest; deeper than this they are refused.
+#: Structs may be nested, but not deeper than this.
 MAX_DEPTH = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Samples:
-    """Every sample of one member: where it lies, its block, and its number there; *width* None: sizes differ."""
+    """All samples of one member, and its data blocks.
+
+    offset  int64[n]  of each sample in the file
+    size    int64[n]  bytes of each sample
+    block   int64[n]  the data block of each sample
+    number  int64[n]  number of each sample within its block
+    times   int64[b]  ns of each block
+    width   bytes of every sample; None: sizes differ
+    """
 
     offset: I64
     size: I64
@@ -38,58 +46,68 @@ class Samples:
     width: int | None
 
 
-class Join:
-    """One struct series.
+#: Channel and bytes per sample of a member that is no struct; None: sizes differ.
+Leaf = tuple[int, int | None]
 
-    index  of the channels that lie in the file
+
+class StructJoin:
+    """Joins the members of one struct series.
+
+    index  of the channels that have data blocks
     """
 
     def __init__(
-        self, series: Series, everyone: Sequence[Series], index: MessageIndex, problems: list[Problem]
+        self, series: Series, all_series: Sequence[Series], index: MessageIndex, problems: list[Problem]
     ) -> None:
-        self._series, self._everyone, self._index, self._problems = series, everyone, index, problems
-        self._leaves: list[tuple[int, int | None]] = []
+        self._all_series, self._index, self._problems = all_series, index, problems
         self._by_hash: dict[int, list[int]] = {}
-        for i, other in enumerate(everyone):
+        for i, other in enumerate(all_series):
             self._by_hash.setdefault(other.hash, []).append(i)
-        members = self._members(series, (series.hash,), ("time", "sample"))
+        members, self._leaves = self._members(series, (series.hash,), ("time", "sample"))
         record = Struct((Field("sample", Scalar("uint32")), *members))
         self.layout = Layout(Records(record), "struct")
 
-    def _note(self, text: str) -> None:
+    def _add_problem(self, text: str) -> None:
         problem = Problem("definition", 0, 0, False, f"struct series: {text}")
         if problem not in self._problems:
             self._problems.append(problem)
 
-    def _members(self, series: Series, above: tuple[int, ...], taken: Sequence[str] = ()) -> list[Field]:
-        found = []
+    def _members(
+        self, series: Series, above: tuple[int, ...], taken: Sequence[str] = ()
+    ) -> tuple[list[Field], list[Leaf]]:
+        """Return the fields of a struct, and the leaves below them in the same order.
+
+        above  hashes of the structs that contain this one, and its own
+        taken  names that no member may have
+        """
+        fields, leaves = list[Field](), list[Leaf]()
         members = series.type.members if isinstance(series.type, StructType) else {}
         for name, hash_ in zip(distinct_names(members, taken), members.values(), strict=True):
             fits = self._by_hash.get(hash_, [])
             if not fits or hash_ in above or len(above) > MAX_DEPTH:
-                self._note(f"member {name!r} names no series that could be it")
+                self._add_problem(f"member {name!r} names no series that could be it")
                 continue
             if len(fits) > 1:
-                self._note(f"{len(fits)} series have the hash of member {name!r}: the first is taken")
-            node = self._node(fits[0], above)
+                self._add_problem(f"{len(fits)} series have the hash of member {name!r}: the first is taken")
+            node, inner = self._node(fits[0], above)
+            leaves += inner
             if node is not None:
-                unit = self._everyone[fits[0]].annotations.get("units", "")
-                found.append(Field(name, node, unit))
-        return found
+                unit = self._all_series[fits[0]].annotations.get("units", "")
+                fields.append(Field(name, node, unit))
+        return fields, leaves
 
-    def _node(self, channel: int, above: tuple[int, ...]) -> Node | None:
-        series = self._everyone[channel]
+    def _node(self, channel: int, above: tuple[int, ...]) -> tuple[Node | None, list[Leaf]]:
+        """Return the node of a member (None: it has no known type) and the leaves below it."""
+        series = self._all_series[channel]
         match series.type:
-            case PodType() as pod if (node := node_of(pod)) is not None:
-                self._leaves.append((channel, width_of(pod)))
-                return node
+            case PodType() as pod if (node := sample_node(pod)) is not None:
+                return node, [(channel, sample_size(pod))]
             case MessageType():
-                self._leaves.append((channel, None))
-                return Bytes()
+                return Bytes(), [(channel, None)]
             case StructType():
-                inner = self._members(series, (*above, series.hash))
-                return Struct(tuple(inner)) if inner else None
-        return None
+                fields, leaves = self._members(series, (*above, series.hash))
+                return (Struct(tuple(fields)) if fields else None), leaves
+        return None, []
 
     @cached_property
     def _samples(self) -> list[Samples]:
@@ -99,7 +117,7 @@ class Join:
         offset, size = self._index.offsets(channel), self._index.sizes(channel)
         count = np.ones(len(offset), np.int64) if width is None else size // width
         if width is not None:
-            # A block with a part of a sample stays raw.
+            # A block with an incomplete sample is shown as bytes only.
             count[size % width != 0] = 0
         block = np.repeat(np.arange(len(offset), dtype=np.int64), count)
         number = np.arange(len(block), dtype=np.int64) - np.repeat(np.cumsum(count) - count, count)
@@ -109,10 +127,10 @@ class Join:
 
     @cached_property
     def _rows(self) -> list[I64]:
-        """For each member the numbers of its samples that have a partner in every other one."""
+        """For each member int64[r]: its samples that have a partner in every other member."""
         samples = self._samples
         if len({len(s.offset) for s in samples}) <= 1:
-            # Blocks may be cut at different samples; the running number is the same.
+            # Members may be cut into blocks differently; the running number of a sample is the same in all.
             return [np.arange(len(s.offset), dtype=np.int64) for s in samples]
         keys = [np.stack([s.times[s.block], s.number], axis=1) for s in samples]
         _, ids = np.unique(np.concatenate(keys), axis=0, return_inverse=True)
@@ -129,7 +147,7 @@ class Join:
 
     @cached_property
     def _blocks(self) -> tuple[I64, I64]:
-        """First row of each joined message, and the number of rows; a message is a block of the first member."""
+        """First row and number of rows of each joined message: one message per data block of the first member."""
         if not self._leaves:
             return np.zeros(0, np.int64), np.zeros(0, np.int64)
         block = self._samples[0].block[self._rows[0]]
@@ -138,11 +156,11 @@ class Join:
 
     @property
     def count(self) -> int:
-        """Joined messages."""
+        """Number of joined messages."""
         return len(self._blocks[0])
 
-    def make(self, at: int) -> tuple[bytes, SyntheticMessages]:
-        """The joined messages, which will begin at *at* in the chunk of made ones."""
+    def messages(self, at: int) -> tuple[bytes, SyntheticMessages]:
+        """Return the joined messages; they begin at offset *at* of the chunk of synthetic messages."""
         first, count = self._blocks
         sizes, records = self._records()
         ends = np.concatenate([[0], np.cumsum(sizes)])
@@ -161,7 +179,7 @@ class Join:
         return samples.times[samples.block[self._rows[0][first]]]
 
     def _records(self) -> tuple[I64, bytes]:
-        """Sizes of all joined records, and the records: sample number, then the members side by side."""
+        """Return the sizes of all joined records, and the records: sample number, then the value of each member."""
         rows, samples = self._rows, self._samples
         if not samples:
             return np.zeros(0, np.int64), b""
@@ -184,7 +202,7 @@ class Join:
         at = 4
         for s, r in zip(samples, rows, strict=True):
             if n:
-                table = np.array([[0, s.width, out.ctypes.data + at, width, 0]], np.int64)
-                kernel.gather_at(data, np.ascontiguousarray(s.offset[r]), table)
+                field = np.array([(0, s.width, at, width, 0)], block_table.FIELD)
+                block_table.gather_at(data, np.ascontiguousarray(s.offset[r]), field, out.reshape(-1))
             at += s.width or 0
         return np.full(n, width, np.int64), out.tobytes()

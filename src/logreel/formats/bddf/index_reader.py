@@ -1,9 +1,9 @@
-"""Open a file by its own index, as far as the blocks that it names agree with it.
+"""Open a file by its own index, as far as the blocks named by the index agree with it.
 
-Every block that is used has been looked at: it is whole, of the series that the index says, and of that time. Files up
-to EAGER_BYTES are looked at as a whole when they are opened, and the index is used only where it accounts for every
-byte: then it names all blocks, each once, and gives what reading the whole file would give. Of larger files the part of
-a series is read when the series is touched.
+Every block used has been verified: it is complete, belongs to the series that the index states, and has the stated
+time. A file of up to EAGER_BYTES is verified when it is opened, and the index is used only if it accounts for every
+byte: then the result is the same as that of reading the whole file. In larger files the index of a series is read when
+the series is first used.
 """
 
 from __future__ import annotations
@@ -11,17 +11,19 @@ from __future__ import annotations
 import numpy as np
 
 from logreel.errors import Problem
-from logreel.formats.bddf import messages
-from logreel.formats.bddf.index_builder import IN_BLOCKS, MAX_SERIES
-from logreel.formats.bddf.messages import FileDescriptor, FileIndex, Series
-from logreel.formats.bddf.reader import Found, Scanner
+from logreel.formats.bddf import descriptors
+from logreel.formats.bddf.descriptors import FileDescriptor, FileIndex, Series
+from logreel.formats.bddf.found import Found
+from logreel.formats.bddf.index_builder import MAX_SERIES, SERIES_RULES
+from logreel.formats.bddf.reader import Reader
 from logreel.formats.bddf.records import (
+    DESCRIPTOR,
     END_BYTES,
     INDEX_AT,
     MAGIC,
-    Ending,
+    EndBlock,
     read_descriptor,
-    read_ending,
+    read_end_block,
     read_header,
 )
 from logreel.index.block_table import Separate
@@ -32,12 +34,12 @@ from logreel.io.source import Source
 from logreel.kernels import bddf
 from logreel.schemas.protobuf.wire import BadWire, varint
 
-#: Larger files are not looked at as a whole when they are opened.
+#: Larger files are not verified when they are opened.
 EAGER_BYTES = 64 << 20
 
 
 class BadIndex(ValueError):
-    """The index is missing or contradicts the file; *missing*: there is none."""
+    """The index is missing or contradicts the file; *missing*: the file has no index."""
 
     def __init__(self, text: str, missing: bool = False) -> None:
         super().__init__(text)
@@ -45,21 +47,21 @@ class BadIndex(ValueError):
 
 
 class Index:
-    """The index of a file; ``series`` reads that of one series. Raises BadIndex where there is none."""
+    """The index of a file. Raises BadIndex if there is none."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
-        ending = read_ending(source, source.size - END_BYTES)
+        ending = read_end_block(source, source.size - END_BYTES)
         if ending is None:
             raise BadIndex("the file has no end block", missing=True)
         if ending.index == 0:
             raise BadIndex("the writer did not make one", missing=True)
-        self.ending: Ending = ending
+        self.ending: EndBlock = ending
         if not len(MAGIC) <= ending.index < ending.pos:
             raise BadIndex(f"it is said to be at {ending.index}")
-        kind, content, after = self._descriptor(ending.index)
+        kind, content, after = self.descriptor(ending.index)
         # A file without series has an empty descriptor there.
-        if after != ending.pos or kind not in (messages.FILE_INDEX, 0):
+        if after != ending.pos or kind not in (descriptors.FILE_INDEX, 0):
             raise BadIndex(f"there is none at {ending.index}")
         try:
             self.file = FileIndex.parse(content)
@@ -69,7 +71,8 @@ class Index:
         if not n == len(self.file.identifiers) == len(self.file.hashes) or n > MAX_SERIES:
             raise BadIndex("its lists are of different lengths")
 
-    def _descriptor(self, pos: int) -> tuple[int, bytes, int]:
+    def descriptor(self, pos: int) -> tuple[int, bytes, int]:
+        """Return the message in the descriptor block at *pos* and the end of the block. Raises BadIndex."""
         head = read_header(self.source, pos, self.ending.pos)
         try:
             return *read_descriptor(self.source, pos, self.ending.pos), head.next if head else 0
@@ -77,28 +80,32 @@ class Index:
             raise BadIndex(f"the block at {pos}: {error}") from None
 
     def declaration(self, number: int) -> tuple[Series, int]:
-        """What declares a series, and the bytes of that block and of its index; no block is read. Raises BadIndex."""
+        """Return the declaration of a series, and the bytes of its block and of the series' index. Raises BadIndex."""
         pos = self.file.offsets[number]
         body, end = self._series_index(pos)
         start, at = self.source.read(body, min(end - body, 32)), 0
-        told = {1: 0, 2: 0}
+        values = {1: 0, 2: 0}
         while at < len(start):
             tag, at = varint(start, at)
             if tag not in (8, 16):
                 break
-            told[tag >> 3], at = varint(start, at)
-        if told[1] != number:
-            raise BadIndex(f"the index of series {number} is that of series {told[1]}")
-        kind, content, after = self._descriptor(told[2])
-        if kind != messages.SERIES:
-            raise BadIndex(f"series {number} is not declared at {told[2]}")
+            values[tag >> 3], at = varint(start, at)
+        index, declared = values[1], values[2]
+        if index != number:
+            raise BadIndex(f"the index of series {number} is that of series {index}")
+        kind, content, after = self.descriptor(declared)
+        if kind != descriptors.SERIES:
+            raise BadIndex(f"series {number} is not declared at {declared}")
         series = Series.parse(content)
         if (series.index, series.identifier) != (number, self.file.identifiers[number]):
-            raise BadIndex(f"another series than {number} is declared at {told[2]}")
-        return series, end - pos + after - told[2]
+            raise BadIndex(f"another series than {number} is declared at {declared}")
+        return series, end - pos + after - declared
 
     def blocks(self, number: int) -> tuple[I64, I64, int]:
-        """Where the blocks of a series are said to begin, their times, and bytes of all payloads. Raises BadIndex."""
+        """Return offsets and times of the blocks of a series, and the bytes of all payloads, as the index states.
+
+        Raises BadIndex.
+        """
         body, end = self._series_index(self.file.offsets[number])
         none = np.empty(0, np.int64)
         n, _, _, _ = bddf.read_index_entries(self.source.data, body, end, none, none)
@@ -111,9 +118,9 @@ class Index:
         return place, time, total
 
     def _series_index(self, pos: int) -> tuple[int, int]:
-        """Where the content of the descriptor block at *pos* begins and ends, which can be too large to copy."""
+        """Return start and end of the content of the series index block at *pos*, which may be too large to copy."""
         head = read_header(self.source, pos, self.ending.pos)
-        if head is None or head.kind != 1 or head.next > self.ending.pos:
+        if head is None or head.kind != DESCRIPTOR or head.next > self.ending.pos:
             raise BadIndex(f"there is no index of a series at {pos}")
         start = self.source.read(head.body, 16)
         try:
@@ -121,12 +128,12 @@ class Index:
             size, at = varint(start, at)
         except BadWire:
             raise BadIndex(f"there is no index of a series at {pos}") from None
-        if tag != messages.SERIES_INDEX << 3 | 2 or size != head.size - at:
+        if tag != descriptors.SERIES_INDEX << 3 | 2 or size != head.size - at:
             raise BadIndex(f"there is no index of a series at {pos}")
         return head.body + at, head.next
 
-    def places(self) -> I64:
-        """Where all data blocks begin that the index names, ascending; those of unreadable parts left out."""
+    def all_offsets(self) -> I64:
+        """Return the offsets of all data blocks that the index names, ascending; unreadable parts are skipped."""
         found = []
         for number in range(len(self.file.offsets)):
             try:
@@ -137,12 +144,15 @@ class Index:
         return places[(places >= len(MAGIC)) & (places < self.source.size)]
 
 
-class OnDemand:
-    """The blocks of each series, read from the index when first asked for and compared with the file."""
+class VerifiedIndex:
+    """Declarations of all series, and the blocks of each series, verified when they are loaded.
+
+    Raises BadIndex if a declaration is not where the index states.
+    """
 
     def __init__(self, source: Source, index: Index) -> None:
-        kind, content, self._used = index._descriptor(len(MAGIC))
-        if kind != messages.FILE:
+        kind, content, self._used = index.descriptor(len(MAGIC))
+        if kind != descriptors.FILE:
             raise BadIndex("the file does not begin with its descriptor")
         self._source, self._index = source, index
         self.file = FileDescriptor.parse(content)
@@ -155,15 +165,15 @@ class OnDemand:
         self._left = len(self.series)
 
     def load(self, number: int) -> I64:
-        """Where the blocks of a series begin. Raises BadIndex where the file has others there."""
-        place, time, told = self._index.blocks(number)
+        """Return the offsets of the blocks of a series. Raises BadIndex if other blocks are there."""
+        place, time, stated = self._index.blocks(number)
         good, payloads, total = bddf.verify_blocks(
             self._source.data, self._index.ending.index, number, place, time
         )
         if good < len(place):
             raise BadIndex(f"block {good} of series {number} is not at {place[good]} as it says")
-        if payloads != told:
-            raise BadIndex(f"series {number} has {payloads} bytes, not {told}")
+        if payloads != stated:
+            raise BadIndex(f"series {number} has {payloads} bytes, not {stated}")
         if len(time):
             self._times[number] = int(time.min()), int(time.max())
         self._used += total
@@ -172,78 +182,85 @@ class OnDemand:
 
     @property
     def unnamed(self) -> int:
-        """Bytes before the index that nothing in it accounts for, once all series are read; else 0."""
+        """Bytes before the index that it does not account for; 0 until all series are loaded."""
         return 0 if self._left else self._index.ending.index - self._used
 
     def times(self) -> tuple[int | None, int | None]:
-        """The least and the greatest time of the blocks of all series read so far, ns."""
+        """Return the least and the greatest time of the blocks of all series loaded so far, ns."""
         edges = self._times.values()
         return min((a for a, _ in edges), default=None), max((b for _, b in edges), default=None)
 
 
-def read(source: Source, index: Index) -> Found:
-    """What is in a file, by its index. Raises BadIndex where the two disagree."""
+def read_by_index(source: Source, index: Index) -> Found:
+    """Return the content of a file by its index. Raises BadIndex if the two disagree."""
     try:
-        parts = OnDemand(source, index)
+        verified = VerifiedIndex(source, index)
         if source.size > EAGER_BYTES:
-            later = Later(source, index, parts)
+            lazy = LazyIndex(source, index, verified)
             return Found(
-                parts.file, parts.series, later.table, later.times, later.problems, index.ending, indexed=True
+                verified.file,
+                verified.series,
+                lazy.table,
+                lazy.times,
+                lazy.problems,
+                index.ending,
+                indexed=True,
             )
-        table = Separate(parts.load, len(parts.series), source.size)
-        table.counts  # noqa: B018 - reads all of them
+        table = Separate(verified.load, len(verified.series), source.size)
+        table.counts  # noqa: B018 - loads all series
     except BadWire as error:
         raise BadIndex(str(error)) from None
-    if parts.unnamed:
-        # Blocks that the index does not name would be lost in silence.
-        raise BadIndex(f"{parts.unnamed} bytes of the file are not what it tells of")
-    return Found(parts.file, parts.series, table, parts.times, [], index.ending, indexed=True)
+    if verified.unnamed:
+        # Blocks that the index does not name would be lost silently.
+        raise BadIndex(f"{verified.unnamed} bytes of the file are not what it tells of")
+    return Found(verified.file, verified.series, table, verified.times, [], index.ending, indexed=True)
 
 
-class Later:
-    """The same with nothing looked at so far.
+class LazyIndex:
+    """Block table of a large file, whose series are verified when they are first used.
 
-    A series whose part of the index is wrong is found by reading the file; that, and blocks that the index does not
-    name, become problems when they show.
+    If the index of a series is wrong, the file is read from the front. This, and blocks that the index does not name,
+    is recorded as a problem when it is noticed.
     """
 
-    def __init__(self, source: Source, index: Index, parts: OnDemand) -> None:
-        self._source, self._index, self._parts = source, index, parts
+    def __init__(self, source: Source, index: Index, verified: VerifiedIndex) -> None:
+        self._source, self._index, self._verified = source, index, verified
         self.problems: list[Problem] = []
-        self.table = Separate(self._load, len(parts.series), source.size)
+        self.table = Separate(self._load, len(verified.series), source.size)
+        #: The result of reading the file from the front, once that was necessary.
         self._scanned: Found | None = None
 
     def _load(self, number: int) -> I64:
         try:
-            place = self._parts.load(number)
+            place = self._verified.load(number)
         except (BadIndex, BadWire) as error:
-            self.problems.append(unused(self._source, f"{error}"))
-            return self._scan(self._parts.series[number])
-        if self._parts.unnamed:
-            size = self._parts.unnamed
+            self.problems.append(unused_index(self._source, f"{error}"))
+            return self._scan(self._verified.series[number])
+        if self._verified.unnamed:
+            size = self._verified.unnamed
             text = f"{size} bytes of the file are not what its index tells of: blocks are missing from it"
             self.problems.append(Problem("index", len(MAGIC), max(size, 0), True, text))
         return place
 
     def _scan(self, series: Series) -> I64:
-        """Where the blocks of a series begin, by reading the file."""
+        """Return the offsets of the blocks of a series by reading the file from the front."""
         if self._scanned is None:
-            self._scanned = Scanner(self._source, self._index.places()).run()
+            self._scanned = Reader(self._source, self._index.all_offsets()).read()
             self.problems += self._scanned.problems
         found = self._scanned
         if series not in found.series:
             return np.zeros(0, np.int64)
-        everything = MessageIndex(Chunks(self._source), found.table, [IN_BLOCKS] * len(found.series))
+        everything = MessageIndex(Chunks(self._source), found.table, [SERIES_RULES] * len(found.series))
         return everything.starts(found.series.index(series))
 
     def times(self) -> tuple[int | None, int | None]:
-        """The least and the greatest time of all blocks, ns; reads the whole index."""
+        """Return the least and the greatest time of all blocks, ns; loads all series."""
         _ = self.table.counts
-        some = [self._parts.times(), *([self._scanned.times()] if self._scanned else [])]
+        some = [self._verified.times(), *([self._scanned.times()] if self._scanned else [])]
         first = min((a for a, _ in some if a is not None), default=None)
         return first, max((b for _, b in some if b is not None), default=None)
 
 
-def unused(source: Source, why: str) -> Problem:
-    """Tells why the index is not used."""
+def unused_index(source: Source, why: str) -> Problem:
+    """Return the Problem that the index of the file is not used."""
     return Problem("index", source.size - INDEX_AT, 0, False, f"the index is not used: {why}")

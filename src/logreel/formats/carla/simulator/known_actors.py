@@ -8,15 +8,8 @@ import numpy as np
 
 from logreel.formats.carla.columns import I64, Columns
 
-TYPES = ("other", "vehicle", "walker", "traffic_light", "traffic_sign", "sensor")
 
-
-def type_name(number: int) -> str:
-    """A type of actors in words."""
-    return TYPES[number] if number < len(TYPES) else "invalid"
-
-
-class Known:
+class KnownActors:
     """Types and descriptions of the actors, frame by frame.
 
     The simulator's queries forget the actor that was added last whenever one is removed. *correct*: nothing is
@@ -59,7 +52,7 @@ class Known:
         return [str(self._descriptions[row]) if row >= 0 else "" for row in rows.tolist()]
 
 
-def head(columns: Columns) -> dict[str, Any]:
+def recording_summary(columns: Columns) -> dict[str, Any]:
     """What all queries say of a recording before and behind their rows."""
     metadata, ids = columns.log.metadata, columns("frames", "frame")
     elapsed = columns("frames", "elapsed")
