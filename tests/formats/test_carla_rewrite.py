@@ -148,7 +148,7 @@ def test_packets_of_forks_are_not_looked_into(tmp_path: Path) -> None:
 
 
 def test_more_actors_than_a_packet_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(packet_copier, "_MOST", 5)
+    monkeypatch.setattr(packet_copier, "_MOST_RECORDS", 5)
     made, out = Builder(additional=False), tmp_path / "a.rec"
     for i in range(3):
         frame = made.frame(i * 0.05)

@@ -9,7 +9,7 @@ import pytest
 import logreel
 from logreel.formats.carla.sample.builder import Builder
 from logreel.formats.carla.simulator import api as carla
-from logreel.formats.carla.simulator.unordered_map import SIZES, UnorderedIds
+from logreel.formats.carla.simulator.unordered_map import BUCKET_COUNTS, UnorderedIds
 
 
 class Chain:
@@ -17,7 +17,7 @@ class Chain:
 
     def __init__(self) -> None:
         self.chain: list[int] = []
-        self.sizes = list(SIZES)
+        self.sizes = list(BUCKET_COUNTS)
 
     def insert(self, number: int) -> None:
         size = self.sizes[0]
