@@ -280,6 +280,15 @@ def test_nobody_imports_what_is_private_to_another_module() -> None:
     assert not found, "\n" + "\n".join(found)
 
 
+def test_the_paths_on_the_architecture_page_exist() -> None:
+    text = (SRC.parents[1] / "docs" / "architecture.md").read_text(encoding="utf-8")
+    paths = set(re.findall(r"(?<![\w/.])((?:\w+/)+\w*(?:\.py)?)(?![\w>])", text))
+    known = {path for path in paths if path.split("/")[0] in FLOORS}
+    assert len(known) > 20
+    missing = {path for path in known if not (SRC / path).exists()}
+    assert not missing
+
+
 def tree_of(folder: Path, files: dict[str, str]) -> Path:
     for name, text in files.items():
         path = folder / "logreel" / name

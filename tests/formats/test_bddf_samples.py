@@ -136,10 +136,10 @@ def test_channels_hold_what_is_expected(name: str) -> None:
         )
         values = ch["value"]
         shape = tuple(want["pod_type"]["dimension"])
-        assert values.shape == (sum(counts), *shape)
+        assert values.shape == (sum(counts), *shape)  # type: ignore[attr-defined]
         known = [v for b in blocks for v in b.get("values", [])]
         if known:
-            assert list(map(plain, values.reshape(-1).tolist())) == list(map(plain, known))
+            assert list(map(plain, values.reshape(-1).tolist())) == list(map(plain, known))  # type: ignore[attr-defined]
         unit = want["annotations"].get("units")
         assert (table.schema.field("value").metadata or {}).get(b"unit", b"").decode() == (unit or "")
 

@@ -50,6 +50,23 @@ class Topic(click.ParamType):  # type: ignore[type-arg]
         ]
 
 
+class TopicOrField(Topic):
+    """A channel or fields of one; the shell completes topics, then the fields behind ``topic.`` or ``topic:``."""
+
+    name = "topic-or-field"
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Return the topics that begin like *incomplete*; else ``topic.field`` or ``topic:field,field``."""
+        from click.shell_completion import CompletionItem
+
+        if found := super().shell_complete(ctx, param, incomplete):
+            return found
+        words = dict.fromkeys(word for file in _files(ctx) for word in _fields(file, incomplete))
+        return [CompletionItem(word) for word in words if word.startswith(incomplete)]
+
+
 def _files(ctx: click.Context) -> list[str]:
     """The logs on the line; never standard input, which the person types into."""
     # click reads no argument of a line that ends in an option without its value: it gets one here.
@@ -71,4 +88,17 @@ def _topics(file: str) -> list[tuple[str, str]]:
     return []
 
 
-FILE, FOLDER, TOPIC = Name("file"), Name("dir"), Topic()
+def _fields(file: str, incomplete: str) -> list[str]:
+    """Return *incomplete* with each field of the topic that it begins with, in place of what follows the topic."""
+    from logreel.registry.open import open_log
+
+    with contextlib.suppress(Exception), open_log(file) as log:
+        for at in range(len(incomplete) - 1, 0, -1):
+            if incomplete[at] in ".:" and incomplete[:at] in log:
+                given = incomplete[at + 1 :].split(",")[:-1] if incomplete[at] == ":" else []
+                begun = incomplete[: at + 1] + "".join(f"{field}," for field in given)
+                return [begun + field for field in log[incomplete[:at]].fields if field not in given]
+    return []
+
+
+FILE, FOLDER, TOPIC, TOPIC_OR_FIELD = Name("file"), Name("dir"), Topic(), TopicOrField()

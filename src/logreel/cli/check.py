@@ -32,11 +32,17 @@ LINES = 20
 @click.option(
     "--contract", metavar="FILE", type=arguments.FILE, help="TOML file with what a log must hold besides."
 )
+@common.segment
 @paths.text_output
 @common.msgdef
 @common.as_json
 def check(
-    files: tuple[str, ...], fail_on: Severity, contract: str | None, msgdef: Definitions, as_json: bool
+    files: tuple[str, ...],
+    fail_on: Severity,
+    contract: str | None,
+    segment: int | None,
+    msgdef: Definitions,
+    as_json: bool,
 ) -> int:
     """Tell whether a log is sound: damage, checksums, index, definitions, clocks, gaps, duplicates.
 
@@ -46,11 +52,13 @@ def check(
     from logreel.cli.exits import FOUND
     from logreel.ops.inspect.check import check as look
     from logreel.ops.inspect.contract import read_contract
+    from logreel.registry.open import open_log
 
     rules = None if contract is None else read_contract(contract)
 
     def one(file: str) -> Checked:
-        return look(file, contract=rules, definitions=msgdef)
+        with open_log(file, definitions=msgdef, segment=segment) as log:
+            return look(log, contract=rules)
 
     found, code = common.each(paths.expand(files), one, show, as_json)
     return code or (FOUND if any(one.worse(fail_on) for one in found) else 0)

@@ -13,6 +13,7 @@ from logreel.cli import arguments
 
 if TYPE_CHECKING:
     from logreel.log.log import Channel, Log
+    from logreel.ops.query.topic_fields import FieldsByTopic
 
 
 class Plain(Protocol):
@@ -39,6 +40,15 @@ topics = click.option(
     metavar="TOPIC",
     type=arguments.TOPIC,
     help="A channel, a pattern such as 'sensor_*', or 're:' and a regular expression.",
+)
+topics_or_fields = click.option(
+    "-t",
+    "--topic",
+    "topics",
+    multiple=True,
+    metavar="TOPIC[.FIELD]",
+    type=arguments.TOPIC_OR_FIELD,
+    help="A channel or pattern, as in other verbs; fields of it are TOPIC.FIELD or TOPIC:FIELD,FIELD.",
 )
 exclude = click.option(
     "-x",
@@ -174,6 +184,15 @@ def open_each(names: Sequence[str], look: Callable[[str], Opened]) -> tuple[list
             failed = report(error, () if context is None else context.find_root().obj or ())
             code = code or failed
     return found, code
+
+
+def chosen_fields(log: Log, topics: Sequence[str], exclude: Sequence[str]) -> FieldsByTopic:
+    """Return the channels that -t and -x mean, with the fields that -t names; None: all fields."""
+    from logreel.ops.query.topic_fields import fields_by_topic
+
+    kept = fields_by_topic(log, topics) if topics else dict.fromkeys(ch.topic for ch in log.match(None))
+    without = {ch.topic for ch in log.match(exclude)} if exclude else set()
+    return {topic: fields for topic, fields in kept.items() if topic not in without}
 
 
 def chosen(log: Log, topics: Sequence[str], exclude: Sequence[str]) -> list[Channel]:

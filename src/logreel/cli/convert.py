@@ -10,10 +10,12 @@ from logreel.cli import arguments, common, draw
 from logreel.cli import files as paths
 
 if TYPE_CHECKING:
-    from logreel.outputs.registry import Output
+    from collections.abc import Iterable
 
-if TYPE_CHECKING:
     from logreel.io.source import Definitions
+    from logreel.log.log import Log
+    from logreel.ops.query.topic_fields import FieldsByTopic
+    from logreel.outputs.registry import Output
 
 
 @click.command()
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 @click.argument("target", metavar="[OUT]", required=False, type=arguments.FILE)
 @click.option("-o", "--output", "out", metavar="OUT", type=arguments.FILE, help="OUT, too; - is stdout.")
 @common.form
-@common.topics
+@common.topics_or_fields
 @common.exclude
 @common.start
 @common.end
@@ -119,7 +121,7 @@ def convert(
             done = write(
                 log,
                 path,
-                topics=topics or None,
+                topics=_topics(log, topics, output) or None,
                 exclude=exclude,
                 start=start,
                 end=end,
@@ -148,6 +150,18 @@ def convert(
             for note in done.notes:
                 draw.say(note)
         return draw.finish(log, done.skipped)
+
+
+def _topics(log: Log, topics: tuple[str, ...], output: Output) -> Iterable[str] | FieldsByTopic:
+    """Return what -t means, as ``convert`` takes it: a mapping only where fields are named, and OUT can hold them."""
+    from logreel.outputs.convert import takes_fields
+
+    if not takes_fields(output):
+        return topics
+    from logreel.ops.query.topic_fields import fields_by_topic
+
+    fields = fields_by_topic(log, topics)
+    return fields if any(paths is not None for paths in fields.values()) else topics
 
 
 def _suffix(form: str | None, out: str) -> str:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 @common.exclude
 @common.start
 @common.end
+@common.segment
 @click.option("--align", metavar="HOW", help="Move the clocks of further logs: utc, start, or by +2.5s.")
 @click.option("--prefix", "prefixes", multiple=True, metavar="TEXT", help="Before topics; one for each log.")
 @click.option("--rename", multiple=True, metavar="OLD=NEW", help="Another name for a topic.")
@@ -35,6 +36,7 @@ def merge(
     exclude: tuple[str, ...],
     start: str | None,
     end: str | None,
+    segment: int | None,
     align: str | None,
     prefixes: tuple[str, ...],
     rename: tuple[str, ...],
@@ -61,7 +63,7 @@ def merge(
     changes = {old: new for old, _, new in (pair.partition("=") for pair in rename)}
     with contextlib.ExitStack() as stack:
         names = [paths.file_of(name) for name in paths.expand(files)]
-        logs = all_opened(names, stack, msgdef)
+        logs = all_opened(names, stack, msgdef, segment=segment)
         path = stack.enter_context(paths.destination(out, paths.suffix_of(logs[0].format), as_json))
         with draw.progress(out) as progress:
             done = write(

@@ -35,6 +35,7 @@ FORMS = ["table", "csv", "parquet", "json", "ndjson", "arrow"]
 @common.force
 @common.start
 @common.end
+@common.segment
 @common.utc
 @common.ros_axes
 @common.msgdef
@@ -49,6 +50,7 @@ def sql(
     force: bool,
     start: str | None,
     end: str | None,
+    segment: int | None,
     utc: bool,
     as_json: bool,
 ) -> int:
@@ -68,7 +70,7 @@ def sql(
     with contextlib.ExitStack() as stack:
 
         def opened(name: str) -> Log:
-            log = open_one_of_several(name, definitions=msgdef, ros_axes=ros_axes)
+            log = open_one_of_several(name, definitions=msgdef, ros_axes=ros_axes, segment=segment)
             return stack.enter_context(log)
 
         logs, code = common.open_each(paths.expand(files), opened)

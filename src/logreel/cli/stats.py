@@ -20,7 +20,7 @@ RARE = range(6, 9)
 
 @click.command()
 @common.file
-@common.topics
+@common.topics_or_fields
 @common.exclude
 @common.start
 @common.end
@@ -51,14 +51,16 @@ def stats(
     from logreel.registry.open import open_log
 
     with open_log(file, definitions=msgdef, ros_axes=ros_axes, segment=segment) as log:
-        names = [ch.topic for ch in common.chosen(log, topics, exclude)]
-        found = look(log, names, start=start, end=end, fields=fields)
+        chosen = common.chosen_fields(log, topics, exclude)
+        found = look(log, chosen, start=start, end=end, fields=fields)
         if as_json:
             draw.echo_answer(log, channels=[one.as_dict() for one in found])
         else:
             show(found)
         bad = [
-            f"the fields of {one.topic!r} cannot be decoded" for one in found if fields and one.fields is None
+            f"the fields of {one.topic!r} cannot be decoded"
+            for one in found
+            if (fields or chosen[one.topic] is not None) and one.fields is None
         ]
         return draw.finish(log, bad)
 

@@ -211,9 +211,9 @@ def table(
     return table_of(ch, fields, rows, shape)
 
 
-def empty_table(ch: TableChannel, shape: Shape = PLAIN) -> pa.Table:
+def empty_table(ch: TableChannel, shape: Shape = PLAIN, fields: list[str] | None = None) -> pa.Table:
     """The table of *ch* without rows, for its schema."""
-    return table_of(ch, None, slice(0, 0), shape)
+    return table_of(ch, fields, slice(0, 0), shape)
 
 
 def table_of(ch: TableChannel, fields: list[str] | None, rows: Rows, shape: Shape = PLAIN) -> pa.Table:

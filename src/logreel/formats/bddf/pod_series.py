@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 from logreel.errors import DamagedError, DefinitionError, Problem
 from logreel.formats.bddf.descriptors import MAX_DIMENSIONS, PodType, Series
 from logreel.formats.bddf.index_builder import locate_payloads
+from logreel.index.gather import gather_bytes
 from logreel.index.message_index import MessageIndex
 from logreel.index.ranges import PayloadRange
 from logreel.io.arrays import I64
-from logreel.kernels import bddf, block_table
+from logreel.kernels import bddf
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import SCALARS, Field, FixedArray, Node, Rest, Scalar, Sequence, Struct, measure
 
@@ -164,11 +165,7 @@ def concatenate_payloads(piece: PayloadRange) -> np.ndarray[Any, np.dtype[np.uin
         return np.zeros(0, np.uint8)
     size = int(piece.size[0])
     if (piece.size == size).all():
-        out = np.empty(n * size, np.uint8)
-        if size:
-            table = np.array([[0, size, out.ctypes.data, size, 0]], np.int64)
-            block_table.gather_at(piece.data, np.ascontiguousarray(piece.offset), table)
-        return out
+        return gather_bytes(piece.data, piece.offset, size).reshape(-1)
     parts = [
         piece.data[a:b]
         for a, b in zip(piece.offset.tolist(), (piece.offset + piece.size).tolist(), strict=True)

@@ -17,7 +17,7 @@ from logreel.index.message_index import MessageIndex
 from logreel.index.rules import SyntheticMessages
 from logreel.io.arrays import I64
 from logreel.io.chunks import FILE
-from logreel.kernels import block_table as kernel
+from logreel.kernels import block_table
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Bytes, Field, Node, Scalar, Struct
 from logreel.layout.nodes import Sequence as Records
@@ -202,7 +202,7 @@ class StructJoin:
         at = 4
         for s, r in zip(samples, rows, strict=True):
             if n:
-                table = np.array([[0, s.width, out.ctypes.data + at, width, 0]], np.int64)
-                kernel.gather_at(data, np.ascontiguousarray(s.offset[r]), table)
+                field = np.array([(0, s.width, at, width, 0)], block_table.FIELD)
+                block_table.gather_at(data, np.ascontiguousarray(s.offset[r]), field, out.reshape(-1))
             at += s.width or 0
         return np.full(n, width, np.int64), out.tobytes()

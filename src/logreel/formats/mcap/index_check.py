@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from logreel.formats.mcap.chunks import most, unpack
-from logreel.formats.mcap.found import File, Messages, Part, all_found
+from logreel.formats.mcap.found import ChunkMessages, FoundFile, Messages, all_found
 from logreel.formats.mcap.reader import read_inside
 from logreel.formats.mcap.records import BadRecord, Statistics
 from logreel.io.source import Source
@@ -22,7 +22,7 @@ SMALL = 1 << 18
 UNCOUNTED = 1 << 26
 
 
-def settle(source: Source, file: File, compare: bool) -> None:
+def settle(source: Source, file: FoundFile, compare: bool) -> None:
     """Read the chunks that their index does not explain.
 
     compare  look at what the statistics count: raise BadRecord where it is not what an index says, tell where it is
@@ -47,13 +47,13 @@ def settle(source: Source, file: File, compare: bool) -> None:
         _compare(file, file.statistics)
 
 
-def _look_into(source: Source, file: File, part: Part) -> bool:
+def _look_into(source: Source, file: FoundFile, part: ChunkMessages) -> bool:
     """Read the messages of a chunk; True, and they are taken, where the index names others."""
     data, wrong = unpack(source, file.chunks[part.chunk])
     if wrong:
         # Told when its messages are asked for; the index may lead to more of them than reading does.
         return False
-    inside = File(schemas=dict(file.schemas), channels=dict(file.channels))
+    inside = FoundFile(schemas=dict(file.schemas), channels=dict(file.channels))
     read_inside(Source(data, source.name), part.chunk, part.pos, inside)
     found = all_found(inside.parts)
     if _counted(found) == {key: n for key, n, _ in part.indexes.tolist() if n}:
@@ -71,7 +71,7 @@ def _counted(found: Messages) -> dict[int, int]:
     return dict(zip(keys.tolist(), counts.tolist(), strict=True))
 
 
-def _compare(file: File, statistics: Statistics) -> None:
+def _compare(file: FoundFile, statistics: Statistics) -> None:
     counts, told = np.zeros(1 << 16, np.int64), [part.counts() for part in file.parts]
     np.add.at(counts, *np.concatenate([np.zeros((0, 2), np.int64), *told]).T)
     there = {number: int(counts[number]) for number in np.flatnonzero(counts).tolist()}

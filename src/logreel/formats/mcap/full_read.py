@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.formats.mcap import reader
-from logreel.formats.mcap.found import File, Messages, Part
+from logreel.formats.mcap.found import ChunkMessages, FoundFile, Messages
 from logreel.formats.mcap.records import Chunk
 from logreel.io.arrays import I64
 from logreel.io.source import Source
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Whole:
+class FullRead:
     """What reading all records gives, together with what the index leads to.
 
     file   the one and the other
@@ -28,12 +28,12 @@ class Whole:
     at     where the first chunk lies that has some
     """
 
-    file: File
+    file: FoundFile
     extra: int
     at: int
 
 
-def read(source: Source, file: File, collected: IndexBuilder) -> Whole:
+def read(source: Source, file: FoundFile, collected: IndexBuilder) -> FullRead:
     """Read every record in file order, and add the messages of *file* that only its index leads to.
 
     After damage neither is the larger set: reading goes on behind it, while an index still names what is inside.
@@ -54,7 +54,7 @@ def read(source: Source, file: File, collected: IndexBuilder) -> Whole:
         more = ~_among(places, known.get(key))
         if more.any():
             some = Messages(*(getattr(found, name)[more] for name in ("key", "time", "entry", "size")))
-            whole.parts.append(Part(len(whole.chunks), part.pos, 0, chunk.size, found=some))
+            whole.parts.append(ChunkMessages(len(whole.chunks), part.pos, 0, chunk.size, found=some))
             whole.chunks.append(chunk)
     whole.parts.sort(key=lambda part: part.pos)
     have = {one.pos for one in whole.attachments}
@@ -73,7 +73,7 @@ def read(source: Source, file: File, collected: IndexBuilder) -> Whole:
             missing = int((~_among(places, led.get(_key(chunk)))).sum())
             at = part.pos if missing and not extra else at
             extra += missing
-    return Whole(whole, extra, at)
+    return FullRead(whole, extra, at)
 
 
 def _key(chunk: Chunk) -> tuple[int, str]:
@@ -94,7 +94,7 @@ def _among(places: I64, known: I64 | None) -> NDArray[np.bool_]:
     return found
 
 
-def told_once(file: File, collected: IndexBuilder, whole: File) -> None:
+def share_problems(file: FoundFile, collected: IndexBuilder, whole: FoundFile) -> None:
     """Have both tell the same problems; what an index leaves out is not lost any more."""
     for one in file.problems:
         if one in collected.left_out:

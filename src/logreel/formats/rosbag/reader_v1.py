@@ -1,31 +1,31 @@
-"""Bags of version 1.2: definitions and messages one after another, sometimes an index that is not needed.
+"""Reading of bags of version 1.2: definitions and messages, sometimes an index.
 
-Walking the headers costs less than reading the index would, which names the same records and is missing in every
-bag of a crashed recorder; so it is not used.
+The index is not used: reading all headers takes less time than reading the index, which names the same records and is
+missing if the recorder crashed.
 """
 
 from __future__ import annotations
 
+import numpy as np
+
 from logreel.errors import Problem
 from logreel.formats.rosbag import records
-from logreel.formats.rosbag.connections import Connection
-from logreel.formats.rosbag.found import Found
-from logreel.formats.rosbag.reader import Stretch, after_padding, read_stretch
+from logreel.formats.rosbag.channels import Connection
+from logreel.formats.rosbag.found import ChunkMessages
+from logreel.formats.rosbag.reader import Region, after_padding, read_region
 from logreel.formats.rosbag.records import BadRecord, Record, read_record
-from logreel.formats.rosbag.v1_index import Index
+from logreel.formats.rosbag.verify_v1 import Index
 from logreel.io.chunks import FILE
 from logreel.io.source import Source
 
-#: Version line of 16 bytes.
+#: Offset of the first record, after the version line.
 FIRST_RECORD = 16
-
-
-#: Fields of records whose meaning is known; others are what a writer said besides.
+#: Fields of definition and message records that are not part of the publisher's header.
 _KNOWN = {b"op", b"topic", b"type", b"md5", b"md5sum", b"def", b"sec", b"nsec"}
 
 
-def read(source: Source) -> tuple[list[Found], list[Connection], list[Problem], Index]:
-    """The messages, the connections, the problems and the index of a bag of version 1.2."""
+def read(source: Source) -> tuple[list[ChunkMessages], list[Connection], list[Problem], Index]:
+    """Return the messages, connections, problems and index of a bag of version 1.2."""
     problems: list[Problem] = []
     index = Index()
     by_topic: dict[str, Record] = {}
@@ -41,16 +41,18 @@ def read(source: Source) -> tuple[list[Found], list[Connection], list[Problem], 
             if definition:
                 texts.setdefault((record.text(b"type"), record.text(b"md5")), definition)
 
-    stretch = Stretch(source, FILE, _after_header(source, problems, index), source.size)
-    parts, _ = read_stretch(stretch, on_record, problems)
+    region = Region(source, FILE, _after_header(source, problems, index), source.size)
+    parts, _ = read_region(region, on_record, problems)
     connections = []
     for key, record in _first_of_each(source, parts).items():
         kind, md5, topic = record.text(b"type"), record.text(b"md5"), record.text(b"topic")
         declared = by_topic[topic].fields if topic in by_topic else {}
-        said = {k: v for k, v in (*declared.items(), *record.fields.items()) if k not in _KNOWN and v}
-        header = tuple((k.decode("utf-8", "replace"), v.decode("utf-8", "replace")) for k, v in said.items())
+        others = {k: v for k, v in (*declared.items(), *record.fields.items()) if k not in _KNOWN and v}
+        header = tuple(
+            (k.decode("utf-8", "replace"), v.decode("utf-8", "replace")) for k, v in others.items()
+        )
         caller, latching = dict(header).get("callerid", ""), dict(header).get("latching") == "1"
-        # A topic without a definition of its own shares that of its type: some writers defined each type once.
+        # Some writers wrote one definition for each type, not for each topic.
         definition = texts.get((kind, md5)) or next((t for (k, m), t in texts.items() if md5 in (m, "*")), "")
         connections.append(Connection(key, topic, kind, md5, definition, caller, latching, header))
     missing = index.cut(source)
@@ -59,7 +61,7 @@ def read(source: Source) -> tuple[list[Found], list[Connection], list[Problem], 
 
 
 def _after_header(source: Source, problems: list[Problem], index: Index) -> int:
-    """Where the records begin, after the file header of indexed bags."""
+    """Return the offset of the first record after the file header, which only indexed bags have."""
     try:
         head = read_record(source, FIRST_RECORD, source.size)
     except BadRecord:
@@ -69,10 +71,8 @@ def _after_header(source: Source, problems: list[Problem], index: Index) -> int:
     return after_padding(source, head, problems) if head.op == records.OP_FILE else FIRST_RECORD
 
 
-def _first_of_each(source: Source, parts: list[Found]) -> dict[int, Record]:
-    """The record of the first message of each key."""
-    import numpy as np
-
+def _first_of_each(source: Source, parts: list[ChunkMessages]) -> dict[int, Record]:
+    """Return the record of the first message of each key."""
     found: dict[int, Record] = {}
     for part in parts:
         keys, first = np.unique(part.key, return_index=True)
@@ -85,7 +85,7 @@ def _first_of_each(source: Source, parts: list[Found]) -> dict[int, Record]:
 
 
 def _record_before(source: Source, data: int) -> Record | None:
-    """The record whose data begins at *data*."""
+    """Return the record whose data begins at *data*, None if it cannot be found."""
     for at in range(data - 9, max(FIRST_RECORD - 1, data - 4096), -1):
         if int.from_bytes(source.read(at, 4), "little") == data - 8 - at:
             try:

@@ -14,8 +14,8 @@ import numpy as np
 from logreel.formats.ulog import records
 from logreel.formats.ulog.clock import UTC_OFFSET
 from logreel.formats.ulog.definitions import Definitions, parse_format
+from logreel.formats.ulog.found import Found
 from logreel.formats.ulog.information import OWN, Keeping, is_binary, type_of, value_of
-from logreel.formats.ulog.reader import Walk
 from logreel.formats.ulog.records import KeyValue
 from logreel.io.arrays import I64
 from logreel.io.source import Source
@@ -64,9 +64,9 @@ class Entry:
 class KeyedRecords:
     """The ``I``, ``M``, ``P`` and ``Q`` records of one log, parsed when first asked for."""
 
-    def __init__(self, source: Source, walk: Walk) -> None:
-        self._source, self._walk = source, walk
-        self._parsed = np.array(walk.parsed, np.int64)
+    def __init__(self, source: Source, found: Found) -> None:
+        self._source, self._found = source, found
+        self._parsed = np.array(found.parsed, np.int64)
         self._kinds = source.data[self._parsed + 2]
 
     def positions(self, *letters: str) -> list[int]:
@@ -77,10 +77,10 @@ class KeyedRecords:
     @cached_property
     def _phases(self) -> list[int]:
         """Where the definitions of each segment end; those of a segment without any where it begins."""
-        notes = self._walk.notes
+        notes = self._found.notes
         texts = notes[np.isin(self._source.data[notes + 2], (ord("L"), ord("C")))]
         data = np.union1d(self.positions("A"), texts).astype(np.int64)
-        own = zip(self._walk.segments, self._walk.own_definitions, strict=True)
+        own = zip(self._found.segments, self._found.own_definitions, strict=True)
         ends = [*data.tolist(), self._source.size]
         return [int(ends[int(np.searchsorted(data, at))]) if fresh else at for at, fresh in own]
 
@@ -91,7 +91,7 @@ class KeyedRecords:
 
     def is_initial(self, offset: int) -> bool:
         """True for a record among definitions: a parameter there is an initial value, a later one a change."""
-        return offset < self._phases[self._walk.segment_of(offset) - 1]
+        return offset < self._phases[self._found.segment_of(offset) - 1]
 
     @cached_property
     def entries(self) -> list[Entry]:
@@ -100,7 +100,7 @@ class KeyedRecords:
         for at in self.positions("I", "M", "P", "Q"):
             kind = chr(self._source.view[at + 2])
             key = records.parse_key(records.payload_at(self._source, at), kind in "MQ")
-            found.append(Entry(at, kind, key, self._walk.suffix(at)))
+            found.append(Entry(at, kind, key, self._found.suffix(at)))
         return found
 
     @cached_property
@@ -119,15 +119,15 @@ class KeyedRecords:
     def _definitions(self) -> list[Definitions]:
         """The formats of each segment, also those that nothing subscribes to."""
         found = [Definitions()]
-        for fresh in self._walk.own_definitions[1:]:
+        for fresh in self._found.own_definitions[1:]:
             found.append(Definitions() if fresh else found[-1])
         for at in self.positions("F"):
             text = parse_format(records.payload_at(self._source, at))
-            found[self._walk.segment_of(at) - 1].add(text)
+            found[self._found.segment_of(at) - 1].add(text)
         return found
 
     def _value(self, entry: Entry) -> Any:
-        return value_of(entry.key, self._definitions[self._walk.segment_of(entry.offset) - 1])
+        return value_of(entry.key, self._definitions[self._found.segment_of(entry.offset) - 1])
 
     def _texts(self, parts: list[Entry]) -> list[str]:
         """Parts of one text; a letter that was cut in two belongs to the later one."""
@@ -158,7 +158,7 @@ class KeyedRecords:
     ) -> None:
         payloads = [records.payload_at(self._source, e.offset) for e in entries]
         keys = [e.key for e in entries]
-        definitions = self._definitions[self._walk.segment_of(entries[0].offset) - 1]
+        definitions = self._definitions[self._found.segment_of(entries[0].offset) - 1]
         keeping.add(letter, name, list(zip(keys, payloads, strict=True)), values, definitions)
 
     def attachments(self) -> list[Attachment]:

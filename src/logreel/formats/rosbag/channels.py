@@ -1,4 +1,4 @@
-"""Connections become channels: those of one topic and one definition are one channel."""
+"""Channels of a bag: the connections of one topic, type and checksum are one channel."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ from logreel.formats.rosbag.definitions import Definitions
 from logreel.log.scan import ChannelInfo
 from logreel.log.schema import Schema
 
-#: What the index calls the number of the connection that a message came by.
+#: Name of the index's side column with the number of each message's connection in its channel.
 CONNECTION = "connection"
 
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """A topic as one publisher declared it; *key* is what message records refer to it by.
+    """A topic as one publisher declared it.
 
-    header  what else the publisher said of itself, by name
+    key     number by which message records refer to it, or a hash of the names that they state instead
+    header  further fields of the publisher's connection header, by name
     """
 
     key: int
@@ -33,7 +34,7 @@ class Connection:
 
 @dataclass(slots=True)
 class Channel:
-    """Connections that share topic, type and definition."""
+    """The connections that share topic, type and checksum."""
 
     topic: str
     type: str
@@ -42,7 +43,7 @@ class Channel:
     connections: list[Connection] = field(default_factory=list)
 
     def metadata(self) -> dict[str, Any]:
-        """What the bag tells about the channel besides its definition."""
+        """Return the metadata of the channel: checksum, callers, latching, connections and their headers."""
         return {
             "md5sum": self.md5,
             "callerids": sorted({c.caller for c in self.connections if c.caller}),
@@ -53,13 +54,16 @@ class Channel:
 
 
 class Channels:
-    """All channels of a bag, in the order in which their connections were met."""
+    """All channels of a bag, in the order of their first connections.
+
+    number  channel number by connection key
+    turn    number of the connection in its channel, by connection key
+    """
 
     def __init__(self, definitions: Definitions) -> None:
         self._definitions = definitions
         self._channels: list[Channel] = []
         self._by_identity: dict[tuple[str, str, str], int] = {}
-        #: By key: the channel of a connection, and which of the channel's connections it is.
         self.number: dict[int, int] = {}
         self.turn: dict[int, int] = {}
 
@@ -67,7 +71,7 @@ class Channels:
         return len(self._channels)
 
     def add(self, connection: Connection) -> int:
-        """The channel number of *connection*; a key met before keeps its channel."""
+        """Add *connection* and return its channel number; a key met before keeps its channel."""
         if connection.key in self.number:
             return self.number[connection.key]
         identity = (connection.topic, connection.type, connection.md5)
@@ -84,11 +88,11 @@ class Channels:
 
     @property
     def are_several(self) -> bool:
-        """Whether a channel has several connections."""
+        """True if some channel has several connections."""
         return len(self.turn) > len(self._channels)
 
     def infos(self) -> list[ChannelInfo]:
-        """Channels as the model wants them; further definitions of a topic are marked by an instance number."""
+        """Return the ChannelInfos; the second, third … channel of a topic is named ``topic[1]``, ``topic[2]`` …"""
         seen: dict[str, int] = {}
         infos = []
         for channel in self._channels:

@@ -13,9 +13,9 @@ from logreel.formats.koblenz.records import (
     FILE_HEADER,
     MAGIC,
     MARKS,
-    READINGS,
+    SIZE_READINGS,
     VALID_MARK,
-    Reading,
+    SizeReading,
     is_end,
     read_head,
 )
@@ -34,7 +34,7 @@ MAJOR, MINOR = 1, 1
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
+class Variant:
     """How to read a file.
 
     mark     what valid messages are marked by
@@ -44,7 +44,7 @@ class Start:
     """
 
     version: str
-    reading: Reading
+    size_reading: SizeReading
     mark: int
     first: int
     entries: I64
@@ -52,7 +52,7 @@ class Start:
     problems: list[Problem]
 
 
-def find_start(source: Source) -> Start:
+def detect_variant(source: Source) -> Variant:
     """How to read *source*. Raises UnsupportedError for a version from the future."""
     head = source.head
     if len(head) < FILE_HEADER:
@@ -77,15 +77,15 @@ def find_start(source: Source) -> Start:
     begin = FILE_HEADER + 8 * count
     entries = np.frombuffer(source.data, "<i8", count, FILE_HEADER).astype(np.int64)
     named = np.unique(entries[(entries >= FILE_HEADER) & (entries < source.size)]).tolist()
-    framing, first = _decide(source, begin, named)
-    problems += _before(source, begin, first)
+    framing, first = _detect_framing(source, begin, named)
+    problems += _problems_before(source, begin, first)
     if framing.mark != VALID_MARK:
         text = f"messages are marked as valid by 0x{framing.mark:02X} where 0x{VALID_MARK:02X} is usual"
         problems.append(Problem("mark", first + 4, 1, False, text))
-    return Start(version, framing.reading, framing.mark, first, entries, frozenset(named), problems)
+    return Variant(version, framing.size_reading, framing.mark, first, entries, frozenset(named), problems)
 
 
-def _decide(source: Source, begin: int, named: list[int]) -> tuple[Framing, int]:
+def _detect_framing(source: Source, begin: int, named: list[int]) -> tuple[Framing, int]:
     """The mark and the reading under which messages follow each other, and where the first of them is.
 
     named  places that the index names, in ascending order
@@ -93,7 +93,7 @@ def _decide(source: Source, begin: int, named: list[int]) -> tuple[Framing, int]
     places = frozenset(named)
     tables: list[list[Framing]] = []
     for mark in MARKS:
-        some = [Framing(source, reading, mark, places) for reading in READINGS]
+        some = [Framing(source, size_reading, mark, places) for size_reading in SIZE_READINGS]
         tables.append(some)
         for first in (begin, *named[:TRIED]):
             best = max(some, key=lambda framing: _evidence(framing, first))
@@ -123,9 +123,9 @@ def _evidence(framing: Framing, pos: int) -> int:
             # Of a header that the file cuts, the mark may be there.
             mark = source.read(pos + 4, 1)
             return 2 * count + (mark[0] == framing.mark) if mark and count else 2 * count
-        if head.mark != framing.mark or not head.is_plausible(framing.reading):
+        if head.mark != framing.mark or not head.is_plausible(framing.size_reading):
             return 0
-        after = head.end(framing.reading)
+        after = head.end(framing.size_reading)
         if after > source.size:
             return 2 * count + 1 if count else 0
         if framing.is_believed(head) and framing.content_end(head) != after:
@@ -139,14 +139,14 @@ def _prevails(framing: Framing, pos: int) -> bool:
     seen = Counter[int]()
     for _ in range(COUNTED):
         head = read_head(framing.source, pos)
-        if head is None or not head.is_plausible(framing.reading):
+        if head is None or not head.is_plausible(framing.size_reading):
             break
         seen[head.mark] += 1
-        pos = head.end(framing.reading)
+        pos = head.end(framing.size_reading)
     return seen[framing.mark] == max(seen.values(), default=0)
 
 
-def _before(source: Source, begin: int, first: int) -> list[Problem]:
+def _problems_before(source: Source, begin: int, first: int) -> list[Problem]:
     """What is to be said of the bytes between the index and the first message."""
     size = abs(first - begin)
     if first == begin:

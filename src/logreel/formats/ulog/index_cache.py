@@ -1,4 +1,4 @@
-"""A Walk as plain data and arrays for a sidecar, and back, trusting none of it."""
+"""A Found as plain data and arrays for a sidecar, and back, trusting none of it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from logreel.errors import DefinitionError, Problem
 from logreel.formats.ulog import records
 from logreel.formats.ulog.definitions import Definitions, parse_format
-from logreel.formats.ulog.reader import Topic, Walk
+from logreel.formats.ulog.found import Found, Topic
 from logreel.formats.ulog.records import DATA_HEAD, FILE_HEADER, HEAD, BadRecord
 from logreel.index.block_table import Blocks
 from logreel.io.arrays import I64
@@ -21,37 +21,37 @@ from logreel.kernels import block_table
 from logreel.log.scan import Saved
 
 
-def save(walk: Walk) -> Saved:
-    """What ``restore`` needs to make *walk* again."""
+def save(found: Found) -> Saved:
+    """What ``restore`` needs to make *found* again."""
     plain = {
-        "version": walk.version,
-        "begin": walk.begin,
-        "topics": [[t.name, t.instance, t.segment, t.raw] for t in walk.topics],
-        "segments": walk.segments,
-        "segment_us": walk.segment_us,
-        "own_definitions": walk.own_definitions,
-        "appended": walk.appended,
-        "problems": [asdict(p) for p in walk.problems],
+        "version": found.version,
+        "begin": found.begin,
+        "topics": [[t.name, t.instance, t.segment, t.raw] for t in found.topics],
+        "segments": found.segments,
+        "segment_us": found.segment_us,
+        "own_definitions": found.own_definitions,
+        "appended": found.appended,
+        "problems": [asdict(p) for p in found.problems],
     }
     arrays = {
-        "base": walk.blocks.base,
-        "start": walk.blocks.start,
-        "entry": walk.blocks.entry,
-        "parsed": np.array(walk.parsed, np.int64),
-        "notes": walk.notes,
+        "base": found.blocks.base,
+        "start": found.blocks.start,
+        "entry": found.blocks.entry,
+        "parsed": np.array(found.parsed, np.int64),
+        "notes": found.notes,
     }
     return Saved(plain, arrays)
 
 
-def restore(source: Source, saved: Saved) -> Walk | None:
-    """The Walk that was saved, or None if anything in it does not fit the log."""
+def restore(source: Source, saved: Saved) -> Found | None:
+    """The Found that was saved, or None if anything in it does not fit the log."""
     try:
         return _restore(source, saved.plain, saved.arrays)
     except (KeyError, TypeError, ValueError, IndexError, OverflowError, BadRecord, DefinitionError):
         return None
 
 
-def _restore(source: Source, plain: dict[str, Any], arrays: Any) -> Walk | None:
+def _restore(source: Source, plain: dict[str, Any], arrays: Any) -> Found | None:
     base, start, entry, parsed, notes = (arrays[k] for k in ("base", "start", "entry", "parsed", "notes"))
     if (entry.dtype, entry.ndim) != (np.uint32, 1) or start.shape != (len(base), len(plain["topics"]) + 1):
         return None
@@ -83,7 +83,7 @@ def _restore(source: Source, plain: dict[str, Any], arrays: Any) -> Walk | None:
         Problem(str(p["code"]), int(p["offset"]), int(p["size"]), bool(p["lost"]), str(p["text"]))
         for p in plain["problems"]
     ]
-    return Walk(
+    return Found(
         int(plain["version"]),
         int(plain["begin"]),
         topics,

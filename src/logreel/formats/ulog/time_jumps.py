@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.formats.ulog import clock
-from logreel.formats.ulog.reader import BACKWARDS_US, Walk
+from logreel.formats.ulog.found import Found
 from logreel.formats.ulog.records import DATA_HEAD
 from logreel.index.rules import FieldAt, field_values
 from logreel.io.arrays import I64
 from logreel.io.source import Source
 
-_BACK = BACKWARDS_US * clock.NS_PER_US
+_BACK = clock.BACKWARDS_US * clock.NS_PER_US
 #: Fewer topics than this could all have absurd stamps.
 LEAST_TOPICS = 3
 #: More topics than this would tell nothing more.
@@ -26,27 +26,27 @@ RUN = 8
 _NEVER = np.iinfo(np.int64).min
 
 
-def first_jump(source: Source, walk: Walk) -> int | None:
+def first_jump(source: Source, found: Found) -> int | None:
     """File position of the first record of an older log, or None.
 
     Looks at the first and last stamp in each block of the topics with most messages; only where most of them lie
     before what came earlier is a block looked at message by message. Zero stamps count as none.
     """
-    counts = (walk.blocks.start[:, 1:] - walk.blocks.start[:, :-1]).sum(axis=0)
-    for segment in range(1, len(walk.segments) + 1):
-        topics = enumerate(walk.topics)
-        timed = [c for c, t in topics if t.segment == segment and t.stamp is not None and t.stamp.width == 8]
-        timed = sorted(timed, key=lambda c: -int(counts[c]))[:TOPICS]
-        found = _first_jump(source, walk, timed) if len(timed) >= LEAST_TOPICS else None
-        if found is not None:
-            return found
+    counts = found.topic_counts
+    for segment in range(1, len(found.segments) + 1):
+        topics = enumerate(found.topics)
+        timed = [c for c, t in topics if t.segment == segment and t.has_full_stamp]
+        timed = sorted(timed, key=lambda c: -counts[c])[:TOPICS]
+        jump = _first_jump(source, found, timed) if len(timed) >= LEAST_TOPICS else None
+        if jump is not None:
+            return jump
     return None
 
 
-def _first_jump(source: Source, walk: Walk, timed: list[int]) -> int | None:
-    if not len(walk.blocks.base):
+def _first_jump(source: Source, found: Found, timed: list[int]) -> int | None:
+    if not len(found.blocks.base):
         return None
-    first, last = (_edges(source, walk, timed, which) for which in (0, -1))
+    first, last = (_edges(source, found, timed, which) for which in (0, -1))
     before = np.full_like(last, _NEVER)
     before[1:] = np.maximum.accumulate(np.maximum(first, last), axis=0)[:-1]
     earlier = np.maximum(before, first)
@@ -58,37 +58,37 @@ def _first_jump(source: Source, walk: Walk, timed: list[int]) -> int | None:
     block = int(suspects[0])
     # The jump may lie in the block before, behind the last stamp of most of its topics.
     for b in range(max(block - 1, 0), block + 1):
-        found = _in_block(source, walk, timed, b, before[b])
-        if found is not None:
-            return found
+        jump = _jump_in_block(source, found, timed, b, before[b])
+        if jump is not None:
+            return jump
     return None
 
 
-def _edges(source: Source, walk: Walk, timed: list[int], which: int) -> I64:
+def _edges(source: Source, found: Found, timed: list[int], which: int) -> I64:
     """int64[blocks, topics]: first (0) or last (-1) stamp of each topic in each block; _NEVER where there is none."""
-    start, blocks = walk.blocks.start, walk.blocks
+    start, blocks = found.blocks.start, found.blocks
     begin, end = start[:, timed], start[:, np.array(timed) + 1]
-    stamps = np.array([s.offset for c in timed if (s := walk.topics[c].stamp) is not None], np.int64)
+    stamps = np.array([s.offset for c in timed if (s := found.topics[c].stamp) is not None], np.int64)
     row, k = np.nonzero(end > begin)
     entry = begin[row, k] if which == 0 else end[row, k] - 1
-    found = np.full(begin.shape, _NEVER, np.int64)
+    edges = np.full(begin.shape, _NEVER, np.int64)
     # All of them are 64 bits of microseconds; only their places differ.
     at = blocks.base[row] + blocks.entry[entry] + stamps[k]
-    found[row, k] = field_values(source.data, at, FieldAt(0, 8, clock.NS_PER_US))
-    found[found == 0] = _NEVER
-    return found
+    edges[row, k] = field_values(source.data, at, FieldAt(0, 8, clock.NS_PER_US))
+    edges[edges == 0] = _NEVER
+    return edges
 
 
-def _in_block(source: Source, walk: Walk, timed: list[int], block: int, before: I64) -> int | None:
+def _jump_in_block(source: Source, found: Found, timed: list[int], block: int, before: I64) -> int | None:
     """Position of the record in *block* from which on nearly all messages are from before their topic's latest."""
-    start, base = walk.blocks.start, int(walk.blocks.base[block])
+    start, base = found.blocks.start, int(found.blocks.base[block])
     parts = []
     for k, c in enumerate(timed):
-        entry = walk.blocks.entry[start[block, c] : start[block, c + 1]]
-        stamp = walk.topics[c].stamp
+        entry = found.blocks.entry[start[block, c] : start[block, c + 1]]
+        stamp = found.topics[c].stamp
         if len(entry) and stamp is not None:
             at = entry.astype(np.int64) + base
-            time = field_values(source.data, at, clock.word_of(stamp))
+            time = field_values(source.data, at, clock.field_of(stamp))
             top = np.maximum.accumulate(np.concatenate([before[k : k + 1], time]))[:-1]
             known = (top != _NEVER) & (time != 0)
             parts.append((at[known], (time < top - _BACK)[known]))

@@ -1,4 +1,4 @@
-"""The index of bags of version 1.2, which reading does not need, compared with the messages that are there."""
+"""Comparison of the index of a bag of version 1.2, which is not needed for reading, with its messages."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from logreel.errors import Finding, Problem
-from logreel.formats.rosbag.found import Found
+from logreel.formats.rosbag.found import ChunkMessages
 from logreel.formats.rosbag.records import Record
 from logreel.io.arrays import I64
 from logreel.io.source import Source
@@ -18,11 +18,11 @@ _ENTRY = np.dtype([("sec", "<u4"), ("nsec", "<u4"), ("pos", "<u8")])
 
 @dataclass(slots=True)
 class Index:
-    """What a bag says about its index, and the records of it that were found.
+    """The index of a bag: its offset as stated, and the index records that were found.
 
-    stated       where the file header says that it begins; None: there is no file header; 0: it was never completed
+    stated       offset of the index according to the file header; 0: never completed; None: there is no file header
     records      one for each topic
-    definitions  by topic, where its definition begins
+    definitions  offset of the definition record of each topic
     """
 
     stated: int | None = None
@@ -30,7 +30,7 @@ class Index:
     definitions: dict[str, int] = field(default_factory=dict)
 
     def cut(self, source: Source) -> Problem | None:
-        """Return what is missing of a file that ends with a whole record before its index; None: nothing."""
+        """Return the problem of a file that ends with a whole record before its stated index; None otherwise."""
         if self.records or not self.stated or self.stated < source.size:
             return None
         missing = self.stated - source.size
@@ -41,8 +41,10 @@ class Index:
         text = f"the file ends before the index that its header states at {self.stated}{more}"
         return Problem("truncated", source.size, 0, missing > 0, text)
 
-    def findings(self, source: Source, parts: list[Found], topics: Mapping[int, str]) -> Iterator[Finding]:
-        """Findings ``index`` for what the header and the index say otherwise than the messages.
+    def findings(
+        self, source: Source, parts: list[ChunkMessages], topics: Mapping[int, str]
+    ) -> Iterator[Finding]:
+        """Yield Findings ``index`` for differences of header and index from the messages.
 
         topics  the topic of each key of *parts*
         """
@@ -92,7 +94,7 @@ def _finding(offset: int, text: str, topic: str | None = None) -> Finding:
     return Finding("index", "warn", offset, 0, text, topic)
 
 
-def _by_topic(parts: list[Found], topics: Mapping[int, str]) -> dict[str, tuple[I64, I64]]:
+def _by_topic(parts: list[ChunkMessages], topics: Mapping[int, str]) -> dict[str, tuple[I64, I64]]:
     """By topic, int64[n] each: where the data of its messages begins, and their times in ns."""
     found: dict[str, tuple[I64, I64]] = {}
     if not parts:

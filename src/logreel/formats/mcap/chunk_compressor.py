@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from logreel.errors import UsageError
 from logreel.formats.mcap import records
-from logreel.formats.mcap.records import ENTRY, INDEX, begun, string
+from logreel.formats.mcap.records import ENTRY, INDEX, record_head, string_bytes
 from logreel.io.arrays import I64
 from logreel.kernels import mcap
 from logreel.write.payloads import Payload
@@ -45,7 +45,7 @@ class ChunkContent:
 
 
 @dataclass(frozen=True, slots=True)
-class Packed:
+class CompressedChunk:
     """A chunk as it is written.
 
     head    its record up to the stored bytes
@@ -68,7 +68,7 @@ class Packed:
     places: I64
 
 
-class Packer:
+class ChunkCompressor:
     """Packs chunks with *compression* (``zstd``, ``lz4`` or ``none``) of *level*; None: as the library has it.
 
     name  of the compression in a chunk
@@ -85,7 +85,7 @@ class Packer:
         self._pool: ThreadPoolExecutor | None = None
         self.workers = 0 if compression == "none" else min(_MOST, os.cpu_count() or 1)
 
-    def pack(self, content: ChunkContent) -> Packed:
+    def pack(self, content: ChunkContent) -> CompressedChunk:
         """Pack a chunk."""
         # Whatever takes the interpreter's lock here waits for the thread that makes the chunks.
         data, place = _joined(content.parts), _joined(content.places)
@@ -93,13 +93,13 @@ class Packer:
         times = mcap.count_messages(data, place, counts)
         ids, begin = np.flatnonzero(counts), np.empty_like(counts)
         stored = self._compress(data.data)
-        head = struct.pack("<QQQI", *times, len(data), zlib.crc32(data.data)) + string(self.name)
-        head = begun(records.CHUNK, len(head) + 8 + len(stored)) + head + struct.pack("<Q", len(stored))
+        head = struct.pack("<QQQI", *times, len(data), zlib.crc32(data.data)) + string_bytes(self.name)
+        head = record_head(records.CHUNK, len(head) + 8 + len(stored)) + head + struct.pack("<Q", len(stored))
         index = np.empty(INDEX * len(ids) + ENTRY * len(place), np.uint8)
         mcap.write_index(data, place, counts, begin, index)
-        return Packed(head, stored, index.data, times, len(data), ids, counts[ids], begin[ids])
+        return CompressedChunk(head, stored, index.data, times, len(data), ids, counts[ids], begin[ids])
 
-    def later(self, content: ChunkContent) -> Future[Packed]:
+    def later(self, content: ChunkContent) -> Future[CompressedChunk]:
         """The same in another thread."""
         if self._pool is None:
             self._pool = ThreadPoolExecutor(self.workers, "logreel-pack")
