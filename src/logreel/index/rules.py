@@ -45,8 +45,8 @@ def field_values(data: Buffer, offset: I64, word: FieldAt) -> I64:
     """int64[n]: the value of *word* for payloads that start at *offset* in *data*; held at the maximum of int64."""
     out = np.empty(len(offset), np.int64)
     if len(offset):
-        field = np.array([[word.offset, word.width, out.ctypes.data, 8, word.mul]], np.int64)
-        block_table.gather_at(data, np.ascontiguousarray(offset, np.int64), field)
+        field = np.array([(word.offset, word.width, 0, 8, word.mul)], block_table.FIELD)
+        block_table.gather_at(data, np.ascontiguousarray(offset, np.int64), field, out.view(np.uint8))
     if word.add:
         out += word.add
     return out
