@@ -7,7 +7,7 @@ columns can be filled block by block while the block is in the cache. Times and 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from copy import copy
 from functools import cached_property
 from typing import Any, Self
@@ -15,17 +15,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.index.block_table import MISSING_SIZE, TIME_MAX, TIME_MIN, Blocks, Separate, unrolled
+from logreel.index.block_table import TIME_MAX, TIME_MIN, Blocks, Separate, unrolled
 from logreel.index.nanoseconds import whole_ns
-from logreel.index.rules import (
-    ChannelRules,
-    ComputedValues,
-    FieldAt,
-    StoredValues,
-    SyntheticMessages,
-    field_values,
-    field_values_or_zero,
-)
+from logreel.index.rules import ChannelRules, ComputedValues, SyntheticMessages
 from logreel.io.arrays import I64
 from logreel.io.chunks import SYNTHETIC, Buffer, Chunks
 
@@ -103,8 +95,14 @@ class ChannelIndex:
         if self._resolve is not None:
             self._resolve(rows)
 
-    def take(self, channel: int, values: NDArray[Any]) -> I64:
-        """int64[n]: what *values*, which has one value per entry of the block table, holds for a channel."""
+    def resolve_channel(self, channel: int) -> None:
+        """Resolve all blocks with messages of a channel."""
+        if self._resolve is not None:
+            first, last = self.table.run(channel)
+            self._resolve(np.flatnonzero(last > first))
+
+    def entry_values(self, channel: int, values: NDArray[Any]) -> I64:
+        """Return int64[n]: the numbers of a channel in *values*, which has one per entry of the block table."""
         return unrolled(values, *self.table.run(channel))
 
     def runs(self, channel: int) -> Iterator[tuple[int, int, NDArray[np.uint32]]]:
@@ -117,17 +115,13 @@ class ChannelIndex:
         for i in rows.tolist():
             yield int(b.chunk[i]), int(b.base[i]), entry[first[i] : last[i]]
 
-    def _gathered(self, channel: int, get: Callable[[int, I64], I64]) -> I64:
-        """int64[n]: what *get* gives for the messages of each block, of which it is told the chunk and the starts."""
-        # Block by block, so that what is only needed on the way stays in the cache.
-        out, n = np.empty(self.count(channel), np.int64), 0
+    def starts_by_block(self, channel: int) -> Iterator[tuple[int, I64]]:
+        """Yield the messages of each block: its chunk, int64[n] starts of messages there."""
         for chunk, base, entry in self.runs(channel):
-            out[n : n + len(entry)] = get(chunk, np.add(entry, base, dtype=np.int64))
-            n += len(entry)
-        return out
+            yield chunk, np.add(entry, base, dtype=np.int64)
 
     def starts(self, channel: int) -> I64:
-        """int64[n]: where each message in the file or in an unpacked chunk begins, as the block table has it."""
+        """Return int64[n]: the start of each message in its chunk, as the block table has it."""
         b = self.table
         first, last = b.run(channel)
         self.resolve(np.flatnonzero(last > first))
@@ -140,7 +134,7 @@ class ChannelIndex:
         payload = self.rules[channel].payload
         if payload is None:
             return self.starts(channel)
-        return self._gathered(channel, lambda chunk, start: payload(self.chunks[chunk], start)[0])
+        return ComputedValues(lambda data, start: payload(data, start)[0]).values(self, channel)
 
     def chunk_of(self, channel: int) -> NDArray[np.int32]:
         """int32[n]: the chunk that each message lies in."""
@@ -149,37 +143,20 @@ class ChannelIndex:
         first, last = self.table.run(channel)
         return np.repeat(self.table.chunk, last - first)
 
-    def word(self, channel: int, word: FieldAt) -> I64:
-        """int64[n]: the value of *word* for each message; values beyond int64 are held at its maximum."""
-        parts = [field_values(self.chunks[chunk], at, word) for chunk, at in self._by_chunk(channel)]
-        if len(parts) == 1:
-            return parts[0]
-        return np.concatenate(parts) if parts else np.zeros(0, np.int64)
+    def locate(self, channel: int, rows: I64) -> tuple[NDArray[np.int32], I64, I64]:
+        """Return the chunk, the start there and the entry of the block table of messages at *rows* of a channel.
 
-    def _derived(self, channel: int, rule: ComputedValues) -> I64:
-        return self._gathered(channel, lambda chunk, start: rule.get(self.chunks[chunk], start))
-
-    def place(self, channel: int, row: int) -> tuple[int, int]:
-        """Chunk of one message of a channel in the file, and where it begins there."""
-        b = self.table
-        first, last = b.run(channel)
+        The channel is one in the file; blocks are not resolved.
+        """
+        table = self.table
+        first, last = table.run(channel)
         ends = np.cumsum(last - first)
-        i = int(ends.searchsorted(row, side="right"))
-        at = int(first[i]) + row - (int(ends[i - 1]) if i else 0)
-        return int(b.chunk[i]), int(b.base[i]) + int(b.entries(channel)[at])
+        block = ends.searchsorted(rows, side="right")
+        entry: I64 = np.subtract(last[block] + rows, ends[block])
+        return table.chunk[block], table.base[block] + table.entries(channel)[entry], entry
 
-    def stamps_at(self, channel: int, rule: FieldAt | ComputedValues, rows: Iterable[int]) -> list[int]:
-        """Times of a few messages of a channel in the file, without those of the others."""
-        found = []
-        for row in rows:
-            chunk, at = self.place(channel, row)
-            data, start = self.chunks[chunk], np.array([at], np.int64)
-            time = field_values(data, start, rule) if isinstance(rule, FieldAt) else rule.get(data, start)
-            found.append(int(time[0]))
-        return found
-
-    def _by_chunk(self, channel: int) -> Iterator[tuple[int, I64]]:
-        """Stretches of consecutive messages in one chunk: its number, int64 payload starts."""
+    def payloads_by_chunk(self, channel: int) -> Iterator[tuple[int, I64]]:
+        """Yield consecutive messages in one chunk: its number, int64[n] payload starts."""
         if not self.count(channel):
             return
         offset, chunk = self.offsets(channel), self.chunk_of(channel)
@@ -190,17 +167,8 @@ class ChannelIndex:
     def times(self, channel: int) -> I64:
         """int64[n]: time of each message in ns, in file order; gathered when first asked, then kept."""
         if channel not in self._times:
-            rule = self.rules[channel].time
-            if (synthetic := self.synthetic(channel)) is not None:
-                times = synthetic.time
-            elif isinstance(rule, FieldAt):
-                times = self.word(channel, rule)
-            elif isinstance(rule, StoredValues):
-                times = self.take(channel, rule.values)
-            elif isinstance(rule, ComputedValues):
-                times = self._derived(channel, rule)
-            else:
-                times = rule(self)
+            synthetic = self.synthetic(channel)
+            times = self.rules[channel].time.values(self, channel) if synthetic is None else synthetic.time
             self.keep_times(channel, times)
         return self._times[channel]
 
@@ -213,57 +181,40 @@ class ChannelIndex:
         times.flags.writeable = False
         self._times[channel] = times
 
-    def more(self, channel: int, name: str) -> I64 | None:
-        """int64[n]: what the format keeps beside each message, by name (see ``ChannelRules``); None where there is
-        none."""
-        word = self.rules[channel].more.get(name)
-        if word is None:
-            return None
-        if isinstance(word, StoredValues):
-            return self.take(channel, word.values)
-        parts = [field_values_or_zero(self.chunks[chunk], at, word) for chunk, at in self._by_chunk(channel)]
-        return np.concatenate([np.zeros(0, np.int64), *parts])
+    def side_column(self, channel: int, name: str) -> I64 | None:
+        """Return int64[n]: numbers stored outside of payloads, see ``ChannelRules``; None if the channel has none."""
+        rule = self.rules[channel].side_columns.get(name)
+        return None if rule is None else rule.values(self, channel)
 
     def sizes(self, channel: int) -> I64:
-        """int64[n]: payload bytes of each message."""
+        """Return int64[n]: payload bytes of each message; 0 for missing messages."""
         if (synthetic := self.synthetic(channel)) is not None:
             return synthetic.size
-        rule = self.rules[channel].size
-        if isinstance(rule, FieldAt):
-            return self.word(channel, rule)
-        if isinstance(rule, int):
-            return np.full(self.count(channel), rule, np.int64)
-        if isinstance(rule, ComputedValues):
-            return self._derived(channel, rule)
-        first, last = self.table.run(channel)
-        self.resolve(np.flatnonzero(last > first))
-        sizes = self.take(channel, rule.values)
-        sizes[sizes == MISSING_SIZE] = 0
-        return sizes
+        return self.rules[channel].size.sizes(self, channel)
+
+    def bytes_of(self, channel: int) -> int:
+        """Return the payload bytes of all messages of a channel."""
+        rules = self.rules[channel]
+        total = None if rules.is_synthetic else rules.size.total(self.count(channel))
+        return int(self.sizes(channel).sum()) if total is None else total
 
     def __repr__(self) -> str:
         return f"<logreel.MessageIndex of {len(self.rules)} channels>"
 
+    def times_at(self, channel: int, rows: I64) -> I64:
+        """Return int64[n]: times of messages at *rows*, ns; of all only where the others are needed for these."""
+        rules = self.rules[channel]
+        if rules.is_synthetic or rules.time.needs_all or channel in self._times:
+            return self.times(channel)[rows]
+        return rules.time.values(self, channel, rows)
+
     def edges(self, channel: int) -> tuple[int | None, int | None]:
-        """Time of the first and of the last message in file order; None for a channel without any."""
+        """Return the times of the first and the last message in file order; None for an empty channel."""
         n = self.count(channel)
         if not n:
             return None, None
-        rule = self.rules[channel].time
-        if (
-            isinstance(rule, FieldAt | ComputedValues)
-            and self.rules[channel].synthetic is None
-            and channel not in self._times
-        ):
-            first, last = self.stamps_at(channel, rule, (0, n - 1))
-            return first, last
-        times = self.times(channel)
-        return int(times[0]), int(times[-1])
-
-    def bytes_of(self, channel: int) -> int:
-        """Payload bytes of all messages of a channel."""
-        rule, n = self.rules[channel].size, self.count(channel)
-        return rule * n if isinstance(rule, int) and rule else int(self.sizes(channel).sum())
+        first, last = self.times_at(channel, np.array([0, n - 1], np.int64)).tolist()
+        return first, last
 
     def _is_sorted(self, channel: int) -> bool:
         """Whether the times of a channel never go back."""

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 from typing import TYPE_CHECKING, overload
 
 from logreel.errors import MissingDependencyError
-from logreel.index.rules import ComputedValues, StoredValues
-from logreel.io.chunks import FILE
 from logreel.layout.layout import Layout
 from logreel.log.payload_decoder import PayloadDecoder
 from logreel.log.scan import ChannelInfo
@@ -119,12 +117,7 @@ class Channel:
         if self.decoder is not None:
             return False
         index, size = self.log.index, self.layout.size
-        rule = index.rules[self.number].size
-        if size is None or isinstance(rule, ComputedValues):
-            return False
-        if not isinstance(rule, StoredValues):
-            return True
-        return bool((index.chunk_of(self.number) == FILE).all() and (index.sizes(self.number) == size).all())
+        return size is not None and index.rules[self.number].size.guarantees_size(index, self.number, size)
 
     @property
     def times(self) -> I64:

@@ -12,7 +12,6 @@ import numpy as np
 
 from logreel.index.gather import Want, gather, gather_piece
 from logreel.index.ranges import PayloadRange, batches, load
-from logreel.index.rules import StoredValues
 from logreel.io.arrays import I64
 from logreel.io.chunks import FILE
 from logreel.io.parallel import alone
@@ -93,7 +92,7 @@ def _is_packed(ch: TableChannel) -> bool:
 def _cost(ch: TableChannel) -> int:
     """Bytes of a channel as far as they are known without looking at its messages, and what each of those costs."""
     index = ch.log.index
-    known = isinstance(index.rules[ch.number].size, int | StoredValues)
+    known = not index.rules[ch.number].size.reads_messages
     return (index.bytes_of(ch.number) if known else 0) + MESSAGE * index.count(ch.number)
 
 

@@ -70,8 +70,7 @@ SPREAD = b"spread evenly from the message that the record is in to the next one;
 
 def word_of(ch: TableChannel) -> FieldAt | None:
     """The rule of a channel's times where one pass can gather them along with the columns."""
-    rule_set = ch.log.index.rules[ch.number]
-    return rule_set.time if isinstance(rule_set.time, FieldAt) and rule_set.synthetic is None else None
+    return ch.log.index.rules[ch.number].time_field
 
 
 def _length(rows: Rows, n: int) -> int:

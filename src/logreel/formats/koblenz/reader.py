@@ -19,7 +19,7 @@ from logreel.formats.koblenz.records import HEAD, Head, is_end, read_head
 from logreel.formats.koblenz.start import Start
 from logreel.index.block_builder import CUT, END, BlockBuilder
 from logreel.index.block_table import Blocks
-from logreel.index.rules import FieldAt, field_values
+from logreel.index.rules import FieldAt
 from logreel.io.arrays import I64
 from logreel.io.source import Source
 from logreel.kernels import layout as kernel
@@ -47,7 +47,7 @@ class Walk:
 
     def sizes(self, offsets: I64) -> I64:
         """int64[n]: what their headers say of the sizes of payloads."""
-        return field_values(self.framing.source.data, offsets, self.size)
+        return self.size.read(self.framing.source.data, offsets)
 
     @property
     def size(self) -> FieldAt:

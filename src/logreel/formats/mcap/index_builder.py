@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from functools import partial
 from threading import RLock
 
 import numpy as np
@@ -23,7 +24,7 @@ from logreel.kernels import mcap
 #: More entries of the block table than this are refused: real logs come nowhere near.
 MOST_ENTRIES = 1 << 27
 #: What else a message has, before its payload.
-MORE = {"publish_time": FieldAt(-PUBLISH_TIME, 8), "sequence": FieldAt(-SEQUENCE, 4)}
+SIDE_COLUMNS = {"publish_time": FieldAt(-PUBLISH_TIME, 8), "sequence": FieldAt(-SEQUENCE, 4)}
 
 
 class IndexBuilder:
@@ -85,7 +86,7 @@ class IndexBuilder:
         """The MessageIndex over *chunks*; *cheap*: unpacking all of them takes no time that people notice."""
         self._chunks = chunks
         rules = [
-            ChannelRules(lambda index, c=c: self._times(index, c), StoredValues(self._size), more=MORE)  # type: ignore[misc]
+            ChannelRules(partial(self._times, channel=c), StoredValues(self._size), side_columns=SIDE_COLUMNS)
             for c in range(len(self._ids))
         ]
         return MessageIndex(chunks, self._blocks, rules, None, self._resolve, cheap)
@@ -104,7 +105,7 @@ class IndexBuilder:
     def _times(self, index: MessageIndex, channel: int) -> I64:
         with self._lock:
             self._load()
-        return index.take(channel, self._time)
+        return index.entry_values(channel, self._time)
 
     # --------------------------------------------------------------------------------------------- filling
 

@@ -157,8 +157,8 @@ class IndexBuilder:
     def index(self, chunks: Chunks, cheap: bool) -> MessageIndex:
         """The MessageIndex over *chunks*; *cheap*: unpacking all of them takes no time that people notice."""
         self._chunks = chunks
-        more = {} if self._turn is None else {CONNECTION: StoredValues(self._turn)}
-        rule_set = ChannelRules(StoredValues(self._time), StoredValues(self._size), more=more)
+        side_columns = {} if self._turn is None else {CONNECTION: StoredValues(self._turn)}
+        rule_set = ChannelRules(StoredValues(self._time), StoredValues(self._size), side_columns=side_columns)
         rules = [rule_set] * (self._blocks.start.shape[1] - 1)
         return MessageIndex(chunks, self._blocks, rules, None, self._resolve, cheap)
 

@@ -44,11 +44,10 @@ def bounds(
     firsts: list[int] = []
     told = 0
     for c in channels:
-        rule, n = index.rules[c].time, int(index.counts[c])
-        rows = [0, max(0, n - 2), n - 1]
+        n = int(index.counts[c])
         if not n:
             continue
-        edge = index.stamps_at(c, rule, rows) if isinstance(rule, FieldAt) else index.times(c)[rows].tolist()
+        edge = index.times_at(c, np.array([0, max(0, n - 2), n - 1], np.int64)).tolist()
         ends += [t for t in edge[1:] if t] if n > 1 else [t for t in edge[:1] if t]
         told += 1
         if edge[0]:
@@ -84,9 +83,9 @@ class Neighbours:
     ) -> None:
         self._index, self._start = index, start or 0
         self._end = TIME_MAX if end is None else end
-        rules = ((c, index.rules[c].time) for c in channels)
-        words = [(c, w.offset, w.width, w.mul) for c, w in rules if isinstance(w, FieldAt)]
-        self._words = np.array(words, np.int64).reshape(-1, 4)
+        fields = ((c, index.rules[c].time_field) for c in channels)
+        rows = [(c, field.offset, field.width, field.mul) for c, field in fields if field is not None]
+        self._words = np.array(rows, np.int64).reshape(-1, 4)
 
     def before(self, positions: I64) -> I64:
         """int64[n] ns: for each file position the largest data time before it, the start of the log if none."""
@@ -150,7 +149,7 @@ class ShortClocks:
         offsets = {c: index.offsets(c) for c in self._stamps}
         clocks = {c: self._neighbours().before(at).tolist() for c, at in offsets.items()}
         raws = {
-            c: index.word(c, FieldAt(s.offset, s.width, s.unit * NS_PER_US)).tolist()
+            c: FieldAt(s.offset, s.width, s.unit * NS_PER_US).values(index, c).tolist()
             for c, s in self._stamps.items()
         }
         steps = [(at, c, i) for c, o in offsets.items() for i, at in enumerate(o.tolist())]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from logreel.formats.ulog import clock
 from logreel.formats.ulog.reader import BACKWARDS_US, Walk
 from logreel.formats.ulog.records import DATA_HEAD
-from logreel.index.rules import FieldAt, field_values
+from logreel.index.rules import FieldAt
 from logreel.io.arrays import I64
 from logreel.io.source import Source
 
@@ -74,7 +74,7 @@ def _edges(source: Source, walk: Walk, timed: list[int], which: int) -> I64:
     found = np.full(begin.shape, _NEVER, np.int64)
     # All of them are 64 bits of microseconds; only their places differ.
     at = blocks.base[row] + blocks.entry[entry] + stamps[k]
-    found[row, k] = field_values(source.data, at, FieldAt(0, 8, clock.NS_PER_US))
+    found[row, k] = FieldAt(0, 8, clock.NS_PER_US).read(source.data, at)
     found[found == 0] = _NEVER
     return found
 
@@ -88,7 +88,7 @@ def _in_block(source: Source, walk: Walk, timed: list[int], block: int, before: 
         stamp = walk.topics[c].stamp
         if len(entry) and stamp is not None:
             at = entry.astype(np.int64) + base
-            time = field_values(source.data, at, clock.word_of(stamp))
+            time = clock.word_of(stamp).read(source.data, at)
             top = np.maximum.accumulate(np.concatenate([before[k : k + 1], time]))[:-1]
             known = (top != _NEVER) & (time != 0)
             parts.append((at[known], (time < top - _BACK)[known]))

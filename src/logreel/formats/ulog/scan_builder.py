@@ -361,7 +361,7 @@ class ScanBuilder:
         )
         if leaf is None or leaf.width != 8 or not self._counts_of(number):
             return None
-        utc = self._index.word(number, FieldAt(leaf.runs[0], 8, NS_PER_US))
+        utc = FieldAt(leaf.runs[0], 8, NS_PER_US).values(self._index, number)
         known = np.flatnonzero((utc > 0) & (utc < clock.LATEST_US * NS_PER_US))
         return int(utc[known[0]] - self._index.times(number)[known[0]]) if len(known) else None
 
