@@ -168,4 +168,4 @@ def gather_times(channels: Iterable[tuple[ChannelIndex, int]]) -> None:
     for index, wants in together.values():
         for want, found in zip(wants, gather(index, wants), strict=True):
             if found.time is not None:
-                index.keep_times(want.channel, found.time)
+                index.cache_times(want.channel, found.time)

@@ -23,7 +23,7 @@ from logreel.io.chunks import FILE
 from logreel.kernels import merge as kernel
 
 #: About so many messages make a piece.
-PIECE = 1 << 16
+BATCH = 1 << 16
 _COLUMNS, _STATE, _KNOWN, _RULE = 14, 8, 2, 7
 
 
@@ -66,7 +66,7 @@ class Merged:
 
 
 def merged(
-    queues: Sequence[Queue], by_time: bool = True, reverse: bool = False, first: int = PIECE
+    queues: Sequence[Queue], by_time: bool = True, reverse: bool = False, first: int = BATCH
 ) -> Iterator[Merged]:
     """All messages by time, ties by rank and place; or by rank and place; *reverse*: backwards.
 
@@ -79,7 +79,7 @@ def merged(
             return
         if len(found.time):
             yield found
-        wanted = PIECE
+        wanted = BATCH
 
 
 class _Contest:
@@ -92,7 +92,7 @@ class _Contest:
         self._ready = {
             id(queue.index): np.zeros(len(queue.index.table.base), np.uint8)
             for queue in queues
-            if queue.index.puts_off
+            if queue.index.resolves_lazily
         }
         gather_times((queue.index, queue.channel) for queue in queues)
         self._table = np.zeros((len(queues), _COLUMNS), np.int64)

@@ -193,3 +193,18 @@ def _by_block(index: ChannelIndex, channel: int, rows: Rows) -> Iterator[tuple[i
     block = ends.searchsorted(rows, side="right")
     for i in np.unique(block).tolist():
         yield i, rows[block == i] - (ends[i] - count[i]) + start[i]
+
+
+def intersect_rows(a: Rows, b: Rows) -> Rows:
+    """Return the rows that are in both, each a slice without a step or ascending row numbers."""
+    if isinstance(a, slice):
+        if not isinstance(b, slice):
+            return _within(b, a)
+        first, stop = max(a.start, b.start), min(a.stop, b.stop)
+        return slice(first, max(first, stop))
+    return _within(a, b) if isinstance(b, slice) else np.intersect1d(a, b, assume_unique=True)
+
+
+def _within(rows: I64, span: slice) -> I64:
+    found: I64 = rows[(rows >= span.start) & (rows < span.stop)]
+    return found

@@ -96,7 +96,7 @@ class PodDecoder:
         self, index: MessageIndex, channel: int, layout: Layout, explode: bool
     ) -> tuple[Decoded, I64] | None:
         """See WholeChannelDecoder; where all blocks have as many whole samples as the first one."""
-        n, runs = index.count(channel), list(index.runs(channel))
+        n, runs = index.count(channel), list(index.runs_by_block(channel))
         if not n:
             return None
         chunk, base, entry = runs[0]

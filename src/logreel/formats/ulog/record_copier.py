@@ -16,7 +16,7 @@ from logreel.formats.ulog.copy_metadata import begun_at, utc_record, with_defaul
 from logreel.formats.ulog.records import DATA_HEAD, FILE_HEADER, HEAD
 from logreel.formats.ulog.scan_builder import ScanBuilder
 from logreel.formats.ulog.segments import SegmentWalk
-from logreel.index.order import by_rows, count_before, part_of
+from logreel.index.order import count_before, in_file_order, part_of
 from logreel.io.append_file import Appender
 from logreel.io.arrays import I64
 from logreel.write.copy_ranges import put, runs
@@ -122,7 +122,7 @@ class _RecordCopier:
             for n, kept in self._kept.items()
             if kept[last] > kept[first]
         }
-        for piece in by_rows(self._excerpt.log.index, rows):
+        for piece in in_file_order(self._excerpt.log.index, rows):
             if len(piece):
                 start, end = piece.offset - DATA_HEAD, piece.offset + piece.size
                 notes = self._due(int(end[-1]))
