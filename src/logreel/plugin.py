@@ -16,10 +16,12 @@ if TYPE_CHECKING:
     from logreel.index.block_builder import BlockBuilder
     from logreel.index.block_table import Blocks, Separate
     from logreel.index.message_index import MessageIndex
+    from logreel.index.ranges import PayloadRange
     from logreel.index.rules import ChannelRules, ComputedValues, FieldAt, StoredValues, SyntheticMessages
     from logreel.io.append_file import Appender
-    from logreel.io.chunks import FILE, SYNTHETIC, Chunks
+    from logreel.io.chunks import FILE, SYNTHETIC, ChunkCache, Chunks
     from logreel.io.source import Source
+    from logreel.layout.arrow import Decoded
     from logreel.layout.layout import Layout
     from logreel.layout.nodes import (
         Align,
@@ -66,20 +68,23 @@ _LAZY = {
     "Channel": "logreel.log.log",
     "ChannelInfo": "logreel.log.scan",
     "ChannelRules": "logreel.index.rules",
+    "ChunkCache": "logreel.io.chunks",
     "Chunks": "logreel.io.chunks",
     "Command": "logreel.registry.commands",
     "ComputedValues": "logreel.index.rules",
+    "Decoded": "logreel.layout.arrow",
     "Excerpt": "logreel.write.log_copier",
     "Expect": "logreel.layout.nodes",
-    "FILE": "logreel.io.chunks",
     "Field": "logreel.layout.nodes",
     "FieldAt": "logreel.index.rules",
+    "FILE": "logreel.io.chunks",
     "FixedArray": "logreel.layout.nodes",
     "Format": "logreel.registry.format",
     "FormatSuite": "logreel.testing.suite",
     "FormatWriter": "logreel.write.format_writer",
     "Grid": "logreel.layout.nodes",
     "Layout": "logreel.layout.layout",
+    "lazy": "logreel.registry.registry",
     "Log": "logreel.log.log",
     "LogCopier": "logreel.write.log_copier",
     "Message": "logreel.log.log",
@@ -88,12 +93,12 @@ _LAZY = {
     "Padding": "logreel.layout.nodes",
     "Parameter": "logreel.log.scan",
     "PayloadDecoder": "logreel.log.payload_decoder",
-    "PayloadSplitter": "logreel.write.schema_maker",
+    "PayloadRange": "logreel.index.ranges",
     "Payloads": "logreel.write.payloads",
+    "PayloadSplitter": "logreel.write.schema_maker",
     "RecordHeaders": "logreel.write.record_headers",
     "RecordWriter": "logreel.write.record_writer",
     "Rest": "logreel.layout.nodes",
-    "SYNTHETIC": "logreel.io.chunks",
     "Saved": "logreel.log.scan",
     "Scalar": "logreel.layout.nodes",
     "Scan": "logreel.log.scan",
@@ -107,10 +112,10 @@ _LAZY = {
     "StoredValues": "logreel.index.rules",
     "String": "logreel.layout.nodes",
     "Struct": "logreel.layout.nodes",
+    "SYNTHETIC": "logreel.io.chunks",
     "SyntheticMessages": "logreel.index.rules",
     "TextLine": "logreel.log.scan",
     "Time": "logreel.layout.nodes",
-    "lazy": "logreel.registry.registry",
 }
 
 __all__ = [
@@ -128,9 +133,11 @@ __all__ = [
     "Channel",
     "ChannelInfo",
     "ChannelRules",
+    "ChunkCache",
     "Chunks",
     "Command",
     "ComputedValues",
+    "Decoded",
     "DefinitionError",
     "Excerpt",
     "Expect",
@@ -152,6 +159,7 @@ __all__ = [
     "Padding",
     "Parameter",
     "PayloadDecoder",
+    "PayloadRange",
     "PayloadSplitter",
     "Payloads",
     "Problem",

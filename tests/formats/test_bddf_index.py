@@ -7,8 +7,8 @@ import pytest
 
 import logreel
 from damage.mutations import mutate
-from logreel.formats.bddf import indexed
-from logreel.formats.bddf.indexed import OnDemand
+from logreel.formats.bddf import index_reader
+from logreel.formats.bddf.index_reader import VerifiedIndex
 from logreel.formats.bddf.sample.builder import T0, Builder, data_block, walk
 from support.oracles import bddf as oracle
 
@@ -16,15 +16,15 @@ from support.oracles import bddf as oracle
 @pytest.fixture
 def large(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Has every file taken as a large one; the numbers of the series whose part of the index was read."""
-    monkeypatch.setattr(indexed, "EAGER_BYTES", 0)
+    monkeypatch.setattr(index_reader, "EAGER_BYTES", 0)
     asked: list[int] = []
-    load = OnDemand.load
+    load = VerifiedIndex.load
 
-    def noted(self: OnDemand, number: int) -> np.ndarray:
+    def noted(self: VerifiedIndex, number: int) -> np.ndarray:
         asked.append(number)
         return load(self, number)
 
-    monkeypatch.setattr(OnDemand, "load", noted)
+    monkeypatch.setattr(VerifiedIndex, "load", noted)
     return asked
 
 

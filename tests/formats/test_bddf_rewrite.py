@@ -12,7 +12,7 @@ import pytest
 import logreel
 from conftest import SHARED
 from damage.mutations import mutate
-from logreel.formats.bddf import block_copier, indexed
+from logreel.formats.bddf import block_copier, index_reader
 from logreel.formats.bddf.sample.builder import T0, Builder, block, data_block, walk
 from support.builders.contents import content, patrol, told
 from support.harness.rewriting import rewrite
@@ -97,8 +97,8 @@ def test_samples_written_message_by_message(path: Path, tmp_path: Path) -> None:
 
 def test_the_bundled_log_is_the_same_to_the_byte(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data, out = walk(3), tmp_path / "out.bddf"
-    for size in (indexed.EAGER_BYTES, 0):
-        monkeypatch.setattr(indexed, "EAGER_BYTES", size)
+    for size in (index_reader.EAGER_BYTES, 0):
+        monkeypatch.setattr(index_reader, "EAGER_BYTES", size)
         logreel.slice(data, out, force=True)
         assert out.read_bytes() == data
         logreel.recover(data, out, force=True)
@@ -116,7 +116,7 @@ def test_slices_hold_what_lies_in_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, copied: bool, large: bool
 ) -> None:
     if large:
-        monkeypatch.setattr(indexed, "EAGER_BYTES", 0)
+        monkeypatch.setattr(index_reader, "EAGER_BYTES", 0)
     if not copied:
         monkeypatch.setattr(block_copier, "plan", lambda excerpt: None)
     out = Builder()

@@ -12,8 +12,9 @@ import pytest
 import logreel
 from conftest import SHARED
 from logreel.formats.bddf import scan_builder
-from logreel.formats.bddf.messages import Identifier, MessageType, PodType, StructType
-from logreel.formats.bddf.reader import Found, Scanner
+from logreel.formats.bddf.descriptors import Identifier, MessageType, PodType, StructType
+from logreel.formats.bddf.found import Found
+from logreel.formats.bddf.reader import Reader
 from logreel.formats.bddf.verify import verify
 from logreel.io.source import Source
 
@@ -41,7 +42,7 @@ def sample(name: str) -> bytes:
 
 
 def scanned(data: bytes) -> Found:
-    return Scanner(Source.open(data)).run()
+    return Reader(Source.open(data)).read()
 
 
 def blocks_of(data: bytes, found: Found) -> list[list[dict[str, Any]]]:
@@ -135,10 +136,10 @@ def test_channels_hold_what_is_expected(name: str) -> None:
         )
         values = ch["value"]
         shape = tuple(want["pod_type"]["dimension"])
-        assert values.shape == (sum(counts), *shape)
+        assert values.shape == (sum(counts), *shape)  # type: ignore[attr-defined]
         known = [v for b in blocks for v in b.get("values", [])]
         if known:
-            assert list(map(plain, values.reshape(-1).tolist())) == list(map(plain, known))
+            assert list(map(plain, values.reshape(-1).tolist())) == list(map(plain, known))  # type: ignore[attr-defined]
         unit = want["annotations"].get("units")
         assert (table.schema.field("value").metadata or {}).get(b"unit", b"").decode() == (unit or "")
 

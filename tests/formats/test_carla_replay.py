@@ -12,7 +12,7 @@ import logreel
 from logreel.errors import UsageError
 from logreel.formats.carla.sample.builder import Builder, eventful
 from logreel.formats.carla.sample.drive import drive
-from logreel.formats.carla.simulator.camera import axes, rotation_of
+from logreel.formats.carla.simulator.rotation import axes, rotation_of
 from logreel.formats.carla.simulator.values import Rotation
 from support.oracles import carla as carla_oracle
 from support.oracles import carla_queries

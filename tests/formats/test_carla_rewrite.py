@@ -156,7 +156,7 @@ def test_more_actors_than_a_packet_holds(tmp_path: Path, monkeypatch: pytest.Mon
             frame.add(4 * i + n, 0, "x")
     logreel.slice(made.bytes(), out, start=2 * STEP, keep_latched=True)
     (frame,) = sound(out.read_bytes()).frames
-    assert [len(p.records) for p in frame.packets if p.name == "EventAdd"] == [5, 3, 4]
+    assert [len(p.records) for p in frame.packets if p.name == "EventAdd"] == [5, 3, 4]  # type: ignore[attr-defined]
     assert [record["id"] for record in frame.records("EventAdd")] == list(range(12))
 
 

@@ -7,9 +7,9 @@ import random
 import pytest
 
 import logreel
-from logreel.formats.carla.hashed import SIZES, Hashed
 from logreel.formats.carla.sample.builder import Builder
 from logreel.formats.carla.simulator import api as carla
+from logreel.formats.carla.simulator.unordered_map import SIZES, UnorderedIds
 
 
 class Chain:
@@ -41,7 +41,7 @@ class Chain:
 @pytest.mark.parametrize("seed", range(20))
 def test_ids_come_as_a_map_of_libstdcpp_has_them(seed: int) -> None:
     rng = random.Random(seed)
-    fast, plain = Hashed(), Chain()
+    fast, plain = UnorderedIds(), Chain()
     for _ in range(rng.choice((5, 13, 14, 40, 300))):
         number = rng.randrange(rng.choice((60, 500, 1 << 32)))
         if rng.random() < 0.85:
@@ -55,7 +55,7 @@ def test_ids_come_as_a_map_of_libstdcpp_has_them(seed: int) -> None:
 
 def test_orders_that_a_compiled_program_printed() -> None:
     """By g++ 12 on Linux."""
-    made = Hashed()
+    made = UnorderedIds()
     for number in (86, 259, 100, 101, 113, 7, 8, 20, 21, 33, 34, 46, 47):
         made.add(number)
     assert list(made) == PRINTED[0]

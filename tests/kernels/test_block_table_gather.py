@@ -1,4 +1,4 @@
-"""The gather kernels against slices of bytes, with forbidden memory behind the data; and what ``verify`` lets pass."""
+"""The gather kernels against slices of bytes, with forbidden memory behind data and arena; tables that are valid."""
 
 from __future__ import annotations
 
@@ -29,11 +29,13 @@ class Column:
         self.offset = rng.choice((size - self.width, rng.randrange(size - self.width + 1), -2))
         self.step = (8 if self.mul else self.width) + rng.choice((0, 0, 1, 8))
         self.rows = rows
-        self.out = np.full(rows * self.step + 8, BLANK, np.uint8)
+        self.size = max(rows - 1, 0) * self.step + (8 if self.mul else self.width)
+        self.at = 0
+        self.out = np.zeros(0, np.uint8)
 
     @property
     def row(self) -> tuple[int, int, int, int, int]:
-        return self.offset, self.width, self.out.ctypes.data, self.step, self.mul
+        return self.offset, self.width, self.at, self.step, self.mul
 
     def expected(self, data: bytes, starts: list[int]) -> np.ndarray:
         out = np.full_like(self.out, BLANK)
@@ -43,6 +45,20 @@ class Column:
                 raw = min(int.from_bytes(raw, "little") * self.mul, TOP).to_bytes(8, "little")
             out[i * self.step : i * self.step + len(raw)] = np.frombuffer(raw, np.uint8)
         return out
+
+
+def place(fields: list[Column]) -> np.ndarray:
+    """Put columns into one arena, which ends where reading and writing is forbidden."""
+    arena = guarded(bytes([BLANK]) * sum(f.size for f in fields), writeable=True)
+    at = 0
+    for f in fields:
+        f.at, f.out = at, arena[at : at + f.size]
+        at += f.size
+    return arena
+
+
+def rows_of(fields: list[Column]) -> np.ndarray:
+    return np.array([f.row for f in fields], block_table.FIELD)
 
 
 def payloads(rng: Random, data: bytes, size: int, n: int) -> list[int]:
@@ -59,9 +75,10 @@ def test_gather_at_equals_slices(seed: int) -> None:
     data = rng.randbytes(size + 2 + rng.randrange(5000))
     starts = payloads(rng, data, size, rng.choice((1, 2, 255, 256, 257, 700)))
     fields = [Column(rng, size, len(starts)) for _ in range(rng.randrange(1, 9))]
-    block_table.gather_at(
-        guarded(data), np.array(starts, np.int64), np.array([f.row for f in fields], np.int64)
-    )
+    arena, half = place(fields), len(starts) // 2
+    for lo, hi in ((0, half), (half, len(starts))):
+        offset = np.array(starts[lo:hi], np.int64)
+        block_table.gather_at(guarded(data), offset, rows_of(fields), arena, lo)
     for f in fields:
         np.testing.assert_array_equal(f.out, f.expected(data, starts))
 
@@ -85,7 +102,8 @@ def test_gather_blocks_equals_slices(seed: int) -> None:
             start[-1].append(len(entry))
     wanted = rng.sample(range(channels), rng.randrange(1, channels + 1))
     fields = [[Column(rng, size, len(found[c])) for _ in range(rng.randrange(4))] for c in wanted]
-    table = np.array([f.row for group in fields for f in group] or [(0, 0, 0, 0, 0)], np.int64)
+    arena = place([f for group in fields for f in group])
+    table = rows_of([f for group in fields for f in group])
     split = np.cumsum([0] + [len(group) for group in fields]).astype(np.int64)
     rows = np.zeros(len(wanted), np.int64)
     blocks = (np.array(base, np.int64), np.array(start, np.int64), np.array([*entry, 0], np.uint32))
@@ -93,7 +111,7 @@ def test_gather_blocks_equals_slices(seed: int) -> None:
     for lo, hi in ((0, cut), (cut, len(base))):
         chosen = np.array(wanted, np.int64)
         block_table.gather_blocks(
-            guarded(data), *blocks, lo, hi, chosen, rows, split, table, rng.random() < 0.5
+            guarded(data), *blocks, lo, hi, chosen, rows, split, table, arena, rng.random() < 0.5
         )
     assert rows.tolist() == [len(found[c]) for c in wanted]
     for c, group in zip(wanted, fields, strict=True):
@@ -108,17 +126,46 @@ def test_products_are_held_at_the_greatest_int64(mul: int) -> None:
     values = [v for v in values if 0 <= v < 2**64]
     out = np.zeros(len(values), np.int64)
     data = guarded(b"".join(v.to_bytes(8, "little") for v in values))
-    field = np.array([[0, 8, out.ctypes.data, 8, mul]], np.int64)
-    block_table.gather_at(data, np.arange(0, len(data), 8, dtype=np.int64), field)
+    field = np.array([(0, 8, 0, 8, mul)], block_table.FIELD)
+    block_table.gather_at(data, np.arange(0, len(data), 8, dtype=np.int64), field, out.view(np.uint8))
     assert out.tolist() == [min(v * mul, TOP) for v in values]
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        (0, 8, 1, 8, 0),
+        (0, 8, 0, 9, 0),
+        (0, 9, 0, 8, 0),
+        (0, 1, 1, 8, 1),
+        (0, 8, -8, 8, 0),
+        (0, 1, TOP, 1, 0),
+        (0, 1, 31, -1, 0),
+        (0, -1, 0, 8, 0),
+        (0, 1, 0, TOP, 0),
+        (0, 1, 32, 1, 0),
+    ],
+)
+def test_columns_outside_of_the_arena_are_refused(field: tuple[int, ...]) -> None:
+    data, out = np.zeros(64, np.uint8), np.full(32, BLANK, np.uint8)
+    table, offset = np.array([field], block_table.FIELD), np.arange(0, 32, 8)
+    with pytest.raises(IndexError):
+        block_table.gather_at(data, offset, table, out)
+    blocks = np.zeros(1, np.int64), np.array([[0, 4]]), np.arange(0, 32, 8, dtype=np.uint32)
+    one = np.zeros(1, np.int64)
+    with pytest.raises(IndexError):
+        block_table.gather_blocks(data, *blocks, 0, 1, one, one.copy(), np.array([0, 1]), table, out, False)
+    assert (out == BLANK).all()
 
 
 # ------------------------------------------------------------------ tables that come from elsewhere
 
 
-def _verify(start: list[list[int]], base: list[int], entry: list[int], least: list[int], limit: int) -> bool:
+def _is_valid(
+    start: list[list[int]], base: list[int], entry: list[int], least: list[int], limit: int
+) -> bool:
     arrays = (np.array(a, np.int64) for a in (start, base))
-    return block_table.is_valid_table(
+    return block_table.is_valid_table(  # type: ignore[call-arg]
         *arrays, np.array(entry, np.uint32), np.array(least, np.int64), 5, limit
     )
 
@@ -144,8 +191,8 @@ def _sound(
 SOUND = ([[0, 2, 2, 3], [3, 3, 4, 4]], [0, 100], [5, 20, 40, 90], [8, 0, 60, 0], 200)
 
 
-def test_verify_lets_a_sound_table_pass() -> None:
-    assert _verify(*SOUND)
+def test_is_valid_table_lets_a_sound_table_pass() -> None:
+    assert _is_valid(*SOUND)
     assert _sound(*SOUND[:4], 5, SOUND[4])
 
 
@@ -154,7 +201,7 @@ HOSTILE = (-1, 0, 1, 3, 4, 5, 99, 100, 141, 192, 193, 200, 201, 2**31, 2**32 - 1
 
 @settings(max_examples=500)
 @given(st.integers(0, 2**32))
-def test_verify_judges_as_the_plain_reading(seed: int) -> None:
+def test_is_valid_table_judges_as_the_plain_reading(seed: int) -> None:
     rng = Random(seed)
     start, base, entry, least, limit = [list(row) for row in SOUND[0]], *map(list, SOUND[1:4]), SOUND[4]
     for _ in range(rng.choice((1, 1, 2, 3))):
@@ -168,4 +215,4 @@ def test_verify_judges_as_the_plain_reading(seed: int) -> None:
                 entry[rng.randrange(4)] = value & 0xFFFFFFFF
             case 3:
                 limit = max(0, min(value, 2**40))
-    assert _verify(start, base, entry, least, limit) == _sound(start, base, entry, least, 5, limit)
+    assert _is_valid(start, base, entry, least, limit) == _sound(start, base, entry, least, 5, limit)

@@ -14,7 +14,7 @@ import pytest
 
 import logreel
 from logreel.errors import LogError
-from logreel.formats.bddf import follower
+from logreel.formats.bddf import index_writer
 from logreel.io import two_pass
 from logreel.outputs.sending import kinds
 from logreel.registry.format import Format
@@ -80,7 +80,7 @@ def test_a_slice_has_the_bytes_of_the_verb(
         # Changes that come later fall into pieces that were sent, and across their edges.
         monkeypatch.setattr(two_pass, "KEPT", -1)
         monkeypatch.setattr(two_pass, "PIECE", 1000)
-        monkeypatch.setattr(follower, "KEPT", 2000)
+        monkeypatch.setattr(index_writer, "KEPT", 2000)
     with logreel.open(folder / SAMPLES[name]) as log:
         for wish in wishes(log):
             due = written(log, tmp_path / SAMPLES[name], wish)

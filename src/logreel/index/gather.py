@@ -22,8 +22,8 @@ from logreel.kernels import block_table
 from logreel.layout.paths import Leaf
 
 Bytes1 = NDArray[np.uint8]
-#: Rows of the table ``fields`` of kernels.block_table.
-Fields = list[tuple[int, int, int, int, int]]
+#: A row of the kernel's table of fields: offset, width, offset in the arena, step, multiplier.
+FieldRow = tuple[int, int, int, int, int]
 
 #: Below this many blocks a second thread costs more than it saves.
 BLOCKS_PER_THREAD = 16
@@ -50,32 +50,42 @@ class Gathered:
     columns: list[Bytes1]
 
 
-def _place(wants: Sequence[Want], counts: Sequence[int]) -> list[Gathered]:
-    """One arena for everything wanted, cut into 64-byte aligned columns."""
-    sizes = [
-        n * w
+def _allocate(
+    wants: Sequence[Want], counts: Sequence[int]
+) -> tuple[Bytes1, list[Gathered], list[list[FieldRow]]]:
+    """One arena for everything wanted, 64-byte aligned columns in it, and rows of the kernel's table to fill them."""
+    size = sum(
+        -(-n * w // 64) * 64
         for want, n in zip(wants, counts, strict=True)
         for w in ([8] if want.time else []) + [len(leaf.runs) * leaf.width for leaf in want.leaves]
-    ]
-    starts = np.concatenate([[0], np.cumsum([(s + 63) // 64 * 64 for s in sizes], dtype=np.int64)])
-    arena = np.empty(int(starts[-1]) + 64, np.uint8)
-    lead = -arena.ctypes.data % 64
-    cut = iter([arena[lead + a : lead + a + s] for a, s in zip(starts.tolist(), sizes, strict=False)])
-    return [
-        Gathered(next(cut).view(np.int64) if want.time else None, [next(cut) for _ in want.leaves])
-        for want in wants
-    ]
+    )
+    arena = np.empty(size + 64, np.uint8)
+    arena = arena[-arena.ctypes.data % 64 :][:size]
+    at, out, fields = 0, list[Gathered](), list[list[FieldRow]]()
+    for want, n in zip(wants, counts, strict=True):
+        rows: list[FieldRow] = []
+        time, columns = None, list[Bytes1]()
+        if want.time:
+            rows.append((want.time.offset, want.time.width, at, 8, want.time.mul))
+            time = arena[at : at + 8 * n].view(np.int64)
+            at += -(-8 * n // 64) * 64
+        for leaf in want.leaves:
+            width = leaf.width
+            step = width * len(leaf.runs)
+            rows += [(run, width, at + i * width, step, 0) for i, run in enumerate(leaf.runs)]
+            columns.append(arena[at : at + step * n])
+            at += -(-step * n // 64) * 64
+        out.append(Gathered(time, columns))
+        fields.append(rows)
+    return arena, out, fields
 
 
-def _fields(want: Want, out: Gathered) -> Fields:
-    rows = []
-    if want.time and out.time is not None:
-        rows.append((want.time.offset, want.time.width, out.time.ctypes.data, 8, want.time.mul))
-    for leaf, column in zip(want.leaves, out.columns, strict=True):
-        width, at = leaf.width, column.ctypes.data
-        step = width * len(leaf.runs)
-        rows += [(run, width, at + i * width, step, 0) for i, run in enumerate(leaf.runs)]
-    return rows
+def gather_bytes(data: Bytes1, offset: I64, width: int, at: int = 0) -> Bytes1:
+    """Return uint8[n, width]: the bytes at offset[i] + *at* of *data*, which the caller has found to be there."""
+    out = np.empty((len(offset), width), np.uint8)
+    field = np.array([(at, width, 0, width, 0)], block_table.FIELD)
+    block_table.gather_at(data, np.ascontiguousarray(offset, np.int64), field, out.reshape(-1))
+    return out
 
 
 def gather(index: ChannelIndex, wants: Sequence[Want], threads: int | None = None) -> list[Gathered]:
@@ -84,12 +94,12 @@ def gather(index: ChannelIndex, wants: Sequence[Want], threads: int | None = Non
     threads  None: as many as there are processors, for data large enough to share
     """
     counts = [index.count(want.channel) for want in wants]
-    out = _place(wants, counts)
+    arena, out, every = _allocate(wants, counts)
     live = [i for i, n in enumerate(counts) if n and (wants[i].leaves or wants[i].time)]
     if not live:
         return out
-    fields = [_fields(wants[i], out[i]) for i in live]
-    table = np.array([row for rows in fields for row in rows], np.int64)
+    fields = [every[i] for i in live]
+    table = np.array([row for rows in fields for row in rows], block_table.FIELD)
     split = np.concatenate([[0], np.cumsum([len(rows) for rows in fields])]).astype(np.int64)
     channels = np.array([wants[i].channel for i in live], np.int64)
 
@@ -117,6 +127,7 @@ def gather(index: ChannelIndex, wants: Sequence[Want], threads: int | None = Non
                 rows,
                 split,
                 table,
+                arena,
                 warm,
             )
 
@@ -135,27 +146,22 @@ def gather_rows(index: ChannelIndex, want: Want, rows: slice | I64) -> Gathered:
     rows  a slice or int64[k] row numbers of the channel in file order
     """
     n = index.count(want.channel)
-    (out,) = _place([want], [len(range(*rows.indices(n))) if isinstance(rows, slice) else len(rows)])
-    fields = _fields(want, out)
+    n = len(range(*rows.indices(n))) if isinstance(rows, slice) else len(rows)
+    arena, (out,), (fields,) = _allocate([want], [n])
+    table = np.array(fields, block_table.FIELD)
     done = 0
     for piece in payload_ranges(index, want.channel, rows):
-        _gather_piece(fields, piece, done)
+        block_table.gather_at(piece.data, np.ascontiguousarray(piece.offset), table, arena, done)
         done += len(piece.offset)
     return out
 
 
 def gather_piece(want: Want, piece: PayloadRange) -> Gathered:
     """Columns of the messages of one piece."""
-    (out,) = _place([want], [len(piece.offset)])
-    _gather_piece(_fields(want, out), piece, 0)
+    arena, (out,), (fields,) = _allocate([want], [len(piece.offset)])
+    table = np.array(fields, block_table.FIELD)
+    block_table.gather_at(piece.data, np.ascontiguousarray(piece.offset), table, arena)
     return out
-
-
-def _gather_piece(fields: Fields, piece: PayloadRange, done: int) -> None:
-    if fields and len(piece.offset):
-        table = np.array(fields, np.int64)
-        table[:, 2] += table[:, 3] * done
-        block_table.gather_at(piece.data, np.ascontiguousarray(piece.offset), table)
 
 
 def gather_times(channels: Iterable[tuple[ChannelIndex, int]]) -> None:

@@ -24,7 +24,6 @@ from logreel.kernels import merge as kernel
 
 #: About so many messages make a piece.
 BATCH = 1 << 16
-_COLUMNS, _STATE, _KNOWN, _RULE = 14, 8, 2, 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,12 +94,12 @@ class _Contest:
             if queue.index.resolves_lazily
         }
         gather_times((queue.index, queue.channel) for queue in queues)
-        self._table = np.zeros((len(queues), _COLUMNS), np.int64)
+        self._table = np.zeros(len(queues), kernel.QUEUE)
         for i, queue in enumerate(queues):
             self._enter(self._table[i], queue)
-        self._state = np.zeros((len(queues), _STATE), np.int64)
+        self._state = np.zeros(len(queues), kernel.STATE)
         self._tree = np.zeros(len(queues), np.int64)
-        self._up = _tournament(self._table[:, 3].tolist())
+        self._up = _tournament(self._table["count"].tolist())
         self._rules = _Rules(queues)
 
     def _at(self, array: NDArray[Any], kind: type) -> int:
@@ -109,31 +108,33 @@ class _Contest:
         self._held.append(array)
         return int(array.ctypes.data)
 
-    def _enter(self, row: I64, queue: Queue) -> None:
+    def _enter(self, row: np.void, queue: Queue) -> None:
         index, channel, rows = queue.index, queue.channel, queue.rows
         times = index.times(channel)[rows]
         order = None
         if self._by_time and len(times) > 1 and not bool((times[1:] >= times[:-1]).all()):
             order = np.argsort(times, kind="stable")
             times = times[order]
-        row[0], row[3], row[12], row[13] = self._at(times, np.int64), len(times), queue.shift, queue.rank
+        row["times"], row["count"] = self._at(times, np.int64), len(times)
+        row["shift"], row["rank"] = queue.shift, queue.rank
         if isinstance(rows, slice):
-            row[2] = rows.indices(index.count(channel))[0]
+            row["first_row"] = rows.indices(index.count(channel))[0]
             if order is not None:
-                row[1] = self._at(order + row[2], np.int64)
+                row["rows"] = self._at(order + row["first_row"], np.int64)
         else:
-            row[1] = self._at(rows if order is None else rows[order], np.int64)
+            row["rows"] = self._at(rows if order is None else rows[order], np.int64)
         if (synthetic := index.synthetic(channel)) is not None:
-            row[11] = self._at(synthetic.offset, np.int64)
+            row["starts"] = self._at(synthetic.offset, np.int64)
             return
         table = index.table
         begin, end = table.run(channel)
-        row[4] = self._at(table.entries(channel), np.uint32)
-        row[5], row[6] = self._at(begin, np.int64), self._at(np.cumsum(end - begin), np.int64)
-        row[7], row[8] = self._at(table.base, np.int64), self._at(table.chunk, np.int32)
-        row[9] = len(table.base)
+        row["entries"] = self._at(table.entries(channel), np.uint32)
+        row["begins"] = self._at(begin, np.int64)
+        row["ends"] = self._at(np.cumsum(end - begin), np.int64)
+        row["bases"], row["chunks"] = self._at(table.base, np.int64), self._at(table.chunk, np.int32)
+        row["blocks"] = len(table.base)
         if id(index) in self._ready:
-            row[10] = int(self._ready[id(index)].ctypes.data)
+            row["ready"] = int(self._ready[id(index)].ctypes.data)
 
     def take(self, wanted: int) -> Merged | None:
         """The next messages, about as many as are wanted; None where nothing is left."""
@@ -156,9 +157,9 @@ class _Contest:
 
     def _make_ready(self) -> bool:
         """Resolve the blocks that queues wait for, if any does."""
-        waiting = np.flatnonzero(self._state[:, _KNOWN] == 0).tolist()
+        waiting = np.flatnonzero(self._state["known"] == 0).tolist()
         for i in waiting:
-            index, block = self._queues[i].index, int(self._state[i, 1])
+            index, block = self._queues[i].index, int(self._state[i]["block"])
             if not self._ready[id(index)][block]:
                 index.resolve(np.array([block], np.int64))
                 self._ready[id(index)][block] = 1
@@ -186,7 +187,7 @@ class _Rules:
 
     def __init__(self, queues: Sequence[Queue]) -> None:
         numbers: dict[Any, int] = {}
-        self._table = np.zeros((len(queues), _RULE), np.int64)
+        self._table = np.zeros(len(queues), kernel.RULE)
         #: What the addresses in the table point to.
         self._held: list[NDArray[Any]] = []
         #: One queue of each rule that the table does not have, and its number by queue.
@@ -198,7 +199,7 @@ class _Rules:
                 if array is not None:
                     self._held.append(array)
                 continue
-            self._table[i, 4] = -1
+            self._table[i]["width"] = -1
             rules = queue.index.rules[queue.channel]
             key = id(queue.index), rules.size, id(rules.payload)
             if key not in numbers:

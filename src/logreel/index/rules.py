@@ -92,8 +92,8 @@ class FieldAt(Rule):
         """Return int64[n]: the numbers for payloads that start at *offset* in *data*."""
         out = np.empty(len(offset), np.int64)
         if len(offset):
-            field = np.array([[self.offset, self.width, out.ctypes.data, 8, self.mul]], np.int64)
-            block_table.gather_at(data, np.ascontiguousarray(offset, np.int64), field)
+            field = np.array([(self.offset, self.width, 0, 8, self.mul)], block_table.FIELD)
+            block_table.gather_at(data, np.ascontiguousarray(offset, np.int64), field, out.view(np.uint8))
         if self.add:
             out += self.add
         return out

@@ -1,10 +1,14 @@
 """Kernels of the block table: fill it, gather columns of fixed width, validate it, and digest payloads.
 
-fields  int64[f, 5]  one row per run of bytes to copy: offset from the payload start, width, address of the
-                     destination, bytes between two rows there, and a multiplier: 0 copies the bytes; otherwise the
-                     run is an unsigned integer and the destination gets an int64, multiplied and held at the maximum
+fields  FIELD[f]  one row per run of bytes to copy:
+            offset  from the payload start
+            width   bytes of the run
+            out     offset of its column in the output arena
+            step    bytes between two rows there
+            mul     0 copies the bytes; otherwise the run is an unsigned integer of *width* bytes and the column gets
+                    an int64, multiplied and limited to the maximum of int64
 
-The gather functions do not check bounds: callers pass only positions that a scan has validated against the data.
+The gather functions check where they write, not what they read: callers pass only positions that a scan has validated.
 
 Digests are for comparing payloads, not for signing. Words of eight bytes, the last one filled with zeros, go through
 two chains. Each step of a chain can be undone, so two payloads of one size that differ in one word never have equal
@@ -187,13 +191,23 @@ def latest_times(
 
 
 mu8p = cython.typedef(cython.pointer[cython.uchar])
-i64p = cython.typedef(cython.pointer[cython.const[cython.longlong]])
 u32p = cython.typedef(cython.pointer[cython.const[cython.uint]])
 
 TILE = cython.declare(cython.longlong, 256)
 AHEAD = cython.declare(cython.longlong, 4)
 
 off_t = cython.fused_type(cython.uint, cython.longlong)
+
+Field = cython.struct(
+    offset=cython.longlong,
+    width=cython.longlong,
+    out=cython.longlong,
+    step=cython.longlong,
+    mul=cython.longlong,
+)
+fieldp = cython.typedef(cython.pointer[cython.const[Field]])
+#: NumPy dtype of a row of *fields*.
+FIELD = [(name, "<i8") for name in ("offset", "width", "out", "step", "mul")]
 
 
 @cython.cfunc
@@ -272,12 +286,13 @@ def _copy(
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
-def _fields(
+def _gather(
     b: u8p,
     off: cython.pointer[cython.const[off_t]],
     n: cython.longlong,
-    f: i64p,
-    fe: i64p,
+    f: fieldp,
+    fe: fieldp,
+    out: mu8p,
     row: cython.longlong,
 ) -> cython.void:
     """Fill rows *row* … of the columns f … fe-1, a tile of messages at a time so that their bytes stay close.
@@ -285,7 +300,7 @@ def _fields(
     Destinations are many and far apart: each is asked for a few columns before it is written.
     """
     d: mu8p
-    g: i64p
+    g: fieldp
     q: cython.longlong
     z: cython.longlong
     m: cython.longlong
@@ -293,27 +308,40 @@ def _fields(
         m = n if n < TILE else TILE
         g = f
         while g < fe:
-            if g + 5 * AHEAD < fe:
-                d = (
-                    cython.cast(mu8p, cython.cast(cython.ulonglong, g[5 * AHEAD + 2]))
-                    + g[5 * AHEAD + 3] * row
-                )
-                z = g[5 * AHEAD + 3] * m
+            if g + AHEAD < fe:
+                d = out + g[AHEAD].out + g[AHEAD].step * row
+                z = g[AHEAD].step * m
                 if z > 1024:
                     z = 1024
                 q = 0
                 while q < z:
                     prefetch_write(d + q)
                     q += 64
-            d = cython.cast(mu8p, cython.cast(cython.ulonglong, g[2])) + g[3] * row
-            if g[4] == 0:
-                _copy(b + g[0], off, m, g[1], d, g[3])
+            d = out + g.out + g.step * row
+            if g.mul == 0:
+                _copy(b + g.offset, off, m, g.width, d, g.step)
             else:
-                _scaled(b + g[0], off, m, g[1], d, g[3], g[4])
-            g += 5
+                _scaled(b + g.offset, off, m, g.width, d, g.step, g.mul)
+            g += 1
         off += m
         row += m
         n -= m
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _fit(f: fieldp, fe: fieldp, rows: cython.longlong, size: cython.longlong) -> cython.bint:
+    """Whether so many rows of the columns f … fe-1 lie in an arena of *size* bytes; by subtraction only."""
+    width: cython.longlong
+    while f < fe:
+        width = f.width if f.mul == 0 else 8
+        if f.width < 0 or f.step < 0 or f.out < 0 or f.out > size or width > size - f.out:
+            return False
+        if f.step and rows - 1 > (size - f.out - width) // f.step:
+            return False
+        f += 1
+    return True
 
 
 def gather_blocks(
@@ -326,31 +354,44 @@ def gather_blocks(
     channels: cython.const[cython.longlong][::1],
     rows: cython.longlong[::1],
     split: cython.const[cython.longlong][::1],
-    fields: cython.const[cython.longlong][:, ::1],
+    fields: cython.const[Field][::1],
+    out: cython.uchar[::1],
     warm: cython.bint,
 ):
-    """Fill columns of several channels from blocks first … last-1, each block read from memory once.
+    """Fill columns of several channels from blocks first … last-1, reading each block from memory once.
 
-    buf       uint8[b]             the bytes that the blocks lie in
+    buf       uint8[b]             the bytes that contain the blocks
     base      int64[blocks]        start of each block in *buf*
     start     int64[blocks, c+1]   where each channel's run begins in *entry*
     entry     uint32[e]            payload starts relative to the block
     channels  int64[k]             the channels wanted
     rows      int64[k]             next row of each channel's columns; advanced
     split     int64[k+1]           fields split[j] … split[j+1]-1 belong to channels[j]
+    fields    FIELD[f]             see above
+    out       uint8[a]             the arena of all columns
     warm      bool                 pull each block into the cache first: pays when most of its bytes are wanted
+
+    Raises IndexError where a column does not lie in *out*; then nothing is written.
     """
     b: u8p
     e: u32p = cython.address(entry[0])
-    pf: i64p = cython.address(fields[0, 0])
+    none: Field
+    pf: fieldp = cython.address(fields[0]) if fields.shape[0] else cython.address(none)
+    po: mu8p = cython.address(out[0]) if out.shape[0] else cython.NULL
     blk: cython.Py_ssize_t
     j: cython.Py_ssize_t
     s: cython.longlong
     m: cython.longlong
     q: cython.longlong
     z: cython.longlong
+    ok: cython.bint = True
     with cython.nogil:
-        for blk in range(first, last):
+        for j in range(channels.shape[0]):
+            m = rows[j]
+            for blk in range(first, last):
+                m += start[blk, channels[j] + 1] - start[blk, channels[j]]
+            ok = ok and _fit(pf + split[j], pf + split[j + 1], m, out.shape[0])
+        for blk in range(first, last if ok else first):
             b = cython.address(buf[0]) + base[blk]
             if warm:
                 z = (base[blk + 1] if blk + 1 < base.shape[0] else buf.shape[0]) - base[blk]
@@ -362,24 +403,40 @@ def gather_blocks(
                 s = start[blk, channels[j]]
                 m = start[blk, channels[j] + 1] - s
                 if m:
-                    _fields[cython.uint](b, e + s, m, pf + 5 * split[j], pf + 5 * split[j + 1], rows[j])
+                    _gather[cython.uint](b, e + s, m, pf + split[j], pf + split[j + 1], po, rows[j])
                     rows[j] += m
+    if not ok:
+        raise IndexError("a column does not lie in the arena")
 
 
 def gather_at(
     buf: cython.const[cython.uchar][::1],
     offset: cython.const[cython.longlong][::1],
-    fields: cython.const[cython.longlong][:, ::1],
+    fields: cython.const[Field][::1],
+    out: cython.uchar[::1],
+    row: cython.longlong = 0,
 ):
-    """Fill columns from messages whose payloads start at offset[i], in that order."""
+    """Fill columns, from row *row* on, from messages whose payloads start at offset[i], in that order.
+
+    Raises IndexError where a column does not lie in *out*; then nothing is written.
+    """
+    pf: fieldp
+    if offset.shape[0] == 0 or fields.shape[0] == 0:
+        return
+    pf = cython.address(fields[0])
+    if row < 0 or not _fit(pf, pf + fields.shape[0], row + offset.shape[0], out.shape[0]):
+        raise IndexError("a column does not lie in the arena")
+    if out.shape[0] == 0:
+        return
     with cython.nogil:
-        _fields[cython.longlong](
+        _gather[cython.longlong](
             cython.address(buf[0]),
             cython.address(offset[0]),
             offset.shape[0],
-            cython.address(fields[0, 0]),
-            cython.address(fields[0, 0]) + 5 * fields.shape[0],
-            0,
+            pf,
+            pf + fields.shape[0],
+            cython.address(out[0]),
+            row,
         )
 
 

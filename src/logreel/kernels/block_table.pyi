@@ -3,6 +3,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+FIELD: list[tuple[str, str]]
+
 def group_records(
     record: NDArray[np.uint64],
     n: int,
@@ -42,10 +44,17 @@ def gather_blocks(
     channels: NDArray[np.int64],
     rows: NDArray[np.int64],
     split: NDArray[np.int64],
-    fields: NDArray[np.int64],
+    fields: NDArray[np.void],
+    out: NDArray[np.uint8],
     warm: bool,
 ) -> None: ...
-def gather_at(buf: NDArray[np.uint8], offset: NDArray[np.int64], fields: NDArray[np.int64]) -> None: ...
+def gather_at(
+    buf: NDArray[np.uint8],
+    offset: NDArray[np.int64],
+    fields: NDArray[np.void],
+    out: NDArray[np.uint8],
+    row: int = 0,
+) -> None: ...
 def is_valid_table(
     start: NDArray[np.int64],
     base: NDArray[np.int64],

@@ -29,7 +29,8 @@ if not cython.compiled:
     raise ImportError("logreel.kernels is not compiled: run `pip install -e .` (needs gcc)")
 
 from cython.cimports.libc.string import memcmp, memcpy, memset
-from cython.cimports.logreel.kernels.loads import gap, prefix
+from cython.cimports.logreel.kernels import ops as code
+from cython.cimports.logreel.kernels.loads import gap, largest_count, prefix, put_prefix
 from cython.cimports.logreel.kernels.prefetch import prefetch_span
 from cython.cimports.logreel.kernels.transpose import transpose_rows
 
@@ -37,6 +38,10 @@ u8p = cython.typedef(cython.pointer[cython.const[cython.uchar]])
 i64p = cython.typedef(cython.pointer[cython.const[cython.longlong]])
 mi64p = cython.typedef(cython.pointer[cython.longlong])
 
+#: Op codes, for those who compile programs.
+FIXED, BLOB, SKIP, LIST, REPEAT = code.FIXED, code.BLOB, code.SKIP, code.LIST, code.REPEAT
+STRINGS, REST, ALIGN, EXPECT = code.STRINGS, code.REST, code.ALIGN, code.EXPECT
+#: What *status* says of a message, see ``count``.
 OK, SHORT, LEFTOVER, TOO_MANY = 0, 1, 2, 3
 #: A message may hold as many items without bytes as it has bytes, and this many more: nothing else bounds a count.
 SPARE = 1 << 16
@@ -66,11 +71,11 @@ def _count(
     _k: cython.longlong
     q: u8p
     while ops < end:
-        if ops[0] == 0:  # FIXED
+        if ops[0] == code.FIXED:
             if ops[1] > stop - p:
                 return cython.NULL
             p += ops[1]
-        elif ops[0] == 1 or ops[0] == 2:  # BLOB, SKIP
+        elif ops[0] == code.BLOB or ops[0] == code.SKIP:
             if ops[2] > stop - p:
                 return cython.NULL
             n = prefix(p, ops[2])
@@ -80,11 +85,11 @@ def _count(
             if n * ops[3] > stop - p:
                 return cython.NULL
             p += n * ops[3]
-            if ops[0] == 1:
+            if ops[0] == code.BLOB:
                 counts[ops[1]] += sign * (n - ops[4] if n > ops[4] else 0)
             elif ops[3] == 0:
                 counts[ops[1]] += sign * n
-        elif ops[0] == 5:  # STRINGS
+        elif ops[0] == code.STRINGS:
             if ops[2] > stop - p:
                 return cython.NULL
             n = prefix(p, ops[2])
@@ -106,21 +111,21 @@ def _count(
             if ops[1] >= 0:
                 counts[ops[1]] += sign * n
                 counts[ops[3]] += sign * t
-        elif ops[0] == 6:  # REST
+        elif ops[0] == code.REST:
             if ops[1] >= 0:
                 counts[ops[1]] += sign * (stop - p)
             p = stop
-        elif ops[0] == 7:  # ALIGN
+        elif ops[0] == code.ALIGN:
             p += gap(ops[1], p - base)
             if p > stop:
                 return cython.NULL
-        elif ops[0] == 8:  # EXPECT
+        elif ops[0] == code.EXPECT:
             if ops[1] > stop - p or memcmp(p, cython.address(ops[2]), ops[1]) != 0:
                 return cython.NULL
             p += ops[1]
         else:  # LIST, REPEAT
             n = ops[2]
-            if ops[0] == 3:
+            if ops[0] == code.LIST:
                 if ops[2] > stop - p:
                     return cython.NULL
                 n = prefix(p, ops[2])
@@ -129,9 +134,9 @@ def _count(
                     p += gap(ops[5], p - base)
             if n * ops[4] > stop - p:
                 return cython.NULL
-            if ops[0] == 3 and ops[1] >= 0:
+            if ops[0] == code.LIST and ops[1] >= 0:
                 counts[ops[1]] += sign * n
-            if ops[3] == 1 and ops[6] == 0:
+            if ops[3] == 1 and ops[6] == code.FIXED:
                 # A body of one run of bytes was checked as a whole: its least is its size.
                 p += n * ops[4]
             elif ops[3]:
@@ -152,7 +157,7 @@ def _without_bytes(ops: i64p, end: i64p, counts: mi64p) -> cython.longlong:
     total: cython.longlong = 0
     found: cython.bint = False
     while ops < end:
-        if (ops[0] == 3 and ops[1] >= 0 and ops[4] == 0) or (ops[0] == 2 and ops[3] == 0):
+        if (ops[0] == code.LIST and ops[1] >= 0 and ops[4] == 0) or (ops[0] == code.SKIP and ops[3] == 0):
             found = True
             total += counts[ops[1]]
         ops += 6
@@ -375,10 +380,10 @@ def _fill(
     d: mu8p
     o: i32p
     while ops < last:
-        if ops[0] == 0:  # FIXED
+        if ops[0] == code.FIXED:
             _copy(p, copies + 5 * ops[2], copies + 5 * ops[3], data)
             p += ops[1]
-        elif ops[0] == 1:  # BLOB
+        elif ops[0] == code.BLOB:
             n = prefix(p, ops[2])
             p += ops[2]
             if ops[5] and n:
@@ -392,13 +397,13 @@ def _fill(
             _bytes(d, p, m, end, limits[ops[1]])
             data[ops[1]] = d + m
             p += n * ops[3]
-        elif ops[0] == 2:  # SKIP
+        elif ops[0] == code.SKIP:
             n = prefix(p, ops[2])
             p += ops[2]
             if ops[5] and n:
                 p += gap(ops[5], p - base)
             p += n * ops[3]
-        elif ops[0] == 5:  # STRINGS
+        elif ops[0] == code.STRINGS:
             n = prefix(p, ops[2])
             p += ops[2]
             if ops[1] < 0:
@@ -422,7 +427,7 @@ def _fill(
                 o[k + 1] = t
             offsets[ops[3]] = o + n
             data[ops[3]] = d
-        elif ops[0] == 6:  # REST
+        elif ops[0] == code.REST:
             if ops[1] >= 0:
                 n = stop - p
                 o = offsets[ops[1]]
@@ -431,13 +436,13 @@ def _fill(
                 memcpy(data[ops[1]], p, n)
                 data[ops[1]] += n
             p = stop
-        elif ops[0] == 7:  # ALIGN
+        elif ops[0] == code.ALIGN:
             p += gap(ops[1], p - base)
-        elif ops[0] == 8:  # EXPECT
+        elif ops[0] == code.EXPECT:
             p += ops[1]
         else:  # LIST, REPEAT
             n = ops[2]
-            if ops[0] == 3:
+            if ops[0] == code.LIST:
                 n = prefix(p, ops[2])
                 p += ops[2]
                 if ops[1] >= 0:
@@ -446,7 +451,7 @@ def _fill(
                     offsets[ops[1]] = o + 1
                 if ops[5] and n:
                     p += gap(ops[5], p - base)
-            if ops[3] == 1 and ops[6] == 0:
+            if ops[3] == 1 and ops[6] == code.FIXED:
                 if n:
                     _copy_turns(p, n, ops[4], copies + 5 * ops[8], copies + 5 * ops[9], data)
                 p += n * ops[4]
@@ -508,33 +513,6 @@ ci32p = cython.typedef(cython.pointer[cython.const[cython.int]])
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
-def _most(width: cython.longlong) -> cython.longlong:
-    """The largest count that a prefix of *width* bytes can hold."""
-    if width == 4:
-        return 4294967295
-    return 255 if width == 1 else 65535
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-def _prefix(p: mu8p, width: cython.longlong, n: cython.longlong) -> mu8p:
-    v4: cython.uint = cython.cast(cython.uint, n)
-    v2: cython.ushort = cython.cast(cython.ushort, n)
-    if width == 4:
-        memcpy(p, cython.address(v4), 4)
-    elif width == 1:
-        p[0] = cython.cast(cython.uchar, n)
-    else:
-        memcpy(p, cython.address(v2), 2)
-    return p + width
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
 def _next(o: cython.pointer[ci32p]) -> cython.longlong:
     """The next count of a column, whose cursor moves on."""
     p: ci32p = o[0]
@@ -565,46 +543,46 @@ def _size(
     _k: cython.longlong
     total: cython.longlong = 0
     while ops < end:
-        if ops[0] == 0:  # FIXED
+        if ops[0] == code.FIXED:
             total += ops[1]
-        elif ops[0] == 1:  # BLOB
+        elif ops[0] == code.BLOB:
             n = _next(offsets + ops[1]) + ops[4]
-            if n > _most(ops[2]):
+            if n > largest_count(ops[2]):
                 return -1
             total += ops[2]
             if ops[5] and n:
                 total += gap(ops[5], at + total)
             total += n * ops[3]
-        elif ops[0] == 2:  # SKIP
+        elif ops[0] == code.SKIP:
             total += ops[2]
-        elif ops[0] == 5:  # STRINGS
+        elif ops[0] == code.STRINGS:
             total += ops[2]
             if ops[1] >= 0:
                 n = _next(offsets + ops[1])
-                if n > _most(ops[2]):
+                if n > largest_count(ops[2]):
                     return -1
                 for _k in range(n):
                     m = _next(offsets + ops[3])
-                    if m > _most(ops[4]):
+                    if m > largest_count(ops[4]):
                         return -1
                     total += ops[4] + m
-        elif ops[0] == 6:  # REST
+        elif ops[0] == code.REST:
             if ops[1] >= 0:
                 total += _next(offsets + ops[1])
-        elif ops[0] == 7:  # ALIGN
+        elif ops[0] == code.ALIGN:
             total += gap(ops[1], at + total)
-        elif ops[0] == 8:  # EXPECT
+        elif ops[0] == code.EXPECT:
             total += ops[1]
         else:  # LIST, REPEAT
             n = ops[2]
-            if ops[0] == 3:
+            if ops[0] == code.LIST:
                 total += ops[2]
                 n = _next(offsets + ops[1]) if ops[1] >= 0 else 0
-                if n > _most(ops[2]):
+                if n > largest_count(ops[2]):
                     return -1
                 if ops[5] and n:
                     total += gap(ops[5], at + total)
-            if ops[3] == 1 and ops[6] == 0:
+            if ops[3] == 1 and ops[6] == code.FIXED:
                 total += n * ops[4]
             elif ops[3]:
                 for _k in range(n):
@@ -667,13 +645,13 @@ def _write(
     m: cython.longlong
     _k: cython.longlong
     while ops < end:
-        if ops[0] == 0:  # FIXED
+        if ops[0] == code.FIXED:
             memset(p, 0, ops[1])
             _run(p, 1, ops[1], copies + 5 * ops[2], copies + 5 * ops[3], data)
             p += ops[1]
-        elif ops[0] == 1:  # BLOB
+        elif ops[0] == code.BLOB:
             n = _next(offsets + ops[1])
-            p = _prefix(p, ops[2], n + ops[4])
+            p = put_prefix(p, ops[2], n + ops[4])
             if ops[5] and n:
                 p = _align(p, base, ops[5])
             n *= ops[3]
@@ -681,36 +659,36 @@ def _write(
             data[ops[1]] += n
             memset(p + n, 0, ops[4])
             p += n + ops[4]
-        elif ops[0] == 2:  # SKIP
-            p = _prefix(p, ops[2], 0)
-        elif ops[0] == 5:  # STRINGS
+        elif ops[0] == code.SKIP:
+            p = put_prefix(p, ops[2], 0)
+        elif ops[0] == code.STRINGS:
             n = _next(offsets + ops[1]) if ops[1] >= 0 else 0
-            p = _prefix(p, ops[2], n)
+            p = put_prefix(p, ops[2], n)
             for _k in range(n):
                 m = _next(offsets + ops[3])
-                p = _prefix(p, ops[4], m)
+                p = put_prefix(p, ops[4], m)
                 memcpy(p, data[ops[3]], m)
                 data[ops[3]] += m
                 p += m
-        elif ops[0] == 6:  # REST
+        elif ops[0] == code.REST:
             if ops[1] >= 0:
                 n = _next(offsets + ops[1])
                 memcpy(p, data[ops[1]], n)
                 data[ops[1]] += n
                 p += n
-        elif ops[0] == 7:  # ALIGN
+        elif ops[0] == code.ALIGN:
             p = _align(p, base, ops[1])
-        elif ops[0] == 8:  # EXPECT
+        elif ops[0] == code.EXPECT:
             memcpy(p, cython.address(ops[2]), ops[1])
             p += ops[1]
         else:  # LIST, REPEAT
             n = ops[2]
-            if ops[0] == 3:
+            if ops[0] == code.LIST:
                 n = _next(offsets + ops[1]) if ops[1] >= 0 else 0
-                p = _prefix(p, ops[2], n)
+                p = put_prefix(p, ops[2], n)
                 if ops[5] and n:
                     p = _align(p, base, ops[5])
-            if ops[3] == 1 and ops[6] == 0:
+            if ops[3] == 1 and ops[6] == code.FIXED:
                 if n:
                     memset(p, 0, n * ops[4])
                     _run(p, n, ops[4], copies + 5 * ops[8], copies + 5 * ops[9], data)

@@ -1,6 +1,15 @@
 import numpy as np
 from numpy.typing import NDArray
 
+FIXED: int
+BLOB: int
+SKIP: int
+LIST: int
+REPEAT: int
+STRINGS: int
+REST: int
+ALIGN: int
+EXPECT: int
 OK: int
 SHORT: int
 LEFTOVER: int

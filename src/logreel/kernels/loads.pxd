@@ -49,6 +49,26 @@ cdef inline long long prefix(u8p p, long long width) noexcept nogil:
     return u16(p)
 
 
+# The largest count that a prefix of so many bytes can hold.
+cdef inline long long largest_count(long long width) noexcept nogil:
+    if width == 4:
+        return 4294967295LL
+    return 255 if width == 1 else 65535
+
+
+# Write a count of 1, 2 or 4 bytes; gives where it ends.
+cdef inline unsigned char* put_prefix(unsigned char* p, long long width, long long n) noexcept nogil:
+    cdef unsigned int v4 = <unsigned int>n
+    cdef unsigned short v2 = <unsigned short>n
+    if width == 4:
+        memcpy(p, &v4, 4)
+    elif width == 1:
+        p[0] = <unsigned char>n
+    else:
+        memcpy(p, &v2, 2)
+    return p + width
+
+
 # Bytes from a place to the next one of a grid: its step, a power of two, and 256 times its origin.
 cdef inline long long gap(long long grid, long long at) noexcept nogil:
     return ((grid >> 8) - at) & ((grid & 255) - 1)

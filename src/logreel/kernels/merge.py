@@ -1,24 +1,27 @@
-"""Messages of many channels in one order: a tournament between the next one of each.
+"""Kernels that merge the messages of many channels into one order: a tournament between the next one of each.
 
-queues  int64[k, 14]  what waits, a row per channel:
-    0  address of int64 times, in the order wanted
-    1  address of int64 row numbers in that order, or 0: rows follow each other
-    2  the first row where they do
-    3  how many there are
-    4  address of the uint32 entries of the block table; 0: the messages do not lie in blocks
-    5  address of int64 numbers that say where the channel's run of each block begins in the entries
-    6  address of int64 rows before which the channel's run of each block ends
-    7  address of the int64 starts of blocks
-    8  address of the int32 chunks of blocks
-    9  how many blocks there are
-    10 address of a byte per block that is 0 while the block must not be read, or 0: all may be
-    11 address of int64 payload starts by row, of messages that do not lie in blocks
-    12 what to add to times
-    13 rank among messages of one time
-state   int64[k, 8]  of each: messages given out, the block of the next one, 0 to be looked up, 1 known or 2 none left;
-                     and by what it is compared: time, rank, chunk, start; and its place in the entries
+Addresses in these tables are of arrays that the caller keeps alive. Nothing here checks bounds: callers pass tables
+that a scan has validated.
 
-Nothing here checks bounds: callers pass tables that a scan has validated.
+queues  QUEUE[k]  the messages that wait, one row per channel:
+    times      address of int64 times, in the order wanted
+    rows       address of int64 row numbers in that order, or 0: consecutive rows
+    first_row  the first row where they are consecutive
+    count      number of messages
+    entries    address of the uint32 entries of the block table; 0: the messages do not lie in blocks
+    begins     address of int64 numbers: where the channel's run of each block begins in the entries
+    ends       address of int64 rows before which the channel's run of each block ends
+    bases      address of the int64 starts of blocks
+    chunks     address of the int32 chunks of blocks
+    blocks     number of blocks
+    ready      address of a byte per block that is 0 while the block must not be read, or 0: all may be
+    starts     address of int64 payload starts by row, of messages that do not lie in blocks
+    shift      ns to add to times
+    rank       order among messages of one time
+state   STATE[k]  the progress of each: messages given out, block of the next one, known (0 to be looked up, 1 known,
+                  2 none left); the keys it is compared by: time, rank, chunk, start; and its index in the entries
+rules   RULE[k]   the size of a message is an unsigned number of *width* bytes at address + per_start * start +
+                  per_at * at + offset, multiplied by *mul*, plus *add*; width 0: only *add*; -1: unknown here
 """
 
 import cython
@@ -33,7 +36,57 @@ i64p = cython.typedef(cython.pointer[cython.const[cython.longlong]])
 u32p = cython.typedef(cython.pointer[cython.const[cython.uint]])
 i32p = cython.typedef(cython.pointer[cython.const[cython.int]])
 u8p = cython.typedef(cython.pointer[cython.const[cython.uchar]])
-statep = cython.typedef(cython.pointer[cython.longlong])
+
+Queue = cython.struct(
+    times=cython.longlong,
+    rows=cython.longlong,
+    first_row=cython.longlong,
+    count=cython.longlong,
+    entries=cython.longlong,
+    begins=cython.longlong,
+    ends=cython.longlong,
+    bases=cython.longlong,
+    chunks=cython.longlong,
+    blocks=cython.longlong,
+    ready=cython.longlong,
+    starts=cython.longlong,
+    shift=cython.longlong,
+    rank=cython.longlong,
+)
+State = cython.struct(
+    done=cython.longlong,
+    block=cython.longlong,
+    known=cython.longlong,
+    time=cython.longlong,
+    rank=cython.longlong,
+    chunk=cython.longlong,
+    start=cython.longlong,
+    at=cython.longlong,
+)
+Rule = cython.struct(
+    address=cython.longlong,
+    per_start=cython.longlong,
+    per_at=cython.longlong,
+    offset=cython.longlong,
+    width=cython.longlong,
+    mul=cython.longlong,
+    add=cython.longlong,
+)
+queuep = cython.typedef(cython.pointer[cython.const[Queue]])
+statep = cython.typedef(cython.pointer[State])
+rulep = cython.typedef(cython.pointer[cython.const[Rule]])
+
+#: NumPy dtypes of the rows of the tables; a memoryview compares them with the structs above.
+QUEUE = [
+    (name, "<i8")
+    for name in (
+        *("times", "rows", "first_row", "count", "entries", "begins", "ends"),
+        *("bases", "chunks", "blocks", "ready", "starts", "shift", "rank"),
+    )
+]
+STATE = [(name, "<i8") for name in ("done", "block", "known", "time", "rank", "chunk", "start", "at")]
+RULE = [(name, "<i8") for name in ("address", "per_start", "per_at", "offset", "width", "mul", "add")]
+
 
 AHEAD = cython.declare(cython.longlong, 16)
 LAST = cython.declare(cython.longlong, 0x7FFFFFFFFFFFFFFF)
@@ -72,55 +125,57 @@ def _block(ends: i64p, blocks: cython.longlong, k: cython.longlong, row: cython.
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
-def _time(q: i64p, p: cython.longlong) -> cython.longlong:
+def _time(q: queuep, p: cython.longlong) -> cython.longlong:
     """The time at place *p* of a queue; a sum beyond 64 bits wraps around."""
     t: cython.ulonglong = cython.cast(
-        cython.ulonglong, cython.cast(i64p, cython.cast(cython.size_t, q[0]))[p]
+        cython.ulonglong, cython.cast(i64p, cython.cast(cython.size_t, q.times))[p]
     )
-    return cython.cast(cython.longlong, t + cython.cast(cython.ulonglong, q[12]))
+    return cython.cast(cython.longlong, t + cython.cast(cython.ulonglong, q.shift))
 
 
 @cython.cfunc
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
-def _look_up(q: i64p, s: statep, by_time: cython.bint, turned: cython.longlong) -> cython.bint:
+def _look_up(q: queuep, s: statep, by_time: cython.bint, turned: cython.longlong) -> cython.bint:
     """Find the next message of a queue; False where its block must not be read yet.
 
     turned  -1 turns the order round, 0 does not
     """
-    p: cython.longlong = q[3] - 1 - s[0] if turned else s[0]
+    p: cython.longlong = q.count - 1 - s.done if turned else s.done
     row: cython.longlong
-    k: cython.longlong = s[1]
+    k: cython.longlong = s.block
     ends: i64p
-    if s[0] == q[3]:
-        s[2], s[3], s[4] = 2, LAST, LAST
+    if s.done == q.count:
+        s.known, s.time, s.rank = 2, LAST, LAST
         return True
-    row = q[2] + p
-    if q[1]:
-        row = cython.cast(i64p, cython.cast(cython.size_t, q[1]))[p]
+    row = q.first_row + p
+    if q.rows:
+        row = cython.cast(i64p, cython.cast(cython.size_t, q.rows))[p]
     # Too many channels are read side by side for the processor to see what comes next.
-    prefetch(cython.cast(i64p, cython.cast(cython.size_t, q[0])) + p + (-AHEAD if turned else AHEAD))
-    s[3] = _time(q, p) ^ turned if by_time else 0
-    s[4] = q[13] ^ turned
-    if q[4] == 0:
-        s[5] = SYNTHETIC ^ turned
-        s[6] = cython.cast(i64p, cython.cast(cython.size_t, q[11]))[row] ^ turned
-        s[7] = row
+    prefetch(cython.cast(i64p, cython.cast(cython.size_t, q.times)) + p + (-AHEAD if turned else AHEAD))
+    s.time = _time(q, p) ^ turned if by_time else 0
+    s.rank = q.rank ^ turned
+    if q.entries == 0:
+        s.chunk = SYNTHETIC ^ turned
+        s.start = cython.cast(i64p, cython.cast(cython.size_t, q.starts))[row] ^ turned
+        s.at = row
     else:
-        ends = cython.cast(i64p, cython.cast(cython.size_t, q[6]))
-        s[1] = k = _block(ends, q[9], k, row)
-        if q[10] and cython.cast(u8p, cython.cast(cython.size_t, q[10]))[k] == 0:
-            s[2] = 0
+        ends = cython.cast(i64p, cython.cast(cython.size_t, q.ends))
+        s.block = k = _block(ends, q.blocks, k, row)
+        if q.ready and cython.cast(u8p, cython.cast(cython.size_t, q.ready))[k] == 0:
+            s.known = 0
             return False
-        s[7] = cython.cast(i64p, cython.cast(cython.size_t, q[5]))[k] + row - (ends[k - 1] if k else 0)
-        prefetch(cython.cast(u32p, cython.cast(cython.size_t, q[4])) + s[7] + (-AHEAD if turned else AHEAD))
-        s[5] = cython.cast(i32p, cython.cast(cython.size_t, q[8]))[k] ^ turned
-        s[6] = (
-            cython.cast(i64p, cython.cast(cython.size_t, q[7]))[k]
-            + cython.cast(u32p, cython.cast(cython.size_t, q[4]))[s[7]]
+        s.at = cython.cast(i64p, cython.cast(cython.size_t, q.begins))[k] + row - (ends[k - 1] if k else 0)
+        prefetch(
+            cython.cast(u32p, cython.cast(cython.size_t, q.entries)) + s.at + (-AHEAD if turned else AHEAD)
+        )
+        s.chunk = cython.cast(i32p, cython.cast(cython.size_t, q.chunks))[k] ^ turned
+        s.start = (
+            cython.cast(i64p, cython.cast(cython.size_t, q.bases))[k]
+            + cython.cast(u32p, cython.cast(cython.size_t, q.entries))[s.at]
         ) ^ turned
-    s[2] = 1
+    s.known = 1
     return True
 
 
@@ -129,20 +184,22 @@ def _look_up(q: i64p, s: statep, by_time: cython.bint, turned: cython.longlong) 
 @cython.nogil
 @cython.exceptval(check=False)
 def _before(a: statep, b: statep) -> cython.bint:
-    if a[3] != b[3]:
-        return a[3] < b[3]
-    if a[4] != b[4]:
-        return a[4] < b[4]
-    if a[5] != b[5]:
-        return a[5] < b[5]
-    return a[6] < b[6]
+    if a.time != b.time:
+        return a.time < b.time
+    if a.rank != b.rank:
+        return a.rank < b.rank
+    if a.chunk != b.chunk:
+        return a.chunk < b.chunk
+    return a.start < b.start
 
 
 @cython.cfunc
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
-def _enter(tree: statep, up: i64p, s: statep, k: cython.longlong, i: cython.longlong) -> cython.void:
+def _enter(
+    tree: cython.pointer[cython.longlong], up: i64p, s: statep, k: cython.longlong, i: cython.longlong
+) -> cython.void:
     """Let queue *i* play its way up among those that have entered, and wait where nobody has played yet."""
     node: cython.longlong = up[i]
     other: cython.longlong
@@ -151,7 +208,7 @@ def _enter(tree: statep, up: i64p, s: statep, k: cython.longlong, i: cython.long
         if other < 0:
             tree[node] = i
             return
-        if _before(s + 8 * other, s + 8 * i):
+        if _before(s + other, s + i):
             tree[node] = i
             i = other
         node = up[k + node]
@@ -162,7 +219,9 @@ def _enter(tree: statep, up: i64p, s: statep, k: cython.longlong, i: cython.long
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
-def _play(tree: statep, up: i64p, s: statep, k: cython.longlong, i: cython.longlong) -> cython.void:
+def _play(
+    tree: cython.pointer[cython.longlong], up: i64p, s: statep, k: cython.longlong, i: cython.longlong
+) -> cython.void:
     """Let queue *i* play its way up; losers stay where they lost.
 
     Nobody can guess who wins: numbers are exchanged without a branch. Ties are rare enough for one.
@@ -170,13 +229,13 @@ def _play(tree: statep, up: i64p, s: statep, k: cython.longlong, i: cython.longl
     node: cython.longlong = up[i]
     other: cython.longlong
     change: cython.longlong
-    mine: cython.longlong = s[8 * i + 3]
+    mine: cython.longlong = s[i].time
     theirs: cython.longlong
     while node > 0:
         other = tree[node]
-        theirs = s[8 * other + 3]
+        theirs = s[other].time
         change = -cython.cast(cython.longlong, theirs < mine)
-        if theirs == mine and _before(s + 8 * other, s + 8 * i):
+        if theirs == mine and _before(s + other, s + i):
             change = -1
         tree[node] = other ^ ((other ^ i) & change)
         i ^= (other ^ i) & change
@@ -186,8 +245,8 @@ def _play(tree: statep, up: i64p, s: statep, k: cython.longlong, i: cython.longl
 
 
 def merge(
-    queues: cython.const[cython.longlong][:, ::1],
-    state: cython.longlong[:, ::1],
+    queues: cython.const[Queue][::1],
+    state: State[::1],
     tree: cython.longlong[::1],
     up: cython.const[cython.longlong][::1],
     by_time: cython.bint,
@@ -216,77 +275,78 @@ def merge(
     i: cython.longlong
     turned: cython.longlong = -1 if reverse else 0
     ready: cython.bint = True
-    q: i64p
+    q: queuep
     s: statep
-    t: statep
+    t: cython.pointer[cython.longlong]
     if k == 0 or m == 0:
         return n
-    q, s, t = cython.address(queues[0, 0]), cython.address(state[0, 0]), cython.address(tree[0])
+    q, s, t = cython.address(queues[0]), cython.address(state[0]), cython.address(tree[0])
     u: i64p = cython.address(up[0])
     with cython.nogil:
         for i in range(k):
             t[i] = -1
-            if s[8 * i + 2] == 0 and not _look_up(q + 14 * i, s + 8 * i, by_time, turned):
+            if s[i].known == 0 and not _look_up(q + i, s + i, by_time, turned):
                 ready = False
         if ready:
             for i in range(k):
                 _enter(t, u, s, k, i)
         while ready and n < m:
             i = t[0]
-            if s[8 * i + 2] == 2:
+            if s[i].known == 2:
                 break
-            time[n] = _time(q + 14 * i, q[14 * i + 3] - 1 - s[8 * i] if reverse else s[8 * i])
+            time[n] = _time(q + i, q[i].count - 1 - s[i].done if reverse else s[i].done)
             queue[n] = cython.cast(cython.int, i)
-            chunk[n] = cython.cast(cython.int, s[8 * i + 5] ^ turned)
-            start[n] = s[8 * i + 6] ^ turned
-            at[n] = s[8 * i + 7]
+            chunk[n] = cython.cast(cython.int, s[i].chunk ^ turned)
+            start[n] = s[i].start ^ turned
+            at[n] = s[i].at
             n += 1
-            s[8 * i] += 1
-            ready = _look_up(q + 14 * i, s + 8 * i, by_time, turned)
+            s[i].done += 1
+            ready = _look_up(q + i, s + i, by_time, turned)
             if ready:
                 _play(t, u, s, k, i)
     return n
 
 
 def measure_sizes(
-    rules: cython.const[cython.longlong][:, ::1],
+    rules: cython.const[Rule][::1],
     queue: cython.const[cython.int][::1],
     start: cython.const[cython.longlong][::1],
     at: cython.const[cython.longlong][::1],
     size: cython.longlong[::1],
 ):
-    """How large messages are.
+    """Fill *size*, int64[n], with the sizes of messages.
 
-    rules  int64[k, 7]  of each queue, how many bytes from an address on an unsigned number lies, and its size in bytes:
-           address, bytes for each byte of *start*, bytes for each of *at*, bytes to add; bytes of the number (0: there is
-           none, -1: nobody here knows); by what it is multiplied, and what is added to it then
+    rules             RULE[k], see above
     queue, start, at  of each message, as ``merge`` gives them
 
-    Returns how many nobody here knows.
+    Returns the number of messages whose size is unknown here.
     """
     n: cython.Py_ssize_t = queue.shape[0]
     i: cython.Py_ssize_t
     unknown: cython.longlong = 0
-    r: i64p
+    r: rulep
     v: cython.ulonglong
     p: cython.size_t
     with cython.nogil:
         for i in range(n):
             if i + AHEAD < n:
-                r = cython.address(rules[queue[i + AHEAD], 0])
-                p = cython.cast(cython.size_t, r[0] + r[1] * start[i + AHEAD] + r[2] * at[i + AHEAD] + r[3])
+                r = cython.address(rules[queue[i + AHEAD]])
+                p = cython.cast(
+                    cython.size_t,
+                    r.address + r.per_start * start[i + AHEAD] + r.per_at * at[i + AHEAD] + r.offset,
+                )
                 prefetch(cython.cast(u8p, p))
-            r = cython.address(rules[queue[i], 0])
-            if r[4] < 0:
+            r = cython.address(rules[queue[i]])
+            if r.width < 0:
                 unknown += 1
                 continue
-            p = cython.cast(cython.size_t, r[0] + r[1] * start[i] + r[2] * at[i] + r[3])
+            p = cython.cast(cython.size_t, r.address + r.per_start * start[i] + r.per_at * at[i] + r.offset)
             v = 0
-            if r[4] == 2:
+            if r.width == 2:
                 memcpy(cython.address(v), cython.cast(u8p, p), 2)
-            elif r[4] == 4:
+            elif r.width == 4:
                 memcpy(cython.address(v), cython.cast(u8p, p), 4)
-            elif r[4]:
-                memcpy(cython.address(v), cython.cast(u8p, p), r[4])
-            size[i] = cython.cast(cython.longlong, v) * r[5] + r[6]
+            elif r.width:
+                memcpy(cython.address(v), cython.cast(u8p, p), r.width)
+            size[i] = cython.cast(cython.longlong, v) * r.mul + r.add
     return unknown

@@ -1,9 +1,13 @@
 import numpy as np
 from numpy.typing import NDArray
 
+QUEUE: list[tuple[str, str]]
+STATE: list[tuple[str, str]]
+RULE: list[tuple[str, str]]
+
 def merge(
-    queues: NDArray[np.int64],
-    state: NDArray[np.int64],
+    queues: NDArray[np.void],
+    state: NDArray[np.void],
     tree: NDArray[np.int64],
     up: NDArray[np.int64],
     by_time: bool,
@@ -16,7 +20,7 @@ def merge(
     n: int,
 ) -> int: ...
 def measure_sizes(
-    rules: NDArray[np.int64],
+    rules: NDArray[np.void],
     queue: NDArray[np.int32],
     start: NDArray[np.int64],
     at: NDArray[np.int64],

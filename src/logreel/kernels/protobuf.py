@@ -5,27 +5,27 @@ when it is put before it: one pass, no measuring.
 
 write_columns: ops  int64[m, 6]  code, tag, column, more, body, other column; the ops of a body stand before their own op
 
-  0 VARINT    tag and number, unless it is 0; more: bytes of a number in the column, negative for signed ones
-  1 FIXED     tag and *more* bytes, unless all are 0
-  2 SPAN      tag, length and bytes, unless there are none; more: bytes of an item, column: items, other: their offsets
-  3 PACKED    the same of numbers as varints; more: as of VARINT
-  4 MESSAGE   tag, length and *body* ops
-  5 MESSAGES  the same for each item; other: offsets of the items
-  6 SPANS     a span for each item, also an empty one; other: offsets of the items; more: column of the spans' offsets
-  7 TIME      seconds and nanoseconds as fields 1 and 2; more: 1 if both have one sign
+  VARINT    tag and number, unless it is 0; more: bytes of a number in the column, negative for signed ones
+  FIXED     tag and *more* bytes, unless all are 0
+  SPAN      tag, length and bytes, unless there are none; more: bytes of an item, column: items, other: their offsets
+  PACKED    the same of numbers as varints; more: as of VARINT
+  MESSAGE   tag, length and *body* ops
+  MESSAGES  the same for each item; other: offsets of the items
+  SPANS     a span for each item, also an empty one; other: offsets of the items; more: column of the spans' offsets
+  TIME      seconds and nanoseconds as fields 1 and 2; more: 1 if both have one sign
 
 A tag is the varint itself as a number. Row i of a column belongs to row i of what it is in; offsets are int64[n + 1].
 
 write_fixed: ops  int32[m, 8]  code, tag, tag bytes, place, more, count, step, body; the ops of a body stand before their own op
 
-  0 WORDS     *count* fields of 4 bytes each, but those that are all 0
-  1 LONGS     the same of 8 bytes each
-  2 VARINTS   *count* fields of a number each, but those that are 0; more: its bytes, negative if signed, 0 for a flag
-  3 SPAN      the next *count* bytes
-  4 PACKED    *count* numbers as varints; more: as of VARINT
-  5 MESSAGE   *body* ops; their places count from where those of the message itself do
-  6 MESSAGES  *count* messages of *body* ops, *step* bytes apart; their places count from each of them
-  7 TIME      u32 seconds and nanoseconds as fields 1 and 2, without a tag; more: 1 if both are i32 and have one sign
+  WORDS     *count* fields of 4 bytes each, but those that are all 0
+  LONGS     the same of 8 bytes each
+  VARINTS   *count* fields of a number each, but those that are 0; more: its bytes, negative if signed, 0 for a flag
+  SPAN      the next *count* bytes
+  PACKED    *count* numbers as varints; more: as of VARINT
+  MESSAGE   *body* ops; their places count from where those of the message itself do
+  MESSAGES  *count* messages of *body* ops, *step* bytes apart; their places count from each of them
+  TIME      u32 seconds and nanoseconds as fields 1 and 2, without a tag; more: 1 if both are i32 and have one sign
 
 Places are bytes from the start of the message. A tag is its varint, the last bytes of the four. Fields of one op lie one
 after another, and so do their numbers: the tag is that of the last one, and *step* the difference between two.
@@ -37,11 +37,38 @@ if not cython.compiled:
     raise ImportError("logreel.kernels is not compiled: run `pip install -e .` (needs gcc)")
 
 from cython.cimports.libc.string import memcpy
+from cython.cimports.logreel.kernels import ops as code
 from cython.cimports.logreel.kernels.before import moment_before, number_before
 from cython.cimports.logreel.kernels.loads import u32, u64, whole
 from cython.cimports.logreel.kernels.prefetch import prefetch_span
 
 u8p = cython.typedef(cython.pointer[cython.const[cython.uchar]])
+#: Op codes, for those who compile programs.
+COLUMN_VARINT, COLUMN_FIXED, COLUMN_SPAN, COLUMN_PACKED = (
+    code.COLUMN_VARINT,
+    code.COLUMN_FIXED,
+    code.COLUMN_SPAN,
+    code.COLUMN_PACKED,
+)
+COLUMN_MESSAGE, COLUMN_MESSAGES, COLUMN_SPANS, COLUMN_TIME = (
+    code.COLUMN_MESSAGE,
+    code.COLUMN_MESSAGES,
+    code.COLUMN_SPANS,
+    code.COLUMN_TIME,
+)
+FIXED_WORDS, FIXED_LONGS, FIXED_VARINTS, FIXED_SPAN = (
+    code.FIXED_WORDS,
+    code.FIXED_LONGS,
+    code.FIXED_VARINTS,
+    code.FIXED_SPAN,
+)
+FIXED_PACKED, FIXED_MESSAGE, FIXED_MESSAGES, FIXED_TIME = (
+    code.FIXED_PACKED,
+    code.FIXED_MESSAGE,
+    code.FIXED_MESSAGES,
+    code.FIXED_TIME,
+)
+
 mp = cython.typedef(cython.pointer[cython.uchar])
 i64p = cython.typedef(cython.pointer[cython.const[cython.longlong]])
 
@@ -76,22 +103,22 @@ def _write_row(
     while n > 0:
         n -= 1
         op = ops + 6 * n
-        if op[0] == 0:  # VARINT
+        if op[0] == code.COLUMN_VARINT:
             width = op[3] if op[3] > 0 else -op[3]
             v = whole(columns[op[2]] + row * width, op[3])
             if v != 0:
                 p = number_before(number_before(p, v), cython.cast(cython.ulonglong, op[1]))
-        elif op[0] == 1:  # FIXED
+        elif op[0] == code.COLUMN_FIXED:
             v = whole(columns[op[2]] + row * op[3], op[3])
             if v != 0:
                 p -= op[3]
                 memcpy(p, cython.address(v), op[3])
                 p = number_before(p, cython.cast(cython.ulonglong, op[1]))
-        elif op[0] == 2:  # SPAN
+        elif op[0] == code.COLUMN_SPAN:
             o = cython.cast(i64p, columns[op[5]]) + row
             if o[1] > o[0]:
                 p = _span(p, op[1], columns[op[2]] + o[0] * op[3], (o[1] - o[0]) * op[3])
-        elif op[0] == 3:  # PACKED
+        elif op[0] == code.COLUMN_PACKED:
             o = cython.cast(i64p, columns[op[5]]) + row
             if o[1] > o[0]:
                 end = p
@@ -103,13 +130,13 @@ def _write_row(
                     p = number_before(p, whole(d + i * width, op[3]))
                 p = number_before(p, cython.cast(cython.ulonglong, end - p))
                 p = number_before(p, cython.cast(cython.ulonglong, op[1]))
-        elif op[0] == 4:  # MESSAGE
+        elif op[0] == code.COLUMN_MESSAGE:
             end = p
             n -= op[4]
             p = _write_row(ops + 6 * n, op[4], columns, row, p)
             p = number_before(p, cython.cast(cython.ulonglong, end - p))
             p = number_before(p, cython.cast(cython.ulonglong, op[1]))
-        elif op[0] == 5:  # MESSAGES
+        elif op[0] == code.COLUMN_MESSAGES:
             o = cython.cast(i64p, columns[op[5]]) + row
             n -= op[4]
             i = o[1]
@@ -119,7 +146,7 @@ def _write_row(
                 p = _write_row(ops + 6 * n, op[4], columns, i, p)
                 p = number_before(p, cython.cast(cython.ulonglong, end - p))
                 p = number_before(p, cython.cast(cython.ulonglong, op[1]))
-        elif op[0] == 6:  # SPANS
+        elif op[0] == code.COLUMN_SPANS:
             o = cython.cast(i64p, columns[op[5]]) + row
             inner = cython.cast(i64p, columns[op[3]])
             i = o[1]
@@ -210,7 +237,7 @@ def _write_fixed(ops: i32p, n: cython.longlong, b: u8p, p: mp) -> mp:
         tag = op[1]
         d = b + op[3]
         i = op[5]
-        if op[0] == 0:  # WORDS
+        if op[0] == code.FIXED_WORDS:
             while i > 0:
                 i -= 1
                 word = u32(d + 4 * i)
@@ -219,7 +246,7 @@ def _write_fixed(ops: i32p, n: cython.longlong, b: u8p, p: mp) -> mp:
                     memcpy(p, cython.address(word), 4)
                     p = _tagged(p, tag, op[2])
                 tag -= op[6]
-        elif op[0] == 1:  # LONGS
+        elif op[0] == code.FIXED_LONGS:
             while i > 0:
                 i -= 1
                 v = u64(d + 8 * i)
@@ -228,7 +255,7 @@ def _write_fixed(ops: i32p, n: cython.longlong, b: u8p, p: mp) -> mp:
                     memcpy(p, cython.address(v), 8)
                     p = _tagged(p, tag, op[2])
                 tag -= op[6]
-        elif op[0] == 2:  # VARINTS
+        elif op[0] == code.FIXED_VARINTS:
             width = op[4]
             d += i * _bytes(width)
             while i > 0:
@@ -238,11 +265,11 @@ def _write_fixed(ops: i32p, n: cython.longlong, b: u8p, p: mp) -> mp:
                 if v != 0:
                     p = _tagged(number_before(p, v), tag, op[2])
                 tag -= op[6]
-        elif op[0] == 3:  # SPAN
+        elif op[0] == code.FIXED_SPAN:
             p -= i
             memcpy(p, d, i)
             p = _tagged(number_before(p, i), tag, op[2])
-        elif op[0] == 4:  # PACKED
+        elif op[0] == code.FIXED_PACKED:
             end = p
             width = op[4]
             d += i * _bytes(width)
@@ -251,12 +278,12 @@ def _write_fixed(ops: i32p, n: cython.longlong, b: u8p, p: mp) -> mp:
                 d -= _bytes(width)
                 p = number_before(p, whole(d, width))
             p = _tagged(number_before(p, end - p), tag, op[2])
-        elif op[0] == 5:  # MESSAGE
+        elif op[0] == code.FIXED_MESSAGE:
             end = p
             n -= op[7]
             p = _write_fixed(ops + 8 * n, op[7], b, p)
             p = _tagged(number_before(p, end - p), tag, op[2])
-        elif op[0] == 6:  # MESSAGES
+        elif op[0] == code.FIXED_MESSAGES:
             n -= op[7]
             while i > 0:
                 i -= 1

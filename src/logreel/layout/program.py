@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.kernels.layout import ALIGN, BLOB, EXPECT, FIXED, LIST, REPEAT, REST, SKIP, STRINGS
 from logreel.layout.nodes import (
     HIDDEN,
     SCALARS,
@@ -34,7 +35,6 @@ from logreel.layout.paths import Leaf, Place, leaves_of
 
 I64 = NDArray[np.int64]
 
-FIXED, BLOB, SKIP, LIST, REPEAT, STRINGS, REST, ALIGN, EXPECT = range(9)
 NO_COLUMN = -1
 
 #: Arrays of structs with more runs of bytes than this are walked in a loop instead of written out.

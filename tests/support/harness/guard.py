@@ -10,7 +10,7 @@ import numpy as np
 PROT_NONE, PAGE = 0, mmap.PAGESIZE
 
 
-def guarded(data: bytes) -> np.ndarray:
+def guarded(data: bytes, writeable: bool = False) -> np.ndarray:
     """uint8[len(data)] whose last byte is the last one before the forbidden page."""
     pages = max(1, -(-len(data) // PAGE))
     area = mmap.mmap(-1, (pages + 1) * PAGE)
@@ -21,5 +21,5 @@ def guarded(data: bytes) -> np.ndarray:
         raise OSError(ctypes.get_errno(), "mprotect")
     view = whole[pages * PAGE - len(data) : pages * PAGE]
     view[:] = np.frombuffer(data, np.uint8)
-    view.flags.writeable = False
+    view.flags.writeable = writeable
     return view

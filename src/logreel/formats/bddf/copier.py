@@ -1,4 +1,4 @@
-"""Logs copied into a new BDDF file."""
+"""Copy logs into a new BDDF file."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import numpy as np
 
 from logreel.errors import DefinitionError
 from logreel.formats.bddf import block_copier
-from logreel.formats.bddf.declare import declare, identity
-from logreel.formats.bddf.messages import StructType
+from logreel.formats.bddf.descriptors import StructType
 from logreel.formats.bddf.scan_builder import ScanBuilder, topic_of
+from logreel.formats.bddf.series_declaration import declare, identity
 from logreel.formats.bddf.writer import BddfWriter
 from logreel.io.arrays import I64
 from logreel.io.chunks import FILE
@@ -23,53 +23,53 @@ from logreel.write.log_copier import Excerpt, LogCopier
 
 
 class BddfCopier(LogCopier):
-    """Copies annotations, names of series, additional indexes, and blocks as they are."""
+    """Copies annotations, names of series, additional indexes, and unchanged blocks."""
 
     writer: BddfWriter
 
     def __init__(self, writer: BddfWriter) -> None:
         super().__init__(writer)
-        #: Where payloads and their blocks begin, by log (kept here so that its id stays its own) and channel.
+        #: Offsets of payloads and of their blocks, by id of the log (kept, so that its id is not reused) and channel.
         self._starts: dict[tuple[int, int], tuple[Log, I64, I64]] = {}
 
     def merge_key(self, topic: str, schema: Schema, metadata: Mapping[str, Any]) -> Hashable:
-        """Return the same key for series with the same name, type, additional indexes and annotations."""
+        """Return a key that is equal for series with the same identifier, type, additional indexes, annotations."""
         try:
             return identity(declare(topic, schema, metadata))
         except DefinitionError:
-            # What cannot be declared is refused when it is added, as a channel of its state.
+            # A channel that cannot be declared is refused when it is added.
             return super().merge_key(topic, schema, metadata)
 
     def import_foreign(self, log: Log, returns: bool) -> list[str]:
-        """Import metadata as annotations; those of another format get its name as their organization."""
+        """Import metadata as annotations; keys from another format get its name as their organization."""
         if returns:
             self.writer.reserved = True
         else:
             self.writer.organization = log.format
-        told = super().import_foreign(log, returns)
+        losses = super().import_foreign(log, returns)
         self.writer.organization = ""
-        return told
+        return losses
 
     def copy_metadata(self, log: Log) -> list[str]:
         """Copy the annotations of the file, and the names of its series."""
         writer, state = self.writer, log.format_state
         writer.reserved = True
-        told = []
-        notes = dict(writer.file.annotations)
+        losses = []
+        annotations = dict(writer.file.annotations)
         for name, value in state.found.file.annotations.items():
-            if notes.setdefault(name, value) != value:
-                told.append(f"annotation {name!r} has another value in {log.name}: the first one is kept")
-        writer.file = replace(writer.file, annotations=notes)
+            if annotations.setdefault(name, value) != value:
+                losses.append(f"annotation {name!r} has another value in {log.name}: the first one is kept")
+        writer.file = replace(writer.file, annotations=annotations)
         for ch, series in zip(log.channels.values(), state.found.series, strict=True):
             writer.base_names.setdefault(ch.topic, topic_of(series))
             if isinstance(series.type, StructType) and log.index.rules[ch.number].synthetic is None:
                 writer.structs_with_blocks.add(identity(series))
         signals = writer.schemas.signals
         signals += [one for one in state.signals if one not in signals]
-        return told
+        return losses
 
     def side_columns(self, log: Log, channel: int, offset: I64) -> I64 | None:
-        """Return the additional indexes of blocks."""
+        """Return the additional indexes of data blocks: int64[n, k]."""
         state: ScanBuilder = log.format_state
         names = state.found.series[channel].names
         if not names or log.index.rules[channel].synthetic is not None:
@@ -83,7 +83,7 @@ class BddfCopier(LogCopier):
         return out
 
     def copy_records(self, excerpt: Excerpt) -> bool:
-        """Copy blocks as they are in the file; False where channels are left out, since that renumbers the others."""
+        """Copy blocks unchanged; return False if that is impossible, see ``block_copier.plan``."""
         plan = block_copier.plan(excerpt)
         if plan is None:
             return False

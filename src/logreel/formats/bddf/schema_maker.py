@@ -1,4 +1,4 @@
-"""Schemas of new BDDF files: types of series, and how messages are given by fields."""
+"""Schemas of new BDDF files: types of series, and Layouts of messages that are written by fields."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from logreel.formats.bddf.descriptors import MessageType, Series
 from logreel.formats.bddf.from_layout import schema_from_layout
 from logreel.formats.bddf.input_layout import InputLayout
-from logreel.formats.bddf.messages import MessageType, Series
 from logreel.formats.bddf.payload_decoders import distinct_names
 from logreel.formats.bddf.signals import TICK, Signals
 from logreel.layout.layout import Layout
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 
 class BddfSchemaMaker(SchemaMaker):
-    """Types of series.
+    """Makes types of series.
 
-    series   those declared, by channel number
+    series   declared series, by channel number
     signals  schemas of signals known so far, written or of source logs: readers compute the values of ticks by them
     """
 
@@ -36,23 +36,23 @@ class BddfSchemaMaker(SchemaMaker):
         self._types: Types | None = None
 
     def schema_from_layout(self, topic: str, layout: Layout) -> Schema:
-        """Return a type of plain values for records of just a number ``value``, for others JSON with a JSON Schema."""
+        """Return a POD type if each record is one number named ``value``, else JSON with a JSON Schema."""
         return schema_from_layout(layout)
 
     def accepts_schema(self, schema: Schema) -> bool:
-        """Return whether *schema* is a content type, Protobuf or a type of plain values."""
+        """Return whether *schema* is a content type, protobuf, or a type of plain values."""
         return schema.encoding in ("bddf", "protobuf") or "/" in schema.encoding
 
     def layout(self, number: int) -> Layout:
-        """Additional indexes, then ``sample`` and ``value``, ``text``, ``data``, or the fields of a described type."""
+        """Return the Layout: additional indexes, then samples, ``text``, ``data``, or fields of a described type."""
         return self._input_layout(number).layout
 
     def splitter(self, number: int) -> PayloadSplitter | None:
-        """Return how to take additional indexes out, and to encode JSON and Protobuf; None: not needed."""
+        """Return how to split off additional indexes and to encode JSON and protobuf; None: not needed."""
         return self._input_layout(number).splitter
 
     def computed_fields(self, number: int) -> Collection[str]:
-        """Return the values of a tick of signals."""
+        """Return the fields with the values of signals, which readers compute for ticks."""
         if not self.signals or not is_message(self.series[number], TICK):
             return ()
         return distinct_names([one.name for one in self.signals], self._input_layout(number).fields)

@@ -51,5 +51,5 @@ FORMAT = Format(
     sample=_sample,
     api="logreel.formats.carla.simulator.api",
     commands="logreel.formats.carla.simulator.commands:COMMANDS",
-    frames="logreel.formats.carla.simulator.frames:frames",
+    frames="logreel.formats.carla.simulator.frame_text:frames",
 )

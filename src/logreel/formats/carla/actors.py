@@ -8,13 +8,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from logreel.formats.carla.columns import TURN, XYZ, Array, Columns, metres
-from logreel.formats.carla.known import type_name
 from logreel.log.actor import Actor
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from logreel.log.log import Log
+
+
+#: Names of the types of actors by their number.
+TYPES = ("other", "vehicle", "walker", "traffic_light", "traffic_sign", "sensor")
+
+
+def type_name(number: int) -> str:
+    """Return the name of a type of actors."""
+    return TYPES[number] if number < len(TYPES) else "invalid"
 
 
 def actors(log: Log) -> dict[int, Actor]:

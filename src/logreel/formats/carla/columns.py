@@ -142,7 +142,7 @@ class Columns:
             self._places[topic] = np.maximum.accumulate(found).astype(np.int64)
         return self._places[topic]
 
-    def place_of(self, frame: int) -> int:
+    def frame_row_of(self, frame: int) -> int:
         """Number of a frame counted from 0, or -1 for one that is not there."""
         ids, first = self._ids
         if not ids[0] <= frame <= ids[-1]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from logreel.formats.carla.in_force import in_force, size_of
+from logreel.formats.carla.lasting_records import in_force, size_of
 from logreel.formats.carla.records import END, FRAME_START, HEAD
 from logreel.formats.carla.scan_builder import ScanBuilder
 from logreel.index.order import in_file_order

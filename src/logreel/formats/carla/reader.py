@@ -7,13 +7,12 @@ their bytes, which must agree; and a frame ends with ten bytes, FrameEnd and the
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from logreel.errors import Problem
 from logreel.formats.carla import definitions
+from logreel.formats.carla.found import Found
 from logreel.formats.carla.records import (
     END,
     FRAME_END,
@@ -39,7 +38,6 @@ from logreel.formats.carla.records import (
 from logreel.index import block_builder
 from logreel.index.block_builder import BlockBuilder
 from logreel.index.block_table import Blocks
-from logreel.io.arrays import I64
 from logreel.io.source import Source
 from logreel.kernels import framed
 
@@ -57,27 +55,6 @@ _FRAME_BYTES, _TRIES = 1 << 20, 64
 _EMPTY, _LOOKED_AT = 2, 16
 #: A frame this many later than the one before damage is none.
 _FRAMES_AHEAD = 1 << 20
-
-
-@dataclass(slots=True)
-class Found:
-    """What a file holds.
-
-    topics   of each kind that has packets; the kind is the channel in *blocks*
-    wide     vectors are float64, as on the UE5 line
-    ends     int64[e]: places of the FrameEnds
-    sizes    uint32[n]: true bytes of each packet, in the order of *blocks*
-    resized  those of packets that state a wrong size, by the place of their payload
-    """
-
-    header: Header
-    wide: bool
-    topics: dict[int, str]
-    blocks: Blocks
-    ends: I64
-    sizes: NDArray[np.uint32]
-    resized: dict[int, int]
-    problems: list[Problem] = field(default_factory=list)
 
 
 class Framing:
@@ -125,7 +102,7 @@ class Framing:
         return framed.resync(self._source.data, pos, end, need, SPEC, self.tags, self.tolerant, last)
 
 
-class Walker:
+class Reader:
     """Walks one file; ``run`` gives what it found."""
 
     def __init__(self, source: Source) -> None:
@@ -149,7 +126,7 @@ class Walker:
         self._problem("header", 0, start, True, "the header of the recording is damaged: no date, no map")
         return Header(0, 0, "", start), start
 
-    def run(self) -> Found:
+    def read(self) -> Found:
         """Read the whole file."""
         pos, framing = self._pos, self._framing
         self._source.map_ahead()

@@ -12,15 +12,16 @@ import numpy as np
 
 from logreel.errors import DamagedError, Problem, UnsupportedError
 from logreel.formats.carla.actors import actors
-from logreel.formats.carla.axes import RosAxesDecoder, turned
 from logreel.formats.carla.clock import FRAME, Frames
 from logreel.formats.carla.definitions import RAW, layout
-from logreel.formats.carla.generation import OLD_WHEEL, Evidence
+from logreel.formats.carla.found import Found
 from logreel.formats.carla.payload_decoders import PacketDecoder, PacketFieldsDecoder
-from logreel.formats.carla.reader import Found, Walker
+from logreel.formats.carla.reader import Reader
 from logreel.formats.carla.records import FRAME_START, HEAD
+from logreel.formats.carla.release import OLD_WHEEL, ReleaseEvidence
+from logreel.formats.carla.ros_axes import RosAxesDecoder, turned
 from logreel.formats.carla.text import lines
-from logreel.formats.carla.textmode import is_text, undone
+from logreel.formats.carla.text_mode import is_text_mode, undo_text_mode
 from logreel.formats.carla.verify import verify
 from logreel.index.message_index import MessageIndex
 from logreel.index.ranges import places
@@ -42,10 +43,10 @@ def scan(source: Source) -> Scan:
     """The Scan of a recording. Raises UnsupportedError for a file without the mark of one."""
     if source.head[2:18] != b"\x0e\x00CARLA_RECORDER":
         raise UnsupportedError("not a CARLA recording: its mark is missing", path=source.name)
-    found = Walker(source).run()
-    if _lost(found) and is_text(source):
-        whole = undone(source)
-        again = Walker(whole).run()
+    found = Reader(source).read()
+    if _lost(found) and is_text_mode(source):
+        whole = undo_text_mode(source)
+        again = Reader(whole).read()
         if _lost(again) < _lost(found):
             size = source.size - whole.size
             text = f"written in text mode: 0D before every 0A; undone, which left {size} bytes out"
@@ -122,9 +123,9 @@ class ScanBuilder:
         return self._frames.times(channel)
 
     @cached_property
-    def _evidence(self) -> Evidence:
+    def _evidence(self) -> ReleaseEvidence:
         found = self.found
-        return Evidence(
+        return ReleaseEvidence(
             self.source, self.index, found.topics, self._channels, found.header.version, found.wide
         )
 

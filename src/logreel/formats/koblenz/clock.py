@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.index.block_table import TIME_MAX
+from logreel.index.gather import gather_bytes
 from logreel.index.message_index import MessageIndex
 from logreel.io.arrays import I64
 from logreel.io.chunks import FILE
-from logreel.kernels import block_table
 
 NS_PER_MS = 1e6
 #: Intervals of time end before their last moment, which is no time therefore.
@@ -57,10 +57,7 @@ def to_ns(ms: NDArray[np.float64]) -> I64:
 
 def stamps(index: MessageIndex, offset: I64) -> I64:
     """int64[n]: ns of messages whose payloads begin at *offset*."""
-    ms = np.empty(len(offset), np.float64)
-    if len(offset):
-        block_table.gather_at(index.chunks[FILE], offset, np.array([[STAMP, 8, ms.ctypes.data, 8, 0]]))
-    return to_ns(ms)
+    return to_ns(gather_bytes(index.chunks[FILE], offset, 8, STAMP).view(np.float64)[:, 0])
 
 
 def bounds(index: MessageIndex) -> tuple[int | None, int | None]:
@@ -90,11 +87,7 @@ def bounds(index: MessageIndex) -> tuple[int | None, int | None]:
 def utc_offset(index: MessageIndex, channel: int) -> int | None:
     """ns to add to get UTC, by the fixes of *channel*: the lower median of all that are valid and have a date."""
     offset = index.offsets(channel)
-    rows = np.empty(len(offset), _FIX)
-    if len(offset):
-        block_table.gather_at(
-            index.chunks[FILE], offset, np.array([[0, _FIX.itemsize, rows.ctypes.data, _FIX.itemsize, 0]])
-        )
+    rows = gather_bytes(index.chunks[FILE], offset, _FIX.itemsize).view(_FIX)[:, 0]
     valid = (rows["warning"] == 0) & (rows["quality"] > 0)
     times = index.times(channel)
     found = [

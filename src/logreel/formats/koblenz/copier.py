@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from logreel.formats.koblenz.records import HEAD
-from logreel.formats.koblenz.scan_builder import ScanBuilder
+from logreel.formats.koblenz.scan_builder import FormatState
 from logreel.formats.koblenz.time_index import seconds_between
 from logreel.formats.koblenz.writer import KoblenzWriter
 from logreel.index.order import in_file_order
@@ -34,7 +34,7 @@ class KoblenzCopier(LogCopier):
     def copy_metadata(self, log: Log) -> list[str]:
         """Leave room for the index of the time that the source logs cover."""
         writer = self.writer
-        writer.fixes_give_utc = not log.format_state.is_noted
+        writer.fixes_give_utc = not log.format_state.has_utc_note
         if log.start is not None and log.end is not None:
             first, last = self._interval or (log.start, log.end)
             self._interval = min(first, log.start), max(last, log.end)
@@ -44,14 +44,14 @@ class KoblenzCopier(LogCopier):
     def copy_records(self, excerpt: Excerpt) -> bool:
         """Copy messages as they are in the file; a sound log of which all is wanted is copied to the byte."""
         writer = self.writer
-        state: ScanBuilder = excerpt.log.format_state
-        if state.reading is not writer.size_reading or state.mark != writer.mark:
+        state: FormatState = excerpt.log.format_state
+        if state.size_reading is not writer.size_reading or state.mark != writer.mark:
             return False
         wrong = any(p.lost or p.code in ("index", "header") for p in excerpt.log.problems)
-        if excerpt.is_whole and state.is_indexed and not wrong:
+        if excerpt.is_whole and state.has_full_index and not wrong:
             writer.write_whole(state.source.data)
             return True
-        writer.version, writer.fixes_give_utc = state.source.read(4, 4), not state.is_noted
+        writer.version, writer.fixes_give_utc = state.source.read(4, 4), not state.has_utc_note
         times = [state.index.times(number)[rows] for number, rows in excerpt.rows.items()]
         times = [some for some in times if len(some)]
         if times:
@@ -60,6 +60,6 @@ class KoblenzCopier(LogCopier):
         writer.begin()
         for piece in in_file_order(state.index, excerpt.rows):
             start, end = piece.offset - HEAD, piece.offset + piece.size
-            writer.seconds.add(piece.time, writer.out.tell() + np.cumsum(end - start) - (end - start))
+            writer.time_index.add(piece.time, writer.out.tell() + np.cumsum(end - start) - (end - start))
             put(writer.out, state.source.data, *runs(start, end))
         return True

@@ -4,26 +4,19 @@ from __future__ import annotations
 
 import random
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 
-from logreel.formats.koblenz.definitions import (
-    RAW,
-    UNCOMPRESSED,
-    USUAL_VERSION,
-    VERSIONS,
-    MessageType,
-    registered_types,
-)
+from logreel.formats.koblenz.definitions import VERSIONS, registered_types
+from logreel.formats.koblenz.kinds import Kind
 from logreel.formats.koblenz.records import (
     END_MARK,
     HEAD,
     MAX_SIZE,
     VALID_MARK,
     Head,
-    Reading,
+    SizeReading,
     are_plausible,
     extent,
     is_end,
@@ -32,7 +25,6 @@ from logreel.formats.koblenz.records import (
 )
 from logreel.io.arrays import I64
 from logreel.io.source import Source
-from logreel.layout.layout import Layout
 
 #: Types and versions that are not known; a file with more is damaged.
 MAX_UNKNOWN = 256
@@ -49,48 +41,6 @@ _UNDECLARED = -1
 _WORD = (1 << 64) - 1
 
 
-@dataclass(slots=True)
-class Kind:
-    """Messages of one type and version.
-
-    known   the type, or None
-    longer  some of its messages may be longer than their Layout
-    raw     messages of a version that nothing describes do not begin with the fields that are known
-    """
-
-    type: int
-    version: int
-    known: MessageType | None
-    longer: bool = False
-    raw: bool = False
-
-    @property
-    def layout(self) -> Layout:
-        """The Layout of its messages."""
-        if self.known is None or self.raw or self.version < self.known.version:
-            return RAW
-        return self.known.layout if self.is_described else self.known.newer
-
-    @property
-    def is_described(self) -> bool:
-        """True if the description is of this very version."""
-        return self.known is not None and self.version == self.known.version
-
-    @property
-    def name(self) -> str:
-        """The name of the type, or its number; versions that are not described are marked by ``@``."""
-        name = self.known.name if self.known else f"0x{self.type:08X}"
-        usual = self.known.version if self.known else USUAL_VERSION
-        return name if self.version == usual else f"{name}@{self.version}"
-
-    def layout_at(self, source: Source, payload: int, stop: int) -> Layout:
-        """The Layout of one message."""
-        # A picture says of itself, in its second number, whether it is of the described kind.
-        if self.is_described and self.known and "compressed" in self.known.instance:
-            return self.layout if any(source.read(payload + 4, min(4, stop - payload))) else UNCOMPRESSED
-        return self.layout
-
-
 class Framing:
     """The tables that the compiled walker judges by, for one reading of the sizes and one mark of valid messages.
 
@@ -103,17 +53,18 @@ class Framing:
     def __init__(
         self,
         source: Source,
-        reading: Reading,
+        size_reading: SizeReading,
         mark: int = VALID_MARK,
         named: Collection[int] = (),
         raw: Collection[tuple[int, int]] = (),
     ) -> None:
-        self.source, self.reading, self.mark, self._named, self._raw = source, reading, mark, named, raw
+        self.source, self.size_reading, self.mark = source, size_reading, mark
+        self._named, self._raw = named, raw
         self.types = registered_types()
         self.kinds: list[Kind] = []
         self.numbers: dict[tuple[int, int], int] = {}
         self.tags = np.zeros((256, 5), np.int64)
-        self.tags[mark] = 1, reading.base, MAX_SIZE, 0, 255
+        self.tags[mark] = 1, size_reading.base, MAX_SIZE, 0, 255
         self._unknown = 0
         for kind in self.types.values():
             for version in range(kind.version, kind.version + VERSIONS):
@@ -132,7 +83,8 @@ class Framing:
         words = tuple(t | v << 32 for t, v in self.numbers)
         multiplier, bits = _digest(words)
         self.spec: I64 = np.array(
-            [HEAD, 0, 0xFFFFFFFF, self.reading.add, 4, 5, -1, HEAD, _signed(multiplier), 64 - bits], np.int64
+            [HEAD, 0, 0xFFFFFFFF, self.size_reading.add, 4, 5, -1, HEAD, _signed(multiplier), 64 - bits],
+            np.int64,
         )
         self.keys = np.full((1 << bits, 4), _UNDECLARED, np.int64)
         for number, (kind, word) in enumerate(zip(self.kinds, words, strict=True)):
@@ -141,7 +93,7 @@ class Framing:
 
     def _sizes(self, kind: Kind) -> tuple[int, int]:
         """Least and greatest size field of messages of *kind*."""
-        base, measure = self.reading.base, kind.layout.measure
+        base, measure = self.size_reading.base, kind.layout.measure
         if (kind.type, kind.version) not in self._believed:
             return base, MAX_SIZE
         exact = measure.size is not None and not kind.longer
@@ -172,7 +124,7 @@ class Framing:
     def content_end(self, head: Head) -> int:
         """Where the content of a message ends by its own counts, -1 if that is after the message."""
         kind = self.kind_of(head)
-        stop = head.end(self.reading)
+        stop = head.end(self.size_reading)
         if kind is None:
             return stop
         root = kind.layout_at(self.source, head.payload, stop).root
@@ -180,7 +132,7 @@ class Framing:
 
     def is_exact(self, head: Head) -> bool:
         """True if a whole message of a described type ends where its content does."""
-        kind, stop = self.kind_of(head), head.end(self.reading)
+        kind, stop = self.kind_of(head), head.end(self.size_reading)
         described = kind is not None and kind.is_described
         return described and stop <= self.source.size and self.content_end(head) == stop
 
@@ -190,19 +142,19 @@ class Framing:
 
     def is_sound(self, head: Head) -> bool:
         """True for a whole message with a valid header and of a known type, whose size agrees with its content."""
-        if not self.is_believed(head) or not head.is_plausible(self.reading) or head.mark != self.mark:
+        if not self.is_believed(head) or not head.is_plausible(self.size_reading) or head.mark != self.mark:
             return False
-        stop = head.end(self.reading)
+        stop = head.end(self.size_reading)
         return stop <= self.source.size and self.content_end(head) == stop
 
     def agrees(self, head: Head) -> bool:
         """True for a message that ends where its content does, or later without another one in it."""
-        return self.content_end(head) == head.end(self.reading) or self.is_longer(head)
+        return self.content_end(head) == head.end(self.size_reading) or self.is_longer(head)
 
     def is_longer(self, head: Head) -> bool:
         """True for a message that ends later than its content, with proof that no other one begins in it there."""
-        content, after = self.content_end(head), head.end(self.reading)
-        if not head.is_plausible(self.reading) or not 0 <= content < after:
+        content, after = self.content_end(head), head.end(self.size_reading)
+        if not head.is_plausible(self.size_reading) or not 0 <= content < after:
             return False
         return self.leads_on(after, FOUND) and not self.leads_on(content, FOUND)
 
@@ -216,9 +168,9 @@ class Framing:
         head = read_head(self.source, pos)
         if head is None:
             return pos < self.source.size
-        if not head.is_plausible(self.reading):
+        if not head.is_plausible(self.size_reading):
             return False
-        stop = head.end(self.reading)
+        stop = head.end(self.size_reading)
         if self.is_believed(head):
             return self.content_end(head) >= 0 if stop <= self.source.size else head.mark == self.mark
         if head.mark != self.mark:
@@ -233,13 +185,13 @@ class Framing:
         """The same among places where the mark is, and the bytes that are zero in a header."""
         source = self.source
         heads = read_heads(source, places)
-        good = are_plausible(heads, self.reading)
-        places, after = places[good], places[good] + heads["size"][good] + self.reading.add
+        good = are_plausible(heads, self.size_reading)
+        places, after = places[good], places[good] + heads["size"][good] + self.size_reading.add
         within = after <= source.size - HEAD
         leads = after <= source.size
         ends = read_heads(source, after[within])
         # The end of the log, or zeros, are no header.
-        leads[within] = are_plausible(ends, self.reading) | np.isin(ends["size"], (0, END_MARK))
+        leads[within] = are_plausible(ends, self.size_reading) | np.isin(ends["size"], (0, END_MARK))
         for at in places[leads].tolist():
             head = read_head(source, at)
             if head is not None and self._is_found(head):
@@ -248,7 +200,7 @@ class Framing:
 
     def _is_found(self, head: Head) -> bool:
         """True for a message that is believed where nothing leads to it."""
-        after = head.end(self.reading)
+        after = head.end(self.size_reading)
         if self.is_believed(head):
             return self.is_sound(head) and (self.leads_on(after, ALONE) or self.is_blank(after))
         told = (head.type, head.version) in self.numbers or head.pos in self._named

@@ -8,19 +8,17 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import replace
 
 import numpy as np
 
 from logreel.errors import Problem
 from logreel.formats.koblenz.definitions import RAW
-from logreel.formats.koblenz.framing import FOUND, Framing, Kind
+from logreel.formats.koblenz.found import Found
+from logreel.formats.koblenz.framing import FOUND, Framing
 from logreel.formats.koblenz.records import HEAD, Head, is_end, read_head
-from logreel.formats.koblenz.start import Start
+from logreel.formats.koblenz.variant import Variant
 from logreel.index.block_builder import CUT, END, BlockBuilder
-from logreel.index.block_table import Blocks
-from logreel.index.rules import FieldAt
-from logreel.io.arrays import I64
 from logreel.io.source import Source
 from logreel.kernels import layout as kernel
 from logreel.layout.layout import Layout
@@ -31,36 +29,12 @@ from logreel.layout.program import compile_layout
 ROUNDS = 16
 
 
-@dataclass(slots=True)
-class Walk:
-    """What the walk found.
-
-    kinds   by channel number of *blocks*
-    end     where the end mark stands, or None
-    """
-
-    framing: Framing
-    kinds: list[Kind]
-    blocks: Blocks
-    end: int | None
-    problems: list[Problem]
-
-    def sizes(self, offsets: I64) -> I64:
-        """int64[n]: what their headers say of the sizes of payloads."""
-        return self.size.read(self.framing.source.data, offsets)
-
-    @property
-    def size(self) -> FieldAt:
-        """Where a message tells the bytes of its payload."""
-        return FieldAt(-HEAD, 4, 1, -self.framing.reading.base)
-
-
-def walk(source: Source, start: Start) -> Walk:
-    """Everything in a file."""
+def read(source: Source, variant: Variant) -> Found:
+    """Read a whole file of the given variant."""
     refused: set[int] = set()
     raw: set[tuple[int, int]] = set()
     for _ in range(ROUNDS):
-        found = Walker(source, start, refused, raw).run()
+        found = Reader(source, variant, refused, raw).read()
         wrong = [head for head, _ in _disagreeing(found)]
         if not wrong:
             return found
@@ -68,10 +42,10 @@ def walk(source: Source, start: Start) -> Walk:
         others = {(head.type, head.version) for head in wrong if not found.framing.is_believed(head)}
         raw |= others
         refused.update(head.pos for head in wrong if (head.type, head.version) not in others)
-    return _dropped(found)
+    return _without_disagreeing(found)
 
 
-def _disagreeing(found: Walk) -> Iterator[tuple[Head, int]]:
+def _disagreeing(found: Found) -> Iterator[tuple[Head, int]]:
     """Messages, and their place in the block table, whose content ends elsewhere than their size says."""
     framing = found.framing
     for number in found.blocks.live():
@@ -100,41 +74,41 @@ def _hidden(layout: Layout) -> Layout:
     return Layout(Struct((Field("", node),)))
 
 
-def _dropped(found: Walk) -> Walk:
+def _without_disagreeing(found: Found) -> Found:
     """The same without messages that contradict themselves even now: each is a loss of its own."""
-    gone = []
-    for head, place in _disagreeing(found):
-        after = head.end(found.framing.reading)
-        text = f"{after - head.pos} bytes of a message whose content does not fit its size"
-        found.problems.append(Problem("garbage", head.pos, after - head.pos, True, text))
-        gone.append(place)
-    found.blocks = found.blocks.without(np.array(gone, np.int64))
-    return found
+    lost, entries = [], []
+    for head, entry in _disagreeing(found):
+        size = head.end(found.framing.size_reading) - head.pos
+        text = f"{size} bytes of a message whose content does not fit its size"
+        lost.append(Problem("garbage", head.pos, size, True, text))
+        entries.append(entry)
+    blocks = found.blocks.without(np.array(entries, np.int64))
+    return replace(found, blocks=blocks, problems=found.problems + lost)
 
 
-class Walker:
+class Reader:
     """Reads one file; places in *refused* are not taken for messages."""
 
     def __init__(
-        self, source: Source, start: Start, refused: set[int], raw: Collection[tuple[int, int]] = ()
+        self, source: Source, variant: Variant, refused: set[int], raw: Collection[tuple[int, int]] = ()
     ) -> None:
-        self._source, self._first = source, start.first
-        self._framing = Framing(source, start.reading, start.mark, start.named, raw)
+        self._source, self._first = source, variant.first
+        self._framing = Framing(source, variant.size_reading, variant.mark, variant.named, raw)
         self._refused, self._places = refused, sorted(refused)
-        self._reading = start.reading
+        self._size_reading = variant.size_reading
         self._blocks = BlockBuilder(source.data, self._framing.spec, (HEAD, HEAD))
         self._blocks.declare(len(self._framing.kinds))
         self._end: int | None = None
-        self._problems = list(start.problems)
+        self._problems = list(variant.problems)
 
-    def run(self) -> Walk:
+    def read(self) -> Found:
         """Read the whole file."""
         pos, size = self._first, self._source.size
         while pos < size:
             pos = self._recover(pos) if pos in self._refused else self._follow(pos)
         kinds = self._framing.kinds
         blocks, _ = self._blocks.finish(len(kinds))
-        return Walk(self._framing, kinds, blocks, self._end, self._problems)
+        return Found(self._framing, kinds, blocks, self._end, self._problems)
 
     def _follow(self, pos: int) -> int:
         """Collect messages from *pos* on, and decide about the first that the walker does not accept."""
@@ -144,9 +118,9 @@ class Walker:
         limit = places[next_one] if next_one < len(places) else size
         why, pos = self._blocks.walk(pos, limit, framing.tags, framing.keys)
         head = read_head(source, pos)
-        if why == CUT and head is not None and limit < head.end(self._reading) <= size:
+        if why == CUT and head is not None and limit < head.end(self._size_reading) <= size:
             # It reaches over a refused place, which is a part of it now.
-            why, pos = self._blocks.walk(pos, head.end(self._reading), framing.tags, framing.keys)
+            why, pos = self._blocks.walk(pos, head.end(self._size_reading), framing.tags, framing.keys)
         return pos if why == END else self._decide(pos)
 
     def _problem(self, code: str, pos: int, stop: int, lost: bool, text: str) -> None:
@@ -160,9 +134,9 @@ class Walker:
         if is_end(source, pos):
             return self._ending(pos)
         head = read_head(source, pos)
-        if head is None or not head.is_plausible(self._reading):
+        if head is None or not head.is_plausible(self._size_reading):
             return self._recover(pos)
-        after, kind = head.end(self._reading), framing.kind_of(head)
+        after, kind = head.end(self._size_reading), framing.kind_of(head)
         new = kind is None and head.mark == framing.mark
         if not (framing.leads_on(after, FOUND) or (new and framing.is_blank(after))):
             return self._recover(pos)
@@ -213,7 +187,7 @@ class Walker:
         framing, size = self._framing, self._source.size
         before = read_head(self._source, self._blocks.last) if self._blocks.last >= 0 else None
         found = -1
-        if before is not None and before.end(self._reading) == pos and not framing.is_exact(before):
+        if before is not None and before.end(self._size_reading) == pos and not framing.is_exact(before):
             # The damage may be in the size of the message before: sound messages inside of it convict it.
             found = framing.search(before.pos + 1, pos - 1)
             if found >= 0:
@@ -238,12 +212,12 @@ class Walker:
             )
         elif (
             head.mark == self._framing.mark
-            and head.is_plausible(self._reading)
-            and head.end(self._reading) > stop
+            and head.is_plausible(self._size_reading)
+            and head.end(self._size_reading) > stop
         ):
             kind = self._framing.kind_of(head)
             what = kind.name if kind else f"0x{head.type:08X}"
-            need = head.end(self._reading) - pos
+            need = head.end(self._size_reading) - pos
             text = f"the file ends inside a message: {what} needs {need} bytes, {size} are there"
             self._problem("truncated", pos, stop, True, text)
         else:

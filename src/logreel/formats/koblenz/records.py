@@ -44,7 +44,7 @@ _LONGEST_NOTE = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class SizeReading:
     """What the size field counts: *base* is the size of a message without payload, *add* what it leaves out."""
 
     name: str
@@ -53,7 +53,7 @@ class Reading:
 
 
 #: In the order in which they are tried. The first is the only one that agrees with all of the description.
-READINGS = (Reading("A", 17, 4), Reading("B", 21, 0), Reading("C", 0, 21))
+SIZE_READINGS = (SizeReading("A", 17, 4), SizeReading("B", 21, 0), SizeReading("C", 0, 21))
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,14 +72,14 @@ class Head:
         """Where the payload begins."""
         return self.pos + HEAD
 
-    def end(self, reading: Reading) -> int:
+    def end(self, size_reading: SizeReading) -> int:
         """Where the message ends."""
-        return self.pos + self.size + reading.add
+        return self.pos + self.size + size_reading.add
 
-    def is_plausible(self, reading: Reading) -> bool:
+    def is_plausible(self, size_reading: SizeReading) -> bool:
         """True if every number in it is one that a header can have; the mark is not looked at."""
         return (
-            reading.base <= self.size <= MAX_SIZE
+            size_reading.base <= self.size <= MAX_SIZE
             and 0 < self.type < MAX_ID
             and 0 <= self.version < MAX_VERSION
             and math.isfinite(self.ms)
@@ -100,10 +100,10 @@ def read_heads(source: Source, pos: NDArray[np.int64]) -> NDArray[Any]:
     return np.ascontiguousarray(rows).view(HEADS)[:, 0]
 
 
-def are_plausible(heads: NDArray[Any], reading: Reading) -> NDArray[np.bool_]:
+def are_plausible(heads: NDArray[Any], size_reading: SizeReading) -> NDArray[np.bool_]:
     """bool[n]: headers in which every number is one that a header can have; the mark is not looked at."""
     good: NDArray[np.bool_] = (
-        (heads["size"] >= reading.base)
+        (heads["size"] >= size_reading.base)
         & (heads["size"] <= MAX_SIZE)
         & (heads["type"] > 0)
         & (heads["type"] < MAX_ID)
@@ -121,13 +121,13 @@ def pack_head(size: int, mark: int, kind: int, version: int, ms: float) -> bytes
     return _HEAD.pack(size, mark, kind, version, ms)
 
 
-def utc_note(offset: int) -> bytes:
+def pack_utc_note(offset: int) -> bytes:
     """An end mark, and behind it ns to add to times to get UTC."""
     return _U32.pack(END_MARK) + UTC_OFFSET + str(offset).encode() + b"\n"
 
 
-def told_utc(source: Source, end: int | None) -> int | None:
-    """What ``utc_note`` wrote behind the end mark at *end*; None where there is no such thing."""
+def read_utc_note(source: Source, end: int | None) -> int | None:
+    """What ``pack_utc_note`` wrote behind the end mark at *end*; None where there is no such thing."""
     if end is None:
         return None
     match = _UTC_NOTE.match(source.read(end + 4, min(_LONGEST_NOTE, source.size - end - 4)))

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from logreel.formats.koblenz.definitions import RAW, UNCOMPRESSED
-from logreel.formats.koblenz.framing import Kind
+from logreel.formats.koblenz.kinds import Kind
+from logreel.index.gather import gather_bytes
 from logreel.io.arrays import I64
 from logreel.io.chunks import Buffer
-from logreel.kernels import block_table
 from logreel.layout.layout import Layout
 
 #: Sensors of a type that have channels of their own; no robot has as many.
@@ -73,7 +73,7 @@ def _keys(kind: Kind, data: Buffer, offset: I64) -> tuple[list[bytes], I64]:
     part = np.zeros(len(offset), np.int64)
     codes: dict[bytes, int] = {}
     for width, rows in groups:
-        heads = _gather(data, offset[rows], width).view(f"V{width}")[:, 0]
+        heads = gather_bytes(data, offset[rows], width).view(f"V{width}")[:, 0]
         distinct, at, code = np.unique(heads, return_index=True, return_inverse=True)
         numbers = np.empty(len(distinct), np.int64)
         for i, (head, row) in enumerate(zip(distinct.tolist(), rows[at].tolist(), strict=True)):
@@ -93,19 +93,10 @@ def _numbers(offset: I64) -> list[tuple[int, I64]]:
 
 def _text_pairs(data: Buffer, offset: I64) -> list[tuple[int, I64]]:
     """Rows by the bytes that two texts at the beginning take together; the scan has checked their lengths."""
-    one = _gather(data, offset, 4).view("<u4")[:, 0].astype(np.int64)
-    two = _gather(data, offset + 4 + one, 4).view("<u4")[:, 0].astype(np.int64)
+    one = gather_bytes(data, offset, 4).view("<u4")[:, 0].astype(np.int64)
+    two = gather_bytes(data, offset + 4 + one, 4).view("<u4")[:, 0].astype(np.int64)
     width = 8 + one + two
     return [(int(w), np.flatnonzero(width == w)) for w in np.unique(width)]
-
-
-def _gather(data: Buffer, offset: I64, width: int) -> Any:
-    out = np.empty((len(offset), width), np.uint8)
-    if len(offset):
-        block_table.gather_at(
-            data, np.ascontiguousarray(offset), np.array([[0, width, out.ctypes.data, width, 0]])
-        )
-    return out
 
 
 def _pictures(kind: Kind, keys: list[bytes]) -> list[Sensor]:

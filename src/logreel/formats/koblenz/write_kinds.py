@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from logreel.errors import DefinitionError, UsageError
 from logreel.formats.koblenz.definitions import RAW, UNCOMPRESSED, USUAL_VERSION, registered_types, type_id
-from logreel.formats.koblenz.framing import Kind
+from logreel.formats.koblenz.kinds import Kind
 from logreel.formats.koblenz.records import MAX_ID, MAX_VERSION
 from logreel.index.rules import FieldAt
 from logreel.io.arrays import I64

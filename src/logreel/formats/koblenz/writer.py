@@ -10,21 +10,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import UsageError
-from logreel.formats.koblenz.framing import MAX_UNKNOWN, Kind
+from logreel.formats.koblenz.framing import MAX_UNKNOWN
+from logreel.formats.koblenz.kinds import Kind
 from logreel.formats.koblenz.records import (
     HEAD,
     HEADER,
     MAGIC,
     MARKS,
     MAX_SIZE,
-    READINGS,
+    SIZE_READINGS,
     VALID_MARK,
     pack_head,
-    utc_note,
+    pack_utc_note,
 )
 from logreel.formats.koblenz.schema_maker import KoblenzSchemaMaker
-from logreel.formats.koblenz.start import MAJOR, MINOR
-from logreel.formats.koblenz.time_index import Seconds
+from logreel.formats.koblenz.time_index import TimeIndexBuilder
+from logreel.formats.koblenz.variant import MAJOR, MINOR
 from logreel.formats.koblenz.write_kinds import kind_of, layout_of, misfits
 from logreel.io.append_file import Appender
 from logreel.io.arrays import I64
@@ -55,7 +56,7 @@ class KoblenzWriter(FormatWriter):
     def __init__(self, out: Appender, *, size_reading: str = "A", valid_mark: int = VALID_MARK) -> None:
         self.schemas: KoblenzSchemaMaker = KoblenzSchemaMaker(self.title)
         super().__init__(out, self.schemas)
-        found = {reading.name: reading for reading in READINGS}
+        found = {one.name: one for one in SIZE_READINGS}
         if size_reading not in found:
             raise UsageError(f"size_reading {size_reading!r}; there are {', '.join(found)}")
         if valid_mark not in MARKS:
@@ -72,7 +73,7 @@ class KoblenzWriter(FormatWriter):
         self.are_checked = False
         #: Whether the UTC time of the source follows from its fixes.
         self.fixes_give_utc = False
-        self.seconds = Seconds()
+        self.time_index = TimeIndexBuilder()
 
     def channel(self, number: int, topic: str, schema: Schema, metadata: Mapping[str, Any]) -> None:
         """Take in a channel; see ``write_kinds.kind_of``."""
@@ -115,7 +116,7 @@ class KoblenzWriter(FormatWriter):
         self.begin()
         place = self._headers.places(channel, payloads.size)
         made = self._headers.compose(channel, time, payloads, place)
-        self.seconds.add(time, place[:-1] + self.out.tell())
+        self.time_index.add(time, place[:-1] + self.out.tell())
         self.out.put(made.data)
 
     # ------------------------------------------------------------------------------------------ the file
@@ -148,9 +149,9 @@ class KoblenzWriter(FormatWriter):
             and not (clock.is_whole and self.fixes_give_utc)
         ):
             self.begin()
-            self.out.write(utc_note(clock.utc_offset))
+            self.out.write(pack_utc_note(clock.utc_offset))
             self.out.commit()
-        places = self.seconds.places
+        places = self.time_index.offsets
         more = len(places) - self.index_room
         index = struct.pack("<I", len(places)) + (places + 8 * more).astype("<i8").tobytes()
         if more:

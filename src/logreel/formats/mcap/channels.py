@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from logreel.formats.mcap.definitions import Decoders
-from logreel.formats.mcap.found import File
+from logreel.formats.mcap.found import FoundFile
 from logreel.formats.mcap.records import Channel
 from logreel.log.scan import ChannelInfo
 from logreel.log.schema import Schema
@@ -24,7 +24,7 @@ UNDEFINED = "undefined_in"
 NO_SCHEMA = Schema("", "")
 
 
-def infos(file: File, decoders: Decoders) -> tuple[dict[int, int], list[ChannelInfo]]:
+def infos(file: FoundFile, decoders: Decoders) -> tuple[dict[int, int], list[ChannelInfo]]:
     """The number of each channel id, and channels as the model wants them, by id: writers number them as they come.
 
     Further channels of a topic are marked by an instance number.
@@ -35,7 +35,7 @@ def infos(file: File, decoders: Decoders) -> tuple[dict[int, int], list[ChannelI
         schema = file.schemas.get(channel.schema, NO_SCHEMA)
         if channel.schema and channel.schema not in file.schemas:
             file.note("schema", 0, 0, False, f"{channel.topic}: there is no schema {channel.schema}")
-        told = told_of(channel) | ({"topic": channel.topic} if name != channel.topic else {})
+        told = channel_metadata(channel) | ({"topic": channel.topic} if name != channel.topic else {})
         if told.get(ADDED) is True:
             told.pop(ADDED)
             schema = Schema(schema.name, schema.encoding)
@@ -66,20 +66,20 @@ def unique(names: Iterable[str]) -> list[str]:
     return found
 
 
-def told_of(channel: Channel) -> dict[str, Any]:
+def channel_metadata(channel: Channel) -> dict[str, Any]:
     """The metadata of a channel: text as it stands there, and what was no text when logreel wrote it."""
     told: dict[str, Any] = {name: value for name, value in channel.metadata.items() if name != OWN}
-    return told | loaded(channel.metadata.get(OWN, "")) | {ENCODING: channel.encoding}
+    return told | from_json(channel.metadata.get(OWN, "")) | {ENCODING: channel.encoding}
 
 
-def written(told: Mapping[str, Any]) -> dict[str, str]:
+def metadata_to_text(told: Mapping[str, Any]) -> dict[str, str]:
     """The way back: metadata as a channel record holds it."""
     text = {name: value for name, value in told.items() if isinstance(value, str) and name != ENCODING}
     other = {name: value for name, value in told.items() if not isinstance(value, str)}
-    return text | ({OWN: dumped(other)} if other else {})
+    return text | ({OWN: to_json(other)} if other else {})
 
 
-def dumped(values: Any) -> str:
+def to_json(values: Any) -> str:
     """Plain values as JSON; bytes become an object with their base64."""
     return json.dumps(values, default=_default, ensure_ascii=False, separators=(",", ":"))
 
@@ -94,7 +94,7 @@ def _default(value: Any) -> Any:
     return list(value)
 
 
-def loaded(text: str) -> dict[str, Any]:
+def from_json(text: str) -> dict[str, Any]:
     """The values again; none where the text is not what ``dumped`` gives."""
     try:
         found = json.loads(text or "{}", object_hook=_hook)

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from logreel.formats.mcap.channels import dumped, loaded
+from logreel.formats.mcap.channels import from_json, to_json
 
 #: A log that ends before this counts from its start or is simulated: 1973 in seconds since 1970.
 RELATIVE_NS = 10**8 * 10**9
@@ -38,8 +38,8 @@ class Clock:
     @classmethod
     def read(cls, told: Mapping[str, str]) -> Clock:
         """From the metadata record; what cannot be read is as if it were absent."""
-        former = loaded(told.get("clock", ""))
-        span = _span(former or loaded(told.get("span", "")))
+        former = from_json(told.get("clock", ""))
+        span = _span(former or from_json(told.get("span", "")))
         if told.get("clock") == "utc":
             return cls("unix", 0, span)
         epoch = told.get("epoch")
@@ -55,9 +55,9 @@ class Clock:
         return 0 if self.utc_offset is None and epoch == "unix" else self.utc_offset
 
 
-def told_of_source(told: Mapping[str, str]) -> dict[str, str]:
+def source_facts(told: Mapping[str, str]) -> dict[str, str]:
     """What the record says of the log that was converted: format, version, epoch, UTC offset as text, and clock."""
-    former = loaded(told.get("clock", ""))
+    former = from_json(told.get("clock", ""))
     found = {
         name: told[name] for name in ("format", "version", "epoch", "utc_offset", "clock") if name in told
     }
@@ -68,16 +68,16 @@ def told_of_source(told: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
-def on_utc(told: Mapping[str, str], shift: int) -> dict[str, str]:
+def shifted_to_utc(told: Mapping[str, str], shift: int) -> dict[str, str]:
     """The record of a file on the log's clock, once *shift*, the UTC offset in ns, was added to all times."""
     span = Clock.read(told).span or (None, None, -1)
     moved = tuple(None if time is None else time + shift for time in span[:2])
     made = dict(told) | clock_record(told.get("epoch", "unix"), shift, True, (*moved, span[2]))  # type: ignore[arg-type]
-    parameters = loaded(told.get("parameters", ""))
+    parameters = from_json(told.get("parameters", ""))
     for one in parameters.get("parameters", []):
         if isinstance(one, dict) and isinstance(one.get("changes"), list):
             one["changes"] = [[c[0] + shift, *c[1:]] if _is_change(c) else c for c in one["changes"]]
-    return made | ({"parameters": dumped(parameters)} if parameters else {})
+    return made | ({"parameters": to_json(parameters)} if parameters else {})
 
 
 def _is_change(value: Any) -> bool:
@@ -94,7 +94,7 @@ def clock_record(
     """
     told = {"epoch": epoch, "clock": "utc" if utc else "log"}
     told |= {} if utc_offset is None else {"utc_offset": str(utc_offset)}
-    return told | {"span": dumped(dict(zip(("start", "end", "messages"), span, strict=True)))}
+    return told | {"span": to_json(dict(zip(("start", "end", "messages"), span, strict=True)))}
 
 
 def _whole(value: Any) -> int | None:

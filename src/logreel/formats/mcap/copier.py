@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from logreel.formats.mcap.channels import OWN, dumped
-from logreel.formats.mcap.clock import clock_record, on_utc
-from logreel.formats.mcap.found import File
+from logreel.formats.mcap.channels import OWN, to_json
+from logreel.formats.mcap.clock import clock_record, shifted_to_utc
+from logreel.formats.mcap.found import FoundFile
 from logreel.formats.mcap.writer import McapWriter
 from logreel.log.log import Log
 from logreel.write.log_copier import LogCopier
@@ -27,11 +27,11 @@ class McapCopier(LogCopier):
 
         With the clock ``utc``, times of a log on another clock are shifted as those of its messages.
         """
-        state: File = log.format_state
+        state: FoundFile = log.format_state
         shift = log.utc_offset or 0 if self.clock == "utc" else 0
         origin = next((found for name, found in state.metadata if name == OWN), None)
         if origin is not None and shift:
-            origin = on_utc(origin, shift)
+            origin = shifted_to_utc(origin, shift)
         told = self.writer.origins.take(log.name, origin)
         for name, found in state.metadata:
             key: tuple[Any, ...] = ("metadata", name, tuple(found.items()))
@@ -70,9 +70,9 @@ class McapCopier(LogCopier):
         ]
         told = {"format": log.format, "version": log.version}
         told |= clock_record(log.epoch, log.utc_offset, utc, span)
-        told["metadata"] = dumped(log.metadata)
+        told["metadata"] = to_json(log.metadata)
         writer.metadata(
-            OWN, told | ({"parameters": dumped({"parameters": parameters})} if parameters else {})
+            OWN, told | ({"parameters": to_json({"parameters": parameters})} if parameters else {})
         )
         for name, one in log.attachments.items():
             time = 0 if one.time is None else max(0, one.time + shift)

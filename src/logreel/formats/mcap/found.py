@@ -26,7 +26,7 @@ class Messages:
 
 
 @dataclass(slots=True)
-class Part:
+class ChunkMessages:
     """The messages of a chunk, or of a stretch of the file.
 
     chunk    its number
@@ -51,7 +51,7 @@ class Part:
         return np.column_stack(np.unique(self.found.key, return_counts=True))
 
 
-def all_found(parts: list[Part]) -> Messages:
+def all_found(parts: list[ChunkMessages]) -> Messages:
     """The messages of some parts that were read."""
     empty = np.zeros(0, np.int64)
     found = [part.found for part in parts if part.found is not None]
@@ -63,7 +63,7 @@ def all_found(parts: list[Part]) -> Messages:
 
 
 @dataclass(slots=True)
-class File:
+class FoundFile:
     """Everything in a file; parts and chunks in the order of the file.
 
     by_summary  True if the summary told where chunks are
@@ -77,7 +77,7 @@ class File:
     library: str = ""
     schemas: dict[int, Schema] = field(default_factory=dict)
     channels: dict[int, Channel] = field(default_factory=dict)
-    parts: list[Part] = field(default_factory=list)
+    parts: list[ChunkMessages] = field(default_factory=list)
     chunks: list[Chunk] = field(default_factory=list)
     every: list[Chunk] = field(default_factory=list)
     attachments: list[Attached] = field(default_factory=list)
@@ -137,7 +137,7 @@ class File:
             "redefined", record.pos if where is None else where, 0, False, f"{what} is defined in two ways"
         )
 
-    def add(self, part: Part) -> None:
+    def add(self, part: ChunkMessages) -> None:
         """Add messages, of which there may be none."""
         if part.found is None or len(part.found.key):
             self.parts.append(part)

@@ -10,7 +10,7 @@ from threading import RLock
 import numpy as np
 
 from logreel.errors import Finding, Problem, UnsupportedError
-from logreel.formats.mcap.found import File, Messages, Part, all_found
+from logreel.formats.mcap.found import ChunkMessages, FoundFile, Messages, all_found
 from logreel.formats.mcap.reader import read_inside
 from logreel.formats.mcap.records import HEAD, MESSAGE_HEAD, PUBLISH_TIME, SEQUENCE
 from logreel.index.block_table import MISSING_SIZE, Blocks
@@ -33,7 +33,7 @@ class IndexBuilder:
     number  the channel of each id
     """
 
-    def __init__(self, source: Source, file: File, number: Mapping[int, int]) -> None:
+    def __init__(self, source: Source, file: FoundFile, number: Mapping[int, int]) -> None:
         self._source, self._file = source, file
         self._parts, self._ids = file.parts, np.array(sorted(number, key=number.__getitem__), np.int64)
         if len(self._parts) * (len(number) + 1) > MOST_ENTRIES:
@@ -157,7 +157,7 @@ class IndexBuilder:
 
     def _read(self, row: int) -> Messages:
         part = self._parts[row]
-        file = File()
+        file = FoundFile()
         base, end = int(self._blocks.base[row]), int(self._end[row])
         inside = Source(self._chunks[int(self._blocks.chunk[row])][base:end], "")
         read_inside(inside, part.chunk, part.pos, file)
@@ -246,7 +246,7 @@ class IndexBuilder:
                 self._entry[i], self._size[i] = waiting.pop() if waiting else (0, MISSING_SIZE)
         self._tell(row, len(found.key))
 
-    def located(self) -> Iterator[tuple[Part, Messages]]:
+    def located(self) -> Iterator[tuple[ChunkMessages, Messages]]:
         """The messages that are there, part by part; their places count from the content of the chunk."""
         self._resolve(np.arange(len(self._parts)))
         for row, part in enumerate(self._parts):

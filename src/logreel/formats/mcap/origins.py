@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from logreel.formats.mcap.channels import dumped, loaded
+from logreel.formats.mcap.channels import from_json, to_json
 from logreel.write.format_writer import SourceClock
 
 
@@ -24,10 +24,10 @@ class Origins:
         if told is None:
             return []
         self._told.append(dict(told))
-        parameters = loaded(told.get("parameters", "")).get("parameters", [])
+        parameters = from_json(told.get("parameters", "")).get("parameters", [])
         by_name = {str(one.get("name")): one for one in parameters if isinstance(one, Mapping)}
         return [
-            *_kept("metadata", self._metadata, loaded(told.get("metadata", "")), name),
+            *_kept("metadata", self._metadata, from_json(told.get("metadata", "")), name),
             *_kept("parameter", self._parameters, by_name, name),
         ]
 
@@ -46,9 +46,9 @@ class Origins:
             found = {k: v for k, v in found.items() if k not in ("utc_offset", "span")}
             found |= {"epoch": clock.epoch, "clock": "log"}
             found |= {} if clock.utc_offset is None else {"utc_offset": str(clock.utc_offset)}
-        found["metadata"] = dumped(self._metadata)
+        found["metadata"] = to_json(self._metadata)
         if self._parameters:
-            found["parameters"] = dumped({"parameters": list(self._parameters.values())})
+            found["parameters"] = to_json({"parameters": list(self._parameters.values())})
         return found
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from logreel.formats.mcap import records
 from logreel.formats.mcap.chunks import COMPRESSIONS, problem_of, unpack
-from logreel.formats.mcap.found import File, Messages, Part
+from logreel.formats.mcap.found import ChunkMessages, FoundFile, Messages
 from logreel.formats.mcap.records import HEAD, MAGIC, BadRecord, Chunk, record_at
 from logreel.io.arrays import I64
 from logreel.io.source import Source
@@ -22,12 +22,12 @@ MAX_SPAN = 1 << 31
 _STOP = 1 << records.CHUNK | 1 << records.FOOTER
 
 
-def read(source: Source, trust: bool = True) -> File:
+def read(source: Source, trust: bool = True) -> FoundFile:
     """Everything in a file.
 
     trust  False: chunks are unpacked even where an index tells what is in them
     """
-    file = File()
+    file = FoundFile()
     pos, end = (len(MAGIC) if source.head.startswith(MAGIC) else 0), source.size
     buffers, finished = _Buffers(end - pos), False
     while pos < end:
@@ -62,7 +62,7 @@ class _Buffers:
         return Messages(self.key[at].copy(), self.time[at].copy(), entry, size)
 
 
-def _stretch(source: Source, pos: int, end: int, file: File, buffers: _Buffers) -> tuple[int, int]:
+def _stretch(source: Source, pos: int, end: int, file: FoundFile, buffers: _Buffers) -> tuple[int, int]:
     """Take in the records from *pos* on up to a chunk or a footer; why it ended, and where."""
     why, stop, n, m = buffers.walk(source, pos, end, _STOP)
     bad = _take_notes(source, buffers.note[:m].tolist(), end, file)
@@ -74,7 +74,7 @@ def _stretch(source: Source, pos: int, end: int, file: File, buffers: _Buffers) 
         hi = max(int(np.searchsorted(buffers.data[:n], base + MAX_SPAN)), lo + 1)
         last = int(buffers.data[hi - 1] + buffers.size[hi - 1])
         found = buffers.found(lo, hi, base)
-        file.add(Part(len(file.chunks), base, 0, last - base, found=found))
+        file.add(ChunkMessages(len(file.chunks), base, 0, last - base, found=found))
         file.chunks.append(Chunk(base, 0, 0, last - base, 0, "", base, last - base))
         lo = hi
     if bad is not None:
@@ -83,7 +83,7 @@ def _stretch(source: Source, pos: int, end: int, file: File, buffers: _Buffers) 
 
 
 def _take_notes(
-    source: Source, places: list[int], end: int, file: File, where: int | None = None
+    source: Source, places: list[int], end: int, file: FoundFile, where: int | None = None
 ) -> int | None:
     """Take in records that are no messages; gives the place of the first that cannot be used."""
     for at in places:
@@ -94,7 +94,7 @@ def _take_notes(
     return None
 
 
-def _after_footer(source: Source, pos: int, end: int, file: File) -> int:
+def _after_footer(source: Source, pos: int, end: int, file: FoundFile) -> int:
     after = record_at(source, pos, end).end
     left = source.read(after, len(MAGIC))
     if left != MAGIC:
@@ -106,7 +106,7 @@ def _after_footer(source: Source, pos: int, end: int, file: File) -> int:
 # ------------------------------------------------------------------------------------------------------- chunks
 
 
-def _chunk(source: Source, pos: int, end: int, file: File, trust: bool) -> int:
+def _chunk(source: Source, pos: int, end: int, file: FoundFile, trust: bool) -> int:
     """Take in a whole chunk and the index behind it; gives where they end."""
     try:
         chunk = Chunk.read(source, pos, end)
@@ -121,7 +121,7 @@ def _chunk(source: Source, pos: int, end: int, file: File, trust: bool) -> int:
     indexes, behind = _indexes(source, after, end)
     ids = indexes[:, 0].tolist()
     if trust and ids and len(set(ids)) == len(ids) and all(number in file.channels for number in ids):
-        file.add(Part(len(file.chunks), pos, 0, chunk.size, indexes))
+        file.add(ChunkMessages(len(file.chunks), pos, 0, chunk.size, indexes))
         file.chunks.append(chunk)
         return behind
     if chunk.is_plain:
@@ -147,7 +147,7 @@ def _indexes(source: Source, pos: int, end: int) -> tuple[I64, int]:
     return (np.array(found, np.int64).reshape(-1, 3), pos) if one.kind <= records.DATA_END else (none, pos)
 
 
-def _cut_chunk(source: Source, pos: int, end: int, file: File) -> int:
+def _cut_chunk(source: Source, pos: int, end: int, file: FoundFile) -> int:
     """Take in what there is of a chunk that ends after *end*, or says so; gives where it ends."""
     try:
         chunk = Chunk.read(source, pos, end)
@@ -166,7 +166,7 @@ def _cut_chunk(source: Source, pos: int, end: int, file: File) -> int:
     return chunk.data + stored
 
 
-def _unpacked(source: Source, chunk: Chunk, file: File) -> None:
+def _unpacked(source: Source, chunk: Chunk, file: FoundFile) -> None:
     """Take in the content of a packed chunk."""
     data, wrong = unpack(source, chunk)
     if wrong:
@@ -176,7 +176,7 @@ def _unpacked(source: Source, chunk: Chunk, file: File) -> None:
     read_inside(inside, number, chunk.pos, file)
 
 
-def read_inside(inside: Source, number: int, where: int, file: File) -> None:
+def read_inside(inside: Source, number: int, where: int, file: FoundFile) -> None:
     """Take in the records of an unpacked chunk, which begins at *where* in the file."""
     pos, end = 0, inside.size
     buffers = _Buffers(end)
@@ -185,7 +185,7 @@ def read_inside(inside: Source, number: int, where: int, file: File) -> None:
         bad = _take_notes(inside, buffers.note[:m].tolist(), end, file, where)
         if bad is not None:
             n = int(np.searchsorted(buffers.data[:n], bad))
-        file.add(Part(number, where, 0, end, found=buffers.found(0, n, 0)))
+        file.add(ChunkMessages(number, where, 0, end, found=buffers.found(0, n, 0)))
         if bad is not None:
             pos = step_over(inside, bad, end, file, False, where)
         elif why in (mcap.CUT, mcap.BAD):
@@ -194,7 +194,9 @@ def read_inside(inside: Source, number: int, where: int, file: File) -> None:
             pos = stop
 
 
-def step_over(source: Source, pos: int, end: int, file: File, cut: bool, where: int | None = None) -> int:
+def step_over(
+    source: Source, pos: int, end: int, file: FoundFile, cut: bool, where: int | None = None
+) -> int:
     """Report the bytes at *pos* that are no record; gives where the next one begins, *end* if none does.
 
     where  file position of the chunk that *source* is the content of

@@ -272,28 +272,28 @@ class Statistics:
         return cls(messages, schemas, channels, *others, counts)
 
 
-def begun(kind: int, size: int) -> bytes:
+def record_head(kind: int, size: int) -> bytes:
     """Kind and length of a record."""
     return struct.pack("<BQ", kind, size)
 
 
-def record(kind: int, content: bytes) -> bytes:
+def record_bytes(kind: int, content: bytes) -> bytes:
     """A whole record."""
-    return begun(kind, len(content)) + content
+    return record_head(kind, len(content)) + content
 
 
-def string(text: str | bytes) -> bytes:
+def string_bytes(text: str | bytes) -> bytes:
     """Text or bytes behind their number."""
     raw = text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text
     return struct.pack("<I", len(raw)) + raw
 
 
-def pairs(found: Mapping[str, str]) -> bytes:
+def map_bytes(found: Mapping[str, str]) -> bytes:
     """A map of text by text."""
-    return string(b"".join(string(name) + string(value) for name, value in found.items()))
+    return string_bytes(b"".join(string_bytes(name) + string_bytes(value) for name, value in found.items()))
 
 
-def numbers(ids: I64 | list[int], values: I64 | list[int]) -> bytes:
+def numbers_bytes(ids: I64 | list[int], values: I64 | list[int]) -> bytes:
     """A number for each of these channels."""
     made = np.empty(len(ids), NUMBERS)
     made["id"], made["value"] = ids, values

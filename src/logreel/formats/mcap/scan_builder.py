@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from logreel.formats.mcap import counts, reader, summary, whole
-from logreel.formats.mcap.channels import OWN, infos, loaded, unique
+from logreel.formats.mcap import full_read, index_check, reader, summary
+from logreel.formats.mcap.channels import OWN, from_json, infos, unique
 from logreel.formats.mcap.chunks import cache, compressions
-from logreel.formats.mcap.clock import Clock, told_of_source
+from logreel.formats.mcap.clock import Clock, source_facts
 from logreel.formats.mcap.definitions import Decoders
-from logreel.formats.mcap.found import File
+from logreel.formats.mcap.found import FoundFile
 from logreel.formats.mcap.index_builder import IndexBuilder
 from logreel.formats.mcap.records import Attached, BadRecord
 from logreel.formats.mcap.verify import verify
@@ -27,26 +27,26 @@ def scan(source: Source) -> Scan:
     return _scan_of(source, _read(source))
 
 
-def _read(source: Source) -> File:
+def _read(source: Source) -> FoundFile:
     """What is in the file, by its summary where that tells everything."""
     try:
         file = summary.read(source) or reader.read(source)
         # Counts of a damaged file say nothing about its index.
-        counts.settle(source, file, not any(problem.lost for problem in file.problems))
+        index_check.settle(source, file, not any(problem.lost for problem in file.problems))
     except BadRecord as error:
         file = reader.read(source, trust=False)
         file.note("index", source.size, 0, False, f"the summary is not used: {error}")
     return file
 
 
-def _reread(source: Source, file: File, collected: IndexBuilder) -> Scan:
+def _reread(source: Source, file: FoundFile, collected: IndexBuilder) -> Scan:
     """The Scan of everything that is wholly there; both tell the same problems from here on."""
-    found = whole.read(source, file, collected).file
-    whole.told_once(file, collected, found)
+    found = full_read.read(source, file, collected).file
+    full_read.share_problems(file, collected, found)
     return _scan_of(source, found)
 
 
-def _scan_of(source: Source, file: File) -> Scan:
+def _scan_of(source: Source, file: FoundFile) -> Scan:
     origin = dict(next((told for name, told in file.metadata if name == OWN), {}))
     number, channels = infos(file, Decoders(source, file.problems))
     collected = IndexBuilder(source, file, number)
@@ -90,7 +90,7 @@ def _bounds(clock: Clock, collected: IndexBuilder, messages: int) -> tuple[int |
     return collected.bounds()
 
 
-def _metadata(file: File, origin: Mapping[str, str]) -> Mapping[str, Any]:
+def _metadata(file: FoundFile, origin: Mapping[str, str]) -> Mapping[str, Any]:
     """Metadata records by name, of repeated names a list; what a converted log told; facts of the file itself."""
     found: dict[str, Any] = {}
     for name, told in file.metadata:
@@ -119,8 +119,8 @@ def _metadata(file: File, origin: Mapping[str, str]) -> Mapping[str, Any]:
     if "mcap" in found:
         facts["metadata"] = found["mcap"]
     if origin:
-        facts["converted_from"] = told_of_source(origin)
-    return found | loaded(origin.get("metadata", "")) | {"mcap": facts}
+        facts["converted_from"] = source_facts(origin)
+    return found | from_json(origin.get("metadata", "")) | {"mcap": facts}
 
 
 def _attachments(source: Source, attached: list[Attached]) -> list[Attachment]:
@@ -140,7 +140,7 @@ def _attachments(source: Source, attached: list[Attached]) -> list[Attachment]:
 
 def _parameters(origin: Mapping[str, str]) -> list[Parameter]:
     made = []
-    for one in loaded(origin.get("parameters", "")).get("parameters", []):
+    for one in from_json(origin.get("parameters", "")).get("parameters", []):
         try:
             changes = tuple(Change(int(time), value) for time, value in one["changes"])
             made.append(

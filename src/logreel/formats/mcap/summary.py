@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from logreel.formats.mcap import records
 from logreel.formats.mcap.chunks import COMPRESSIONS, MOST
-from logreel.formats.mcap.found import File, Part
+from logreel.formats.mcap.found import ChunkMessages, FoundFile
 from logreel.formats.mcap.records import (
     ENTRY,
     HEAD,
@@ -25,7 +25,7 @@ from logreel.io.arrays import I64
 from logreel.io.source import Source
 
 
-def read(source: Source) -> File | None:
+def read(source: Source) -> FoundFile | None:
     """What the summary tells; the chunks are not touched. None where it does not tell of all messages.
 
     Raises BadRecord where it contradicts itself or the file.
@@ -41,7 +41,7 @@ def read(source: Source) -> File | None:
         raise BadRecord(f"it is said to be at {start}")
     if crc and zlib.crc32(source.view[start : source.size - 12]) != crc:
         raise BadRecord("its checksum is wrong")
-    file, chunks = File(by_summary=True), list[ChunkIndex]()
+    file, chunks = FoundFile(by_summary=True), list[ChunkIndex]()
     for record in records.records(source, start, tail):
         if record.kind == records.CHUNK_INDEX:
             chunks.append(ChunkIndex.read(record.fields(source)))
@@ -62,13 +62,13 @@ def read(source: Source) -> File | None:
     return file if _take(chunks, offsets, file) else None
 
 
-def _defined(numbers: list[int], file: File) -> bool:
+def _defined(numbers: list[int], file: FoundFile) -> bool:
     """Whether the summary repeats these channels and their schemas."""
     channels = [file.channels.get(number) for number in numbers]
     return all(ch is not None and (not ch.schema or ch.schema in file.schemas) for ch in channels)
 
 
-def _gaps(source: Source, chunks: list[ChunkIndex], end: int, file: File) -> bool:
+def _gaps(source: Source, chunks: list[ChunkIndex], end: int, file: FoundFile) -> bool:
     """Take in what stands between the chunks, up to *end*; False where there are messages, too."""
     pos = len(MAGIC)
     for begin, behind in [
@@ -89,7 +89,7 @@ def _gaps(source: Source, chunks: list[ChunkIndex], end: int, file: File) -> boo
     return True
 
 
-def _take(chunks: list[ChunkIndex], offsets: NDArray[np.void], file: File) -> bool:
+def _take(chunks: list[ChunkIndex], offsets: NDArray[np.void], file: FoundFile) -> bool:
     """Take in the chunks: how many messages each channel has follows from the places of its index records.
 
     False where it does not, since records have something behind their content.
@@ -107,7 +107,7 @@ def _take(chunks: list[ChunkIndex], offsets: NDArray[np.void], file: File) -> bo
             raise BadRecord(wrong[n])
         file.every.append(made)
         if many[n]:
-            file.add(Part(len(file.chunks), one.pos, 0, one.size, indexes[end - many[n] : end]))
+            file.add(ChunkMessages(len(file.chunks), one.pos, 0, one.size, indexes[end - many[n] : end]))
             file.chunks.append(made)
     return True
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from logreel.errors import Finding, Severity
 from logreel.formats.mcap.chunks import unpack
-from logreel.formats.mcap.counts import differing
-from logreel.formats.mcap.found import File
+from logreel.formats.mcap.found import FoundFile
+from logreel.formats.mcap.full_read import FullRead
+from logreel.formats.mcap.full_read import read as read_whole
+from logreel.formats.mcap.index_check import differing
 from logreel.formats.mcap.records import HEAD, BadRecord, Chunk
-from logreel.formats.mcap.whole import Whole
-from logreel.formats.mcap.whole import read as read_whole
 from logreel.io.arrays import I64
 from logreel.io.source import Source
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from logreel.formats.mcap.index_builder import IndexBuilder
 
 
-def verify(source: Source, file: File, collected: IndexBuilder) -> Iterator[Finding]:
+def verify(source: Source, file: FoundFile, collected: IndexBuilder) -> Iterator[Finding]:
     """Findings of a whole file, in no order."""
     yield from collected.verify()
     there = read_whole(source, file, collected)
@@ -56,7 +56,7 @@ def _chunk(source: Source, known: Chunk) -> Iterator[Finding]:
         yield _wrong("crc", "error", chunk.pos, chunk.stored, text)
 
 
-def _data_section(source: Source, file: File) -> Iterator[Finding]:
+def _data_section(source: Source, file: FoundFile) -> Iterator[Finding]:
     if file.data_end is None:
         return
     pos, crc = file.data_end
@@ -65,7 +65,7 @@ def _data_section(source: Source, file: File) -> Iterator[Finding]:
         yield _wrong("crc", "error", 0, pos, text)
 
 
-def _unnamed(there: Whole, collected: IndexBuilder) -> Iterator[Finding]:
+def _unnamed(there: FullRead, collected: IndexBuilder) -> Iterator[Finding]:
     """Messages that are in the file and that no index leads to, but for those that chunks told of."""
     more = there.extra - collected.unnamed
     if more > 0:
@@ -73,7 +73,7 @@ def _unnamed(there: Whole, collected: IndexBuilder) -> Iterator[Finding]:
         yield _wrong("index", "error", there.at, 0, text)
 
 
-def _indexed(file: File, whole: File) -> Iterator[Finding]:
+def _indexed(file: FoundFile, whole: FoundFile) -> Iterator[Finding]:
     """Attachments and metadata against their indexes, where there are any."""
     for what, places, told in (
         ("attachments", {one.pos for one in whole.attachments}, file.indexed_attachments),
@@ -88,7 +88,7 @@ def _indexed(file: File, whole: File) -> Iterator[Finding]:
             yield _wrong("index", "warn", 0, 0, f"the index names {len(gone)} {what} that are not there")
 
 
-def _statistics(file: File, whole: File) -> Iterator[Finding]:
+def _statistics(file: FoundFile, whole: FoundFile) -> Iterator[Finding]:
     told = file.statistics
     if told is None:
         return

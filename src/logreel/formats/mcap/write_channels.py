@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from logreel.errors import DefinitionError
-from logreel.formats.mcap.channels import ADDED, ENCODING, UNDEFINED, written
+from logreel.formats.mcap.channels import ADDED, ENCODING, UNDEFINED, metadata_to_text
 from logreel.layout.layout import Layout
 from logreel.log.schema import Schema
 from logreel.registry.registry import formats
@@ -48,7 +48,11 @@ def declare(topic: str, schema: Schema, metadata: Mapping[str, Any]) -> Declared
         # Others take a schema of such an encoding to describe the messages.
         told[UNDEFINED], full = schema.encoding, Schema(schema.name, "")
     return Declared(
-        stated, full, encoding, written(_hinted(told)), partial(_layout, stated, schema, full, encoding)
+        stated,
+        full,
+        encoding,
+        metadata_to_text(_hinted(told)),
+        partial(_layout, stated, schema, full, encoding),
     )
 
 

@@ -15,18 +15,18 @@ from numpy.typing import NDArray
 from logreel._version import __version__
 from logreel.errors import DefinitionError, UsageError
 from logreel.formats.mcap import records
-from logreel.formats.mcap.channels import NO_SCHEMA, OWN, dumped
+from logreel.formats.mcap.channels import NO_SCHEMA, OWN, to_json
+from logreel.formats.mcap.chunk_compressor import ChunkCompressor, ChunkContent, CompressedChunk
 from logreel.formats.mcap.origins import Origins
-from logreel.formats.mcap.packing import ChunkContent, Packed, Packer
 from logreel.formats.mcap.records import (
     LOG_TIME,
     MAGIC,
     MESSAGE_HEAD,
     PUBLISH_TIME,
     SEQUENCE,
-    pairs,
-    record,
-    string,
+    map_bytes,
+    record_bytes,
+    string_bytes,
 )
 from logreel.formats.mcap.schema_maker import McapSchemaMaker
 from logreel.formats.mcap.write_channels import declare
@@ -74,7 +74,7 @@ class McapWriter(RecordWriter):
     ) -> None:
         self.schemas: McapSchemaMaker = McapSchemaMaker(self.title)
         super().__init__(out, self.schemas)
-        self._packer = Packer(compression, level)
+        self._compressor = ChunkCompressor(compression, level)
         if not 0 < chunk_bytes <= LARGEST:
             raise UsageError(f"chunks of {chunk_bytes} bytes; an MCAP has chunks of 1 to {LARGEST}")
         self._limit, self.profile, self._library = chunk_bytes, profile, library
@@ -84,7 +84,7 @@ class McapWriter(RecordWriter):
         self._summary, self._crc, self._begun = Summary(), 0, False
         #: What the source logs were converted from; written before the first channel.
         self.origins = Origins()
-        self._waiting: deque[tuple[int, Future[Packed]]] = deque()
+        self._waiting: deque[tuple[int, Future[CompressedChunk]]] = deque()
         self._waiting_bytes = 0
         self._begin_chunk()
 
@@ -126,10 +126,14 @@ class McapWriter(RecordWriter):
         made = b""
         if schema and schema not in self._declared:
             self._declared.add(schema)
-            content = struct.pack("<H", schema) + string(one.schema.name) + string(one.schema.encoding)
-            made = self._summary.repeat(records.SCHEMA, content + string(one.schema.raw))
-        content = struct.pack("<HH", number + 1, schema) + string(one.topic) + string(one.encoding)
-        return made + self._summary.repeat(records.CHANNEL, content + pairs(one.metadata))
+            content = (
+                struct.pack("<H", schema) + string_bytes(one.schema.name) + string_bytes(one.schema.encoding)
+            )
+            made = self._summary.repeat(records.SCHEMA, content + string_bytes(one.schema.raw))
+        content = (
+            struct.pack("<HH", number + 1, schema) + string_bytes(one.topic) + string_bytes(one.encoding)
+        )
+        return made + self._summary.repeat(records.CHANNEL, content + map_bytes(one.metadata))
 
     def declare(self, number: int) -> None:
         """Put the definition of a channel into the chunk."""
@@ -177,10 +181,10 @@ class McapWriter(RecordWriter):
         """Begin another chunk; the one before is packed meanwhile, and written when it is its turn."""
         content = ChunkContent(self._parts, self._places, len(self.schemas.channels), self._bytes)
         self._begin_chunk()
-        if not self._packer.workers:
-            self._write_chunk(self._packer.pack(content))
+        if not self._compressor.workers:
+            self._write_chunk(self._compressor.pack(content))
             return
-        self._waiting.append((content.size, self._packer.later(content)))
+        self._waiting.append((content.size, self._compressor.later(content)))
         self._waiting_bytes += content.size
         while self._waiting and (self._waiting_bytes > WAITING_BYTES or self._waiting[0][1].done()):
             self._write_first()
@@ -196,9 +200,9 @@ class McapWriter(RecordWriter):
             self._write_first()
         self._begin()
 
-    def _write_chunk(self, packed: Packed) -> None:
+    def _write_chunk(self, packed: CompressedChunk) -> None:
         self._begin()
-        self._summary.chunk(self.out.tell(), packed, self._packer.name)
+        self._summary.chunk(self.out.tell(), packed, self._compressor.name)
         self._write(packed.head)
         self._crc = zlib.crc32(packed.stored, self._crc)
         self.out.give(packed.stored)
@@ -212,10 +216,10 @@ class McapWriter(RecordWriter):
         for one in value if isinstance(value, list | tuple) else [value]:
             if not isinstance(one, Mapping):
                 raise UsageError(f"metadata {name!r} of an MCAP is a map of text by name, not {one!r:.40}")
-            text = {str(k): v if isinstance(v, str) else dumped(v) for k, v in one.items()}
+            text = {str(k): v if isinstance(v, str) else to_json(v) for k, v in one.items()}
             self._catch_up()
             pos = self.out.tell()
-            self._write(record(records.METADATA, string(name) + pairs(text)))
+            self._write(record_bytes(records.METADATA, string_bytes(name) + map_bytes(text)))
             self.out.commit()
             self._summary.metadata(pos, self.out.tell() - pos, name)
 
@@ -243,7 +247,9 @@ class McapWriter(RecordWriter):
             self._begun = True
             # Profiles are about one encoding of all messages.
             profile = "" if self.mixes_encodings else self.profile or ""
-            self._write(MAGIC + record(records.HEADER, string(profile) + string(self._library)))
+            self._write(
+                MAGIC + record_bytes(records.HEADER, string_bytes(profile) + string_bytes(self._library))
+            )
 
     def commit(self) -> None:
         """Close the chunk: what is in it can be read from here on."""
@@ -256,9 +262,9 @@ class McapWriter(RecordWriter):
         """Define the channels without messages, and write the summary."""
         self._write_origins()
         self._catch_up()
-        self._packer.close()
+        self._compressor.close()
         for number in np.flatnonzero(self._fresh).tolist():
             self._write(self._definition(number))
-        self._write(record(records.DATA_END, struct.pack("<I", self._crc)))
+        self._write(record_bytes(records.DATA_END, struct.pack("<I", self._crc)))
         self.out.write(self._summary.ending(self.out.tell()))
         self.out.commit()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import PurePath
 
 from logreel.errors import DefinitionError
-from logreel.formats.rosbag.write_topics import ENCODING, TYPE, Declared
+from logreel.formats.rosbag.write_channels import ENCODING, TYPE, Declared
 from logreel.layout.layout import Layout
 from logreel.log.schema import Schema
 from logreel.schemas import ros1msg

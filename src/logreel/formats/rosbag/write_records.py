@@ -1,48 +1,21 @@
-"""What writers of all versions share: records, and messages made into stretches of them."""
+"""Base class of the writers of all versions: channels, connections and record headers of messages."""
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.formats.rosbag.connections import CONNECTION
+from logreel.formats.rosbag.channels import CONNECTION
 from logreel.formats.rosbag.schema_maker import BagSchemaMaker
-from logreel.formats.rosbag.write_topics import Declared, declare
+from logreel.formats.rosbag.write_channels import Declared, declare
 from logreel.io.append_file import Appender
 from logreel.io.arrays import I64
 from logreel.log.schema import Schema
 from logreel.write.payloads import Payloads
 from logreel.write.record_writer import RecordWriter
-
-U32, U64 = struct.Struct("<I"), struct.Struct("<Q")
-#: Header and data of the file header together, so that it can be completed in place.
-FILE_HEADER = 4096
-
-
-def fields(named: Mapping[str, bytes]) -> bytes:
-    """A list of header fields, in the order of their names as the C++ recorder had them."""
-    parts = [name.encode() + b"=" + value for name, value in sorted(named.items())]
-    return b"".join(U32.pack(len(part)) + part for part in parts)
-
-
-def begun(op: int, named: Mapping[str, bytes], size: int) -> bytes:
-    """A record up to its data, of which there are *size* bytes."""
-    head = fields({"op": bytes((op,)), **named})
-    return b"".join((U32.pack(len(head)), head, U32.pack(size)))
-
-
-def record(op: int, named: Mapping[str, bytes], data: bytes = b"") -> bytes:
-    """A whole record."""
-    return begun(op, named, len(data)) + data
-
-
-def padded(op: int, named: Mapping[str, bytes]) -> bytes:
-    """A file header, filled up with blanks."""
-    return record(op, named, b" " * (FILE_HEADER + 8 - len(begun(op, named, 0))))
 
 
 class BagWriter(RecordWriter):

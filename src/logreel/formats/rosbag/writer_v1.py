@@ -9,8 +9,16 @@ from numpy.typing import NDArray
 
 from logreel.errors import UsageError
 from logreel.formats.rosbag import records
-from logreel.formats.rosbag.write_records import U32, U64, BagWriter, begun, fields, padded, record
-from logreel.formats.rosbag.write_topics import Declared
+from logreel.formats.rosbag.records import (
+    U32,
+    U64,
+    fields_bytes,
+    file_header_bytes,
+    record_bytes,
+    record_head,
+)
+from logreel.formats.rosbag.write_channels import Declared
+from logreel.formats.rosbag.write_records import BagWriter
 from logreel.io.append_file import Appender
 from logreel.io.chunks import Buffer
 
@@ -76,9 +84,9 @@ class BagV12Writer(_BagV1Writer):
         header = declared.headers[0]
         more = {name: header[name] for name in ("callerid", "latching") if header.get("latching") == "1"}
         named = {name: value.encode() for name, value in more.items()} | {"md5": declared.md5.encode()}
-        nsec_at = 4 + len(fields(named)) + len(b"....nsec=")
+        nsec_at = 4 + len(fields_bytes(named)) + len(b"....nsec=")
         named |= {"nsec": bytes(4), "sec": bytes(4), **_names(declared)}
-        head = begun(records.OP_MESSAGE, named, 0)
+        head = record_head(records.OP_MESSAGE, named, 0)
         self._headers.add(head, size_at=len(head) - 4)
         self._nsec_at = np.append(self._nsec_at, nsec_at)
         return 1
@@ -88,7 +96,7 @@ class BagV12Writer(_BagV1Writer):
         declared = self.schemas.channels[number]
         self._definition[number] = self.out.tell()
         named = {"md5": declared.md5.encode(), "def": declared.text.encode(), **_names(declared)}
-        self.out.write(record(records.OP_DEFINITION, named))
+        self.out.write(record_bytes(records.OP_DEFINITION, named))
         self.out.commit()
 
     def write_records(
@@ -123,7 +131,7 @@ class BagV12Writer(_BagV1Writer):
                 "ver": U32.pack(0),
                 **_names(self.schemas.channels[numbers[0]]),
             }
-            self.out.write(record(records.OP_INDEX, named, mine.tobytes()))
+            self.out.write(record_bytes(records.OP_INDEX, named, mine.tobytes()))
         self.out.commit()
         self.out.patch(len(_MAGIC_1_2), _header(at))
 
@@ -133,4 +141,4 @@ def _names(declared: Declared) -> dict[str, bytes]:
 
 
 def _header(index_pos: int) -> bytes:
-    return padded(records.OP_FILE, {"index_pos": U64.pack(index_pos)})
+    return file_header_bytes({"index_pos": U64.pack(index_pos)})

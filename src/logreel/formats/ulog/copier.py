@@ -10,7 +10,7 @@ from typing import Any
 from logreel.formats.ulog.copy_metadata import MetadataCopier
 from logreel.formats.ulog.information import OWN
 from logreel.formats.ulog.record_copier import copy_records
-from logreel.formats.ulog.scan_builder import RESERVED
+from logreel.formats.ulog.synthetic import STRUCTS
 from logreel.formats.ulog.writer import UlogWriter
 from logreel.layout.layout import Layout
 from logreel.log.log import Log
@@ -78,7 +78,7 @@ def import_foreign(writer: UlogWriter, log: Log, returns: bool) -> list[str]:
     told += try_each("attachment", names, lambda name: _import_attachment(writer, log, name, parts), returns)
     rows = [ch for name, ch in log.channels.items() if name.split("@")[0] == "~parameter"]
     if rows and rows[0].schema.encoding == "ulog":
-        decode = Layout(RESERVED["~parameter"], "~parameter").decoder()
+        decode = Layout(STRUCTS["~parameter"], "~parameter").decoder()
         for message in log.messages([ch.topic for ch in rows], order="file"):
             row = decode(message.data)
             if row["kind"] != "change":

@@ -11,10 +11,10 @@ from logreel.errors import DefinitionError
 from logreel.formats.ulog import records
 from logreel.formats.ulog.clock import NS_PER_US, UNIX_US, UTC_OFFSET
 from logreel.formats.ulog.definitions import Definitions, FieldText, parse_format
-from logreel.formats.ulog.keys import Entry
+from logreel.formats.ulog.keyed_records import Entry
+from logreel.formats.ulog.non_data_records import NonDataRecords
 from logreel.formats.ulog.records import DEFAULTS_FLAG, FILE_HEADER, FLAGS, FLAGS_AT, HEAD, BadRecord
-from logreel.formats.ulog.scan_builder import ScanBuilder
-from logreel.formats.ulog.values import key, packed, record
+from logreel.formats.ulog.write_records import key, packed, record
 from logreel.log.log import Log
 from logreel.log.schema import Schema
 from logreel.write.format_writer import SourceClock
@@ -41,7 +41,7 @@ class MetadataCopier:
 
     def take(self, log: Log) -> list[str]:
         """Take over everything of *log* that is not there yet; tells what differs and was left out."""
-        state: ScanBuilder = log.format_state
+        state: NonDataRecords = log.format_state
         if not self.header:
             self.header = _header(state)
         for payload in state.formats():
@@ -52,7 +52,7 @@ class MetadataCopier:
         told = [sentence for entry in state.keyed.entries for sentence in self._entry(state, entry)]
         return [*told, *self._multiple(state), *_unknown(state)]
 
-    def _entry(self, state: ScanBuilder, entry: Entry) -> Iterator[str]:
+    def _entry(self, state: NonDataRecords, entry: Entry) -> Iterator[str]:
         """Take over information, a parameter or a default, unless there is one of its name."""
         if entry.key.name == UTC_OFFSET:
             return
@@ -67,7 +67,7 @@ class MetadataCopier:
             what = {"I": "information", "P": "parameter", "Q": "default"}[entry.kind]
             yield f"{what} {entry.key.name!r} has another value in {state.source.name}: the first one is kept"
 
-    def _multiple(self, state: ScanBuilder) -> list[str]:
+    def _multiple(self, state: NonDataRecords) -> list[str]:
         """Take over information in parts, as a whole by name."""
         told = []
         for name, entries in state.keyed.multiples.items():
@@ -98,21 +98,21 @@ def utc_record(header: bytes, clock: SourceClock | None) -> bytes:
     return record("I", key(f"int64_t {UTC_OFFSET}", UTC_OFFSET), packed(UTC_OFFSET, "q", offset))
 
 
-def _unknown(state: ScanBuilder) -> Iterator[str]:
+def _unknown(state: NonDataRecords) -> Iterator[str]:
     """Tell of records that only a copy of the file as it lies can keep."""
-    kinds = state.source.data[state.walk.notes + 2]
+    kinds = state.source.data[state.found.notes + 2]
     count = {kind: n for kind, n in enumerate(np.bincount(kinds).tolist()) if n and records.is_unknown(kind)}
     if count:
         names, total = ", ".join(records.name_of(kind) for kind in count), sum(count.values())
         yield f"{total} record{'s' * (total > 1)} of unknown kinds ({names}) were left out of {state.source.name}"
 
 
-def _header(state: ScanBuilder) -> bytes:
+def _header(state: NonDataRecords) -> bytes:
     """File header and flags; nothing is appended to the new file."""
-    head, walk = state.source.read(0, FILE_HEADER), state.walk
-    if walk.begin == FILE_HEADER:
+    head, found = state.source.read(0, FILE_HEADER), state.found
+    if found.begin == FILE_HEADER:
         return head
-    payload = bytearray(state.source.read(FILE_HEADER + HEAD, walk.begin - FILE_HEADER - HEAD))
+    payload = bytearray(state.source.read(FILE_HEADER + HEAD, found.begin - FILE_HEADER - HEAD))
     payload[8] &= ~1
     payload[16:FLAGS] = struct.pack("<3Q", 0, 0, 0)
     return head + record("B", bytes(payload))

@@ -16,7 +16,7 @@ import numpy as np
 from logreel.errors import DefinitionError, UsageError
 from logreel.formats.ulog.definitions import Definitions
 from logreel.formats.ulog.records import BASIC, KeyValue
-from logreel.formats.ulog.values import key, key_value
+from logreel.formats.ulog.write_records import key, key_value
 from logreel.layout.nodes import SCALARS
 
 #: What the metadata calls what only this format knows.

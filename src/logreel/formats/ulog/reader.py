@@ -7,86 +7,42 @@ follow each other, and the bytes up to there are reported.
 
 from __future__ import annotations
 
-import bisect
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
-from logreel.errors import DefinitionError, Problem, UnsupportedError
+from logreel.errors import DefinitionError, UnsupportedError
 from logreel.formats.ulog import records
+from logreel.formats.ulog.clock import BACKWARDS_US
 from logreel.formats.ulog.definitions import Definitions, Stamp, parse_format
+from logreel.formats.ulog.found import Found, Topic
 from logreel.formats.ulog.framing import Framing
 from logreel.formats.ulog.records import DATA_HEAD, FILE_HEADER, HEAD, MAGIC, SPEC, BadRecord
+from logreel.formats.ulog.time_jumps import first_jump
 from logreel.index.block_builder import BAD, CUT, END, PARSE, BlockBuilder
-from logreel.index.block_table import Blocks
-from logreel.io.arrays import I64
 from logreel.io.source import Source
 
-#: Topics that go back by more than this right after damage belong to another log (real jitter is below 2 s).
-BACKWARDS_US = 2_000_000
 #: More segments than this are kept together in the last one.
 MAX_SEGMENTS = 16
 #: Records that are looked at for the first format behind the header of a second file.
 MAX_BEFORE_FORMATS = 4096
 
 
-@dataclass(slots=True)
-class Topic:
-    """One subscribed topic instance of one segment; several message ids may feed it.
+def read(source: Source) -> Found:
+    """Read the whole file, again from each place where the times show that another log begins.
 
-    stamp  where its timestamp lies; None where the format has none that can be used
-    raw    True if the format is missing or unusable: messages of any size, kept as bytes
+    Raises UnsupportedError for unknown incompatible flags.
     """
-
-    name: str
-    instance: int
-    segment: int
-    definitions: Definitions
-    stamp: Stamp | None
-    raw: bool
-
-    @property
-    def channel_name(self) -> str:
-        """Instance 0 bare, others in brackets; topics of later segments of a damaged file are marked by ``@``."""
-        suffix = f"[{self.instance}]" if self.instance else ""
-        return self.name + suffix + (f"@{self.segment}" if self.segment > 1 else "")
+    splits: list[int] = []
+    found = Reader(source).read()
+    while (
+        len(splits) < MAX_SEGMENTS and (jump := first_jump(source, found)) is not None and jump not in splits
+    ):
+        splits.append(jump)
+        found = Reader(source, tuple(splits)).read()
+    return found
 
 
-@dataclass(slots=True)
-class Walk:
-    """What the walk found.
-
-    begin        file position of the first record after the flags
-    parsed       file positions of the records that carry definitions or keys
-    notes        int64 file positions of all other non-data records
-    segments     file position where each segment starts
-    segment_us   start time in the file header in force for each segment
-    own_definitions  whether each segment brought its definitions along
-    appended     offsets at which appended parts begin
-    """
-
-    version: int
-    begin: int
-    topics: list[Topic]
-    blocks: Blocks
-    parsed: list[int]
-    notes: I64
-    segments: list[int]
-    segment_us: list[int]
-    own_definitions: list[bool]
-    appended: list[int]
-    problems: list[Problem] = field(default_factory=list)
-
-    def segment_of(self, offset: int) -> int:
-        """Number of the segment, from 1, that a file position lies in."""
-        return bisect.bisect_right(self.segments, offset)
-
-    def suffix(self, offset: int) -> str:
-        """What marks names of the segment that a file position lies in."""
-        return f"@{self.segment_of(offset)}" if self.segment_of(offset) > 1 else ""
-
-
-class Walker:
-    """Walks one file; ``run`` gives the Walk.
+class Reader:
+    """Reads the records of one file from front to back; ``read`` gives what was found.
 
     splits  file positions of records at which another log is known to begin
     """
@@ -117,7 +73,7 @@ class Walker:
             ord("Q"): lambda at, p: self._key(at, p, 1, True),
         }
 
-    def run(self) -> Walk:
+    def read(self) -> Found:
         """Read the whole file. Raises UnsupportedError for incompatible flags that we do not know."""
         begin, appended = self._flags()
         self.source.map_ahead()
@@ -129,7 +85,7 @@ class Walker:
             pos = end
         self._framing.report_odd()
         blocks, notes = self._blocks.finish(len(self.topics))
-        return Walk(
+        return Found(
             version=int(self._view[7]),
             begin=begin,
             topics=self.topics,

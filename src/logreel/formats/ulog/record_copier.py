@@ -13,9 +13,9 @@ import numpy as np
 
 from logreel.formats.ulog.clock import UTC_OFFSET
 from logreel.formats.ulog.copy_metadata import begun_at, utc_record, with_defaults_flag
+from logreel.formats.ulog.non_data_records import NonDataRecords
 from logreel.formats.ulog.records import DATA_HEAD, FILE_HEADER, HEAD
-from logreel.formats.ulog.scan_builder import ScanBuilder
-from logreel.formats.ulog.segments import SegmentWalk
+from logreel.formats.ulog.synthetic import synthetic_offsets
 from logreel.index.order import count_before, in_file_order, part_of
 from logreel.io.append_file import Appender
 from logreel.io.arrays import I64
@@ -29,8 +29,8 @@ def copy_records(excerpt: Excerpt, out: Appender, clock: SourceClock | None) -> 
 
     clock  what a part of a log tells of its start and of UTC
     """
-    state: ScanBuilder = excerpt.log.format_state
-    if len(state.walk.segments) > 1 or isinstance(state.walk, SegmentWalk):
+    state: NonDataRecords = excerpt.log.format_state
+    if len(state.found.segments) > 1 or state.found.is_segment:
         return False
     copier = _RecordCopier(state, excerpt, out, None if excerpt.is_whole else clock)
     copier.run()
@@ -41,11 +41,11 @@ class _RecordCopier:
     """Writes stretches of the source in ascending order, and knows where appended parts get to."""
 
     def __init__(
-        self, state: ScanBuilder, excerpt: Excerpt, out: Appender, clock: SourceClock | None
+        self, state: NonDataRecords, excerpt: Excerpt, out: Appender, clock: SourceClock | None
     ) -> None:
         self._state, self._excerpt, self._out, self._clock = state, excerpt, out, clock
         self._data = state.source.data
-        self._appended = list(state.walk.appended)
+        self._appended = list(state.found.appended)
         self._moved: list[int] = []
         self._notes, self._next = np.zeros(0, np.int64), 0
         index = excerpt.log.index
@@ -71,7 +71,7 @@ class _RecordCopier:
     def _write_head(self) -> None:
         """Copy the file header and the flags; those of a part tell its start, and what else may be gone of UTC."""
         state, clock = self._state, self._clock
-        head = state.source.read(0, state.walk.begin)
+        head = state.source.read(0, state.found.begin)
         if clock is not None:
             head = begun_at(head, clock.start)
         if state.lacks_defaults_flag:
@@ -90,7 +90,7 @@ class _RecordCopier:
         counts = blocks.start[:, 1:] - blocks.start[:, :-1]
         kept = np.diff(sum(self._kept.values(), np.zeros(len(counts) + 1, np.int64)))
         # Messages that nothing declares are not in the index: where there are any, each record is looked at.
-        exact = all(p.code != "undeclared" for p in self._state.walk.problems)
+        exact = all(p.code != "undeclared" for p in self._state.found.problems)
         kind = np.where(kept == 0, 0, np.where(exact & (kept == counts.sum(axis=1)), 2, 1))
         cuts = [0, *(np.flatnonzero(np.diff(kind)) + 1).tolist(), len(kind)]
         for lo, hi in itertools.pairwise(cuts):
@@ -103,9 +103,9 @@ class _RecordCopier:
         begin = int(base[first])
         end = int(base[last]) if last < len(base) else state.source.size
         self._catch_up(begin)
-        records = state.records()
+        records = state.positions
         dropped = np.setdiff1d(records[records.searchsorted(begin) : records.searchsorted(end)], self._notes)
-        lost = [(p.offset, p.offset + p.size) for p in state.walk.problems if p.lost]
+        lost = [(p.offset, p.offset + p.size) for p in state.found.problems if p.lost]
         holes = np.array(
             [*zip(dropped.tolist(), state.ends_of(dropped).tolist(), strict=True), *lost], np.int64
         )
@@ -151,8 +151,8 @@ class _RecordCopier:
     def _wanted_notes(self) -> I64:
         """Positions of the records to copy that are no messages, ascending."""
         state, excerpt = self._state, self._excerpt
-        every, wanted = [np.zeros(0, np.int64)], [state.definitions()]
-        for channel, positions in state.made_positions().items():
+        every, wanted = [np.zeros(0, np.int64)], [state.initial_parameters]
+        for channel, positions in synthetic_offsets(state).items():
             every.append(positions)
             if channel in excerpt.rows:
                 wanted.append(positions[excerpt.rows[channel]])
@@ -164,10 +164,10 @@ class _RecordCopier:
             )
         if excerpt.start is not None or excerpt.end is not None:
             # Marks stand by the hundred thousand, and have no times: they go with the blocks that they stand in.
-            marks = state.marks()
+            marks = state.marks
             first, last = self._reach()
             every.append(marks[(marks < first) | (marks >= last)])
-        others = np.setdiff1d(state.records(), np.concatenate(every))
+        others = np.setdiff1d(state.positions, np.concatenate(every))
         return np.union1d(others, np.concatenate(wanted)).astype(np.int64)
 
     # ---------------------------------------------------------------------------------------------- writing
@@ -182,8 +182,8 @@ class _RecordCopier:
 
     def _finish(self) -> None:
         """Say in the flags where appended parts begin now."""
-        walk = self._state.walk
-        if walk.begin == FILE_HEADER or self._moved == walk.appended:
+        found = self._state.found
+        if found.begin == FILE_HEADER or self._moved == found.appended:
             return
         offsets = (*self._moved, 0, 0, 0)[:3]
         self._out.patch(FILE_HEADER + HEAD + 16, struct.pack("<3Q", *offsets))

@@ -18,7 +18,7 @@ from logreel.errors import DefinitionError, UsageError
 from logreel.formats.ulog.copy_metadata import begun_at, renamed, utc_record, with_defaults_flag
 from logreel.formats.ulog.definitions import Definitions, parse_format
 from logreel.formats.ulog.information import packed_value
-from logreel.formats.ulog.keys import DEFAULT_KINDS
+from logreel.formats.ulog.keyed_records import DEFAULT_KINDS
 from logreel.formats.ulog.records import (
     BASIC,
     DATA_HEAD,
@@ -31,9 +31,9 @@ from logreel.formats.ulog.records import (
     BadRecord,
     parse_key,
 )
-from logreel.formats.ulog.scan_builder import RESERVED
 from logreel.formats.ulog.schema_maker import UlogSchemaMaker, base_name
-from logreel.formats.ulog.values import MAX_SIZE, key, key_value, packed, record
+from logreel.formats.ulog.synthetic import STRUCTS
+from logreel.formats.ulog.write_records import MAX_SIZE, key, key_value, packed, record
 from logreel.index.block_table import TIME_MAX
 from logreel.index.rules import FieldAt
 from logreel.io.append_file import Appender
@@ -140,7 +140,7 @@ class UlogWriter(FormatWriter):
         self._reserved[number] = write[name]
         # Their messages become other records, which may not fit: each is tried when it comes.
         self.largest = -1
-        self.schemas.add_channel(name, Layout(RESERVED[name], name), None)
+        self.schemas.add_channel(name, Layout(STRUCTS[name], name), None)
         self._channels.append((name, 0))
         self._headers.add(b"")
 
@@ -370,7 +370,7 @@ def _parameter(letter: str, name: str, value: float | int, head: bytes = b"") ->
 
 @cache
 def _parameter_row() -> Callable[[memoryview], Any]:
-    return Layout(RESERVED["~parameter"], "~parameter").decoder()
+    return Layout(STRUCTS["~parameter"], "~parameter").decoder()
 
 
 def _parameter_record(row: Mapping[str, Any]) -> bytes:

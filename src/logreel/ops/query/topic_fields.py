@@ -80,7 +80,8 @@ def field_picker(ch: Channel, fields: list[str] | None) -> Callable[[dict[str, A
 
     if not isinstance(ch.layout.root, Sequence):
         return pick
-    return lambda data: {"records": [pick(one) for one in data["records"]]}
+    # What all records of a message have in common stands next to them.
+    return lambda data: {"records": [pick({**data, **one}) for one in data["records"]]}
 
 
 def _value_at(value: Any, steps: tuple[str | int, ...]) -> Any:

@@ -14,7 +14,18 @@ from logreel.kernels import protobuf as kernel
 from logreel.schemas.protobuf.build import varint
 from logreel.schemas.protobuf.describe import Field, Message
 
-VARINT, FIXED, SPAN, PACKED, MESSAGE, MESSAGES, SPANS, TIME = range(8)
+VARINT, FIXED, SPAN, PACKED = (
+    kernel.COLUMN_VARINT,
+    kernel.COLUMN_FIXED,
+    kernel.COLUMN_SPAN,
+    kernel.COLUMN_PACKED,
+)
+MESSAGE, MESSAGES, SPANS, TIME = (
+    kernel.COLUMN_MESSAGE,
+    kernel.COLUMN_MESSAGES,
+    kernel.COLUMN_SPANS,
+    kernel.COLUMN_TIME,
+)
 #: Kinds of a fixed width, as NumPy has them.
 _FIXED = {"double": "<f8", "float": "<f4", "fixed32": "<u4"}
 #: The longest varint.

@@ -28,7 +28,13 @@ from logreel.schemas.protobuf.build import varint
 from logreel.schemas.protobuf.describe import Field, Message
 from logreel.schemas.protobuf.from_layout import OPAQUE
 
-WORDS, LONGS, VARINTS, SPAN, PACKED, MESSAGE, MESSAGES, TIME = range(8)
+WORDS, LONGS, VARINTS, SPAN = kernel.FIXED_WORDS, kernel.FIXED_LONGS, kernel.FIXED_VARINTS, kernel.FIXED_SPAN
+PACKED, MESSAGE, MESSAGES, TIME = (
+    kernel.FIXED_PACKED,
+    kernel.FIXED_MESSAGE,
+    kernel.FIXED_MESSAGES,
+    kernel.FIXED_TIME,
+)
 #: By the type of a number: op, wire, how a whole one is read, and the bytes that are written of it at most.
 _NUMBERS = {
     "bool": (VARINTS, 0, 0, 1),

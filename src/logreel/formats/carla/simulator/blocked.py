@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from logreel.formats.carla.columns import I64, Array, Columns
-from logreel.formats.carla.hashed import Hashed
-from logreel.formats.carla.known import Known, head
+from logreel.formats.carla.simulator.known_actors import KnownActors, recording_summary
 from logreel.formats.carla.simulator.printing import closing, number, opening, padded
+from logreel.formats.carla.simulator.unordered_map import UnorderedIds
 from logreel.registry.commands import Answer
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def blocked(
              near the origin, times are not rounded
     """
     columns = Columns(log)
-    known, about = Known(columns, correct), head(columns)
+    known, about = KnownActors(columns, correct), recording_summary(columns)
     stays = [s for s in _stays(columns, known, min_distance, correct) if s.duration >= min_time]
     # Equal durations stay in the order in which the stays end; those that never do in that of the actors' map.
     stays.sort(key=lambda s: (-s.duration, s.place, s.order))
@@ -89,7 +89,7 @@ def blocked(
     return Answer("blocked", found, lines, about)
 
 
-def _mapped(columns: Columns, known: Known) -> Hashed:
+def _mapped(columns: Columns, known: KnownActors) -> UnorderedIds:
     """The actors that the simulator knows at the end: added, forgotten, and met again where they have a position."""
     added, place = columns("actors", "id").tolist(), columns.place("actors").tolist()
     gone, gone_at = known.forgotten.tolist(), known.forgotten_at.tolist()
@@ -102,13 +102,13 @@ def _mapped(columns: Columns, known: Known) -> Hashed:
         first = np.searchsorted(where[rows], [0, *known.forgotten_at[known.forgotten == actor]])
         for row in rows[np.unique(first[first < len(rows)])].tolist():
             events.append((int(where[row]), 2, row, actor))
-    found = Hashed()
+    found = UnorderedIds()
     for _, kind, _, actor in sorted(events):
         (found.remove if kind == 1 else found.add)(actor)
     return found
 
 
-def _stays(columns: Columns, known: Known, limit: float, correct: bool) -> Iterator[Stay]:
+def _stays(columns: Columns, known: KnownActors, limit: float, correct: bool) -> Iterator[Stay]:
     place = columns.place("position")
     duration = np.maximum(columns.duration, 0.0) if correct else columns.duration
     for actor in np.unique(columns("position", "id")).tolist():

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import UsageError
+from logreel.formats.carla.actors import type_name
 from logreel.formats.carla.columns import I64, Columns
-from logreel.formats.carla.known import Known, head, type_name
+from logreel.formats.carla.simulator.known_actors import KnownActors, recording_summary
 from logreel.formats.carla.simulator.printing import closing, number, opening, padded
 from logreel.registry.commands import Answer
 
@@ -39,13 +40,13 @@ def collisions(log: Log, type1: str = "a", type2: str = "a", correct: bool = Fal
                 f"kinds of actors are the letters {' '.join(sorted({*letters, *'ah'}))}, not {kind!r}"
             )
     columns = Columns(log)
-    known = Known(columns, correct)
+    known = KnownActors(columns, correct)
     place = columns.place("collisions")
     sides = [_Side(columns, known, place, n, letters) for n in (1, 2)]
     fits = sides[0].fits(type1, correct) & sides[1].fits(type2, correct)
     rows = np.flatnonzero(fits)
     rows = rows[_begins(place[rows], sides[0].ids[rows], sides[1].ids[rows])]
-    about = head(columns)
+    about = recording_summary(columns)
     found: dict[str, Any] = {
         "time_ns": columns.times(place[rows]),
         "frame": columns("collisions", "frame")[rows],
@@ -71,7 +72,7 @@ def collisions(log: Log, type1: str = "a", type2: str = "a", correct: bool = Fal
 class _Side:
     """One of the two actors of every collision."""
 
-    def __init__(self, columns: Columns, known: Known, place: I64, n: int, letters: str) -> None:
+    def __init__(self, columns: Columns, known: KnownActors, place: I64, n: int, letters: str) -> None:
         self.ids = columns("collisions", f"actor{n}").astype(np.int64)
         self.hero: NDArray[np.bool_] = columns("collisions", f"actor{n}_is_hero").astype(bool)
         self._known, self._row = known, known.rows(self.ids, place)

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from logreel.formats.carla.actors import type_name
 from logreel.formats.carla.columns import Columns
-from logreel.formats.carla.known import head, type_name
 from logreel.formats.carla.records import END, HEAD
+from logreel.formats.carla.simulator.known_actors import recording_summary
 from logreel.formats.carla.simulator.packet_text import texts
 from logreel.formats.carla.simulator.printing import closing, number, opening
 from logreel.formats.carla.simulator.wording import Wording, wording
@@ -32,7 +33,7 @@ def info(log: Log, show_all: bool = False, release: str | None = None) -> Answer
     Raises UsageError for another release.
     """
     columns = Columns(log)
-    about = head(columns)
+    about = recording_summary(columns)
     words = wording(release, about["version"], log.channels)
 
     def lines() -> Iterator[str]:

@@ -36,7 +36,7 @@ class MetricsLog(Motion, States):
 
     def get_platform_time(self, frame: int) -> float | None:
         """Seconds of the wall clock since the start; only with additional data."""
-        topic, place = "platform_time", self._columns.place_of(frame)
+        topic, place = "platform_time", self._columns.frame_row_of(frame)
         at = int(np.searchsorted(self._columns.place(topic), place))
         there = (
             place >= 0 and at < len(self._columns.place(topic)) and self._columns.place(topic)[at] == place

@@ -29,7 +29,7 @@ class Base:
         self._rows: dict[tuple[str, int], tuple[I64, I64]] = {}
 
     def _of_frame(self, values: Array, frame: int) -> float | None:
-        place = self._columns.place_of(frame)
+        place = self._columns.frame_row_of(frame)
         return None if place < 0 else float(values[place])
 
     def _row(self, topic: str, actor: int, frame: int) -> int | None:
@@ -38,7 +38,7 @@ class Base:
             rows = self._columns.rows(topic, actor)
             self._rows[topic, actor] = rows, self._columns.place(topic)[rows]
         rows, places = self._rows[topic, actor]
-        place = self._columns.place_of(frame)
+        place = self._columns.frame_row_of(frame)
         at = int(places.searchsorted(place))
         return int(rows[at]) if place >= 0 and at < len(places) and places[at] == place else None
 
@@ -50,7 +50,7 @@ class Base:
 
     def _at(self, actor: int, frame: int) -> tuple[Track, int | None]:
         """The track of an actor, and its row in a frame."""
-        track, place = self._track(actor), self._columns.place_of(frame)
+        track, place = self._track(actor), self._columns.frame_row_of(frame)
         at = int(track.place.searchsorted(place))
         there = place >= 0 and at < len(track.place) and track.place[at] == place
         return track, at if there else None

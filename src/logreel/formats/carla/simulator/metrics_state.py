@@ -36,7 +36,7 @@ class States(Base):
         if "physics" not in self.log.channels or "id" not in self.log["physics"].fields:
             return None
         rows = columns.rows("physics", vehicle_id)
-        rows = rows[columns.place("physics")[rows] <= max(self._columns.place_of(frame), 0)]
+        rows = rows[columns.place("physics")[rows] <= max(self._columns.frame_row_of(frame), 0)]
         if not len(rows):
             return None
         found = table(self.log["physics"], None, None, None, DENSE).drop_columns(["time", "frame", "id"])
@@ -75,7 +75,9 @@ class States(Base):
         if state not in STATES[:3]:
             raise UsageError(f"no time of state {state!r}: use one of {', '.join(STATES[:3])}")
         rows = self._columns.rows("traffic_light_times", traffic_light_id)
-        rows = rows[self._columns.place("traffic_light_times")[rows] <= max(self._columns.place_of(frame), 0)]
+        rows = rows[
+            self._columns.place("traffic_light_times")[rows] <= max(self._columns.frame_row_of(frame), 0)
+        ]
         return float(self._columns("traffic_light_times", state.lower())[rows[-1]]) if len(rows) else None
 
     # ---------------------------------------------------------------------------------------------- other lights
@@ -97,7 +99,7 @@ class States(Base):
         """A street or building light as last told up to a frame."""
         columns, topic = self._columns, "scene_lights"
         rows = columns.rows(topic, light_id)
-        rows = rows[columns.place(topic)[rows] <= self._columns.place_of(frame)]
+        rows = rows[columns.place(topic)[rows] <= self._columns.frame_row_of(frame)]
         if not len(rows):
             return None
         last = rows[-1]

@@ -12,7 +12,7 @@ import numpy as np
 
 from logreel.errors import UsageError
 from logreel.formats.carla.columns import I64, TURN, XYZ, Columns
-from logreel.formats.carla.simulator.camera import behind
+from logreel.formats.carla.simulator.rotation import behind
 from logreel.formats.carla.simulator.values import Rotation, Transform, Vector
 
 if TYPE_CHECKING:
