@@ -300,7 +300,7 @@ def test_what_goes_wrong_while_decoding_is_told_as_it_is(
     def broken(*_: object) -> None:
         raise UsageError("the chunk is encrypted")
 
-    monkeypatch.setattr("logreel.ops.query.topic_table.batches_of", broken)
+    monkeypatch.setattr("logreel.log.tables.TableReader.read", broken)
     with pytest.raises(UsageError, match="the chunk is encrypted"):
         logreel.sql("SELECT avg(x) FROM sensor_accel", log)
 
