@@ -13,7 +13,7 @@ import numpy as np
 from logreel.formats.carla.lasting_records import payload_size, records_in_force
 from logreel.formats.carla.records import END, FRAME_START, HEAD
 from logreel.formats.carla.scan_builder import ScanBuilder
-from logreel.index.order import by_rows
+from logreel.index.order import in_file_order
 from logreel.io.append_file import Appender
 from logreel.io.arrays import I64
 from logreel.write.copy_ranges import put, runs
@@ -154,7 +154,7 @@ class PacketCopier:
 
     def _copy_packets(self) -> None:
         done = 0
-        for piece in by_rows(self._index, self._rows):
+        for piece in in_file_order(self._index, self._rows):
             start, end = piece.offset - HEAD, piece.offset + piece.size
             upto = int(self._ends.searchsorted(end[-1]))
             ends = self._ends[done:upto]

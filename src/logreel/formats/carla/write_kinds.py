@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from logreel.errors import DefinitionError, UsageError
 from logreel.formats.carla import definitions
 from logreel.formats.carla.records import FRAME_END, INSERTED, LAST_KIND, PHYSICS, RELEASED, SHIFTING, TOPICS
-from logreel.index.rules import FieldAt, field_values
+from logreel.index.rules import FieldAt
 from logreel.io.arrays import I64
 from logreel.kernels import layout as kernel
 from logreel.layout.layout import Layout
@@ -81,7 +81,7 @@ class Dialect:
         width = definitions.width(topic, self.wide)
         if width:
             rest = np.flatnonzero(~bad)
-            bad[rest] = size[rest] != _COUNT + width * field_values(data, start[rest], FieldAt(0, _COUNT))
+            bad[rest] = size[rest] != _COUNT + width * FieldAt(0, _COUNT).read(data, start[rest])
         elif layout is not definitions.RAW:
             bad = _misfits_layout(layout, data, start, size)
             if topic == TOPICS[PHYSICS]:
