@@ -33,7 +33,7 @@ def is_parameters(ch: Channel) -> bool:
     return ch.topic.split("@")[0] == PARAMETERS
 
 
-def is_told_latched(ch: Channel) -> bool:
+def is_marked_latched(ch: Channel) -> bool:
     """Whether the log says that *ch* is latched."""
     told = ch.metadata.get("offered_qos_profiles")
     return bool(ch.metadata.get("latching")) or (
@@ -41,7 +41,7 @@ def is_told_latched(ch: Channel) -> bool:
     )
 
 
-def is_static(ch: Channel) -> bool:
+def is_latched_by_name(ch: Channel) -> bool:
     """Whether *ch* is latched by what it is called."""
     topic = str(ch.metadata.get("topic", ch.topic))
     return topic.startswith("/") and topic.rpartition("/")[2] in STATIC
@@ -54,7 +54,7 @@ def in_force(ch: Channel, start: int, latched: bool | None = None) -> list[int]:
              the last one of a frame; None: as the log says, or the name
     """
     if latched is None:
-        latched = is_told_latched(ch) or is_static(ch)
+        latched = is_marked_latched(ch) or is_latched_by_name(ch)
     parameters = is_parameters(ch)
     # Later messages of other channels cannot be read without them.
     needed = bool(ch.metadata.get("is_metadata"))

@@ -12,7 +12,7 @@ from logreel.index.gather import gather_times
 from logreel.index.order import by_rows
 from logreel.index.ranges import Rows
 from logreel.log.log import Channel, Log
-from logreel.ops.rewrite.latched import in_force, is_parameters, is_static, is_told_latched
+from logreel.ops.rewrite.latched import in_force, is_latched_by_name, is_marked_latched, is_parameters
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,12 +95,12 @@ def _first_time(log: Log, rows: Mapping[int, Rows], start: int | None) -> int | 
     return min(found or others, default=floor)
 
 
-def whole(log: Log) -> Part:
+def whole_log(log: Log) -> Part:
     """All of a log."""
     return Part(log, {ch.number: slice(0, len(ch)) for ch in log.channels.values()})
 
 
-def choose(
+def select_part(
     log: Log,
     topics: str | Iterable[str] | None = None,
     exclude: str | Iterable[str] = (),
@@ -143,8 +143,8 @@ def choose(
 def _with_latched(part: Part, start: int, latched: str | Iterable[str]) -> Part:
     """*part* with what holds at its *start*, which gets the time of its first message."""
     named = {ch.number for ch in part.log.match(latched)} if latched else set[int]()
-    by_name = [ch for ch in part.channels if is_static(ch) and not is_told_latched(ch)]
-    counted = named | {ch.number for ch in part.channels if is_static(ch) or is_told_latched(ch)}
+    by_name = [ch for ch in part.channels if is_latched_by_name(ch) and not is_marked_latched(ch)]
+    counted = named | {ch.number for ch in part.channels if is_latched_by_name(ch) or is_marked_latched(ch)}
     carried = {ch.number: in_force(ch, start, ch.number in counted) for ch in part.channels}
     rows = {number: _with(carried[number], some) for number, some in part.rows.items()}
     moved = [ch for ch in part.channels if carried[ch.number] and not is_parameters(ch)]

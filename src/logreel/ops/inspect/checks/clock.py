@@ -11,7 +11,7 @@ import numpy as np
 from logreel.errors import Finding, Severity
 from logreel.log.log import Channel, Log
 from logreel.log.times import SECOND, duration_text
-from logreel.ops.inspect.checks.places import offset_of, spots, together, topics_text
+from logreel.ops.inspect.checks.places import group_overlapping, offset_of, positions, topics_text
 
 #: A message that comes late by no more than this is worth a note only: recorders with several threads do that.
 LATE_NS = SECOND
@@ -41,9 +41,9 @@ def backwards(log: Log) -> Iterator[Finding]:
     channels = [ch for ch in log.match(None) if len(ch) > 1]
     explained: dict[int, list[int]] = {ch.number: [] for ch in channels}
     falls = [fall for ch in channels for fall in _deepest(ch)]
-    ends = [spots(ch, np.array([0, len(ch) - 1], np.int64)) for ch in channels] if falls else []
+    ends = [positions(ch, np.array([0, len(ch) - 1], np.int64)) for ch in channels] if falls else []
     firsts, lasts = sorted(first for first, _ in ends), sorted(last for _, last in ends)
-    for group in together(falls, lambda fall: fall.before, lambda fall: fall.spot):
+    for group in group_overlapping(falls, lambda fall: fall.before, lambda fall: fall.spot):
         falling, place = {fall.ch.number for fall in group}, group[0].spot
         going_on = bisect_left(firsts, place) - bisect_left(lasts, place)
         if len(falling) > 1 and len(falling) >= PART * going_on:
@@ -65,7 +65,7 @@ def _deepest(ch: Channel) -> Iterator[Fall]:
         deepest = np.sort(np.argpartition(depth, -COMPARED)[-COMPARED:])
         rows, depth = rows[deepest], depth[deepest]
     if len(rows):
-        above, before, spot = times[rows - 1].tolist(), spots(ch, rows - 1), spots(ch, rows)
+        above, before, spot = times[rows - 1].tolist(), positions(ch, rows - 1), positions(ch, rows)
         for row, d, t, a, b in zip(rows.tolist(), depth.tolist(), above, before, spot, strict=True):
             yield Fall(ch, row, d, t, a, b)
 

@@ -12,7 +12,7 @@ from logreel.io.arrays import I64
 from logreel.log.log import Channel, Log
 from logreel.log.times import SECOND, duration_text
 from logreel.ops.inspect.checks import jumps
-from logreel.ops.inspect.checks.places import offset_of, together, topics_text
+from logreel.ops.inspect.checks.places import group_overlapping, offset_of, topics_text
 
 #: A channel is regular if it has so many periods, and eight in ten of them are close to the median.
 PERIODS = 50
@@ -53,12 +53,12 @@ class Regular:
 def gaps(log: Log) -> Iterator[Finding]:
     """``gap`` for silences that several channels share, and per channel for the others."""
     channels = [ch for ch in log.match(None) if len(ch)]
-    known = jumps.find(channels)
+    known = jumps.find_jumps(channels)
     regular = {ch: found for ch in channels if (found := _regular(ch, known)) is not None}
     span = np.array([(one.first, one.last) for one in regular.values()], np.int64).reshape(-1, 2)
     alone: dict[Channel, list[Gap]] = {}
     every = [gap for one in regular.values() for gap in one.gaps]
-    for group in together(every, lambda gap: gap.start, lambda gap: gap.end):
+    for group in group_overlapping(every, lambda gap: gap.start, lambda gap: gap.end):
         if len({gap.ch.number for gap in group}) > 1:
             yield _shared(group, span)
         else:

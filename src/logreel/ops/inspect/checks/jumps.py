@@ -40,11 +40,11 @@ class Jump:
 def jumps(log: Log) -> Iterator[Finding]:
     """``jump`` for each silence of the whole log that is far longer than all the rest."""
     channels = [ch for ch in log.match(None) if len(ch)]
-    for jump in find(channels):
-        yield _told(jump, channels)
+    for jump in find_jumps(channels):
+        yield _jump_finding(jump, channels)
 
 
-def find(channels: list[Channel]) -> list[Jump]:
+def find_jumps(channels: list[Channel]) -> list[Jump]:
     """The jumps in the times of these channels, the longest first."""
     spans = [_activity(ch.times) for ch in channels]
     if not spans:
@@ -76,7 +76,7 @@ def _steps(a: I64, b: I64) -> NDArray[np.uint64]:
     return np.where(b > a, b.view(np.uint64) - a.view(np.uint64), np.uint64(0))
 
 
-def _told(jump: Jump, channels: list[Channel]) -> Finding:
+def _jump_finding(jump: Jump, channels: list[Channel]) -> Finding:
     before = {ch: int(np.count_nonzero(ch.times <= jump.start)) for ch in channels}
     after = {ch: len(ch) - n for ch, n in before.items()}
     few, where = min((before, "before"), (after, "after"), key=lambda side: sum(side[0].values()))

@@ -16,7 +16,7 @@ from logreel.layout.program import Program
 from logreel.log.log import Channel, Log
 from logreel.log.padding import is_padded, skipping, too_long
 from logreel.ops.inspect.checks.places import offset_of
-from logreel.ops.query.record_batches import rows_per_piece
+from logreel.ops.query.record_batches import rows_per_batch
 
 #: Severity and sentence for messages that do not fit, by what they are.
 KINDS: dict[str, tuple[Severity, str]] = {
@@ -99,7 +99,7 @@ def _walk(tally: _Tally, program: Program, piece: PayloadRange) -> None:
 
 def _read(ch: Channel, tally: _Tally) -> None:
     """Messages that are no walk of a Layout have to be decoded."""
-    step = rows_per_piece(ch)
+    step = rows_per_batch(ch)
     for lo in range(0, len(ch), step):
         for piece in payload_ranges(ch.log.index, ch.number, slice(lo, lo + step)):
             rows = np.arange(tally.seen, tally.seen + len(piece.offset), dtype=np.int64)

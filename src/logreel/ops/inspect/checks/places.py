@@ -15,7 +15,7 @@ from logreel.log.log import Channel
 Item = TypeVar("Item")
 
 
-def spots(ch: Channel, rows: I64) -> list[tuple[int, int]]:
+def positions(ch: Channel, rows: I64) -> list[tuple[int, int]]:
     """Chunk and place in it of the messages at *rows* (ascending): tuples that sort as the messages lie."""
     chunk, offset, _ = places(ch.log.index, ch.number, rows)
     return list(zip(chunk.tolist(), offset.tolist(), strict=True))
@@ -23,13 +23,13 @@ def spots(ch: Channel, rows: I64) -> list[tuple[int, int]]:
 
 def offset_of(ch: Channel, row: int) -> int | None:
     """Where in the file one message lies, or the chunk that it is packed in; None for one that the reader made."""
-    ((chunk, offset),) = spots(ch, np.array([row], np.int64))
+    ((chunk, offset),) = positions(ch, np.array([row], np.int64))
     if chunk == SYNTHETIC:
         return None
     return offset if chunk == FILE else ch.log.index.chunks.place_of(chunk)
 
 
-def together(
+def group_overlapping(
     items: Iterable[Item], first: Callable[[Item], Any], last: Callable[[Item], Any]
 ) -> Iterator[list[Item]]:
     """Groups of spans that have a place in common, as few as there can be: first(x) < place <= last(x)."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 from logreel.log.log import Log
 
 
-def clocked(log: Log, shift: int) -> Log:
+def shift_clock(log: Log, shift: int) -> Log:
     """*log* with *shift* ns added to its start and end, and to the times of parameters and attachments.
 
     Its ``utc_offset`` is that much less; where that makes it 0, times are since 1970.
