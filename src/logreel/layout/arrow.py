@@ -1,4 +1,4 @@
-"""The door between payload bytes and Arrow: types, fixed-size columns, and any Layout by the walker."""
+"""Arrow arrays of payloads: types, columns of fixed-size Layouts, and of any Layout by the walker."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ HUGE = "the message is larger than 2 GiB"
 
 
 def schema_of(layout: Layout, fields: Iterable[str] | None = None, explode: bool = True) -> list[pa.Field]:
-    """One Arrow field per visible top-level member, or per path in *fields*, in that order.
+    """Return one Arrow field per visible top-level member, or per path in *fields*, in that order.
 
-    A unit is in the field's metadata under ``unit``. *explode* False: where one message holds many records,
-    every type is a list. Raises NotFoundError (a KeyError) for an unknown path.
+    A unit is stored in the metadata of the field as ``unit``. *explode* False: where one message contains many
+    records, every type is a list. Raises NotFoundError (a KeyError) for an unknown path.
     """
     if fields is None:
         found = [arrow_field(f) for f in layout.record.visible()]
@@ -54,7 +54,7 @@ def _picked_field(layout: Layout, path: str) -> pa.Field:
             member = next(f for f in node.visible() if f.name == name)
             node, unit = member.node, member.unit
     top = next(f for f in layout.record.visible() if f.name == steps[0])
-    # Made from a Python list it would import pandas wherever that is installed.
+    # An array from a Python list would import pandas where it is installed.
     empty = pa.nulls(0, arrow_field(top).type)
     return pa.field(path, arrow_select(empty, steps[1:]).type, metadata={"unit": unit} if unit else None)
 
@@ -62,7 +62,7 @@ def _picked_field(layout: Layout, path: str) -> pa.Field:
 def assemble_fixed(
     layout: Layout, columns: Seq[NDArray[np.uint8]], rows: int, fields: Iterable[str] | None = None
 ) -> list[pa.Array]:
-    """Arrow arrays of *rows* fixed-size messages, as ``schema_of(layout, fields)`` describes them.
+    """Return Arrow arrays of *rows* fixed-size messages, as ``schema_of(layout, fields)`` describes them.
 
     columns  per leaf of ``layout.leaves`` (with *fields*: of ``layout.project(fields).leaves``) a contiguous
              uint8[rows * len(leaf.runs) * leaf.width], as the gather kernel fills it
@@ -84,10 +84,10 @@ class Decoded:
     """Messages of any Layout as Arrow arrays.
 
     arrays    one per field, as ``schema_of`` describes them; a ChunkedArray where one Array cannot hold them
-    kept      int64[k]: the messages that decoded, or None where all did
+    kept      int64[k]: the messages that decoded, or None if all did
     bad       (message, reason) of every message that did not
-    leftover  int64[l]: messages with bytes left over, which decoded all the same
-    records   int64[k]: records in each message kept, or None where the rows are the messages
+    leftover  int64[l]: messages that decoded, with bytes left over
+    records   int64[k]: number of records of each message kept, or None where rows are messages
     """
 
     arrays: list[pa.Array | pa.ChunkedArray]
@@ -97,7 +97,7 @@ class Decoded:
     records: I64 | None
 
     def times(self, times: I64) -> I64:
-        """The time of every row, given int64[n] times of all messages."""
+        """Return the time of every row, given int64[n] times of all messages."""
         kept = times if self.kept is None else times[self.kept]
         if self.records is None or (self.records == 1).all():
             return kept
@@ -113,16 +113,16 @@ def decode_variable(
     explode: bool = True,
     records: I64 | None = None,
 ) -> Decoded:
-    """Messages as Arrow arrays; works for Layouts of fixed size too.
+    """Return messages as Arrow arrays; works for Layouts of fixed size too.
 
-    source   uint8[b]   the bytes that the messages lie in
+    source   uint8[b]   the bytes that contain the messages
     start    int64[n]   message i is source[start[i]:stop[i]]
     stop     int64[n]
-    fields   paths of leaves or groups, None: all; the others are walked over, not copied
-    explode  False: where one message holds many records, one row of lists per message
+    fields   paths of leaves or groups, None: all; other fields are skipped, not copied
+    explode  False: where one message contains many records, one row of lists per message
     records  see ``walk``
 
-    Never raises for what the bytes hold: messages that end too early are left out and listed in ``bad``.
+    Never raises for damaged payloads: messages that end too early are left out and listed in ``bad``.
     Raises NotFoundError (a KeyError) for an unknown path.
     """
     fields = None if fields is None else list(fields)
@@ -130,7 +130,7 @@ def decode_variable(
     program = compile_layout(part)
     start = np.ascontiguousarray(start, np.int64)
     huge = np.asarray(stop) - start > MAX_SIZE
-    # A message that ends before it starts is short to the kernel, whatever its bytes.
+    # The kernel rejects messages that end before they start as short.
     stop = np.where(huge, np.int64(-1), stop)
     status = np.zeros(len(start), np.uint8)
     pieces, found = [], []
@@ -163,7 +163,7 @@ def decode_variable(
 
 
 def as_asked(layout: Layout, got: Decoded, fields: list[str] | None, explode: bool) -> Decoded:
-    """*got*, which has one flat array per visible member of *layout*, in the form that was asked for."""
+    """Return *got*, one flat array per visible member of *layout*, with only *fields* and as *explode* says."""
     arrays = got.arrays
     if fields is not None:
         arrays = arrow_select_fields(layout, arrays, fields)
@@ -176,7 +176,7 @@ def as_asked(layout: Layout, got: Decoded, fields: list[str] | None, explode: bo
 def _piece(
     layout: Layout, buffers: Buffers, messages: int, fields: list[str] | None, explode: bool
 ) -> tuple[list[pa.Array], I64]:
-    """Arrays of one batch, and how many records each of its messages has."""
+    """Return the arrays of one batch, and the number of records of each of its messages."""
     many = isinstance(layout.root, Sequence)
     offsets = next(buffers) if many else np.arange(1, dtype=np.int32)
     arrays = build_fields(layout.record, buffers, int(offsets[-1]) if many else messages)
