@@ -18,12 +18,12 @@ START = 1_700_000_000 * 10**9
 IMPORTS = """
 import logreel, logreel.log.log, logreel.log.tables, logreel.formats.bddf.scan_builder, logreel.formats.bddf.verify
 import pyarrow, logreel.layout.arrow, logreel.layout.arrow_from_buffers, logreel.index.ranges, hashlib, ctypes
-from logreel.formats.bddf.reader import Scanner
+from logreel.formats.bddf.reader import Reader
 from logreel.formats.bddf.verify import verify
 from logreel.io.source import Source
 """
 COPY = Job("np.array(np.memmap(path)), a fresh copy", "kept = np.array(np.memmap(path, mode='r'))")
-SCAN = Job("index by scan", "kept = Scanner(Source.open(path)).run()", IMPORTS, bound="<= 2")
+SCAN = Job("index by scan", "kept = Reader(Source.open(path)).read()", IMPORTS, bound="<= 2")
 OPEN = f"{IMPORTS}\nlog = logreel.open(path); ch = log['v']"
 KNOWN = Job(
     "values to Arrow, times read before", "kept = ch.to_arrow(['value'])", OPEN + "; ch.times", bound="<= 3"

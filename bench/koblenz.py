@@ -21,8 +21,8 @@ import logreel, logreel.log.log, logreel.formats.koblenz.scan_builder, ctypes, s
 from logreel.io.source import Source
 from logreel.formats.koblenz.scan_builder import scan
 from logreel.formats.koblenz.sample.drive import drive
-from logreel.formats.koblenz.start import find_start
-from logreel.formats.koblenz.reader import Walker
+from logreel.formats.koblenz.variant import detect_variant
+from logreel.formats.koblenz.reader import Reader
 scan(Source.open(drive(0.1)))
 """
 WALK_C = """
@@ -42,7 +42,7 @@ int64_t walk(const unsigned char *b, int64_t pos, int64_t end) {
 COPY = Job("np.array(np.memmap(path)), a fresh copy", "kept = np.array(np.memmap(path, mode='r'))")
 INDEX = Job(
     "index",
-    "source = Source.open(path); kept = Walker(source, find_start(source), set()).run()",
+    "source = Source.open(path); kept = Reader(source, detect_variant(source), set()).read()",
     IMPORTS,
     bound="<= 2 x the plain walk",
 )

@@ -10,6 +10,8 @@ from typing import NamedTuple
 
 import pytest
 
+from logreel.registry.registry import formats
+
 SRC = Path(__file__).resolve().parents[1] / "src" / "logreel"
 FLOORS = {
     "kernels": 0,
@@ -35,16 +37,10 @@ EVERYWHERE = {"errors", "_version"}
 #: What ``logreel/__init__.py`` may load at first touch, besides what is visible everywhere.
 PUBLIC = {"layout", "index", "log", "registry", "write", "ops", "outputs"}
 MAX_LINES = 800
-#: Modules, not faces of packages, that hand on names of others by ``__all__``, and whose. Who stops leaves this list.
-HANDED_ON = {
-    ("formats.bddf.messages", "schemas.protobuf.wire"),
-    ("formats.bddf.payload_decoders", "log.side_columns"),
-    *(
-        ("formats.carla.simulator.api", f"formats.carla.simulator.{name}")
-        for name in ["blocked", "collisions", "info", "metrics", "replay", "values"]
-    ),
-    ("write.writer", "write.format_writer"),
-}
+#: Public modules that a Format names as its ``api``; users get them as ``logreel.NAME``, so they hand names on.
+APIS = {"formats.carla.simulator.api"}
+#: Other modules that hand on names of others by ``__all__``, and whose. A module that stops leaves this list.
+HANDED_ON: set[tuple[str, str]] = set()
 #: A string that is a lazy import by table or import_module; two are groups of entry points.
 MODULE_NAME = re.compile(r"(?!logreel\.(?:formats|sinks)$)logreel(\.\w+)+")
 BANNED_CALLS = {"print", "eval", "exec"}
@@ -196,7 +192,7 @@ def handed_on(root: Path) -> set[tuple[str, str]]:
     """Each module that is no face of a package and that names in ``__all__`` what it imports, and from where."""
     found = set()
     for module, face, tree in sources(root):
-        face = face or ".".join(module) in FACES
+        face = face or ".".join(module) in FACES | APIS
         owners = {
             alias.asname or alias.name: node.module.removeprefix("logreel.")
             for node in ast.walk(tree)
@@ -275,9 +271,22 @@ def test_modules_hand_on_no_names_of_others_but_those_that_are_known() -> None:
     assert not HANDED_ON - found, "hands on nothing any more, take it off the list"
 
 
+def test_modules_that_may_hand_names_on_are_apis_of_formats() -> None:
+    assert {f"logreel.{name}" for name in APIS} <= {one.api for one in formats().values()}
+
+
 def test_nobody_imports_what_is_private_to_another_module() -> None:
     found = private(SRC)
     assert not found, "\n" + "\n".join(found)
+
+
+def test_the_paths_on_the_architecture_page_exist() -> None:
+    text = (SRC.parents[1] / "docs" / "architecture.md").read_text(encoding="utf-8")
+    paths = set(re.findall(r"(?<![\w/.])((?:\w+/)+\w*(?:\.py)?)(?![\w>])", text))
+    known = {path for path in paths if path.split("/")[0] in FLOORS}
+    assert len(known) > 20
+    missing = {path for path in known if not (SRC / path).exists()}
+    assert not missing
 
 
 def tree_of(folder: Path, files: dict[str, str]) -> Path:

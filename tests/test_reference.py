@@ -16,6 +16,7 @@ import click
 import pytest
 
 import logreel
+import logreel.plugin
 from logreel.cli import main
 from logreel.cli.app import VERBS
 from logreel.cli.app import logreel as group
@@ -55,6 +56,12 @@ def section_of(page: str, verb: str) -> str:
 
 def test_the_api_page_has_every_public_name() -> None:
     assert set(logreel.__all__) <= words((DOCS / "api.md").read_text(encoding="utf-8"))
+
+
+def test_the_api_page_has_the_names_for_authors_of_formats() -> None:
+    text = next(text for head, text in sections("api.md").items() if head.startswith("`logreel.plugin`"))
+    named = {word for row in re.findall(r"^\| (.*?) \|", text, re.MULTILINE) for word in words(row)}
+    assert named == set(logreel.plugin.__all__)
 
 
 def test_the_api_page_has_every_member_of_what_people_hold() -> None:

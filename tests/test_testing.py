@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 import unittest
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,11 @@ from logreel.errors import DamagedError
 from logreel.formats.rosbag.sample.builder import tiny
 from logreel.io.source import Source
 from logreel.log.scan import Saved, Scan
+from logreel.ops.rewrite.recover import recover
+from logreel.ops.rewrite.slice import slice_log
 from logreel.registry.format import Format
 from logreel.registry.registry import formats
-from logreel.testing import FormatSuite
+from logreel.testing import FormatSuite, operations
 from support.harness.cli_runner import Spawn
 
 BAG = formats()["rosbag"]
@@ -81,6 +84,45 @@ def test_samples_are_bytes_files_or_functions(tmp_path: Path) -> None:
         suite(BAG, samples=[sample])().test_counts_and_times()
     with pytest.raises(AssertionError, match="no samples"):
         suite(dataclasses.replace(BAG, sample=None), samples=())().test_counts_and_times()
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [
+        (
+            "slice_log",
+            lambda src, dst, start=None, end=None, **more: slice_log(src, dst, start=start, **more),
+        ),
+        ("slice_log", lambda src, dst, topics=None, **more: slice_log(src, dst, **more)),
+        ("sort_log", slice_log),
+        ("merge", lambda sources, dst: slice_log(sources[0], dst)),
+        ("recover", lambda src, dst: recover(src, dst) and slice_log(dst, dst, count=1, force=True)),
+    ],
+)
+def test_a_wrong_operation_is_found(name: str, wrong: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(operations, name, wrong)
+    with pytest.raises((AssertionError, ExceptionGroup)):
+        suite(BAG, sequences=50)().test_operations_in_any_order()
+
+
+def test_operations_are_skipped_without_hypothesis(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "hypothesis", None)
+    monkeypatch.delitem(sys.modules, "logreel.testing.operations")
+    monkeypatch.delattr("logreel.testing.operations")
+    with pytest.raises(unittest.SkipTest, match="hypothesis is not installed"):
+        suite(BAG)().test_operations_in_any_order()
+
+
+@pytest.mark.parametrize("bases", [(FormatSuite, unittest.TestCase), (unittest.TestCase, FormatSuite)])
+def test_the_suite_runs_under_unittest(bases: tuple[type, ...]) -> None:
+    case: Any = type(
+        "TestBag", bases, {"format": BAG, "samples": [tiny], "cuts": 5, "mutations": 5, "sequences": 2}
+    )
+    result = unittest.TestResult()
+    unittest.defaultTestLoader.loadTestsFromTestCase(case).run(result)
+    assert result.wasSuccessful(), result.failures + result.errors
+    assert result.testsRun == len([name for name in dir(FormatSuite) if name.startswith("test_")])
+    assert [reason for _, reason in result.skipped] == ["logreel cannot append to an existing log yet"]
 
 
 def test_pytest_is_not_needed(spawn: Spawn) -> None:

@@ -16,10 +16,12 @@ if TYPE_CHECKING:
     from logreel.index.block_builder import BlockBuilder
     from logreel.index.block_table import Blocks, Separate
     from logreel.index.message_index import MessageIndex
+    from logreel.index.ranges import PayloadRange
     from logreel.index.rules import ChannelRules, ComputedValues, FieldAt, StoredValues, SyntheticMessages
     from logreel.io.append_file import Appender
-    from logreel.io.chunks import FILE, SYNTHETIC, Chunks
+    from logreel.io.chunks import FILE, SYNTHETIC, ChunkCache, Chunks
     from logreel.io.source import Source
+    from logreel.layout.arrow import Decoded
     from logreel.layout.layout import Layout
     from logreel.layout.nodes import (
         Align,
@@ -45,10 +47,12 @@ if TYPE_CHECKING:
     from logreel.registry.format import Format
     from logreel.registry.registry import lazy
     from logreel.testing.suite import FormatSuite
-    from logreel.write.format_writer import Excerpt, FormatWriter, SourceClock, Wrapping
+    from logreel.write.format_writer import FormatWriter, SourceClock
+    from logreel.write.log_copier import Excerpt, LogCopier
     from logreel.write.payloads import Payloads
     from logreel.write.record_headers import RecordHeaders
     from logreel.write.record_writer import RecordWriter
+    from logreel.write.schema_maker import PayloadSplitter, SchemaMaker
 
 #: Module of each name that is loaded at first use.
 _LAZY = {
@@ -64,36 +68,42 @@ _LAZY = {
     "Channel": "logreel.log.log",
     "ChannelInfo": "logreel.log.scan",
     "ChannelRules": "logreel.index.rules",
+    "ChunkCache": "logreel.io.chunks",
     "Chunks": "logreel.io.chunks",
     "Command": "logreel.registry.commands",
     "ComputedValues": "logreel.index.rules",
-    "Excerpt": "logreel.write.format_writer",
+    "Decoded": "logreel.layout.arrow",
+    "Excerpt": "logreel.write.log_copier",
     "Expect": "logreel.layout.nodes",
-    "FILE": "logreel.io.chunks",
     "Field": "logreel.layout.nodes",
     "FieldAt": "logreel.index.rules",
+    "FILE": "logreel.io.chunks",
     "FixedArray": "logreel.layout.nodes",
     "Format": "logreel.registry.format",
     "FormatSuite": "logreel.testing.suite",
     "FormatWriter": "logreel.write.format_writer",
     "Grid": "logreel.layout.nodes",
     "Layout": "logreel.layout.layout",
+    "lazy": "logreel.registry.registry",
     "Log": "logreel.log.log",
+    "LogCopier": "logreel.write.log_copier",
     "Message": "logreel.log.log",
     "MessageIndex": "logreel.index.message_index",
     "Option": "logreel.registry.commands",
     "Padding": "logreel.layout.nodes",
     "Parameter": "logreel.log.scan",
     "PayloadDecoder": "logreel.log.payload_decoder",
+    "PayloadRange": "logreel.index.ranges",
     "Payloads": "logreel.write.payloads",
+    "PayloadSplitter": "logreel.write.schema_maker",
     "RecordHeaders": "logreel.write.record_headers",
     "RecordWriter": "logreel.write.record_writer",
     "Rest": "logreel.layout.nodes",
-    "SYNTHETIC": "logreel.io.chunks",
     "Saved": "logreel.log.scan",
     "Scalar": "logreel.layout.nodes",
     "Scan": "logreel.log.scan",
     "Schema": "logreel.log.schema",
+    "SchemaMaker": "logreel.write.schema_maker",
     "Segment": "logreel.log.scan",
     "Separate": "logreel.index.block_table",
     "Sequence": "logreel.layout.nodes",
@@ -102,11 +112,10 @@ _LAZY = {
     "StoredValues": "logreel.index.rules",
     "String": "logreel.layout.nodes",
     "Struct": "logreel.layout.nodes",
+    "SYNTHETIC": "logreel.io.chunks",
     "SyntheticMessages": "logreel.index.rules",
     "TextLine": "logreel.log.scan",
     "Time": "logreel.layout.nodes",
-    "Wrapping": "logreel.write.format_writer",
-    "lazy": "logreel.registry.registry",
 }
 
 __all__ = [
@@ -124,9 +133,11 @@ __all__ = [
     "Channel",
     "ChannelInfo",
     "ChannelRules",
+    "ChunkCache",
     "Chunks",
     "Command",
     "ComputedValues",
+    "Decoded",
     "DefinitionError",
     "Excerpt",
     "Expect",
@@ -140,6 +151,7 @@ __all__ = [
     "Grid",
     "Layout",
     "Log",
+    "LogCopier",
     "LogError",
     "Message",
     "MessageIndex",
@@ -147,6 +159,8 @@ __all__ = [
     "Padding",
     "Parameter",
     "PayloadDecoder",
+    "PayloadRange",
+    "PayloadSplitter",
     "Payloads",
     "Problem",
     "RecordHeaders",
@@ -156,6 +170,7 @@ __all__ = [
     "Scalar",
     "Scan",
     "Schema",
+    "SchemaMaker",
     "Segment",
     "Separate",
     "Sequence",
@@ -169,7 +184,6 @@ __all__ = [
     "Time",
     "UnsupportedError",
     "UsageError",
-    "Wrapping",
     "lazy",
 ]
 

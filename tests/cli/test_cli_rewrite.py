@@ -118,7 +118,7 @@ def test_convert_to_logs(run: Run) -> None:
     assert (done.code, "nothing is written" in done.err, Path("e.bag").exists()) == (1, True, False)
     assert run("convert", "a.bag", "x.ndjson", "--raw").code == 2
     assert run("recover", "a.ulg", "-o", "r.mcap").code == 0
-    assert logreel.open("r.mcap").origin == "ulog"
+    assert logreel.open("r.mcap").converted_from == "ulog"
     assert run("check", "r.mcap").code == 0
 
 

@@ -25,6 +25,8 @@ from support.harness.cli_runner import SRC, Run, environment
 #: Seconds that a shared machine may take for one answer.
 PATIENCE = 90.0
 PROMPT = "ready> "
+#: Fields of a topic in every log of these tests.
+PAIR = ("timestamp", "flag", "cells.volt", "cells.id")
 #: What bash takes as ends of words.
 BREAKS = " \t\n\"'><=;|&(:"
 _CONTROL = re.compile(
@@ -127,6 +129,9 @@ def test_the_tab_key_completes_verbs_files_topics_and_options(shell: Shell) -> N
         # The others show a list when the key is pressed again.
         shell.tab("logreel cat plain.ulg -x ra", "rate", "rate\\[1\\]")
     shell.tab("logreel cat plain.ulg --topic=no", "--topic=note")
+    # Fields of one.
+    shell.tab("logreel cat plain.ulg -t note.te", "plain.ulg -t note.text")
+    shell.tab("logreel stats plain.ulg -t note:timestamp,te", "plain.ulg -t note:timestamp,text")
     # Options, and their values.
     shell.tab("logreel cat plain.ulg --interp", "--interpolate")
     shell.tab("logreel cat plain.ulg --format nd", "--format ndjson")
@@ -207,6 +212,26 @@ def test_topics_of_the_log_on_the_line(tab: Ask, line: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "line", ["cat a.ulg -t ", "stats a.ulg -t ", "convert a.ulg x.csv -t ", "cat a.ulg --topic="]
+)
+def test_fields_are_completed_after_their_topic(tab: Ask, line: str) -> None:
+    assert tab(f"logreel {line}pair.") == ["plain", *(f"pair.{field}" for field in PAIR)]
+    # bash replaces only what follows the colon, which ends a word for it.
+    assert tab(f"logreel {line}pair:") == ["plain", *PAIR]
+    first, *others = PAIR
+    assert tab(f"logreel {line}pair:{first},") == ["plain", *(f"{first},{field}" for field in others)]
+    assert tab(f"logreel {line}pair.{first[:2]}") == ["plain", f"pair.{first}"]
+    assert tab(f"logreel {line}pair.zz") == tab(f"logreel {line}none.") == ["plain"]
+
+
+@pytest.mark.parametrize(
+    "line", ["slice a.ulg -o x.ulg -t ", "info a.ulg -t ", "cat a.ulg -x ", "play a.ulg -t "]
+)
+def test_no_field_is_offered_where_none_can_be_chosen(tab: Ask, line: str) -> None:
+    assert tab(f"logreel {line}pair.") == ["plain"]
+
+
+@pytest.mark.parametrize(
     "line",
     [
         "cat -t ", "cat none.ulg -t ", "cat photo.jpg -t ", "cat . -t ", "cat a.ulg -S ", "cat a.ulg -n ", "bogus ",
@@ -236,7 +261,7 @@ def test_other_shells_get_values_with_hints(run: Run, monkeypatch: pytest.Monkey
     assert run("cat", "a.ulg", "--topic=n").out == "plain\nnote\tnote\n"
     monkeypatch.setenv("_LOGREEL_COMPLETE", "fish")
     assert run("cat", "my log.ulg", "--topic=n").out == "plain\n--topic=note\tnote\n"
-    assert run("che").out == "plain\ncheck\tTell whether a log is sound: damage,...\n"
+    assert run("che").out == "plain\ncheck\tCheck logs for defects: damage,...\n"
 
 
 def test_lines_are_read_as_a_shell_reads_them() -> None:

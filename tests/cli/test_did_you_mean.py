@@ -87,7 +87,7 @@ def test_every_name_of_other_programs_leads_to_one_that_exists_and_hides_none() 
     verbs = {verb for verbs in app.VERBS.values() for verb in verbs}
     assert set(app.ALIASES.values()) <= verbs
     assert verbs.isdisjoint(app.ALIASES)
-    context = app.click.Context(app.logreel)
+    context = app.click.Context(app.logreel)  # type: ignore[attr-defined]
     commands = [app.logreel.get_command(context, verb) for verb in verbs]
     options = {name for one in commands if one is not None for p in one.params for name in p.opts}
     assert set(exits.ALIASES.values()) <= options

@@ -219,7 +219,7 @@ def test_a_block_that_is_not_in_the_index_is_found() -> None:
     assert not found.found.indexed
 
 
-def index_of(entries: bytes) -> bytes:
+def index_blocks(entries: bytes) -> bytes:
     return block(1, raw(3, num(2, 22) + entries))
 
 

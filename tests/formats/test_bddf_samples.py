@@ -1,4 +1,4 @@
-"""The samples give exactly what an independent reader found in them, by index and by scan alike."""
+"""The samples give exactly what an independent reader found in them, with and without index."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ import pytest
 import logreel
 from conftest import SHARED
 from logreel.formats.bddf import scan_builder
-from logreel.formats.bddf.messages import Identifier, MessageType, PodType, StructType
-from logreel.formats.bddf.reader import Found, Scanner
+from logreel.formats.bddf.descriptors import Identifier, MessageType, PodType, StructType
+from logreel.formats.bddf.found import Found
+from logreel.formats.bddf.reader import Reader
 from logreel.formats.bddf.verify import verify
 from logreel.io.source import Source
 
@@ -41,7 +42,7 @@ def sample(name: str) -> bytes:
 
 
 def scanned(data: bytes) -> Found:
-    return Scanner(Source.open(data)).run()
+    return Reader(Source.open(data)).read()
 
 
 def blocks_of(data: bytes, found: Found) -> list[list[dict[str, Any]]]:
@@ -91,7 +92,7 @@ def same_series(found: Found, wanted: list[dict[str, Any]]) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("way", ["open", "scan"])
-def test_blocks_are_as_expected(name: str, way: str) -> None:
+def test_data_blocks_match_the_manifest(name: str, way: str) -> None:
     data, want = sample(name), expected(name)
     assert hashlib.sha256(data).hexdigest() == want["sha256"]
     found = scanned(data) if way == "scan" else scan_builder.find(Source.open(data))
@@ -110,7 +111,7 @@ def test_blocks_are_as_expected(name: str, way: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_channels_hold_what_is_expected(name: str) -> None:
+def test_channels_match_the_manifest(name: str) -> None:
     log = logreel.open(sample(name))
     for ch, want in zip(log.channels.values(), expected(name)["series"], strict=False):
         if "struct_type" in want:
@@ -135,10 +136,10 @@ def test_channels_hold_what_is_expected(name: str) -> None:
         )
         values = ch["value"]
         shape = tuple(want["pod_type"]["dimension"])
-        assert values.shape == (sum(counts), *shape)
+        assert values.shape == (sum(counts), *shape)  # type: ignore[attr-defined]
         known = [v for b in blocks for v in b.get("values", [])]
         if known:
-            assert list(map(plain, values.reshape(-1).tolist())) == list(map(plain, known))
+            assert list(map(plain, values.reshape(-1).tolist())) == list(map(plain, known))  # type: ignore[attr-defined]
         unit = want["annotations"].get("units")
         assert (table.schema.field("value").metadata or {}).get(b"unit", b"").decode() == (unit or "")
 
@@ -148,7 +149,7 @@ def plain(value: Any) -> str:
     return repr(float(value)) if isinstance(value, (float, str)) else repr(value)
 
 
-def test_the_checksum_is_verified() -> None:
+def test_checksums_of_samples_are_verified() -> None:
     for name in NAMES:
         found = [(f.code, f.severity) for f in verify(Source.open(sample(name)))]
         if name == "09_bad_checksum":
@@ -159,7 +160,7 @@ def test_the_checksum_is_verified() -> None:
             assert not found, name
 
 
-def test_a_cut_payload_is_never_whole() -> None:
+def test_truncated_payload_is_not_shown() -> None:
     log = logreel.open(sample("07_cut_in_payload"))
     assert [len(ch) for ch in log.channels.values()] == [10, 9]
     (problem,) = log.problems

@@ -12,6 +12,8 @@ from support.builders.contents import SAMPLES
 
 #: Logs shorter than the sample of the format; damage in depth is tried by tests/damage.
 SHORT = {"carla": lambda: eventful().bytes(), "rosbag": SAMPLES[".bag"], "ulog": SAMPLES[".ulg"]}
+#: Channels that slices by topic keep, too.
+ALWAYS = {"carla": ["frames"]}
 TESTS = sorted(name for name in vars(FormatSuite) if name.startswith("test_"))
 
 
@@ -22,5 +24,7 @@ def test_it_conforms(fmt: Format, test: str) -> None:
         format = fmt
         samples = [SHORT.get(fmt.name, fmt.sample)]  # noqa: RUF012
         cuts = mutations = 10
+        always = ALWAYS.get(fmt.name, ())
+        sequences = 5
 
     getattr(Suite(), test)()

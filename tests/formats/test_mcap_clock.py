@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import logreel
+from logreel.formats.mcap.copier import McapCopier
 from logreel.formats.mcap.sample.builder import START, Builder
 from logreel.formats.mcap.writer import McapWriter
 from logreel.formats.ulog.sample.builder import flight
@@ -85,9 +86,10 @@ def test_a_sink_on_the_utc_clock_says_so_and_shifts_what_it_adopts(tmp_path: Pat
     assert offset is not None
     out = Appender(tmp_path / "x.mcap")
     format_writer = McapWriter(out)
-    format_writer.clock = "utc"
-    format_writer.import_foreign(source, False)
-    format_writer.settle()
+    copier = McapCopier(format_writer)
+    copier.clock = "utc"
+    copier.import_foreign(source, False)
+    format_writer.commit()
     format_writer.finish()
     out.finish()
     log = logreel.open(tmp_path / "x.mcap")
@@ -115,9 +117,10 @@ def test_a_raw_mcap_inherited_on_the_utc_clock_has_its_record_shifted(tmp_path: 
     raw = logreel.open(tmp_path / "raw.mcap")
     out = Appender(tmp_path / "x.mcap")
     format_writer = McapWriter(out)
-    format_writer.clock = "utc"
-    format_writer.copy_metadata(raw)
-    format_writer.settle()
+    copier = McapCopier(format_writer)
+    copier.clock = "utc"
+    copier.copy_metadata(raw)
+    format_writer.commit()
     format_writer.finish()
     out.finish()
     log, offset = logreel.open(tmp_path / "x.mcap"), source.utc_offset

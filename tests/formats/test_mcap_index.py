@@ -15,7 +15,7 @@ import zstandard
 
 import logreel
 from logreel.formats.mcap import chunks as packing
-from logreel.formats.mcap import counts
+from logreel.formats.mcap import index_check
 from logreel.formats.mcap.sample.builder import MAGIC, START, message, pairs, record, string
 from support.harness.cli_runner import Run
 
@@ -171,8 +171,8 @@ def rows(log: logreel.Log) -> Counter[tuple[str, int, bytes]]:
 def size(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Whether files pass for so small that they are looked into anyway."""
     if request.param == "large":
-        monkeypatch.setattr(counts, "SMALL", 0)
-        monkeypatch.setattr(counts, "UNCOUNTED", 0)
+        monkeypatch.setattr(index_check, "SMALL", 0)
+        monkeypatch.setattr(index_check, "UNCOUNTED", 0)
     return str(request.param)
 
 
@@ -236,7 +236,7 @@ def test_every_verb_has_the_messages_of_a_file_whose_index_is_empty(
 def test_what_a_large_file_hides_is_told_as_lost_and_recovered(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, run: Run
 ) -> None:
-    monkeypatch.setattr(counts, "SMALL", 0)
+    monkeypatch.setattr(index_check, "SMALL", 0)
     path = tmp_path / "x.mcap"
     path.write_bytes(lying("a part", "as the index"))
     done = run("cat", str(path), "--format", "ndjson")
@@ -299,9 +299,9 @@ def test_attachments_and_metadata_that_no_index_names_are_there(tmp_path: Path) 
 
 
 def test_a_large_sound_file_is_opened_by_its_summary_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(counts, "SMALL", 0)
+    monkeypatch.setattr(index_check, "SMALL", 0)
     monkeypatch.setattr(packing, "unpack", lambda *_: pytest.fail("a chunk was unpacked"))
-    monkeypatch.setattr(counts, "unpack", lambda *_: pytest.fail("a chunk was unpacked"))
+    monkeypatch.setattr(index_check, "unpack", lambda *_: pytest.fail("a chunk was unpacked"))
     log = logreel.open(SyntheticMessages().bytes())
     assert log.message_count == 10
     assert not log.problems

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 import logreel
-from logreel.formats.rosbag import omitted
+from logreel.formats.rosbag import index_check
 from logreel.formats.rosbag.sample.builder import CHATTER, COUNT, START, Builder, Chunk, lz4_frame, string
 from logreel.formats.rosbag.sample.old import record, stamp
 from support.builders.bag_rows import Row, fast_rows, plain_rows
@@ -86,7 +86,7 @@ def test_a_chunk_that_is_said_to_hold_nothing_is_read() -> None:
 
 def test_chunks_in_bz2_and_long_ones_are_told_later(monkeypatch: pytest.MonkeyPatch) -> None:
     for compression in ("bz2", "none"):
-        monkeypatch.setattr(omitted, "PROBED_BYTES", 1 << 20 if compression == "bz2" else 100)
+        monkeypatch.setattr(index_check, "PROBED_BYTES", 1 << 20 if compression == "bz2" else 100)
         out = _bag(compression)
         _leave_out(out.chunks[0], [3])
         log = logreel.open(out.bytes())

@@ -13,11 +13,11 @@ LZ4 = b"\x04\x22\x4d\x18"
 
 
 @pytest.mark.parametrize("compression", ["none", "lz4", "bz2"])
-@pytest.mark.parametrize("piece", [1, 1 << 16, 1 << 23])
+@pytest.mark.parametrize("range_bytes", [1, 1 << 16, 1 << 23])
 def test_all_tables_at_once_are_those_of_the_channels(
-    compression: str, piece: int, monkeypatch: pytest.MonkeyPatch
+    compression: str, range_bytes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ranges, "PIECE_BYTES", piece)
+    monkeypatch.setattr(ranges, "RANGE_BYTES", range_bytes)
     data = drive(2.0, compression=compression, chunk_bytes=1 << 14)
     found = logreel.open(data).tables()
     assert len(found) > 3
@@ -29,7 +29,7 @@ def test_all_tables_at_once_are_those_of_the_channels(
 
 
 def test_damaged_chunks_are_told_once_by_a_sweep(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ranges, "PIECE_BYTES", 1)
+    monkeypatch.setattr(ranges, "RANGE_BYTES", 1)
     data = bytearray(drive(2.0, compression="lz4", chunk_bytes=1 << 14))
     second = data.index(LZ4, data.index(LZ4) + 1)
     data[second + 7 : second + 11] = b"\xff\xff\xff\x7f"

@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 import logreel
-from logreel.formats.ulog.reader import Walker
+from logreel.formats.ulog.reader import Reader
 from logreel.formats.ulog.sample.builder import Builder
 from logreel.log.log import Log
 from logreel.registry import index_cache
@@ -154,7 +154,7 @@ def test_what_is_kept_by_its_size_is_the_same_out_of_a_sidecar(
     first = logreel.open(path)
     told = [(p.code, p.text) for p in first.problems], _numbers(first), [t.text for t in first.text]
     index_cache.write(str(path))
-    monkeypatch.setattr(Walker, "run", None)
+    monkeypatch.setattr(Reader, "read", None)
     again = logreel.open(path)
     assert ([(p.code, p.text) for p in again.problems], _numbers(again), [t.text for t in again.text]) == told
 

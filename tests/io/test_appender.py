@@ -269,7 +269,7 @@ def test_a_disk_full_of_moved_bytes_leaves_the_file(tmp_path: Path, monkeypatch:
     def full(handle: int, data: bytes) -> int:
         raise OSError(errno.ENOSPC, "full")
 
-    monkeypatch.setattr(module.os, "write", full)
+    monkeypatch.setattr(module.os, "write", full)  # type: ignore[attr-defined]
     with pytest.raises(LogError, match="No space left"):
         out.splice(2, 0, b"more")
     out.leave()

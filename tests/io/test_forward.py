@@ -157,8 +157,8 @@ def test_work_ends_with_what_is_raised() -> None:
 def test_the_index_of_a_file_is_made_of_what_goes_by(kept: int, monkeypatch: pytest.MonkeyPatch) -> None:
     from random import Random
 
-    from logreel.formats.bddf import follower as module
-    from logreel.formats.bddf.indexer import Indexer
+    from logreel.formats.bddf import index_writer as module
+    from logreel.formats.bddf.index_writer import IndexFromFile
     from logreel.formats.bddf.sample.builder import walk
     from logreel.io.source import Source
 
@@ -166,7 +166,7 @@ def test_the_index_of_a_file_is_made_of_what_goes_by(kept: int, monkeypatch: pyt
     end = int.from_bytes(data[-32:-24], "little")
     # The index itself begins before the place of the file index: it is left to what makes it anew.
     source = Source.open(data[: _index_of(data, end)])
-    due = b"".join(bytes(piece) for piece in Indexer(source).pieces(source.size))
+    due = b"".join(bytes(piece) for piece in IndexFromFile(source).pieces(source.size))
     assert data[source.size :].startswith(due[:1000])
     monkeypatch.setattr(module, "KEPT", kept)
     shown: list[int] = []
@@ -176,7 +176,7 @@ def test_the_index_of_a_file_is_made_of_what_goes_by(kept: int, monkeypatch: pyt
         take(data[:upto])
 
     for seed in range(8):
-        random, follower, at = Random(seed), module.Follower(again), 0
+        random, follower, at = Random(seed), module.IndexFromStream(again), 0
         while at < source.size:
             step = random.choice((1, 7, 100, 5000))
             follower.follow(data[at : min(at + step, source.size)])
@@ -188,7 +188,7 @@ def test_the_index_of_a_file_is_made_of_what_goes_by(kept: int, monkeypatch: pyt
 
 def _index_of(data: bytes, last: int) -> int:
     """Where the index of the first series begins, which the file index names."""
-    from logreel.formats.bddf.indexed import Index
+    from logreel.formats.bddf.index_reader import Index
     from logreel.io.source import Source
 
     return int(min(Index(Source.open(data)).file.offsets, default=last))

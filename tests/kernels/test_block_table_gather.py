@@ -165,7 +165,7 @@ def _is_valid(
     start: list[list[int]], base: list[int], entry: list[int], least: list[int], limit: int
 ) -> bool:
     arrays = (np.array(a, np.int64) for a in (start, base))
-    return block_table.is_valid_table(
+    return block_table.is_valid_table(  # type: ignore[call-arg]
         *arrays, np.array(entry, np.uint32), np.array(least, np.int64), 5, limit
     )
 

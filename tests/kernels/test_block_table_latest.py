@@ -6,10 +6,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logreel.formats.ulog.clock import Neighbours
+from logreel.formats.ulog.clock import LatestTimes
 from logreel.index.block_table import Blocks
-from logreel.index.message_index import MessageIndex
-from logreel.index.rules import ChannelRules, ComputedValues, FieldAt
+from logreel.index.rules import FieldAt
 from logreel.io.chunks import Chunks
 from logreel.io.source import Source
 from logreel.kernels import block_table as kernel
@@ -52,7 +51,7 @@ def test_the_latest_of_a_block(
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 9)), min_size=1, max_size=40), st.data())
-def test_moments_look_back_one_block(messages: list[tuple[int, int]], data: st.DataObject) -> None:
+def test_latest_times_look_back_one_block(messages: list[tuple[int, int]], data: st.DataObject) -> None:
     """Of blocks of ten messages; a place in no order."""
     offset = np.arange(len(messages), dtype=np.int64) * 16 + 16
     raw = np.zeros(16 * len(messages) + 32, np.uint8)
@@ -66,15 +65,11 @@ def test_moments_look_back_one_block(messages: list[tuple[int, int]], data: st.D
         np.concatenate([part.start + n for part, n in zip(parts, shift, strict=True)]),
         np.concatenate([part.entry for part in parts]),
     )
-    # The last channel has times of another kind, which do not count here.
-    rules = [
-        ChannelRules(FieldAt(0, 8, 5), 8),
-        ChannelRules(FieldAt(0, 1, 5), 8),
-        ChannelRules(ComputedValues(lambda data, at: at), 8),
-    ]
-    index = MessageIndex(Chunks(Source(raw.tobytes(), "log")), table, rules)
+    # The last channel has no full stamp: its times do not count here.
+    stamps = {0: FieldAt(0, 8, 5), 1: FieldAt(0, 1, 5)}
+    chunks = Chunks(Source(raw.tobytes(), "log"))
     places = np.array(data.draw(st.lists(st.integers(0, len(raw)), max_size=9)), np.int64)
-    found = Neighbours(index, range(3), 3, 35).before(places).tolist()
+    found = LatestTimes(chunks, table, stamps, 3, 35).before(places).tolist()
     for place, moment in zip(places.tolist(), found, strict=True):
         block = max((k for k in range(len(table.base)) if int(table.base[k]) <= place), default=-1)
         seen = [

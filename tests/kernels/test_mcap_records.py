@@ -44,7 +44,7 @@ def walk(
     arrays = [np.empty(room, np.int64) for _ in range(4)]
     note = np.empty(room, np.int64)
     raw = np.frombuffer(data + b"\xee", np.uint8)
-    why, at, n, m = mcap.walk(raw, pos, end, *arrays, note, stop)
+    why, at, n, m = mcap.walk(raw, pos, end, *arrays, note, stop)  # type: ignore[call-arg]
     return why, at, list(zip(*(a[:n].tolist() for a in arrays), strict=True)), note[:m].tolist()
 
 

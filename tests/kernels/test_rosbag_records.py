@@ -239,6 +239,6 @@ def test_a_message_is_found_at_the_edge_of_memory() -> None:
     for cut in range(len(one) + 1):
         data = guarded(one[:cut])
         arrays = [np.zeros(2, kind) for kind in (np.uint64, np.int64, np.int64, np.int64)]
-        why, pos, n, _ = rosbag.walk(data, 0, cut, *arrays, np.zeros((2, 2), np.int64), 0, 7)
+        why, pos, n, _ = rosbag.walk(data, 0, cut, *arrays, np.zeros((2, 2), np.int64), 0, 7)  # type: ignore[call-arg]
         assert (why, pos, n) == ((END, cut, 1) if cut == len(one) else (END if not cut else CUT, 0, 0))
         assert rosbag.find_record(data, 0, cut, 1 << 15) == (0 if cut == len(one) else cut)

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from logreel.errors import DefinitionError
-from logreel.lenses.sensors import calibration
 from logreel.lenses.sensors.calibration import from_status, parse_xml, read_xml
+from logreel.lenses.sensors.velodyne import Calibration
 from support.builders.calibrations import UNIT, status, xml
 
 
-def assert_unit(found: calibration.Calibration | None) -> None:
+def assert_unit(found: Calibration | None) -> None:
     assert found is not None
     table = np.array(UNIT, np.float64).T
     wanted = (table[0] / 100, table[1] / 100, table[2] / 1000, table[5] / 1000, table[6] / 1000)

@@ -44,7 +44,7 @@ def check(source: Path, folder: Path) -> list[str]:
     assert repr(mine[0]) == repr(its[0])
     assert mine[1:3] == its[1:3]
     assert mine[4:] == its[4:]
-    assert (other.epoch, other.origin) == (log.epoch, log.format)
+    assert (other.epoch, other.converted_from) == (log.epoch, log.format)
     assert other.verify() == ()
     fmt = formats()[log.format]
     if fmt.create is not None:

@@ -325,7 +325,7 @@ def test_a_write_error_leaves_everything_as_it_was(
             raise OSError(28, "full")
         return real_write(handle, data)
 
-    monkeypatch.setattr(append_file.os, "write", write)
+    monkeypatch.setattr(append_file.os, "write", write)  # type: ignore[attr-defined]
     names = sorted(os.listdir(tmp_path))
     for verb in (logreel.slice, logreel.sort, logreel.recover):
         left[0] = room

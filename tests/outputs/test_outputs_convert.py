@@ -134,7 +134,7 @@ def test_flatten_holds_what_has_no_columns() -> None:
     assert (found["pair[1]"], found["in.b.c"]) == ([2, None], ["x", None])
     names, arrays = record_batches.flatten(batch.slice(1, 1))
     assert [a.to_pylist() for a in arrays][-2:] == [[2], [None]]
-    assert record_batches.distinct(["time", "time", "time_2", "x"]) == ["time", "time_3", "time_2", "x"]
+    assert record_batches.distinct(["time", "time", "time_2", "x"]) == ["time", "time_3", "time_2", "x"]  # type: ignore[attr-defined]
 
 
 def test_ndjson_has_every_message_in_time_order(log: logreel.Log, tmp_path: Path) -> None:
@@ -295,7 +295,7 @@ def test_a_type_that_an_output_cannot_hold(tmp_path: Path, monkeypatch: pytest.M
         batch = pa.RecordBatch.from_arrays([pa.array([(1, 2, 3)], kind)], ["months"])
         return batch.schema, iter([batch]), True
 
-    monkeypatch.setattr(convert_module.Job, "table", months)
+    monkeypatch.setattr(convert_module.Job, "table", months)  # type: ignore[attr-defined]
     with pytest.raises(LogError, match="channel 'pair' cannot be written"):
         logreel.convert(tiny(), tmp_path / "x.parquet", topics="pair")
     with pytest.raises(LogError, match="nothing could be written: channel 'pair' was left out"):
@@ -314,7 +314,7 @@ def test_channels_that_cannot_be_written_are_left_out(
         return table(self, ch)
 
     table = Job.table
-    monkeypatch.setattr(convert_module.Job, "table", broken)
+    monkeypatch.setattr(convert_module.Job, "table", broken)  # type: ignore[attr-defined]
     done = logreel.convert(log, f"{tmp_path}/x.csv/")
     assert done.skipped == ("channel 'pair' was left out: no such type",)
     assert "pair.csv" not in os.listdir(tmp_path / "x.csv")

@@ -109,12 +109,47 @@ def test_a_page_that_is_allowed_may_ask(client: Client) -> None:
     reply = client.ask("/logs", Origin=PAGE)
     assert reply.status == 200
     assert reply.headers["access-control-allow-origin"] == PAGE
-    asked = client.ask("/logs", "OPTIONS", token=None, Origin=PAGE)
-    assert asked.status == 204
-    assert asked.headers["access-control-allow-headers"] == "Authorization"
+    asked = client.ask(
+        "/logs",
+        "OPTIONS",
+        token=None,
+        Origin=PAGE,
+        Access_Control_Request_Method="GET",
+        Access_Control_Request_Headers="authorization",
+    )
+    assert asked.status == 200
+    assert asked.headers["access-control-allow-origin"] == PAGE
+    assert asked.headers["access-control-allow-methods"] == "GET, HEAD"
+    assert "Authorization" in asked.headers["access-control-allow-headers"].split(", ")
+    # A preflight request is subject to the same names and origins.
+    for wrong in ({"Origin": "https://evil.example"}, {"Origin": PAGE, "Host": "evil.example"}):
+        refused = client.ask("/logs", "OPTIONS", token=None, Access_Control_Request_Method="GET", **wrong)
+        assert refused.status == 403
+        assert "access-control-allow-origin" not in refused.headers
     assert "access-control-allow-origin" not in client.ask("/logs").headers
     # Also an answer with what is wrong can be read by that page.
     assert client.ask("/logs", token=None, Origin=PAGE).headers["access-control-allow-origin"] == PAGE
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "status"),
+    [
+        ("Host", ("localhost", "evil.example"), (400, 403)),
+        ("Origin", (PAGE, PAGE), (403,)),
+        ("Authorization", (f"Bearer {TOKEN}", "Bearer wrong"), (401,)),
+    ],
+)
+def test_headers_that_come_twice_are_refused(
+    client: Client, name: str, values: tuple[str, str], status: tuple[int, ...]
+) -> None:
+    with contextlib.closing(client.connect()) as connection:
+        connection.putrequest("GET", "/logs", skip_host=name == "Host")
+        if name != "Authorization":
+            connection.putheader("Authorization", f"Bearer {TOKEN}")
+        for value in values:
+            connection.putheader(name, value)
+        connection.endheaders()
+        assert connection.getresponse().status in status
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "BREW"])

@@ -14,7 +14,7 @@ import pytest
 
 import logreel
 from logreel.errors import LogError
-from logreel.formats.bddf import follower
+from logreel.formats.bddf import index_writer
 from logreel.io import two_pass
 from logreel.outputs.sending import kinds
 from logreel.registry.format import Format
@@ -80,7 +80,7 @@ def test_a_slice_has_the_bytes_of_the_verb(
         # Changes that come later fall into pieces that were sent, and across their edges.
         monkeypatch.setattr(two_pass, "KEPT", -1)
         monkeypatch.setattr(two_pass, "PIECE", 1000)
-        monkeypatch.setattr(follower, "KEPT", 2000)
+        monkeypatch.setattr(index_writer, "KEPT", 2000)
     with logreel.open(folder / SAMPLES[name]) as log:
         for wish in wishes(log):
             due = written(log, tmp_path / SAMPLES[name], wish)
@@ -109,20 +109,28 @@ def test_a_format_of_another_package_needs_no_edit(tmp_path: Path, monkeypatch: 
     from logreel.io.source import Source
     from logreel.log.scan import Saved, Scan
     from logreel.registry import registry
-    from logreel.write.format_writer import Excerpt, FormatWriter
+    from logreel.write.format_writer import FormatWriter
+    from logreel.write.log_copier import Excerpt, LogCopier
 
     def scan(source: Source, _: Saved | None) -> Scan:
         return Scan("7", "start", None, None, [], MessageIndex(Chunks(source), Blocks.empty(0), []), [])
 
-    class OtherWriter(FormatWriter):
-        def copy(self, excerpt: Excerpt) -> bool:
-            self.out.put(b"OTHER....")
-            self.out.put((tmp_path / "a.oth").read_bytes()[9:])
-            self.out.patch(5, b"%4d" % (self.out.tell() - 9))
+    class OtherCopier(LogCopier):
+        def copy_records(self, excerpt: Excerpt) -> bool:
+            out = self.writer.out
+            out.put(b"OTHER....")
+            out.put((tmp_path / "a.oth").read_bytes()[9:])
+            out.patch(5, b"%4d" % (out.tell() - 9))
             return True
 
     other = Format(
-        "other", "Another format", (".oth",), lambda s: s.head.startswith(b"OTHER"), scan, create=OtherWriter
+        "other",
+        "Another format",
+        (".oth",),
+        lambda s: s.head.startswith(b"OTHER"),
+        scan,
+        create=FormatWriter,
+        copier=OtherCopier,
     )
     monkeypatch.setattr(registry, "_foreign", lambda: {"other": other})
     monkeypatch.setattr(two_pass, "KEPT", -1)

@@ -40,8 +40,8 @@ def served(log: logreel.Log, clock: str = "", **options) -> Iterator[tuple[logre
         while not said:
             assert time.monotonic() < until
             time.sleep(0.01)
-        assert said == [f"open ws://127.0.0.1:{out.port} in Foxglove"]
-        with FoxgloveClient(out.port) as client:
+        assert said == [f"open ws://127.0.0.1:{out.port} in Foxglove"]  # type: ignore[attr-defined]
+        with FoxgloveClient(out.port) as client:  # type: ignore[attr-defined]
             client.until(lambda: len(client.channels) >= len(player.channels))
             yield player, client
 

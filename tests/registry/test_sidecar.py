@@ -88,7 +88,7 @@ def no_walk(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     def explode(*_: object) -> None:
         raise Walked
 
-    return lambda: monkeypatch.setattr(reader.Walker, "run", explode)
+    return lambda: monkeypatch.setattr(reader.Reader, "read", explode)
 
 
 def test_a_sidecar_gives_what_reading_gives(log: Path, no_walk: Callable[[], None]) -> None:

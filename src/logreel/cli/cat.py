@@ -16,6 +16,7 @@ from logreel.cli import files as paths
 if TYPE_CHECKING:
     from logreel.io.source import Definitions
     from logreel.log.log import Channel, Log
+    from logreel.ops.query.topic_fields import FieldsByTopic
 
 
 STYLES = ("text", "ndjson", "csv")
@@ -23,7 +24,7 @@ STYLES = ("text", "ndjson", "csv")
 
 @click.command()
 @common.file
-@common.topics
+@common.topics_or_fields
 @common.exclude
 @common.start
 @common.end
@@ -33,7 +34,7 @@ STYLES = ("text", "ndjson", "csv")
     "style",
     type=click.Choice(STYLES),
     metavar="NAME",
-    help="How to show them: text, ndjson or csv; else as the suffix of -o says, or text.",
+    help="Output format: text, ndjson or csv; by default from the suffix of -o, else text.",
 )
 @common.utc
 @common.interpolate
@@ -57,9 +58,9 @@ def cat(
     interpolate: bool,
     as_json: bool,
 ) -> int:
-    """Show decoded messages.
+    """Print decoded messages in time order.
 
-    They come in time order; csv shows one channel, in file order.
+    csv prints one channel, in file order.
     """
     from logreel.errors import UsageError
     from logreel.log.times import interval, shift_of
@@ -72,24 +73,25 @@ def cat(
     with open_log(file, definitions=msgdef, segment=segment, ros_axes=ros_axes) as log:
         span = interval(log, start, end)
         shift = shift_of(log, utc)
-        channels = common.chosen(log, topics, exclude)
+        fields = common.chosen_fields(log, topics, exclude)
+        channels = [log[topic] for topic in fields]
         skipped: list[str] = []
         if as_json or style != "csv":
-            _messages(log, channels, span, count, "json" if as_json else style, shift, skipped)
+            _messages(log, fields, span, count, "json" if as_json else style, shift, skipped)
         else:
-            _csv(channels, span, count, utc, interpolate)
+            _csv(channels, fields, span, count, utc, interpolate)
         return draw.finish(log, skipped)
 
 
 def _style_of(out: str | None) -> str:
-    """How the suffix of -o says to show messages."""
+    """Return the output format for the suffix of -o."""
     suffix = os.path.splitext(out or "")[1].removeprefix(".").lower()
     return suffix if suffix in STYLES else "text"
 
 
 def _messages(
     log: Log,
-    channels: list[Channel],
+    fields: FieldsByTopic,
     span: tuple[int | None, int | None],
     count: int | None,
     style: str,
@@ -100,10 +102,11 @@ def _messages(
     from logreel.outputs.tables.ndjson import decoded, line
 
     out = sys.stdout
+    channels = [log[topic] for topic in fields]
     if style == "json":
         out.write(f'{{"path": {json.dumps(log.name)}, "messages": [')
     between = ""
-    for message, data in itertools.islice(decoded(log, channels, *span, skipped), count):
+    for message, data in itertools.islice(decoded(log, channels, *span, skipped, fields), count):
         if style == "text":
             when = time_text(message.time, shift)
             out.write(draw.safe(f"{when}  {message.channel.topic}  {draw.fields_text(data)}") + "\n")
@@ -119,6 +122,7 @@ def _messages(
 
 def _csv(
     channels: list[Channel],
+    fields: FieldsByTopic,
     span: tuple[int | None, int | None],
     count: int | None,
     utc: bool,
@@ -129,6 +133,6 @@ def _csv(
 
     if len(channels) != 1:
         raise UsageError(f"csv shows one channel, not {len(channels)}: choose it with -t")
-    schema, batches = limited(channels[0], *span, utc, count, interpolate)
+    schema, batches = limited(channels[0], *span, utc, count, interpolate, fields)
     sys.stdout.flush()
     write(draw.SafeLines() if sys.stdout.isatty() else sys.stdout.buffer, schema, batches)

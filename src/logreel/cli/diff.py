@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 @common.exclude
 @common.start
 @common.end
-@click.option("--fields", is_flag=True, help="Also least, mean and greatest value of every number field.")
-@click.option("--messages", is_flag=True, help="Also the messages, by their times and bytes.")
+@common.segment
+@click.option("--fields", is_flag=True, help="Also compare minimum, mean and maximum of every numeric field.")
+@click.option("--messages", is_flag=True, help="Also compare times and bytes of all messages.")
 @paths.text_output
 @common.msgdef
 @common.as_json
@@ -32,31 +33,34 @@ def diff(
     exclude: tuple[str, ...],
     start: str | None,
     end: str | None,
+    segment: int | None,
     fields: bool,
     messages: bool,
     msgdef: Definitions,
     as_json: bool,
 ) -> int:
-    """Tell what two logs do not have in common.
+    """Compare two logs.
 
-    Topics, definitions, parameters, metadata, attachments, counts, times, rates. The exit code is 0 where nothing
-    differs, else 4.
+    Compares topics, definitions, parameters, metadata, attachments, counts, times and rates. The exit code is 0 if
+    nothing differs, else 4.
     """
+    import contextlib
+
     from logreel.cli.exits import FOUND
     from logreel.ops.inspect.diff import diff as look
     from logreel.ops.inspect.diff import lines
+    from logreel.ops.json_values import all_opened
 
-    found = look(
-        a,
-        b,
-        topics=topics or None,
-        exclude=exclude,
-        start=start,
-        end=end,
-        fields=fields,
-        messages=messages,
-        definitions=msgdef,
-    )
+    with contextlib.ExitStack() as stack:
+        found = look(
+            *all_opened((a, b), stack, msgdef, segment=segment),
+            topics=topics or None,
+            exclude=exclude,
+            start=start,
+            end=end,
+            fields=fields,
+            messages=messages,
+        )
     if as_json:
         draw.echo_json(found.as_dict())
     else:

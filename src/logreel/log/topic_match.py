@@ -28,7 +28,8 @@ def match_topics(
 ) -> list[str]:
     """The *names* that *wanted* means, in the order of *names*; None: all that do not begin with ``~``.
 
-    Raises TopicError for a wanted name or pattern that fits none, UsageError for what is no regular expression.
+    Raises TopicError for a wanted name or pattern that fits none, UsageError for what is no regular expression and for
+    ``topic.field``.
     """
     if wanted is None:
         return [n for n in names if not n.startswith("~")]
@@ -36,6 +37,11 @@ def match_topics(
     for want in listed(wanted):
         fits = fitting(names, want)
         if not fits:
+            if (split := topic_and_fields(names, want)) is not None:
+                of = ", ".join(map(repr, split[0][:3]))
+                raise UsageError(
+                    f"{want!r} names fields of {of}, but only whole channels can be chosen here", path=path
+                )
             raise TopicError("channel", want, names, path=path)
         found |= fits
     return [n for n in names if n in found]
@@ -53,6 +59,22 @@ def fitting(names: Collection[str], want: str) -> set[str]:
     pattern = want.removeprefix(REGEX)
     fits = _regex(pattern) if want.startswith(REGEX) else lambda name: fnmatchcase(name, want)
     return {n for n in names if (n[:1] != "~" or pattern[:1] == "~") and fits(n)}
+
+
+def topic_and_fields(names: Collection[str], want: str) -> tuple[list[str], list[str]] | None:
+    """Split ``topic.field`` or ``topic:field,field`` into the *names* that the topic fits, and the field paths.
+
+    The topic is the longest beginning of *want* that is a name or a pattern that fits one. Returns None for other text
+    and for regular expressions. Whether the fields exist is not checked.
+    """
+    if want.startswith(REGEX):
+        return None
+    for at in range(len(want) - 2, 0, -1):
+        if want[at] in ".:" and (fits := fitting(names, want[:at])):
+            rest = want[at + 1 :]
+            fields = [field.strip() for field in (rest.split(",") if want[at] == ":" else [rest])]
+            return [name for name in names if name in fits], [field for field in fields if field]
+    return None
 
 
 def _regex(pattern: str) -> Callable[[str], object]:

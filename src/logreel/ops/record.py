@@ -23,7 +23,7 @@ from logreel.ops.json_values import opened
 from logreel.ops.lines import Pipe, lines_of
 from logreel.ops.rewrite.rewrite import add_channel
 from logreel.ops.rewrite.target import Copied, Rewritten
-from logreel.write.format_writer import each
+from logreel.write.log_copier import LogCopier, copier_for, try_each
 from logreel.write.writer import FLUSH_EVERY, Writer, create, format_of
 
 #: Messages that are looked at before the first ones are written; for how many seconds, and bytes of lines, at most.
@@ -132,7 +132,7 @@ def record(
         if log is not None and fmt.name in (log.format, log.converted_from):
             options = fmt.like(log.metadata) | options
         writer = create(path, format=format, force=force, flush_every=flush_every, sync=sync, **options)
-        job = _Recorder(writer, fmt.name, ahead, strict)
+        job = _Recorder(writer, copier_for(fmt, writer.format_writer), fmt.name, ahead, strict)
         try:
             job.know(log, schemas or {}, metadata or {})
         except BaseException:
@@ -151,12 +151,12 @@ def record(
 class _Recorder:
     """Takes lines, and knows which channel each goes to."""
 
-    def __init__(self, writer: Writer, format: str, ahead: int, strict: bool) -> None:
+    def __init__(self, writer: Writer, copier: LogCopier, format: str, ahead: int, strict: bool) -> None:
         self.channels: dict[str, _Channel] = {}
         self.notes: list[str] = []
         self.skipped: list[str] = []
         self.lines = self.broken = 0
-        self._writer, self._format, self._strict = writer, format, strict
+        self._writer, self._copier, self._format, self._strict = writer, copier, format, strict
         #: What came before types are inferred, and how much of it is waited for.
         self._waiting: list[_Line] = []
         self._ahead, self._room, self._since, self._heard = ahead, AHEAD_BYTES, 0.0, 0.0
@@ -182,11 +182,11 @@ class _Recorder:
         """
         if log is not None:
             self._inherit(log)
-        self.skipped += each("metadata", metadata, lambda name: self._tell(name, metadata[name]), False)
-        format_writer = self._writer.format_writer
+        self.skipped += try_each("metadata", metadata, lambda name: self._tell(name, metadata[name]), False)
+        schemas = self._writer.format_writer.schemas
         for topic, file in files.items():
             text = Path(file).read_text(encoding="utf-8")
-            self._known[topic] = format_writer.schema_from(topic, text, os.fspath(file)), {}
+            self._known[topic] = schemas.schema_from_text(topic, text, os.fspath(file)), {}
             self._add(topic, *self._known[topic])
         if log is not None:
             for ch in log.channels.values():
@@ -195,11 +195,10 @@ class _Recorder:
 
     def _inherit(self, log: Log) -> None:
         """Take over what a log says besides messages."""
-        format_writer = self._writer.format_writer
         if log.format == self._format:
-            self.skipped += format_writer.copy_metadata(log)
+            self.skipped += self._copier.copy_metadata(log)
         else:
-            self.skipped += format_writer.import_foreign(log, log.converted_from == self._format)
+            self.skipped += self._copier.import_foreign(log, log.converted_from == self._format)
 
     def carry_text(self, log: Log) -> None:
         """Write what *log* has for people to read of the time that was recorded, unless lines told some themselves.
@@ -246,7 +245,9 @@ class _Recorder:
     def _know(self, ch: Channel) -> None:
         try:
             given = (
-                (ch.schema, ch.metadata) if self._writer.format_writer.takes(ch.schema) else (ch.layout, {})
+                (ch.schema, ch.metadata)
+                if self._writer.format_writer.schemas.accepts_schema(ch.schema)
+                else (ch.layout, {})
             )
             self._known[ch.topic] = given
             if not ch.reserved:
@@ -255,13 +256,13 @@ class _Recorder:
             self._refused[ch.topic] = error.text
 
     def _add(self, topic: str, schema: Schema | Layout, metadata: Mapping[str, Any]) -> None:
-        format_writer, taken = self._writer.format_writer, {ch.name for ch in self.channels.values()}
+        schemas, taken = self._writer.format_writer.schemas, {ch.name for ch in self.channels.values()}
         number, name = add_channel(self._writer, topic, schema, metadata, taken)
         if name != topic:
             self.notes.append(f"{topic!r} became {name!r}")
-        wrapping = format_writer.wrapping(number)
-        restore = restorer(format_writer.layout(number), wrapping.side_columns if wrapping else ())
-        self.channels[topic] = _Channel(number, name, restore, format_writer.stamp(number))
+        splitter = schemas.splitter(number)
+        restore = restorer(schemas.layout(number), splitter.side_columns if splitter else ())
+        self.channels[topic] = _Channel(number, name, restore, schemas.time_field(number))
 
     def _channel_of(self, topic: str, data: Iterable[Mapping[str, Any]]) -> _Channel:
         """The channel of *topic*, added if need be for such messages; raises UsageError where it cannot be."""
@@ -269,7 +270,7 @@ class _Recorder:
             try:
                 if topic not in self._known:
                     self._known[topic] = (
-                        layout_of(common(data), self._writer.format_writer.fixed_size, topic),
+                        layout_of(common(data), self._writer.format_writer.schemas.fixed_size, topic),
                         {},
                     )
                 self._add(topic, *self._known[topic])
@@ -347,7 +348,7 @@ class _Recorder:
         try:
             channel = self._channel_of(line.topic, [line.data])
             # Asked each time: messages that were written may tell what is derived of others.
-            derived = self._writer.format_writer.derived(channel.number)
+            derived = self._writer.format_writer.schemas.computed_fields(channel.number)
             values = channel.restore({k: v for k, v in line.data.items() if k not in derived})
             self._writer.write(channel.number, line.time, values)
         except UsageError as error:

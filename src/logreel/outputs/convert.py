@@ -12,8 +12,10 @@ from logreel.errors import LogError, UsageError
 from logreel.io.atomic_file import keep_sources
 from logreel.log.log import Log, with_rows
 from logreel.log.times import Length, Time, interval, shift_of, utc_shift
+from logreel.log.topic_match import listed
 from logreel.ops.json_values import opened
 from logreel.ops.query.align import Alignment
+from logreel.ops.query.topic_fields import check_fields
 from logreel.ops.rewrite.parts import Part, choose
 from logreel.ops.rewrite.rewrite import rewrite
 from logreel.ops.rewrite.target import Progress, Rewritten, Target, format_to_write
@@ -46,7 +48,7 @@ def convert(
     src: Readable | Log,
     dst: str | os.PathLike[str],
     *,
-    topics: str | Iterable[str] | None = None,
+    topics: str | Iterable[str] | Mapping[str, Iterable[str] | None] | None = None,
     exclude: str | Iterable[str] = (),
     start: Time | None = None,
     end: Time | None = None,
@@ -76,7 +78,8 @@ def convert(
               clouds, and a file for each of them. ``x.mp4``: a video of the pictures of one channel, with a
               slash a folder with a video per channel. ``x.rrd``: a recording of Rerun. ``x.kml``, ``x.gpx``,
               ``x.geojson``: one file with the tracks. ``x.mcap``, ``x.bag`` …: a log, message by message as bytes
-    topics    names or shell patterns; None: all that fit, the reserved ones with messages included
+    topics    names or shell patterns; None: all that fit, the reserved ones with messages included. For tables and
+              ``x.ndjson`` also a mapping of names to the field paths wanted of each, None: all of them
     exclude   the same, for what is left out
     start, end  ns, or times as people write them; half-open
     count     only so many messages of the channels that *dst* is made of, the first ones in the file; None: all
@@ -113,6 +116,13 @@ def convert(
     is_log = output.shape is Shape.LOG and align is None
     how = _alignment(align, rate, None if is_log else clock, tolerance)
     together = _together(output, name, layout, how)
+    if isinstance(topics, Mapping):
+        fields = {topic: None if paths is None else listed(paths) for topic, paths in topics.items()}
+        topics = listed(fields)
+        if any(paths is not None for paths in fields.values()) and not takes_fields(output):
+            raise UsageError(f"{output.suffix} is made of whole messages: choose channels, not fields")
+    else:
+        fields = {}
     if interpolate and output.shape is not Shape.TABLES and not together:
         raise UsageError(
             f"{output.suffix} has no rows whose times could be spread",
@@ -160,15 +170,9 @@ def convert(
             # What outputs are made of is asked for by interval, which then has these messages alone.
             seen, last = with_rows(log, part.rows), part.end
             channels = [seen[ch.topic] for ch in channels]
-        job = Job(
-            seen,
-            channels,
-            first,
-            last,
-            utc,
-            progress,
-            interpolate=interpolate,
-        )
+        for ch in channels:
+            check_fields(ch, fields.get(ch.topic) or ())
+        job = Job(seen, channels, first, last, utc, progress, interpolate=interpolate, fields=fields)
         if together:
             return one_table(job, output, name, force, how)
         if output.shape is Shape.WHOLE:
@@ -183,6 +187,11 @@ def convert(
             )
         one = one_film if output.shape is Shape.FILMS else one_channel
         return one(job, output, name, force)
+
+
+def takes_fields(output: Output) -> bool:
+    """Return whether *output* can hold chosen fields of a channel: tables and lines of JSON."""
+    return output.shape is Shape.TABLES or output.suffix == LINES
 
 
 def _log(

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from logreel.io.arrays import I64
 from logreel.log.log import Log
-from logreel.log.tables import Shape, empty_table
+from logreel.log.tables import Shape, empty_table, own_paths
 from logreel.ops.query.record_batches import pieces
 from logreel.ops.rewrite.target import Progress
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from logreel.log.log import Channel
+    from logreel.ops.query.topic_fields import FieldsByTopic
 
 
 @dataclass
@@ -47,6 +48,7 @@ class Job:
 
     utc      True: wall-clock times
     interpolate  True: the times of records that share one are spread to the next message, in tables
+    fields   field paths by topic, for tables and JSON; a topic without an entry, or with None: all
     rows     rows, messages, pictures … written so far, by topic
     skipped  one sentence for each thing that could not be written
     notes    one sentence for each thing worth knowing that is no loss
@@ -63,6 +65,7 @@ class Job:
     skipped: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     interpolate: bool = False
+    fields: FieldsByTopic = field(default_factory=dict)
     done: int = 0
     _next: int = 0
 
@@ -94,12 +97,16 @@ class Job:
         The metadata of the schema also has the definition of the messages as the log carries it, where it is text.
         Raises DefinitionError if the definition of *ch* cannot be used.
         """
-        batches = pieces(ch, self.start, self.end, self.utc, self.interpolate)
+        batches = pieces(ch, self.start, self.end, self.utc, self.interpolate, self.fields.get(ch.topic))
         head = next(batches, None)
         if head is None:
-            none = empty_table(ch, Shape(True, self.utc, self.interpolate))
+            none = empty_table(ch, Shape(True, self.utc, self.interpolate), self.paths(ch))
             return _defined(none.schema, ch), iter(()), False
         return _defined(head.schema, ch), self._counted(ch.topic, itertools.chain([head], batches)), True
+
+    def paths(self, ch: Channel) -> list[str] | None:
+        """Return the Layout paths of the fields chosen of *ch*, or None for all."""
+        return own_paths(ch, self.fields.get(ch.topic))
 
     def _counted(self, topic: str, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:

@@ -77,7 +77,7 @@ class Sending:
         if self._output is None:
             self._format = format_of(log) if wish.kind is None else format_to_write(self.name, log)
             self._part = choose(log, wish.topics, wish.exclude, *self._interval)
-            self.forward = _is_forward(self._format)
+            self.forward = _appends_only(self._format)
         else:
             self.media, self.forward = self._output.media, True
             self._channels = channels_for(log, wish.topics, self._output, wish.exclude)
@@ -109,9 +109,9 @@ def _output(kind: str | None, log: Log) -> tuple[Output | None, str]:
     return OUTPUTS.get(suffix), suffix
 
 
-def _is_forward(fmt: Format) -> bool:
+def _appends_only(fmt: Format) -> bool:
     format_writer = fmt.create(DryRun("")) if fmt.create is not None else None
-    return format_writer is not None and bool(format_writer.forward)
+    return format_writer is not None and bool(format_writer.appends_only)
 
 
 class _File(io.RawIOBase):

@@ -201,6 +201,12 @@ def _films_of(job: Job, output: Output, paths: dict[str, Path]) -> set[str]:
     return {*job.rows}
 
 
+def _chosen(job: Job, ch: Channel) -> dict[str, Any]:
+    """Return the entry of the manifest for the fields chosen of *ch*; empty where that is all of them."""
+    fields = job.fields.get(ch.topic)
+    return {} if fields is None else {"fields": fields}
+
+
 def _manifest(out: IO[bytes], job: Job, written: list[Written]) -> None:
     log = job.log
     manifest = {
@@ -220,7 +226,7 @@ def _manifest(out: IO[bytes], job: Job, written: list[Written]) -> None:
         "utc": job.utc,
         "interpolate": job.interpolate,
         "channels": [
-            {**asdict(one), "type": ch.schema.name, "encoding": ch.schema.encoding}
+            {**asdict(one), "type": ch.schema.name, "encoding": ch.schema.encoding, **_chosen(job, ch)}
             for one, ch in zip(written, job.channels, strict=True)
         ],
         "skipped": job.skipped,

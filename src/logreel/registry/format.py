@@ -26,6 +26,8 @@ class Format:
               *saved* does not fit. Raises UnsupportedError for what it cannot do
     create    gives the FormatWriter of a new file, ``create(appender, **options)``; None where such files cannot be
     written
+    copier    gives the LogCopier of a FormatWriter that ``create`` gave, which copies logs into it; None: one that
+              copies nothing format-specific
     like      options for ``create`` that make a file like one with this metadata, e.g. of the same compression
     layout    the Layout of messages whose schema is of this format's own language, by that and the topic, in whatever
               file they lie; None where these do not tell
@@ -46,6 +48,7 @@ class Format:
     scan: Callable[[Source, Saved | None], Scan | None]
     versions: str = ""
     create: Callable[..., Any] | None = None
+    copier: Callable[[Any], Any] | None = None
     like: Callable[[Mapping[str, Any]], dict[str, Any]] = lambda metadata: {}
     layout: Callable[[Schema, str], Layout | None] | None = None
     sample: Callable[[], bytes] | None = None

@@ -29,6 +29,7 @@ from logreel.registry.format import Format
 from logreel.registry.registry import formats
 from logreel.testing.judge import expect, is_consistent, lie_inside, no_hang, opened_as, payloads, rows
 from logreel.testing.mutations import mutate
+from logreel.write.log_copier import copier_for
 from logreel.write.writer import create
 
 #: A sample: its bytes, a file, or a function that gives bytes.
@@ -37,15 +38,19 @@ START = 1_700_000_000 * 10**9
 
 
 class FormatSuite:
-    """Inherit it in a class named ``Test…``, give *format* and *samples*, and let pytest collect it; or call ``run``.
+    """Tests that a log format has to pass.
 
-    Every method raises AssertionError where the format fails, and unittest.SkipTest where it cannot be tried.
+    Inherit it in a class named ``Test…``, set *format* and *samples*, and let pytest collect the class; for unittest
+    inherit unittest.TestCase, too; without a test runner call ``run_all``. Each test raises AssertionError where the
+    format fails, and unittest.SkipTest where the test does not apply.
 
     format     the Format
     samples    sound logs, at least one that is small; none: that of the format
     options    for ``create``, of files that are written
     cuts       places at which each sample is cut; where it has no more bytes than this, every one
     mutations  ways in which each sample is damaged
+    always     channels of which every log of the format has messages, whatever topics it was sliced by
+    sequences  sequences of operations (open, slice, sort, merge, recover) that begin with the smallest sample
     """
 
     format: Format
@@ -53,10 +58,12 @@ class FormatSuite:
     options: dict[str, Any] = {}  # noqa: RUF012 - one for all on purpose
     cuts = 1000
     mutations = 200
+    always: Sequence[str] = ()
+    sequences = 25
 
     @classmethod
-    def run(cls) -> dict[str, str]:
-        """Try everything without pytest: ``passed``, or why it was skipped, by test; the first failure raises."""
+    def run_all(cls) -> dict[str, str]:
+        """Run all tests without a test runner; return ``passed`` or ``skipped: REASON`` by test; raise at a failure."""
         found = {}
         for name in sorted(name for name in dir(cls) if name.startswith("test_")):
             try:
@@ -215,7 +222,7 @@ class FormatSuite:
                 path = folder / f"again{self.format.suffixes[0]}"
                 options = {**self.format.like(log.metadata), **self.options}
                 with create(path, format=self.format.name, force=True, **options) as w:
-                    w.format_writer.copy_metadata(log)
+                    copier_for(self.format, w.format_writer).copy_metadata(log)
                     numbers = {
                         ch.topic: w.add_channel(ch.topic, ch.schema, ch.metadata) for ch in log.match(None)
                     }
@@ -263,6 +270,21 @@ class FormatSuite:
                     expect(payloads(saved) == payloads(log), f"cut at {cut}: not what could be read")
                     lost = any(p.lost for p in log.problems)
                     expect(lost == bool(done.lost), f"cut at {cut}: the ledger is not what was lost")
+
+    def test_operations_in_any_order(self) -> None:
+        """Slicing, sorting, merging and recovering, in any order, give what they give for a list of messages."""
+        self._need_writer()
+        try:
+            from logreel.testing.operations import check_operations
+        except ModuleNotFoundError as error:
+            if error.name != "hypothesis":
+                raise
+            raise unittest.SkipTest("hypothesis is not installed") from None
+        check_operations(self.format, min(self._data, key=len), self.sequences, self.always)
+
+    def test_appended(self) -> None:
+        """Messages appended to a log follow those that it had."""
+        raise unittest.SkipTest("logreel cannot append to an existing log yet")
 
     def test_to_mcap_and_back(self) -> None:
         """Converted to MCAP, messages have the same times and payloads; and converted back, where it can be written."""

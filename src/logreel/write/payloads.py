@@ -12,6 +12,9 @@ from logreel.io.arrays import I64
 from logreel.io.chunks import Buffer
 from logreel.kernels import records as kernel
 
+#: The payload of a message given by a user.
+Payload = bytes | bytearray | memoryview
+
 
 @dataclass(frozen=True, slots=True)
 class Payloads:

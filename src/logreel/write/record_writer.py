@@ -10,9 +10,10 @@ from logreel.errors import UsageError
 from logreel.io.append_file import Appender
 from logreel.io.arrays import I64
 from logreel.io.chunks import Buffer
-from logreel.write.format_writer import FormatWriter, Payload
-from logreel.write.payloads import Payloads
+from logreel.write.format_writer import FormatWriter
+from logreel.write.payloads import Payload, Payloads
 from logreel.write.record_headers import RecordHeaders
+from logreel.write.schema_maker import SchemaMaker
 
 
 class RecordWriter(FormatWriter):
@@ -21,8 +22,8 @@ class RecordWriter(FormatWriter):
     A format may give channels several heads: what is called a channel here is then one of these.
     """
 
-    def __init__(self, out: Appender) -> None:
-        super().__init__(out)
+    def __init__(self, out: Appender, schemas: SchemaMaker | None = None) -> None:
+        super().__init__(out, schemas)
         self._headers = RecordHeaders()
         self._fresh = np.zeros(0, bool)
 

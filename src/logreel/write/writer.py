@@ -25,13 +25,11 @@ from logreel.layout.layout import Layout
 from logreel.layout.nodes import Sequence
 from logreel.log.schema import Schema
 from logreel.registry.registry import formats
-from logreel.write.format_writer import Excerpt, FormatWriter, Payload
-from logreel.write.payloads import Payloads
+from logreel.write.format_writer import FormatWriter
+from logreel.write.payloads import Payload, Payloads
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-__all__ = ["Excerpt", "FormatWriter", "Payload", "Writer", "create"]
 
 #: Seconds after which what was written is handed to the system at the next message.
 FLUSH_EVERY = 1.0
@@ -53,7 +51,8 @@ class Writer:
     def __init__(
         self, out: Appender, format_writer: FormatWriter, flush_every: float | None, sync: bool
     ) -> None:
-        self._out, self._sink, self._sync = out, format_writer, sync
+        self._out, self._sync = out, sync
+        self._format_writer, self._schemas = format_writer, format_writer.schemas
         self._every = math.inf if flush_every is None else flush_every
         self._lock = RLock()
         self._topics: dict[str, int] = {}
@@ -71,7 +70,7 @@ class Writer:
     @property
     def format_writer(self) -> FormatWriter:
         """What the format offers: what its channels may be called and hold. Messages are written through the Writer."""
-        return self._sink
+        return self._format_writer
 
     def add_channel(
         self, topic: str, schema: Schema | Layout, metadata: Mapping[str, Any] | None = None
@@ -89,10 +88,10 @@ class Writer:
             number = len(self._topics)
             self._drain()
             if isinstance(schema, Layout):
-                schema = self._sink.schema_for(topic, schema)
-            self._sink.channel(number, topic, schema, metadata or {})
+                schema = self._schemas.schema_from_layout(topic, schema)
+            self._format_writer.channel(number, topic, schema, metadata or {})
             self._topics[topic] = number
-            self._batch.channels, self._batch.largest = number + 1, self._sink.largest
+            self._batch.channels, self._batch.largest = number + 1, self._format_writer.largest
             return number
 
     def write(self, channel: int, time: int, data: Payload | Mapping[str, Any]) -> None:
@@ -113,37 +112,40 @@ class Writer:
             self._check(channel)
             channel, time = int(channel), int(time)
             if isinstance(data, Mapping):
-                wrapping = self._sink.wrapping(channel)
+                splitter = self._schemas.splitter(channel)
                 told: dict[str, Any] = {}
-                if wrapping is not None:
+                if splitter is not None:
                     # Payloads that were collected may tell what is derived of this message.
                     self._drain()
-                if wrapping is not None and wrapping.side_columns:
-                    told = {name: data[name] for name in wrapping.side_columns if name in data}
+                if splitter is not None and splitter.side_columns:
+                    told = {name: data[name] for name in splitter.side_columns if name in data}
                     data = {name: value for name, value in data.items() if name not in told}
                 data = self._encoded(channel, time, data)
-                if wrapping is not None:
-                    opened = wrapping.open(np.frombuffer(data, np.uint8), np.array([0, len(data)]))
-                    opened = _with_side_columns(opened, wrapping.side_columns, told)
+                if splitter is not None:
+                    opened = splitter.split(np.frombuffer(data, np.uint8), np.array([0, len(data)]))
+                    opened = _with_side_columns(opened, splitter.side_columns, told)
                     self._append(np.array([channel], np.int32), _one(time), opened)
                     return
             data = bytes(data)
             if not self._batch.add(channel, time, data):
                 self._drain()
-                self._sink.message(channel, time, data)
+                self._format_writer.message(channel, time, data)
             self._tick()
 
     def _encoded(self, channel: int, time: int, data: Mapping[str, Any]) -> bytes:
         if channel not in self._encoders:
             from logreel.layout.encode_message import encoder
 
-            self._encoders[channel] = encoder(self._sink.layout(channel)), self._sink.stamp(channel)
-            if self._sink.wrapping(channel) is None and not self._sink.derived(channel):
+            self._encoders[channel] = (
+                encoder(self._schemas.layout(channel)),
+                self._schemas.time_field(channel),
+            )
+            if self._schemas.splitter(channel) is None and not self._schemas.computed_fields(channel):
                 self._plain.add(channel)
         encode, stamp = self._encoders[channel]
         if stamp is not None and stamp[0] not in data:
             data = {**data, stamp[0]: time // stamp[1]}
-        for name in self._sink.derived(channel):
+        for name in self._schemas.computed_fields(channel):
             data = {key: value for key, value in data.items() if key != name}
         return encode(data)
 
@@ -157,10 +159,11 @@ class Writer:
 
         with self._lock:
             self._check(channel)
-            layout = self._sink.layout(channel)
-            times, stamp, wrapping = times_of(table), self._sink.stamp(channel), self._sink.wrapping(channel)
-            if wrapping is not None:
-                table = _with_zeros(table, wrapping.optional)
+            layout = self._schemas.layout(channel)
+            times = times_of(table)
+            stamp, splitter = self._schemas.time_field(channel), self._schemas.splitter(channel)
+            if splitter is not None:
+                table = _with_zeros(table, splitter.optional)
             if stamp is not None and stamp[0] not in table.column_names:
                 import pyarrow as pa
 
@@ -171,13 +174,15 @@ class Writer:
                 records, times = np.diff(np.append(edges, len(times))), times[edges]
             data, start = encode_table(layout, table, records)
             payloads = (
-                Payloads(data, start[:-1], np.diff(start)) if wrapping is None else wrapping.open(data, start)
+                Payloads(data, start[:-1], np.diff(start))
+                if splitter is None
+                else splitter.split(data, start)
             )
             self._append(np.full(len(times), channel, np.int32), times, payloads)
 
     def _append(self, channel: NDArray[np.int32], time: I64, payloads: Payloads) -> None:
         self._drain()
-        self._sink.messages(channel, time, payloads)
+        self._format_writer.messages(channel, time, payloads)
         self._tick()
 
     def write_many(
@@ -216,28 +221,28 @@ class Writer:
         with self._lock:
             self._check()
             self._drain()
-            self._sink.metadata(name, value)
+            self._format_writer.metadata(name, value)
 
     def parameter(self, name: str, value: float | int | str, time: int | None = None) -> None:
         """Set a parameter at *time* ns, None: at the start; raises UnsupportedError where there are none."""
         with self._lock:
             self._check()
             self._drain()
-            self._sink.parameter(name, value, time)
+            self._format_writer.parameter(name, value, time)
 
     def text(self, time: int, text: str, level: int = 6) -> None:
         """Append a line of text with its syslog level; raises UnsupportedError where the format has no such lines."""
         with self._lock:
             self._check()
             self._drain()
-            self._sink.text(int(time), level, text)
+            self._format_writer.text(int(time), level, text)
 
     def attachment(self, name: str, data: bytes, media_type: str = "application/octet-stream") -> None:
         """Add a named piece of content; raises UnsupportedError where the format has no place for it."""
         with self._lock:
             self._check()
             self._drain()
-            self._sink.attachment(name, data, media_type)
+            self._format_writer.attachment(name, data, media_type)
 
     def flush(self, sync: bool | None = None) -> None:
         """Hand everything written so far to the system; *sync*: wait until it is on disk. Then it survives a crash."""
@@ -245,7 +250,7 @@ class Writer:
             self._check()
             with self._care():
                 self._drain()
-                self._sink.settle()
+                self._format_writer.commit()
                 self._out.flush(self._sync if sync is None else sync)
             self._batch.due = now() + self._every
 
@@ -259,8 +264,8 @@ class Writer:
                 self._shut()
                 try:
                     self._drain()
-                    self._sink.settle()
-                    self._sink.finish()
+                    self._format_writer.commit()
+                    self._format_writer.finish()
                     if check is not None:
                         self._out.flush()
                         # The disk has time to write while the file is looked at.
@@ -280,7 +285,7 @@ class Writer:
                 self._shut()
                 with contextlib.suppress(LogError):
                     self._drain()
-                    self._sink.settle()
+                    self._format_writer.commit()
                 self._out.leave()
 
     def discard(self) -> None:
@@ -304,7 +309,7 @@ class Writer:
         if collected is not None:
             with self._care():
                 channel, time, data, start, size = collected
-                self._sink.messages(channel, time, Payloads(data, start, size))
+                self._format_writer.messages(channel, time, Payloads(data, start, size))
 
     @contextlib.contextmanager
     def _care(self) -> Iterator[None]:

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from logreel.formats.carla.reader import Found, Walker
+from logreel.formats.carla.found import Found
+from logreel.formats.carla.reader import Reader
 from logreel.formats.carla.records import HEAD
 from logreel.io.source import Source
 from logreel.log.log import Log
@@ -50,7 +51,7 @@ def packets(found: Found) -> list[tuple[int, int, int]]:
 
 def walked(data: bytes) -> Found:
     """What the walk finds."""
-    return Walker(Source.open(data)).run()
+    return Reader(Source.open(data)).read()
 
 
 def assert_accounted(found: Found, data: bytes) -> None:

@@ -141,12 +141,12 @@ def _read_1_2(data: bytes) -> Bag:
             continue
         names = tuple(r.fields[name].decode("utf-8", "replace") for name in (b"topic", b"type", b"md5"))
         if r.op == 1:
-            definitions.append(Connection(*names, r.fields.get(b"def", b"")))
+            definitions.append(Connection(*names, r.fields.get(b"def", b"")))  # type: ignore[call-arg]
         else:
             time = int.from_bytes(r.fields[b"sec"], "little") * 10**9 + int.from_bytes(
                 r.fields[b"nsec"], "little"
             )
-            bag.messages.append(Message(*names, time, data[r.data : r.data + r.size], r.data))
+            bag.messages.append(Message(*names, time, data[r.data : r.data + r.size], r.data))  # type: ignore[call-arg]
     for m in bag.messages:
         fitting = [d for d in definitions if d.definition and (d.type, d.md5) == (m.type, m.md5)]
         made = Connection(m.topic, m.type, m.md5, fitting[0].definition if fitting else b"")
@@ -189,7 +189,7 @@ def _read_2_0(data: bytes) -> Bag:
                 return
             names = r.fields[b"topic"], inner.get(b"type", b""), inner.get(b"md5sum", b"")
             texts = (name.decode("utf-8", "replace") for name in names)
-            connections.setdefault(number, Connection(*texts, inner.get(b"message_definition", b"")))
+            connections.setdefault(number, Connection(*texts, inner.get(b"message_definition", b"")))  # type: ignore[call-arg]
         elif r.op == 2:
             sec, nsec = struct.unpack("<II", r.fields[b"time"])
             payload = inside[r.data : r.data + r.size]

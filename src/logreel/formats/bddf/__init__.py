@@ -1,4 +1,4 @@
-"""Boston Dynamics Data Format (``.bddf``): what Spot and its clients log."""
+"""Boston Dynamics Data Format (``.bddf``), written by Spot and its clients."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _sniff(source: Source) -> bool:
 
 
 def _like(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    # What a file has stays, also annotations that it should not have.
+    # Annotations of the source are kept, also those with reserved keys.
     like: dict[str, Any] = {"reserved": True}
     if metadata.get("checksum") == "none":
         like["checksum"] = "none"
@@ -32,6 +32,7 @@ FORMAT = Format(
     sniff=_sniff,
     scan=lazy_scan("logreel.formats.bddf.scan_builder:scan"),
     create=lazy("logreel.formats.bddf.writer:BddfWriter"),
+    copier=lazy("logreel.formats.bddf.copier:BddfCopier"),
     like=_like,
     sample=lazy("logreel.formats.bddf.sample.builder:walk"),
 )

@@ -1,72 +1,31 @@
-"""What lies in a file besides data blocks, block by block."""
+"""The content of a BDDF file, as reading it from the front or by its own index found it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from logreel.errors import Problem
-from logreel.formats.bddf import messages
-from logreel.formats.bddf.index_builder import OTHER, IndexBuilder
-from logreel.formats.bddf.messages import Series
-from logreel.formats.bddf.records import DESCRIPTOR, END, MAGIC, Header, read_descriptor, read_header
-from logreel.io.source import Source
-from logreel.schemas.protobuf.wire import BadWire
+from logreel.formats.bddf.descriptors import FileDescriptor, Series
+from logreel.formats.bddf.records import EndBlock
+from logreel.index.block_table import Blocks, Separate
 
 
-class Unclear(ValueError):
-    """The file is not what was thought."""
+@dataclass(slots=True)
+class Found:
+    """The content of a file.
 
-
-@dataclass(frozen=True, slots=True)
-class Note:
-    """A block that holds no data.
-
-    kind    of the message in a descriptor, 0 for none; -1 in other blocks
-    series  where it declares one
+    series   the series of each channel, by channel number
+    table    offsets of the data blocks, by channel
+    times    a function that returns the least and the greatest time of the data blocks, ns
+    ending   the end block of the file, or None
+    indexed  True if the index of the file was used
     """
 
-    header: Header
-    kind: int
-    series: Series | None = None
-
-
-def notes(source: Source, collector: IndexBuilder, lost: Sequence[Problem] = ()) -> Iterator[Note]:
-    """The blocks of a file that hold no data, the end block last; *collector* gets the others.
-
-    lost  stretches to step over. Raises Unclear at anything else that is no sound block.
-    """
-    ends = {p.offset: p.offset + p.size for p in lost}
-    pos = len(MAGIC)
-    while pos < source.size:
-        why, pos = collector.walk(pos, source.size)
-        if pos in ends:
-            pos = ends.pop(pos)
-            continue
-        if pos == source.size:
-            break
-        head = read_header(source, pos, source.size) if why == OTHER else None
-        if head is None or (head.next > source.size and head.kind != END):
-            raise Unclear(f"no sound block at {pos}")
-        yield note_of(source, head)
-        if head.kind == END:
-            break
-        pos = head.next
-    if ends:
-        raise Unclear(f"no damage at {min(ends)}")
-
-
-def note_of(source: Source, head: Header) -> Note:
-    """What the block is that *head* begins; raises Unclear where a series is declared that cannot be read."""
-    if head.kind != DESCRIPTOR:
-        return Note(head, -1)
-    start = source.read(head.body, 1)
-    if start and start[0] >> 3 == messages.SERIES_INDEX:
-        # It can be as large as all the rest, and nobody needs it.
-        return Note(head, messages.SERIES_INDEX)
-    try:
-        kind, content = read_descriptor(source, head.pos, source.size)
-        series = Series.parse(content) if kind == messages.SERIES else None
-    except BadWire as error:
-        raise Unclear(str(error)) from None
-    return Note(head, kind, series)
+    file: FileDescriptor
+    series: list[Series]
+    table: Blocks | Separate
+    times: Callable[[], tuple[int | None, int | None]]
+    problems: list[Problem] = field(default_factory=list)
+    ending: EndBlock | None = None
+    indexed: bool = False

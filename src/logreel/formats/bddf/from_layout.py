@@ -1,9 +1,9 @@
-"""From a Layout to the type of a series that holds the same fields."""
+"""Schemas of series that can hold the messages of a given Layout."""
 
 from __future__ import annotations
 
-from logreel.formats.bddf.messages import POD_TYPES
-from logreel.formats.bddf.payloads import JSON
+from logreel.formats.bddf.content_types import JSON
+from logreel.formats.bddf.descriptors import POD_TYPES
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Scalar, Sequence, Struct
 from logreel.log.schema import Schema
@@ -11,15 +11,15 @@ from logreel.schemas.json.from_layout import json_schema
 
 
 def schema_from_layout(layout: Layout) -> Schema:
-    """Plain values where messages are records of nothing but a number called ``value``; else JSON with its schema.
+    """Return a POD schema if each record is one number named ``value``, else JSON with a JSON Schema.
 
-    Plain values have no names of their own, so nothing else comes back from them as it was.
+    PODs store no field names, so other names could not be read back.
     """
-    plain = _plain(layout)
-    return Schema(JSON, JSON, json_schema(layout)) if plain is None else Schema(plain, "bddf")
+    pod = _pod_type(layout)
+    return Schema(JSON, JSON, json_schema(layout)) if pod is None else Schema(pod, "bddf")
 
 
-def _plain(layout: Layout) -> str | None:
+def _pod_type(layout: Layout) -> str | None:
     fields = list(layout.root.visible()) if isinstance(layout.root, Struct) else []
     if [f.name for f in fields] != ["records"] or not isinstance(fields[0].node, Sequence):
         return None

@@ -1,4 +1,4 @@
-"""Collect data blocks by channel while walking them: where each begins, in four bytes. The rest stays in the file."""
+"""Collect data blocks by channel: only their offsets, 4 bytes each; everything else is read from the file later."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from logreel.io.arrays import I64
 from logreel.io.chunks import FILE, Buffer
 from logreel.kernels import bddf, block_table
 
+#: Why the walk stopped: end of file, a block that holds no data, an invalid block, a truncated one, a full buffer.
 END, OTHER, BAD, CUT, FULL = range(5)
-#: Data blocks of one piece: what is collected of them stays in the second-level cache.
-PIECE = 1 << 14
-#: A series with a greater number is damage: they are counted from 0.
+#: Data blocks in one block of the block table: the buffers for so many stay in the second-level cache.
+TABLE_BLOCK = 1 << 14
+#: A series with a greater number is damage: series are numbered from 0.
 MAX_SERIES = 1 << 16
-#: Series that are not declared, and those whose blocks are accepted but not collected.
-UNDECLARED, PASSED = -1, -2
+#: Instead of a channel number: series that are not declared, and those whose blocks are valid but not collected.
+UNDECLARED, SKIPPED = -1, -2
 _NO_SIZES = np.zeros(0, np.uint32)
 
 
@@ -26,21 +27,23 @@ def _times(data: Buffer, start: I64) -> I64:
     return out
 
 
-def spans(data: Buffer, start: I64) -> tuple[I64, I64]:
-    """Where the payloads of the data blocks at *start* begin, and their bytes: int64[n] each."""
+def locate_payloads(data: Buffer, start: I64) -> tuple[I64, I64]:
+    """Return offsets and sizes of the payloads of the data blocks at *start*: int64[n] each."""
     payload, size = np.empty(len(start), np.int64), np.empty(len(start), np.int64)
     bddf.payload_ranges(data, np.ascontiguousarray(start), payload, size)
     return payload, size
 
 
-#: How the index answers for a series: everything is read from its blocks, of which the places are known.
-IN_BLOCKS = ChannelRules(
-    ComputedValues(_times), ComputedValues(lambda data, start: spans(data, start)[1]), payload=spans
+#: Rules of every series: time, payload offset and size are read from the data block.
+SERIES_RULES = ChannelRules(
+    ComputedValues(_times),
+    ComputedValues(lambda data, start: locate_payloads(data, start)[1]),
+    payload=locate_payloads,
 )
 
 
-def extent(data: Buffer, table: Blocks) -> tuple[int | None, int | None]:
-    """The least and the greatest time of all blocks of *table*, ns; None where there are none."""
+def time_span(data: Buffer, table: Blocks) -> tuple[int | None, int | None]:
+    """Return the least and the greatest time of all data blocks of *table*, ns; None if it has no blocks."""
     least, greatest = list[int](), list[int]()
     for base, lo, hi in zip(table.base, table.start[:, 0], table.start[:, -1], strict=True):
         if hi > lo:
@@ -51,25 +54,26 @@ def extent(data: Buffer, table: Blocks) -> tuple[int | None, int | None]:
 
 
 class IndexBuilder:
-    """Follows data blocks with the compiled walker and keeps where they begin.
+    """Follows data blocks with the compiled walk and keeps their offsets.
 
-    known  int32[k]  by number of a series: its channel, UNDECLARED or PASSED
+    known  int32[k]  channel by series number; UNDECLARED or SKIPPED
     """
 
     def __init__(self, data: Buffer) -> None:
         self._data = data
         self.known = np.full(1, UNDECLARED, np.int32)
         self._count = np.zeros(1, np.int64)
+        #: Position, blocks in the buffer, base of their offsets (-1: none), number and bytes of skipped blocks.
         self._state = np.array([0, 0, -1, 0, 0], np.int64)
-        self._record = np.empty(PIECE, np.uint64)
+        self._record = np.empty(TABLE_BLOCK, np.uint64)
         self._bases: list[int] = []
         self._starts: list[I64] = []
         self._entry = np.empty(0, np.uint32)
         self._used = 0
 
     @property
-    def passed(self) -> tuple[int, int]:
-        """Number and bytes of the blocks passed over."""
+    def skipped(self) -> tuple[int, int]:
+        """Number and bytes of the skipped blocks."""
         return int(self._state[3]), int(self._state[4])
 
     def declare(self, series: int, channel: int) -> None:
@@ -82,16 +86,16 @@ class IndexBuilder:
             more = max(channel + 1, 2 * len(self._count)) - len(self._count)
             self._count = np.concatenate([self._count, np.zeros(more, np.int64)])
 
-    def pass_over(self, series: int) -> None:
-        """Do not collect blocks of *series*, which nothing declares, but accept them."""
-        self.declare(series, PASSED)
+    def skip(self, series: int) -> None:
+        """Accept blocks of *series*, which is not declared, but do not collect them."""
+        self.declare(series, SKIPPED)
 
     def forget(self) -> None:
-        """No series is declared any more: another file begins."""
+        """Forget all declarations: another file begins."""
         self.known[:] = UNDECLARED
 
     def walk(self, pos: int, end: int) -> tuple[int, int]:
-        """Collect from *pos* until something needs a decision: (END, OTHER, BAD or CUT, position)."""
+        """Collect blocks from *pos* on; return why the walk stopped (END, OTHER, BAD or CUT) and where."""
         while True:
             self._state[0] = pos
             why = bddf.walk(self._data, self._state, end, self.known, self._record, self._count)
@@ -101,7 +105,7 @@ class IndexBuilder:
             self._close()
 
     def _close(self) -> None:
-        """End the piece."""
+        """Move the collected blocks into a block of the table."""
         n = int(self._state[1])
         if n:
             if self._used + n > len(self._entry):
@@ -109,7 +113,7 @@ class IndexBuilder:
             start = np.full(len(self._count) + 1, self._used, np.int64)
             only = int(self._count.argmax())
             if int(self._count[only]) == n:
-                # Of one channel, as in many files: in order already. The low half of each is where it begins.
+                # All of one channel, which is frequent: already in order. The low half of each is its offset.
                 self._entry[self._used : self._used + n] = self._record.view("<u4")[: 2 * n : 2]
                 self._used += n
                 start[only + 1 :] = self._used
@@ -122,18 +126,18 @@ class IndexBuilder:
             self._bases.append(int(self._state[2]))
         self._state[1:3] = 0, -1
         if len(self._count) > len(self._record):
-            # Keeps the table of starts below what it points to, however many channels there are.
+            # Keeps the table of starts smaller than its entries, however many channels there are.
             self._record = np.empty(2 * len(self._count), np.uint64)
 
     def _grow(self, n: int) -> None:
-        # Pages of a generous guess that are never touched cost nothing; copying a full table does.
+        # A generous estimate: pages that are never touched cost nothing, but copying a full table does.
         guess = int((self._used + n) * 1.2 * len(self._data) / max(int(self._state[0]), 1)) + 4096
         grown = np.empty(max(min(guess, len(self._data) // 14 + 1), self._used + n), np.uint32)
         grown[: self._used] = self._entry[: self._used]
         self._entry = grown
 
     def finish(self) -> Blocks:
-        """The block table of everything collected; its entries are where blocks begin."""
+        """Return the block table of everything collected; its entries are offsets of data blocks."""
         self._close()
         start = np.empty((len(self._starts), len(self._count) + 1), np.int64)
         for row, some in zip(start, self._starts, strict=True):

@@ -1,37 +1,47 @@
-"""Decode blocks whose columns are not only in the payload: the additional indexes lie in the descriptor before it."""
+"""Decoders of message series, and of the additional indexes, which are stored outside the payload."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from logreel.errors import DefinitionError, Problem
+from logreel.formats.bddf.content_types import PROTOBUF
+from logreel.formats.bddf.descriptors import MessageType
 from logreel.index.message_index import MessageIndex
 from logreel.io.arrays import I64
 from logreel.io.chunks import FILE
+from logreel.io.source import Source
 from logreel.kernels import bddf
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, Scalar
-from logreel.log.side_columns import LayoutDecoder, PayloadDecoder, SideColumnsDecoder, with_members
+from logreel.log.payload_decoder import PayloadDecoder
+from logreel.log.side_columns import SideColumnsDecoder, with_members
+from logreel.schemas.json.payload_decoder import JsonDecoder
+from logreel.schemas.protobuf.payload_decoder import ProtobufDecoder, WireDecoder
 
-__all__ = ["LayoutDecoder", "NumberedDecoder", "PayloadDecoder", "distinct_names", "names_of", "with_numbers"]
+if TYPE_CHECKING:
+    from logreel.schemas.protobuf.types import Types
 
-_DIVIDES = re.compile(r"[.\[\]]")
+#: Characters with a meaning in paths of fields.
+_PATH_SEPARATORS = re.compile(r"[.\[\]]")
 
 
-def with_numbers(layout: Layout, names: Sequence[str]) -> Layout:
-    """*layout* with the additional indexes as int64 members before its own."""
+def with_additional_indexes(layout: Layout, names: Sequence[str]) -> Layout:
+    """Return *layout* with the additional indexes as int64 members before its own members."""
     return with_members(layout, [Field(name, Scalar("int64")) for name in names])
 
 
 def distinct_names(names: Iterable[str], taken: Iterable[str] = ()) -> list[str]:
-    """*names* as members can have them: none empty, none twice, none of *taken*, and none that a path would divide."""
+    """Return *names* as valid member names: not empty, all different, not in *taken*, without ``.``, ``[``, ``]``."""
     used = set(taken)
     found = []
     for i, name in enumerate(names):
-        name = label = _DIVIDES.sub("_", name) or f"index_{i}"
+        name = label = _PATH_SEPARATORS.sub("_", name) or f"index_{i}"
         n = 1
         while label in used:
             n += 1
@@ -41,21 +51,82 @@ def distinct_names(names: Iterable[str], taken: Iterable[str] = ()) -> list[str]
     return found
 
 
-def names_of(layout: Layout) -> set[str]:
-    """What the columns of a table of *layout* are called."""
+def column_names(layout: Layout) -> set[str]:
+    """Return the names of the columns of a table of *layout*."""
     return {f.name for f in layout.record.visible()} | {"time"}
 
 
-class NumberedDecoder(SideColumnsDecoder):
-    """Additional indexes as columns, and after them what *body* finds in the payload."""
+class AdditionalIndexDecoder(SideColumnsDecoder):
+    """Decodes additional indexes as columns, followed by the columns that *body* decodes from the payload."""
 
     def __init__(self, channel: int, names: Sequence[str], body: PayloadDecoder) -> None:
-        super().__init__(names, self._numbers, body)
-        self._channel, self.logged = channel, tuple(names)
+        super().__init__(names, partial(_additional_indexes, channel=channel, count=len(names)), body)
+        self.logged = tuple(names)
 
-    def _numbers(self, index: MessageIndex, rows: I64) -> list[np.ndarray[Any, Any]]:
-        """int64[n] per additional index of some blocks."""
-        out = np.zeros((len(rows), len(self._names)), np.int64)
-        if len(rows):
-            bddf.gather_numbers(index.chunks[FILE], index.starts(self._channel)[rows], out)
-        return list(out.T)
+
+def _additional_indexes(
+    index: MessageIndex, rows: I64, *, channel: int, count: int
+) -> list[np.ndarray[Any, Any]]:
+    """Return each of the *count* additional indexes of some messages of a channel: int64[n]."""
+    out = np.zeros((len(rows), count), np.int64)
+    if len(rows):
+        bddf.gather_numbers(index.chunks[FILE], index.starts(channel)[rows], out)
+    return list(out.T)
+
+
+class MessageDecoders:
+    """Decoders of the protobuf and JSON series of one log; unusable definitions are recorded as a Problem, once."""
+
+    def __init__(self, source: Source, problems: list[Problem]) -> None:
+        self._source, self._problems = source, problems
+        self._protobuf: dict[str, ProtobufDecoder | WireDecoder] = {}
+
+    @cached_property
+    def _types(self) -> Types:
+        from logreel.schemas.protobuf.types import Types
+
+        try:
+            return Types(self._source.definitions)
+        except DefinitionError as error:
+            self._add_problem(error.text)
+            return Types()
+
+    def user_descriptors(self, kind: MessageType) -> bytes:
+        """Return the FileDescriptorSet of a type that the user passed, or b""; BDDF files do not store descriptors."""
+        if not self._source.definitions or kind.content_type != PROTOBUF:
+            return b""
+        return self._types.set_of(kind.name)
+
+    def _add_problem(self, text: str) -> None:
+        problem = Problem("definition", 0, 0, False, text)
+        if problem not in self._problems:
+            self._problems.append(problem)
+
+    def protobuf(self, topic: str, kind: MessageType) -> ProtobufDecoder | WireDecoder:
+        """Return the decoder of a protobuf series: fields by name if the type is described, else by number."""
+        if kind.name not in self._protobuf:
+            self._protobuf[kind.name] = self._protobuf_decoder(topic, kind.name)
+        return self._protobuf[kind.name]
+
+    def json(self, topic: str, schema: str) -> JsonDecoder | None:
+        """Return the decoder of a series of JSON by its JSON Schema, or None if the schema has no fields."""
+        try:
+            decoder = JsonDecoder(schema)
+        except DefinitionError as error:
+            self._add_problem(f"{topic}: {error.text}; its messages are shown as text")
+            return None
+        return decoder if decoder.has_fields else None
+
+    def _protobuf_decoder(self, topic: str, name: str) -> ProtobufDecoder | WireDecoder:
+        descriptor = self._types.find(name) if name else None
+        if descriptor is None:
+            said = f"{topic}: nothing describes {name or 'its messages'}"
+            self._add_problem(
+                f"{said}; its fields are shown by number (a file with descriptors can be given when the log is opened)"
+            )
+            return WireDecoder()
+        try:
+            return ProtobufDecoder(descriptor)
+        except DefinitionError as error:
+            self._add_problem(f"{topic}: {error.text}; its fields are shown by number")
+            return WireDecoder()

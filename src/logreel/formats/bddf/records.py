@@ -1,31 +1,33 @@
-"""Blocks: the word that each begins with, and the two that tell of the whole file."""
+"""Blocks of a file: their headers, and the end block."""
 
 from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
 
-from logreel.formats.bddf.messages import open_descriptor
+from logreel.formats.bddf.descriptors import open_descriptor
 from logreel.io.source import Source
 from logreel.schemas.protobuf.wire import BadWire, items
 
 MAGIC, END_MAGIC = b"BDDF", b"FDDB"
 DATA, DESCRIPTOR, END = 0, 1, 2
-#: Bytes of the last block, whatever its size field says: header, place of the index, SHA-1, end magic.
+#: Bytes of the end block, whatever its size field says: header, offset of the file index, SHA-1, end magic.
 END_BYTES = 40
-#: From the end of the file: the place of the index.
+#: Distance from the end of the file to the field that holds the offset of the file index.
 INDEX_AT = 32
-#: From the end of the file: what the checksum covers ends here.
+#: Distance from the end of the file to the checksum, which covers everything before it.
 DIGEST_AT = 24
-#: A descriptor longer than this is damage, or an index of its own kind.
+#: A larger descriptor block is damage, or the index of a long series, which is parsed only on demand.
 MAX_DESCRIPTOR = 1 << 24
+#: A larger DataDescriptor is damage.
+_MAX_DATA_DESCRIPTOR = 4096
 
 _WORD, _LENGTH = struct.Struct("<Q"), struct.Struct("<I")
 
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """The word that a block begins with; *size* leaves out the word itself and, in data blocks, four bytes more."""
+    """Header of a block: 8 bytes. *size* does not count them, nor the 4 bytes after the header of a data block."""
 
     pos: int
     kind: int
@@ -33,19 +35,19 @@ class Header:
 
     @property
     def body(self) -> int:
-        """Where what follows the word begins."""
+        """Offset of the first byte after the header."""
         return self.pos + 8
 
     @property
     def next(self) -> int:
-        """Where the next block begins."""
+        """Offset of the next block."""
         if self.kind == END:
             return self.pos + END_BYTES
         return self.pos + (12 if self.kind == DATA else 8) + self.size
 
 
 def read_header(source: Source, pos: int, end: int) -> Header | None:
-    """The word at *pos*; None where it is cut."""
+    """Return the block header at *pos*, or None if fewer than 8 bytes are left before *end*."""
     if not 0 <= pos <= end - 8:
         return None
     (word,) = _WORD.unpack_from(source.view, pos)
@@ -53,7 +55,7 @@ def read_header(source: Source, pos: int, end: int) -> Header | None:
 
 
 def read_descriptor(source: Source, pos: int, end: int, limit: int = MAX_DESCRIPTOR) -> tuple[int, bytes]:
-    """Which message the descriptor block at *pos* holds, and its bytes. Raises BadWire."""
+    """Return the message in the descriptor block at *pos*: its field number and its bytes. Raises BadWire."""
     head = read_header(source, pos, end)
     if head is None or head.kind != DESCRIPTOR or head.next > end:
         raise BadWire("no whole descriptor block")
@@ -63,12 +65,12 @@ def read_descriptor(source: Source, pos: int, end: int, limit: int = MAX_DESCRIP
 
 
 def data_series(source: Source, pos: int, end: int) -> tuple[int, int] | None:
-    """Series and end of the data block at *pos*; None where there is none that is whole and sound."""
+    """Return series index and end of the data block at *pos*, or None if no complete and valid one is there."""
     head = read_header(source, pos, end)
     if head is None or head.kind != DATA or head.next > end:
         return None
     (size,) = _LENGTH.unpack_from(source.view, head.body)
-    if not 2 <= size <= min(head.size, 4096):
+    if not 2 <= size <= min(head.size, _MAX_DATA_DESCRIPTOR):
         return None
     series = 0
     try:
@@ -85,17 +87,17 @@ def data_series(source: Source, pos: int, end: int) -> tuple[int, int] | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
-    """The last block: its place, where it says the index is (0: nowhere), and the checksum."""
+class EndBlock:
+    """The last block of a file: its offset, the offset of the file index (0: no index), and the checksum."""
 
     pos: int
     index: int
     digest: bytes
 
 
-def read_ending(source: Source, pos: int) -> Ending | None:
-    """The end block at *pos*; None where there is none that is whole."""
+def read_end_block(source: Source, pos: int) -> EndBlock | None:
+    """Return the end block at *pos*, or None if no complete one is there."""
     raw = source.read(pos, END_BYTES) if pos >= 0 else b""
     if len(raw) < END_BYTES or raw[7] != END or raw[-4:] != END_MAGIC:
         return None
-    return Ending(pos, _WORD.unpack_from(raw, 8)[0], raw[16:36])
+    return EndBlock(pos, _WORD.unpack_from(raw, 8)[0], raw[16:36])

@@ -1,4 +1,4 @@
-"""From the blocks of a file to a Scan."""
+"""Build the Scan of a file: channels, index and metadata."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 
 from logreel.errors import UnsupportedError
-from logreel.formats.bddf import indexed, text
-from logreel.formats.bddf.index_builder import IN_BLOCKS
-from logreel.formats.bddf.indexed import BadIndex, Index
-from logreel.formats.bddf.messages import (
+from logreel.formats.bddf import text
+from logreel.formats.bddf.content_types import JSON, PROTOBUF, json_schema
+from logreel.formats.bddf.descriptors import (
     CHECKSUM_NONE,
     CHECKSUM_SHA1,
     MessageType,
@@ -21,12 +20,20 @@ from logreel.formats.bddf.messages import (
     Series,
     StructType,
 )
-from logreel.formats.bddf.payload_decoders import NumberedDecoder, distinct_names, names_of, with_numbers
-from logreel.formats.bddf.payloads import JSON, PROTOBUF, Payloads, json_schema
-from logreel.formats.bddf.pods import RAW, PodDecoder, describe, layout_of, type_text
-from logreel.formats.bddf.reader import Found, Scanner
+from logreel.formats.bddf.found import Found
+from logreel.formats.bddf.index_builder import SERIES_RULES
+from logreel.formats.bddf.index_reader import BadIndex, Index, read_by_index, unused_index
+from logreel.formats.bddf.payload_decoders import (
+    AdditionalIndexDecoder,
+    MessageDecoders,
+    column_names,
+    distinct_names,
+    with_additional_indexes,
+)
+from logreel.formats.bddf.pod_series import RAW, PodDecoder, block_layout, describe, type_text
+from logreel.formats.bddf.reader import Reader
 from logreel.formats.bddf.signals import SCHEMA, TICK, SignalDecoder, Signals, distinct_sizes
-from logreel.formats.bddf.structs import Join
+from logreel.formats.bddf.struct_series import StructJoin
 from logreel.formats.bddf.verify import verify
 from logreel.index.message_index import MessageIndex
 from logreel.index.rules import SyntheticMessages
@@ -45,42 +52,42 @@ TEXT = Layout(Struct((Field("text", Rest(text=True)),)), "text")
 
 
 def find(source: Source) -> Found:
-    """Everything in a file: by its index where that accounts for the whole file, else by reading from the front."""
+    """Return the content of a file: by its index if that accounts for the whole file, else read from the front."""
     try:
         index = Index(source)
     except BadIndex as error:
-        return _scanned(source, Scanner(source), None if error.missing else str(error))
+        return _read_from_front(source, Reader(source), None if error.missing else str(error))
     try:
-        return indexed.read(source, index)
+        return read_by_index(source, index)
     except BadIndex as error:
-        return _scanned(source, Scanner(source, index.places()), str(error))
+        return _read_from_front(source, Reader(source, index.all_offsets()), str(error))
 
 
-def _scanned(source: Source, scanner: Scanner, why: str | None) -> Found:
-    found = scanner.run()
-    # Where files are glued together, the index is that of the last one and counts from its beginning.
+def _read_from_front(source: Source, reader: Reader, why: str | None) -> Found:
+    found = reader.read()
+    # The index of concatenated files is that of the last one, with offsets from the beginning of that file.
     if why is not None and not any(p.code == "segment" for p in found.problems):
-        found.problems.insert(0, indexed.unused(source, why))
+        found.problems.insert(0, unused_index(source, why))
     return found
 
 
 def scan(source: Source) -> Scan:
-    """The Scan of a file. Raises UnsupportedError for a version from the future."""
+    """Return the Scan of a file. Raises UnsupportedError for a major version greater than 1."""
     return ScanBuilder(source, find(source)).scan()
 
 
 class ScanBuilder:
-    """Channels, index and metadata of what was found."""
+    """Builds channels, index and metadata from what was found in a file."""
 
     def __init__(self, source: Source, found: Found) -> None:
         self.source, self.found = source, found
-        self._payloads = Payloads(source, found.problems)
+        self._decoders = MessageDecoders(source, found.problems)
         if found.file.version[0] > 1:
             shown = ".".join(map(str, found.file.version))
             raise UnsupportedError(f"a BDDF file of version {shown}", path=source.name)
 
     def scan(self) -> Scan:
-        """The Scan."""
+        """Return the Scan."""
         found = self.found
         infos = [
             self._info(number, topic, series)
@@ -104,62 +111,62 @@ class ScanBuilder:
 
     @cached_property
     def index(self) -> MessageIndex:
-        """Of all channels; those of struct series are made when first touched."""
-        rules = list(self._plain.rules)
+        """Index of all channels; messages of struct series are built when they are first used."""
+        rules = list(self._stored.rules)
         for number, join in self._joins.items():
-            rules[number] = replace(IN_BLOCKS, synthetic=partial(getattr, join, "count"))
-        return MessageIndex(self._plain.chunks, self._plain.table, rules, self._make)
+            rules[number] = replace(SERIES_RULES, synthetic=partial(getattr, join, "count"))
+        return MessageIndex(self._stored.chunks, self._stored.table, rules, self._synthetic_messages)
 
     @cached_property
-    def _plain(self) -> MessageIndex:
-        """Of the blocks in the file."""
-        return MessageIndex(Chunks(self.source), self.found.table, [IN_BLOCKS] * len(self.found.series))
+    def _stored(self) -> MessageIndex:
+        """Index of the data blocks in the file."""
+        return MessageIndex(Chunks(self.source), self.found.table, [SERIES_RULES] * len(self.found.series))
 
     @cached_property
-    def _joins(self) -> dict[int, Join]:
+    def _joins(self) -> dict[int, StructJoin]:
         series = self.found.series
-        # Blocks of a struct mean that its declaration is damaged, and are shown as they are.
+        # Data blocks of a struct mean that its declaration is damaged: they are shown as bytes.
         return {
-            i: Join(one, series, self._plain, self.found.problems)
+            i: StructJoin(one, series, self._stored, self.found.problems)
             for i, one in enumerate(series)
-            if isinstance(one.type, StructType) and not self._plain.count(i)
+            if isinstance(one.type, StructType) and not self._stored.count(i)
         }
 
-    def _make(self) -> tuple[Buffer, dict[int, SyntheticMessages]]:
-        data, made = b"", {}
+    def _synthetic_messages(self) -> tuple[Buffer, dict[int, SyntheticMessages]]:
+        data, messages = b"", {}
         for number, join in self._joins.items():
-            more, made[number] = join.make(len(data))
+            more, messages[number] = join.messages(len(data))
             data += more
-        return np.frombuffer(data, np.uint8), made
+        return np.frombuffer(data, np.uint8), messages
 
     def _text(self) -> list[TextLine]:
         lines = []
         for number, (topic, series) in enumerate(zip(self._topics, self.found.series, strict=True)):
-            if isinstance(series.type, MessageType) and text.speaks(series.type):
+            if isinstance(series.type, MessageType) and text.is_text(series.type):
                 rows = zip(self.index.times(number).tolist(), self._payloads_of(number), strict=True)
-                lines += [text.line(series.type, topic, time, data) for time, data in rows]
+                lines += [text.text_line(series.type, topic, time, data) for time, data in rows]
         return sorted((line for line in lines if line is not None), key=lambda line: line.time)
 
     def _payloads_of(self, number: int) -> Iterator[bytes]:
-        places = self._plain.offsets(number), self._plain.sizes(number)
+        places = self._stored.offsets(number), self._stored.sizes(number)
         for at, size in zip(*(p.tolist() for p in places), strict=True):
             yield self.source.read(at, size)
 
     def _metadata(self) -> Mapping[str, Any]:
         file = self.found.file
         kinds = {CHECKSUM_NONE: "none", CHECKSUM_SHA1: "sha1"}
-        told: dict[str, Any] = dict(file.annotations)
-        told["indexed"] = self.found.indexed
-        told["checksum"] = kinds.get(file.checksum, "unknown")
+        metadata: dict[str, Any] = dict(file.annotations)
+        metadata["indexed"] = self.found.indexed
+        metadata["checksum"] = kinds.get(file.checksum, "unknown")
         if self.found.ending is not None and file.checksum == CHECKSUM_SHA1:
-            told["sha1"] = self.found.ending.digest.hex()
-        return told
+            metadata["sha1"] = self.found.ending.digest.hex()
+        return metadata
 
     # -------------------------------------------------------------------------------------------- channels
 
     @cached_property
     def _topics(self) -> list[str]:
-        """A name for each series, all different."""
+        """Topic of each series; series with the same name get ``[1]``, ``[2]`` …."""
         seen: dict[str, int] = {}
         topics = []
         for series in self.found.series:
@@ -178,33 +185,35 @@ class ScanBuilder:
             kind = series.type
             encoding = "protobuf" if kind.content_type == PROTOBUF else kind.content_type
             text = json_schema(series.annotations) or "" if encoding == JSON else ""
-            schema = Schema(kind.name or kind.content_type, encoding, text, self._payloads.given(kind))
+            schema = Schema(
+                kind.name or kind.content_type, encoding, text, self._decoders.user_descriptors(kind)
+            )
         elif isinstance(series.type, StructType):
             names = ", ".join(series.type.members)
             schema = Schema("struct", "bddf", f"{names}: members of other series, joined by their times.")
         else:
             schema = Schema("unknown", "bddf")
-        layout, reading = partial(self._layout, number, series), partial(self._decoder, number, series)
-        return ChannelInfo(topic, schema, layout, metadata_of(series), reading)
+        layout, decoder = partial(self._layout, number, series), partial(self._decoder, number, series)
+        return ChannelInfo(topic, schema, layout, series_metadata(series), decoder)
 
-    def _body_layout(self, number: int, series: Series) -> Layout:
+    def _payload_layout(self, number: int, series: Series) -> Layout:
         kind = series.type
         if number in self._joins:
             return self._joins[number].layout
         if isinstance(kind, PodType):
-            return layout_of(series, kind) or RAW
+            return block_layout(series, kind) or RAW
         if isinstance(kind, MessageType):
             if kind.content_type == PROTOBUF:
-                return self._message_body(number, kind).layout
-            if (body := self._json_body(number)) is not None:
-                return body.layout
+                return self._protobuf_decoder(number, kind).layout
+            if (decoder := self._json_decoder(number)) is not None:
+                return decoder.layout
             is_text = kind.content_type.startswith("text/") or kind.content_type == JSON
             return TEXT if is_text else RAW
         return RAW
 
     @cached_property
     def signals(self) -> list[Signals]:
-        """The schemas of signals that the file holds."""
+        """Signal schemas in the file."""
         numbers = [
             i
             for i, one in enumerate(self.found.series)
@@ -213,44 +222,46 @@ class ScanBuilder:
         return distinct_sizes(Signals.parse(data) for i in numbers for data in self._payloads_of(i))
 
     @cache  # noqa: B019 - lives as long as the log, whose closures hold it anyway
-    def _message_body(self, number: int, kind: MessageType) -> ProtobufDecoder | WireDecoder | SignalDecoder:
-        body = self._payloads.body(self._topics[number], kind)
-        return SignalDecoder(body, self.signals) if kind.name == TICK and self.signals else body
+    def _protobuf_decoder(
+        self, number: int, kind: MessageType
+    ) -> ProtobufDecoder | WireDecoder | SignalDecoder:
+        decoder = self._decoders.protobuf(self._topics[number], kind)
+        return SignalDecoder(decoder, self.signals) if kind.name == TICK and self.signals else decoder
 
     @cache  # noqa: B019 - as above
-    def _json_body(self, number: int) -> JsonDecoder | None:
+    def _json_decoder(self, number: int) -> JsonDecoder | None:
         series = self.found.series[number]
         kind, schema = series.type, json_schema(series.annotations)
         if not isinstance(kind, MessageType) or kind.content_type != JSON or schema is None:
             return None
-        return self._payloads.json(self._topics[number], schema)
+        return self._decoders.json(self._topics[number], schema)
 
-    def _body(self, number: int, series: Series) -> PayloadDecoder | None:
-        """What decodes payloads where no Layout can."""
+    def _payload_decoder(self, number: int, series: Series) -> PayloadDecoder | None:
+        """Return the decoder of payloads that no Layout describes, else None."""
         kind = series.type
         if isinstance(kind, MessageType) and kind.content_type == PROTOBUF:
-            return self._message_body(number, kind)
-        if isinstance(kind, PodType) and layout_of(series, kind) is not None:
+            return self._protobuf_decoder(number, kind)
+        if isinstance(kind, PodType) and block_layout(series, kind) is not None:
             return PodDecoder(kind)
-        return self._json_body(number)
+        return self._json_decoder(number)
 
     def _layout(self, number: int, series: Series) -> Layout:
-        layout = self._body_layout(number, series)
+        layout = self._payload_layout(number, series)
         if not series.names or number in self._joins:
             return layout
-        return with_numbers(layout, distinct_names(series.names, names_of(layout)))
+        return with_additional_indexes(layout, distinct_names(series.names, column_names(layout)))
 
     def _decoder(self, number: int, series: Series) -> PayloadDecoder | None:
-        body = self._body(number, series)
+        decoder = self._payload_decoder(number, series)
         if not series.names or number in self._joins:
-            return body
-        layout = self._body_layout(number, series)
-        names = distinct_names(series.names, names_of(layout))
-        return NumberedDecoder(number, names, body or LayoutDecoder(layout))
+            return decoder
+        layout = self._payload_layout(number, series)
+        names = distinct_names(series.names, column_names(layout))
+        return AdditionalIndexDecoder(number, names, decoder or LayoutDecoder(layout))
 
 
 def topic_of(series: Series) -> str:
-    """What people call a series: its channel, or the values of its name in the order of their keys."""
+    """Return the topic of a series: its ``bosdyn:channel``, or the values of its spec in the order of their keys."""
     spec = series.identifier.spec
     name = spec.get("bosdyn:channel") or "/".join(spec[key] for key in sorted(spec) if spec[key])
     name = name or series.identifier.type or f"series {series.index}"
@@ -258,24 +269,28 @@ def topic_of(series: Series) -> str:
     return f"_{name}" if name.startswith("~") else name
 
 
-def metadata_of(series: Series) -> Mapping[str, Any]:
-    """What the declaration of a series tells besides its type."""
-    told: dict[str, Any] = {
+def series_metadata(series: Series) -> Mapping[str, Any]:
+    """Return the metadata of a channel: the content of the declaration of its series."""
+    metadata: dict[str, Any] = {
         "series_type": series.identifier.type,
         "spec": dict(series.identifier.spec),
         "hash": f"{series.hash:016x}",
     }
     kind = series.type
     if isinstance(kind, MessageType):
-        told |= {"content_type": kind.content_type, "type_name": kind.name, "is_metadata": kind.is_metadata}
+        metadata |= {
+            "content_type": kind.content_type,
+            "type_name": kind.name,
+            "is_metadata": kind.is_metadata,
+        }
     elif isinstance(kind, PodType):
-        told |= {"type_name": kind.type, "dimension": list(kind.dimension)}
+        metadata |= {"type_name": kind.type, "dimension": list(kind.dimension)}
     elif isinstance(kind, StructType):
-        told["members"] = {name: f"{value:016x}" for name, value in kind.members.items()}
+        metadata["members"] = {name: f"{value:016x}" for name, value in kind.members.items()}
     if series.names:
-        told["additional_indexes"] = list(series.names)
+        metadata["additional_indexes"] = list(series.names)
     if series.annotations:
-        told["annotations"] = dict(series.annotations)
+        metadata["annotations"] = dict(series.annotations)
     if series.description:
-        told["description"] = series.description
-    return told
+        metadata["description"] = series.description
+    return metadata

@@ -1,4 +1,4 @@
-"""Signals: ticks of many values packed side by side, whose names and types another series of the file tells."""
+"""Signals: ticks with packed values, whose names and types are in a SignalSchema message of another series."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from logreel.formats.bddf.messages import POD_TYPES
-from logreel.formats.bddf.payload_decoders import distinct_names, names_of
+from logreel.formats.bddf.descriptors import POD_TYPES
+from logreel.formats.bddf.payload_decoders import column_names, distinct_names
 from logreel.index.message_index import MessageIndex
 from logreel.index.ranges import PayloadRange
 from logreel.io.arrays import I64
@@ -23,20 +23,20 @@ if TYPE_CHECKING:
     from logreel.layout.arrow import Decoded
 
 TICK, SCHEMA = "bosdyn.api.SignalTick", "bosdyn.api.SignalSchema"
-#: The field of a tick that holds the values.
+#: Field number of the packed values in a SignalTick.
 _DATA = 6
 
 
 @dataclass(frozen=True, slots=True)
 class Signals:
-    """The variables of one schema, in the order in which their values are packed."""
+    """Variables of one SignalSchema in the order of their packed values: name, type, and whether it is a time."""
 
     name: str
     variables: tuple[tuple[str, str, bool], ...]
 
     @classmethod
     def parse(cls, data: bytes) -> Signals | None:
-        """None where the bytes are no schema, or one of a type that is not known."""
+        """Parse a SignalSchema; return None if it is invalid, empty, or has a variable of an unknown type."""
         name = ""
         found: list[tuple[str, str, bool]] = []
         try:
@@ -63,17 +63,17 @@ class Signals:
 
     @property
     def size(self) -> int:
-        """Bytes of the values of one tick."""
+        """Bytes of the packed values of one tick."""
         return sum(SCALARS[kind][1] for _, kind, _ in self.variables)
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The values of one tick."""
+        """NumPy dtype of the packed values of one tick."""
         return np.dtype([(name, SCALARS[kind][0]) for name, kind, _ in self.variables])
 
     @property
     def node(self) -> Struct:
-        """The values as members; times are int64 of ns."""
+        """Layout node of the values, one member per variable; times are in ns."""
         return Struct(
             tuple(
                 Field(name, Scalar(kind), "ns" if is_time else "") for name, kind, is_time in self.variables
@@ -82,18 +82,18 @@ class Signals:
 
 
 def distinct_sizes(found: Iterable[Signals | None]) -> list[Signals]:
-    """The schemas that a tick can be told to be of by its size: the only thing that the two have in common for sure."""
+    """Return the schemas whose size no other schema has: the size is all that links a tick to its schema."""
     known = list(dict.fromkeys(s for s in found if s is not None))
     sizes = [s.size for s in known]
     return [s for s in known if sizes.count(s.size) == 1]
 
 
 class SignalDecoder:
-    """Ticks with a struct of their values for each schema of the file; null where a tick is of another one."""
+    """Decodes ticks with a struct of values for each schema of the file; null for ticks of another schema."""
 
     def __init__(self, base: ProtobufDecoder | WireDecoder, schemas: Sequence[Signals]) -> None:
         self._base = base
-        names = distinct_names((schema.name for schema in schemas), names_of(base.layout))
+        names = distinct_names((schema.name for schema in schemas), column_names(base.layout))
         self._schemas = dict(zip(names, schemas, strict=True))
         fields = [Field(name, schema.node) for name, schema in self._schemas.items()]
         self.layout = Layout(Struct((*base.layout.record.fields, *fields)), base.layout.name)

@@ -1,4 +1,4 @@
-"""BDDF files being written: series as they are declared, data blocks as they come, and the index at the end."""
+"""Write BDDF files: declarations of series, data blocks in the order given, and the index at the end."""
 
 from __future__ import annotations
 
@@ -7,66 +7,59 @@ import os
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain, count
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import DefinitionError, LogError, UsageError
-from logreel.formats.bddf import copier, encode
-from logreel.formats.bddf.declare import Hashes, check, check_keys, declare, identity
-from logreel.formats.bddf.follower import Follower
-from logreel.formats.bddf.from_layout import schema_from_layout
-from logreel.formats.bddf.index_builder import MAX_SERIES
-from logreel.formats.bddf.indexer import Indexer
-from logreel.formats.bddf.input_layout import InputLayout
-from logreel.formats.bddf.messages import (
+from logreel.formats.bddf import encode_blocks
+from logreel.formats.bddf.descriptors import (
     CHECKSUM_NONE,
     CHECKSUM_SHA1,
     FileDescriptor,
-    MessageType,
-    Series,
     StructType,
 )
-from logreel.formats.bddf.payload_decoders import distinct_names
+from logreel.formats.bddf.index_builder import MAX_SERIES
+from logreel.formats.bddf.index_writer import IndexFromFile, IndexFromStream
 from logreel.formats.bddf.records import MAGIC
-from logreel.formats.bddf.scan_builder import ScanBuilder, topic_of
-from logreel.formats.bddf.signals import SCHEMA, TICK, Signals
+from logreel.formats.bddf.schema_maker import BddfSchemaMaker, is_message
+from logreel.formats.bddf.series_declaration import (
+    MemberHashes,
+    check_descriptor,
+    check_keys,
+    declare,
+    identity,
+)
+from logreel.formats.bddf.signals import SCHEMA, Signals
 from logreel.io.append_file import Appender
 from logreel.io.arrays import I64
-from logreel.io.chunks import FILE
 from logreel.io.source import Source
 from logreel.kernels import bddf
-from logreel.layout.layout import Layout
-from logreel.log.log import Log
 from logreel.log.schema import Schema
-from logreel.write.format_writer import Excerpt, FormatWriter, Payload, Wrapping
-from logreel.write.payloads import Payloads
-
-if TYPE_CHECKING:
-    from logreel.schemas.protobuf.types import Types
+from logreel.write.format_writer import FormatWriter
+from logreel.write.payloads import Payload, Payloads
 
 CHECKSUMS = {"sha1": CHECKSUM_SHA1, "none": CHECKSUM_NONE}
-#: Bytes of the checksum, also where there is none.
+#: Bytes of the checksum, also in files without one.
 DIGEST = 20
-#: Bytes of a data block before its descriptor.
+#: Bytes of a data block before its DataDescriptor.
 DATA_HEAD = 12
-#: Blocks are made this many bytes at a time.
-STRETCH = 4 << 20
+#: Bytes of data blocks composed at once.
+BATCH_BYTES = 4 << 20
 
 
 class BddfWriter(FormatWriter):
-    """Writes version 1.0.
+    """Writes version 1.0.0.
 
-    checksum     ``sha1``, or ``none``
+    checksum     ``sha1`` or ``none``
     definitions  files with descriptors of message types, or modules with their classes, for messages given by fields
-    reserved     take annotations by keys that the format reserves, without an organization, as files may have them
+    reserved     accept annotations whose keys have no organization, which the format reserves
     """
 
     title = "BDDF"
     largest = (1 << 31) - 1
-    forward = True
+    appends_only = True
 
     def __init__(
         self,
@@ -76,64 +69,52 @@ class BddfWriter(FormatWriter):
         definitions: Iterable[str | os.PathLike[str]] = (),
         reserved: bool = False,
     ) -> None:
-        super().__init__(out)
-        self._reserved = reserved
-        #: The format of the log whose metadata is taken over, while it is.
-        self._organization = ""
+        self.schemas: BddfSchemaMaker = BddfSchemaMaker(self.title, definitions)
+        super().__init__(out, self.schemas)
+        self.reserved = reserved
+        #: Organization added to the keys of annotations that have none; empty: none is added.
+        self.organization = ""
         if checksum not in CHECKSUMS:
             raise UsageError(f"checksum {checksum!r}; a BDDF file has {' or '.join(CHECKSUMS)}")
-        self._file = FileDescriptor((1, 0, 0), {}, CHECKSUMS[checksum], DIGEST)
+        self.file = FileDescriptor((1, 0, 0), {}, CHECKSUMS[checksum], DIGEST)
         self._sha = hashlib.sha1(usedforsecurity=False)
-        #: Where blocks are made; memory that is there already costs less than fresh one.
-        self._room = np.empty(STRETCH, np.uint8)
-        #: What makes the index where the file cannot be read again.
-        self._follower = None if out.readable else Follower(out.again)
+        #: Buffer for composed blocks: reusing one is cheaper than allocating.
+        self._buffer = np.empty(BATCH_BYTES, np.uint8)
+        #: Builds the index while blocks are written, if the file cannot be read again.
+        self._index = None if out.readable else IndexFromStream(out.again)
         self._begun = False
+        #: Declarations of series before the first message.
         self._head = bytearray()
-        self._series: list[Series] = []
-        self._input_layouts: dict[int, InputLayout] = {}
-        self._definitions = tuple(definitions)
-        self._types: Types | None = None
         self._known: set[Hashable] = set()
-        #: Structs with blocks of their state, which are damage, but there.
-        self._solid: set[Hashable] = set()
-        self._hashes = Hashes()
-        #: What the numbered ones of several series of one name are called without their number.
-        self._names: dict[str, str] = {}
-        #: Schemas of signals, by which reading tells the values of ticks.
-        self._signals: list[Signals] = []
-        self._shapes: list[int] = []
-        #: Where payloads and blocks begin, of channels with additional indexes.
-        self._places: dict[tuple[int, int], tuple[Log, I64, I64]] = {}
-        #: Number of each series and of its additional indexes, as the kernel wants it; and whether it is a struct.
+        #: Structs that have data blocks in source logs, which is damage; these blocks are kept.
+        self.structs_with_blocks: set[Hashable] = set()
+        self._hashes = MemberHashes()
+        #: Names of series without a suffix such as ``[1]``, by topic in the source logs.
+        self.base_names: dict[str, str] = {}
+        #: Numbers of the series with SignalSchema messages.
+        self._signal_schemas: list[int] = []
+        #: Argument of the kernel: series number and number of additional indexes of each channel, int64[n, 2].
         self._table = np.zeros((0, 2), np.int64)
-        self._joined = np.zeros(0, np.bool_)
+        #: Whether each channel is a struct, whose messages are not written.
+        self._is_struct = np.zeros(0, np.bool_)
 
     # ------------------------------------------------------------------------------------------ definitions
 
     def free_name(self, topic: str, taken: Collection[str]) -> str:
-        """Series of one name and different types are told apart by their order: ``[1]``, ``[2]`` …"""
-        base = self._names.get(topic, topic)
+        """Return the name with ``[1]``, ``[2]`` … as readers name series of the same name in their order."""
+        base = self.base_names.get(topic, topic)
         return next(name for name in chain([base], (f"{base}[{n}]" for n in count(1))) if name not in taken)
 
-    def identity(self, topic: str, schema: Schema, metadata: Mapping[str, Any]) -> Hashable:
-        """Series with the same name, type, additional indexes and annotations are one."""
-        try:
-            return identity(declare(topic, schema, metadata))
-        except DefinitionError:
-            # What cannot be declared is refused when it is added, as a channel of its state.
-            return super().identity(topic, schema, metadata)
-
     def channel(self, number: int, topic: str, schema: Schema, metadata: Mapping[str, Any]) -> None:
-        """Take in a channel.
+        """Add a channel and declare its series.
 
-        schema    of encoding ``protobuf``, with the name of the message; of a content type (``text/plain``); or
-                  ``bddf``, with the name of a type of plain values (``float64``, ``float32[3]``) or ``struct``
-        metadata  as channels have it: ``spec``, ``series_type``, ``annotations``, ``description``,
-                  ``additional_indexes``, ``is_metadata``; of a struct ``members``: a topic, or a hash, by name
+        schema    encoding ``protobuf`` with the name of the message; a content type (``text/plain``) as encoding; or
+                  encoding ``bddf`` with a type of plain values (``float64``, ``float32[3]``) or ``struct`` as name
+        metadata  as read channels have it: ``spec``, ``series_type``, ``annotations``, ``description``,
+                  ``additional_indexes``, ``is_metadata``; for a struct ``members``: topic or hash by member name
         """
         series = declare(topic, schema, self._hashes.resolved(metadata))
-        if not self._reserved:
+        if not self.reserved:
             check_keys(series.annotations)
         if identity(series) in self._known:
             raise DefinitionError(f"channel {topic!r}: a series of this spec and type was added before")
@@ -141,98 +122,14 @@ class BddfWriter(FormatWriter):
             raise UsageError(f"more than {MAX_SERIES} series")
         self._known.add(identity(series))
         self._hashes.add(series, metadata)
-        self._series.append(replace(series, index=number))
-        if _is_message(series, SCHEMA):
-            self._shapes.append(number)
+        numbered = replace(series, index=number)
+        self.schemas.series.append(numbered)
+        if is_message(series, SCHEMA):
+            self._signal_schemas.append(number)
         self._table = np.append(self._table, [[number, len(series.names)]], axis=0)
-        joined = isinstance(series.type, StructType) and identity(series) not in self._solid
-        self._joined = np.append(self._joined, joined)
-        self._put(encode.series_descriptor(self._series[-1]))
-
-    def schema_for(self, topic: str, layout: Layout) -> Schema:
-        """Plain values for records of nothing but a number ``value``, for others JSON with a JSON Schema."""
-        return schema_from_layout(layout)
-
-    def takes(self, schema: Schema) -> bool:
-        """Messages of a content type, and plain values."""
-        return schema.encoding in ("bddf", "protobuf") or "/" in schema.encoding
-
-    def layout(self, number: int) -> Layout:
-        """Additional indexes, then ``sample`` and ``value``, ``text``, ``data``, or the fields of a described type."""
-        return self._by_fields(number).layout
-
-    def wrapping(self, number: int) -> Wrapping | None:
-        """Additional indexes lie beside the payload, and other payloads than text and bytes are no walk of a Layout."""
-        return self._by_fields(number).wrapping
-
-    def derived(self, number: int) -> Collection[str]:
-        """The values of a tick of signals, by the schemas that were written so far or that the first log has."""
-        if not self._signals or not _is_message(self._series[number], TICK):
-            return ()
-        return distinct_names([one.name for one in self._signals], self._by_fields(number).fields)
-
-    def _by_fields(self, number: int) -> InputLayout:
-        if number not in self._input_layouts:
-            self._input_layouts[number] = InputLayout(self._series[number], self._find)
-        return self._input_layouts[number]
-
-    def _find(self, name: str) -> Any:
-        from logreel.schemas.protobuf.types import Types
-
-        if self._types is None:
-            self._types = Types(map(Path, self._definitions))
-        return self._types.find(name)
-
-    def import_foreign(self, log: Log, returns: bool) -> list[str]:
-        """Take over metadata as annotations; those of another format get its name as their organization."""
-        if returns:
-            self._reserved = True
-        else:
-            self._organization = log.format
-        told = super().import_foreign(log, returns)
-        self._organization = ""
-        return told
-
-    def copy_metadata(self, log: Log) -> list[str]:
-        """Take over the annotations of the file, and how its series are called."""
-        self._reserved = True
-        state: ScanBuilder = log.format_state
-        told = []
-        notes = dict(self._file.annotations)
-        for name, value in state.found.file.annotations.items():
-            if notes.setdefault(name, value) != value:
-                told.append(f"annotation {name!r} has another value in {log.name}: the first one is kept")
-        self._file = replace(self._file, annotations=notes)
-        for ch, series in zip(log.channels.values(), state.found.series, strict=True):
-            self._names.setdefault(ch.topic, topic_of(series))
-            if isinstance(series.type, StructType) and log.index.rules[ch.number].synthetic is None:
-                self._solid.add(identity(series))
-        self._signals += [one for one in state.signals if one not in self._signals]
-        return told
-
-    def side_columns(self, log: Log, channel: int, offset: I64) -> I64 | None:
-        """The additional indexes of blocks."""
-        state: ScanBuilder = log.format_state
-        names = state.found.series[channel].names
-        if not names or log.index.rules[channel].synthetic is not None:
-            return None
-        if (id(log), channel) not in self._places:
-            self._places[id(log), channel] = log, log.index.offsets(channel), log.index.starts(channel)
-        _, payload, start = self._places[id(log), channel]
-        out = np.zeros((len(offset), len(names)), np.int64)
-        if len(offset):
-            bddf.gather_numbers(log.index.chunks[FILE], start[payload.searchsorted(offset)], out)
-        return out
-
-    def copy(self, excerpt: Excerpt) -> bool:
-        """Copy blocks as they lie in the file; not where channels are left out, since that renumbers the others."""
-        plan = copier.plan(excerpt)
-        if plan is None:
-            return False
-        self._file, self._begun = plan.file, True
-        self._write(MAGIC)
-        copier.copy(excerpt, plan, lambda piece: self._write(piece.data))
-        return True
+        is_struct = isinstance(series.type, StructType) and identity(series) not in self.structs_with_blocks
+        self._is_struct = np.append(self._is_struct, is_struct)
+        self._put(encode_blocks.series_descriptor(numbered))
 
     # --------------------------------------------------------------------------------------------- messages
 
@@ -243,14 +140,14 @@ class BddfWriter(FormatWriter):
         super().message(channel, time, data)
 
     def messages(self, channel: NDArray[np.int32], time: I64, payloads: Payloads) -> None:
-        """Append data blocks. What was read of a struct is left out: its members have it."""
+        """Append data blocks; messages of structs are skipped, since readers join them from their members."""
         payloads = payloads.in_one()
-        if self._shapes:
-            self._learn(channel, payloads)
+        if self._signal_schemas:
+            self._add_signal_schemas(channel, payloads)
         side_columns = self._padded(len(channel), payloads.side_columns)
         rows: slice | I64 = slice(None)
-        if self._joined[channel].any():
-            rows = np.flatnonzero(~self._joined[channel])
+        if self._is_struct[channel].any():
+            rows = np.flatnonzero(~self._is_struct[channel])
         channel = np.ascontiguousarray(channel[rows], np.int32)
         columns = (time, payloads.start, payloads.size, side_columns)
         time, start, size, side_columns = (np.ascontiguousarray(column[rows], np.int64) for column in columns)
@@ -258,24 +155,24 @@ class BddfWriter(FormatWriter):
         head = np.empty(len(channel), np.int64)
         bddf.descriptor_sizes(channel, time, size, self._table, side_columns, head)
         place = np.concatenate([np.zeros(1, np.int64), np.cumsum(head + size + DATA_HEAD)])
-        for at in stretches(place):
+        for at in batches(place):
             need = int(place[at.stop] - place[at.start])
-            out = self._room[:need] if need <= STRETCH else np.empty(need, np.uint8)
+            out = self._buffer[:need] if need <= BATCH_BYTES else np.empty(need, np.uint8)
             parts = (channel[at], time[at], start[at], size[at])
             where = (head[at], place[at] - place[at.start])
             bddf.write_blocks(payloads.data, *parts, self._table, side_columns[at], *where, out)
-            self._write(out.data)
+            self.write(out.data)
 
-    def _learn(self, channel: NDArray[np.int32], payloads: Payloads) -> None:
-        """Take in the schemas of signals among messages."""
-        for row in np.flatnonzero(np.isin(channel, self._shapes)).tolist():
+    def _add_signal_schemas(self, channel: NDArray[np.int32], payloads: Payloads) -> None:
+        """Remember the signal schemas among the messages."""
+        for row in np.flatnonzero(np.isin(channel, self._signal_schemas)).tolist():
             at = int(payloads.start[row])
             found = Signals.parse(bytes(payloads.data[at : at + int(payloads.size[row])]))
-            if found is not None and found not in self._signals:
-                self._signals.append(found)
+            if found is not None and found not in self.schemas.signals:
+                self.schemas.signals.append(found)
 
     def _padded(self, n: int, side_columns: I64 | None) -> I64:
-        """int64[n, k] with room for the additional indexes of every channel."""
+        """Return additional indexes as int64[n, k], k being the greatest number that a channel has."""
         width = int(self._table[:, 1].max(initial=0))
         found = np.zeros((n, width), np.int64)
         if side_columns is not None:
@@ -286,69 +183,72 @@ class BddfWriter(FormatWriter):
         return found
 
     def metadata(self, name: str, value: Any) -> None:
-        """Add an annotation of the whole file, which is text; before the first message."""
+        """Add an annotation of the file; its value becomes text. Only before the first message."""
         if self._begun:
             raise UsageError(
                 "annotations stand at the beginning of a BDDF file: add them before the first message"
             )
-        if self._organization and ":" not in name:
-            name = f"{self._organization}:{name}"
-        if not self._reserved:
+        if self.organization and ":" not in name:
+            name = f"{self.organization}:{name}"
+        if not self.reserved:
             check_keys([name])
-        file = replace(self._file, annotations={**self._file.annotations, name: str(value)})
-        check(lambda: encode.file_descriptor(file), f"annotation {name!r:.60}")
-        self._file = file
+        file = replace(self.file, annotations={**self.file.annotations, name: str(value)})
+        check_descriptor(lambda: encode_blocks.file_descriptor(file), f"annotation {name!r:.60}")
+        self.file = file
 
     # --------------------------------------------------------------------------------------------- the file
 
-    def settle(self) -> None:
-        """Write the declarations even if no message has come."""
+    def begin_copy(self, file: FileDescriptor) -> None:
+        """Begin a file; the caller passes its blocks, from the first descriptor on, to ``write``."""
+        self.file, self._begun = file, True
+        self.write(MAGIC)
+
+    def commit(self) -> None:
+        """Write the declarations even if no message was given."""
         self._begin()
 
     def finish(self) -> None:
-        """Write the index, which is made of the file itself, and the checksum."""
-        maker, self._follower = self._follower or self._indexer(), None
-        for piece in maker.pieces(self.out.tell()):
-            index = self.out.tell()
-            self._write(piece)
-        self._write(encode.ending(index))
-        digest = self._sha.digest() if self._file.checksum == CHECKSUM_SHA1 else bytes(DIGEST)
-        self.out.put(encode.closing(digest))
+        """Write the index, the end block and the checksum."""
+        # The bytes of the index itself must not be passed to the builder of the index.
+        index, self._index = self._index or self._index_from_file(), None
+        for piece in index.pieces(self.out.tell()):
+            file_index = self.out.tell()
+            self.write(piece)
+        self.write(encode_blocks.end_block_head(file_index))
+        digest = self._sha.digest() if self.file.checksum == CHECKSUM_SHA1 else bytes(DIGEST)
+        self.out.put(encode_blocks.end_block_tail(digest))
 
-    def _indexer(self) -> Indexer:
+    def _index_from_file(self) -> IndexFromFile:
         self.out.flush()
         try:
-            return Indexer(Source.open(self.out.unfinished))
+            return IndexFromFile(Source.open(self.out.unfinished))
         except OSError as error:
             raise LogError(f"cannot be read to make its index: {error}", path=self.out.name) from None
 
     def _begin(self) -> None:
         if not self._begun:
             self._begun = True
-            self._write(MAGIC + encode.file_descriptor(self._file) + bytes(self._head))
+            self.write(MAGIC + encode_blocks.file_descriptor(self.file) + bytes(self._head))
 
     def _put(self, block: bytes) -> None:
         if self._begun:
-            self._write(block)
+            self.write(block)
         else:
             self._head += block
 
-    def _write(self, piece: Payload) -> None:
-        if self._file.checksum == CHECKSUM_SHA1:
+    def write(self, piece: Payload) -> None:
+        """Append bytes to the file."""
+        if self.file.checksum == CHECKSUM_SHA1:
             self._sha.update(piece)
-        if self._follower is not None:
-            self._follower.follow(piece)
+        if self._index is not None:
+            self._index.follow(piece)
         self.out.put(piece)
 
 
-def _is_message(series: Series, name: str) -> bool:
-    return isinstance(series.type, MessageType) and series.type.name == name
-
-
-def stretches(place: I64) -> Iterator[slice]:
-    """Rows of which each slice makes STRETCH bytes or a single block; *place* is where each begins, and the end."""
+def batches(place: I64) -> Iterator[slice]:
+    """Yield slices of rows with at most BATCH_BYTES bytes or a single block; *place*: starts of blocks and the end."""
     lo = 0
     while lo < len(place) - 1:
-        hi = max(lo + 1, int(place.searchsorted(place[lo] + STRETCH, side="right")) - 1)
+        hi = max(lo + 1, int(place.searchsorted(place[lo] + BATCH_BYTES, side="right")) - 1)
         yield slice(lo, hi)
         lo = hi

@@ -1,4 +1,4 @@
-"""Sensor logs of the robots of the University of Koblenz-Landau (``.vel``, ``.log``), 0xA4 ``VEL``."""
+"""Sensor logs of robots of the University of Koblenz-Landau (``.vel``, ``.log``); magic 0xA4 ``VEL``."""
 
 from __future__ import annotations
 
@@ -36,6 +36,7 @@ FORMAT = Format(
     sniff=_sniff,
     scan=lazy_scan("logreel.formats.koblenz.scan_builder:scan"),
     create=lazy("logreel.formats.koblenz.writer:KoblenzWriter"),
+    copier=lazy("logreel.formats.koblenz.copier:KoblenzCopier"),
     like=_like,
     sample=lazy("logreel.formats.koblenz.sample.drive:drive"),
 )

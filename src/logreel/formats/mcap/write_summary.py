@@ -1,4 +1,4 @@
-"""Records as bytes, and the summary of an MCAP file in the making."""
+"""Summary section of an MCAP file that is being written, and attachment records."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ import zlib
 from typing import TYPE_CHECKING
 
 from logreel.formats.mcap import records
-from logreel.formats.mcap.records import MAGIC, begun, numbers, record, string
+from logreel.formats.mcap.records import MAGIC, numbers_bytes, record_bytes, record_head, string_bytes
 
 if TYPE_CHECKING:
-    from logreel.formats.mcap.packing import Packed
+    from logreel.formats.mcap.chunk_compressor import CompressedChunk
 
 
 def attachment_record(name: str, data: bytes, media_type: str, time: int, created: int) -> bytes:
-    """A whole attachment."""
-    content = struct.pack("<QQ", time, created) + string(name) + string(media_type)
+    """Return an attachment record; *time* (log time) and *created* are in ns."""
+    content = struct.pack("<QQ", time, created) + string_bytes(name) + string_bytes(media_type)
     content += struct.pack("<Q", len(data)) + data
-    return record(records.ATTACHMENT, content + struct.pack("<I", zlib.crc32(content)))
+    return record_bytes(records.ATTACHMENT, content + struct.pack("<I", zlib.crc32(content)))
 
 
 class Summary:
-    """Collects what the summary repeats and indexes.
+    """Collects the records of the summary section.
 
-    end  ns of the latest message
+    end  time of the latest message in ns
     """
 
-    #: The order of the groups.
+    #: Order of the groups of records.
     KINDS = (
         records.SCHEMA,
         records.CHANNEL,
@@ -43,12 +43,12 @@ class Summary:
         self._records: dict[int, list[bytes]] = {kind: [] for kind in self.KINDS}
 
     def repeat(self, kind: int, content: bytes) -> bytes:
-        """A definition as a record, which the summary has, too."""
-        self._records[kind].append(record(kind, content))
+        """Return a record, which is added to the summary, too."""
+        self._records[kind].append(record_bytes(kind, content))
         return self._records[kind][-1]
 
-    def chunk(self, pos: int, packed: Packed, compression: str) -> None:
-        """A chunk that stands at *pos*."""
+    def add_chunk(self, pos: int, packed: CompressedChunk, compression: str) -> None:
+        """Add a chunk that is written at *pos*."""
         start, end = packed.times
         self._start = start if self._start is None else min(self._start, start)
         self.end = max(self.end, end)
@@ -56,35 +56,37 @@ class Summary:
             self._counts[number] = self._counts.get(number, 0) + count
         length = len(packed.head) + len(packed.stored)
         content = struct.pack("<QQQQ", start, end, pos, length)
-        content += string(numbers(packed.ids, packed.places + pos + length))
-        content += struct.pack("<Q", len(packed.index)) + string(compression)
+        content += string_bytes(numbers_bytes(packed.ids, packed.places + pos + length))
+        content += struct.pack("<Q", len(packed.index)) + string_bytes(compression)
         content += struct.pack("<QQ", len(packed.stored), packed.size)
         self.repeat(records.CHUNK_INDEX, content)
 
-    def attachment(
+    def add_attachment(
         self, pos: int, length: int, times: tuple[int, int], size: int, name: str, media_type: str
     ) -> None:
-        """An attachment that was written."""
-        content = struct.pack("<QQQQQ", pos, length, *times, size) + string(name) + string(media_type)
+        """Add an attachment record that was written at *pos*."""
+        content = (
+            struct.pack("<QQQQQ", pos, length, *times, size) + string_bytes(name) + string_bytes(media_type)
+        )
         self.repeat(records.ATTACHMENT_INDEX, content)
 
-    def metadata(self, pos: int, length: int, name: str) -> None:
-        """A metadata record that was written."""
-        self.repeat(records.METADATA_INDEX, struct.pack("<QQ", pos, length) + string(name))
+    def add_metadata(self, pos: int, length: int, name: str) -> None:
+        """Add a metadata record that was written at *pos*."""
+        self.repeat(records.METADATA_INDEX, struct.pack("<QQ", pos, length) + string_bytes(name))
 
     def ending(self, start: int) -> bytes:
-        """The summary, which begins at *start*, and the end of the file."""
-        self._records[records.STATISTICS] = [record(records.STATISTICS, self._statistics())]
+        """Return the summary section, which is written at *start*, with footer and magic."""
+        self._records[records.STATISTICS] = [record_bytes(records.STATISTICS, self._statistics())]
         out, offsets = bytearray(), bytearray()
         for kind in self.KINDS:
             group = b"".join(self._records[kind])
             if group:
-                offsets += record(
+                offsets += record_bytes(
                     records.SUMMARY_OFFSET, struct.pack("<BQQ", kind, start + len(out), len(group))
                 )
                 out += group
         at = start + len(out)
-        out += offsets + begun(records.FOOTER, 20) + struct.pack("<QQ", start, at)
+        out += offsets + record_head(records.FOOTER, 20) + struct.pack("<QQ", start, at)
         out += struct.pack("<I", zlib.crc32(out)) + MAGIC
         return b"" + out
 
@@ -98,4 +100,4 @@ class Summary:
         )
         content = struct.pack("<QHIIII", sum(self._counts.values()), *(len(self._records[k]) for k in kinds))
         content += struct.pack("<QQ", self._start or 0, self.end)
-        return content + string(numbers(list(self._counts), list(self._counts.values())))
+        return content + string_bytes(numbers_bytes(list(self._counts), list(self._counts.values())))

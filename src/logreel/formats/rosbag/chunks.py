@@ -1,4 +1,4 @@
-"""The content of chunks: as it is, bz2, LZ4 or (in 2010) zlib; bounded, and as much as can be had of a cut one."""
+"""Decompression of chunks (none, bz2, LZ4, in 2010 zlib), with a bounded size and the valid prefix of damaged data."""
 
 from __future__ import annotations
 
@@ -7,17 +7,14 @@ import zlib
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from logreel.errors import Problem
 from logreel.formats.rosbag.encryption import Cipher
-from logreel.io.chunks import ChunkCache
+from logreel.io.chunks import Buffer, ChunkCache
 from logreel.io.lz4_frames import unpack_lz4
 from logreel.io.source import Source
 
-Buffer = NDArray[np.uint8]
-
-#: No chunk unpacks to more: writers close them at 768 KiB or so, the largest option in use is far below.
+#: Most bytes that a chunk is decompressed to: recorders close chunks at 768 KiB by default.
 MAX_CHUNK = 1 << 28
 COMPRESSIONS = ("none", "bz2", "lz4", "zlib")
 _STEP = 1 << 20
@@ -25,9 +22,9 @@ _STEP = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Where a chunk lies in the file, how it is packed, and how many bytes it says it unpacks to.
+    """A chunk: file offsets of its record and data, stored bytes, compression, decompressed bytes as stated.
 
-    cipher  what decrypts its stored bytes, None if they are in the clear
+    cipher  decrypts the stored bytes; None if they are not encrypted
     """
 
     pos: int
@@ -39,17 +36,17 @@ class Chunk:
 
     @property
     def is_plain(self) -> bool:
-        """True if its records lie in the file as they are."""
+        """True if its records are neither compressed nor encrypted."""
         return self.compression == "none" and self.cipher is None
 
 
 @dataclass(frozen=True, slots=True)
 class Unpacked:
-    """What a chunk holds.
+    """The decompressed content of a chunk.
 
-    data   its bytes; of a damaged chunk those that could be had
-    wrong  what is wrong with it, empty if nothing is
-    used   stored bytes that belong to it
+    data   its bytes; the valid prefix for a damaged chunk
+    wrong  description of the damage, empty if there is no damage
+    used   number of stored bytes that belong to the chunk
     """
 
     data: Buffer
@@ -58,10 +55,9 @@ class Unpacked:
 
 
 def unpack(source: Source, chunk: Chunk) -> Unpacked:
-    """The unpacked bytes of *chunk*.
+    """Return the decompressed content of *chunk*, never more bytes than the chunk states, nor than MAX_CHUNK.
 
-    Of a damaged or cut chunk this gives what unpacks: for LZ4 all blocks before the damage, for bz2 likewise.
-    Never holds more than the chunk states or MAX_CHUNK, whatever the packed bytes would make.
+    For a damaged or cut chunk this is the valid prefix: in LZ4 and bz2 all blocks before the damage.
     """
     packed = source.data[chunk.data : chunk.data + chunk.stored]
     if chunk.is_plain:
@@ -73,7 +69,7 @@ def unpack(source: Source, chunk: Chunk) -> Unpacked:
             wrong = wrong or f"it decrypts to {len(clear)} bytes where {chunk.size} are stated"
         return Unpacked(found.data, wrong or found.wrong, len(packed))
     limit = min(chunk.size, MAX_CHUNK) if chunk.size else MAX_CHUNK
-    # One byte more shows that there is more, and lets the checksum at the end be read.
+    # One byte above the limit shows that there is more, and lets the checksum at the end be read.
     data, wrong, left = {"bz2": _bz2, "lz4": unpack_lz4, "zlib": _zlib}[chunk.compression](packed, limit + 1)
     if not wrong and chunk.size and len(data) != chunk.size:
         many = "more" if len(data) > limit else len(data)
@@ -84,7 +80,7 @@ def unpack(source: Source, chunk: Chunk) -> Unpacked:
 
 
 def _bz2(packed: Buffer, limit: int) -> tuple[Buffer, str, int]:
-    """At most *limit* bytes, what is wrong, and how many packed bytes were left over."""
+    """Decompress at most *limit* bytes; return them, a description of the damage, and the number of unused bytes."""
     decompressor = bz2.BZ2Decompressor()
     out, wrong = bytearray(), ""
     try:
@@ -105,7 +101,7 @@ def _bz2(packed: Buffer, limit: int) -> tuple[Buffer, str, int]:
 
 
 def _zlib(packed: Buffer, limit: int) -> tuple[Buffer, str, int]:
-    """As the development versions wrote for some days."""
+    """Decompress a zlib chunk, which development versions of April 2010 wrote; return the same as ``_bz2``."""
     decompressor = zlib.decompressobj()
     try:
         data = decompressor.decompress(packed.tobytes(), limit)
@@ -116,7 +112,7 @@ def _zlib(packed: Buffer, limit: int) -> tuple[Buffer, str, int]:
 
 
 def problem_of(chunk: Chunk, unpacked: Unpacked) -> Problem | None:
-    """What to report of a chunk; None if it is sound."""
+    """Return the problem of a damaged chunk; None if there is no damage."""
     if not unpacked.wrong:
         return None
     text = f"a {chunk.compression} chunk: {unpacked.wrong}"
@@ -124,7 +120,7 @@ def problem_of(chunk: Chunk, unpacked: Unpacked) -> Problem | None:
 
 
 def cache(source: Source, chunks: list[Chunk], problems: list[Problem]) -> ChunkCache:
-    """The chunks unpacked when asked for; what is wrong with one is added to *problems* then."""
+    """Return the cache of decompressed chunks; damage is added to *problems* when a chunk is decompressed."""
 
     def read(number: int) -> Buffer:
         unpacked = unpack(source, chunks[number])
@@ -133,6 +129,6 @@ def cache(source: Source, chunks: list[Chunk], problems: list[Problem]) -> Chunk
             problems.append(problem)
         return unpacked.data
 
-    # LZ4 unpacks about as fast as a temporary file is read; what somebody encrypted is not for the disk.
+    # LZ4 is decompressed about as fast as a temporary file is read; decrypted bytes must not be written to a file.
     slow = any(c.compression in ("bz2", "zlib") for c in chunks) and not any(c.cipher for c in chunks)
     return ChunkCache(read, [min(c.size, MAX_CHUNK) for c in chunks], slow)

@@ -1,4 +1,4 @@
-"""Which Layout the messages of a connection have: by its own definition, else by what is known of its type."""
+"""Layouts of the messages of a bag: by the connection's definition, else by a given or standard one of its type."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, Rest, Struct
 from logreel.schemas import ros1msg
 
-#: What messages without a usable definition have.
+#: Layout of messages without a usable definition.
 RAW = Layout(Struct((Field("data", Rest()),)), "raw")
 
 
 class Definitions:
-    """Layouts of the connections of one bag; what cannot be used is recorded as a Problem, once.
+    """Layouts of the connections of one bag; each definition that cannot be used is added to *problems* once.
 
-    Definitions that the user gave come before the standard messages; the bag's own text comes before both.
+    Precedence: the bag's own text, definitions that the user gave, standard messages.
     """
 
     def __init__(self, source: Source, problems: list[Problem]) -> None:
@@ -28,7 +28,10 @@ class Definitions:
         return ros1msg.Registry.of(self._source.definitions)
 
     def given(self, topic: str, kind: str, md5: str, text: str) -> tuple[str, str, str]:
-        """Type, checksum and text of channel *topic* as the log has them, or as the user gave what it lacks."""
+        """Return type, checksum and text of channel *topic*: those of the bag, completed by those that the user gave.
+
+        Raises UsageError if the given type is no type name of ROS 1.
+        """
         given = self._source.types.get(topic)
         if given is None and not self._source.definitions:
             return kind, md5, text
@@ -37,17 +40,17 @@ class Definitions:
                 raise UsageError(f"{given!r:.80} is no type of ROS 1, which look like 'package/Name'")
             kind = given
         found, summed = ros1msg.as_read(kind, text, md5, self._registry)
-        # Who says the type of messages of unknown checksum says its checksum, too.
+        # A type that the user gave also decides the checksum.
         return kind, summed if given is not None else md5, found
 
     def layout(self, topic: str, kind: str, md5: str, text: str) -> Layout:
-        """The Layout of a channel's messages; RAW where there is no definition that can be used."""
+        """Return the Layout of a channel's messages; RAW if no definition can be used, which is reported."""
         try:
             found = ros1msg.define(kind, text, md5, self._registry)
             layout = ros1msg.layout(found)
         except DefinitionError as error:
-            said = f"{topic}: {error.text}; its messages are raw bytes (definitions can be given on opening)"
-            self._note("definition", said)
+            text = f"{topic}: {error.text}; its messages are raw bytes (definitions can be given on opening)"
+            self._note("definition", text)
             return RAW
         if not found.matches(md5):
             self._note("md5", f"{topic}: its definition has md5 {found.md5}, the bag states {md5}")

@@ -1,8 +1,8 @@
-"""Encrypted bags: AES-CBC, with a key that GnuPG keeps for one user.
+"""Decryption of bags: AES-CBC, with a key that is encrypted for a GnuPG user.
 
-Encrypted are the stored bytes of chunks and both halves of the connection records of the summary, each as 16 bytes to
-begin with, then cipher text whose end is padded. Everything else is in the clear, and so is a chunk that its recorder
-did not finish. GnuPG asks nobody anything: its agent holds the passphrase, or the variable that ROS uses does.
+Encrypted are the stored bytes of chunks, and header and data of the summary's connection records: an initialisation
+vector of 16 bytes, then padded cipher text. Everything else is plain, also a chunk that its recorder did not finish.
+GnuPG is run without a prompt: the passphrase comes from its agent or from the environment variable that ROS uses.
 """
 
 from __future__ import annotations
@@ -20,28 +20,31 @@ from logreel.formats.rosbag.records import MAX_HEADER, BadRecord, Record
 from logreel.io.source import Source
 
 ENCRYPTOR = "rosbag/AesCbcEncryptor"
-#: What the header of a bag names that is in the clear.
+#: Encryptors in the headers of bags that are not encrypted.
 PLAIN = {"", "rosbag/NoEncryptor"}
-#: Where ROS too looks for the passphrase of the user's key.
+#: Environment variable with the passphrase of the user's key, as in ROS.
 PASSPHRASE = "ROSBAG_GPG_PASSPHRASE"
 BLOCK = 16
-#: GnuPG takes a moment; longer than this it waits for something that does not come.
+#: Timeout of GnuPG.
 SECONDS = 30
 _ALONE = ("--batch", "--no-tty", "--quiet", "--no-auto-key-retrieve", "--disable-dirmngr")
 _U32 = struct.Struct("<I")
 
 
 class Cipher:
-    """Decrypts what belongs to one bag.
+    """Decrypts data of one bag with its symmetric key.
 
-    user  whom the key is encrypted for
+    user  GnuPG user that the key is encrypted for
     """
 
     def __init__(self, key: bytes, user: str) -> None:
         self._key, self.user = key, user
 
     def decrypt(self, secret: NDArray[np.uint8] | bytes) -> tuple[NDArray[np.uint8], str]:
-        """The bytes in the clear and what is wrong, empty if nothing is; of cut ones as many as can be had."""
+        """Return the decrypted bytes and a description of the damage, empty if there is none.
+
+        Of cut data, all whole blocks are decrypted.
+        """
         from cryptography.hazmat.primitives.ciphers import Cipher as Aes
         from cryptography.hazmat.primitives.ciphers import algorithms, modes
 
@@ -60,9 +63,9 @@ class Cipher:
 
 
 def cipher_of(source: Source, head: Record) -> Cipher | None:
-    """What decrypts the bag with the header *head*, None if it is in the clear.
+    """Return the Cipher of the bag with the header *head*, None if it is not encrypted.
 
-    Raises UnsupportedError where it cannot be had, with what is missing.
+    Raises UnsupportedError, with the reason, if the bag cannot be decrypted.
     """
     encryptor, user = head.text(b"encryptor")[:60], head.text(b"gpg_user")[:200]
     if encryptor in PLAIN:
@@ -87,8 +90,8 @@ def _require_library() -> None:
 
 
 def _symmetric_key(encrypted: bytes) -> bytes:
-    """The key of the bag, as GnuPG decrypts it; raises UnsupportedError."""
-    # The first line of the input is the passphrase, if there is one: a second file descriptor is not needed.
+    """Return the key of the bag, decrypted by GnuPG; raise UnsupportedError."""
+    # A passphrase is the first line of the input, so that no second file descriptor is needed.
     phrase = os.environ.get(PASSPHRASE)
     how = (
         ["--pinentry-mode", "error"]
@@ -111,8 +114,8 @@ def _symmetric_key(encrypted: bytes) -> bytes:
     return done.stdout
 
 
-def in_the_clear(source: Source, pos: int, cipher: Cipher) -> tuple[Source, int]:
-    """The encrypted record at *pos* as bytes of its own, and where it ends; raises BadRecord if there is none."""
+def decrypted_record(source: Source, pos: int, cipher: Cipher) -> tuple[Source, int]:
+    """Return the decrypted record at *pos* as a Source of its own, and its end in the file; raise BadRecord."""
     out, at = b"", pos
     for _ in ("header", "data"):
         size = int.from_bytes(source.read(at, 4), "little")

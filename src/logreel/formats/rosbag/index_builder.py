@@ -1,4 +1,4 @@
-"""Messages found chunk by chunk become the block table of the index."""
+"""Building of the index (block table, times, sizes) from messages found by reading, or named by the bag's index."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import Finding, Problem
-from logreel.formats.rosbag.connections import CONNECTION, Channels
-from logreel.formats.rosbag.found import Claims, Found, Indexed
+from logreel.formats.rosbag.channels import CONNECTION, Channels
+from logreel.formats.rosbag.found import ChunkMessages, IndexClaims, IndexedMessages
+from logreel.formats.rosbag.index_check import omission_problem, repair
 from logreel.index.block_table import Blocks
 from logreel.index.message_index import MessageIndex
 from logreel.index.rules import ChannelRules, StoredValues
@@ -20,17 +21,17 @@ from logreel.io.chunks import FILE, Buffer, Chunks
 from logreel.io.parallel import run, shares
 from logreel.kernels import rosbag
 
-#: Fewer connections in chunks than this are not worth a thread.
+#: Least number of runs (connections in chunks) that a thread locates.
 RUNS_PER_THREAD = 64
 
 
-def concatenated(count: I64) -> I64:
-    """int64[k+1]: where each of k stretches of *count* begins when they lie one after another, and the end."""
+def run_starts(count: I64) -> I64:
+    """Return int64[k+1], the start of each of k consecutive runs of *count* elements, and the end of the last one."""
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(count)])
 
 
-def ascending(entry: NDArray[np.uint32], start: I64) -> NDArray[np.bool_]:
-    """bool[k]: whether each entry[start[i]:start[i + 1]] ascends."""
+def ascending_runs(entry: NDArray[np.uint32], start: I64) -> NDArray[np.bool_]:
+    """Return bool[k], whether each run entry[start[i]:start[i + 1]] ascends strictly."""
     falls = np.flatnonzero(entry[1:] <= entry[:-1]) + 1
     inside = falls[~np.isin(falls, start)] if len(falls) else falls
     found = np.ones(len(start) - 1, bool)
@@ -39,7 +40,7 @@ def ascending(entry: NDArray[np.uint32], start: I64) -> NDArray[np.bool_]:
 
 
 def _order(channel: NDArray[Any], entry: NDArray[np.uint32]) -> NDArray[np.int64] | None:
-    """Rows by channel, those of a channel by place; None where they are in this order."""
+    """Return the order of rows by channel, in a channel by offset; None if they are in this order."""
     rising = entry[1:] > entry[:-1]
     if ((channel[1:] > channel[:-1]) | ((channel[1:] == channel[:-1]) & rising)).all():
         return None
@@ -47,16 +48,17 @@ def _order(channel: NDArray[Any], entry: NDArray[np.uint32]) -> NDArray[np.int64
 
 
 class IndexBuilder:
-    """All messages of a bag by block and channel; ``index`` makes the MessageIndex.
+    """All messages of a bag by block and channel; ``index`` returns the MessageIndex.
 
-    conn   uint32[n]  connection of each message of the block table
-    time   int64[n]   ns
-    size   uint32[n]  bytes
-    pos    int64[b]   where the chunk of each block begins in the file, to report problems at
-    end    int64[b]   where its data ends, in the file or in the unpacked chunk
-    by_index  True if entries and sizes are to be looked up when needed: the index tells where records are, not data
-    span   int64[b, 2]  first and last time of each block as the bag states them, -1 where it does not; or none
-    turn   int64[n]   which of its channel's connections each message came by; or none where channels have one
+    conn      uint32[n]    connection of each message of the block table
+    time      int64[n]     ns
+    size      uint32[n]    bytes
+    pos       int64[b]     file offset of the chunk of each block, for the offsets of problems
+    end       int64[b]     offset of the end of its data, in the file or in the decompressed chunk
+    by_index  True: entries are offsets of records as the bag's index has them, and sizes are unknown; offsets and
+              sizes of payloads are read from the records when needed
+    span      int64[b, 2]  first and last time of each block as the bag states them, -1 if not stated; or None
+    turn      uint32[n]    number of each message's connection in its channel; None if every channel has one connection
     """
 
     def __init__(
@@ -67,35 +69,37 @@ class IndexBuilder:
         size: NDArray[np.uint32],
         pos: I64,
         end: I64,
+        chunks: Chunks,
         problems: list[Problem],
         by_index: bool = False,
         span: I64 | None = None,
         turn: NDArray[np.uint32] | None = None,
     ) -> None:
-        self._turn = turn
         self._blocks, self._conn, self._time, self._size = blocks, conn, time, size
-        self._pos, self._end, self._problems = pos, end, problems
+        self._pos, self._end, self._chunks, self._problems = pos, end, chunks, problems
         self._pending = np.full(len(pos), by_index)
-        self._span = span
+        self._span, self._turn = span, turn
         self._lock = Lock()
 
     @classmethod
-    def of_parts(cls, parts: list[Found], known_as: Channels, problems: list[Problem]) -> IndexBuilder:
-        """Of messages that were found by reading; *known_as* tells the channel of a key."""
-        number, channels = known_as.number, len(known_as)
+    def from_messages(
+        cls, parts: list[ChunkMessages], known: Channels, chunks: Chunks, problems: list[Problem]
+    ) -> IndexBuilder:
+        """Build the table of messages that were found by reading; messages of unknown connections are reported."""
+        number, channels = known.number, len(known)
         n = sum(len(p.key) for p in parts)
         times, sizes, entries = np.empty(n, np.int64), np.empty(n, np.uint32), np.empty(n, np.uint32)
         start = np.zeros((len(parts), channels + 1), np.int64)
         used = 0
-        turns = np.empty(n if known_as.are_several else 0, np.uint32)
-        known = np.array(sorted(number), np.int64)
-        turn_of = np.array([known_as.turn[k] for k in known.tolist()], np.uint32)
-        target = np.array([number[k] for k in known.tolist()], np.int64)
+        turns = np.empty(n if known.are_several else 0, np.uint32)
+        keys = np.array(sorted(number), np.int64)
+        turn_of = np.array([known.turn[k] for k in keys.tolist()], np.uint32)
+        target = np.array([number[k] for k in keys.tolist()], np.int64)
         for row, p in enumerate(parts):
-            at = np.searchsorted(known, p.key)
-            at[at == len(known)] = 0
-            fits = known[at] == p.key if len(known) else np.zeros(len(p.key), bool)
-            channel = np.where(fits, target[at] if len(known) else 0, channels)
+            at = np.searchsorted(keys, p.key)
+            at[at == len(keys)] = 0
+            fits = keys[at] == p.key if len(keys) else np.zeros(len(p.key), bool)
+            channel = np.where(fits, target[at] if len(keys) else 0, channels)
             here = int(fits.sum())
             sorting = _order(channel.astype(np.uint16 if channels < 65535 else np.int64), p.entry)
             order = slice(0, here) if sorting is None else sorting[:here]
@@ -112,72 +116,74 @@ class IndexBuilder:
         base, pos, end = (np.array([getattr(p, k) for p in parts], np.int64) for k in ("base", "pos", "end"))
         chunk = np.array([p.chunk for p in parts], np.int32)
         blocks = Blocks(base, chunk, start, entries[:used])
-        none, turn = np.zeros(0, np.uint32), turns[:used] if known_as.are_several else None
-        return cls(blocks, none, times[:used], sizes[:used], pos, end, problems, turn=turn)
+        none, turn = np.zeros(0, np.uint32), turns[:used] if known.are_several else None
+        return cls(blocks, none, times[:used], sizes[:used], pos, end, chunks, problems, turn=turn)
 
     @classmethod
-    def of_index(cls, found: Indexed, known_as: Channels, problems: list[Problem]) -> IndexBuilder:
-        """Of messages that the index names; *known_as* tells the channel of a connection."""
-        number, channels = known_as.number, len(known_as)
+    def from_index(
+        cls, found: IndexedMessages, known: Channels, chunks: Chunks, problems: list[Problem]
+    ) -> IndexBuilder:
+        """Build the table of messages that the index names."""
+        number, channels = known.number, len(known)
         row, conn, count = found.run.T
         channel = np.array([number[c] for c in conn.tolist()], np.int64)
-        chunks = len(found.pos)
-        counts = np.zeros((chunks, channels), np.int64)
+        rows = len(found.pos)
+        counts = np.zeros((rows, channels), np.int64)
         np.add.at(counts, (row, channel), count)
-        start = np.zeros((chunks, channels + 1), np.int64)
+        start = np.zeros((rows, channels + 1), np.int64)
         start[:, 1:] = np.cumsum(counts, axis=1)
-        start += concatenated(counts.sum(axis=1))[:-1, None]
+        start += run_starts(counts.sum(axis=1))[:-1, None]
         time, entry, key = found.time, found.entry, np.repeat(conn.astype(np.uint32), count)
         order = np.lexsort((channel, row))
         if (order[1:] < order[:-1]).any():
-            first = concatenated(count)[order]
-            rows = np.repeat(first - concatenated(count[order])[:-1], count[order]) + np.arange(len(time))
-            time, entry, key = time[rows], entry[rows], key[rows]
-        # Several connections of one channel lie one after another so far, not as they are in the file.
+            first = run_starts(count)[order]
+            at = np.repeat(first - run_starts(count[order])[:-1], count[order]) + np.arange(len(time))
+            time, entry, key = time[at], entry[at], key[at]
+        # So far the connections of a channel are one after another, not in the order of the file.
         edges = start.ravel()
-        for k in np.flatnonzero(~ascending(entry, np.append(edges, len(entry)))).tolist():
+        for k in np.flatnonzero(~ascending_runs(entry, np.append(edges, len(entry)))).tolist():
             span = slice(int(edges[k]), int(edges[k + 1]))
             by_place = np.argsort(entry[span], kind="stable")
             time[span], entry[span], key[span] = (a[span][by_place] for a in (time, entry, key))
-        base = found.data if found.plain else np.zeros(chunks, np.int64)
-        chunk = np.full(chunks, FILE, np.int32) if found.plain else np.arange(chunks, dtype=np.int32)
+        base = found.data if found.plain else np.zeros(rows, np.int64)
+        chunk = np.full(rows, FILE, np.int32) if found.plain else np.arange(rows, dtype=np.int32)
         blocks, size = Blocks(base, chunk, start, entry), np.zeros(len(time), np.uint32)
         turn = None
-        if known_as.are_several:
-            known = np.array(sorted(number), np.uint32)
-            turn = np.array([known_as.turn[k] for k in known.tolist()], np.uint32)[known.searchsorted(key)]
-        return cls(blocks, key, time, size, found.pos, base + found.size, problems, True, found.span, turn)
+        if known.are_several:
+            keys = np.array(sorted(number), np.uint32)
+            turn = np.array([known.turn[k] for k in keys.tolist()], np.uint32)[keys.searchsorted(key)]
+        end = base + found.size
+        return cls(blocks, key, time, size, found.pos, end, chunks, problems, True, found.span, turn)
 
     def bounds(self) -> tuple[int | None, int | None]:
-        """The earliest and the latest time, None for a bag without messages."""
+        """Return the earliest and the latest time in ns, None and None for a bag without messages."""
         if not len(self._time):
             return None, None
         return int(self._time.min()), int(self._time.max())
 
-    def index(self, chunks: Chunks, cheap: bool) -> MessageIndex:
-        """The MessageIndex over *chunks*; *cheap*: unpacking all of them takes no time that people notice."""
-        self._chunks = chunks
-        more = {} if self._turn is None else {CONNECTION: StoredValues(self._turn)}
-        rule_set = ChannelRules(StoredValues(self._time), StoredValues(self._size), more=more)
+    def index(self, cheap: bool) -> MessageIndex:
+        """Return the MessageIndex; *cheap*: decompressing all chunks takes a fraction of a second."""
+        side_columns = {} if self._turn is None else {CONNECTION: StoredValues(self._turn)}
+        rule_set = ChannelRules(StoredValues(self._time), StoredValues(self._size), side_columns=side_columns)
         rules = [rule_set] * (self._blocks.start.shape[1] - 1)
-        return MessageIndex(chunks, self._blocks, rules, None, self._resolve, cheap)
+        return MessageIndex(self._chunks, self._blocks, rules, None, self._resolve, cheap)
 
     def verify(self) -> Iterator[Finding]:
-        """What looking into chunks tells that nobody read: packed ones that are damaged, an index that does not fit."""
+        """Yield Findings of chunks that were not read before: damage, an index that does not fit, wrong times."""
         known = len(self._problems)
         for row in np.flatnonzero(self._pending).tolist():
             self._resolve(np.array([row]))
         yield from map(Finding.of, self._problems[known:])
         if self._span is not None:
-            yield from self._misdated(self._span)
+            yield from self._verify_times(self._span)
 
-    def _misdated(self, span: I64) -> Iterator[Finding]:
-        """Chunks whose messages have other times than the summary states, *span*."""
+    def _verify_times(self, span: I64) -> Iterator[Finding]:
+        """Yield a Finding if messages of chunks have other times than the summary states in *span*."""
         first, last = self._blocks.start[:, 0], self._blocks.start[:, -1]
         rows = np.flatnonzero((last > first) & (span >= 0).all(axis=1))
         if not len(rows):
             return
-        # Stretches lie one after another; empty ones between them take nothing.
+        # Rows without messages, which are left out here, are empty intervals.
         ends = [np.minimum.reduceat(self._time, first[rows]), np.maximum.reduceat(self._time, first[rows])]
         wrong = rows[(np.column_stack(ends) != span[rows]).any(axis=1)]
         if len(wrong):
@@ -185,7 +191,7 @@ class IndexBuilder:
             yield Finding("index", "warn", int(self._pos[wrong[0]]), 0, text, None, None, len(wrong))
 
     def _resolve(self, rows: I64) -> None:
-        """Look up where the data of the messages of some blocks lies; several threads may ask at once."""
+        """Read offset and size of the payloads of some blocks, if not done before; thread-safe."""
         with self._lock:
             rows = rows[self._pending[rows]]
             for chunk in np.unique(self._blocks.chunk[rows]).tolist():
@@ -193,7 +199,7 @@ class IndexBuilder:
             self._pending[rows] = False
 
     def _locate(self, data: Buffer, rows: I64) -> None:
-        """Look up where the data of the messages of blocks in *data* lies."""
+        """Read offset and size of the payloads of blocks whose chunk is *data*."""
         b = self._blocks
         end = np.minimum(self._end[rows], len(data))
         runs = np.empty((len(rows), b.start.shape[1] - 1, 4), np.int64)
@@ -209,22 +215,29 @@ class IndexBuilder:
         wrong = good.reshape(len(rows), -1).sum(axis=1) < b.start[rows, -1] - b.start[rows, 0]
         for i, row in enumerate(rows.tolist()):
             where = data, int(b.base[row]), int(end[i]), int(self._pos[row])
-            told = self._told(slice(int(b.start[row, 0]), int(b.start[row, -1])), bool(wrong[i]), where)
-            self._problems += [told] if told else []
+            span = slice(int(b.start[row, 0]), int(b.start[row, -1]))
+            problem = self._check_chunk(span, bool(wrong[i]), where)
+            self._problems += [problem] if problem else []
 
-    def _told(self, span: slice, wrong: bool, where: tuple[Buffer, int, int, int]) -> Problem | None:
-        """What to report of a chunk, whose messages stand at *span*; where the index is *wrong* it is put right."""
-        from logreel.formats.rosbag.omitted import omitted
-        from logreel.formats.rosbag.repair import repair
+    def _check_chunk(self, span: slice, wrong: bool, where: tuple[Buffer, int, int, int]) -> Problem | None:
+        """Return the problem of a chunk's index, None without one; a *wrong* index is repaired.
 
+        span   rows of the chunk's messages
+        wrong  True if some message is not where the index says
+        """
         if not wrong:
-            return omitted(self._size[span], *where)
-        claims = Claims(self._blocks.entry[span], self._size[span], self._conn[span], self._time[span])
+            return omission_problem(self._size[span], *where)
+        claims = IndexClaims(self._blocks.entry[span], self._size[span], self._conn[span], self._time[span])
         return repair(claims, *where)
 
 
-def build_index(messages: list[Found] | Indexed, known_as: Channels, problems: list[Problem]) -> IndexBuilder:
-    """All *messages*; *known_as* tells the channel of a key or connection."""
-    if isinstance(messages, Indexed):
-        return IndexBuilder.of_index(messages, known_as, problems)
-    return IndexBuilder.of_parts(messages, known_as, problems)
+def build_index(
+    messages: list[ChunkMessages] | IndexedMessages,
+    known: Channels,
+    chunks: Chunks,
+    problems: list[Problem],
+) -> IndexBuilder:
+    """Return the IndexBuilder of messages found by reading or named by the index; *known*: channels by connection."""
+    if isinstance(messages, IndexedMessages):
+        return IndexBuilder.from_index(messages, known, chunks, problems)
+    return IndexBuilder.from_messages(messages, known, chunks, problems)

@@ -1,4 +1,4 @@
-"""Messages found by reading all records of a stretch of bytes, stepping over damage."""
+"""Reading of all records in a region of bytes, skipping damaged bytes."""
 
 from __future__ import annotations
 
@@ -9,28 +9,27 @@ import numpy as np
 
 from logreel.errors import Problem
 from logreel.formats.rosbag import records
-from logreel.formats.rosbag.found import MAX_SPAN, Found
-from logreel.formats.rosbag.records import BadRecord, Record, read_record
+from logreel.formats.rosbag.found import MAX_SPAN, ChunkMessages
+from logreel.formats.rosbag.records import ALL_NAMES, BadRecord, Record, read_record
 from logreel.io.arrays import I64
 from logreel.io.source import Source
 from logreel.kernels import rosbag
 
 END, CUT, BAD, FOREIGN, FULL = range(5)
 OnRecord = Callable[[Record, Source], None]
-#: Topic, checksum and type together, or the topic alone.
-ALL_NAMES, TOPIC = 7, 1
-#: Messages of one call of the compiled walk.
-PIECE = 1 << 15
+#: Most messages of one call of the kernel.
+BATCH = 1 << 15
 
 
 @dataclass(slots=True)
-class Stretch:
-    """Where messages are looked for: some bytes of *source*, which is the file or an unpacked chunk.
+class Region:
+    """An interval of bytes that is read: in the file or in a decompressed chunk.
 
+    source   the file or the decompressed chunk
     chunk    number of the chunk, FILE for the file
-    foreign  ops that end the stretch, as a bit set
-    where    file position to report problems at, if the stretch is not in the file itself
-    named    what tells the connection of a message without a number, see kernels/rosbag.py
+    foreign  ops of records that end the region early, as a bit set
+    where    file offset for problems, if the region is not in the file itself
+    named    fields that identify the connection of a message without a number: ALL_NAMES or TOPIC
     """
 
     source: Source
@@ -42,42 +41,45 @@ class Stretch:
     named: int = ALL_NAMES
 
 
-def read_stretch(
-    stretch: Stretch,
+def read_region(
+    region: Region,
     on_record: OnRecord,
     problems: list[Problem],
-) -> tuple[list[Found], int]:
-    """All messages of a stretch, and where it ended. Other records go to *on_record*, which may raise BadRecord."""
-    source, pos, end = stretch.source, stretch.pos, stretch.end
-    buffers = _Buffers(min(PIECE, (end - pos) // 8 + 2))
-    found: list[Found] = []
+) -> tuple[list[ChunkMessages], int]:
+    """Return all messages of a region and the offset at which reading ended.
+
+    on_record  called with each record that is no message; may raise BadRecord, then its bytes are skipped
+    """
+    source, pos, end = region.source, region.pos, region.end
+    buffers = _Buffers(min(BATCH, (end - pos) // 8 + 2))
+    found: list[ChunkMessages] = []
     while pos < end:
-        why, stop, n, m = buffers.walk(stretch, pos)
-        bad, error = _take_notes(source, buffers.note[:m, 0].tolist(), end, on_record)
+        why, stop, n, m = buffers.walk(region, pos)
+        bad, error = _pass_on(source, buffers.note[:m, 0].tolist(), end, on_record)
         if error is not None:
             # Its size is not to be trusted either: what follows is read again.
             n = int(np.searchsorted(buffers.data[:n], bad))
         if n:
-            found += buffers.parts(stretch, pos, n)
+            found += buffers.messages(region, pos, n)
         if error is not None:
-            pos = step_over(source, bad, end, problems, False, stretch.where, str(error))
+            pos = skip_damage(source, bad, end, problems, False, region.where, str(error))
             continue
         pos = stop
         if why == FOREIGN:
             break
         if why in (CUT, BAD):
-            pos = step_over(source, pos, end, problems, why == CUT, stretch.where)
+            pos = skip_damage(source, pos, end, problems, why == CUT, region.where)
     return found, pos
 
 
-def pass_over(record: Record, source: Source) -> None:
-    """Take no note of a record: connections are known already."""
+def ignore_record(record: Record, source: Source) -> None:
+    """Ignore a record: the connections are known already."""
 
 
-def _take_notes(
+def _pass_on(
     source: Source, places: list[int], end: int, on_record: OnRecord
 ) -> tuple[int, BadRecord | None]:
-    """Hand on records other than messages; gives the place of the first that cannot be used, and why."""
+    """Call *on_record* with the records at *places*; return the offset of the first unusable one, and its error."""
     for at in places:
         try:
             record = read_record(source, at, end)
@@ -89,21 +91,21 @@ def _take_notes(
 
 
 def refuse_nested(source: Source, record: Record) -> None:
-    """Raise BadRecord if there are records in the data of *record*: then its size or kind is damaged."""
+    """Raise BadRecord if the data of *record* contains records: then its size or op is damaged."""
     if records.find_record(source, record.data - 1, record.end) < record.end:
         raise BadRecord("it holds other records")
 
 
 def after_padding(source: Source, head: Record, problems: list[Problem]) -> int:
-    """Where the records after a file header begin: it is followed by blanks, unless its size is damaged."""
+    """Return the offset of the first record after a file header, whose data is blanks unless its size is damaged."""
     padding = source.data[head.data : head.end]
     if head.end <= source.size and ((padding == 0x20) | (padding == 0)).all():
         return head.end
     why = "the file header does not end where it says"
-    return step_over(source, head.pos, source.size, problems, head.end > source.size, why=why)
+    return skip_damage(source, head.pos, source.size, problems, head.end > source.size, why=why)
 
 
-def step_over(
+def skip_damage(
     source: Source,
     pos: int,
     end: int,
@@ -112,7 +114,12 @@ def step_over(
     where: int | None = None,
     why: str = "",
 ) -> int:
-    """Report the bytes at *pos* that are no record; gives where the next one begins, *end* if none does."""
+    """Report the bytes at *pos* that are no record; return the offset of the next record, *end* if there is none.
+
+    cut    True if the bytes are the beginning of a record that ends after *end*
+    where  file offset for the problem, if *source* is a decompressed chunk
+    why    reason to be added to the text of the problem
+    """
     if pos >= end:
         return end
     found = records.find_record(source, pos, end)
@@ -120,7 +127,7 @@ def step_over(
     at = pos if where is None else where
     inside = "" if where is None else " of an unpacked chunk"
     reason = f" ({why})" if why else ""
-    # Bytes of an unpacked chunk are none of the file.
+    # Bytes of a decompressed chunk are not bytes of the file.
     here = size if where is None else 0
     if not source.data[pos:found].any():
         # Real bags have zeros between the last chunk and the index.
@@ -144,12 +151,13 @@ class _Buffers:
         self.data, self.size = np.empty(n, np.int64), np.empty(n, np.int64)
         self.note = np.empty((n, 2), np.int64)
 
-    def walk(self, s: Stretch, pos: int) -> tuple[int, int, int, int]:
+    def walk(self, region: Region, pos: int) -> tuple[int, int, int, int]:
+        """Fill the arrays with records from *pos* on; return reason of the end, its offset, messages, other records."""
         arrays = (self.key, self.time, self.data, self.size, self.note)
-        return rosbag.walk(s.source.data, pos, s.end, *arrays, s.foreign, s.named)
+        return rosbag.walk(region.source.data, pos, region.end, *arrays, region.foreign, region.named)
 
-    def parts(self, stretch: Stretch, pos: int, n: int) -> list[Found]:
-        """The first *n* messages as one Found, or several where they lie too far apart for one."""
+    def messages(self, region: Region, pos: int, n: int) -> list[ChunkMessages]:
+        """Return the first *n* messages, divided where their offsets relative to the base would not fit 32 bits."""
         key, time, data, size = (
             a[:n].copy() for a in (self.key.view(np.int64), self.time, self.data, self.size)
         )
@@ -160,12 +168,12 @@ class _Buffers:
             if hi == lo:
                 base, hi = int(data[lo]), lo + 1
             at = slice(lo, hi)
-            found.append(_found(stretch, base, key[at], time[at], data[at], size[at]))
+            found.append(_chunk_messages(region, base, key[at], time[at], data[at], size[at]))
             lo = hi
         return found
 
 
-def _found(stretch: Stretch, base: int, key: I64, time: I64, data: I64, size: I64) -> Found:
+def _chunk_messages(region: Region, base: int, key: I64, time: I64, data: I64, size: I64) -> ChunkMessages:
     entry = (data - base).astype(np.uint32)
-    pos = base if stretch.where is None else stretch.where
-    return Found(stretch.chunk, pos, base, stretch.end, key, time, entry, size.astype(np.uint32))
+    pos = base if region.where is None else region.where
+    return ChunkMessages(region.chunk, pos, base, region.end, key, time, entry, size.astype(np.uint32))

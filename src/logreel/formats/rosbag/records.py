@@ -1,29 +1,39 @@
 """Records of bags since version 1.2: a header of ``name=value`` fields, then data.
 
-Facts from the bag format pages and from the programs that wrote the files; docs/formats/rosbag.md tells which is which.
+Sources: the bag format pages and the programs that wrote the files; docs/formats/rosbag.md names them.
 """
 
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from logreel.io.source import Source
 from logreel.kernels import rosbag
 
 OP_DEFINITION, OP_MESSAGE, OP_FILE, OP_INDEX, OP_CHUNK, OP_CHUNK_INFO, OP_CONNECTION = range(1, 8)
-#: A header longer than this is damage: real ones hold a definition of some kilobytes at most.
+#: A longer header is taken for damage: real headers contain a definition of some kilobytes at most.
 MAX_HEADER = 1 << 24
-#: Of a record that is looked for after damage; only definitions need more than some hundred bytes.
+#: Longest header of a record that is searched for after damage; only definitions need more than some hundred bytes.
 LONGEST_FOUND = 1 << 15
+#: Header and data of the file header together; padded, so that it can be completed in place.
+FILE_HEADER = 4096
+#: First line of some bags of version 1.0.
+MULTILOG = b"##MULTILOG##\n"
+#: Longest topic or type name in a bag of versions 0 to 1.1.
+MAX_LINE = 256
+#: Fields that identify the connection of a message without a number, as bit sets of kernels/rosbag.py:
+#: topic, checksum and type together, or the topic alone.
+ALL_NAMES, TOPIC = 7, 1
 
-_U32 = struct.Struct("<I")
+U32, U64 = struct.Struct("<I"), struct.Struct("<Q")
 
 Fields = dict[bytes, bytes]
 
 
 class BadRecord(ValueError):
-    """The bytes are no record; *cut* if they are, as far as they go, but end after the end of the data."""
+    """The bytes are no record; *cut*: they are the beginning of one, but its end is after the end of the data."""
 
     def __init__(self, text: str, cut: bool = False) -> None:
         super().__init__(text)
@@ -32,7 +42,7 @@ class BadRecord(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One record: its place, its header fields and the place of its data."""
+    """A record: offset, header fields, offset and size of its data."""
 
     pos: int
     fields: Fields
@@ -41,39 +51,39 @@ class Record:
 
     @property
     def op(self) -> int:
-        """The kind of record."""
+        """Kind of the record, one of the OP constants."""
         return self.fields[b"op"][0]
 
     @property
     def end(self) -> int:
-        """Where the next record begins."""
+        """Offset of the next record."""
         return self.data + self.size
 
     def u32(self, name: bytes) -> int:
-        """A field as an unsigned number; raises BadRecord if it is missing or of another size."""
+        """Return a field of 4 or 8 bytes as an unsigned number; raise BadRecord if it is missing or of another size."""
         value = self.fields.get(name, b"")
         if len(value) not in (4, 8):
             raise BadRecord(f"field {name.decode()} is missing or not a number")
         return int.from_bytes(value, "little")
 
     def time(self, name: bytes) -> int:
-        """A field as a time in ns; -1 if it is missing or of another size."""
+        """Return a field as a time in ns; -1 if it is missing or of another size."""
         value = self.fields.get(name, b"")
-        return _U32.unpack(value[:4])[0] * 10**9 + _U32.unpack(value[4:])[0] if len(value) == 8 else -1
+        return U32.unpack(value[:4])[0] * 10**9 + U32.unpack(value[4:])[0] if len(value) == 8 else -1
 
     def text(self, name: bytes) -> str:
-        """A field as text, invalid UTF-8 replaced; empty if it is missing."""
+        """Return a field as text, invalid UTF-8 replaced; empty if it is missing."""
         return self.fields.get(name, b"").decode("utf-8", "replace")
 
 
 def parse_fields(header: bytes) -> Fields:
-    """The ``name=value`` fields of a header; of a repeated name the last one. Raises BadRecord."""
+    """Return the ``name=value`` fields of a header, of a repeated name the last one; raise BadRecord."""
     fields: Fields = {}
     at = 0
     while at < len(header):
         if len(header) - at < 4:
             raise BadRecord("a header field is cut")
-        (n,) = _U32.unpack_from(header, at)
+        (n,) = U32.unpack_from(header, at)
         at += 4
         name, equals, value = header[at : at + n].partition(b"=")
         if n > len(header) - at or not equals:
@@ -84,11 +94,11 @@ def parse_fields(header: bytes) -> Fields:
 
 
 def read_record(source: Source, pos: int, end: int) -> Record:
-    """The record at *pos*; raises BadRecord if there is none that ends before *end*."""
+    """Return the record at *pos*, whose data may end after *end*; raise BadRecord if its header does not fit."""
     left = end - pos
     if left < 4:
         raise BadRecord("the header length is cut", cut=True)
-    (n,) = _U32.unpack_from(source.view, pos)
+    (n,) = U32.unpack_from(source.view, pos)
     if n > MAX_HEADER:
         raise BadRecord(f"a header of {n} bytes")
     if n > left - 8:
@@ -96,25 +106,41 @@ def read_record(source: Source, pos: int, end: int) -> Record:
     fields = parse_fields(source.read(pos + 4, n))
     if len(fields.get(b"op", b"")) != 1:
         raise BadRecord("a record without op")
-    (size,) = _U32.unpack_from(source.view, pos + 4 + n)
+    (size,) = U32.unpack_from(source.view, pos + 4 + n)
     return Record(pos, fields, pos + 8 + n, size)
 
 
 def find_record(source: Source, pos: int, end: int) -> int:
-    """The first position after *pos* where a whole record begins, or *end*."""
+    """Return the first offset after *pos* at which a whole record begins, or *end*."""
     return rosbag.find_record(source.data, pos + 1, end, LONGEST_FOUND)
 
 
 def topic_key(topic: bytes) -> int:
-    """What the compiled walk gives as the key of messages that name their topic and nothing else."""
+    """Return the key that the kernel gives to messages that are identified by their topic alone (FNV-1a, as int64)."""
     key = 14695981039346656037
     for byte in topic:
         key = (key ^ byte) * 1099511628211 & 0xFFFFFFFFFFFFFFFF
     return key - (1 << 64) if key >> 63 else key
 
 
-MULTILOG = b"##MULTILOG##\n"
+def fields_bytes(named: Mapping[str, bytes]) -> bytes:
+    """Return the header fields as bytes, sorted by name like those of the C++ recorder."""
+    parts = [name.encode() + b"=" + value for name, value in sorted(named.items())]
+    return b"".join(U32.pack(len(part)) + part for part in parts)
 
 
-#: A topic name or a type name may be this long in a file of version 0.
-MAX_LINE = 256
+def record_head(op: int, named: Mapping[str, bytes], size: int) -> bytes:
+    """Return the bytes of a record up to its data, of *size* bytes."""
+    head = fields_bytes({"op": bytes((op,)), **named})
+    return b"".join((U32.pack(len(head)), head, U32.pack(size)))
+
+
+def record_bytes(op: int, named: Mapping[str, bytes], data: bytes = b"") -> bytes:
+    """Return the bytes of a whole record."""
+    return record_head(op, named, len(data)) + data
+
+
+def file_header_bytes(named: Mapping[str, bytes]) -> bytes:
+    """Return the file header record, padded with blanks to FILE_HEADER bytes of header and data."""
+    blanks = FILE_HEADER + 8 - len(record_head(OP_FILE, named, 0))
+    return record_bytes(OP_FILE, named, b" " * blanks)

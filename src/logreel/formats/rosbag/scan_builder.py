@@ -1,4 +1,4 @@
-"""From a bag of any version to a Scan."""
+"""Building of the Scan of a bag of any version."""
 
 from __future__ import annotations
 
@@ -7,75 +7,92 @@ from dataclasses import replace
 from typing import Any
 
 from logreel.errors import Problem, UnsupportedError
-from logreel.formats.rosbag import old, v1, v2
+from logreel.formats.rosbag import reader_text, reader_v1, reader_v2
+from logreel.formats.rosbag.channels import Channels, Connection
 from logreel.formats.rosbag.chunks import cache
-from logreel.formats.rosbag.connections import Channels, Connection
 from logreel.formats.rosbag.definitions import Definitions
 from logreel.formats.rosbag.encryption import ENCRYPTOR
-from logreel.formats.rosbag.found import Found, Indexed
+from logreel.formats.rosbag.found import ChunkMessages, IndexedMessages
 from logreel.formats.rosbag.index_builder import build_index
+from logreel.formats.rosbag.reader_text import FoundText
 from logreel.formats.rosbag.version import version_of
 from logreel.io.chunks import Chunks
 from logreel.io.source import Source
 from logreel.log.scan import Scan
 
-#: Times before this count from the start of the recording or are simulated: 1973 in seconds since 1970.
+#: Earlier times (1973 if they counted from 1970) are relative to the start of the recording, or simulated.
 RELATIVE_NS = 10**8 * 10**9
 
-_OLD: dict[str, Callable[[Source], old.OldBag]] = {"0": old.read_0, "1.0": old.read_1_0, "1.1": old.read_1_1}
+_TEXT_READERS: dict[str, Callable[[Source], FoundText]] = {
+    "0": reader_text.read_0,
+    "1.0": reader_text.read_1_0,
+    "1.1": reader_text.read_1_1,
+}
 
 
 def scan(source: Source) -> Scan:
-    """The Scan of a bag; what it keeps for its writer are the sizes of its chunks.
+    """Return the Scan of a bag; its format_state is the decompressed size of each chunk of version 2.0, for the writer.
 
-    Raises UnsupportedError for bags that cannot be decrypted and versions from the future.
+    Raises UnsupportedError for bags that cannot be decrypted and for unknown versions.
     """
     version = version_of(source) or "2.0"
-    if version in _OLD:
-        bag = _OLD[version](source)
-        return _scan(source, version, bag.parts(), bag.connections.values(), bag.problems, Chunks(source), {})
+    if version in _TEXT_READERS:
+        return _scan_text(source, version)
     if version == "1.2":
-        parts, connections, problems, index = v1.read(source)
-        topics = {one.key: one.topic for one in connections}
-        scan = _scan(source, version, parts, connections, problems, Chunks(source), {})
-        # Without an index nothing needs to be kept to compare it with.
-        if index.stated or index.records:
-            scan = replace(scan, verify=lambda: index.findings(source, parts, topics))
-        return scan
+        return _scan_v1(source, version)
     if version == "1.3" or version.split(".")[0] == "2":
-        found = v2.read(source)
-        chunks = Chunks(
-            source,
-            cache(source, found.chunks, found.problems),
-            lambda n: found.chunks[n].size,
-            lambda n: found.chunks[n].pos,
-        )
-        told = {
-            "chunks": found.chunk_count,
-            "compression": sorted(found.compressions),
-            "indexed": found.index is not None,
-        }
-        if found.cipher is not None:
-            told |= {"encryptor": ENCRYPTOR, "gpg_user": found.cipher.user}
-        scan = _scan(
-            source,
-            version,
-            found.parts if found.index is None else found.index,
-            found.connections.values(),
-            found.problems,
-            chunks,
-            told,
-            found.is_cheap,
-        )
-        scan.format_state = [chunk.size for chunk in found.chunks]
-        return scan
+        return _scan_v2(source, version)
     raise UnsupportedError(f"a bag of version {version}", path=source.name)
+
+
+def _scan_text(source: Source, version: str) -> Scan:
+    bag = _TEXT_READERS[version](source)
+    return _scan(source, version, bag.parts(), bag.connections.values(), bag.problems, Chunks(source), {})
+
+
+def _scan_v1(source: Source, version: str) -> Scan:
+    parts, connections, problems, index = reader_v1.read(source)
+    topics = {one.key: one.topic for one in connections}
+    scan = _scan(source, version, parts, connections, problems, Chunks(source), {})
+    # Without an index, parts need not be kept for a comparison.
+    if index.stated or index.records:
+        scan = replace(scan, verify=lambda: index.findings(source, parts, topics))
+    return scan
+
+
+def _scan_v2(source: Source, version: str) -> Scan:
+    found = reader_v2.read(source)
+    chunks = Chunks(
+        source,
+        cache(source, found.chunks, found.problems),
+        lambda n: found.chunks[n].size,
+        lambda n: found.chunks[n].pos,
+    )
+    metadata = {
+        "chunks": found.chunk_count,
+        "compression": sorted(found.compressions),
+        "indexed": found.index is not None,
+    }
+    if found.cipher is not None:
+        metadata |= {"encryptor": ENCRYPTOR, "gpg_user": found.cipher.user}
+    messages = found.parts if found.index is None else found.index
+    scan = _scan(
+        source,
+        version,
+        messages,
+        found.connections.values(),
+        found.problems,
+        chunks,
+        metadata,
+        found.is_cheap,
+    )
+    return replace(scan, format_state=[chunk.size for chunk in found.chunks])
 
 
 def _scan(
     source: Source,
     version: str,
-    messages: list[Found] | Indexed,
+    messages: list[ChunkMessages] | IndexedMessages,
     connections: Iterable[Connection],
     problems: list[Problem],
     chunks: Chunks,
@@ -85,8 +102,8 @@ def _scan(
     channels = Channels(Definitions(source, problems))
     for connection in connections:
         channels.add(connection)
-    collected = build_index(messages, channels, problems)
-    start, end = collected.bounds()
+    builder = build_index(messages, channels, chunks, problems)
+    start, end = builder.bounds()
     relative = end is not None and end < RELATIVE_NS
     return Scan(
         version=version,
@@ -94,9 +111,9 @@ def _scan(
         start=start,
         end=end,
         channels=channels.infos(),
-        index=collected.index(chunks, cheap),
+        index=builder.index(cheap),
         problems=problems,
         metadata=lambda: metadata,
         utc_offset=lambda: None if relative else 0,
-        verify=collected.verify,
+        verify=builder.verify,
     )

@@ -1,6 +1,6 @@
-"""The index of a bag of version 2.0: the summary at its end, and the index records behind each chunk.
+"""Reading of the index of a bag of version 2.0: the summary at its end and the index records after each chunk.
 
-It is used where it is whole and agrees with itself; else everything is read.
+The index is used if it is complete and consistent; else all records are read.
 """
 
 from __future__ import annotations
@@ -10,13 +10,12 @@ from dataclasses import replace
 import numpy as np
 
 from logreel.formats.rosbag import records
-from logreel.formats.rosbag.bag import Bag, take_connection
 from logreel.formats.rosbag.chunks import Chunk
-from logreel.formats.rosbag.encryption import in_the_clear
-from logreel.formats.rosbag.found import Indexed
-from logreel.formats.rosbag.index_builder import ascending, concatenated
-from logreel.formats.rosbag.omitted import probe
-from logreel.formats.rosbag.reader import step_over
+from logreel.formats.rosbag.encryption import decrypted_record
+from logreel.formats.rosbag.found import FoundFile, IndexedMessages, add_connection
+from logreel.formats.rosbag.index_builder import ascending_runs, run_starts
+from logreel.formats.rosbag.index_check import check_outer_chunks
+from logreel.formats.rosbag.reader import skip_damage
 from logreel.formats.rosbag.records import BadRecord, Record, find_record, read_record
 from logreel.io.arrays import I64
 from logreel.io.source import Source
@@ -26,8 +25,8 @@ from logreel.kernels import rosbag
 ENTRY = 12
 
 
-def read_index(source: Source, head: Record, bag: Bag) -> None:
-    """Take in all messages by the index; raises BadRecord where it is missing or contradicts the file."""
+def read_index(source: Source, head: Record, bag: FoundFile) -> None:
+    """Add all messages to *bag* by the index; raise BadRecord if it is missing or contradicts the file."""
     if bag.is_early:
         raise BadRecord("it is of a development version")
     at = head.u32(b"index_pos")
@@ -36,20 +35,19 @@ def read_index(source: Source, head: Record, bag: Bag) -> None:
     if not head.end <= at <= source.size:
         raise BadRecord(f"it is said to be at {at}")
     pos, pairs, span = _summary(source, at, bag)
-    said = head.u32(b"conn_count"), head.u32(b"chunk_count")
-    if (len(bag.connections), len(pos)) != said:
+    stated = head.u32(b"conn_count"), head.u32(b"chunk_count")
+    if (len(bag.connections), len(pos)) != stated:
         raise BadRecord(
-            f"{said[0]} connections and {said[1]} chunks are stated, {len(pos)} chunks are described"
+            f"{stated[0]} connections and {stated[1]} chunks are stated, {len(pos)} chunks are described"
         )
-    bag.index = replace(_take(source, head.end, at, bag, pos, pairs), span=span)
+    bag.index = replace(_read_chunk_indexes(source, head.end, at, bag, pos, pairs), span=span)
 
 
-def _summary(source: Source, at: int, bag: Bag) -> tuple[I64, I64, I64]:
-    """Read connections and chunk infos to the end of the file.
+def _summary(source: Source, at: int, bag: FoundFile) -> tuple[I64, I64, I64]:
+    """Read connections and chunk infos up to the end of the file.
 
-    Gives int64[k] the chunks' places, in file order, int64[m, 3] number of the chunk in them, connection and
-    messages, of all that have any, in the order of chunks and connections, and int64[k, 2] the chunks' first and last
-    times.
+    Returns int64[k] offsets of the chunks, in file order; int64[m, 3] chunk number, connection and number of messages
+    where there are any, ordered by chunk and connection; int64[k, 2] first and last time of the chunks in ns.
     """
     places: list[int] = []
     spans: list[tuple[int, int]] = []
@@ -59,7 +57,7 @@ def _summary(source: Source, at: int, bag: Bag) -> tuple[I64, I64, I64]:
         if after > source.size:
             raise BadRecord("it is cut")
         if record.op == records.OP_CONNECTION:
-            take_connection(inside, record, bag)
+            add_connection(inside, record, bag)
         elif record.op == records.OP_CHUNK_INFO:
             counts = np.frombuffer(source.read(record.data, record.size // 8 * 8), "<u4").reshape(-1, 2)
             rows = np.full((len(counts), 3), len(places), np.int64)
@@ -76,20 +74,20 @@ def _summary(source: Source, at: int, bag: Bag) -> tuple[I64, I64, I64]:
     return pos[order], _sorted(pairs, bag), np.array(spans, np.int64).reshape(-1, 2)[order]
 
 
-def _record(source: Source, pos: int, bag: Bag) -> tuple[Record, Source, int]:
-    """The record at *pos* of the summary, the bytes that it lies in, and where the next one begins."""
+def _record(source: Source, pos: int, bag: FoundFile) -> tuple[Record, Source, int]:
+    """Return the summary's record at *pos*, the bytes that contain it (decrypted), and the offset of the next one."""
     try:
         record = read_record(source, pos, source.size)
     except BadRecord:
         if bag.cipher is None:
             raise
-        inside, after = in_the_clear(source, pos, bag.cipher)
+        inside, after = decrypted_record(source, pos, bag.cipher)
         return read_record(inside, 0, inside.size), inside, after
     return record, source, record.end
 
 
-def _sorted(runs: I64, bag: Bag) -> I64:
-    """Rows of chunk, connection, … by chunk, those of a chunk in the order in which connections were met."""
+def _sorted(runs: I64, bag: FoundFile) -> I64:
+    """Return rows of chunk, connection, … ordered by chunk, in a chunk by the order of *bag.connections*."""
     numbers = np.array(list(bag.connections), np.int64)
     by_number = np.argsort(numbers)
     at = np.searchsorted(numbers, runs[:, 1], sorter=by_number)
@@ -98,8 +96,16 @@ def _sorted(runs: I64, bag: Bag) -> I64:
     return runs[np.lexsort((by_number[at], runs[:, 0]))]
 
 
-def _take(source: Source, first: int, summary: int, bag: Bag, pos: I64, pairs: I64) -> Indexed:
-    """Follow the index records behind each chunk, and compare them with the summary."""
+def _read_chunk_indexes(
+    source: Source, first: int, summary: int, bag: FoundFile, pos: I64, pairs: I64
+) -> IndexedMessages:
+    """Read the index records after each chunk, and compare them with the summary.
+
+    first    offset of the first record after the file header
+    summary  offset of the summary
+    pos      int64[k]     offsets of the chunks
+    pairs    int64[m, 3]  chunk number, connection and number of messages according to the summary
+    """
     many = np.bincount(pairs[:, 0], minlength=len(pos)).astype(np.int64)
     chunk, found = np.zeros((len(pos), 5), np.int64), np.zeros((len(pairs), 3), np.int64)
     why, k = rosbag.read_chunk_headers(source.data, pos, many, chunk, found)
@@ -122,23 +128,27 @@ def _take(source: Source, first: int, summary: int, bag: Bag, pos: I64, pairs: I
         if one.is_plain and one.size != one.stored:
             raise BadRecord(f"the chunk at {one.pos} states two sizes")
         bag.count(one)
-    _gaps(source, np.append(first, chunk[:, 4]), np.append(pos, summary), bag)
-    probe(source, chunks, np.bincount(pairs[:, 0], pairs[:, 2], len(pos)).astype(np.int64))
+    _check_gaps(source, np.append(first, chunk[:, 4]), np.append(pos, summary), bag)
+    check_outer_chunks(source, chunks, np.bincount(pairs[:, 0], pairs[:, 2], len(pos)).astype(np.int64))
     bag.chunks = chunks
     return _entries(source, bag, pos, chunk, runs)
 
 
-def _gaps(source: Source, pos: I64, end: I64, bag: Bag) -> None:
-    """Look at what stands between two chunks, or between the last one and the summary."""
+def _check_gaps(source: Source, pos: I64, end: I64, bag: FoundFile) -> None:
+    """Report bytes that are no records in the gaps *pos* … *end* around the chunks.
+
+    Raises BadRecord if chunks overlap or a gap contains a record.
+    """
     if (pos > end).any():
         raise BadRecord(f"chunks overlap at {end[pos > end][0]}")
     for a, b in zip(pos[pos < end].tolist(), end[pos < end].tolist(), strict=True):
         if find_record(source, a - 1, b) < b:
             raise BadRecord(f"it does not name what stands at {a}")
-        step_over(source, a, b, bag.problems, False)
+        skip_damage(source, a, b, bag.problems, False)
 
 
-def _entries(source: Source, bag: Bag, pos: I64, chunk: I64, runs: I64) -> Indexed:
+def _entries(source: Source, bag: FoundFile, pos: I64, chunk: I64, runs: I64) -> IndexedMessages:
+    """Read the entries of the index records: time and offset of each message."""
     count = runs[:, 2]
     n = int(count.sum())
     time, entry = np.empty(n, np.int64), np.empty(n, np.uint32)
@@ -147,15 +157,15 @@ def _entries(source: Source, bag: Bag, pos: I64, chunk: I64, runs: I64) -> Index
     )
     if outside < len(runs):
         raise BadRecord(f"the index of the chunk at {pos[runs[outside, 0]]} points outside of it")
-    start = concatenated(count)
-    # Writers sort the entries by time; what comes first in the file is first for us.
-    for k in np.flatnonzero(~ascending(entry, start)).tolist():
+    start = run_starts(count)
+    # Writers sort the entries by time; messages of a channel are ordered by their place in the file.
+    for k in np.flatnonzero(~ascending_runs(entry, start)).tolist():
         span = slice(int(start[k]), int(start[k + 1]))
         order = np.argsort(entry[span], kind="stable")
         entry[span], time[span] = entry[span][order], time[span][order]
         if (entry[span][1:] == entry[span][:-1]).any():
             raise BadRecord(f"the index of the chunk at {pos[runs[k, 0]]} names a message twice")
     plain = all(one.is_plain for one in bag.chunks)
-    # Kernels want arrays without gaps.
+    # Kernels need contiguous arrays.
     data, size = chunk[:, 0].copy(), chunk[:, 3].copy()
-    return Indexed(pos, data, size, plain, runs[:, :3], time, entry)
+    return IndexedMessages(pos, data, size, plain, runs[:, :3], time, entry)

@@ -9,8 +9,16 @@ from numpy.typing import NDArray
 
 from logreel.errors import UsageError
 from logreel.formats.rosbag import records
-from logreel.formats.rosbag.write_records import U32, U64, BagWriter, begun, fields, padded, record
-from logreel.formats.rosbag.write_topics import Declared
+from logreel.formats.rosbag.records import (
+    U32,
+    U64,
+    fields_bytes,
+    file_header_bytes,
+    record_bytes,
+    record_head,
+)
+from logreel.formats.rosbag.write_channels import Declared
+from logreel.formats.rosbag.writer_base import BagWriter
 from logreel.io.append_file import Appender
 from logreel.io.chunks import Buffer
 
@@ -76,19 +84,19 @@ class BagV12Writer(_BagV1Writer):
         header = declared.headers[0]
         more = {name: header[name] for name in ("callerid", "latching") if header.get("latching") == "1"}
         named = {name: value.encode() for name, value in more.items()} | {"md5": declared.md5.encode()}
-        nsec_at = 4 + len(fields(named)) + len(b"....nsec=")
+        nsec_at = 4 + len(fields_bytes(named)) + len(b"....nsec=")
         named |= {"nsec": bytes(4), "sec": bytes(4), **_names(declared)}
-        head = begun(records.OP_MESSAGE, named, 0)
+        head = record_head(records.OP_MESSAGE, named, 0)
         self._headers.add(head, size_at=len(head) - 4)
         self._nsec_at = np.append(self._nsec_at, nsec_at)
         return 1
 
     def declare(self, number: int) -> None:
         """Write the definition."""
-        declared = self._channels[number]
+        declared = self.schemas.channels[number]
         self._definition[number] = self.out.tell()
         named = {"md5": declared.md5.encode(), "def": declared.text.encode(), **_names(declared)}
-        self.out.write(record(records.OP_DEFINITION, named))
+        self.out.write(record_bytes(records.OP_DEFINITION, named))
         self.out.commit()
 
     def write_records(
@@ -113,13 +121,17 @@ class BagV12Writer(_BagV1Writer):
         # What was given may be empty: then there are no parts to put together.
         channel = np.concatenate([np.zeros(0, np.int32), *(part for part, _ in self._entries)])
         entries = np.concatenate([np.zeros(0, ENTRY), *(part for _, part in self._entries)])
-        for topic in sorted({self._channels[number].topic for number in self._definition}):
-            numbers = [n for n in self._definition if self._channels[n].topic == topic]
+        for topic in sorted({self.schemas.channels[number].topic for number in self._definition}):
+            numbers = [n for n in self._definition if self.schemas.channels[n].topic == topic]
             mine = entries[np.isin(channel, numbers)]
             # Genuine ROS takes a bag for one without an index unless the first entry leads to the definition.
             mine["pos"][0] = self._definition[numbers[0]]
-            named = {"count": U32.pack(len(mine)), "ver": U32.pack(0), **_names(self._channels[numbers[0]])}
-            self.out.write(record(records.OP_INDEX, named, mine.tobytes()))
+            named = {
+                "count": U32.pack(len(mine)),
+                "ver": U32.pack(0),
+                **_names(self.schemas.channels[numbers[0]]),
+            }
+            self.out.write(record_bytes(records.OP_INDEX, named, mine.tobytes()))
         self.out.commit()
         self.out.patch(len(_MAGIC_1_2), _header(at))
 
@@ -129,4 +141,4 @@ def _names(declared: Declared) -> dict[str, bytes]:
 
 
 def _header(index_pos: int) -> bytes:
-    return padded(records.OP_FILE, {"index_pos": U64.pack(index_pos)})
+    return file_header_bytes({"index_pos": U64.pack(index_pos)})

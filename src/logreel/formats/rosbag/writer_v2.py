@@ -12,11 +12,18 @@ from numpy.typing import NDArray
 
 from logreel.errors import UsageError
 from logreel.formats.rosbag import records
-from logreel.formats.rosbag.write_records import U32, U64, BagWriter, begun, fields, padded, record
-from logreel.formats.rosbag.write_topics import Declared
+from logreel.formats.rosbag.records import (
+    U32,
+    U64,
+    fields_bytes,
+    file_header_bytes,
+    record_bytes,
+    record_head,
+)
+from logreel.formats.rosbag.write_channels import Declared
+from logreel.formats.rosbag.writer_base import BagWriter
 from logreel.io.append_file import Appender
 from logreel.io.chunks import Buffer
-from logreel.log.log import Log
 
 I64 = NDArray[np.int64]
 MAGIC = b"#ROSBAG V2.0\n"
@@ -61,7 +68,7 @@ class BagV20Writer(BagWriter):
         if chunk_bytes is not None and not 0 < chunk_bytes <= LARGEST:
             raise UsageError(f"chunks of {chunk_bytes} bytes; a bag has chunks of 1 to {LARGEST}")
         self._compression, self._limit = compression, chunk_bytes or CHUNK_BYTES
-        self._inherits = chunk_bytes is None
+        self._has_default_limit = chunk_bytes is None
         self._connections: list[bytes] = []
         self._infos: list[_Info] = []
         self._begin_chunk()
@@ -78,19 +85,18 @@ class BagV20Writer(BagWriter):
                 "md5sum": declared.md5,
                 "message_definition": declared.text,
             }
-            data = fields({name: value.encode() for name, value in inner.items()})
+            data = fields_bytes({name: value.encode() for name, value in inner.items()})
             named = {"conn": number, "topic": declared.topic.encode()}
-            self._connections.append(record(records.OP_CONNECTION, named, data))
-            head = begun(records.OP_MESSAGE, {"conn": number, "time": bytes(8)}, 0)
+            self._connections.append(record_bytes(records.OP_CONNECTION, named, data))
+            head = record_head(records.OP_MESSAGE, {"conn": number, "time": bytes(8)}, 0)
             self._headers.add(head, size_at=len(head) - 4, time_at=len(head) - 12)
         return len(declared.headers)
 
-    def copy_metadata(self, log: Log) -> list[str]:
-        """Make chunks as large as those of the first bag that has any, unless another size was asked for."""
-        size = _limit_of(log.format_state or ())
-        if self._inherits and size:
-            self._limit, self._inherits = size, False
-        return []
+    def use_chunk_sizes(self, sizes: Sequence[int]) -> None:
+        """Close chunks after as many bytes as the first source bag that has any, unless a size was asked for."""
+        limit = _limit_of(sizes)
+        if self._has_default_limit and limit:
+            self._limit, self._has_default_limit = limit, False
 
     def declare(self, number: int) -> None:
         """Put a connection into the chunk."""
@@ -118,7 +124,7 @@ class BagV20Writer(BagWriter):
         self._bytes = 0
         self._entries: list[tuple[NDArray[np.int32], I64, I64]] = []
 
-    def settle(self) -> None:
+    def commit(self) -> None:
         """Close the chunk: what is in it can be read from here on."""
         if self._entries:
             self._close_chunk()
@@ -128,7 +134,7 @@ class BagV20Writer(BagWriter):
         pack = _PACK.get(self._compression)
         content = self._content if pack is None else [memoryview(pack(b"".join(self._content)))]
         head = {"compression": self._compression.encode(), "size": U32.pack(self._bytes)}
-        self.out.write(begun(records.OP_CHUNK, head, sum(map(len, content))))
+        self.out.write(record_head(records.OP_CHUNK, head, sum(map(len, content))))
         for part in content:
             self.out.write(part)
         number, time, place = _ordered(*(np.concatenate(parts) for parts in zip(*self._entries, strict=True)))
@@ -139,7 +145,7 @@ class BagV20Writer(BagWriter):
         numbers, count = number[first], np.diff(np.append(first, len(number)))
         for one, lo, n in zip(numbers.tolist(), first.tolist(), count.tolist(), strict=True):
             named = {"ver": U32.pack(1), "conn": U32.pack(one), "count": U32.pack(n)}
-            self.out.write(record(records.OP_INDEX, named, entries[lo : lo + n].tobytes()))
+            self.out.write(record_bytes(records.OP_INDEX, named, entries[lo : lo + n].tobytes()))
         self.out.commit()
         counts = np.stack((numbers, count), axis=1).astype("<u4")
         self._infos.append(_Info(pos, int(time.min()), int(time.max()), counts))
@@ -158,7 +164,7 @@ class BagV20Writer(BagWriter):
                 "end_time": _time(info.end),
                 "count": U32.pack(len(info.counts)),
             }
-            self.out.write(record(records.OP_CHUNK_INFO, named, info.counts.tobytes()))
+            self.out.write(record_bytes(records.OP_CHUNK_INFO, named, info.counts.tobytes()))
         self.out.commit()
         self.out.patch(len(MAGIC), self._header(at, len(self._connections)))
 
@@ -168,7 +174,7 @@ class BagV20Writer(BagWriter):
             "conn_count": U32.pack(connections),
             "chunk_count": U32.pack(len(self._infos) if index_pos else 0),
         }
-        return padded(records.OP_FILE, named)
+        return file_header_bytes(named)
 
 
 def _ordered(number: NDArray[np.int32], time: I64, place: I64) -> tuple[NDArray[np.int32], I64, I64]:

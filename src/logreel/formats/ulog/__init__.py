@@ -22,11 +22,10 @@ def _sniff(source: Source) -> bool:
 
 
 def _scan(source: Source, saved: Saved | None) -> Scan | None:
-    from logreel.formats.ulog.jumps import first_jump
-    from logreel.formats.ulog.reader import MAX_SEGMENTS, Walker
+    from logreel.formats.ulog.index_cache import restore
+    from logreel.formats.ulog.reader import read
     from logreel.formats.ulog.records import FILE_HEADER
-    from logreel.formats.ulog.saved import restore
-    from logreel.formats.ulog.segments import scan
+    from logreel.formats.ulog.scan_builder import scan
 
     if source.head.startswith(_ENCRYPTED):
         raise UnsupportedError(
@@ -36,24 +35,17 @@ def _scan(source: Source, saved: Saved | None) -> Scan | None:
         raise UnsupportedError(
             f"the file ends inside its header: {source.size} of 16 bytes", path=source.name
         )
-    if saved is not None:
-        walk = restore(source, saved)
-        return None if walk is None else scan(source, walk)
-    splits: list[int] = []
-    walk = Walker(source).run()
-    while (
-        len(splits) < MAX_SEGMENTS and (jump := first_jump(source, walk)) is not None and jump not in splits
-    ):
-        splits.append(jump)
-        walk = Walker(source, tuple(splits)).run()
-    return scan(source, walk)
+    if saved is None:
+        return scan(source, read(source))
+    found = restore(source, saved)
+    return None if found is None else scan(source, found)
 
 
 def _layout(schema: Schema, topic: str) -> Layout | None:
     from logreel.formats.ulog.definitions import layout_of
-    from logreel.formats.ulog.scan_builder import reserved
+    from logreel.formats.ulog.synthetic import synthetic_layout
 
-    return reserved(topic) or layout_of(schema)
+    return synthetic_layout(topic) or layout_of(schema)
 
 
 FORMAT = Format(
@@ -64,6 +56,7 @@ FORMAT = Format(
     sniff=_sniff,
     scan=_scan,
     create=lazy("logreel.formats.ulog.writer:UlogWriter"),
+    copier=lazy("logreel.formats.ulog.copier:UlogCopier"),
     layout=_layout,
     sample=lazy("logreel.formats.ulog.sample.builder:flight"),
     showcase=True,

@@ -1,16 +1,18 @@
-"""The times of a ULog: robust bounds, short timestamps unwrapped, and moments for records that carry none."""
+"""Times of a ULog: robust bounds, unwrapped short timestamps, and times for records that carry none."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from logreel.formats.ulog.definitions import Stamp
-from logreel.index.block_table import TIME_MAX
+from logreel.index.block_table import TIME_MAX, Blocks
 from logreel.index.message_index import MessageIndex
 from logreel.index.rules import FieldAt
 from logreel.io.arrays import I64
+from logreel.io.chunks import Chunks
 from logreel.kernels import block_table as kernel
 
 NS_PER_US = 1000
@@ -20,80 +22,90 @@ SUPPORT_NS = 60 * 10**9
 UNIX_US = 10**15
 #: Nor is a wall clock after 2096: such a number is damaged.
 LATEST_US = 4 * 10**15
+#: Topics whose times go back by more than this right after damage belong to another log (real jitter is below 2 s).
+BACKWARDS_US = 2_000_000
 #: Information, int64_t, that logreel writes into parts of a log, whose other content may tell UTC no more: ns to add.
 UTC_OFFSET = "logreel_utc_offset_ns"
 
 
-def word_of(stamp: Stamp) -> FieldAt:
-    """The timestamp of a message as a FieldAt in ns."""
+class TimeMark(NamedTuple):
+    """A record that tells short clocks about the time.
+
+    offset  its file position
+    ns      a time, or the ns by which time has moved on
+    moves   True: *ns* is a duration (dropouts)
+    """
+
+    offset: int
+    ns: int
+    moves: bool
+
+
+def field_of(stamp: Stamp) -> FieldAt:
+    """Return the timestamp of a message as a FieldAt in ns."""
     return FieldAt(stamp.offset, stamp.width, stamp.unit * NS_PER_US)
 
 
+def edge_rows(count: int) -> list[int]:
+    """Return the rows of a channel that ``bounds`` looks at: the first message and the last two."""
+    return [0, *range(max(0, count - 2), count)]
+
+
 def bounds(
-    index: MessageIndex, channels: Sequence[int], header_us: int, texts: Sequence[int] = ()
+    edges: Sequence[Sequence[int]], header_us: int, texts: Sequence[int] = ()
 ) -> tuple[int | None, int | None]:
-    """First and last moment in ns, robust against single absurd stamps; None for a log without data.
+    """Return the first and the last moment in ns, robust against single absurd stamps; None for a log without data.
 
-    Looks at the first and the last two messages of each channel only. Zero stamps count as no stamp, and a last stamp
-    counts only if another one lies near it, or all are of one channel. The header's start time holds where the data
-    does not contradict it.
+    Zero stamps count as no stamp, and a last stamp counts only if another one lies near it, or all are of one channel.
+    The header's start time holds unless the data contradicts it.
 
-    texts  times of logged text, which tell where there are no messages
+    edges  for each channel with messages the times of its ``edge_rows``
+    texts  times of logged strings, used if no message has a time
     """
-    ends: list[int] = []
-    firsts: list[int] = []
-    told = 0
-    for c in channels:
-        rule, n = index.rules[c].time, int(index.counts[c])
-        rows = [0, max(0, n - 2), n - 1]
-        if not n:
-            continue
-        edge = index.stamps_at(c, rule, rows) if isinstance(rule, FieldAt) else index.times(c)[rows].tolist()
-        ends += [t for t in edge[1:] if t] if n > 1 else [t for t in edge[:1] if t]
-        told += 1
-        if edge[0]:
-            firsts.append(edge[0])
+    ends = sorted(t for _, *last in edges for t in last if t)
+    firsts, channels = [first for first, *_ in edges if first], len(edges)
     if not ends and texts:
-        told, ends, firsts = 1, [max(texts)], [min(texts)]
+        channels, ends, firsts = 1, [max(texts)], [min(texts)]
     if not ends:
-        return (
-            (header_us * NS_PER_US, header_us * NS_PER_US)
-            if 0 < header_us < TIME_MAX // NS_PER_US
-            else (None, None)
-        )
-    ends.sort()
-    while told > 1 and len(ends) > 1 and ends[-1] - ends[-2] > SUPPORT_NS:
+        known = 0 < header_us < TIME_MAX // NS_PER_US
+        return (header_us * NS_PER_US, header_us * NS_PER_US) if known else (None, None)
+    while channels > 1 and len(ends) > 1 and ends[-1] - ends[-2] > SUPPORT_NS:
         ends.pop()
     end = ends[-1]
     start = header_us * NS_PER_US
     if not 0 < start <= end:
-        sane = [t for t in firsts if t <= end] or [end]
-        start = min(sane)
+        start = min([t for t in firsts if t <= end] or [end])
     return start, end
 
 
-class Neighbours:
-    """Moments for records without a time of their own: the latest data time before them.
+class LatestTimes:
+    """Times for records without one: the latest data time before a file position.
 
-    Works block by block over the records asked for, so that nothing is gathered for blocks without any. Times after
-    the end of the log are absurd stamps and do not count.
+    Reads the blocks asked for, block by block, and no others. Times after the end of the log are absurd and do not
+    count.
+
+    stamps  the field with the full timestamp, in ns, by channel
     """
 
     def __init__(
-        self, index: MessageIndex, channels: Sequence[int], start: int | None, end: int | None
+        self,
+        chunks: Chunks,
+        blocks: Blocks,
+        stamps: Mapping[int, FieldAt],
+        start: int | None,
+        end: int | None,
     ) -> None:
-        self._index, self._start = index, start or 0
+        self._chunks, self._blocks, self._start = chunks, blocks, start or 0
         self._end = TIME_MAX if end is None else end
-        rules = ((c, index.rules[c].time) for c in channels)
-        words = [(c, w.offset, w.width, w.mul) for c, w in rules if isinstance(w, FieldAt)]
+        words = [(c, w.offset, w.width, w.mul) for c, w in stamps.items()]
         self._words = np.array(words, np.int64).reshape(-1, 4)
 
     def before(self, positions: I64) -> I64:
-        """int64[n] ns: for each file position the largest data time before it, the start of the log if none."""
+        """Return int64[n] ns: the largest data time before each file position, or the start of the log."""
         out = np.full(len(positions), self._start, np.int64)
         order = np.argsort(positions, kind="stable")
         places = positions[order]
-        blocks = np.searchsorted(self._index.blocks.base, places, side="right") - 1
+        blocks = np.searchsorted(self._blocks.base, places, side="right") - 1
         before, top = -2, 0
         for b in np.unique(blocks).tolist():
             if b < 0:
@@ -108,60 +120,56 @@ class Neighbours:
         return out
 
     def _latest(self, block: int, places: I64) -> I64:
-        """int64[n + 1] ns: the largest data time of a block before each place (ascending), and of all; 0 if none."""
-        table, out = self._index.blocks, np.empty(len(places) + 1, np.int64)
-        data = self._index.chunks[int(table.chunk[block])]
+        """Return int64[n + 1] ns: the largest data time of a block before each place (ascending), and in all of it."""
+        table, out = self._blocks, np.empty(len(places) + 1, np.int64)
+        data = self._chunks[int(table.chunk[block])]
         where = int(table.base[block]), table.start[block], table.entry
         kernel.latest_times(data, *where, self._words, self._end, np.append(places, TIME_MAX), out)
         return out
 
 
 class ShortClocks:
-    """Full times of the channels whose timestamps are shorter than 64 bits, worked out together when first asked.
+    """Full times of the channels of one segment whose timestamps are shorter than 64 bits.
 
-    Each message gets the first time with the stored residue that is not before its predecessor's, and as many whole
-    periods more as bring it nearest to what the rest of the stream says: rows of other topics, logged text, dropouts.
+    All are worked out together when the times of the first one are asked for. Each message gets the first time with the
+    stored residue that is not before its predecessor's, and as many whole periods more as bring it nearest to what the
+    rest of the stream says: messages of other topics, logged strings, dropouts.
 
-    marks  gives file positions, and either a time in ns or (dropouts) the ns by which the clock moves on
+    stamps  the short timestamp of each channel
+    start   ns at which the segment starts
+    marks   gives the logged strings and the dropouts of the segment
     """
 
     def __init__(
         self,
-        stamps: dict[int, Stamp],
+        stamps: Mapping[int, Stamp],
         start: int,
-        neighbours: Callable[[], Neighbours],
-        marks: Callable[[], list[tuple[int, int, bool]]],
+        latest_times: LatestTimes,
+        marks: Callable[[], Sequence[TimeMark]],
     ) -> None:
-        self._stamps, self._start, self._neighbours, self._marks = stamps, start, neighbours, marks
+        self._stamps, self._start, self._latest_times, self._marks = stamps, start, latest_times, marks
         self._times: dict[int, I64] = {}
 
-    def of(self, channel: int) -> Callable[[MessageIndex], I64]:
-        """The rule for the times of *channel*."""
+    def times(self, channel: int, index: MessageIndex) -> I64:
+        """Return int64[n] ns for the messages of *channel*, whose offsets and stamps *index* gives."""
+        if not self._times:
+            self._times = self._unwrap(index)
+        return self._times[channel]
 
-        def times(index: MessageIndex) -> I64:
-            if not self._times:
-                self._times = self._work_out(index)
-            return self._times[channel]
-
-        return times
-
-    def _work_out(self, index: MessageIndex) -> dict[int, I64]:
+    def _unwrap(self, index: MessageIndex) -> dict[int, I64]:
         marks = self._marks()
         offsets = {c: index.offsets(c) for c in self._stamps}
-        clocks = {c: self._neighbours().before(at).tolist() for c, at in offsets.items()}
-        raws = {
-            c: index.word(c, FieldAt(s.offset, s.width, s.unit * NS_PER_US)).tolist()
-            for c, s in self._stamps.items()
-        }
+        clocks = {c: self._latest_times.before(at).tolist() for c, at in offsets.items()}
+        raws = {c: field_of(s).values(index, c).tolist() for c, s in self._stamps.items()}
         steps = [(at, c, i) for c, o in offsets.items() for i, at in enumerate(o.tolist())]
-        steps += [(at, -1, k) for k, (at, _, _) in enumerate(marks)]
+        steps += [(mark.offset, -1, k) for k, mark in enumerate(marks)]
         out = {c: np.empty(len(at), np.int64) for c, at in offsets.items()}
         last = dict.fromkeys(self._stamps, self._start)
         now = self._start
         for _, c, i in sorted(steps):
             if c < 0:
-                _, value, moves = marks[i]
-                now = now + value if moves else max(now, value)
+                mark = marks[i]
+                now = now + mark.ns if mark.moves else max(now, mark.ns)
                 continue
             stamp = self._stamps[c]
             period = stamp.unit * NS_PER_US << (8 * stamp.width)

@@ -1,81 +1,63 @@
-"""One of several logs that a file holds, as a log of its own."""
+"""Segments: the logs in a file that holds several, each as a log of its own."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import fields, replace
+from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
-from logreel.formats.ulog.reader import Walk
-from logreel.formats.ulog.scan_builder import ScanBuilder
+from logreel.formats.ulog.found import Found
 from logreel.index.block_table import Blocks
 from logreel.io.source import Source
 from logreel.log.scan import Scan, Segment
 
 
-class SegmentWalk(Walk):
-    """What the walk found of one segment; its records lie among those of the others."""
-
-
-def scan(source: Source, walk: Walk) -> Scan:
-    """The Scan of everything in the file, which knows the logs in it."""
-    found = ScanBuilder(source, walk).scan()
-    if len(walk.segments) < 2:
-        return found
-    return replace(
-        found, segments=lambda: list(_segments(source, walk)), segment=lambda n: _scan(source, walk, n)
-    )
-
-
-def _segments(source: Source, walk: Walk) -> Iterator[Segment]:
-    for number, offset in enumerate(walk.segments, 1):
-        part = _scan(source, walk, number)
+def segment_list(found: Found, segment: Callable[[int], Scan]) -> list[Segment]:
+    """Return a description of each segment; *segment* gives the Scan of one by its number."""
+    described = []
+    for number, offset in enumerate(found.segments, 1):
+        part = segment(number)
         counts = part.index.counts
         messages = sum(
             int(counts[n]) for n, info in enumerate(part.channels) if not info.topic.startswith("~")
         )
-        yield Segment(number, offset, part.start, part.end, messages)
+        described.append(Segment(number, offset, part.start, part.end, messages))
+    return described
 
 
-def _scan(source: Source, walk: Walk, number: int) -> Scan:
-    return replace(ScanBuilder(source, only(source, walk, number)).scan(), saved=None)
+def segment_found(source: Source, found: Found, number: int) -> Found:
+    """Return what was found in segment *number*; its channels have names without ``@``.
 
-
-def only(source: Source, walk: Walk, number: int) -> SegmentWalk:
-    """What *walk* found of segment *number*, whose channels have plain names.
-
-    A segment without definitions of its own is read by those before it: formats alone, since what else is said there
-    is of another log.
+    A segment without definitions of its own keeps the formats of the latest segment before it that has some, but no
+    other records of that segment: they belong to another log.
     """
-    begin, end = walk.segments[number - 1], [*walk.segments, source.size][number]
-    own = walk.own_definitions[number - 1]
-    parsed = [at for at in walk.parsed if begin <= at < end]
+    begin, end = found.segments[number - 1], [*found.segments, source.size][number]
+    own = found.own_definitions[number - 1]
+    parsed = [at for at in found.parsed if begin <= at < end]
     if not own:
         since = max(
-            at for at, fresh in zip(walk.segments[:number], walk.own_definitions, strict=False) if fresh
+            at for at, has_own in zip(found.segments[:number], found.own_definitions, strict=False) if has_own
         )
-        parsed = [
-            at for at in walk.parsed if since <= at < begin and source.view[at + 2] == ord("F")
-        ] + parsed
-    # Topics come in the order in which segments subscribe to them.
-    mine = [n for n, topic in enumerate(walk.topics) if topic.segment == number]
+        formats = [at for at in found.parsed if since <= at < begin and source.view[at + 2] == ord("F")]
+        parsed = formats + parsed
+    # Topics are ordered by segment.
+    mine = [n for n, topic in enumerate(found.topics) if topic.segment == number]
     first, last = (mine[0], mine[-1] + 1) if mine else (0, 0)
-    blocks = walk.blocks
-    table = Blocks(
-        blocks.base, blocks.chunk, np.ascontiguousarray(blocks.start[:, first : last + 1]), blocks.entry
+    blocks = found.blocks
+    return replace(
+        found,
+        topics=[replace(topic, segment=1) for topic in found.topics[first:last]],
+        blocks=Blocks(
+            blocks.base, blocks.chunk, np.ascontiguousarray(blocks.start[:, first : last + 1]), blocks.entry
+        ),
+        parsed=parsed,
+        notes=found.notes[(found.notes >= begin) & (found.notes < end)],
+        segments=[0],
+        # The header of the log before says nothing about this one.
+        segment_us=[found.segment_us[number - 1] if own else 0],
+        own_definitions=[own],
+        appended=[],
+        problems=[p for p in found.problems if begin <= p.offset < end and p.code != "segment"],
+        is_segment=True,
     )
-    told = {one.name: getattr(walk, one.name) for one in fields(walk)}
-    told |= {
-        "topics": [replace(topic, segment=1) for topic in walk.topics[first:last]],
-        "blocks": table,
-        "parsed": parsed,
-        "notes": walk.notes[(walk.notes >= begin) & (walk.notes < end)],
-        "segments": [0],
-        # The header of the log before says nothing of this one.
-        "segment_us": [walk.segment_us[number - 1] if own else 0],
-        "own_definitions": [own],
-        "appended": [],
-        "problems": [p for p in walk.problems if begin <= p.offset < end and p.code != "segment"],
-    }
-    return SegmentWalk(**told)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -96,7 +96,7 @@ class ChannelStats(Brief):
 
 def stats(
     log: Readable | Log,
-    topics: str | Iterable[str] | None = None,
+    topics: str | Iterable[str] | Mapping[str, list[str] | None] | None = None,
     *,
     start: Time | None = None,
     end: Time | None = None,
@@ -105,7 +105,8 @@ def stats(
     """Statistics of every channel with messages in the interval.
 
     log     an open Log, or anything that ``logreel.open`` takes
-    topics  names or shell patterns; None: all but the reserved ones
+    topics  names or shell patterns; None: all but the reserved ones. A mapping of names to field paths gives, of these
+            fields, what *fields* gives of all; None: no fields
     start, end  ns, or times as people write them; half-open; only what lies between them counts
     fields  True: also of every number field, which decodes all messages
 
@@ -113,14 +114,29 @@ def stats(
     """
     with opened(log) as found:
         first, last = interval(found, start, end)
-        several = (channel_stats(ch, first, last, fields=fields) for ch in found.match(topics) if len(ch))
+        paths = topics if isinstance(topics, Mapping) else {}
+        several = (
+            channel_stats(ch, first, last, fields=fields, paths=paths.get(ch.topic))
+            for ch in found.match(topics)
+            if len(ch)
+        )
         return [one for one in several if one.messages]
 
 
 def channel_stats(
-    ch: Channel, start: int | None = None, end: int | None = None, *, fields: bool = False
+    ch: Channel,
+    start: int | None = None,
+    end: int | None = None,
+    *,
+    fields: bool = False,
+    paths: list[str] | None = None,
 ) -> ChannelStats:
-    """Statistics of the messages of one channel with start <= time < end (ns)."""
+    """Statistics of the messages of one channel with start <= time < end (ns).
+
+    fields  True: also of every number field
+    paths   also of these fields
+    """
+    fields = fields or paths is not None
     index = ch.log.index
     rows = index.rows_between(ch.number, start, end)
     times = ch.times[rows]
@@ -155,7 +171,7 @@ def channel_stats(
         gaps=tuple(Gap(int(ordered[i]), int(ordered[i + 1])) for i in longest),
         out_of_order=late,
         duplicates=int(np.count_nonzero(steps == 0)),
-        fields=field_stats(ch, start=start, end=end) if fields and len(times) else None,
+        fields=field_stats(ch, paths, start, end) if fields and len(times) else None,
     )
 
 

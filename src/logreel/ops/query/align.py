@@ -13,9 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import UsageError
-from logreel.layout.arrow import schema_of
 from logreel.log.log import Log
-from logreel.log.tables import Shape, as_numpy, distinct, own_paths, table_of, time_column
+from logreel.log.tables import Shape, TableReader, as_numpy, distinct, own_paths, time_column
 from logreel.log.times import SECOND, Length, Time, duration_ns, interval, shift_of
 from logreel.ops.json_values import opened
 from logreel.ops.query.record_batches import BYTES, ROWS
@@ -177,11 +176,13 @@ class Follower:
     """
 
     def __init__(self, ch: Channel, paths: list[str] | None, how: Alignment, shape: Shape) -> None:
-        self._ch, self._paths, self._how, self._shape = ch, paths, how, shape
+        self._ch, self._how = ch, how
+        self._reader = TableReader(ch, paths, shape)
+        self._dense = TableReader(ch, paths, Shape(True, False, shape.interpolate, gaps=False))
         times = ch.times
         self._order = None if (times[1:] >= times[:-1]).all() else np.argsort(times, kind="stable")
         self._times = times if self._order is None else times[self._order]
-        self.fields = [_named(field, ch) for field in schema_of(ch.layout, paths)]
+        self.fields = [_named(field, ch) for field in self._reader.projection.arrow_fields()]
 
     def weight(self, at: I64) -> int:
         """About the bytes that answering takes."""
@@ -199,7 +200,7 @@ class Follower:
         rows = picked if self._order is None else np.where(picked < 0, -1, self._order[picked])
         wanted, place = np.unique(rows, return_inverse=True)
         none = int(len(wanted) > 0 and wanted[0] < 0)
-        table = table_of(self._ch, self._paths, _slice(wanted[none:]), self._shape)
+        table = self._reader.read(_slice(wanted[none:]))
         return _taken(table, place.reshape(-1) - none)
 
     def _searched(self, at: I64) -> list[pa.Array]:
@@ -228,8 +229,7 @@ class Follower:
         import pyarrow as pa
 
         rows: Any = slice(lo, hi) if self._order is None else _slice(np.sort(self._order[lo:hi]))
-        shape = Shape(True, False, self._shape.interpolate, gaps=False)
-        table = table_of(self._ch, self._paths, rows, shape).combine_chunks()
+        table = self._dense.read(rows).combine_chunks()
         column = table.column(0)
         times = np.concatenate([np.zeros(0, np.int64), *map(as_numpy, column.chunks)])
         if (times[1:] < times[:-1]).any():

@@ -10,7 +10,7 @@ import numpy as np
 from logreel.errors import MissingDependencyError
 from logreel.layout.paths import path_text
 from logreel.log.log import Log
-from logreel.log.tables import Rows, Shape, batches_of, empty_table, time_column
+from logreel.log.tables import Rows, Shape, TableReader, empty_table, time_column
 from logreel.ops.query.record_batches import BYTES, MOST
 from logreel.registry.open import open_log
 
@@ -65,7 +65,7 @@ def _frames(ch: Channel, paths: dict[str, str], rows: Rows, shape: Shape, count:
 
     left = count
     most = MOST if left is None else max(1, min(MOST, left))
-    for batch in batches_of(ch, rows, most, [*paths.values()], shape, BYTES):
+    for batch in TableReader(ch, [*paths.values()], shape).batches(rows, most, BYTES):
         table = pa.Table.from_batches([batch.slice(0, left)]).rename_columns(["time", *paths])
         yield pl.from_arrow(table)
         if left is not None:

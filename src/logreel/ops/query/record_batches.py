@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from logreel.log.tables import Shape, batches, distinct
+from logreel.log.tables import Shape, batches, distinct, own_paths
 from logreel.ops.json_values import plain
 
 if TYPE_CHECKING:
@@ -33,12 +33,16 @@ def pieces(
     end: int | None = None,
     utc: bool = False,
     interpolate: bool = False,
+    fields: list[str] | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """The table of *ch* in batches of bounded size: messages with start <= time < end (ns), in file order.
 
     utc, interpolate  as for ``Channel.to_arrow``
+    fields            field paths; None: all
     """
-    yield from batches(ch, rows_per_piece(ch), None, start, end, Shape(True, utc, interpolate))
+    yield from batches(
+        ch, rows_per_piece(ch), own_paths(ch, fields), start, end, Shape(True, utc, interpolate)
+    )
 
 
 def width_of(kind: pa.DataType) -> int:

@@ -19,7 +19,7 @@ from logreel.errors import NotFoundError, UsageError
 from logreel.layout.arrow import schema_of
 from logreel.layout.paths import path_text
 from logreel.log.log import Channel
-from logreel.log.tables import Rows, Shape, batches_of, time_column
+from logreel.log.tables import Rows, Shape, TableReader, time_column
 from logreel.ops.query.prune import columns_of, rows_for
 from logreel.ops.query.record_batches import BYTES, MOST
 
@@ -85,7 +85,7 @@ class Part:
         own = [name for name in columns if name in self.fields]
         paths = [self.fields[name][0] for name in own]
         shape = Shape(utc=self.utc, clock=not {TIME, TIME_NS}.isdisjoint(columns))
-        for batch in batches_of(self.ch, rows, MOST, paths, shape, BYTES):
+        for batch in TableReader(self.ch, paths, shape).batches(rows, MOST, BYTES):
             arrays = dict(zip(own, batch.columns[1:], strict=True))
             arrays[TIME], arrays[TIME_NS] = batch.column(0), batch.column(0).cast(pa.int64())
             if LOG in columns:

@@ -9,10 +9,9 @@ import numpy as np
 
 from logreel.errors import UsageError
 from logreel.index.block_table import TIME_MIN
-from logreel.index.channel_index import common_rows
 from logreel.index.merge import Merged, Queue, merged
 from logreel.index.order import part_of
-from logreel.index.ranges import Rows
+from logreel.index.ranges import Rows, intersect_rows
 from logreel.io.arrays import I64
 from logreel.io.chunks import FILE
 from logreel.log.log import Channel, Log
@@ -198,7 +197,7 @@ class Timeline:
             begin = None if first is None else max(first - shift, TIME_MIN)
             stop = None if last is None else last - shift
             some = ch.log.index.rows_between(ch.number, begin, stop)
-            rows.append(some if self._first is None else common_rows(some, self._first[n]))
+            rows.append(some if self._first is None else intersect_rows(some, self._first[n]))
         return self._queued(rows)
 
     def _queued(self, rows: Sequence[Rows]) -> list[Queue]:

@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 
 from logreel.errors import LogError
-from logreel.index.merge import Queue, merged
-from logreel.index.rules import StoredValues
 from logreel.io.arrays import I64
 from logreel.log.log import Channel
 
@@ -84,12 +82,10 @@ def _last_of_publishers(ch: Channel, times: I64, before: I64) -> list[int]:
 def _publishers(ch: Channel, rows: I64) -> dict[int, int]:
     """Which publisher each of *rows* is of, where the log tells of several."""
     index = ch.log.index
-    rule = index.rules[ch.number].more.get(_PUBLISHER)
-    if not isinstance(rule, StoredValues):
+    rule = index.rules[ch.number].side_columns.get(_PUBLISHER)
+    if rule is None:
         return {}
-    some = list(merged([Queue(index, ch.number, rows, 0, 0)], by_time=False))
-    values = np.concatenate([rule.values[one.at] for one in some]).tolist()
-    return dict(zip(rows.tolist(), values, strict=True))
+    return dict(zip(rows.tolist(), rule.values(index, ch.number, rows).tolist(), strict=True))
 
 
 def _last_of_frames(ch: Channel, start: int, before: I64) -> list[int] | None:

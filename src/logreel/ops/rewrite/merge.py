@@ -7,11 +7,11 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from logreel.errors import TopicError, UsageError
+from logreel.errors import UsageError
 from logreel.index.block_table import TIME_MAX, TIME_MIN
 from logreel.log.log import Log
 from logreel.log.times import Time, duration_ns, interval, utc_shift
-from logreel.log.topic_match import fitting
+from logreel.log.topic_match import fitting, match_topics
 from logreel.ops.json_values import all_opened
 from logreel.ops.rewrite.parts import Part
 from logreel.ops.rewrite.rewrite import rewrite
@@ -83,9 +83,8 @@ def kept_topics(
         None if t is None else [t] if isinstance(t, str) else list(t) for t in (topics, exclude)
     )
     everything = {name: None for log in logs for name in log}
-    for want in [*(wanted or ()), *(without or ())]:
-        if not fitting(everything, want):
-            raise TopicError("channel", want, everything)
+    # Raises for what fits none.
+    match_topics(everything, [*(wanted or ()), *(without or ())])
     kept = []
     for log in logs:
         names = set(log) if wanted is None else set().union(*(fitting(log.channels, one) for one in wanted))

@@ -9,7 +9,7 @@ import numpy as np
 
 from logreel.errors import UsageError
 from logreel.index.gather import gather_times
-from logreel.index.order import by_rows
+from logreel.index.order import in_file_order
 from logreel.index.ranges import Rows
 from logreel.log.log import Channel, Log
 from logreel.ops.rewrite.latched import in_force, is_parameters, is_static, is_told_latched
@@ -183,7 +183,7 @@ def _first(
     reserved = made | {ch.number for ch in log.channels.values() if ch.reserved}
     plain = {n: r for n, r in rows.items() if n not in reserved}
     seen, last = dict.fromkeys(plain, 0), None
-    for piece in by_rows(log.index, plain):
+    for piece in in_file_order(log.index, plain):
         some = min(len(piece), count)
         for number, n in zip(*np.unique(piece.channel[:some], return_counts=True), strict=True):
             seen[int(number)] += int(n)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from logreel.errors import Problem, UsageError
-from logreel.index.order import by_rows
+from logreel.index.order import in_file_order
 from logreel.io.append_file import ACTIVE
 from logreel.io.chunks import FILE
 from logreel.log.log import Log
@@ -148,7 +148,7 @@ def _around(log: Log, ends: np.ndarray, block: int, offset: int) -> tuple[int | 
         if rule_set.synthetic is None
     }
     before, after = list[int](), list[int]()
-    for piece in by_rows(log.index, rows):
+    for piece in in_file_order(log.index, rows):
         for number in np.unique(piece.chunk).tolist():
             here = piece.chunk == number
             place = log.index.chunks.place_of(number)

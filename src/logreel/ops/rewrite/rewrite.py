@@ -33,7 +33,8 @@ from logreel.ops.rewrite.target import Copied, Rewritten, Target, check_names, f
 from logreel.registry.format import Format
 from logreel.registry.open import log_of
 from logreel.registry.registry import formats
-from logreel.write.format_writer import Excerpt, FormatWriter, SourceClock
+from logreel.write.format_writer import FormatWriter, SourceClock
+from logreel.write.log_copier import Excerpt, LogCopier, copier_for
 from logreel.write.payloads import tallied
 from logreel.write.writer import Writer
 
@@ -73,8 +74,11 @@ def rewrite(
     out = out or Appender(target.path, target.force, keep=False)
     try:
         format_writer = fmt.create(out, **options)  # type: ignore[misc]
-        format_writer.clock = target.clock
-        found = (how or Rewriting)(parts, target, fmt, out, format_writer, [] if skipped is None else skipped)
+        copier = copier_for(fmt, format_writer)
+        copier.clock = target.clock
+        found = (how or Rewriting)(
+            parts, target, fmt, out, format_writer, copier, [] if skipped is None else skipped
+        )
         found.notes += [note for part in parts for note in part.notes]
         return found.run(by_time)
     except BaseException:
@@ -112,6 +116,7 @@ class Rewriting:
     fmt: Format
     out: Appender
     format_writer: FormatWriter
+    copier: LogCopier
     skipped: list[str]
     notes: list[str] = field(default_factory=list)
     names: dict[str, list[tuple[int, Channel]]] = field(default_factory=dict)
@@ -129,7 +134,7 @@ class Rewriting:
         self.format_writer.source_clock = self._clock()
         excerpt = Excerpt(part.log, part.rows, part.start, part.end, part.in_force)
         plain = not (by_time or part.names or part.shift or part.floor is not None or self._is_foreign)
-        if not plain or not self.format_writer.copy(excerpt):
+        if not plain or not self.copier.copy_records(excerpt):
             self._compose(writer, by_time or self._has_synthetic)
         else:
             self.names = {ch.topic: [(0, ch)] for ch in part.channels}
@@ -171,11 +176,12 @@ class Rewriting:
         for name, members in self.names.items():
             if not name.startswith("~"):
                 given = sum(self.parts[p].count(ch.number) for p, ch in members)
-                count = given - self.gone[name] + self.format_writer.added[self._kept_as(name, members[0][1])]
+                extra = self.format_writer.extra_messages[self._count_key(name, members[0][1])]
+                count = given - self.gone[name] + extra
                 yield Copied(name, self.made.get(name, count))
 
-    def _kept_as(self, name: str, channel: Channel) -> str:
-        return self.format_writer.kept_as(name, channel.metadata)
+    def _count_key(self, name: str, channel: Channel) -> str:
+        return self.copier.count_key(name, channel.metadata)
 
     # ---------------------------------------------------------------------------------------------- writing
 
@@ -188,10 +194,10 @@ class Rewriting:
                 log = part.log
                 if self._is_foreign:
                     # A format_writer that is told of UTC moves what it takes over by itself.
-                    moved = log if self.format_writer.clock == "utc" else clocked(log, part.shift)
-                    told += self.format_writer.import_foreign(moved, log.converted_from == self.fmt.name)
+                    moved = log if self.copier.clock == "utc" else clocked(log, part.shift)
+                    told += self.copier.import_foreign(moved, log.converted_from == self.fmt.name)
                 else:
-                    told += self.format_writer.copy_metadata(log)
+                    told += self.copier.copy_metadata(log)
             table = self._add_channels(writer)
         times.result()
         self.skipped += told
@@ -206,14 +212,14 @@ class Rewriting:
             for p, part in enumerate(self.parts)
             for ch in part.channels
             if not self._is_foreign
-            and self.format_writer.side_columns(part.log, ch.number, np.zeros(0, np.int64)) is not None
+            and self.copier.side_columns(part.log, ch.number, np.zeros(0, np.int64)) is not None
         ]
         batches = self._batches(by_time)
         written = np.zeros(int(table.max(initial=-1)) + 1, np.int64)
         for batch in ahead(batches, self.depth):
             channel = table[batch.origins, batch.channels].take(batch.queue)
             written += tallied(channel, len(written))
-            side_columns = self._beside(batch, numbered)
+            side_columns = self._side_columns(batch, numbered)
             writer.write_payloads(channel, batch.time, replace(batch.payloads, side_columns=side_columns))
             done += len(channel)
             self._tell(done, total)
@@ -257,13 +263,13 @@ class Rewriting:
         """What is written, in its order."""
         return in_time_order(self.parts) if by_time else in_file_order(self.parts[0])
 
-    def _beside(self, batch: Batch, numbered: list[tuple[int, int]]) -> np.ndarray | None:
+    def _side_columns(self, batch: Batch, numbered: list[tuple[int, int]]) -> np.ndarray | None:
         """int64[n, k]: the numbers that lie beside the payloads of these channels, zeros elsewhere."""
-        keeps = self.format_writer.keeps
-        told = bool(keeps) and batch.more.keys() >= set(keeps)
+        names = self.format_writer.side_column_names
+        told = bool(names) and batch.more.keys() >= set(names)
         if told or self.moved:
             none = np.zeros(len(batch.queue), np.int64)
-            found = np.column_stack([batch.more[name] if told else none for name in keeps])
+            found = np.column_stack([batch.more[name] if told else none for name in names])
             for (p, channel), numbers in self.moved.items():
                 mine = np.flatnonzero((batch.origin == p) & (batch.channel == channel))
                 found[mine, -1] = numbers[found[mine, -1]]
@@ -273,7 +279,7 @@ class Rewriting:
         found = np.zeros((len(batch.queue), 0), np.int64)
         for p, channel in numbered:
             mine = np.flatnonzero((batch.origin == p) & (batch.channel == channel))
-            some = self.format_writer.side_columns(self.parts[p].log, channel, batch.offset[mine])
+            some = self.copier.side_columns(self.parts[p].log, channel, batch.offset[mine])
             if some is not None:
                 found = np.pad(found, ((0, 0), (0, max(0, some.shape[1] - found.shape[1]))))
                 found[mine, : some.shape[1]] = some
@@ -291,19 +297,19 @@ class Rewriting:
             for ch in part.channels:
                 topic = part.names.get(ch.number, ch.topic)
                 try:
-                    identity = self.format_writer.identity(topic, ch.schema, ch.metadata)
+                    key = self.copier.merge_key(topic, ch.schema, ch.metadata)
                 except (DefinitionError, UsageError) as error:
                     if not self._is_foreign and ch.number in part.names:
                         raise
                     self._refuse_channel([(p, ch)], error)
                     continue
-                alike.setdefault(identity, []).append((p, ch))
+                alike.setdefault(key, []).append((p, ch))
         for members in alike.values():
             p, ch = members[0]
             topic = self.parts[p].names.get(ch.number, ch.topic)
-            metadata = self.format_writer.joined([ch.metadata for _, ch in members])
+            metadata = self.copier.merged_metadata([ch.metadata for _, ch in members])
             renamed = any(ch.number in self.parts[p].names for p, ch in members)
-            self.format_writer.tolerant = not self._is_foreign and not renamed
+            self.format_writer.keeps_invalid = not self._is_foreign and not renamed
             try:
                 number, name = add_channel(writer, topic, *self._declared(ch, metadata), self.names)
             except (DefinitionError, UsageError) as error:
@@ -314,7 +320,7 @@ class Rewriting:
             self.names[name] = members
             for p, ch in members:
                 table[p, ch.number] = number
-                moved = None if self._is_foreign else self.format_writer.renumbered(ch.metadata, metadata)
+                moved = None if self._is_foreign else self.copier.side_column_map(ch.metadata, metadata)
                 if moved is not None:
                     self.moved[p, ch.number] = moved
         return table
@@ -380,13 +386,13 @@ class Rewriting:
         before = self.parts[0].log.version
         if not self._is_foreign and log.version != before:
             self.notes.append(f"version {before} of {self.fmt.title} became {log.version}")
-        due, found = Counter(self.format_writer.added), Counter[str]()
+        due, found = Counter(self.format_writer.extra_messages), Counter[str]()
         for name, members in self.names.items():
             for p, ch in members:
-                due[self._kept_as(name, ch)] += self.parts[p].count(ch.number)
-            due[self._kept_as(name, members[0][1])] -= self.gone[name]
+                due[self._count_key(name, ch)] += self.parts[p].count(ch.number)
+            due[self._count_key(name, members[0][1])] -= self.gone[name]
         for ch in log.channels.values():
-            found[self._kept_as(ch.topic, ch)] += len(ch)
+            found[self._count_key(ch.topic, ch)] += len(ch)
         for name, count in due.items():
             if found[name] == count or name.startswith("~"):
                 continue

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from logreel.index.block_table import TIME_MIN
 from logreel.index.merge import Merged, Queue, merged
-from logreel.index.rules import StoredValues, field_values_or_zero
 from logreel.io.arrays import I64
 from logreel.io.chunks import FILE, SYNTHETIC, Buffer
 from logreel.ops.rewrite.parts import Part
@@ -98,7 +97,7 @@ class _Stream:
         self._floors = (
             np.array(floors, np.int64)[self._origins] if any(p.floor is not None for p in parts) else None
         )
-        self._tells = any(queue.index.rules[queue.channel].more for queue in self._queues)
+        self._tells = any(queue.index.rules[queue.channel].side_columns for queue in self._queues)
 
     def batches(self) -> Iterator[Batch]:
         """The payloads in pieces of about BYTES."""
@@ -176,11 +175,10 @@ class _Stream:
         """Fill in what one log tells beside these rows; all channels of a log tell the same, or nothing."""
         queue = int(found.queue[mine][0])
         part = self._parts[int(self._origins[queue])]
-        for name, rule in part.log.index.rules[int(self._channels[queue])].more.items():
-            if isinstance(rule, StoredValues):
-                values = rule.values[found.at[mine]].astype(np.int64)
-            else:
-                values = field_values_or_zero(buffer, found.offset[mine], rule)
+        entries, offset = found.at[mine], found.offset[mine]
+        rules = part.log.index.rules[int(self._channels[queue])]
+        for name, rule in rules.side_columns.items():
+            values = rule.values_at(buffer, offset, lambda stored: stored[entries].astype(np.int64))
             if name == "publish_time":
                 values += part.shift
             if isinstance(mine, slice):

@@ -87,7 +87,7 @@ class Translating(Portable):
         return super()._declared(channel, metadata) if made is None else (made.schema, made.metadata)
 
     def _compose(self, writer: Writer, by_time: bool) -> None:
-        self.format_writer.mixed = True
+        self.format_writer.mixes_encodings = True
         super()._compose(writer, by_time)
 
     def _add_channels(self, writer: Writer) -> np.ndarray:
@@ -110,7 +110,7 @@ class Translating(Portable):
         super()._account(written)
         self.counts = dict(zip(self.added, written[len(self.names) :], strict=True))
         for name, count in self.counts.items():
-            self.format_writer.added[self.format_writer.kept_as(name, {})] += count
+            self.format_writer.extra_messages[self.copier.count_key(name, {})] += count
 
     def _why_gone(self, channel: Channel) -> str:
         made = self.translation.replaced(channel)

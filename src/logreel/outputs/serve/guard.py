@@ -1,4 +1,9 @@
-"""Who may ask: those who know the token, by a name of ours, from a page of ours, and to read only."""
+"""Access control: host name, origin, method and token of every request.
+
+Starlette's ``CORSMiddleware`` answers preflight requests and adds the CORS headers. Its ``TrustedHostMiddleware`` is
+not used: it believes the first of several Host headers, knows one spelling of an address only, answers in plain text
+with 400, and in older releases cuts IPv6 addresses at their first colon.
+"""
 
 from __future__ import annotations
 
@@ -10,16 +15,19 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from urllib.parse import parse_qs, urlsplit
 
+from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 _HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.-]+)(?::(\d{1,5}))?")
 LOCAL = ("localhost", "127.0.0.1", "::1")
 METHODS = ("GET", "HEAD")
+#: Headers of answers that a page of another origin may read.
+EXPOSED = ("Content-Disposition", "Logreel-Lost", "Logreel-Skipped")
 _HEADERS = {
     "cache-control": "no-store",
     "x-content-type-options": "nosniff",
-    # A token in the address must not travel further.
+    # A token in the address must not reach other sites.
     "referrer-policy": "no-referrer",
     "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
 }
@@ -27,11 +35,11 @@ _HEADERS = {
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What is let in.
+    """Which requests are accepted.
 
-    token    that must come along
-    hosts    names by which the service may be called, lower case
-    origins  of pages elsewhere that may ask
+    token    required of every request
+    hosts    accepted names in the Host header, lower case
+    origins  accepted origins of pages that are not part of the service
     """
 
     token: str
@@ -40,13 +48,13 @@ class Rules:
 
     @classmethod
     def of(cls, token: str, host: str, hosts: Iterable[str], origins: Iterable[str]) -> Rules:
-        """Those for a service at *host*, which is also called *hosts*."""
-        names = {_name(one.lower()) for one in (*LOCAL, host, *hosts)}
+        """Return the rules of a service that listens at *host* and has the further names *hosts*."""
+        names = {_normal_name(one.lower()) for one in (*LOCAL, host, *hosts)}
         return cls(token, frozenset(names), frozenset(one.rstrip("/") for one in origins))
 
 
-def _name(host: str) -> str:
-    """One spelling for each address."""
+def _normal_name(host: str) -> str:
+    """Return *host* with one spelling per IP address and without a final dot."""
     try:
         return str(ipaddress.ip_address(host.strip("[]")))
     except ValueError:
@@ -54,38 +62,40 @@ def _name(host: str) -> str:
 
 
 class Guard:
-    """Lets requests through to *app*, or answers them with what is wrong; an application of ASGI."""
+    """ASGI application that passes accepted requests on to *app* and answers all others with an error.
+
+    log  called with a line for each request; None: no log
+    """
 
     def __init__(self, app: ASGIApp, rules: Rules, log: Callable[[str], None] | None) -> None:
-        self._app, self._rules, self._log = app, rules, log
+        self._rules, self._log = rules, log
+        self._app = CORSMiddleware(
+            TokenGuard(app, rules.token),
+            allow_origins=tuple(rules.origins),
+            allow_methods=METHODS,
+            allow_headers=("Authorization",),
+            expose_headers=EXPOSED,
+        )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
         if scope["type"] != "http":
             return
-        headers = _Headers(scope["headers"])
-        origin = headers.one("origin")
-        extra = dict(_HEADERS)
-        if origin in self._rules.origins:
-            extra |= {
-                "access-control-allow-origin": origin,
-                "access-control-expose-headers": "Content-Disposition, Logreel-Lost, Logreel-Skipped",
-                "vary": "Origin",
-            }
         started, status, size = time.monotonic(), 0, 0
 
-        async def sent(message: Message) -> None:
+        async def send_counted(message: Message) -> None:
             nonlocal status, size
             if message["type"] == "http.response.start":
                 status = message["status"]
                 message["headers"] = [
                     *message.get("headers", ()),
-                    *((name.encode(), value.encode("latin-1")) for name, value in extra.items()),
+                    *((name.encode(), value.encode("latin-1")) for name, value in _HEADERS.items()),
                 ]
             size += len(message.get("body", b""))
             await send(message)
 
         try:
-            await (self._refusal(scope, headers, origin) or self._app)(scope, receive, sent)
+            await (self._refusal(scope) or self._app)(scope, receive, send_counted)
         finally:
             if self._log is not None:
                 client = (scope.get("client") or ("?",))[0]
@@ -93,57 +103,70 @@ class Guard:
                 # Without the query, which may hold the token.
                 self._log(f"{client} {scope['method']} {scope['path']} {status} {size} bytes {took:.3f} s")
 
-    def _refusal(self, scope: Scope, headers: _Headers, origin: str) -> Response | None:
-        """The answer to a request that is not let through."""
-        host = _HOST.fullmatch(headers.one("host"))
-        if host is None or _name(host[1].lower()) not in self._rules.hosts:
-            return _no(
+    def _refusal(self, scope: Scope) -> Response | None:
+        """Return the answer to a request with a Host or Origin header that is not accepted, else None."""
+        headers = _Headers(scope["headers"])
+        host = _HOST.fullmatch(headers.only("host"))
+        if host is None or _normal_name(host[1].lower()) not in self._rules.hosts:
+            return _error(
                 403,
                 "this service is not known by that name in the Host header; names are allowed at its start",
             )
-        ours = (f"http://{host[0]}".lower(), "")
-        if headers.count("origin") > 1 or (origin.lower() not in ours and origin not in self._rules.origins):
-            return _no(403, "pages of another origin may not ask, unless the service was started so")
-        if scope["method"] == "OPTIONS" and origin in self._rules.origins:
-            allowed = {
-                "Access-Control-Allow-Methods": "GET, HEAD",
-                "Access-Control-Allow-Headers": "Authorization",
-            }
-            return Response(status_code=204, headers=allowed)
-        if scope["method"] not in METHODS:
-            return _no(405, "logs are only read here: use GET or HEAD", {"Allow": "GET, HEAD"})
-        if not self._knows(scope, headers):
-            text = "the token is missing or wrong: send 'Authorization: Bearer TOKEN' or ?token=TOKEN"
-            return _no(401, text, {"WWW-Authenticate": 'Bearer realm="logreel"'})
+        origin = headers.only("origin")
+        own = (f"http://{host[0]}".lower(), "")
+        if headers.count("origin") > 1 or (origin.lower() not in own and origin not in self._rules.origins):
+            return _error(403, "pages of another origin may not ask, unless the service was started so")
         return None
 
-    def _knows(self, scope: Scope, headers: _Headers) -> bool:
-        kind, _, given = headers.one("authorization").partition(" ")
+
+class TokenGuard:
+    """ASGI application that passes requests to read with the right token on to *app*, and refuses all others."""
+
+    def __init__(self, app: ASGIApp, token: str) -> None:
+        self._app, self._token = app, token
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        await (self._refusal(scope) or self._app)(scope, receive, send)
+
+    def _refusal(self, scope: Scope) -> Response | None:
+        """Return the answer to a request with another method or without the token, else None."""
+        if scope["method"] not in METHODS:
+            return _error(405, "logs are only read here: use GET or HEAD", {"Allow": "GET, HEAD"})
+        if not self._has_token(scope):
+            text = "the token is missing or wrong: send 'Authorization: Bearer TOKEN' or ?token=TOKEN"
+            return _error(401, text, {"WWW-Authenticate": 'Bearer realm="logreel"'})
+        return None
+
+    def _has_token(self, scope: Scope) -> bool:
+        kind, _, given = _Headers(scope["headers"]).only("authorization").partition(" ")
         if kind.lower() != "bearer":
             query = parse_qs(scope["query_string"].decode("latin-1"))
             given = "".join(query.get("token", [])[:1])
-        return hmac.compare_digest(given.strip().encode(), self._rules.token.encode())
+        return hmac.compare_digest(given.strip().encode(), self._token.encode())
 
 
 class _Headers:
-    """Headers by name; one that comes several times where it may come once is none that could be trusted."""
+    """Headers of a request by lower-case name; a header that is repeated counts as missing."""
 
     def __init__(self, raw: Iterable[tuple[bytes, bytes]]) -> None:
         self._all = [(name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in raw]
 
     def count(self, name: str) -> int:
+        """Return how often the header comes."""
         return sum(one == name for one, _ in self._all)
 
-    def one(self, name: str) -> str:
+    def only(self, name: str) -> str:
+        """Return the value of a header that comes exactly once, else the empty string."""
         found = [value for one, value in self._all if one == name]
         return found[0] if len(found) == 1 else ""
 
 
-def _no(status: int, text: str, headers: dict[str, str] | None = None) -> Response:
+def _error(status: int, text: str, headers: dict[str, str] | None = None) -> Response:
     return JSONResponse({"error": text}, status, headers)
 
 
 def is_origin(text: str) -> bool:
-    """Whether *text* is an origin as browsers write it: ``https://host:port``."""
+    """Return whether *text* is an origin as browsers send it: ``https://host:port``."""
     parts = urlsplit(text)
     return parts.scheme in ("http", "https") and bool(parts.netloc) and not parts.path.strip("/")

@@ -26,7 +26,9 @@ def aligned_table(job: Job, how: Alignment) -> tuple[pa.Schema, Iterator[pa.Reco
     """The channels of *job* as one table with a row per moment, see ``logreel.align``; counts the answers of each."""
     channels = _usable(job)
     span = (job.start, job.end)
-    schema, batches = aligned(job.log, [(ch, None) for ch in channels], how, span, job.utc, job.interpolate)
+    schema, batches = aligned(
+        job.log, [(ch, job.paths(ch)) for ch in channels], how, span, job.utc, job.interpolate
+    )
 
     def counted() -> Iterator[pa.RecordBatch]:
         for batch in batches:

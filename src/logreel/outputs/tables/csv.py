@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from logreel.log.log import Channel
+    from logreel.ops.query.topic_fields import FieldsByTopic
 
 
 def write(out: IO[bytes] | io.RawIOBase, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
@@ -86,9 +87,12 @@ def limited(
     utc: bool,
     count: int | None,
     interpolate: bool = False,
+    fields: FieldsByTopic | None = None,
 ) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     """Schema and batches of the first *count* rows of *ch* with start <= time < end (ns)."""
-    schema, batches, _ = Job(ch.log, [ch], start, end, utc, interpolate=interpolate).table(ch)
+    schema, batches, _ = Job(
+        ch.log, [ch], start, end, utc, interpolate=interpolate, fields=fields or {}
+    ).table(ch)
 
     def first() -> Iterator[pa.RecordBatch]:
         left = count

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import IO, TYPE_CHECKING, Any
 
 from logreel.errors import DamagedError, DefinitionError
 from logreel.log.log import Log, Message
 from logreel.log.times import shift_of, utc_text
 from logreel.ops.json_values import plain
+from logreel.ops.query.topic_fields import field_picker
 from logreel.outputs.job import Job, LeftOut
 
 if TYPE_CHECKING:
     from logreel.log.log import Channel
+    from logreel.ops.query.topic_fields import FieldsByTopic
 
 _ENCODER = json.JSONEncoder(allow_nan=False, default=plain)
 
@@ -21,7 +23,7 @@ _ENCODER = json.JSONEncoder(allow_nan=False, default=plain)
 def write(out: IO[bytes], job: Job) -> None:
     """Write all messages of *job*; those that cannot be decoded are left out and told of."""
     shift = shift_of(job.log, job.utc)
-    for message, data in decoded(job.log, job.channels, job.start, job.end, job.skipped):
+    for message, data in decoded(job.log, job.channels, job.start, job.end, job.skipped, job.fields):
         out.write(line(message, data, shift).encode("ascii") + b"\n")
         job.wrote(message.channel.topic, 1)
 
@@ -46,13 +48,17 @@ class Decoder:
     """Gives the fields of messages, and keeps count of what cannot be decoded.
 
     skipped  gets a sentence for each channel whose definition cannot be used, and from ``tell`` for each with others
+    fields   field paths by topic; of other topics, and for None, all fields
     """
 
-    def __init__(self, channels: Iterable[Channel], skipped: list[str]) -> None:
+    def __init__(
+        self, channels: Iterable[Channel], skipped: list[str], fields: FieldsByTopic | None = None
+    ) -> None:
         self.usable: list[str] = []
         self._unusable: set[Channel] = set()
         self._bad: dict[str, LeftOut] = {}
         self._skipped = skipped
+        self._pick: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {}
         for ch in channels:
             try:
                 _ = ch.layout
@@ -61,16 +67,21 @@ class Decoder:
                 self._unusable.add(ch)
             else:
                 self.usable.append(ch.topic)
+                pick = field_picker(ch, (fields or {}).get(ch.topic))
+                if pick is not None:
+                    self._pick[ch.topic] = pick
 
     def __call__(self, message: Message) -> dict[str, Any] | None:
         """The fields of *message*, or None."""
         if message.channel in self._unusable:
             return None
         try:
-            return message.decode()
+            data = message.decode()
         except (DamagedError, DefinitionError) as error:
             self._bad.setdefault(message.channel.topic, LeftOut()).add(error.text)
             return None
+        pick = self._pick.get(message.channel.topic)
+        return data if pick is None else pick(data)
 
     def tell(self) -> None:
         """Tell *skipped* of the messages that could not be decoded."""
@@ -79,10 +90,15 @@ class Decoder:
 
 
 def decoded(
-    log: Log, channels: Iterable[Channel], start: int | None, end: int | None, skipped: list[str]
+    log: Log,
+    channels: Iterable[Channel],
+    start: int | None,
+    end: int | None,
+    skipped: list[str],
+    fields: FieldsByTopic | None = None,
 ) -> Iterator[tuple[Message, dict[str, Any]]]:
     """Messages of *channels* by time with their fields; *skipped* gets a sentence for what is left out."""
-    decode = Decoder(channels, skipped)
+    decode = Decoder(channels, skipped, fields)
     for message in log.messages(decode.usable, start, end):
         data = decode(message)
         if data is not None:

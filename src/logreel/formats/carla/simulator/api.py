@@ -1,4 +1,7 @@
-"""What ``logreel.carla`` offers: the simulator's queries, its replay, and its metrics, without the simulator."""
+"""The public module ``logreel.carla``: the simulator's queries, replay and metrics, computed from a recording.
+
+It only hands on names: ``Format.api`` names it, and users get it as ``logreel.carla``.
+"""
 
 from __future__ import annotations
 

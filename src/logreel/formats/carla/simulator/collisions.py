@@ -1,4 +1,4 @@
-"""The query ``show_recorder_collisions``: where two actors begin to touch."""
+"""The query ``show_recorder_collisions``: the beginnings of collisions of two actors."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import UsageError
+from logreel.formats.carla.actors import type_name
 from logreel.formats.carla.columns import I64, Columns
-from logreel.formats.carla.known import Known, head, type_name
+from logreel.formats.carla.simulator.known_actors import KnownActors, recording_summary
 from logreel.formats.carla.simulator.printing import closing, number, opening, padded
 from logreel.registry.commands import Answer
 
 if TYPE_CHECKING:
     from logreel.log.log import Log
 
-#: Letters of types of actors: as the simulator prints them, where signs look like heroes and sensors like any; and
-#: told apart.
+#: Letter of each type of actors: as the simulator prints them, with signs as heroes and sensors as any; and distinct.
 PRINTED, DISTINCT = "ovwtha", "ovwtsn"
 
 
 def collisions(log: Log, type1: str = "a", type2: str = "a", correct: bool = False) -> Answer:
-    """Collisions that begin, as the simulator's client would list them.
+    """List the beginnings of collisions, as the simulator's client does.
 
     type1, type2  kinds of the two actors: ``a`` any, ``h`` hero, ``o`` other, ``v`` vehicle, ``w`` walker, ``t``
                   traffic light; with *correct* also ``s`` sign and ``n`` sensor
-    correct       without the simulator's faults: signs and sensors have letters of their own, heroes are heroes
-                  only, actors keep their descriptions, times are not rounded
+    correct       True: without the simulator's faults: signs and sensors have letters, ``h`` selects only heroes,
+                  actors keep their descriptions, times are not rounded
 
     Raises UsageError for another letter.
     """
@@ -39,13 +39,13 @@ def collisions(log: Log, type1: str = "a", type2: str = "a", correct: bool = Fal
                 f"kinds of actors are the letters {' '.join(sorted({*letters, *'ah'}))}, not {kind!r}"
             )
     columns = Columns(log)
-    known = Known(columns, correct)
-    place = columns.place("collisions")
+    known = KnownActors(columns, correct)
+    place = columns.frame_rows("collisions")
     sides = [_Side(columns, known, place, n, letters) for n in (1, 2)]
     fits = sides[0].fits(type1, correct) & sides[1].fits(type2, correct)
     rows = np.flatnonzero(fits)
-    rows = rows[_begins(place[rows], sides[0].ids[rows], sides[1].ids[rows])]
-    about = head(columns)
+    rows = rows[_is_beginning(place[rows], sides[0].ids[rows], sides[1].ids[rows])]
+    about = recording_summary(columns)
     found: dict[str, Any] = {
         "time_ns": columns.times(place[rows]),
         "frame": columns("collisions", "frame")[rows],
@@ -71,7 +71,7 @@ def collisions(log: Log, type1: str = "a", type2: str = "a", correct: bool = Fal
 class _Side:
     """One of the two actors of every collision."""
 
-    def __init__(self, columns: Columns, known: Known, place: I64, n: int, letters: str) -> None:
+    def __init__(self, columns: Columns, known: KnownActors, place: I64, n: int, letters: str) -> None:
         self.ids = columns("collisions", f"actor{n}").astype(np.int64)
         self.hero: NDArray[np.bool_] = columns("collisions", f"actor{n}_is_hero").astype(bool)
         self._known, self._row = known, known.rows(self.ids, place)
@@ -83,7 +83,7 @@ class _Side:
         return found
 
     def fits(self, kind: str, correct: bool) -> NDArray[np.bool_]:
-        """Which of the actors are of a kind."""
+        """Return bool[n]: True for actors of a kind."""
         if kind == "a":
             return np.ones(len(self.ids), bool)
         same: NDArray[np.bool_] = self._table[np.minimum(self.types, len(self._table) - 1)] == kind
@@ -100,8 +100,8 @@ class _Side:
         }
 
 
-def _begins(place: I64, first: I64, second: I64) -> NDArray[np.bool_]:
-    """Which records are of a pair that has none in the frame before."""
+def _is_beginning(place: I64, first: I64, second: I64) -> NDArray[np.bool_]:
+    """Return bool[n]: True for records of a pair that has no record in the frame before."""
     if not len(place):
         return np.zeros(0, bool)
     pairs = np.unique(first << 32 | second, return_inverse=True)[1].astype(np.int64)

@@ -32,7 +32,7 @@ def duplicates(log: Log) -> Iterator[Finding]:
         if len(ch) >= MESSAGES and len(rows) > STILL * len(ch):
             yield _frozen(ch, rows)
         elif len(rows):
-            sequence = log.index.more(ch.number, "sequence")
+            sequence = log.index.side_column(ch.number, "sequence")
             counted = np.zeros(len(rows), np.int64) if sequence is None else sequence[rows]
             alike = _alike(ch.times[rows], log.index.sizes(ch.number)[rows], counted)
             if alike.any():

@@ -1,0 +1,97 @@
+"""``logreel FORMAT COMMAND``: commands for logs of one format, from the descriptions in ``Format.commands``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import rich_click as click
+
+from logreel.cli import common, draw
+from logreel.cli import files as paths
+
+if TYPE_CHECKING:
+    from logreel.registry.commands import Command, Option
+    from logreel.registry.format import Format
+
+
+class FormatGroup(click.RichGroup):
+    """The commands of one format, in its order; loaded when used, not for the general help."""
+
+    def __init__(self, fmt: Format) -> None:
+        self._format = fmt
+        super().__init__(name=fmt.name, help=f"Commands for logs of one format: {fmt.title}.")
+
+    @property  # type: ignore[override]
+    def commands(self) -> dict[str, click.Command]:
+        """Return the commands by name."""
+        from logreel.registry.registry import commands_of
+
+        return {one.name: _command(self._format.name, one) for one in commands_of(self._format)}
+
+    @commands.setter
+    def commands(self, given: dict[str, click.Command]) -> None:
+        """Ignore the empty dict that the base class sets."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names in the order of the format."""
+        return list(self.commands)
+
+
+def formats_with_commands() -> list[str]:
+    """Return the names of the formats that have commands."""
+    from logreel.registry.registry import formats
+
+    return [fmt.name for fmt in formats().values() if fmt.commands]
+
+
+def format_group(name: str) -> click.Group | None:
+    """Return the command group of the format *name*; None if the format is unknown or has no commands."""
+    from logreel.registry.registry import formats
+
+    fmt = formats().get(name)
+    return FormatGroup(fmt) if fmt is not None and fmt.commands else None
+
+
+def _command(format_name: str, one: Command) -> click.Command:
+    """Return the command line command for a Command of a format."""
+
+    def run(file: str, as_json: bool, **options: Any) -> int:
+        return run_command(format_name, one, file, as_json, options)
+
+    decorated: Callable[..., Any] = common.as_json(paths.text_output(run))
+    for option in reversed(one.options):
+        decorated = _option(option)(decorated)
+    brief = one.help.partition(":")[0].partition(". ")[0].rstrip(".") + "."
+    return click.command(one.name, help=one.help, short_help=brief)(common.file(decorated))
+
+
+def _option(option: Option) -> Callable[[Any], Any]:
+    kind: Any = click.Choice(option.kind) if isinstance(option.kind, tuple) else option.kind
+    if not option.flags:
+        return click.argument(
+            option.name, type=kind, default=option.default, metavar=f"[{option.name.upper()}]"
+        )
+    if kind is bool:
+        return click.option(*option.flags, option.name, is_flag=True, help=option.help)
+    return click.option(*option.flags, option.name, type=kind, default=option.default, help=option.help)
+
+
+def run_command(format_name: str, one: Command, file: str, as_json: bool, options: dict[str, Any]) -> int:
+    """Run a Command on a log, print the Answer, and return the exit code."""
+    from logreel.errors import UsageError
+    from logreel.ops.json_values import plain
+    from logreel.registry.open import open_log
+
+    with open_log(file) as log:
+        if log.format != format_name:
+            raise UsageError(
+                f"a log of format {log.format}; this asks logs of format {format_name}", path=file
+            )
+        found = one.run(log, **options)
+        if as_json:
+            draw.echo_answer(log, **plain({**found.about, found.key: found.rows()}))
+        else:
+            for line in found.lines():
+                draw.echo(line)
+        return draw.finish(log)

@@ -1,0 +1,208 @@
+"""Struct series: they have no data blocks, but members that were sampled at the same times and are joined here."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from logreel.errors import Problem
+from logreel.formats.bddf.descriptors import MessageType, PodType, Series, StructType
+from logreel.formats.bddf.payload_decoders import distinct_names
+from logreel.formats.bddf.pod_series import sample_node, sample_size
+from logreel.index.message_index import MessageIndex
+from logreel.index.rules import SyntheticMessages
+from logreel.io.arrays import I64
+from logreel.io.chunks import FILE
+from logreel.kernels import block_table
+from logreel.layout.layout import Layout
+from logreel.layout.nodes import Bytes, Field, Node, Scalar, Struct
+from logreel.layout.nodes import Sequence as Records
+
+#: Structs may be nested, but not deeper than this.
+MAX_DEPTH = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Samples:
+    """All samples of one member, and its data blocks.
+
+    offset  int64[n]  of each sample in the file
+    size    int64[n]  bytes of each sample
+    block   int64[n]  the data block of each sample
+    number  int64[n]  number of each sample within its block
+    times   int64[b]  ns of each block
+    width   bytes of every sample; None: sizes differ
+    """
+
+    offset: I64
+    size: I64
+    block: I64
+    number: I64
+    times: I64
+    width: int | None
+
+
+#: Channel and bytes per sample of a member that is no struct; None: sizes differ.
+Leaf = tuple[int, int | None]
+
+
+class StructJoin:
+    """Joins the members of one struct series.
+
+    index  of the channels that have data blocks
+    """
+
+    def __init__(
+        self, series: Series, all_series: Sequence[Series], index: MessageIndex, problems: list[Problem]
+    ) -> None:
+        self._all_series, self._index, self._problems = all_series, index, problems
+        self._by_hash: dict[int, list[int]] = {}
+        for i, other in enumerate(all_series):
+            self._by_hash.setdefault(other.hash, []).append(i)
+        members, self._leaves = self._members(series, (series.hash,), ("time", "sample"))
+        record = Struct((Field("sample", Scalar("uint32")), *members))
+        self.layout = Layout(Records(record), "struct")
+
+    def _add_problem(self, text: str) -> None:
+        problem = Problem("definition", 0, 0, False, f"struct series: {text}")
+        if problem not in self._problems:
+            self._problems.append(problem)
+
+    def _members(
+        self, series: Series, above: tuple[int, ...], taken: Sequence[str] = ()
+    ) -> tuple[list[Field], list[Leaf]]:
+        """Return the fields of a struct, and the leaves below them in the same order.
+
+        above  hashes of the structs that contain this one, and its own
+        taken  names that no member may have
+        """
+        fields, leaves = list[Field](), list[Leaf]()
+        members = series.type.members if isinstance(series.type, StructType) else {}
+        for name, hash_ in zip(distinct_names(members, taken), members.values(), strict=True):
+            fits = self._by_hash.get(hash_, [])
+            if not fits or hash_ in above or len(above) > MAX_DEPTH:
+                self._add_problem(f"member {name!r} names no series that could be it")
+                continue
+            if len(fits) > 1:
+                self._add_problem(f"{len(fits)} series have the hash of member {name!r}: the first is taken")
+            node, inner = self._node(fits[0], above)
+            leaves += inner
+            if node is not None:
+                unit = self._all_series[fits[0]].annotations.get("units", "")
+                fields.append(Field(name, node, unit))
+        return fields, leaves
+
+    def _node(self, channel: int, above: tuple[int, ...]) -> tuple[Node | None, list[Leaf]]:
+        """Return the node of a member (None: it has no known type) and the leaves below it."""
+        series = self._all_series[channel]
+        match series.type:
+            case PodType() as pod if (node := sample_node(pod)) is not None:
+                return node, [(channel, sample_size(pod))]
+            case MessageType():
+                return Bytes(), [(channel, None)]
+            case StructType():
+                fields, leaves = self._members(series, (*above, series.hash))
+                return (Struct(tuple(fields)) if fields else None), leaves
+        return None, []
+
+    @cached_property
+    def _samples(self) -> list[Samples]:
+        return [self._samples_of(channel, width) for channel, width in self._leaves]
+
+    def _samples_of(self, channel: int, width: int | None) -> Samples:
+        offset, size = self._index.offsets(channel), self._index.sizes(channel)
+        count = np.ones(len(offset), np.int64) if width is None else size // width
+        if width is not None:
+            # A block with an incomplete sample is shown as bytes only.
+            count[size % width != 0] = 0
+        block = np.repeat(np.arange(len(offset), dtype=np.int64), count)
+        number = np.arange(len(block), dtype=np.int64) - np.repeat(np.cumsum(count) - count, count)
+        step = 0 if width is None else width
+        sizes = np.full(len(block), step) if width else size[block]
+        return Samples(offset[block] + number * step, sizes, block, number, self._index.times(channel), width)
+
+    @cached_property
+    def _rows(self) -> list[I64]:
+        """For each member int64[r]: its samples that have a partner in every other member."""
+        samples = self._samples
+        if len({len(s.offset) for s in samples}) <= 1:
+            # Members may be cut into blocks differently; the running number of a sample is the same in all.
+            return [np.arange(len(s.offset), dtype=np.int64) for s in samples]
+        keys = [np.stack([s.times[s.block], s.number], axis=1) for s in samples]
+        _, ids = np.unique(np.concatenate(keys), axis=0, return_inverse=True)
+        parts = np.split(ids.reshape(-1), np.cumsum([len(k) for k in keys])[:-1])
+        common = parts[0]
+        for part in parts[1:]:
+            common = np.intersect1d(common, part)
+        rows = []
+        for part in parts:
+            values, first = np.unique(part, return_index=True)
+            rows.append(first[np.searchsorted(values, common)])
+        order = np.argsort(rows[0], kind="stable")
+        return [r[order] for r in rows]
+
+    @cached_property
+    def _blocks(self) -> tuple[I64, I64]:
+        """First row and number of rows of each joined message: one message per data block of the first member."""
+        if not self._leaves:
+            return np.zeros(0, np.int64), np.zeros(0, np.int64)
+        block = self._samples[0].block[self._rows[0]]
+        first = np.flatnonzero(np.diff(block, prepend=-1))
+        return first, np.diff(np.append(first, len(block)))
+
+    @property
+    def count(self) -> int:
+        """Number of joined messages."""
+        return len(self._blocks[0])
+
+    def messages(self, at: int) -> tuple[bytes, SyntheticMessages]:
+        """Return the joined messages; they begin at offset *at* of the chunk of synthetic messages."""
+        first, count = self._blocks
+        sizes, records = self._records()
+        ends = np.concatenate([[0], np.cumsum(sizes)])
+        out, offsets = bytearray(), []
+        for lo, n in zip(first.tolist(), count.tolist(), strict=True):
+            offsets.append(at + len(out))
+            out += struct.pack("<I", n) + records[int(ends[lo]) : int(ends[lo + n])]
+        where = np.array([*offsets, at + len(out)], np.int64)
+        times = self._times(first)
+        return bytes(out), SyntheticMessages(where[:-1], np.diff(where), times)
+
+    def _times(self, first: I64) -> I64:
+        if not len(first):
+            return np.zeros(0, np.int64)
+        samples = self._samples[0]
+        return samples.times[samples.block[self._rows[0][first]]]
+
+    def _records(self) -> tuple[I64, bytes]:
+        """Return the sizes of all joined records, and the records: sample number, then the value of each member."""
+        rows, samples = self._rows, self._samples
+        if not samples:
+            return np.zeros(0, np.int64), b""
+        n = len(rows[0])
+        number = samples[0].number[rows[0]].astype("<u4")
+        data = self._index.chunks[FILE]
+        if any(s.width is None for s in samples):
+            view = memoryview(data)  # type: ignore[arg-type]
+            parts = []
+            for i in range(n):
+                one = bytearray(number[i].tobytes())
+                for s, r in zip(samples, rows, strict=True):
+                    lo, size = int(s.offset[r[i]]), int(s.size[r[i]])
+                    one += (struct.pack("<I", size) if s.width is None else b"") + view[lo : lo + size]
+                parts.append(bytes(one))
+            return np.array([len(p) for p in parts], np.int64), b"".join(parts)
+        width = 4 + sum(s.width or 0 for s in samples)
+        out = np.empty((n, width), np.uint8)
+        out[:, :4] = number.view(np.uint8).reshape(n, 4)
+        at = 4
+        for s, r in zip(samples, rows, strict=True):
+            if n:
+                field = np.array([(0, s.width, at, width, 0)], block_table.FIELD)
+                block_table.gather_at(data, np.ascontiguousarray(s.offset[r]), field, out.reshape(-1))
+            at += s.width or 0
+        return np.full(n, width, np.int64), out.tobytes()

@@ -1,0 +1,192 @@
+"""Copy the packets of an excerpt unchanged; a copy of a whole recording is the same file.
+
+A frame is copied even if no packet of it is wanted. An interval of which everything is wanted is copied at once.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+import numpy as np
+
+from logreel.formats.carla.lasting_records import payload_size, records_in_force
+from logreel.formats.carla.records import END, FRAME_START, HEAD
+from logreel.formats.carla.scan_builder import ScanBuilder
+from logreel.index.order import in_file_order
+from logreel.io.append_file import Appender
+from logreel.io.arrays import I64
+from logreel.write.copy_ranges import put, runs
+from logreel.write.log_copier import Excerpt
+
+#: Payload bytes of a FrameStart.
+_FRAME_BYTES = 24
+#: Greatest number of records in a packet.
+_MOST_RECORDS = (1 << 16) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Edit:
+    """Bytes that replace *size* bytes at an offset of the source.
+
+    inside  True: write them only if the bytes there are copied
+    """
+
+    place: int
+    size: int
+    inside: bool
+    data: bytes
+
+
+class PacketCopier:
+    """Copies the packets of an excerpt in file order.
+
+    inserted  kinds of the packets that were added
+    """
+
+    def __init__(self, excerpt: Excerpt, out: Appender) -> None:
+        self._excerpt, self._out = excerpt, out
+        self._state: ScanBuilder = excerpt.log.format_state
+        self._source, self._index = self._state.source, self._state.index
+        self._kinds = [int(ch.metadata["packet"]) for ch in excerpt.log.channels.values()]
+        #: Offset of each frame, and whether it is copied.
+        self._start, self._kept = np.zeros(0, np.int64), np.zeros(0, bool)
+        self._rows = dict(excerpt.rows)
+        if FRAME_START in self._kinds:
+            number = self._kinds.index(FRAME_START)
+            self._start = self._index.offsets(number) - HEAD
+            self._rows.setdefault(number, self._index.rows_between(number, excerpt.start, excerpt.end))
+            self._kept = np.zeros(len(self._start), bool)
+            self._kept[self._rows[number]] = True
+        self._ends, missing = self._frame_ends()
+        in_force, self.inserted = self._packets_in_force()
+        replaced = {edit.place for edit in in_force if edit.inside}
+        headers = [edit for edit in self._corrected_headers() if edit.place not in replaced]
+        self._edits = deque(sorted([*missing, *headers, *in_force], key=lambda edit: (edit.place, edit.size)))
+
+    def run(self) -> None:
+        """Copy everything that is wanted."""
+        interval = self._whole_interval()
+        if interval is None:
+            self._copy_packets()
+        else:
+            self._copy_interval(*interval)
+        for edit in self._edits:
+            if not edit.inside:
+                self._out.write(edit.data)
+        self._out.commit()
+
+    # ------------------------------------------------------------------------------------------------ frames
+
+    def _frame_ends(self) -> tuple[I64, list[_Edit]]:
+        """Return the offsets of the FrameEnds of wanted frames, and the FrameEnds to add where they are missing."""
+        ends = np.asarray(self._state.found.ends, np.int64)
+        if not len(self._start):
+            return ends, []
+        frame = self._start.searchsorted(ends, side="right") - 1
+        ended = np.zeros(len(self._start), bool)
+        ended[frame[frame >= 0]] = True
+        stop = np.append(self._start[1:], self._source.size)
+        missing = [_Edit(place, 0, False, END[:HEAD]) for place in stop[self._kept & ~ended].tolist()]
+        return ends[self._kept[np.maximum(frame, 0)]], missing
+
+    def _corrected_headers(self) -> list[_Edit]:
+        """Return packet headers that replace those with a wrong kind or size."""
+        resized = self._state.found.resized
+        found = []
+        for number, kind in enumerate(self._kinds) if resized else ():
+            for place in np.intersect1d(self._index.offsets(number), list(resized)).tolist():
+                head = bytes((kind,)) + resized[place].to_bytes(4, "little")
+                found.append(_Edit(place - HEAD, HEAD, True, head))
+        return found
+
+    def _packets_in_force(self) -> tuple[list[_Edit], list[int]]:
+        """Return the packets with the records in force before the first frame, and the kinds of those that are added.
+
+        They replace packets of the same kind in the first frame, or are inserted at its beginning.
+        """
+        first = int(np.argmax(self._kept)) if len(self._start) and self._kept.any() else 0
+        if not self._excerpt.in_force or not first:
+            return [], []
+        lo, hi = self._start[first], np.append(self._start, self._source.size)[first + 1]
+        found, inserted = list[_Edit](), list[int]()
+        for number, records in records_in_force(self._excerpt, self._kinds, int(lo)).items():
+            kind, offset = self._kinds[number], self._index.offsets(number)[self._rows[number]]
+            own = offset[(offset >= lo) & (offset < hi)][:1].tolist()
+            count = int.from_bytes(self._source.read(own[0], 2), "little") if own else 0
+            if own and len(records) + count <= _MOST_RECORDS:
+                size = payload_size(self._state, own[0])
+                body = self._source.read(own[0] + 2, size - 2)
+                packet = _packet(kind, len(records) + count, [*records, body])
+                found.append(_Edit(own[0] - HEAD, HEAD + size, True, packet))
+                continue
+            for some in range(0, len(records), _MOST_RECORDS):
+                part = records[some : some + _MOST_RECORDS]
+                inserted.append(kind)
+                found.append(_Edit(int(lo) + HEAD + _FRAME_BYTES, 0, False, _packet(kind, len(part), part)))
+        return found, inserted
+
+    # ---------------------------------------------------------------------------------------------- packets
+
+    def _whole_interval(self) -> tuple[int, int] | None:
+        """Return start and end of the wanted bytes if every packet between them is wanted, else None."""
+        kept = np.flatnonzero(self._kept) if len(self._start) else self._start
+        if not len(kept) or kept[-1] - kept[0] + 1 != len(kept) or len(self._rows) < len(self._kinds):
+            return None
+        # Packets before the first frame count as part of it.
+        begin = int(self._start[kept[0]]) if kept[0] else self._state.found.header.size
+        end = int(np.append(self._start, self._source.size)[kept[-1] + 1])
+        for number, rows in self._rows.items():
+            lo, hi = self._index.offsets(number).searchsorted([begin, end]).tolist()
+            if (
+                not isinstance(rows, slice)
+                or rows.stop - rows.start != hi - lo
+                or (hi > lo and rows.start != lo)
+            ):
+                return None
+        return begin, end
+
+    def _copy_interval(self, begin: int, end: int) -> None:
+        lost = sorted((p.offset, p.offset + p.size) for p in self._state.found.problems if p.lost)
+        holes = np.clip(np.array(lost, np.int64).reshape(-1, 2), begin, end)
+        start, stop = np.append(begin, holes[:, 1]), np.append(holes[:, 0], end)
+        self._write(start[stop > start], stop[stop > start])
+
+    def _copy_packets(self) -> None:
+        done = 0
+        for piece in in_file_order(self._index, self._rows):
+            start, end = piece.offset - HEAD, piece.offset + piece.size
+            upto = int(self._ends.searchsorted(end[-1]))
+            ends = self._ends[done:upto]
+            done = max(done, upto)
+            self._write(*runs(np.append(start, ends), np.append(end, ends + HEAD)))
+        ends = self._ends[done:]
+        self._write(*runs(ends, ends + HEAD))
+
+    def _write(self, start: I64, end: I64) -> None:
+        """Write intervals of the source, with the edits at their offsets."""
+        start = start.copy()
+        while len(start) and self._edits and self._edits[0].place < end[-1]:
+            edit = self._edits.popleft()
+            before = int(end.searchsorted(edit.place, side="right"))
+            # The part before the edit is written first.
+            inside = bool(start[before] <= edit.place)
+            cut = start[before] < edit.place
+            put(
+                self._out,
+                self._source.data,
+                start[: before + cut],
+                np.minimum(end[: before + cut], edit.place),
+            )
+            start, end = start[before:], end[before:]
+            start[0] = max(start[0], edit.place)
+            if inside or not edit.inside:
+                self._out.write(edit.data)
+                start[0] += edit.size
+        if len(start):
+            put(self._out, self._source.data, start, end)
+
+
+def _packet(kind: int, count: int, parts: list[bytes]) -> bytes:
+    payload = count.to_bytes(2, "little") + b"".join(parts)
+    return bytes((kind,)) + len(payload).to_bytes(4, "little") + payload

@@ -1,0 +1,65 @@
+"""Logs copied into a new Koblenz log."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from logreel.formats.koblenz.records import HEAD
+from logreel.formats.koblenz.scan_builder import FormatState
+from logreel.formats.koblenz.time_index import seconds_between
+from logreel.formats.koblenz.writer import KoblenzWriter
+from logreel.index.order import in_file_order
+from logreel.log.log import Log
+from logreel.write.copy_ranges import put, runs
+from logreel.write.log_copier import Excerpt, LogCopier
+
+
+class KoblenzCopier(LogCopier):
+    """Copies messages as they are, and leaves room for their index."""
+
+    writer: KoblenzWriter
+
+    def __init__(self, writer: KoblenzWriter) -> None:
+        super().__init__(writer)
+        #: First and last time of the source logs, ns.
+        self._interval: tuple[int, int] | None = None
+
+    def count_key(self, topic: str, metadata: Mapping[str, Any]) -> str:
+        """Return type and version: sensors of one type may get other names where one of them is missing."""
+        return f"{metadata['type_id']}@{metadata['version']}"
+
+    def copy_metadata(self, log: Log) -> list[str]:
+        """Leave room for the index of the time that the source logs cover."""
+        writer = self.writer
+        writer.fixes_give_utc = not log.format_state.has_utc_note
+        if log.start is not None and log.end is not None:
+            first, last = self._interval or (log.start, log.end)
+            self._interval = min(first, log.start), max(last, log.end)
+            writer.index_room, writer.are_checked = seconds_between(*self._interval), True
+        return []
+
+    def copy_records(self, excerpt: Excerpt) -> bool:
+        """Copy messages as they are in the file; a sound log of which all is wanted is copied to the byte."""
+        writer = self.writer
+        state: FormatState = excerpt.log.format_state
+        if state.size_reading is not writer.size_reading or state.mark != writer.mark:
+            return False
+        wrong = any(p.lost or p.code in ("index", "header") for p in excerpt.log.problems)
+        if excerpt.is_whole and state.has_full_index and not wrong:
+            writer.write_whole(state.source.data)
+            return True
+        writer.version, writer.fixes_give_utc = state.source.read(4, 4), not state.has_utc_note
+        times = [state.index.times(number)[rows] for number, rows in excerpt.rows.items()]
+        times = [some for some in times if len(some)]
+        if times:
+            first = next(iter(in_file_order(state.index, excerpt.rows))).time[0]
+            writer.index_room = seconds_between(int(first), max(int(some.max()) for some in times))
+        writer.begin()
+        for piece in in_file_order(state.index, excerpt.rows):
+            start, end = piece.offset - HEAD, piece.offset + piece.size
+            writer.time_index.add(piece.time, writer.out.tell() + np.cumsum(end - start) - (end - start))
+            put(writer.out, state.source.data, *runs(start, end))
+        return True

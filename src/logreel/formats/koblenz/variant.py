@@ -1,0 +1,162 @@
+"""Detect the variant of a file: what sizes count, the valid mark, and where messages begin.
+
+The description is ambiguous about all three, and headers may be damaged: variants are tried, and evidence decides.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+
+from logreel.errors import Problem, UnsupportedError
+from logreel.formats.koblenz.framing import Framing, search
+from logreel.formats.koblenz.records import (
+    FILE_HEADER,
+    MAGIC,
+    MARKS,
+    SIZE_READINGS,
+    VALID_MARK,
+    SizeReading,
+    is_end,
+    read_head,
+)
+from logreel.io.arrays import I64
+from logreel.io.source import Source
+
+#: Number of consecutive messages that decide what sizes count.
+ENOUGH = 3
+#: Number of messages whose marks are counted if the first message has an unusual mark.
+COUNTED = 1024
+#: Number of index entries that are tried as the first message.
+TRIED = 64
+#: Number of bytes searched for a first message.
+SEARCHED = 64 << 20
+MAJOR, MINOR = 1, 1
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """How to read a file.
+
+    mark     mark of valid messages
+    first    position of the first message
+    entries  int64[n]: the time index of the file, unchecked
+    named    positions in the file that the time index names
+    """
+
+    version: str
+    size_reading: SizeReading
+    mark: int
+    first: int
+    entries: I64
+    named: frozenset[int]
+    problems: list[Problem]
+
+
+def detect_variant(source: Source) -> Variant:
+    """Return how to read *source*. Raises UnsupportedError for a version from the future."""
+    head = source.head
+    if len(head) < FILE_HEADER:
+        text = f"the file ends inside its header: {source.size} of {FILE_HEADER} bytes"
+        raise UnsupportedError(text, path=source.name)
+    major, minor, count = (int.from_bytes(head[a:b], "little") for a, b in ((4, 6), (6, 8), (8, 12)))
+    version = f"{major}.{minor}"
+    if major > MAJOR:
+        raise UnsupportedError(f"a Koblenz log of version {version}", path=source.name, offset=4)
+    problems = []
+    if head[:4] != MAGIC:
+        text = f"the file begins with {head[:4].hex(' ')}, not with {MAGIC.hex(' ')}"
+        problems.append(Problem("header", 0, 4, False, text))
+    if minor > MINOR:
+        text = f"version {version} is newer than {MAJOR}.{MINOR}"
+        problems.append(Problem("version", 4, 4, False, text))
+    room = (source.size - FILE_HEADER) // 8
+    if count > room:
+        text = f"an index of {count} entries where there is room for {room}"
+        problems.append(Problem("index", 8, 4, False, text))
+        count = 0
+    begin = FILE_HEADER + 8 * count
+    entries = np.frombuffer(source.data, "<i8", count, FILE_HEADER).astype(np.int64)
+    named = np.unique(entries[(entries >= FILE_HEADER) & (entries < source.size)]).tolist()
+    framing, first = _detect_framing(source, begin, named)
+    problems += _problems_before(source, begin, first)
+    if framing.mark != VALID_MARK:
+        text = f"messages are marked as valid by 0x{framing.mark:02X} where 0x{VALID_MARK:02X} is usual"
+        problems.append(Problem("mark", first + 4, 1, False, text))
+    return Variant(version, framing.size_reading, framing.mark, first, entries, frozenset(named), problems)
+
+
+def _detect_framing(source: Source, begin: int, named: list[int]) -> tuple[Framing, int]:
+    """Return the framing (size reading and mark) in which messages follow each other, and the first message.
+
+    named  positions that the time index names, ascending
+    """
+    places = frozenset(named)
+    tables: list[list[Framing]] = []
+    for mark in MARKS:
+        some = [Framing(source, size_reading, mark, places) for size_reading in SIZE_READINGS]
+        tables.append(some)
+        for first in (begin, *named[:TRIED]):
+            best = max(some, key=lambda framing: _evidence(framing, first))
+            if _evidence(best, first) and (best.mark == VALID_MARK or _prevails(best, first)):
+                # Messages before the first one that the index names may be sound, too.
+                sound = best.search(begin, first - 1)
+                return best, sound if sound >= 0 else first
+    end = min(source.size, begin + SEARCHED)
+    for some in tables:
+        first, which = search(some, begin, end)
+        if first >= 0:
+            return some[which], first
+    return tables[0][0], begin
+
+
+def _evidence(framing: Framing, pos: int) -> int:
+    """Count the positions from *pos* on where a message must begin or end, and does.
+
+    0 if one of the messages is invalid, or the first one is not whole. A chain of ``ENOUGH`` messages, or of all
+    messages up to the end, counts most.
+    """
+    source = framing.source
+    for count in range(ENOUGH):
+        if is_end(source, pos):
+            return 2 * count + (source.size - pos == 0 or source.size - pos >= 4) if count else 0
+        head = read_head(source, pos)
+        if head is None:
+            # A header that the end of the file cuts may still have the mark.
+            mark = source.read(pos + 4, 1)
+            return 2 * count + (mark[0] == framing.mark) if mark and count else 2 * count
+        if head.mark != framing.mark or not head.is_plausible(framing.size_reading):
+            return 0
+        after = head.end(framing.size_reading)
+        if after > source.size:
+            return 2 * count + 1 if count else 0
+        if framing.is_believed(head) and framing.content_end(head) != after:
+            return 0
+        pos = after
+    return 2 * ENOUGH
+
+
+def _prevails(framing: Framing, pos: int) -> bool:
+    """Return whether no mark is more frequent than that of *framing* among the messages from *pos* on."""
+    seen = Counter[int]()
+    for _ in range(COUNTED):
+        head = read_head(framing.source, pos)
+        if head is None or not head.is_plausible(framing.size_reading):
+            break
+        seen[head.mark] += 1
+        pos = head.end(framing.size_reading)
+    return seen[framing.mark] == max(seen.values(), default=0)
+
+
+def _problems_before(source: Source, begin: int, first: int) -> list[Problem]:
+    """Return a problem for the bytes between the index and the first message, if there are any."""
+    size = abs(first - begin)
+    if first == begin:
+        return []
+    if first < begin:
+        return [Problem("index", 8, 4, False, f"messages begin {size} bytes before the index ends")]
+    if not source.data[begin:first].any():
+        return [Problem("index", begin, size, False, f"{size} bytes of room for an index that are not used")]
+    return [Problem("garbage", begin, size, True, f"{size} bytes before the first message")]

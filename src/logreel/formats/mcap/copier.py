@@ -1,0 +1,80 @@
+"""Copying of metadata and attachments into a new MCAP."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from logreel.formats.mcap.channels import OWN, to_json
+from logreel.formats.mcap.clock import clock_record, shifted_to_utc
+from logreel.formats.mcap.found import FoundFile
+from logreel.formats.mcap.writer import McapWriter
+from logreel.log.log import Log
+from logreel.write.log_copier import LogCopier
+
+
+class McapCopier(LogCopier):
+    """Copies metadata and attachments, and all that logs of other formats hold besides messages."""
+
+    writer: McapWriter
+
+    def __init__(self, writer: McapWriter) -> None:
+        super().__init__(writer)
+        #: Metadata and attachments that were copied.
+        self._copied: set[tuple[Any, ...]] = set()
+
+    def copy_metadata(self, log: Log) -> list[str]:
+        """Copy metadata and attachments; what is the same in several logs is copied once.
+
+        With the clock ``utc``, times of a log on another clock are shifted as those of its messages.
+        """
+        state: FoundFile = log.format_state
+        shift = log.utc_offset or 0 if self.clock == "utc" else 0
+        origin = next((found for name, found in state.metadata if name == OWN), None)
+        if origin is not None and shift:
+            origin = shifted_to_utc(origin, shift)
+        notes = self.writer.origins.add(log.name, origin)
+        for name, found in state.metadata:
+            key: tuple[Any, ...] = ("metadata", name, tuple(found.items()))
+            if name != OWN and key not in self._copied:
+                self.writer.metadata(name, found)
+                self._copied.add(key)
+        for one, a in zip(state.attachments, log.attachments.values(), strict=True):
+            data = a.read()
+            key = ("attachment", one.name, one.log_time, one.create_time, data)
+            if key not in self._copied:
+                time = max(0, one.log_time + shift)
+                self.writer.attach(one.name, data, one.media_type, time, one.create_time)
+                self._copied.add(key)
+        return notes
+
+    def import_foreign(self, log: Log, returns: bool) -> list[str]:
+        """Import all metadata, parameters and attachments of a log, so that it can be converted back."""
+        writer = self.writer
+        plain = [ch for ch in log.channels.values() if not ch.reserved]
+        if writer.profile is None and plain and all(ch.schema.encoding == "ros1msg" for ch in plain):
+            writer.profile = "ros1"
+        # Readers use start and end as long as the file has this number of messages.
+        utc = self.clock == "utc" and log.utc_offset is not None
+        shift = log.utc_offset or 0 if utc else 0
+        start, end = (None if time is None else time + shift for time in (log.start, log.end))
+        span = start, end, int(log.index.counts.sum())
+        parameters = [
+            {
+                "name": p.name,
+                "type": p.type,
+                "value": p.value,
+                "changes": [[c.time + shift, c.value] for c in p.changes],
+                "defaults": dict(p.defaults),
+            }
+            for p in log.parameters.values()
+        ]
+        record = {"format": log.format, "version": log.version}
+        record |= clock_record(log.epoch, log.utc_offset, utc, span)
+        record["metadata"] = to_json(log.metadata)
+        writer.metadata(
+            OWN, record | ({"parameters": to_json({"parameters": parameters})} if parameters else {})
+        )
+        for name, one in log.attachments.items():
+            time = 0 if one.time is None else max(0, one.time + shift)
+            writer.attach(name, one.read(), one.media_type, time, one.created or 0)
+        return []

@@ -1,0 +1,29 @@
+"""Schemas of channels of new MCAPs: ROS 1 definitions if none is given."""
+
+from __future__ import annotations
+
+from logreel.formats.mcap.write_channels import Declared
+from logreel.layout.layout import Layout
+from logreel.log.schema import Schema
+from logreel.write.schema_maker import SchemaMaker
+
+
+class McapSchemaMaker(SchemaMaker):
+    """ROS 1 definitions; *channels* are those declared, by number."""
+
+    encoding = "ros1msg"
+
+    def __init__(self, title: str) -> None:
+        super().__init__(title)
+        self.channels: list[Declared] = []
+
+    def schema_from_layout(self, topic: str, layout: Layout) -> Schema:
+        """Return a ROS 1 type named after the topic."""
+        from logreel.schemas import ros1msg
+
+        name = ros1msg.type_name(topic)
+        return Schema(name, self.encoding, ros1msg.definition_from_layout(layout, name))
+
+    def layout(self, number: int) -> Layout:
+        """Return the Layout of the channel's definition; raises DefinitionError where payloads do not follow one."""
+        return self.channels[number].layout()

@@ -1,0 +1,281 @@
+"""Reading of bags of versions 0, 1.0 and 1.1 (2008 and 2009), whose headers are lines of text.
+
+Version 0    topic, two lines (type and checksum in either order) or none, then records
+Version 1.0  the number of topics, three such lines for each, then records that begin with the topic
+Version 1.1  every record begins with topic, checksum and type
+A record ends with u32 seconds, u32 nanoseconds, u32 length and that many bytes.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from logreel.errors import Problem
+from logreel.formats.rosbag.channels import Connection
+from logreel.formats.rosbag.found import MAX_SPAN, ChunkMessages
+from logreel.formats.rosbag.records import MAX_LINE, MULTILOG
+from logreel.io.chunks import FILE
+from logreel.io.source import Source
+
+_TAIL = struct.Struct("<III")
+_MD5 = re.compile(r"[0-9a-f]{32}\Z|\*\Z")
+_TYPE = re.compile(r"[A-Za-z]\w*/[A-Za-z]\w*\Z|\*\Z")
+_TOPIC = re.compile(r"[!-~][ -~]*\Z")
+#: So many consecutive records prove that a file without a magic line is a bag of version 0.
+PROOF = 16
+#: Types that were moved to another package before the first release.
+RENAMED = {"rostools/Time": "roslib/Time", "rostools/Log": "roslib/Log", "rostools/Header": "roslib/Header"}
+
+
+class NoRecord(ValueError):
+    """There is no record at an offset; *cut*: because the file ends."""
+
+    def __init__(self, text: str, cut: bool = False) -> None:
+        super().__init__(text)
+        self.cut = cut
+
+
+@dataclass(slots=True)
+class FoundText:
+    """Messages, connections and problems of a bag of version 0, 1.0 or 1.1."""
+
+    source: Source
+    problems: list[Problem] = field(default_factory=list)
+    connections: dict[tuple[str, str, str], Connection] = field(default_factory=dict)
+    key: list[int] = field(default_factory=list)
+    time: list[int] = field(default_factory=list)
+    data: list[int] = field(default_factory=list)
+    size: list[int] = field(default_factory=list)
+
+    def declare(self, topic: str, kind: str, md5: str) -> int:
+        """Return the key of a topic; a topic met for the first time becomes a connection."""
+        identity = topic, RENAMED.get(kind, kind), md5
+        if identity not in self.connections:
+            self.connections[identity] = Connection(len(self.connections), *identity)
+        return self.connections[identity].key
+
+    def message(self, key: int, pos: int) -> int:
+        """Add the message whose u32 seconds are at *pos*; return the offset of the next record."""
+        time, data, size = _message(self.source, pos)
+        self.key.append(key)
+        self.time.append(time)
+        self.data.append(data)
+        self.size.append(size)
+        return data + size
+
+    def parts(self) -> list[ChunkMessages]:
+        """Return the messages as arrays, divided where offsets relative to their base would not fit 32 bits."""
+        data, size = np.array(self.data, np.int64), np.array(self.size, np.int64)
+        key, time = np.array(self.key, np.int64), np.array(self.time, np.int64)
+        found, lo = [], 0
+        while lo < len(data):
+            base = int(data[lo])
+            at = slice(lo, int(np.searchsorted(data, base + MAX_SPAN)))
+            entry = (data[at] - base).astype(np.uint32)
+            found.append(
+                ChunkMessages(
+                    FILE, base, base, self.source.size, key[at], time[at], entry, size[at].astype(np.uint32)
+                )
+            )
+            lo = at.stop
+        return found
+
+
+def _line(source: Source, pos: int) -> tuple[str, int]:
+    """Return the line of text at *pos* and the offset of the next line; raise NoRecord."""
+    piece = source.read(pos, MAX_LINE + 1)
+    end = piece.find(b"\n")
+    if end < 0:
+        raise NoRecord("a line of text is missing", cut=pos + len(piece) >= source.size)
+    return piece[:end].decode("latin-1").rstrip(), pos + end + 1
+
+
+def _message(source: Source, pos: int) -> tuple[int, int, int]:
+    """Return time in ns, offset and size of the data of the message whose u32 seconds are at *pos*; raise NoRecord."""
+    if pos + 12 > source.size:
+        raise NoRecord("the head of a message is cut", cut=True)
+    sec, nsec, size = _TAIL.unpack_from(source.view, pos)
+    if nsec >= 10**9:
+        raise NoRecord(f"{nsec} nanoseconds")
+    if size > source.size - pos - 12:
+        raise NoRecord(f"a message of {size} bytes where {source.size - pos - 12} are left", cut=True)
+    # The first recorders wrote the start minus the time of day, which can be negative.
+    seconds = sec - (1 << 32) if sec > 0x7FFFFFFF and sec > 0xF0000000 else sec
+    return seconds * 10**9 + nsec, pos + 12, size
+
+
+def _sorted_lines(first: str, second: str) -> tuple[str, str]:
+    """Return type and checksum of two lines in either order; raise NoRecord."""
+    for kind, md5 in ((second, first), (first, second)):
+        if _TYPE.match(kind) and _MD5.match(md5):
+            return kind, md5
+    raise NoRecord("no type and checksum")
+
+
+# ------------------------------------------------------------------------------------------------- version 0
+
+
+def header_of_version_0(source: Source) -> tuple[str, str, str, int] | None:
+    """Return topic, type, checksum and offset of the first record; None if the file is no bag of version 0."""
+    try:
+        topic, after = _line(source, 0)
+    except NoRecord:
+        return None
+    if not _TOPIC.match(topic):
+        return None
+    try:
+        first, pos = _line(source, after)
+        second, pos = _line(source, pos)
+        kind, md5 = _sorted_lines(first, second)
+        # A type and a checksum that are not "*" are proof enough.
+        if "*" not in (kind, md5) or _is_followed_by_messages(source, pos):
+            return topic, kind, md5, pos
+    except NoRecord:
+        pass
+    # The very first recorders wrote the topic alone.
+    found = after < source.size and _is_followed_by_messages(source, after)
+    return (topic, "*", "*", after) if found else None
+
+
+def _is_followed_by_messages(source: Source, pos: int) -> bool:
+    """Return whether messages follow each other from *pos* on: PROOF of them, or all up to the end of the file."""
+    for n in range(PROOF):
+        if pos == source.size:
+            return n > 0
+        try:
+            _, data, size = _message(source, pos)
+        except NoRecord as error:
+            return error.cut and n > 2
+        pos = data + size
+    return True
+
+
+def read_0(source: Source) -> FoundText:
+    """Return the content of a bag of version 0."""
+    bag = FoundText(source)
+    head = header_of_version_0(source)
+    if head is None:
+        bag.problems.append(Problem("header", 0, source.size, True, "this is no bag of version 0"))
+        return bag
+    topic, kind, md5, pos = head
+    key = bag.declare(topic, kind, md5)
+    while pos < source.size:
+        try:
+            pos = bag.message(key, pos)
+        except NoRecord as error:
+            _report_rest(bag, pos, error)
+            break
+    return bag
+
+
+def _report_rest(bag: FoundText, pos: int, error: NoRecord) -> None:
+    """Report that no message was found from *pos* to the end of the file."""
+    code = "truncated" if error.cut else "garbage"
+    size = bag.source.size - pos
+    bag.problems.append(
+        Problem(code, pos, size, True, f"the last {size} bytes are no whole message: {error}")
+    )
+
+
+# ---------------------------------------------------------------------------------------------- version 1.0
+
+
+def read_1_0(source: Source) -> FoundText:
+    """Return the content of a bag of version 1.0."""
+    bag = FoundText(source)
+    topics: dict[str, int] = {}
+    _, pos = _line(source, 0) if not source.head.startswith(MULTILOG) else ("", len(MULTILOG))
+    try:
+        # The number of topics is not needed: a name met for the first time declares a topic.
+        _, pos = _line(source, pos)
+    except NoRecord as error:
+        _report_rest(bag, pos, error)
+        return bag
+    while pos < source.size:
+        try:
+            topic, after = _line(source, pos)
+            if topic not in topics:
+                pos = _declare_1_0(bag, topics, topic, after)
+                continue
+            pos = bag.message(topics[topic], after)
+        except NoRecord as error:
+            pos = _skip_damage_1_0(bag, pos, topics, error)
+    return bag
+
+
+def _declare_1_0(bag: FoundText, topics: dict[str, int], topic: str, pos: int) -> int:
+    """Declare *topic* by the two lines at *pos*; return the offset after them."""
+    first, pos = _line(bag.source, pos)
+    second, pos = _line(bag.source, pos)
+    topics[topic] = bag.declare(topic, *_sorted_lines(first, second))
+    return pos
+
+
+def _skip_damage_1_0(bag: FoundText, pos: int, topics: dict[str, int], error: NoRecord) -> int:
+    """Report the damage at *pos*; return the offset of the next message of a known topic."""
+    names = sorted((re.escape(t.encode("latin-1")) for t in topics), key=len, reverse=True)
+    pattern = re.compile(rb"(?:" + rb"|".join(names) + rb")\n") if names else None
+    return _skip_damage(bag, pos, pattern, error)
+
+
+# ---------------------------------------------------------------------------------------------- version 1.1
+
+_HEAD_1_1 = re.compile(rb"([!-~][ -~]{0,255})\n([0-9a-f]{32}|\*)\n([A-Za-z]\w*/[A-Za-z]\w*|\*)[ ]*\n")
+
+
+def read_1_1(source: Source) -> FoundText:
+    """Return the content of a bag of version 1.1."""
+    bag = FoundText(source)
+    _, pos = _line(source, 0)
+    while pos < source.size:
+        try:
+            m = _HEAD_1_1.match(source.read(pos, 3 * MAX_LINE))
+            if m is None:
+                raise NoRecord(
+                    "no topic, checksum and type", cut=_is_cut_head(source.read(pos, 3 * MAX_LINE + 1))
+                )
+            topic, md5, kind = (text.decode("latin-1").rstrip() for text in m.groups())
+            pos = bag.message(bag.declare(topic, kind, md5), pos + m.end())
+        except NoRecord as error:
+            pos = _skip_damage(bag, pos, _HEAD_1_1, error)
+    return bag
+
+
+def _is_cut_head(piece: bytes) -> bool:
+    return len(piece) <= 3 * MAX_LINE and piece.count(b"\n") < 3
+
+
+def _is_message(source: Source, pos: int) -> bool:
+    """Return whether a whole message is at *pos*."""
+    try:
+        _message(source, pos)
+    except NoRecord:
+        return False
+    return True
+
+
+def _skip_damage(bag: FoundText, pos: int, head: re.Pattern[bytes] | None, error: NoRecord) -> int:
+    """Report the bytes at *pos* that are no message; return the offset of the next text that fits *head*.
+
+    Without such a text, or without *head*, this is the end of the file.
+    """
+    source, found = bag.source, bag.source.size
+    # The search begins with few bytes: the next message is usually near, and there may be thousands of damaged places.
+    lo, step = pos + 1, 1 << 12
+    while head is not None and lo < source.size and found == source.size:
+        for m in head.finditer(source.read(lo, step + 3 * MAX_LINE)):
+            if m.start() < step and _is_message(source, lo + m.end()):
+                found = lo + m.start()
+                break
+        lo += step
+        step = min(4 * step, 1 << 20)
+    if found == source.size:
+        _report_rest(bag, pos, error)
+    else:
+        text = f"{found - pos} bytes that are no message ({error})"
+        bag.problems.append(Problem("garbage", pos, found - pos, True, text))
+    return found

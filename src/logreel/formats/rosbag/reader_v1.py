@@ -1,0 +1,97 @@
+"""Reading of bags of version 1.2: definitions and messages, sometimes an index.
+
+The index is not used: reading all headers takes less time than reading the index, which names the same records and is
+missing if the recorder crashed.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from logreel.errors import Problem
+from logreel.formats.rosbag import records
+from logreel.formats.rosbag.channels import Connection
+from logreel.formats.rosbag.found import ChunkMessages
+from logreel.formats.rosbag.reader import Region, after_padding, read_region
+from logreel.formats.rosbag.records import BadRecord, Record, read_record
+from logreel.formats.rosbag.verify_v1 import Index
+from logreel.io.chunks import FILE
+from logreel.io.source import Source
+
+#: Offset of the first record, after the version line.
+FIRST_RECORD = 16
+#: Fields of definition and message records that are not part of the publisher's header.
+_KNOWN = {b"op", b"topic", b"type", b"md5", b"md5sum", b"def", b"sec", b"nsec"}
+
+
+def read(source: Source) -> tuple[list[ChunkMessages], list[Connection], list[Problem], Index]:
+    """Return the messages, connections, problems and index of a bag of version 1.2."""
+    problems: list[Problem] = []
+    index = Index()
+    by_topic: dict[str, Record] = {}
+    texts: dict[tuple[str, str], str] = {}
+
+    def on_record(record: Record, inside: Source) -> None:
+        if record.op == records.OP_INDEX:
+            index.records.append(record)
+        if record.op == records.OP_DEFINITION:
+            index.definitions.setdefault(record.text(b"topic"), record.pos)
+            by_topic.setdefault(record.text(b"topic"), record)
+            definition = record.text(b"def")
+            if definition:
+                texts.setdefault((record.text(b"type"), record.text(b"md5")), definition)
+
+    region = Region(source, FILE, _after_header(source, problems, index), source.size)
+    parts, _ = read_region(region, on_record, problems)
+    connections = []
+    for key, record in _first_of_each(source, parts).items():
+        kind, md5, topic = record.text(b"type"), record.text(b"md5"), record.text(b"topic")
+        declared = by_topic[topic].fields if topic in by_topic else {}
+        others = {k: v for k, v in (*declared.items(), *record.fields.items()) if k not in _KNOWN and v}
+        header = tuple(
+            (k.decode("utf-8", "replace"), v.decode("utf-8", "replace")) for k, v in others.items()
+        )
+        caller, latching = dict(header).get("callerid", ""), dict(header).get("latching") == "1"
+        # Some writers wrote one definition for each type, not for each topic.
+        definition = texts.get((kind, md5)) or next((t for (k, m), t in texts.items() if md5 in (m, "*")), "")
+        connections.append(Connection(key, topic, kind, md5, definition, caller, latching, header))
+    missing = index.cut(source)
+    problems += [missing] if missing is not None else []
+    return parts, connections, problems, index
+
+
+def _after_header(source: Source, problems: list[Problem], index: Index) -> int:
+    """Return the offset of the first record after the file header, which only indexed bags have."""
+    try:
+        head = read_record(source, FIRST_RECORD, source.size)
+    except BadRecord:
+        return FIRST_RECORD
+    if head.op == records.OP_FILE and b"index_pos" in head.fields:
+        index.stated = int.from_bytes(head.fields[b"index_pos"], "little")
+    return after_padding(source, head, problems) if head.op == records.OP_FILE else FIRST_RECORD
+
+
+def _first_of_each(source: Source, parts: list[ChunkMessages]) -> dict[int, Record]:
+    """Return the record of the first message of each key."""
+    found: dict[int, Record] = {}
+    for part in parts:
+        keys, first = np.unique(part.key, return_index=True)
+        for key, i in sorted(zip(keys.tolist(), first.tolist(), strict=True), key=lambda x: x[1]):
+            if key not in found:
+                record = _record_before(source, part.base + int(part.entry[i]))
+                if record is not None:
+                    found[key] = record
+    return found
+
+
+def _record_before(source: Source, data: int) -> Record | None:
+    """Return the record whose data begins at *data*, None if it cannot be found."""
+    for at in range(data - 9, max(FIRST_RECORD - 1, data - 4096), -1):
+        if int.from_bytes(source.read(at, 4), "little") == data - 8 - at:
+            try:
+                record = read_record(source, at, source.size)
+            except BadRecord:
+                continue
+            if record.data == data:
+                return record
+    return None

@@ -1,0 +1,41 @@
+"""Schemas of new bags: ROS 1 definitions."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+
+from logreel.errors import DefinitionError
+from logreel.formats.rosbag.write_channels import ENCODING, TYPE, Declared
+from logreel.layout.layout import Layout
+from logreel.log.schema import Schema
+from logreel.schemas import ros1msg
+from logreel.write.schema_maker import SchemaMaker
+
+
+class BagSchemaMaker(SchemaMaker):
+    """ROS 1 definitions; *channels* are those declared, by number."""
+
+    encoding = ENCODING
+
+    def __init__(self, title: str) -> None:
+        super().__init__(title)
+        self.channels: list[Declared] = []
+
+    def schema_from_layout(self, topic: str, layout: Layout) -> Schema:
+        """Return a type of package ``logreel``, named after the topic."""
+        name = ros1msg.type_name(topic)
+        return Schema(name, ENCODING, ros1msg.definition_from_layout(layout, name))
+
+    def schema_from_text(self, topic: str, text: str, file: str) -> Schema:
+        """Return the type of a ``.msg`` file: ``pkg/Type`` if it is in ``pkg/msg`` or ``pkg``, else after the topic."""
+        path = PurePath(file)
+        folder = path.parent.parent.name if path.parent.name == "msg" else path.parent.name
+        name = f"{folder or ros1msg.PACKAGE}/{path.stem}"
+        return Schema(name if TYPE.fullmatch(name) else ros1msg.type_name(topic), ENCODING, text)
+
+    def layout(self, number: int) -> Layout:
+        """Return the Layout of the channel's definition."""
+        found = self.channels[number].layout
+        if found is None:
+            raise DefinitionError("the channel has no definition: its messages are bytes")
+        return found

@@ -1,0 +1,99 @@
+"""From a channel that is to be written to what a bag says about it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from logreel.errors import DefinitionError, LogError, UsageError
+from logreel.layout.layout import Layout
+from logreel.log.schema import Schema
+from logreel.schemas import ros1msg
+
+ENCODING = "ros1msg"
+TYPE = re.compile(r"[A-Za-z]\w*/[A-Za-z]\w*|\*", re.ASCII)
+_MD5 = re.compile(r"[0-9a-f]{32}|\*")
+#: What a connection has besides its header.
+_OWN = {"type", "md5sum", "message_definition"}
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """A channel: *headers* has a dict for each connection, with what publishers said of themselves."""
+
+    topic: str
+    type: str
+    md5: str
+    text: str
+    headers: tuple[Mapping[str, str], ...]
+    layout: Layout | None
+
+
+def declare(
+    topic: str, schema: Schema, metadata: Mapping[str, Any], notes: list[str] | None = None
+) -> Declared:
+    """What to write of a channel; raises DefinitionError or UsageError for what a bag cannot hold.
+
+    notes  None, or what gets a sentence for each thing that a new bag should not say, and that is kept as a damaged one
+           says it; only what no bag can hold raises then
+    """
+    if schema.encoding != ENCODING:
+        raise DefinitionError(f"channel {topic!r} of a bag needs a schema of encoding 'ros1msg'")
+    true_topic, stated = _true_topic(topic, metadata), str(metadata.get("md5sum", ""))
+    wrong: list[LogError] = []
+    if not true_topic.isprintable() or not true_topic.strip():
+        text = f"{true_topic!r:.80} cannot be the topic of a bag: printable characters only"
+        wrong.append(UsageError(text))
+    if not TYPE.fullmatch(schema.name):
+        text = f"{schema.name!r:.80} is no type of ROS 1, which look like 'package/Name'"
+        wrong.append(DefinitionError(text))
+    if stated and not _MD5.fullmatch(stated):
+        text = f"channel {topic!r}: {stated!r:.40} is no md5sum: 32 digits of 0-9 a-f, or '*'"
+        wrong.append(UsageError(text))
+    if wrong and notes is None:
+        raise wrong[0]
+    layout, text, md5 = _define(schema, stated, notes is not None)
+    headers = _headers(true_topic, metadata, notes is not None)
+    try:
+        "".join((text, *(value for header in headers for value in header.values()))).encode()
+    except UnicodeEncodeError as error:
+        raise UsageError(f"channel {topic!r}: what it says of itself is no text: {error.reason}") from None
+    if notes is not None:
+        notes += [f"channel {topic!r} is kept as the log tells it: {error.text}" for error in wrong]
+    return Declared(true_topic, schema.name, md5, text, headers, layout)
+
+
+def _define(schema: Schema, stated: str, tolerant: bool) -> tuple[Layout | None, str, str]:
+    """Layout, text and checksum of a type: by its own text, else a standard one, else raw bytes under its checksum."""
+    try:
+        found = ros1msg.define(schema.name, schema.text, stated or "*", ros1msg.standard())
+        layout = ros1msg.layout(found)
+    except DefinitionError:
+        if not stated and not tolerant:
+            raise
+        return None, schema.text, stated
+    # A text that only this program can complete would be of no use to others.
+    text = found.text if found.borrowed or not schema.text.strip() else schema.text
+    return layout, text, stated or found.md5
+
+
+def _true_topic(topic: str, metadata: Mapping[str, Any]) -> str:
+    """Channels of further definitions of a topic have an instance number behind its name, in square brackets."""
+    stated = str(metadata.get("topic", topic))
+    return stated if re.fullmatch(re.escape(stated) + r"\[\d+\]", topic) else topic
+
+
+def _headers(topic: str, metadata: Mapping[str, Any], tolerant: bool) -> tuple[Mapping[str, str], ...]:
+    given = metadata.get("headers")
+    if given is None:
+        latching = {"latching": "1"} if metadata.get("latching") else {}
+        callers = [{"callerid": str(caller)} for caller in metadata.get("callerids", ())]
+        return tuple({"topic": topic, **caller, **latching} for caller in callers or [{}])
+    if not all(isinstance(one, Mapping) for one in given):
+        raise UsageError("metadata 'headers' is a list with a dict for each connection")
+    said = [{str(name): str(value) for name, value in one.items() if name not in _OWN} for one in given]
+    if not tolerant and any("=" in name or not name for one in said for name in one):
+        raise UsageError("the names in metadata 'headers' must not be empty or hold '='")
+    return tuple(said) or ({"topic": topic},)

@@ -1,0 +1,62 @@
+"""Base class of the writers of all versions: channels, connections and record headers of messages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from logreel.formats.rosbag.channels import CONNECTION
+from logreel.formats.rosbag.schema_maker import BagSchemaMaker
+from logreel.formats.rosbag.write_channels import Declared, declare
+from logreel.io.append_file import Appender
+from logreel.io.arrays import I64
+from logreel.log.schema import Schema
+from logreel.write.payloads import Payloads
+from logreel.write.record_writer import RecordWriter
+
+
+class BagWriter(RecordWriter):
+    """What writers of all versions have in common."""
+
+    title = "a bag"
+    earliest, latest, largest = 0, (10**9 << 32) - 1, (1 << 31) - 1
+    side_column_names = (CONNECTION,)
+
+    def __init__(self, out: Appender) -> None:
+        self.schemas: BagSchemaMaker = BagSchemaMaker(self.title)
+        super().__init__(out, self.schemas)
+        #: Of each channel: the first of its lines, which have a head each, and how many it has.
+        self._lines = np.zeros((0, 2), np.int64)
+
+    def channel(self, number: int, topic: str, schema: Schema, metadata: Mapping[str, Any]) -> None:
+        """Take in a channel.
+
+        metadata  as channels of bags have it: ``topic``, ``md5sum`` (worked out where it is not given), ``headers``
+                  or else ``callerids`` and ``latching``
+        """
+        declared = declare(topic, schema, metadata, self.notes if self.keeps_invalid else None)
+        lines = self.add(declared)
+        self.schemas.channels.append(declared)
+        self._lines = np.append(self._lines, [[len(self._fresh), lines]], axis=0)
+        self._fresh = np.append(self._fresh, np.ones(lines, bool))
+
+    def messages(self, channel: NDArray[np.int32], time: I64, payloads: Payloads) -> None:
+        """Append messages with the numbers of the connections that they came by; too large ones mean the last."""
+        first, lines = self._lines[channel].T
+        turn = (
+            np.zeros(len(channel), np.int64)
+            if payloads.side_columns is None
+            else payloads.side_columns[:, -1]
+        )
+        line = (first + np.clip(turn, 0, lines - 1)).astype(np.int32)
+        super().messages(line, time, payloads)
+
+    def use_chunk_sizes(self, sizes: Sequence[int]) -> None:
+        """Close chunks where a source bag with chunks of these *sizes* (bytes) did, unless a size was asked for."""
+
+    def add(self, declared: Declared) -> int:
+        """Make the heads of a channel's messages, and say how many there are: by connection, or one."""
+        raise NotImplementedError

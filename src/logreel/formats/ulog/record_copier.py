@@ -1,0 +1,189 @@
+"""Copy wanted records of a ULog as they are in the file; a copy of everything is the same file.
+
+Intervals of the file of which all messages are wanted are copied as a whole, without looking at single messages.
+"""
+
+from __future__ import annotations
+
+import itertools
+import struct
+from collections.abc import Iterator
+
+import numpy as np
+
+from logreel.formats.ulog.clock import UTC_OFFSET
+from logreel.formats.ulog.copy_metadata import utc_record, with_defaults_flag, with_start
+from logreel.formats.ulog.non_data_records import NonDataRecords
+from logreel.formats.ulog.records import DATA_HEAD, FILE_HEADER, HEAD
+from logreel.formats.ulog.synthetic import synthetic_offsets
+from logreel.index.order import count_before, in_file_order, part_of
+from logreel.io.append_file import Appender
+from logreel.io.arrays import I64
+from logreel.write.copy_ranges import put, runs
+from logreel.write.format_writer import SourceClock
+from logreel.write.log_copier import Excerpt
+
+
+def copy_records(excerpt: Excerpt, out: Appender, clock: SourceClock | None) -> bool:
+    """Copy the records of *excerpt*; return False, with nothing copied, for a file that contains several logs.
+
+    clock  start and UTC offset for a part of a log
+    """
+    state: NonDataRecords = excerpt.log.format_state
+    if len(state.found.segments) > 1 or state.found.is_segment:
+        return False
+    copier = _RecordCopier(state, excerpt, out, None if excerpt.is_whole else clock)
+    copier.run()
+    return True
+
+
+class _RecordCopier:
+    """Writes intervals of the source in ascending order, and tracks the new offsets of appended parts."""
+
+    def __init__(
+        self, state: NonDataRecords, excerpt: Excerpt, out: Appender, clock: SourceClock | None
+    ) -> None:
+        self._state, self._excerpt, self._out, self._clock = state, excerpt, out, clock
+        self._data = state.source.data
+        self._appended = list(state.found.appended)
+        self._moved: list[int] = []
+        self._notes, self._next = np.zeros(0, np.int64), 0
+        index = excerpt.log.index
+        counts = index.blocks.start[:, 1:] - index.blocks.start[:, :-1]
+        ends = np.concatenate([np.zeros((1, counts.shape[1]), np.int64), np.cumsum(counts, axis=0)])
+        self._inside = [n for n in excerpt.rows if index.rules[n].synthetic is None]
+        #: Number of wanted messages of each channel before each block, and in all.
+        self._kept = {n: count_before(excerpt.rows[n], ends[:, n]) for n in self._inside}
+
+    def run(self) -> None:
+        """Copy all wanted records."""
+        own = self._state
+        self._write_head()
+        self._notes, self._next = self._wanted_notes(), 0
+        for first, last, whole in self._block_ranges():
+            if whole:
+                self._copy_whole(first, last)
+            else:
+                self._copy_some(first, last)
+        self._copy_notes(own.source.size)
+        self._finish()
+
+    def _write_head(self) -> None:
+        """Copy file header and flags; for a part of a log with its start, and with a record of the UTC offset."""
+        state, clock = self._state, self._clock
+        head = state.source.read(0, state.found.begin)
+        if clock is not None:
+            head = with_start(head, clock.start)
+        if state.lacks_defaults_flag:
+            head = with_defaults_flag(head)
+        self._out.write(head)
+        known = any(e.kind == "I" and e.key.name == UTC_OFFSET for e in state.keyed.entries)
+        if not known:
+            self._out.write(utc_record(head, clock))
+        self._out.commit()
+
+    # ---------------------------------------------------------------------------------------------- messages
+
+    def _block_ranges(self) -> Iterator[tuple[int, int, bool]]:
+        """Yield ranges of blocks as (first, end, whole); *whole*: all messages in them are wanted."""
+        blocks = self._excerpt.log.index.blocks
+        counts = blocks.start[:, 1:] - blocks.start[:, :-1]
+        kept = np.diff(sum(self._kept.values(), np.zeros(len(counts) + 1, np.int64)))
+        # Undeclared messages are not in the index: with any of them, each record must be looked at.
+        exact = all(p.code != "undeclared" for p in self._state.found.problems)
+        kind = np.where(kept == 0, 0, np.where(exact & (kept == counts.sum(axis=1)), 2, 1))
+        cuts = [0, *(np.flatnonzero(np.diff(kind)) + 1).tolist(), len(kind)]
+        for lo, hi in itertools.pairwise(cuts):
+            if hi > lo and kind[lo]:
+                yield lo, hi, bool(kind[lo] == 2)
+
+    def _copy_whole(self, first: int, last: int) -> None:
+        """Copy blocks of which all messages are wanted, without lost bytes and unwanted other records."""
+        state, base = self._state, self._excerpt.log.index.blocks.base
+        begin = int(base[first])
+        end = int(base[last]) if last < len(base) else state.source.size
+        self._copy_notes(begin)
+        records = state.positions
+        dropped = np.setdiff1d(records[records.searchsorted(begin) : records.searchsorted(end)], self._notes)
+        lost = [(p.offset, p.offset + p.size) for p in state.found.problems if p.lost]
+        holes = np.array(
+            [*zip(dropped.tolist(), state.ends_of(dropped).tolist(), strict=True), *lost], np.int64
+        )
+        holes = np.clip(holes.reshape(-1, 2), begin, end)
+        holes = holes[np.argsort(holes[:, 0], kind="stable")]
+        start, stop = np.append(begin, holes[:, 1]), np.append(holes[:, 0], end)
+        self._write(start[stop > start], stop[stop > start])
+        self._next = int(self._notes.searchsorted(end))
+
+    def _copy_some(self, first: int, last: int) -> None:
+        """Copy the wanted messages of blocks, and wanted records of other kinds between them."""
+        rows = {
+            n: part_of(self._excerpt.rows[n], int(kept[first]), int(kept[last]))
+            for n, kept in self._kept.items()
+            if kept[last] > kept[first]
+        }
+        for piece in in_file_order(self._excerpt.log.index, rows):
+            if len(piece):
+                start, end = piece.offset - DATA_HEAD, piece.offset + piece.size
+                notes = self._next_notes(int(end[-1]))
+                self._write(*runs(np.append(start, notes), np.append(end, self._state.ends_of(notes))))
+
+    # ------------------------------------------------------------------------------------------------- notes
+
+    def _next_notes(self, end: int) -> I64:
+        """Return the positions of the next wanted records other than messages, up to *end*."""
+        upto = int(self._notes.searchsorted(end))
+        found = self._notes[self._next : max(upto, self._next)]
+        self._next = max(upto, self._next)
+        return found
+
+    def _copy_notes(self, end: int) -> None:
+        """Copy the wanted records other than messages up to *end*."""
+        notes = self._next_notes(end)
+        self._write(*runs(notes, self._state.ends_of(notes)))
+
+    def _wanted_interval(self) -> tuple[int, int]:
+        """Return the start and end of the blocks with wanted messages."""
+        base = [*self._excerpt.log.index.blocks.base.tolist(), self._state.source.size]
+        kept = np.flatnonzero(np.diff(sum(self._kept.values(), np.zeros(len(base), np.int64))))
+        return (base[kept[0]], base[kept[-1] + 1]) if len(kept) else (0, 0)
+
+    def _wanted_notes(self) -> I64:
+        """Return int64[n]: positions of all wanted records other than messages, ascending."""
+        state, excerpt = self._state, self._excerpt
+        every, wanted = [np.zeros(0, np.int64)], [state.initial_parameters]
+        for channel, positions in synthetic_offsets(state).items():
+            every.append(positions)
+            if channel in excerpt.rows:
+                wanted.append(positions[excerpt.rows[channel]])
+        if len(self._inside) < len(excerpt.log.index.rules) - len(every) + 1:
+            every.append(
+                np.array(
+                    [at for at, n in state.subscriptions() if n is None or n not in excerpt.rows], np.int64
+                )
+            )
+        if excerpt.start is not None or excerpt.end is not None:
+            # There can be 100 000 marks, and they have no times: they belong to the blocks that contain them.
+            marks = state.marks
+            first, last = self._wanted_interval()
+            every.append(marks[(marks < first) | (marks >= last)])
+        others = np.setdiff1d(state.positions, np.concatenate(every))
+        return np.union1d(others, np.concatenate(wanted)).astype(np.int64)
+
+    # ---------------------------------------------------------------------------------------------- writing
+
+    def _write(self, start: I64, end: I64) -> None:
+        if not len(start):
+            return
+        while self._appended and self._appended[0] < int(end[-1]):
+            before = np.clip(self._appended.pop(0) - start, 0, end - start).sum()
+            self._moved.append(self._out.tell() + int(before))
+        put(self._out, self._data, start, end)
+
+    def _finish(self) -> None:
+        """Write the new offsets of appended parts into the flags."""
+        found = self._state.found
+        if found.begin == FILE_HEADER or self._moved == found.appended:
+            return
+        offsets = (*self._moved, 0, 0, 0)[:3]
+        self._out.patch(FILE_HEADER + HEAD + 16, struct.pack("<3Q", *offsets))

@@ -1,0 +1,58 @@
+"""Schemas of new ULogs: format definitions."""
+
+from __future__ import annotations
+
+import re
+
+from logreel.errors import DefinitionError
+from logreel.formats.ulog.from_layout import definition_from_layout
+from logreel.index.rules import FieldAt
+from logreel.layout.layout import Layout
+from logreel.log.schema import Schema
+from logreel.write.schema_maker import SchemaMaker
+
+_INSTANCE = re.compile(r"(.*)\[(\d{1,3})\]\Z", re.DOTALL)
+
+
+class UlogSchemaMaker(SchemaMaker):
+    """Format definitions named after topics; the field ``timestamp`` is the time of a message."""
+
+    encoding = "ulog"
+    fixed_size = True
+
+    def __init__(self, title: str) -> None:
+        super().__init__(title)
+        self._channels: list[tuple[str, Layout | None, FieldAt | None]] = []
+
+    def add_channel(self, name: str, layout: Layout | None, stamp: FieldAt | None) -> None:
+        """Add the next channel: name of its format, Layout (None: undefined), and where its ``timestamp`` is."""
+        self._channels.append((name, layout, stamp))
+
+    def schema_from_layout(self, topic: str, layout: Layout) -> Schema:
+        """Return a format of the topic's name, followed by one for each nested struct."""
+        if topic.startswith("~"):
+            return Schema(topic, self.encoding)
+        name = base_name(topic)[0]
+        return Schema(name, self.encoding, definition_from_layout(layout, name))
+
+    def schema_from_text(self, topic: str, text: str, file: str) -> Schema:
+        """Return the Schema of format texts, one per line; the first is that of the topic."""
+        return Schema(base_name(topic)[0], self.encoding, text)
+
+    def layout(self, number: int) -> Layout:
+        """Return the Layout of the channel's format."""
+        name, layout, _ = self._channels[number]
+        if layout is None:
+            raise DefinitionError(f"{name} has no definition: its messages are bytes")
+        return layout
+
+    def time_field(self, number: int) -> tuple[str, int] | None:
+        """Return ``timestamp`` and its unit, mostly microseconds."""
+        stamp = self._channels[number][2]
+        return None if stamp is None else ("timestamp", stamp.mul)
+
+
+def base_name(topic: str) -> tuple[str, int]:
+    """Return the name of a topic's format, and the instance number."""
+    instance = _INSTANCE.match(topic)
+    return (instance[1], int(instance[2])) if instance else (topic, 0)

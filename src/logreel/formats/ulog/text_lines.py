@@ -1,0 +1,63 @@
+"""Text of a ULog for people: logged strings, and PX4 events as sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from logreel.errors import DefinitionError
+from logreel.formats.ulog import events
+from logreel.formats.ulog.found import Topic
+from logreel.formats.ulog.keyed_records import KeyedRecords
+from logreel.formats.ulog.non_data_records import NonDataRecords
+from logreel.index.message_index import MessageIndex
+from logreel.io.source import Source
+from logreel.log.scan import TextLine
+
+#: Levels of syslog.
+LEVELS = 8
+_EVENT_FIELDS = {"id", "arguments", "log_levels"}
+
+
+def text_lines(others: NonDataRecords, index: MessageIndex) -> list[TextLine]:
+    """Return all lines of text in order of time; a string that was also sent as an event appears once."""
+    strings, tags = [], {}
+    for at in others.texts.tolist():
+        level, tag, time, text = others.string_at(at)
+        strings.append(events.Line(time, level if level < LEVELS else None, text.decode("utf-8", "replace")))
+        if others.has_tag(at):
+            tags[len(strings) - 1] = tag
+    rows = [
+        row
+        for number, topic in enumerate(others.found.channels)
+        if topic.name == "event"
+        for row in _event_rows(others.source, index, number, topic)
+    ]
+    merged = events.lines(strings, rows, _event_definitions(others.keyed)) if rows else strings
+    # By identity: two strings may be equal, and only one of them have a tag.
+    source = {id(strings[i]): f"tag {tag}" for i, tag in tags.items()}
+    lines = [TextLine(line.time, line.level, line.text, source.get(id(line), "")) for line in merged]
+    return sorted(lines, key=lambda line: line.time)
+
+
+def _event_definitions(keyed: KeyedRecords) -> events.Definitions | None:
+    """Return the first usable event definitions of the log, or None."""
+    for parts in keyed.multiples.get("metadata_events", []):
+        try:
+            return events.load(b"".join(p.key.data for p in parts))
+        except DefinitionError:
+            continue
+    return None
+
+
+def _event_rows(source: Source, index: MessageIndex, number: int, topic: Topic) -> Iterator[events.Row]:
+    """Yield the messages of a topic ``event``; none if its format lacks a field that events need."""
+    if topic.raw:
+        return
+    layout = topic.definitions.layout(topic.name)
+    if not {f.name for f in layout.record.visible()} >= _EVENT_FIELDS:
+        return
+    decode = layout.decoder()
+    columns = index.offsets(number), index.sizes(number), index.times(number)
+    for at, size, time in zip(*(column.tolist() for column in columns), strict=True):
+        row = decode(memoryview(source.read(at, size)))
+        yield events.Row(time, row["id"], bytes(row["arguments"]), row["log_levels"])

@@ -1,0 +1,222 @@
+"""Hypothesis state machine: operations on logs in any order, compared with plain lists of messages."""
+
+from __future__ import annotations
+
+import itertools
+import tempfile
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from functools import partial
+from operator import itemgetter
+from pathlib import Path
+from typing import Any
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    Bundle,
+    RuleBasedStateMachine,
+    initialize,
+    rule,
+    run_state_machine_as_test,
+)
+
+from logreel.errors import LogError, UsageError
+from logreel.log.log import Log
+from logreel.ops.rewrite.merge import merge
+from logreel.ops.rewrite.parts import with_members
+from logreel.ops.rewrite.recover import recover
+from logreel.ops.rewrite.slice import slice_log, sort_log
+from logreel.registry.format import Format
+from logreel.testing.judge import expect, no_hang, opened_as
+
+#: Operations in one sequence.
+STEPS = 6
+#: Time and payload of the messages of each channel, in file order.
+Rows = dict[str, list[tuple[int, bytes]]]
+
+_SHARE = st.floats(0, 1)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A log file and the messages that it has to hold."""
+
+    path: Path
+    due: Rows
+
+
+def check_operations(fmt: Format, sample: bytes, sequences: int, always: Collection[str] = ()) -> None:
+    """Run *sequences* sequences of operations that begin with *sample*; raise AssertionError at a wrong result.
+
+    always  channels of which every log of the format has messages, whatever topics it was sliced by
+    """
+    machine: Any = partial(Operations, fmt, sample, always)
+    run_state_machine_as_test(
+        machine,
+        settings=settings(
+            max_examples=sequences,
+            stateful_step_count=STEPS,
+            deadline=None,
+            database=None,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
+
+
+def messages_of(log: Log) -> Rows:
+    """Time and payload by channel, in file order; without empty, reserved and synthetic channels."""
+    found: Rows = {}
+    for ch in log.match(None):
+        if len(ch) and log.index.synthetic(ch.number) is None:
+            found[ch.topic] = [(m.time, bytes(m.data)) for m in log.messages([ch.topic], order="file")]
+    return found
+
+
+def between(due: Rows, start: int | None, end: int | None) -> Rows:
+    """The messages with start <= time < end; without channels that have none."""
+    found = {
+        topic: [row for row in some if (start is None or start <= row[0]) and (end is None or row[0] < end)]
+        for topic, some in due.items()
+    }
+    return {topic: some for topic, some in found.items() if some}
+
+
+class Operations(RuleBasedStateMachine):
+    """Opens, slices, sorts, merges and recovers logs that came of such operations."""
+
+    cases: Bundle[Case] = Bundle("cases")
+
+    def __init__(self, fmt: Format, sample: bytes, always: Collection[str]) -> None:
+        super().__init__()
+        self._format, self._sample, self._always = fmt, sample, always
+        self._folder = tempfile.TemporaryDirectory()
+        self._numbers = itertools.count()
+
+    def teardown(self) -> None:
+        """Remove the files."""
+        self._folder.cleanup()
+
+    @initialize(target=cases)
+    def begin(self) -> Case:
+        """Begin with the sample."""
+        path = self._new_path()
+        path.write_bytes(self._sample)
+        return Case(path, messages_of(opened_as(self._format, self._sample)))
+
+    @rule(case=cases, first=_SHARE, last=_SHARE)
+    def open(self, case: Case, first: float, last: float) -> None:
+        """Open a log and read an interval, forwards and backwards."""
+        log = self._opened(case.path)
+        start, end = _interval(case.due, first, last)
+        due, found, topics = between(case.due, start, end), Rows(), list(case.due)
+        try:
+            forwards = list(log.messages(topics, start=start, end=end)) if topics else []
+        except UsageError:
+            expect(not due, "an interval with messages was refused")
+            return
+        for message in forwards:
+            found.setdefault(message.channel.topic, []).append((message.time, bytes(message.data)))
+        _compare(found, _by_time(due), "messages of an interval")
+        times = [message.time for message in forwards]
+        expect(times == sorted(times), "messages of an interval are not in the order of time")
+        if topics:
+            backwards = list(log.messages(topics, start=start, end=end, reverse=True))
+            expect(backwards == forwards[::-1], "the reverse of an interval is another order")
+
+    @rule(target=cases, case=cases, first=_SHARE, last=_SHARE)
+    def slice(self, case: Case, first: float, last: float) -> Case:
+        """Slice an interval."""
+        start, end = _interval(case.due, first, last)
+        return self._written(
+            case, lambda path: slice_log(case.path, path, start=start, end=end), between(case.due, start, end)
+        )
+
+    @rule(target=cases, case=cases, which=st.integers(0, 1000))
+    def slice_topic(self, case: Case, which: int) -> Case:
+        """Slice one channel, and the channels that it is joined from."""
+        if not case.due:
+            return case
+        topic = sorted(case.due)[which % len(case.due)]
+        members = {*with_members(self._opened(case.path), [topic]), *self._always}
+        due = {topic: some for topic, some in case.due.items() if topic in members}
+        return self._written(case, lambda path: slice_log(case.path, path, topics=[topic]), due)
+
+    @rule(target=cases, case=cases)
+    def sort(self, case: Case) -> Case:
+        """Sort by time."""
+        return self._written(case, lambda path: sort_log(case.path, path), _by_time(case.due))
+
+    @rule(target=cases, one=cases, other=cases)
+    def merge(self, one: Case, other: Case) -> Case:
+        """Merge two logs; where both have the same message, a format may keep one of the two."""
+        topics = {**one.due, **other.due}
+        due = _by_time({topic: [*one.due.get(topic, ()), *other.due.get(topic, ())] for topic in topics})
+        return self._written(one, lambda path: merge([one.path, other.path], path), due, once=True)
+
+    @rule(target=cases, case=cases, share=_SHARE)
+    def recover(self, case: Case, share: float) -> Case:
+        """Cut a log and recover what is left of it."""
+        data = case.path.read_bytes()
+        cut = self._new_path()
+        cut.write_bytes(data[: round(len(data) * share)])
+        try:
+            left = messages_of(opened_as(self._format, cut.read_bytes()))
+        except LogError:
+            return case
+        for topic, some in left.items():
+            known = set(case.due.get(topic, ()))
+            expect(
+                known.issuperset(some),
+                f"{topic!r}: cut at a share of {share} it has messages that never were",
+            )
+        if share == 1:
+            _compare(left, case.due, "all of a file")
+        return self._written(case, lambda path: recover(cut, path), left)
+
+    def _written(self, case: Case, write: Callable[[Path], Any], due: Rows, once: bool = False) -> Case:
+        """Return the log that *write* makes of *due*; *case* where there is nothing to write.
+
+        once  it may have one of several equal messages
+        """
+        path = self._new_path()
+        try:
+            with no_hang():
+                write(path)
+        except UsageError:
+            expect(not due, "an operation on messages was refused")
+            expect(not path.exists(), "an operation failed and left a file")
+            return case
+        found = messages_of(self._opened(path))
+        _compare(found, due, "the new log", once)
+        return Case(path, found)
+
+    def _opened(self, path: Path) -> Log:
+        log = opened_as(self._format, path.read_bytes())
+        expect(not log.problems, f"a log that was written has problems: {log.problems[:1]}")
+        return log
+
+    def _new_path(self) -> Path:
+        return Path(self._folder.name) / f"{next(self._numbers)}{self._format.suffixes[0]}"
+
+
+def _interval(due: Rows, first: float, last: float) -> tuple[int | None, int | None]:
+    """Times at two shares of all messages; None at either end."""
+    times = sorted(row[0] for some in due.values() for row in some)
+    low, high = sorted(round(share * len(times)) for share in (first, last))
+    return (times[low] if 0 < low < len(times) else None), (times[high] if high < len(times) else None)
+
+
+def _by_time(due: Rows) -> Rows:
+    return {topic: sorted(some, key=itemgetter(0)) for topic, some in due.items()}
+
+
+def _compare(found: Rows, due: Rows, what: str, once: bool = False) -> None:
+    """Raise AssertionError unless both are equal; *once*: or equal but for messages that are there repeatedly."""
+    for topic in {**due, **found}:
+        mine, others = found.get(topic, []), due.get(topic, [])
+        if mine == others or (once and mine == list(dict.fromkeys(others))):
+            continue
+        differ = next((n for n, (a, b) in enumerate(zip(mine, others, strict=False)) if a != b), None)
+        where = "" if differ is None else f", the first difference at number {differ}"
+        raise AssertionError(f"{what}: {topic!r} has {len(mine)} messages where {len(others)} are due{where}")

@@ -1,0 +1,150 @@
+"""The interface for copying logs into a new log of one format: ``LogCopier``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from logreel.errors import LogError, UnsupportedError
+from logreel.index.ranges import Rows
+from logreel.io.arrays import I64
+from logreel.log.log import Log
+from logreel.log.schema import Schema
+from logreel.registry.format import Format
+from logreel.write.format_writer import FormatWriter
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """A part of a log to be copied.
+
+    rows        rows of each channel wanted; see ``MessageIndex.rows_between``
+    start, end  interval that was asked for, ns; None: open
+    in_force    True: also copy what was in force at *start*
+    """
+
+    log: Log
+    rows: Mapping[int, Rows]
+    start: int | None
+    end: int | None
+    in_force: bool = False
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all messages of the log are wanted."""
+        wanted = {n: r.stop - r.start if isinstance(r, slice) else len(r) for n, r in self.rows.items()}
+        return all(wanted.get(ch.number) == len(ch) for ch in self.log.channels.values())
+
+
+class LogCopier:
+    """Copies logs into the file of a FormatWriter of one format; returned by ``Format.copier``.
+
+    The methods copy nothing that is specific to the format, so a format without its own LogCopier can be written, too.
+
+    clock  ``utc`` if the UTC offset of the source is added to all times, else ``log``
+    """
+
+    def __init__(self, writer: FormatWriter) -> None:
+        self.writer = writer
+        self.clock = "log"
+
+    # ---------------------------------------------------------------------------------- besides messages
+
+    def copy_metadata(self, log: Log) -> list[str]:
+        """Copy what a log of the same format holds besides messages; return sentences about what was left out.
+
+        Called before the first channel is added; of several logs, the first has precedence.
+        """
+        return []
+
+    def import_foreign(self, log: Log, returns: bool) -> list[str]:
+        """Copy metadata, parameters and attachments of a log of another format, as far as they fit.
+
+        returns  True: the log was converted from this format, so what this has no place for at all is no loss
+
+        Returns sentences about what was left out.
+        """
+        told = import_metadata(self.writer, log, returns)
+        told += try_each("parameter", log.parameters, lambda name: self._import_parameter(log, name), returns)
+        return told + try_each(
+            "attachment", log.attachments, lambda name: self._import_attachment(log, name), returns
+        )
+
+    def _import_parameter(self, log: Log, name: str) -> None:
+        value = log.parameters[name].value
+        if value is not None:
+            self.writer.parameter(name, value, None)
+
+    def _import_attachment(self, log: Log, name: str) -> None:
+        one = log.attachments[name]
+        self.writer.attachment(name, one.read(), one.media_type)
+
+    # ------------------------------------------------------------------------------------------ messages
+
+    def copy_records(self, excerpt: Excerpt) -> bool:
+        """Copy part of a log of the same format record by record; return False, with nothing done, if impossible."""
+        return False
+
+    def side_columns(self, log: Log, channel: int, offset: I64) -> I64 | None:
+        """Return int64[n, k]: the side columns of messages of *log*, of the same format, by payload *offset*.
+
+        They are written with the messages (``Payloads.side_columns``). None: the channel has none.
+        """
+        return None
+
+    # ----------------------------------------------------------------------------------- joining channels
+
+    def merge_key(self, topic: str, schema: Schema, metadata: Mapping[str, Any]) -> Hashable:
+        """Return a key that is equal for channels of several logs which become one channel."""
+        return topic, schema, metadata.get("md5sum")
+
+    def merged_metadata(self, metadata: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+        """Return the metadata of a channel that is joined from several with equal ``merge_key``."""
+        return metadata[0]
+
+    def side_column_map(self, metadata: Mapping[str, Any], merged: Mapping[str, Any]) -> I64 | None:
+        """Return the new value of each value of the last side column when a channel is joined into the *merged* one.
+
+        None: values stay the same.
+        """
+        return None
+
+    def count_key(self, topic: str, metadata: Mapping[str, Any]) -> str:
+        """Return the name by which messages of a channel are counted in the source and in the new file.
+
+        That is not the topic where topics follow from content and may differ in the new file.
+        """
+        return topic
+
+
+def copier_for(format: Format, writer: FormatWriter) -> LogCopier:
+    """Return the LogCopier that *format* offers for *writer*, else one that copies nothing format-specific."""
+    copier: LogCopier = (format.copier or LogCopier)(writer)
+    return copier
+
+
+def import_metadata(writer: FormatWriter, log: Log, quiet: bool) -> list[str]:
+    """Give *writer* the metadata of *log*, except what its format says of the file under its own name."""
+    names = [name for name in log.metadata if name != log.format]
+    return try_each("metadata", names, lambda name: writer.metadata(name, log.metadata[name]), quiet)
+
+
+def try_each(what: str, names: Iterable[str], give: Callable[[str], None], quiet: bool) -> list[str]:
+    """Call *give* with each name; return sentences about those that raised a LogError.
+
+    quiet  True: say nothing about what raised UnsupportedError
+    """
+    left, why, told = list[str](), "", list[str]()
+    for name in names:
+        try:
+            give(name)
+        except UnsupportedError as error:
+            left.append(name)
+            why = error.text
+        except LogError as error:
+            told.append(f"{what} {name!r} was left out: {error.text}")
+    if left and not quiet:
+        shown = ", ".join(repr(name) for name in left[:5]) + " …" * (len(left) > 5)
+        told.append(f"{what} {shown} left out: {why}")
+    return told

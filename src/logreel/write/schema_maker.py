@@ -1,0 +1,80 @@
+"""The interface for schemas of one format: ``SchemaMaker``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+
+import numpy as np
+from numpy.typing import NDArray
+
+from logreel.errors import DefinitionError, UnsupportedError
+from logreel.io.arrays import I64
+from logreel.layout.layout import Layout
+from logreel.log.schema import Schema
+from logreel.write.payloads import Payloads
+
+
+@dataclass(frozen=True, slots=True)
+class PayloadSplitter:
+    """Payloads from encoded rows, for a channel whose Layout describes more than its payloads.
+
+    optional      fields that a table may leave out; they are zero then
+    split         Payloads from messages encoded by the Layout: data, and int64[n + 1] where each begins
+    side_columns  names of the numbers that ``split`` returns per message but the Layout repeats per record; a message
+                  given as a dict has them at its top level
+    """
+
+    optional: Collection[str]
+    split: Callable[[NDArray[np.uint8], I64], Payloads]
+    side_columns: Sequence[str] = ()
+
+
+class SchemaMaker:
+    """Schemas of new channels, and how their messages are encoded from dicts and tables.
+
+    title  name of the format, for error texts
+    """
+
+    #: ``Schema.encoding`` of definitions that users may give as text; empty: they cannot.
+    encoding = ""
+    #: Whether all messages of a channel have one size, so that strings and arrays cannot vary.
+    fixed_size = False
+
+    def __init__(self, title: str) -> None:
+        self.title = title
+
+    def schema_from_layout(self, topic: str, layout: Layout) -> Schema:
+        """Return a Schema in the language of the format for messages with the fields of *layout*.
+
+        Messages are then encoded by ``self.layout(number)``: same field names and values, but maybe other bytes than
+        those of *layout*. Raises DefinitionError for what the format cannot hold.
+        """
+        raise DefinitionError(f"{self.title} has no definitions of its own for messages of channel {topic!r}")
+
+    def schema_from_text(self, topic: str, text: str, file: str) -> Schema:
+        """Return the Schema that *text*, read from *file*, defines for *topic*."""
+        if not self.encoding:
+            raise UnsupportedError(f"{self.title} takes no definitions as text")
+        return Schema(PurePath(file).stem, self.encoding, text)
+
+    def accepts_schema(self, schema: Schema) -> bool:
+        """Return whether a channel can be written with *schema*, taken from a log of any format."""
+        return bool(self.encoding) and schema.encoding == self.encoding
+
+    def layout(self, number: int) -> Layout:
+        """Return the Layout that encodes dicts and tables of a channel; raises DefinitionError if it has none."""
+        raise DefinitionError(f"{self.title} writes messages as bytes only")
+
+    def splitter(self, number: int) -> PayloadSplitter | None:
+        """Return how to get payloads from encoded rows of a channel; None if these are the payloads."""
+        return None
+
+    def time_field(self, number: int) -> tuple[str, int] | None:
+        """Return the field of a channel that holds the time of the message, and its ns per unit; None if none does."""
+        return None
+
+    def computed_fields(self, number: int) -> Collection[str]:
+        """Return the fields that readers compute and payloads do not hold; they are ignored in given messages."""
+        return ()

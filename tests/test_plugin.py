@@ -1,0 +1,100 @@
+"""``logreel.plugin`` suffices for a format: that of docs/howto/write-a-format.md is built from the page alone."""
+
+from __future__ import annotations
+
+import ast
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import logreel.plugin
+from support.harness.cli_runner import Spawn
+
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "howto" / "write-a-format.md"
+
+
+def block(language: str, begins: str) -> str:
+    """The code block of the page that begins with this text."""
+    found = re.search(
+        rf"```{language}\n({re.escape(begins)}.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL
+    )
+    assert found is not None, begins
+    return found[1]
+
+
+@pytest.fixture
+def installed(tmp_path: Path) -> Path:
+    """A folder with the package of the page as pip would install it, and its tests."""
+    (tmp_path / "thermo.py").write_text(block("python", '"""Thermometer'))
+    (tmp_path / "test_thermo.py").write_text(block("python", "import numpy as np\nimport thermo\n"))
+    project = tomllib.loads(block("toml", "[project]"))["project"]
+    info = tmp_path / f"{project['name']}-{project['version']}.dist-info"
+    info.mkdir()
+    metadata = f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n"
+    (info / "METADATA").write_text(metadata)
+    lines = [
+        line
+        for group, points in project["entry-points"].items()
+        for line in [f"[{group}]", *(f"{name} = {place}" for name, place in points.items())]
+    ]
+    (info / "entry_points.txt").write_text("\n".join(lines) + "\n")
+    return tmp_path
+
+
+def test_the_format_of_the_page_passes_the_suite_outside_of_logreel(installed: Path, spawn: Spawn) -> None:
+    done = spawn("-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", "test_thermo.py", cwd=installed)
+    out = done.stdout.decode()
+    assert done.returncode == 0, out
+    reasons = re.findall(r"SKIPPED \[1\] \S+ (.*)", out)
+    assert len(reasons) == 2, out
+    assert reasons[0].startswith("logreel cannot append") or reasons[1].startswith("logreel cannot append")
+    assert any(reason.startswith("no types of its own") for reason in reasons)
+    assert re.search(r"13 passed, 2 skipped", out), out
+
+
+def test_the_format_of_the_page_imports_nothing_but_the_plugin_module(installed: Path) -> None:
+    found = set()
+    for name in ("thermo.py", "test_thermo.py"):
+        for node in ast.walk(ast.parse((installed / name).read_text())):
+            if isinstance(node, ast.Import):
+                found |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                found.add(node.module or "")
+    assert found == {"numpy", "thermo", "logreel.plugin", "logreel.testing"}
+
+
+@pytest.mark.parametrize("name", logreel.plugin.__all__)
+def test_each_name_is_what_its_module_defines(name: str) -> None:
+    found = getattr(logreel.plugin, name)
+    assert getattr(found, "__name__", name) == name
+    assert getattr(found, "__module__", "logreel.").startswith("logreel.")
+    assert name in dir(logreel.plugin)
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match=r"logreel\.plugin.*Nothing"):
+        _ = logreel.plugin.Nothing
+
+
+def test_importing_the_plugin_module_loads_only_errors(spawn: Spawn) -> None:
+    code = (
+        "import sys, logreel.plugin\n"
+        "print(*sorted(name for name in sys.modules if name.startswith(('logreel', 'numpy.', 'pyarrow'))))"
+    )
+    assert spawn("-c", code).stdout.split() == [
+        b"logreel",
+        b"logreel._version",
+        b"logreel.errors",
+        b"logreel.plugin",
+    ]
+
+
+def test_reading_names_need_no_arrow_and_no_hypothesis(spawn: Spawn) -> None:
+    code = (
+        "import sys\n"
+        "from logreel.plugin import Blocks, ChannelInfo, FieldAt, Format, FormatWriter, Layout, MessageIndex, Scan\n"
+        "print(*{'pyarrow', 'hypothesis', 'logreel.testing'} & set(sys.modules))"
+    )
+    assert spawn("-c", code).stdout.split() == []
