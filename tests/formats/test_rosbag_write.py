@@ -234,7 +234,7 @@ BAD_CHANNELS = {
 def test_what_cannot_be_is_said_and_the_file_stays_sound(
     tmp_path: Path, version: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("logreel.formats.rosbag.write_records.BagWriter.largest", 1000)
+    monkeypatch.setattr("logreel.formats.rosbag.writer_base.BagWriter.largest", 1000)
     path, times = tmp_path / "a.bag", np.array([START, -1])
     with logreel.create(path, version=version) as w:
         channel = w.add_channel("/chatter", STRING)

@@ -42,12 +42,47 @@ def shares(n: int, least: int, threads: int | None = None) -> list[slice]:
     return [slice(lo, hi) for lo, hi in itertools.pairwise(cuts)]
 
 
+class _Helpers:
+    """Threads that are kept for ``run``: a pool that is made and ended for each call costs more than small work."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._pool: ThreadPoolExecutor | None = None
+
+    def submit(self, work: Callable[..., T], *args: Any) -> Future[T]:
+        with self._lock:
+            if self._pool is None:
+                self._pool = ThreadPoolExecutor(os.cpu_count() or 1, "logreel-helper")
+            return self._pool.submit(work, *args)
+
+
+def _after_fork() -> None:
+    global _helpers
+    # The child has none of the threads.
+    _helpers = _Helpers()
+
+
+_helpers = _Helpers()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
 def run(work: Callable[[int, slice], T], cut: list[slice]) -> list[T]:
-    """``work(number, share)`` of every share, each in a thread of its own; a single one in this thread."""
-    if len(cut) == 1:
-        return [work(0, cut[0])]
-    with ThreadPoolExecutor(len(cut)) as pool:
-        return list(pool.map(work, range(len(cut)), cut))
+    """Return ``work(number, share)`` of every share; the first one runs in this thread, the others in helper threads.
+
+    A share that no helper has begun by then runs in this thread too, so that work may itself call ``run``.
+    """
+    coming = [_helpers.submit(work, i, share) for i, share in enumerate(cut) if i]
+    try:
+        found = [work(0, cut[0])]
+        for i, share in enumerate(coming, 1):
+            found.append(work(i, cut[i]) if share.cancel() else share.result())
+        return found
+    finally:
+        for share in coming:
+            if not share.cancel():
+                # Helpers may write to memory of the caller: none is left running, also after an error.
+                share.exception()
 
 
 def ahead(items: Iterable[T], depth: int = 1) -> Iterator[T]:

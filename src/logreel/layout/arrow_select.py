@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from collections.abc import Sequence as Seq
 
 import numpy as np
@@ -11,15 +10,6 @@ import pyarrow.compute as pc
 
 from logreel.errors import UsageError
 from logreel.layout.arrow_from_buffers import list_array
-from logreel.layout.layout import Layout
-from logreel.layout.paths import steps_of
-
-
-def arrow_select_fields(layout: Layout, arrays: list[pa.Array], fields: Iterable[str]) -> list[pa.Array]:
-    """One array per path in *fields*, out of the top-level *arrays* of *layout*."""
-    top = dict(zip((f.name for f in layout.record.visible()), arrays, strict=True))
-    steps = [steps_of(layout.record, path) for path in fields]
-    return [arrow_select(top[str(first)], rest) for first, *rest in steps]
 
 
 def arrow_select(array: pa.Array, steps: Seq[str | int]) -> pa.Array:

@@ -57,16 +57,18 @@ class Column(NamedTuple):
 
 
 class Columns(NamedTuple):
-    """Memory for the columns of a Program, in shares that are filled each on its own.
+    """Memory for the columns of a Program, in s shares that are filled each on its own.
 
-    buffers  per column its offsets (int32) if counted, then its bytes (uint8) if any
-    offsets  uint64[s, c]: address of each column's offsets, share by share; the first of each share is set
-    data     uint64[s + 1, c]: address of each column's bytes, and where the last share ends
+    buffers  per column its offsets (int32) if counted, then its bytes (uint8) if any: views of *arena*
+    arena    uint8[a]
+    offsets  int64[s, c]: where in *arena* each column's offsets begin, share by share; the first of each share is set
+    data     int64[s + 1, c]: where in *arena* each column's bytes begin, and where the last share ends
     """
 
     buffers: list[NDArray[Any]]
-    offsets: NDArray[np.uint64]
-    data: NDArray[np.uint64]
+    arena: NDArray[np.uint8]
+    offsets: I64
+    data: I64
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,12 +102,8 @@ class Program:
                 buffers.append(offsets)
             if width[i] or not counted[i]:
                 buffers.append(arena[at[1] : at[1] + size[1]])
-        places = starts + arena.ctypes.data
-        return Columns(
-            buffers,
-            (places[:, 0] + 4 * entries[:-1]).astype(np.uint64),
-            (places[:, 1] + items * width).astype(np.uint64),
-        )
+        offset = np.where(counted, starts[:, 0] + 4 * entries[:-1], 0)
+        return Columns(buffers, arena, offset, starts[:, 1] + items * width)
 
     def _extent(self, rows: I64, counts: I64) -> tuple[I64, I64]:
         """int64[k, c] each: entries and items of every column in so many messages with these counts."""

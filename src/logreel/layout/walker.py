@@ -83,8 +83,8 @@ def walk(
     out = program.allocate(good, counts)
 
     def fill(i: int, rows: slice) -> None:
-        places = out.data[i].copy(), out.data[i + 1], out.offsets[i]
-        kernel.fill(source, start[rows], stop[rows], program.ops, program.copies, *places)
+        places = out.data[i], out.data[i + 1], out.offsets[i]
+        kernel.fill(source, start[rows], stop[rows], program.ops, program.copies, out.arena, *places)
 
     run(fill, cut)
     return out.buffers, len(start)

@@ -13,7 +13,7 @@ from logreel.errors import DefinitionError, UsageError
 from logreel.formats.koblenz.definitions import RAW, UNCOMPRESSED, USUAL_VERSION, registered_types, type_id
 from logreel.formats.koblenz.kinds import Kind
 from logreel.formats.koblenz.records import MAX_ID, MAX_VERSION
-from logreel.index.rules import FieldAt, field_values
+from logreel.index.rules import FieldAt
 from logreel.io.arrays import I64
 from logreel.kernels import layout as kernel
 from logreel.layout.layout import Layout
@@ -66,7 +66,7 @@ def misfits(kind: Kind, data: NDArray[np.uint8], start: I64, size: I64) -> NDArr
         return bad
     described = ~bad
     if kind.is_described and kind.known and "compressed" in kind.known.instance:
-        described[described] = field_values(data, start[described], _COMPRESSED) != 0
+        described[described] = _COMPRESSED.read(data, start[described]) != 0
     some, ends = start[described], (start + size)[described]
     program = compile_layout(layout)
     status = np.zeros(len(some), np.uint8)

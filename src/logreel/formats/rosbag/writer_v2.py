@@ -21,7 +21,7 @@ from logreel.formats.rosbag.records import (
     record_head,
 )
 from logreel.formats.rosbag.write_channels import Declared
-from logreel.formats.rosbag.write_records import BagWriter
+from logreel.formats.rosbag.writer_base import BagWriter
 from logreel.io.append_file import Appender
 from logreel.io.chunks import Buffer
 

@@ -16,7 +16,7 @@ from logreel.formats.ulog.copy_metadata import utc_record, with_defaults_flag, w
 from logreel.formats.ulog.non_data_records import NonDataRecords
 from logreel.formats.ulog.records import DATA_HEAD, FILE_HEADER, HEAD
 from logreel.formats.ulog.synthetic import synthetic_offsets
-from logreel.index.order import by_rows, count_before, part_of
+from logreel.index.order import count_before, in_file_order, part_of
 from logreel.io.append_file import Appender
 from logreel.io.arrays import I64
 from logreel.write.copy_ranges import put, runs
@@ -122,7 +122,7 @@ class _RecordCopier:
             for n, kept in self._kept.items()
             if kept[last] > kept[first]
         }
-        for piece in by_rows(self._excerpt.log.index, rows):
+        for piece in in_file_order(self._excerpt.log.index, rows):
             if len(piece):
                 start, end = piece.offset - DATA_HEAD, piece.offset + piece.size
                 notes = self._next_notes(int(end[-1]))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from logreel.formats.ulog import clock
 from logreel.formats.ulog.found import Found
 from logreel.formats.ulog.records import DATA_HEAD
-from logreel.index.rules import FieldAt, field_values
+from logreel.index.rules import FieldAt
 from logreel.io.arrays import I64
 from logreel.io.source import Source
 
@@ -74,7 +74,7 @@ def _edges(source: Source, found: Found, timed: list[int], which: int) -> I64:
     edges = np.full(begin.shape, _NEVER, np.int64)
     # All stamps are uint64 microseconds; only their offsets differ.
     at = blocks.base[row] + blocks.entry[entry] + stamps[k]
-    edges[row, k] = field_values(source.data, at, FieldAt(0, 8, clock.NS_PER_US))
+    edges[row, k] = FieldAt(0, 8, clock.NS_PER_US).read(source.data, at)
     edges[edges == 0] = _NEVER
     return edges
 
@@ -88,7 +88,7 @@ def _jump_in_block(source: Source, found: Found, timed: list[int], block: int, b
         stamp = found.topics[c].stamp
         if len(entry) and stamp is not None:
             at = entry.astype(np.int64) + base
-            time = field_values(source.data, at, clock.field_of(stamp))
+            time = clock.field_of(stamp).read(source.data, at)
             top = np.maximum.accumulate(np.concatenate([before[k : k + 1], time]))[:-1]
             known = (top != _NEVER) & (time != 0)
             parts.append((at[known], (time < top - _BACK)[known]))

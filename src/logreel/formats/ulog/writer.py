@@ -35,7 +35,7 @@ from logreel.formats.ulog.schema_maker import UlogSchemaMaker, base_name
 from logreel.formats.ulog.synthetic import STRUCTS
 from logreel.formats.ulog.write_records import MAX_SIZE, pack_key, pack_key_value, pack_number, pack_record
 from logreel.index.block_table import TIME_MAX
-from logreel.index.rules import FieldAt, field_values
+from logreel.index.rules import FieldAt
 from logreel.io.append_file import Appender
 from logreel.io.arrays import I64
 from logreel.layout.layout import Layout
@@ -387,7 +387,7 @@ def _parameter_record(row: Mapping[str, Any]) -> bytes:
 
 def _set_stamps(out: NDArray[np.uint8], payload: I64, time: I64, word: FieldAt) -> None:
     """Write *time* into the payloads at *payload* that have another timestamp."""
-    there = field_values(out, payload, FieldAt(word.offset, word.width))
+    there = FieldAt(word.offset, word.width).read(out, payload)
     due = time // word.mul
     if word.width < 8:
         due &= (1 << 8 * word.width) - 1
