@@ -91,7 +91,7 @@ def test_publish_time_and_sequence_are_kept(tmp_path: Path) -> None:
     log = logreel.open(tmp_path / "d.mcap")
     assert log.metadata["robot"] == {"name": "walker", "serial": "W-7"}
     assert log.attachments["calibration.yaml"].time == START
-    sequence = log.index.more(log["/imu"].number, "sequence")
+    sequence = log.index.side_column(log["/imu"].number, "sequence")
     assert sequence is not None
     assert sequence.tolist() == list(range(1, 301))
 

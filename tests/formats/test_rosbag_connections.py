@@ -58,7 +58,7 @@ def read(log: logreel.Log) -> list[Row]:
     """The same as the index tells it."""
     found = []
     for ch in log.channels.values():
-        turn = log.index.more(ch.number, "connection")
+        turn = log.index.side_column(ch.number, "connection")
         headers = [ch.metadata["headers"][i] for i in (np.zeros(len(ch), int) if turn is None else turn)]
         for m, header in zip(log.messages(ch.topic, order="file"), headers, strict=True):
             who = header.get("callerid", "").encode(), header.get("latching", "").encode()
@@ -84,7 +84,7 @@ def test_each_message_has_its_connection(indexed: bool, compression: str) -> Non
 
 
 def test_channels_with_one_connection_have_no_connection_column() -> None:
-    assert logreel.open(bag("a")).index.more(0, "connection") is None
+    assert logreel.open(bag("a")).index.side_column(0, "connection") is None
 
 
 def test_slice_sort_and_recover_keep_connections(source: Path, tmp_path: Path) -> None:
@@ -130,7 +130,7 @@ def test_writer_takes_several_connections_of_a_channel(source: Path, tmp_path: P
     """Written again in the order of the file, with what the index tells, the bytes are those of the C++ recorder."""
     log, path = logreel.open(source), tmp_path / "again.bag"
     ch = log["/chatter"]
-    turn = log.index.more(ch.number, "connection")
+    turn = log.index.side_column(ch.number, "connection")
     assert turn is not None
     picked = log.index.select([ch.number], order="file")
     data = np.frombuffer(source.read_bytes(), np.uint8)

@@ -9,7 +9,7 @@ import pytest
 
 from logreel.errors import UnsupportedError
 from logreel.lenses import base, lenses
-from logreel.log import tables
+from logreel.log.tables import TableReader
 from support.builders.ros1_messages import XYZI, cloud, header, points, xyz
 from support.oracles.ros1 import channel, encoded, layout_of, log_of
 
@@ -142,12 +142,12 @@ def test_large_messages_are_decoded_a_few_at_a_time(room, batches, monkeypatch):
     (lens,) = lenses(ch)
     sizes = []
 
-    def counted(ch, fields, rows, *rest):
+    def counted(reader, rows):
         sizes.append(rows.stop - rows.start)
-        return table(ch, fields, rows, *rest)
+        return read(reader, rows)
 
-    table = tables.table_of
-    monkeypatch.setattr(tables, "table_of", counted)
+    read = TableReader.read
+    monkeypatch.setattr(TableReader, "read", counted)
     monkeypatch.setattr(base, "FEW_BYTES", room)
     assert [bytes(one.data) for one in lens.pictures(ch)] == [one["data"] for one in made]
     assert sizes == batches

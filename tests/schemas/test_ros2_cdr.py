@@ -15,6 +15,7 @@ from logreel.errors import DamagedError, DefinitionError
 from logreel.layout import nodes
 from logreel.layout.arrow import decode_variable
 from logreel.layout.encode import encode_message, encode_table
+from logreel.layout.projection import Projection
 from logreel.schemas import ros2msg
 
 STORE = get_typestore(Stores.ROS2_FOXY)
@@ -143,7 +144,7 @@ def test_messages_are_read_and_written_as_rosbags_does(name: str) -> None:
     assert [read(memoryview(data)) for data in raw] == due
     assert [encode_message(layout, fields) for fields in due] == raw
     start = np.cumsum([0, *map(len, raw)])
-    got = decode_variable(layout, np.frombuffer(b"".join(raw), np.uint8), start[:-1], start[1:], None, True)
+    got = decode_variable(layout, np.frombuffer(b"".join(raw), np.uint8), start[:-1], start[1:])
     assert not got.bad
     assert not len(got.leftover)
     names = [f.name for f in layout.record.visible()]
@@ -154,7 +155,7 @@ def test_messages_are_read_and_written_as_rosbags_does(name: str) -> None:
         assert places.tolist() == start.tolist()
     for path in layout.paths()[-2:]:
         some = decode_variable(
-            layout, np.frombuffer(b"".join(raw), np.uint8), start[:-1], start[1:], [path], True
+            Projection(layout, [path]), np.frombuffer(b"".join(raw), np.uint8), start[:-1], start[1:]
         )
         assert not some.bad
 
@@ -172,7 +173,7 @@ def test_payloads_that_do_not_fit_are_skipped() -> None:
             read(memoryview(bad))
     raw = np.frombuffer(sound + b"\0\0" + sound[2:] + sound[:9], np.uint8)
     start, stop = np.array([0, 20, 40]), np.array([20, 40, 49])
-    got = decode_variable(layout, raw, start, stop, None, True)
+    got = decode_variable(layout, raw, start, stop)
     assert [row for row, _ in got.bad] == [1, 2]
     assert got.arrays[0].to_pylist() == [5]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from functools import partial
 from threading import RLock
 
 import numpy as np
@@ -22,8 +23,8 @@ from logreel.kernels import mcap
 
 #: Most entries of the block table (channels × chunks); real logs have far fewer.
 MOST_ENTRIES = 1 << 27
-#: Side columns: numbers of each message before its payload.
-MORE = {"publish_time": FieldAt(-PUBLISH_TIME, 8), "sequence": FieldAt(-SEQUENCE, 4)}
+#: Numbers of each message before its payload.
+SIDE_COLUMNS = {"publish_time": FieldAt(-PUBLISH_TIME, 8), "sequence": FieldAt(-SEQUENCE, 4)}
 
 
 class IndexBuilder:
@@ -86,7 +87,7 @@ class IndexBuilder:
     def index(self, cheap: bool) -> MessageIndex:
         """Return the MessageIndex; *cheap*: decompressing all chunks takes a fraction of a second."""
         rules = [
-            ChannelRules(lambda index, c=c: self._times(index, c), StoredValues(self._size), more=MORE)  # type: ignore[misc]
+            ChannelRules(partial(self._times, channel=c), StoredValues(self._size), side_columns=SIDE_COLUMNS)
             for c in range(len(self._ids))
         ]
         return MessageIndex(self._chunks, self._blocks, rules, None, self._resolve, cheap)
@@ -108,7 +109,7 @@ class IndexBuilder:
     def _times(self, index: MessageIndex, channel: int) -> I64:
         with self._lock:
             self._read_indexes()
-        return index.take(channel, self._time)
+        return index.entry_values(channel, self._time)
 
     # --------------------------------------------------------------------------------------------- filling
 
