@@ -45,7 +45,7 @@ PLACES = [[0], [19], [7], [14], [3, 4, 5], list(range(19)), list(range(1, 20)), 
 @pytest.mark.parametrize("places", PLACES, ids=str)
 @pytest.mark.parametrize("number", [0, 4])
 @pytest.mark.parametrize("compression", ["none", "lz4"])
-def test_omission_in_the_first_or_last_chunk_makes_all_chunks_be_read(
+def test_omission_in_an_outer_chunk_makes_all_chunks_be_read(
     compression: str, number: int, places: list[int]
 ) -> None:
     out = _bag(compression)
