@@ -78,7 +78,7 @@ def test_sample_times_are_block_times_or_interpolated() -> None:
     assert "that of its first sample" in ch.schema.text
 
 
-def test_block_with_incomplete_sample_is_skipped_in_tables() -> None:
+def test_block_with_incomplete_sample_is_null_in_tables() -> None:
     out = Builder()
     series = out.pods({"varname": "v"}, "int32", names=["n"])
     out.data(series, T0, bytes(8), [1]).data(series, T0 + 1, bytes(7), [2]).data(series, T0 + 2, b"", [3])
