@@ -37,7 +37,7 @@ Place = tuple[int, int, int]
 
 
 def small() -> bytes:
-    """Every kind of series in a few blocks."""
+    """Return a file with every kind of series in a few blocks."""
     out = Builder({"note": "small"})
     text = out.messages("say", "text/plain", "line", names=["pid", "n"])
     speed = out.pods({"varname": "speed"}, "float32", [2], "m/s")
@@ -58,7 +58,7 @@ def found_in(data: bytes) -> ScanBuilder:
 
 
 def places(got: ScanBuilder) -> list[Place]:
-    """Payload start, payload size and time of every block, in file order."""
+    """Return payload offset, payload size and time of every block, in file order."""
     inside = [i for i, rule_set in enumerate(got.index.rules) if rule_set.synthetic is None]
     every = got.index.select(inside, order="file")
     return list(zip(every.offset.tolist(), every.size.tolist(), every.time.tolist(), strict=True))
@@ -102,7 +102,7 @@ def test_damaged_files_give_only_real_blocks(lane: int) -> None:
         for start, size, ns in found:
             assert 0 <= start <= start + size <= len(data), seed
             assert any(_is_block(data, start - 12 - d, start, size, ns) for d in range(2, 64)), seed
-        # A declaration with damage inside may cost its series, and is told of.
+        # A damaged declaration may lose its series, which is reported.
         sound = min((p.offset for p in whole.found.problems if p.lost), default=len(data))
         due = {place(row) for row in oracle.walk(data).rows if row.end <= sound}
         assert not due - set(found), seed
@@ -145,7 +145,7 @@ def test_concatenated_files_are_read_as_one() -> None:
     assert len(log["say"]) == 12
     assert [p.code for p in log.problems] == ["segment", "segment"]
     assert list(log["say"].to_arrow(["n"])["n"].to_pylist()) == [0, -1, -2, -3, -4, -5] * 2
-    # The first one killed: no end between them.
+    # The writer of the first file was killed: it has no end block.
     killed = logreel.open(Builder().killed() + a)
     assert len(killed["say"]) == 6
 
@@ -233,7 +233,7 @@ def test_index_with_repeated_block_is_cheap() -> None:
     with in_time():
         found = found_in(data)
     assert [p[0] for p in places(found)] == [at + 12 + 8]
-    # And a list that names one index for every series.
+    # And a list that names the same index for every series.
     many = Builder()
     for i in range(2000):
         many.messages(f"m{i}", "text/plain", "t")
@@ -257,7 +257,7 @@ BOMBS = {
 
 
 def cost(name: str, repeat: int) -> float:
-    """CPU seconds that a file with so many of one bomb costs."""
+    """Return the CPU seconds of reading a file with a number of hostile blocks."""
     out = Builder()
     series = out.messages("a", "text/plain", "t")
     out.data(series, T0, b"before")

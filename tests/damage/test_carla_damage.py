@@ -19,7 +19,7 @@ Place = tuple[int, int, int]
 
 
 def due(data: bytes) -> list[Place]:
-    """Place, kind and end of every packet, by stated sizes."""
+    """Return offset, kind and end of every packet, by stated sizes."""
     begin = 28 + int.from_bytes(data[26:28], "little")
     return [(at, kind, at + 5 + len(payload)) for at, kind, payload in oracle.packets(data, begin)]
 
@@ -48,7 +48,7 @@ def judged(base: bytes, seed: int) -> None:
     assert_accounted(found, data)
     got = packets(found)
     assert all(0 <= at < end <= len(data) for at, _, end in got), seed
-    # Up to the first doubt the plain chain of packets is the truth.
+    # Up to the first problem, the plain chain of packets is right.
     doubt = min((p.offset for p in found.problems), default=len(data))
     assert [one for one in got if one[2] <= doubt] == [one for one in due(data) if one[2] <= doubt], seed
 
@@ -73,12 +73,12 @@ def test_reading_resumes_at_next_frame_or_inside_damaged_one() -> None:
     whole = due(data)
     starts = [at for at, kind, _ in whole if kind == 0]
     (hit,) = [at for at, kind, _ in whole if kind == 6 and starts[2] < at < starts[3]]
-    # The head of a packet turned to noise costs that packet alone.
+    # A destroyed packet header loses only that packet.
     found = walked(data[:hit] + b"\xee" * 5 + data[hit + 5 :])
     (problem,) = found.problems
     assert (problem.offset, problem.lost) == (hit, True)
     assert [one for one in whole if one not in packets(found)] == [one for one in whole if one[0] == hit]
-    # A hole across frames costs what it hits, and the rest of the frame whose beginning is gone.
+    # Damage across frames loses the bytes hit and the rest of the frame whose FrameStart is lost.
     hole = data[:hit] + bytes(starts[4] + 10 - hit) + data[starts[4] + 10 :]
     assert frames_of(hole) == [1, 2, 3, 6]
 
