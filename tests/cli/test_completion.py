@@ -261,7 +261,7 @@ def test_other_shells_get_values_with_hints(run: Run, monkeypatch: pytest.Monkey
     assert run("cat", "a.ulg", "--topic=n").out == "plain\nnote\tnote\n"
     monkeypatch.setenv("_LOGREEL_COMPLETE", "fish")
     assert run("cat", "my log.ulg", "--topic=n").out == "plain\n--topic=note\tnote\n"
-    assert run("che").out == "plain\ncheck\tTell whether a log is sound: damage,...\n"
+    assert run("che").out == "plain\ncheck\tCheck logs for defects: damage,...\n"
 
 
 def test_lines_are_read_as_a_shell_reads_them() -> None:

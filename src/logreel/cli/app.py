@@ -1,4 +1,4 @@
-"""The group of verbs; each verb's module is loaded when the verb is used."""
+"""The command group ``logreel``, which imports the module of a verb when the verb is used."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import rich_click as click
 
 from logreel._version import __version__
 
-#: Verbs by what they are for, in the order of the help; each is a module of this folder with a command of
-#: its name.
+#: Verbs by purpose, in the order of the help; each is a module of this folder with a command of that name.
 VERBS = {
     "Look": ("info", "cat", "schema", "params", "text", "attachments", "stats", "check", "diff", "sql"),
     "Play": ("play",),
@@ -20,7 +19,7 @@ VERBS = {
 }
 
 
-#: Names under which other programs have a verb.
+#: Verbs of other programs, with the verb here that does the same.
 ALIASES = {
     "export": "convert", "save": "convert", "to": "convert",
     "ls": "info", "list": "info", "show": "info", "inspect": "info", "describe": "info", "summary": "info",
@@ -37,18 +36,18 @@ ALIASES = {
 
 
 class Verbs(click.RichGroup):
-    """Commands that are imported one by one."""
+    """Command group that imports each command at its first use."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The verb that *args* begin with; raises UsageError that names the one that is meant, where that is clear."""
+        """Return the verb that *args* begin with; raises UsageError with a suggestion for an unknown verb."""
         name = args[0]
         if name[:1] != "-" and self.get_command(ctx, name) is None:
-            ctx.fail(f"no such command {name!r}{self._meant(ctx, name)}")
+            ctx.fail(f"no such command {name!r}{self._suggestion(ctx, name)}")
         return super().resolve_command(ctx, args)
 
-    def _meant(self, ctx: click.Context, name: str) -> str:
+    def _suggestion(self, ctx: click.Context, name: str) -> str:
         from difflib import get_close_matches
 
         if os.path.exists(name):
@@ -58,17 +57,17 @@ class Verbs(click.RichGroup):
         return f"; did you mean {' or '.join(repr(one) for one in near)}?" if near else ""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """All verbs, in the order of the help, then the formats that have commands of their own."""
-        from logreel.cli.special import groups
+        """Return all verbs in the order of the help, then the formats with commands of their own."""
+        from logreel.cli.format_commands import formats_with_commands
 
-        return [*(verb for verbs in VERBS.values() for verb in verbs), *groups()]
+        return [*(verb for verbs in VERBS.values() for verb in verbs), *formats_with_commands()]
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        """The command of one verb."""
+        """Return the command of one verb, or the command group of one format."""
         if not any(name in verbs for verbs in VERBS.values()):
-            from logreel.cli.special import group_of
+            from logreel.cli.format_commands import format_group
 
-            return group_of(name)
+            return format_group(name)
         command: click.Command = getattr(importlib.import_module(f"logreel.cli.{name}"), name)
         return command
 
@@ -78,16 +77,16 @@ HELP = {
     "command_groups": {"logreel": [{"name": name, "commands": list(verbs)} for name, verbs in VERBS.items()]},
     "max_width": 110,
     "text_paragraph_linebreaks": "\n\n",
-    "commands_panel_title": "Of one format",
+    "commands_panel_title": "For one format",
 }
 
 
 @click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "rich_help_config": HELP})
 @click.version_option(__version__, prog_name="logreel", message="%(prog)s %(version)s")
 def logreel() -> None:
-    """Open, look into and convert the logs of robots, drones and vehicles.
+    """Inspect, convert and edit logs of robots, drones and vehicles.
 
-    FILE is a log of any known format, or - for standard input. Data goes to stdout, everything else to
-    stderr. Exit codes: 0 fine, 1 failed, 2 wrong usage, 3 finished but data was lost or skipped, 4 check
-    found something or diff differences, 5 no known format.
+    FILE is a log of any known format, or - for standard input. Data goes to stdout, messages to stderr. Exit
+    codes: 0 success, 1 failure, 2 wrong usage, 3 finished, but data was lost or skipped, 4 check has findings or
+    diff has differences, 5 unknown format.
     """

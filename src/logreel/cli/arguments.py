@@ -1,4 +1,4 @@
-"""Types of arguments, which tell the shell what can stand there: files, folders, topics of the log on the line."""
+"""Parameter types with shell completion: files, folders, and topics and fields of the logs on the line."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Name(click.ParamType):  # type: ignore[type-arg]
-    """Text as it was written; the shell completes names of files or folders.
+    """Unchanged text, completed by the shell with names of files or folders.
 
     kind  ``file`` or ``dir``
     """
@@ -23,21 +23,21 @@ class Name(click.ParamType):  # type: ignore[type-arg]
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
-        """What makes the shell look for names itself."""
+        """Return the item that makes the shell complete names of files or folders itself."""
         from click.shell_completion import CompletionItem
 
         return [CompletionItem(incomplete, type=self.kind)]
 
 
 class Topic(click.ParamType):  # type: ignore[type-arg]
-    """A channel or pattern, as it was written; the shell completes the topics of the logs on the line."""
+    """A channel or pattern as unchanged text, completed with the topics of the logs on the line."""
 
     name = "topic"
 
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
-        """The topics that begin like this, with their types; reserved ones only where asked for."""
+        """Return topics that start with *incomplete*, with their types; reserved ones only after ``~``."""
         from click.shell_completion import CompletionItem
 
         found: dict[str, str] = {}
@@ -51,14 +51,14 @@ class Topic(click.ParamType):  # type: ignore[type-arg]
 
 
 class TopicOrField(Topic):
-    """A channel or fields of one; the shell completes topics, then the fields behind ``topic.`` or ``topic:``."""
+    """A channel or fields of one as unchanged text, completed with topics, and with fields after ``topic.``."""
 
     name = "topic-or-field"
 
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
-        """Return the topics that begin like *incomplete*; else ``topic.field`` or ``topic:field,field``."""
+        """Return topics that start with *incomplete*; if there are none, ``topic.field`` or ``topic:field,field``."""
         from click.shell_completion import CompletionItem
 
         if found := super().shell_complete(ctx, param, incomplete):
@@ -68,8 +68,8 @@ class TopicOrField(Topic):
 
 
 def _files(ctx: click.Context) -> list[str]:
-    """The logs on the line; never standard input, which the person types into."""
-    # click reads no argument of a line that ends in an option without its value: it gets one here.
+    """Return the log files on the line, without ``-``: standard input is the keyboard."""
+    # click parses no arguments if the line ends in an option without its value, so add a value.
     words: list[str] = ctx.find_root().obj[len(ctx.command_path.split()) - 1 :]
     params = ctx.params
     if words and words[-1][:1] == "-":
@@ -80,16 +80,17 @@ def _files(ctx: click.Context) -> list[str]:
 
 
 def _topics(file: str) -> list[tuple[str, str]]:
+    """Return topics and schema names of the log at *file*; nothing if it cannot be opened."""
     from logreel.registry.open import open_log
 
-    # Whatever is wrong with a file is told when the line is run, not while it is typed.
+    # Errors of the file are reported when the command runs, not while it is typed.
     with contextlib.suppress(Exception), open_log(file) as log:
         return [(topic, ch.schema.name) for topic, ch in log.channels.items()]
     return []
 
 
 def _fields(file: str, incomplete: str) -> list[str]:
-    """Return *incomplete* with each field of the topic that it begins with, in place of what follows the topic."""
+    """Return *incomplete* with its last field replaced by each field of its topic in the log at *file*."""
     from logreel.registry.open import open_log
 
     with contextlib.suppress(Exception), open_log(file) as log:

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     "folder",
     metavar="DIR",
     type=arguments.FOLDER,
-    help="Write them to this folder; - is stdout, for one.",
+    help="Write the attachments to this folder; - writes a single one to stdout.",
 )
-@click.option("--name", metavar="NAME", help="Only this one; without -o its content goes to stdout.")
+@click.option("--name", metavar="NAME", help="Only this attachment; without -o its content goes to stdout.")
 @common.force
 @common.segment
 @common.msgdef
@@ -40,7 +40,7 @@ def attachments(
     msgdef: Definitions,
     as_json: bool,
 ) -> int:
-    """List or extract the files that a log carries."""
+    """List or extract the files attached to a log."""
     from logreel.errors import NotFoundError
     from logreel.outputs.attachments import extract
     from logreel.registry.open import open_log
@@ -51,7 +51,7 @@ def attachments(
             raise NotFoundError("attachment", name, found, path=log.name)
         chosen = [a for a in found.values() if name in (None, a.name)]
         if folder == paths.STDOUT:
-            return _only(log, chosen, as_json)
+            return _write_single(log, chosen, as_json)
         files = extract(chosen, folder, force, all_names=list(found), source=log.name) if folder else {}
         if as_json:
             draw.echo_answer(log, attachments=[_as_dict(a, files) for a in chosen])
@@ -66,8 +66,8 @@ def attachments(
         return draw.finish(log)
 
 
-def _only(log: Log, chosen: list[Attachment], as_json: bool) -> int:
-    """The one attachment to stdout, for -o -."""
+def _write_single(log: Log, chosen: list[Attachment], as_json: bool) -> int:
+    """Write the only attachment to stdout, for ``-o -``; raises UsageError for several."""
     from logreel.errors import UsageError
 
     if as_json:
@@ -86,6 +86,7 @@ def _as_dict(one: Attachment, files: dict[str, str]) -> dict[str, object]:
 
 
 def _to_stdout(one: Attachment) -> None:
+    """Write the content of an attachment to stdout; raises UsageError for binary data on a terminal."""
     from logreel.errors import UsageError
 
     data = one.read()

@@ -34,7 +34,7 @@ STYLES = ("text", "ndjson", "csv")
     "style",
     type=click.Choice(STYLES),
     metavar="NAME",
-    help="How to show them: text, ndjson or csv; else as the suffix of -o says, or text.",
+    help="Output format: text, ndjson or csv; by default from the suffix of -o, else text.",
 )
 @common.utc
 @common.interpolate
@@ -58,9 +58,9 @@ def cat(
     interpolate: bool,
     as_json: bool,
 ) -> int:
-    """Show decoded messages.
+    """Print decoded messages in time order.
 
-    They come in time order; csv shows one channel, in file order.
+    csv prints one channel, in file order.
     """
     from logreel.errors import UsageError
     from logreel.log.times import interval, shift_of
@@ -84,7 +84,7 @@ def cat(
 
 
 def _style_of(out: str | None) -> str:
-    """How the suffix of -o says to show messages."""
+    """Return the output format for the suffix of -o."""
     suffix = os.path.splitext(out or "")[1].removeprefix(".").lower()
     return suffix if suffix in STYLES else "text"
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from logreel.io.source import Definitions
     from logreel.ops.inspect.check import Checked
 
-#: So many findings of one code are shown; the rest is counted.
+#: Number of findings with the same code that are printed; more are counted.
 LINES = 20
 
 
@@ -27,10 +27,10 @@ LINES = 20
     type=click.Choice(SEVERITIES),
     default="warn",
     show_default=True,
-    help="The least severity that gives exit code 4.",
+    help="Lowest severity that gives exit code 4.",
 )
 @click.option(
-    "--contract", metavar="FILE", type=arguments.FILE, help="TOML file with what a log must hold besides."
+    "--contract", metavar="FILE", type=arguments.FILE, help="TOML file with further requirements on the log."
 )
 @common.segment
 @paths.text_output
@@ -44,10 +44,10 @@ def check(
     msgdef: Definitions,
     as_json: bool,
 ) -> int:
-    """Tell whether a log is sound: damage, checksums, index, definitions, clocks, gaps, duplicates.
+    """Check logs for defects: damage, checksums, index, definitions, clocks, gaps, duplicates.
 
-    Of folders all logs in and below them. --json prints one object per file, one a line. A file that cannot be opened
-    does not stop the others.
+    A folder means all logs in and below it. --json prints one object per file, each on one line. If a file cannot be
+    opened, the others are still checked.
     """
     from logreel.cli.exits import FOUND
     from logreel.ops.inspect.check import check as look
@@ -60,25 +60,26 @@ def check(
         with open_log(file, definitions=msgdef, segment=segment) as log:
             return look(log, contract=rules)
 
-    found, code = common.each(paths.expand(files), one, show, as_json)
+    found, code = common.print_each(paths.expand(files), one, show, as_json)
     return code or (FOUND if any(one.worse(fail_on) for one in found) else 0)
 
 
 def show(one: Checked) -> None:
-    """Print what was found in one log, a line for each finding; of one code so many as fit a screen."""
+    """Print the findings of one log, one per line; at most LINES for each code."""
     if not one.worse("warn"):
         draw.echo(f"{one.path}: sound")
     seen: Counter[str] = Counter()
     for finding in one.findings:
         seen[finding.code] += 1
         if seen[finding.code] <= LINES:
-            draw.echo(f"{one.path}: {finding.severity}: {finding.code}: {_told(finding)}")
+            draw.echo(f"{one.path}: {finding.severity}: {finding.code}: {_finding_text(finding)}")
     for code, n in seen.items():
         if n > LINES:
             draw.echo(f"{one.path}: and {n - LINES} more of {code}; --json has them all")
 
 
-def _told(finding: Finding) -> str:
+def _finding_text(finding: Finding) -> str:
+    """Return topic, text and place of a finding as one line."""
     from logreel.log.times import seconds_text
 
     place = [f"at byte {finding.offset}"] if finding.offset is not None else []

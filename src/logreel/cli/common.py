@@ -1,4 +1,4 @@
-"""What several verbs share: options, and the way through many files."""
+"""Options and loops over files that several verbs share."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from logreel.ops.query.topic_fields import FieldsByTopic
 
 
-class Plain(Protocol):
-    """What can be shown as JSON."""
+class HasDict(Protocol):
+    """An object that can be printed as JSON."""
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain data."""
+        """Return the object as plain data."""
 
 
-Found = TypeVar("Found", bound=Plain)
+Result = TypeVar("Result", bound=HasDict)
 Opened = TypeVar("Opened")
 
 
@@ -39,7 +39,7 @@ topics = click.option(
     multiple=True,
     metavar="TOPIC",
     type=arguments.TOPIC,
-    help="A channel, a pattern such as 'sensor_*', or 're:' and a regular expression.",
+    help="Only this channel: a name, a pattern such as 'sensor_*', or 're:' and a regular expression.",
 )
 topics_or_fields = click.option(
     "-t",
@@ -48,7 +48,7 @@ topics_or_fields = click.option(
     multiple=True,
     metavar="TOPIC[.FIELD]",
     type=arguments.TOPIC_OR_FIELD,
-    help="A channel or pattern, as in other verbs; fields of it are TOPIC.FIELD or TOPIC:FIELD,FIELD.",
+    help="Only this channel, a name, pattern or 're:…'; or only fields of it: TOPIC.FIELD or TOPIC:FIELD,FIELD.",
 )
 exclude = click.option(
     "-x",
@@ -56,18 +56,20 @@ exclude = click.option(
     multiple=True,
     metavar="TOPIC",
     type=arguments.TOPIC,
-    help="Leave out a channel or a pattern.",
+    help="Leave out this channel: a name, pattern or 're:…'.",
 )
 count = click.option(
     "-n", "--count", type=click.IntRange(min=0), metavar="N", help="Only the first N messages."
 )
-start = click.option("-S", "--start", metavar="TIME", help=f"First moment: {TIMES}")
-end = click.option("-E", "--end", metavar="TIME", help="End, itself not included; written like --start.")
-utc = click.option("--utc", is_flag=True, help="Wall-clock times, where the log tells them.")
+start = click.option("-S", "--start", metavar="TIME", help=f"Start of the interval, included: {TIMES}")
+end = click.option(
+    "-E", "--end", metavar="TIME", help="End of the interval, not included; same forms as --start."
+)
+utc = click.option("--utc", is_flag=True, help="Show UTC times; needs a log with a known offset to UTC.")
 interpolate = click.option(
     "--interpolate",
     is_flag=True,
-    help="In tables, spread the times of records that share one evenly to the next message.",
+    help="In tables: spread the times of the records in a message evenly up to the next message.",
 )
 _msgdef = click.option(
     "--msgdef",
@@ -76,19 +78,19 @@ _msgdef = click.option(
     multiple=True,
     metavar="PATH",
     type=arguments.FILE,
-    help="File, folder or Python module with message definitions, for logs that carry none.",
+    help="File, folder or Python module with message definitions, for logs that contain none.",
 )
 _types = click.option(
     "--type",
     "types",
     multiple=True,
     metavar="TOPIC=TYPE",
-    help="Type of a topic of ROS 1 whose log does not tell: /scan=sensor_msgs/LaserScan.",
+    help="Type of a ROS 1 topic, for logs without types: /scan=sensor_msgs/LaserScan.",
 )
 
 
 def msgdef(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options for what logs do not say of their messages; *command* takes it all as ``msgdef``."""
+    """Add ``--msgdef`` and ``--type`` to *command*, which gets both as its argument ``msgdef``."""
 
     @functools.wraps(command)
     def call(*args: Any, msgdef: tuple[str, ...], types: tuple[str, ...], **options: Any) -> Any:
@@ -104,13 +106,18 @@ def msgdef(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 ros_axes = click.option(
-    "--ros-axes", is_flag=True, help="Metres and right-handed axes, for logs that have others."
+    "--ros-axes",
+    is_flag=True,
+    help="Convert to metres and right-handed axes, for logs with other units or axes.",
 )
 segment = click.option(
-    "--segment", type=int, metavar="N", help="Only this one of several logs in the file; info lists them."
+    "--segment",
+    type=int,
+    metavar="N",
+    help="Use only log number N of a file that contains several logs; info lists them.",
 )
-force = click.option("--force", is_flag=True, help="Replace what is there.")
-as_json = click.option("--json", "as_json", is_flag=True, help="One JSON object; times in ns.")
+force = click.option("--force", is_flag=True, help="Replace existing output.")
+as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object; times are in ns.")
 output = click.option(
     "-o",
     "--output",
@@ -118,42 +125,45 @@ output = click.option(
     metavar="OUT",
     required=True,
     type=arguments.FILE,
-    help="The new log; - is stdout.",
+    help="Path of the new log; - is stdout.",
 )
-form = click.option("--format", "form", metavar="NAME", help="With -o -: as what, such as csv or mcap.")
+form = click.option("--format", "form", metavar="NAME", help="Output format for -o -, such as csv or mcap.")
 compression = click.option(
-    "--compression", metavar="NAME", help="Of the new log, where its format has one; else as in the source."
+    "--compression",
+    metavar="NAME",
+    help="Compression of the new log, if its format has any; by default that of the source.",
 )
 chunk_size = click.option(
     "--chunk-size",
     "chunk_bytes",
     metavar="SIZE",
     callback=lambda context, option, text: None if text is None else bytes_of(text),
-    help="Of the new log's chunks, where its format has them: 1MiB.",
+    help="Size of the chunks of the new log, if its format has chunks: 1MiB.",
 )
 
 
-def each(
+def print_each(
     names: Sequence[str],
-    look: Callable[[str], Found],
-    show: Callable[[Found], None],
+    look: Callable[[str], Result],
+    show: Callable[[Result], None],
     as_json: bool,
     gap: bool = False,
-) -> tuple[list[Found], int]:
-    """What *look* gives of every file, shown as it comes; and an exit code for those that could not be opened.
+) -> tuple[list[Result], int]:
+    """Call *look* for each file and print the result at once; return all results and the exit code.
 
-    names  as ``files.expand`` gives them
-    gap    an empty line between what is shown of two files
+    names    from ``files.expand``
+    show     prints a result for people
+    as_json  print a line of JSON instead
+    gap      print an empty line between two results
 
-    The code is that of the first one where there was no other, 3 where only some were left out, else 0. JSON is a line
-    for each.
+    The exit code is 0 if all files could be opened, 3 if only some could, else that of the first error.
     """
     from logreel.cli import draw
     from logreel.cli.exits import LOST
 
-    found: list[Found] = []
+    found: list[Result] = []
 
-    def tell(name: str) -> None:
+    def look_and_print(name: str) -> None:
         found.append(look(name))
         if as_json:
             draw.echo_json(found[-1].as_dict(), line=True)
@@ -162,12 +172,15 @@ def each(
             draw.echo()
         show(found[-1])
 
-    _, code = open_each(names, tell)
+    _, code = open_each(names, look_and_print)
     return found, LOST if code and found else code
 
 
 def open_each(names: Sequence[str], look: Callable[[str], Opened]) -> tuple[list[Opened], int]:
-    """What *look* gives of every file; and the exit code of the first that it cannot open, which are told, else 0."""
+    """Return the results of *look* for the files that can be opened, and the exit code of the first error, else 0.
+
+    Errors are reported on stderr.
+    """
     from logreel.cli.exits import report
     from logreel.cli.files import file_of
     from logreel.errors import LogError
@@ -187,7 +200,7 @@ def open_each(names: Sequence[str], look: Callable[[str], Opened]) -> tuple[list
 
 
 def chosen_fields(log: Log, topics: Sequence[str], exclude: Sequence[str]) -> FieldsByTopic:
-    """Return the channels that -t and -x mean, with the fields that -t names; None: all fields."""
+    """Return the channels chosen by -t and -x, with the fields that -t names; None: all fields."""
     from logreel.ops.query.topic_fields import fields_by_topic
 
     kept = fields_by_topic(log, topics) if topics else dict.fromkeys(ch.topic for ch in log.match(None))
@@ -196,13 +209,13 @@ def chosen_fields(log: Log, topics: Sequence[str], exclude: Sequence[str]) -> Fi
 
 
 def chosen(log: Log, topics: Sequence[str], exclude: Sequence[str]) -> list[Channel]:
-    """The channels that -t and -x mean."""
+    """Return the channels chosen by -t and -x."""
     without = {ch.number for ch in log.match(exclude)} if exclude else set()
     return [ch for ch in log.match(topics or None) if ch.number not in without]
 
 
 def bytes_of(text: str) -> int:
-    """A number of bytes as people write it."""
+    """Return the number of bytes for text such as ``100MB`` or ``1GiB``; raises UsageError for other text."""
     from logreel.errors import UsageError
 
     match = _SIZE.fullmatch(text.strip())

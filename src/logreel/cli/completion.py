@@ -1,4 +1,4 @@
-"""``logreel completion``, and what its scripts ask when somebody presses the Tab key."""
+"""``logreel completion``: prints completion scripts for shells, and answers their requests."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import rich_click as click
 if TYPE_CHECKING:
     from threading import Timer
 
-#: Seconds after which an answer would only be in the way.
+#: Seconds after which the answer to the Tab key is given up.
 PATIENCE = 5.0
 
 BASH = r"""
@@ -79,17 +79,17 @@ complete -c logreel -f -a '(__logreel_complete)'
 """
 
 SCRIPTS = {"bash": BASH, "zsh": ZSH, "fish": FISH}
-#: What needs no quoting in a word of a shell.
+#: Characters that need no quoting in a shell word.
 _PLAIN = re.compile(r"[A-Za-z0-9_./:=@%+,-]")
 
 
 @click.command()
 @click.argument("shell", metavar="[bash|zsh|fish]", type=click.Choice([*SCRIPTS]), required=False)
 def completion(shell: str | None) -> int:
-    """Print a script that lets your shell complete files, topics, verbs and options.
+    """Print a script that makes the shell complete verbs, options, files, topics and fields.
 
-    Put this into its start-up file: eval "$(logreel completion bash)", the same with zsh, and for fish: logreel
-    completion fish | source
+    For bash and zsh, add to the start-up file: eval "$(logreel completion bash)". For fish: logreel completion fish |
+    source
     """
     from logreel.errors import UsageError
 
@@ -101,12 +101,12 @@ def completion(shell: str | None) -> int:
 
 
 def complete(shell: str, args: Sequence[str]) -> int:
-    """Tell a script of SCRIPTS what can stand at the cursor; whatever goes wrong, nothing can.
+    """Print the completions at the cursor for a script of SCRIPTS; after an error, none.
 
-    The first line is ``file`` or ``dir`` where the shell is to look for names itself, else ``plain``; the others are
-    what can stand there: for bash as it is to be inserted, for others the value, a tab, and a hint.
+    The first line is ``file`` or ``dir`` if the shell should complete names itself, else ``plain``. The other lines are
+    completions: for bash the text to insert, for other shells the value, a tab and a hint.
 
-    args  bash: the line, the place of the cursor in it, and COMP_WORDBREAKS; others: the words behind the command, the
+    args  bash: the line, the cursor position in it, and COMP_WORDBREAKS; other shells: the words after the command, the
           last one up to the cursor
     """
     timer = _give_up_later()
@@ -118,7 +118,7 @@ def complete(shell: str, args: Sequence[str]) -> int:
         else:
             words = list(args[:-1])
             last = split_line(args[-1], "")[1] if shell == "fish" else Word(args[-1])
-        lines = _answer(shell, words, last)
+        lines = _completion_lines(shell, words, last)
     except Exception:
         lines = ["plain"]
     finally:
@@ -128,10 +128,10 @@ def complete(shell: str, args: Sequence[str]) -> int:
 
 
 def _give_up_later() -> Timer:
-    """End this process after a while, unless the timer is cancelled."""
+    """Start a timer that ends this process after PATIENCE seconds unless it is cancelled."""
     from threading import Timer
 
-    # A log that takes long to open must not hold up whoever types; kernels do not listen to signals.
+    # A log that opens slowly must not block the shell; kernels do not react to signals, so exit the process.
     timer = Timer(float(os.environ.get("LOGREEL_COMPLETE_SECONDS", PATIENCE)), os._exit, (0,))
     timer.daemon = True
     timer.start()
@@ -141,9 +141,9 @@ def _give_up_later() -> Timer:
 class Word(NamedTuple):
     """The word at the cursor.
 
-    text   without quotes
-    quote  the quote that is open at its end, or nothing
-    fixed  characters of *text* before the place from which bash replaces it
+    text   the word without quotes
+    quote  the quote character that is still open at the end, or empty
+    fixed  number of leading characters of *text* that bash does not replace
     """
 
     text: str
@@ -152,9 +152,9 @@ class Word(NamedTuple):
 
 
 def split_line(line: str, breaks: str) -> tuple[list[str], Word]:
-    """The words of a line before the last one, as a shell would read them, and the last one, which may be empty.
+    """Split a line like a shell; return all words but the last, and the last one, which may be empty.
 
-    breaks  characters after which bash takes what follows as a word of its own
+    breaks  characters after which bash starts a new word to complete
     """
     words: list[str] = []
     text, quote, fixed, begun, escaped = "", "", 0, False, False
@@ -180,7 +180,7 @@ def split_line(line: str, breaks: str) -> tuple[list[str], Word]:
     return words, Word(text, quote, fixed)
 
 
-def _answer(shell: str, words: list[str], last: Word) -> list[str]:
+def _completion_lines(shell: str, words: list[str], last: Word) -> list[str]:
     from click.shell_completion import ShellComplete
 
     from logreel.cli.app import logreel
@@ -190,14 +190,14 @@ def _answer(shell: str, words: list[str], last: Word) -> list[str]:
     for kind in ("file", "dir"):
         if kind in kinds:
             return [kind]
-    # Of --topic=/im only what follows the sign is completed.
+    # In --topic=/im, only the part after = is completed.
     option, sign, _ = last.text.partition("=")
     before = option + sign if sign and option[:2] == "--" else ""
     lines = ["plain"]
     for item in found:
         value = str(item.value)
         if any(char < " " for char in value):
-            # A log may call a topic anything; no line of a shell may.
+            # Topics may contain control characters, lines of a shell must not.
             continue
         if shell == "bash":
             rest = (before + value)[last.fixed :]

@@ -1,4 +1,4 @@
-"""What people see and press while a log is played: a line of status on stderr, and keys."""
+"""Status line on stderr and keyboard control of a replay."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ from logreel.log.times import seconds_text
 if TYPE_CHECKING:
     from logreel.ops.replay import Player
 
-#: Seconds between two looks at the clock, and over which rates are counted.
+#: Seconds between two updates, and over which rates are measured.
 EVERY, SPAN = 0.1, 1.0
 BAR = 20
 CLEAR = "\r\x1b[K"
 
 
 class Status:
-    """Where a Player is, as a line of text."""
+    """Formats the state of a Player as one line of text."""
 
     def __init__(self, player: Player) -> None:
         self._player = player
         self._seen = [(time.monotonic(), player.tally.counts.copy())]
-        self._plain = not _writes_utf8()
+        self._ascii = not _writes_utf8()
 
     def line(self, width: int) -> str:
-        """State, position, bar, rate, messages a second in all and of the busiest topics, in *width* columns."""
+        """Return state, position, bar, rate, and messages per second of the busiest topics, in *width* columns."""
         player = self._player
         start, end, now = player.start_time, player.end_time, player.position
         part = (now - start) / (end - start) if end > start else 0.0
         full = round(part * BAR)
-        on, off, pause, go, times = ("#", "-", "||", ">", "x") if self._plain else ("━", "─", "⏸", "▶", "×")
+        on, off, pause, go, times = ("#", "-", "||", ">", "x") if self._ascii else ("━", "─", "⏸", "▶", "×")
         rate = f"{times}{player.rate:g}" if player.rate else "full speed"
         text = (
             f"{pause if player.paused else go} {seconds_text(now - start, 1)} / {seconds_text(end - start, 1)} s "
@@ -50,7 +50,7 @@ class Status:
         return draw.safe(text)[: max(width - 1, 1)]
 
     def _rates(self) -> list[tuple[str, float]]:
-        """Messages a second of the last moments: all, then by topic, the most first."""
+        """Return messages per second over the last SPAN seconds: in all, then by topic, highest first."""
         now, counts = time.monotonic(), self._player.tally.counts.copy()
         self._seen.append((now, counts))
         while len(self._seen) > 2 and now - self._seen[1][0] >= SPAN:
@@ -62,16 +62,17 @@ class Status:
 
 
 def _writes_utf8() -> bool:
+    """Return whether stderr can show symbols."""
     return (sys.stderr.encoding or "").lower().replace("-", "") == "utf8"
 
 
 @contextlib.contextmanager
 def console(player: Player) -> Iterator[None]:
-    """Keys and a line of status while *player* plays, as far as there is a terminal for them."""
+    """Control *player* by keys and show its status inside the block, if there is a terminal."""
     shown = sys.stderr.isatty() and not (player.sink.prints and sys.stdout.isatty())
 
     def go_on() -> None:
-        # As after any control, time is counted from now on: what came due meanwhile does not come in a rush.
+        # Restart the clock of the replay, so that the messages of the pause are not played all at once.
         player.rate = player.rate
 
     with keyboard(go_on) as handle:
@@ -79,7 +80,7 @@ def console(player: Player) -> Iterator[None]:
             yield
             return
         over = Event()
-        thread = Thread(target=_attend, args=(player, handle, shown, over), daemon=True)
+        thread = Thread(target=_handle_terminal, args=(player, handle, shown, over), daemon=True)
         thread.start()
         try:
             yield
@@ -91,8 +92,8 @@ def console(player: Player) -> Iterator[None]:
                 sys.stderr.flush()
 
 
-def _attend(player: Player, handle: int | None, shown: bool, over: Event) -> None:
-    """Draw the status and obey keys until it is *over*, or the terminal is gone."""
+def _handle_terminal(player: Player, handle: int | None, shown: bool, over: Event) -> None:
+    """Draw the status and handle keys until *over* is set or the terminal is closed."""
     status = Status(player)
     with contextlib.suppress(OSError):
         while not over.is_set():
@@ -101,7 +102,7 @@ def _attend(player: Player, handle: int | None, shown: bool, over: Event) -> Non
                 over.wait(EVERY)
             elif select.select([handle], [], [], EVERY)[0]:
                 keys = _read(handle)
-                # A terminal that is gone gives nothing, at once and for ever.
+                # A closed terminal returns nothing, immediately and forever: stop reading it.
                 handle = handle if keys else None
             if keys and press(player, keys):
                 sys.stderr.write(f"{CLEAR * shown}{HELP}\n")
@@ -111,6 +112,7 @@ def _attend(player: Player, handle: int | None, shown: bool, over: Event) -> Non
 
 
 def _read(handle: int) -> str:
+    """Return the text that is ready to be read; empty if the terminal is closed."""
     try:
         return os.read(handle, 64).decode("utf-8", "replace")
     except OSError:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("file", metavar="IN", type=arguments.FILE)
 @click.argument("target", metavar="[OUT]", required=False, type=arguments.FILE)
-@click.option("-o", "--output", "out", metavar="OUT", type=arguments.FILE, help="OUT, too; - is stdout.")
+@click.option("-o", "--output", "out", metavar="OUT", type=arguments.FILE, help="Same as OUT; - is stdout.")
 @common.form
 @common.topics_or_fields
 @common.exclude
@@ -31,29 +31,29 @@ if TYPE_CHECKING:
 @common.segment
 @common.utc
 @common.interpolate
-@click.option("--nested", is_flag=True, help="In Parquet: keep structs, instead of a column per member.")
+@click.option("--nested", is_flag=True, help="In Parquet: keep structs instead of one column per member.")
 @click.option(
     "--layout",
     type=click.Choice(["wide", "long"]),
     default="wide",
     show_default=True,
-    help="Of tables: a column per field, or all channels in one table with a row per value.",
+    help="Tables: wide has a column per field; long is one table of all channels with a row per value.",
 )
 @click.option(
     "--align",
     type=click.Choice(["previous", "nearest"]),
-    help="All channels in one table with a row per moment: their last row before it, or the closest one.",
+    help="One table of all channels with a row per moment: the last row before it, or the nearest one.",
 )
-@click.option("--rate", metavar="RATE", help="Moments to align to: 50Hz.")
+@click.option("--rate", metavar="RATE", help="With --align: rate of the moments: 50Hz.")
 @click.option(
     "--clock",
     metavar="TOPIC|utc|log",
     type=arguments.TOPIC,
-    help="Align to the messages of a channel instead; into an MCAP: times since 1970, or those of the log.",
+    help="With --align: use the times of this channel as moments. Into an MCAP: write UTC or the clock of the log.",
 )
-@click.option("--tolerance", metavar="TIME", help="Align to nothing further away: 20ms.")
-@click.option("--raw", is_flag=True, help="Into a log: payloads and schemas byte for byte, and nothing else.")
-@click.option("--strict", is_flag=True, help="Into a log: refuse where something would be left out.")
+@click.option("--tolerance", metavar="TIME", help="With --align: ignore rows further away than this: 20ms.")
+@click.option("--raw", is_flag=True, help="Into a log: copy payloads and schemas unchanged, and add nothing.")
+@click.option("--strict", is_flag=True, help="Into a log: fail if something would have to be left out.")
 @common.compression
 @common.chunk_size
 @common.force
@@ -88,23 +88,23 @@ def convert(
     force: bool,
     as_json: bool,
 ) -> int:
-    """Write a log as tables, JSON, pictures, videos, clouds, tracks or a Rerun recording, or as another log.
+    """Convert a log to tables, JSON, pictures, videos, point clouds, tracks, a Rerun recording, or another log format.
 
-    The suffix of OUT says as which, and --format for stdout: -o -.
+    The suffix of OUT chooses the output; for stdout (-o -), --format does.
 
-    x.parquet/ x.csv/ x.arrow/ are folders with a file per channel and a manifest.json; without the slash one
-    file with one channel (-t), or with all in one table (--layout long, --align). x.ndjson is one file with all
-    messages.
+    x.parquet/ x.csv/ x.arrow/ are folders with a file per channel and a manifest.json. Without the slash, the output
+    is one file with one channel (-t), or with all channels in one table (--layout long, --align). x.ndjson is one file
+    with all messages.
 
-    x.jpg/ x.ply/ are folders with a file per picture or point cloud. x.kml x.gpx x.geojson are one file with the
+    x.jpg/ x.ply/ are folders with a file per picture or point cloud. x.kml x.gpx x.geojson are single files with the
     tracks of all positions.
 
     x.mp4 is a video of the pictures of one channel (-t), x.mp4/ a folder with a video per channel. x.rrd is a
-    recording of Rerun.
+    Rerun recording.
 
-    x.mcap x.bag x.ulg are logs with the same messages. What the other format cannot hold is told. In x.mcap other
-    tools can read them all, and find positions, poses, pictures, clouds, texts and actors in Foxglove's schemas;
-    --raw keeps messages byte for byte instead, so that they can be converted back.
+    x.mcap x.bag x.ulg are logs with the same messages. Everything that the other format cannot store is reported. An
+    x.mcap can be read by other tools: positions, poses, pictures, clouds, texts and actors get Foxglove's schemas.
+    With --raw, messages are copied unchanged, so that they can be converted back.
     """
     from logreel.outputs.convert import convert as write
     from logreel.outputs.registry import find_output
@@ -153,7 +153,7 @@ def convert(
 
 
 def _topics(log: Log, topics: tuple[str, ...], output: Output) -> Iterable[str] | FieldsByTopic:
-    """Return what -t means, as ``convert`` takes it: a mapping only where fields are named, and OUT can hold them."""
+    """Return the topics for ``convert``: a mapping if -t names fields and OUT can hold them, else *topics*."""
     from logreel.outputs.convert import takes_fields
 
     if not takes_fields(output):
@@ -165,7 +165,7 @@ def _topics(log: Log, topics: tuple[str, ...], output: Output) -> Iterable[str] 
 
 
 def _suffix(form: str | None, out: str) -> str:
-    """The suffix of what goes to stdout; nothing for a file. Raises UsageError for folders, and where none is said."""
+    """Return the suffix of an output to stdout, or empty for a file; raises UsageError for folders or no --format."""
     from logreel.errors import UsageError
     from logreel.outputs.registry import Shape, find_output
 
@@ -181,5 +181,5 @@ def _suffix(form: str | None, out: str) -> str:
 
 
 def _is_text(output: Output) -> bool:
-    """Whether a terminal can show it."""
+    """Return whether *output* is text that a terminal can show."""
     return output.media.startswith("text/") or any(kind in output.media for kind in ("json", "xml"))

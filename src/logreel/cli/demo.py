@@ -21,13 +21,13 @@ from logreel.cli import arguments, draw
     default="logreel-demo",
     show_default=True,
     metavar="DIR",
-    help="Where to put the files.",
+    help="Folder for the files of the tour.",
 )
 def demo(folder: str) -> int:
-    """Take a guided tour on a log that comes along."""
+    """Take a guided tour with a bundled log."""
     from logreel.cli import main
 
-    path, topic = _sample(Path(folder))
+    path, topic = _write_sample(Path(folder))
     name = _command()
     out = os.path.join(folder, "channels.parquet") + os.sep
     steps = [
@@ -62,7 +62,7 @@ def demo(folder: str) -> int:
 
 
 def _command() -> str:
-    """How this program is called from here: by its name where that is found, else as the launcher of a checkout."""
+    """Return how to call this program in this folder: by its name if on the PATH, else the launcher or full path."""
     own = Path(sys.executable).with_name("logreel")
     found = shutil.which("logreel")
     if not own.exists() or (found is not None and os.path.realpath(found) == os.path.realpath(own)):
@@ -72,8 +72,8 @@ def _command() -> str:
     return shlex.quote(str(own))
 
 
-def _sample(folder: Path) -> tuple[str, str]:
-    """Path of the bundled sample, written unless it is there, and its channel with most messages."""
+def _write_sample(folder: Path) -> tuple[str, str]:
+    """Write the bundled sample unless it exists; return its path and the channel with most messages."""
     from logreel.errors import UnsupportedError
     from logreel.outputs.files import new_file
     from logreel.registry.open import open_log

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 @common.start
 @common.end
 @common.segment
-@click.option("--fields", is_flag=True, help="Also least, mean and greatest value of every number field.")
-@click.option("--messages", is_flag=True, help="Also the messages, by their times and bytes.")
+@click.option("--fields", is_flag=True, help="Also compare minimum, mean and maximum of every numeric field.")
+@click.option("--messages", is_flag=True, help="Also compare times and bytes of all messages.")
 @paths.text_output
 @common.msgdef
 @common.as_json
@@ -39,21 +39,21 @@ def diff(
     msgdef: Definitions,
     as_json: bool,
 ) -> int:
-    """Tell what two logs do not have in common.
+    """Compare two logs.
 
-    Topics, definitions, parameters, metadata, attachments, counts, times, rates. The exit code is 0 where nothing
-    differs, else 4.
+    Compares topics, definitions, parameters, metadata, attachments, counts, times and rates. The exit code is 0 if
+    nothing differs, else 4.
     """
     import contextlib
 
     from logreel.cli.exits import FOUND
     from logreel.ops.inspect.diff import diff as look
     from logreel.ops.inspect.diff import lines
-    from logreel.ops.json_values import all_opened
+    from logreel.ops.open_logs import open_many
 
     with contextlib.ExitStack() as stack:
         found = look(
-            *all_opened((a, b), stack, msgdef, segment=segment),
+            *open_many((a, b), stack, msgdef, segment=segment),
             topics=topics or None,
             exclude=exclude,
             start=start,

@@ -1,4 +1,4 @@
-"""What people see: safe text, tables, progress, and sentences on stderr."""
+"""Output for people: escaped text, tables, progress bars, and sentences on stderr."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
     from logreel.log.log import Log
     from logreel.ops.rewrite.target import Rewritten
 
-#: Control characters, and those that reorder, hide or break a line: a log may hold them, a terminal obeys
+#: Control characters, and characters that reorder, hide or break a line: logs may contain them, terminals act on
 #: them.
 _UNSAFE = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff]"
 )
 
-#: So many remarks are shown.
+#: Number of notes that are printed; more are counted.
 NOTES = 5
-#: What is shown of an array or of bytes at most.
+#: Number of array items or bytes that are printed of a value.
 ITEMS = 16
 
 
@@ -37,39 +37,39 @@ def _escaped(match: re.Match[str]) -> str:
 
 
 def safe(text: object) -> str:
-    """*text* on one line with nothing in it that a terminal would obey."""
+    """Return *text* on one line, with control characters escaped."""
     return _UNSAFE.sub(_escaped, str(text))
 
 
 def say(text: str) -> None:
-    """One sentence on stderr, behind what stdout was given before where both go to one place."""
+    """Print one sentence on stderr; stdout is flushed first, so that both keep their order on a terminal."""
     with contextlib.suppress(OSError):
         sys.stdout.flush()
     sys.stderr.write(f"logreel: {safe(text)}\n")
 
 
 def echo(text: str = "") -> None:
-    """One safe line on stdout."""
+    """Print one line on stdout, with control characters escaped."""
     sys.stdout.write(safe(text) + "\n")
 
 
 def echo_head(text: str) -> None:
-    """One safe line on stdout as the head of what follows."""
+    """Print one line on stdout as a heading, with control characters escaped."""
     sys.stdout.write(emphasis(safe(text)) + "\n")
 
 
 class SafeLines(io.RawIOBase):
-    """A binary file whose lines, which are UTF-8, go to stdout as ``echo`` shows them."""
+    """A binary file that prints the UTF-8 lines written to it with ``echo``."""
 
     def __init__(self) -> None:
         self._rest = b""
 
     def writable(self) -> bool:
-        """True."""
+        """Return True."""
         return True
 
     def write(self, data: Any) -> int:
-        """Take *data* and show the lines that are complete."""
+        """Print the lines that *data* completes; keep the rest."""
         *lines, self._rest = (self._rest + bytes(data)).split(b"\n")
         for line in lines:
             echo(line.decode("utf-8", "replace"))
@@ -77,21 +77,21 @@ class SafeLines(io.RawIOBase):
 
 
 def echo_json(value: Any, line: bool = False) -> None:
-    """*value* as one JSON object on stdout, in ASCII.
+    """Print *value* as one JSON object in ASCII.
 
-    line  on one line even on a terminal
+    line  True: on one line, even on a terminal
     """
     indent = 2 if sys.stdout.isatty() and not line else None
     sys.stdout.write(json.dumps(value, allow_nan=False, indent=indent) + "\n")
 
 
 def echo_answer(log: Log, **content: Any) -> None:
-    """What a verb found in *log* as the one object of ``--json``: path, *content*, problems."""
+    """Print the object of ``--json`` for *log*: path, *content*, problems."""
     echo_json({"path": log.name, **content, "problems": [problem.as_dict() for problem in log.problems]})
 
 
 def size_text(size: int) -> str:
-    """Bytes for people: ``512 B``, ``4.1 kB``, ``2.2 MB``."""
+    """Return a number of bytes as text: ``512 B``, ``4.1 kB``, ``2.2 MB``."""
     if size < 1000:
         return f"{size} B"
     value = float(size)
@@ -103,19 +103,19 @@ def size_text(size: int) -> str:
 
 
 def rate_text(rate: float | None) -> str:
-    """Messages per second for people, or nothing."""
+    """Return a rate as text: ``49.9 Hz``; empty for None."""
     if rate is None:
         return ""
     return f"{rate:.0f} Hz" if rate >= 99.5 else f"{rate:.3g} Hz"
 
 
 def number_text(value: float | int | None) -> str:
-    """A number in at most nine significant digits, or nothing."""
+    """Return a number with at most nine significant digits; empty for None."""
     return "" if value is None else str(value) if isinstance(value, int) else f"{value:.9g}"
 
 
 def float_text(value: float) -> str:
-    """The shortest text that means this number; most come from 32 bits and would show noise in 64."""
+    """Return the shortest text for a number; float32 values are written as such, without digits of float64."""
     import numpy as np
 
     if abs(value) < 3e38 and float(short := np.float32(value)) == value:
@@ -124,7 +124,7 @@ def float_text(value: float) -> str:
 
 
 def value_text(value: Any) -> str:
-    """One value of a message or parameter in short; nothing for None."""
+    """Return a value of a message or parameter as short text; empty for None."""
     match value:
         case None:
             return ""
@@ -147,12 +147,12 @@ def value_text(value: Any) -> str:
 
 
 def fields_text(data: dict[str, Any]) -> str:
-    """The fields of a message on one line: ``x=1.5 q=[1, 0, 0, 0]``."""
+    """Return the fields of a message on one line: ``x=1.5 q=[1, 0, 0, 0]``."""
     return " ".join(f"{name}={value_text(value)}" for name, value in data.items())
 
 
-def _cells(text: str) -> int:
-    """How many columns of a terminal *text* takes."""
+def _width(text: str) -> int:
+    """Return the width of *text* in terminal columns."""
     if text.isascii():
         return len(text)
     return sum(2 if unicodedata.east_asian_width(c) in "WF" else not unicodedata.combining(c) for c in text)
@@ -161,15 +161,15 @@ def _cells(text: str) -> int:
 def table(
     head: Sequence[str], rows: Collection[Sequence[str]], right: Collection[int] = (), indent: int = 0
 ) -> None:
-    """Rows in columns on stdout; coloured on a terminal, never cut.
+    """Print rows in aligned columns on stdout; cells are never truncated.
 
-    right  numbers of the columns that end, not begin, at the same place
+    right  indices of the right-aligned columns
     """
     texts = [[safe(cell) for cell in row] for row in rows]
-    widths = [max(_cells(row[i]) for row in [[*head], *texts]) for i in range(len(head))]
+    widths = [max(_width(row[i]) for row in [[*head], *texts]) for i in range(len(head))]
 
     def line(row: Sequence[str]) -> str:
-        pads = [" " * (width - _cells(cell)) for cell, width in zip(row, widths, strict=True)]
+        pads = [" " * (width - _width(cell)) for cell, width in zip(row, widths, strict=True)]
         cells = [p + c if i in right else c + p for i, (c, p) in enumerate(zip(row, pads, strict=True))]
         return (" " * indent + "  ".join(cells)).rstrip()
 
@@ -180,14 +180,14 @@ def table(
 
 
 def emphasis(text: str) -> str:
-    """*text* as a heading where stdout is a terminal with colours."""
+    """Return *text* with the colour of headings, if stdout is a terminal with colours."""
     plain = not sys.stdout.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
     return text if plain else f"\x1b[1;36m{text}\x1b[0m"
 
 
 @contextmanager
 def progress(what: str) -> Iterator[Callable[[int, int], None] | None]:
-    """A function that moves a bar on stderr; None where stderr is no terminal."""
+    """Yield a function that updates a progress bar on stderr; None if stderr is no terminal."""
     if not sys.stderr.isatty():
         yield None
         return
@@ -201,9 +201,9 @@ def progress(what: str) -> Iterator[Callable[[int, int], None] | None]:
 
 
 def show_written(done: Rewritten, name: str = "") -> None:
-    """Tell of a log that was written.
+    """Print what was written to a new log, and its notes, on stderr.
 
-    name  how it was called, where that is not its path
+    name  the output as the user named it; empty: its path
     """
     n = len(done.channels)
     many = f"{done.messages} message{'s' * (done.messages != 1)} of {n} channel{'s' * (n != 1)}"
@@ -216,22 +216,25 @@ def show_written(done: Rewritten, name: str = "") -> None:
 
 
 def finish(log: Log, skipped: Sequence[str] = ()) -> int:
-    """Exit code of a verb that delivered content of *log*: 3, told of in a sentence, where some was lost."""
+    """Return the exit code of a verb that printed content of *log*: 3 if data was lost or skipped, else 0.
+
+    Losses are reported on stderr in one sentence.
+    """
     lost = [problem for problem in log.problems if problem.lost]
-    told = list(skipped[:1])
+    losses = list(skipped[:1])
     if len(skipped) > 1:
-        told[0] += f", and {len(skipped) - 1} more like this"
-    # Messages that do not decode are there, and have their bytes and places in the index.
+        losses[0] += f", and {len(skipped) - 1} more like this"
+    # Messages that cannot be decoded are still in the index, so no bytes count as unread.
     bad = sum(problem.count for problem in lost if problem.code == "payload")
     gone = [problem for problem in lost if problem.code != "payload"]
     if gone:
         size = sum(problem.size for problem in gone)
         where = "one place" if len(gone) == 1 else f"{len(gone)} places"
-        told.append(f"{size} bytes in {where} of the log could not be read, 'logreel info' tells more")
+        losses.append(f"{size} bytes in {where} of the log could not be read, 'logreel info' tells more")
     if bad:
         many = f"{bad} messages" if bad > 1 else "one message"
-        told.append(f"{many} could not be decoded, 'logreel check' tells more")
-    told += [p.text for p in log.problems if p.code == "definition" and not p.offset][:3]
-    if told:
-        say(f"{log.name}: {'; '.join(told)}")
+        losses.append(f"{many} could not be decoded, 'logreel check' tells more")
+    losses += [p.text for p in log.problems if p.code == "definition" and not p.offset][:3]
+    if losses:
+        say(f"{log.name}: {'; '.join(losses)}")
     return 3 if lost or skipped else 0

@@ -1,4 +1,4 @@
-"""Exit codes, and how errors are told."""
+"""Exit codes and error messages."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from logreel.errors import (
 FAILED, USAGE, LOST, FOUND, UNKNOWN_FORMAT, INTERRUPTED = 1, 2, 3, 4, 5, 130
 
 
-#: Names under which other programs have an option.
+#: Options of other programs, with the option here that does the same.
 ALIASES = {
     "--limit": "--count", "--max": "--count", "--num": "--count", "--head": "--count", "--number": "--count",
     "--begin": "--start", "--since": "--start", "--from": "--start", "--start-time": "--start",
@@ -32,9 +32,9 @@ ALIASES = {
 
 
 def report(error: BaseException, args: Sequence[str] = ()) -> int:
-    """Say what went wrong with *args* in one sentence and give the exit code that stands for it."""
+    """Print *error* as one sentence on stderr and return its exit code; *args* are the words of the command line."""
     if isinstance(error, BrokenPipeError):
-        # Whoever read has enough.
+        # The reader of the pipe has closed it.
         return 0
     if isinstance(error, (KeyboardInterrupt, click.exceptions.Abort)):
         say("interrupted")
@@ -53,7 +53,7 @@ def report(error: BaseException, args: Sequence[str] = ()) -> int:
 
 
 def advice(error: BaseException, args: Sequence[str] = ()) -> str:
-    """What to write instead of *args*, where the command line can tell."""
+    """Return a suggestion for *args*; empty if there is none."""
     if isinstance(error, TopicError) and "," in error.name and ":" not in error.name:
         names = [name.strip() for name in error.name.split(",") if name.strip()]
         flag = "-x" if _was_excluded(error.name, args) else "-t"
@@ -62,13 +62,13 @@ def advice(error: BaseException, args: Sequence[str] = ()) -> str:
 
 
 def _was_excluded(name: str, args: Sequence[str]) -> bool:
-    """Whether *name* was given with -x."""
+    """Return whether *name* was given with -x."""
     before = [flag for flag, value in itertools.pairwise(args) if value == name]
     return bool({"-x", "--exclude"} & {*before}) or f"-x{name}" in args or f"--exclude={name}" in args
 
 
-def _option_meant(error: click.NoSuchOption) -> str:
-    """A question about the option that is nearest to one that does not exist, or nothing."""
+def _option_suggestion(error: click.NoSuchOption) -> str:
+    """Return ``; did you mean …?`` for an unknown option; empty if no option is similar."""
     from difflib import get_close_matches
 
     if error.ctx is None:
@@ -80,11 +80,11 @@ def _option_meant(error: click.NoSuchOption) -> str:
 
 
 def sentence(error: BaseException) -> str:
-    """What to tell people of *error*."""
+    """Return the message of *error* for people."""
     match error:
         case click.NoSuchOption():
             path = error.ctx.command_path if error.ctx else "logreel"
-            return f"no such option {error.option_name!r}{_option_meant(error)}; see '{path} --help'"
+            return f"no such option {error.option_name!r}{_option_suggestion(error)}; see '{path} --help'"
         case click.ClickException():
             text = error.format_message().rstrip(".")
             path = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "logreel"

@@ -1,4 +1,4 @@
-"""Which files the arguments of a verb mean, and where its output goes."""
+"""Input files of the arguments of a verb, and the destination of its output."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ Verb = TypeVar("Verb", bound=Callable[..., int])
 
 
 def expand(names: Sequence[str]) -> list[str]:
-    """*names* with each folder replaced by the logs in and below it, by name.
+    """Return *names* with each folder replaced by the logs in and below it, sorted by name.
 
-    Hidden files are no logs, nor are files that no format recognises unless their suffix belongs to one format alone.
-    A folder without any log stays itself, and ``file_of`` refuses it.
+    Hidden files are ignored, and so are files that no format recognises, unless only one format has their suffix.
+    A folder without logs stays in the list; ``file_of`` refuses it.
     """
     return [
         path
@@ -36,7 +36,7 @@ def expand(names: Sequence[str]) -> list[str]:
 
 
 def file_of(name: str) -> str:
-    """*name*; raises UnknownFormatError where it is a folder, in which ``expand`` found no log."""
+    """Return *name*; raises UnknownFormatError for a folder, in which ``expand`` found no log."""
     from logreel.errors import UnknownFormatError
 
     if os.path.isdir(name):
@@ -45,6 +45,7 @@ def file_of(name: str) -> str:
 
 
 def _logs_below(root: str) -> Iterator[str]:
+    """Yield the paths of the logs in and below a folder."""
     from logreel.registry.registry import formats
 
     counts = Counter(suffix for fmt in formats().values() for suffix in fmt.suffixes)
@@ -69,12 +70,12 @@ def _is_log(path: str) -> bool:
     return True
 
 
-class _Nothing(Exception):
-    """There is nothing to write; the exit code says why."""
+class _NoOutput(Exception):
+    """Raised after a verb failed, so that its output file is not written."""
 
 
 def text_output(verb: Verb) -> Verb:
-    """Give a verb that shows something the option -o, which puts that into a file."""
+    """Add the options -o and --force to a verb that prints text; -o writes the text to a file."""
 
     @functools.wraps(verb)
     def call(*args: Any, out: str | None, force: bool, **options: Any) -> int:
@@ -87,15 +88,20 @@ def text_output(verb: Verb) -> Verb:
                 from logreel.cli.exits import FOUND, LOST
 
                 if code not in (0, LOST, FOUND):
-                    raise _Nothing
-        except _Nothing:
+                    raise _NoOutput
+        except _NoOutput:
             pass
         return code
 
     for option in (
-        click.option("--force", is_flag=True, help="Replace OUT."),
+        click.option("--force", is_flag=True, help="Replace an existing OUT."),
         click.option(
-            "-o", "--output", "out", metavar="OUT", type=arguments.FILE, help="A file instead of stdout."
+            "-o",
+            "--output",
+            "out",
+            metavar="OUT",
+            type=arguments.FILE,
+            help="Write to this file instead of stdout.",
         ),
     ):
         call = option(call)
@@ -104,7 +110,7 @@ def text_output(verb: Verb) -> Verb:
 
 @contextmanager
 def _to_file(out: str | None, force: bool, sources: Iterable[str]) -> Iterator[None]:
-    """Put what the block writes to stdout into the file *out*, which gets its name when the block ends well."""
+    """Redirect stdout of the block to the file *out*, which appears when the block ends without an exception."""
     if out is None or out == STDOUT:
         yield
         return
@@ -127,12 +133,13 @@ def _to_file(out: str | None, force: bool, sources: Iterable[str]) -> Iterator[N
 
 @contextmanager
 def destination(out: Out, suffix: str, as_json: bool, text: bool = False) -> Iterator[Out]:
-    """Where to write *out*: its name, or for ``-`` that of a temporary file that goes to stdout when it is whole.
+    """Yield the path to write: *out*, or for ``-`` a temporary file that is copied to stdout after the block.
 
-    suffix  of that file
-    text    a terminal can show it
+    suffix   suffix of the temporary file
+    as_json  True: the verb prints JSON on stdout
+    text     True: a terminal can show the output
 
-    Raises UsageError for what is no text for a terminal, and where the JSON of the verb goes to stdout, too.
+    Raises UsageError for binary output to a terminal, and if JSON goes to stdout, too.
     """
     if out != STDOUT:
         yield out
@@ -154,7 +161,7 @@ def destination(out: Out, suffix: str, as_json: bool, text: bool = False) -> Ite
 
 
 def suffix_of(form: str) -> str:
-    """The suffix of files of a form: of a format's name its usual one, else the name itself."""
+    """Return the suffix for a format name or suffix: ``rosbag`` is ``.bag``, ``csv`` is ``.csv``."""
     from logreel.registry.registry import formats
 
     fmt = formats().get(form.lower())
@@ -162,7 +169,7 @@ def suffix_of(form: str) -> str:
 
 
 def check_form(form: str | None, out: str | None) -> None:
-    """Raise UsageError for a form where the suffix of *out* says it."""
+    """Raise UsageError for ``--format`` with an output that is not stdout: its suffix chooses the format."""
     from logreel.errors import UsageError
 
     if form is not None and out != STDOUT:
@@ -170,7 +177,7 @@ def check_form(form: str | None, out: str | None) -> None:
 
 
 def one_output(argument: str | None, option: str | None) -> str:
-    """OUT, which is given behind the source or with -o; raises UsageError for both, or none."""
+    """Return OUT, given as the second argument or with -o; raises UsageError for both or neither."""
     from logreel.errors import UsageError
 
     if argument is not None and option is not None:
@@ -182,7 +189,7 @@ def one_output(argument: str | None, option: str | None) -> str:
 
 
 def no_folder(out: str, what: str) -> str:
-    """*out*, the name of a folder; raises UsageError for stdout, which cannot be one."""
+    """Return *out*, the name of a folder; raises UsageError for ``-``."""
     from logreel.errors import UsageError
 
     if out == STDOUT:

@@ -12,7 +12,7 @@ from logreel.cli import files as paths
 @paths.text_output
 @common.as_json
 def formats(as_json: bool) -> int:
-    """Show what can be read and written."""
+    """List the formats that can be read and the outputs that can be written."""
     from logreel.outputs.registry import OUTPUTS, Shape
     from logreel.registry.registry import formats as known
 

@@ -11,7 +11,7 @@ from logreel.cli import common, draw
 @common.file
 @common.as_json
 def index(file: str, as_json: bool) -> int:
-    """Write an index beside a log, which then opens at once."""
+    """Write an index file for a log, so that it opens at once."""
     from logreel.registry import index_cache
 
     path = str(index_cache.write(file))

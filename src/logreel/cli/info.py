@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from logreel.io.source import Definitions
     from logreel.ops.inspect.info import Info
 
-#: Entries and lengths of metadata, and names in a list, that are shown at most; --json has it all.
+#: Limits of the output for people: metadata entries, their length, names in a list. --json is complete.
 ENTRIES, LENGTH, NAMES = 12, 100, 5
 
 
@@ -24,7 +24,7 @@ ENTRIES, LENGTH, NAMES = 12, 100, 5
 @common.files
 @common.topics
 @common.exclude
-@click.option("--long", is_flag=True, help="All about each of several logs, not one line.")
+@click.option("--long", is_flag=True, help="Print all details of several logs, instead of one line each.")
 @common.segment
 @common.msgdef
 @paths.text_output
@@ -38,10 +38,10 @@ def info(
     long: bool,
     as_json: bool,
 ) -> int:
-    """Show what logs are and hold.
+    """Show format, times, channels, metadata and problems of logs.
 
-    Several files, or folders with all logs in and below them, are told of in a line each; --json prints one object
-    per file, one a line. A file that cannot be opened does not stop the others.
+    Several files get one line each; a folder means all logs in and below it. --json prints one object per file, each
+    on one line. If a file cannot be opened, the others are still shown.
     """
     from logreel.ops.inspect.info import info as look
 
@@ -49,17 +49,17 @@ def info(
     brief = not long and (len(names) > 1 or any(os.path.isdir(file) for file in files))
 
     def one(name: str) -> Info:
-        return _part(look(name, segment=segment, definitions=msgdef), topics, exclude)
+        return _with_channels(look(name, segment=segment, definitions=msgdef), topics, exclude)
 
     if brief and not as_json:
-        _, code = common.each(names, one, Lines().show, as_json)
+        _, code = common.print_each(names, one, LinePrinter().show, as_json)
         return code
-    _, code = common.each(names, one, show, as_json, gap=True)
+    _, code = common.print_each(names, one, show, as_json, gap=True)
     return code
 
 
-def _part(one: Info, topics: tuple[str, ...], exclude: tuple[str, ...]) -> Info:
-    """*one* with some of its channels only, if so asked for."""
+def _with_channels(one: Info, topics: tuple[str, ...], exclude: tuple[str, ...]) -> Info:
+    """Return *one* with only the channels chosen by -t and -x."""
     from logreel.log.topic_match import match_topics
 
     if not topics and not exclude:
@@ -70,8 +70,8 @@ def _part(one: Info, topics: tuple[str, ...], exclude: tuple[str, ...]) -> Info:
     return dataclasses.replace(one, channels=tuple(ch for ch in one.channels if ch.topic in kept))
 
 
-class Lines:
-    """A line for each log, as soon as it is known: the name, which can be long, comes last."""
+class LinePrinter:
+    """Prints one line per log, with a head before the first; the name is last because it can be long."""
 
     def __init__(self) -> None:
         from logreel.registry.registry import formats
@@ -80,15 +80,15 @@ class Lines:
             ("format", max(map(len, formats()))), ("start", 20), ("duration", -11), ("messages", -9), ("size", -8),
             ("problems", -8),
         )  # fmt: skip
-        self._begun = False
+        self._has_head = False
 
     def show(self, one: Info) -> None:
-        """Print one Info on one line, and a head before the first."""
+        """Print one Info as one line."""
         from logreel.log.times import duration_text, utc_text
 
-        if not self._begun:
+        if not self._has_head:
             draw.echo_head(self._line([name for name, _ in self._columns], "log"))
-            self._begun = True
+            self._has_head = True
         start, duration = "", ""
         if one.start_ns is not None and one.end_ns is not None:
             shift = 0 if one.epoch == "unix" else one.utc_offset_ns
@@ -148,7 +148,7 @@ def _times(one: Info) -> list[tuple[str, str]]:
 
 
 def _segments(one: Info) -> str:
-    """The logs in one file, by number."""
+    """Return the number, messages and duration of each log in the file as text."""
     from logreel.log.times import duration_text
 
     each = [
@@ -172,7 +172,7 @@ def _channels(one: Info) -> None:
     rows = [ch for ch in one.channels if ch.messages]
     if not rows:
         return
-    # A type that the topic names already, as in sensor_accel[1], would only be noise.
+    # Types are not shown if all topics already contain them, as sensor_accel[1] does.
     typed = any(ch.type not in (ch.topic.partition("[")[0], ch.topic[1:]) for ch in rows)
     head = ("channel", *(["type"] if typed else []), "messages", "rate", "size")
     cells = [

@@ -1,4 +1,4 @@
-"""Single keys from the terminal, without echo, and what they do to a Player."""
+"""Keyboard control of a Player: single keys from the terminal, without echo."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ RATES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0
 HELP = "space pause   s . step   , back   ← → 5 s   [ ] 30 s   ↑ ↓ + - rate   home start   q quit"
 
 
-def _rate(player: Player, step: int) -> None:
-    """The next rate of RATES; backwards stays backwards."""
+def _change_rate(player: Player, step: int) -> None:
+    """Set the next higher (*step* > 0) or lower rate of RATES; the direction stays."""
     now, sign = abs(player.rate), -1 if player.rate < 0 else 1
     some = [r for r in RATES if (r > now * 1.001 if step > 0 else r < now * 0.999)]
     if some:
@@ -36,18 +36,18 @@ ACTIONS: dict[str, Callable[[Player], None]] = {
     "\x1b[1;2D": lambda player: player.skip(-30 * SECOND),
     "]": lambda player: player.skip(30 * SECOND),
     "[": lambda player: player.skip(-30 * SECOND),
-    "\x1b[A": lambda player: _rate(player, 1),
-    "\x1b[B": lambda player: _rate(player, -1),
-    "+": lambda player: _rate(player, 1),
-    "=": lambda player: _rate(player, 1),
-    "-": lambda player: _rate(player, -1),
+    "\x1b[A": lambda player: _change_rate(player, 1),
+    "\x1b[B": lambda player: _change_rate(player, -1),
+    "+": lambda player: _change_rate(player, 1),
+    "=": lambda player: _change_rate(player, 1),
+    "-": lambda player: _change_rate(player, -1),
     "\x1b[H": lambda player: player.seek(player.start_time),
     "q": lambda player: player.stop(),
 }
 
 
 def split(text: str) -> Iterator[str]:
-    """The keys that *text* consists of: characters, and what a terminal sends for those that are none."""
+    """Yield the keys in *text*: single characters and escape sequences."""
     at = 0
     while at < len(text):
         end = at + 1
@@ -62,7 +62,7 @@ def split(text: str) -> Iterator[str]:
 
 
 def press(player: Player, text: str) -> bool:
-    """Do what the keys in *text* stand for; tells whether one of them asked for help."""
+    """Apply the keys in *text* to *player*; return whether one of them was ``?``, for help."""
     asked = False
     for key in split(text):
         action = ACTIONS.get(key)
@@ -74,9 +74,11 @@ def press(player: Player, text: str) -> bool:
 
 @contextlib.contextmanager
 def keyboard(continued: Callable[[], None]) -> Iterator[int | None]:
-    """The controlling terminal, giving keys at once and without echo; None where there is none, or it is not ours.
+    """Yield a file descriptor of the controlling terminal, which gives keys at once and without echo.
 
-    continued  called when the process goes on after it was stopped
+    Yields None if there is no terminal, or another process group has it.
+
+    continued  called when the process continues after it was stopped (Ctrl-Z)
     """
     try:
         handle = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
@@ -88,9 +90,9 @@ def keyboard(continued: Callable[[], None]) -> Iterator[int | None]:
             yield None
             return
         before = termios.tcgetattr(handle)
-        with _again_when_continued(handle, _quiet(before), continued):
+        with _restore_mode_on_continue(handle, _raw_mode(before), continued):
             try:
-                termios.tcsetattr(handle, termios.TCSADRAIN, _quiet(before))
+                termios.tcsetattr(handle, termios.TCSADRAIN, _raw_mode(before))
                 yield handle
             finally:
                 termios.tcsetattr(handle, termios.TCSADRAIN, before)
@@ -98,26 +100,26 @@ def keyboard(continued: Callable[[], None]) -> Iterator[int | None]:
         os.close(handle)
 
 
-def _quiet(mode: list[Any]) -> list[Any]:
-    """*mode* without echo and lines; Ctrl-C and Ctrl-Z stay what they are."""
-    quiet = list(mode)
-    quiet[3] &= ~(termios.ICANON | termios.ECHO)
-    quiet[6] = list(mode[6])
-    quiet[6][termios.VMIN], quiet[6][termios.VTIME] = 1, 0
-    return quiet
+def _raw_mode(mode: list[Any]) -> list[Any]:
+    """Return terminal *mode* without echo and line buffering; Ctrl-C and Ctrl-Z keep their meaning."""
+    raw = list(mode)
+    raw[3] &= ~(termios.ICANON | termios.ECHO)
+    raw[6] = list(mode[6])
+    raw[6][termios.VMIN], raw[6][termios.VTIME] = 1, 0
+    return raw
 
 
 @contextlib.contextmanager
-def _again_when_continued(handle: int, mode: list[Any], continued: Callable[[], None]) -> Iterator[None]:
-    """A shell has the terminal for itself while we are stopped."""
+def _restore_mode_on_continue(handle: int, mode: list[Any], continued: Callable[[], None]) -> Iterator[None]:
+    """Set *mode* again when the process continues: the shell changed it while the process was stopped."""
 
-    def again(number: int, frame: object) -> None:
+    def set_mode(number: int, frame: object) -> None:
         with contextlib.suppress(termios.error, OSError):
             if os.tcgetpgrp(handle) == os.getpgrp():
                 termios.tcsetattr(handle, termios.TCSADRAIN, mode)
         continued()
 
-    old = signal.signal(signal.SIGCONT, again)
+    old = signal.signal(signal.SIGCONT, set_mode)
     try:
         yield
     finally:

@@ -21,9 +21,17 @@ if TYPE_CHECKING:
 @common.start
 @common.end
 @common.segment
-@click.option("--align", metavar="HOW", help="Move the clocks of further logs: utc, start, or by +2.5s.")
-@click.option("--prefix", "prefixes", multiple=True, metavar="TEXT", help="Before topics; one for each log.")
-@click.option("--rename", multiple=True, metavar="OLD=NEW", help="Another name for a topic.")
+@click.option(
+    "--align", metavar="HOW", help="Shift the clocks of all logs but the first: utc, start, or by +2.5s."
+)
+@click.option(
+    "--prefix",
+    "prefixes",
+    multiple=True,
+    metavar="TEXT",
+    help="Prefix for the topics of a log; repeat it for each log.",
+)
+@click.option("--rename", multiple=True, metavar="OLD=NEW", help="Rename a topic.")
 @common.compression
 @common.chunk_size
 @common.force
@@ -46,15 +54,15 @@ def merge(
     msgdef: Definitions,
     as_json: bool,
 ) -> int:
-    """Write several logs as one, in the order of time: of one format, or of any as an MCAP.
+    """Merge several logs into one, in time order: logs of one format, or of any formats into an MCAP.
 
-    Of folders all logs in and below them. Clocks are moved only when told. Channels of one name and one definition
-    become one.
+    A folder means all logs in and below it. Clocks are shifted only with --align. Channels with the same name and
+    definition become one channel.
     """
     import contextlib
 
     from logreel.errors import UsageError
-    from logreel.ops.json_values import all_opened
+    from logreel.ops.open_logs import open_many
     from logreel.outputs.mixed import merge as write
 
     for pair in rename:
@@ -63,7 +71,7 @@ def merge(
     changes = {old: new for old, _, new in (pair.partition("=") for pair in rename)}
     with contextlib.ExitStack() as stack:
         names = [paths.file_of(name) for name in paths.expand(files)]
-        logs = all_opened(names, stack, msgdef, segment=segment)
+        logs = open_many(names, stack, msgdef, segment=segment)
         path = stack.enter_context(paths.destination(out, paths.suffix_of(logs[0].format), as_json))
         with draw.progress(out) as progress:
             done = write(

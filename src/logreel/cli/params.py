@@ -16,8 +16,10 @@ if TYPE_CHECKING:
 
 @click.command()
 @common.file
-@click.option("--changed", is_flag=True, help="Only those set anew while logging.")
-@click.option("--defaults", is_flag=True, help="Only those that differ from a default, with their defaults.")
+@click.option("--changed", is_flag=True, help="Only parameters that changed during the log.")
+@click.option(
+    "--defaults", is_flag=True, help="Only parameters that differ from a default, with their defaults."
+)
 @common.utc
 @paths.text_output
 @common.segment
@@ -32,7 +34,7 @@ def params(
     msgdef: Definitions,
     as_json: bool,
 ) -> int:
-    """Show parameters and their changes."""
+    """Show parameters of the robot and their changes."""
     from logreel.log.times import shift_of
     from logreel.ops.inspect.params import as_dict
     from logreel.ops.inspect.params import params as look

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @common.files
 @click.option(
     "-r", "--rate", type=float, default=1.0, show_default=True, metavar="RATE",
-    help="How much faster; 0: as fast as possible; negative: backwards.",
+    help="Speed factor; 0: as fast as possible; negative: backwards.",
 )  # fmt: skip
 @common.topics
 @common.exclude
@@ -30,20 +30,29 @@ if TYPE_CHECKING:
 @common.end
 @common.count
 @common.segment
-@click.option("--duration", metavar="TIME", help="Play no longer than this: 60s, 00:01:30.")
-@click.option("--loop", is_flag=True, help="Begin again at the end.")
-@click.option("--pause", is_flag=True, help="Begin paused.")
-@click.option("--skip-silence", metavar="TIME", help="Shorten times without messages to this.")
-@click.option("--clock", type=float, metavar="HZ", help="Also tell the time, as messages on /clock.")
-@click.option("--align", metavar="HOW", help="Move the clocks of further logs: utc, start, or by +2.5s.")
+@click.option("--duration", metavar="TIME", help="Stop after this time of the log: 60s, 00:01:30.")
+@click.option("--loop", is_flag=True, help="Restart at the end.")
+@click.option("--pause", is_flag=True, help="Start paused.")
+@click.option("--skip-silence", metavar="TIME", help="Shorten gaps without messages to this.")
+@click.option(
+    "--clock",
+    type=float,
+    metavar="HZ",
+    help="Also publish the time of the log on /clock, HZ times per second.",
+)
+@click.option(
+    "--align", metavar="HOW", help="Shift the clocks of all logs but the first: utc, start, or by +2.5s."
+)
 @click.option(
     "--to",
     "name",
     metavar="SINK",
-    help="stdout, null, frames, foxglove, rerun, ros, or a plug-in; by default stdout, on a terminal null.",
+    help="Sink: stdout, null, frames, foxglove, rerun, ros, or a plug-in; default stdout, on a terminal null.",
 )
-@click.option("--frames", metavar="KIND", help="On stdout: ndjson, lines of JSON, or raw, frames of bytes.")
-@click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="An option of the sink.")
+@click.option(
+    "--frames", metavar="KIND", help="Output on stdout: ndjson, lines of JSON, or raw, binary frames."
+)
+@click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="Set an option of the sink.")
 @common.ros_axes
 @common.msgdef
 def play(
@@ -67,12 +76,12 @@ def play(
     ros_axes: bool,
     msgdef: Definitions,
 ) -> int:
-    """Play logs at the pace at which they were recorded.
+    """Replay logs with the timing of the recording.
 
-    On a terminal the keys are: space pause, . and , step, arrows seek and change the rate, q quit, ? help.
+    Keys on a terminal: space pause, . and , step, arrows seek and change the rate, q quit, ? help.
     """
     from logreel.errors import UsageError
-    from logreel.ops.json_values import all_opened
+    from logreel.ops.open_logs import open_many
     from logreel.ops.replay import Player
     from logreel.outputs.live.registry import sink
 
@@ -85,7 +94,7 @@ def play(
     chosen = name or ("null" if sys.stdout.isatty() and frames is None else "stdout")
     with contextlib.ExitStack() as stack:
         names = [paths.file_of(name) for name in paths.expand(files)]
-        logs = all_opened(names, stack, msgdef, ros_axes, segment)
+        logs = open_many(names, stack, msgdef, ros_axes, segment)
         player = Player(
             logs,
             rate=rate,
@@ -107,12 +116,12 @@ def play(
 
 
 def _play(player: Player) -> None:
-    """Play in this thread, with keys and a status line where there is a terminal; tell at last what was played."""
+    """Play in this thread, with keys and a status line on a terminal; report the number of messages at the end."""
     from logreel.cli.console import console
 
     player.sink.say = draw.say
     try:
-        with _ended_by_signals(), console(player):
+        with _exit_on_signals(), console(player):
             player.run()
     finally:
         tally = player.tally
@@ -124,8 +133,8 @@ def _play(player: Player) -> None:
 
 
 @contextlib.contextmanager
-def _ended_by_signals() -> Iterator[None]:
-    """Whoever ends this process lets it put the terminal right first."""
+def _exit_on_signals() -> Iterator[None]:
+    """Raise SystemExit on SIGTERM and SIGHUP, so that the terminal is restored."""
 
     def end(number: int, frame: object) -> NoReturn:
         raise SystemExit(128 + number)

@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from logreel.io.source import Definitions
 
 
-#: A number with zeros before it is a name.
+#: Numbers without leading zeros; with these, the value is a text.
 _WHOLE = re.compile(r"-?(0|[1-9]\d{0,17})")
 _REAL = re.compile(r"-?(0|[1-9]\d*)\.\d+(e-?\d+)?")
 
 
 @click.command()
 @click.argument("target", metavar="[OUT]", required=False, type=arguments.FILE)
-@click.option("-o", "--output", "out", metavar="OUT", type=arguments.FILE, help="OUT, too; - is stdout.")
+@click.option("-o", "--output", "out", metavar="OUT", type=arguments.FILE, help="Same as OUT; - is stdout.")
 @click.option(
     "--from",
     "source",
@@ -33,31 +33,39 @@ _REAL = re.compile(r"-?(0|[1-9]\d*)\.\d+(e-?\d+)?")
     type=arguments.FILE,
     default="-",
     show_default=True,
-    help="Lines of JSON.",
+    help="Lines of JSON to read.",
 )
 @click.option(
-    "--like", metavar="LOG", type=arguments.FILE, help="Take the schemas of the channels of this log."
+    "--like", metavar="LOG", type=arguments.FILE, help="Use the schemas of the channels in this log."
 )
 @click.option(
-    "--schema", "schemas", multiple=True, metavar="TOPIC=FILE", help="A definition in the language of OUT."
+    "--schema",
+    "schemas",
+    multiple=True,
+    metavar="TOPIC=FILE",
+    help="Definition of a topic, in the language of OUT.",
 )
 @click.option(
     "--ahead", type=click.IntRange(min=0), default=10_000, show_default=True, metavar="N",
-    help="Look at N messages, for ten seconds at most, before types are inferred.",
+    help="Infer types from the first N messages, or those of the first ten seconds.",
 )  # fmt: skip
-@click.option("--format", metavar="NAME", help="Format of OUT, where the suffix does not tell it.")
-@click.option("--compression", metavar="NAME", help="Of the new log, where its format has one.")
+@click.option("--format", metavar="NAME", help="Format of OUT, if the suffix does not tell it.")
+@click.option("--compression", metavar="NAME", help="Compression of the new log, if its format has any.")
 @click.option(
-    "--flush", metavar="TIME", default="1s", show_default=True, help="Hand over to the system so often."
+    "--flush",
+    metavar="TIME",
+    default="1s",
+    show_default=True,
+    help="Interval at which data is written to the file.",
 )
-@click.option("--sync", is_flag=True, help="Wait for the disk each time.")
+@click.option("--sync", is_flag=True, help="Wait until the disk has the data, each time.")
 @click.option("--strict", is_flag=True, help="Stop at the first line that cannot be written.")
 @click.option(
     "--metadata",
     "told",
     multiple=True,
     metavar="NAME=VALUE",
-    help='What the new log says of itself; a number, or a text ("7" in quotes, too).',
+    help='Metadata of the new log: a number or a text; "7" in quotes is a text.',
 )
 @common.force
 @common.msgdef
@@ -79,10 +87,10 @@ def record(
     msgdef: Definitions,
     as_json: bool,
 ) -> int:
-    """Write messages that come as lines of JSON as a log.
+    """Write a log from messages that are lines of JSON.
 
-    Lines are as cat --format ndjson shows them. Types are those of --schema and --like, else inferred.
-    Ctrl-C completes the log.
+    Lines have the form of cat --format ndjson. Types come from --schema and --like, or are inferred. Ctrl-C completes
+    the log.
     """
     from logreel.cli.exits import INTERRUPTED, LOST
     from logreel.errors import UsageError
@@ -99,7 +107,7 @@ def record(
     for pair in told:
         if not pair.partition("=")[0] or "=" not in pair:
             raise UsageError(f"--metadata {pair!r}: write NAME=VALUE")
-    metadata = {name: _value(text) for name, _, text in (pair.partition("=") for pair in told)}
+    metadata = {name: _metadata_value(text) for name, _, text in (pair.partition("=") for pair in told)}
     options = {} if compression is None else {"compression": compression}
     with contextlib.ExitStack() as stack:
         lines = sys.stdin.buffer if source == "-" else stack.enter_context(open(source, "rb"))
@@ -117,7 +125,7 @@ def record(
             force=force,
             definitions=msgdef,
             metadata=metadata,
-            stop=stack.enter_context(_asked_to_stop()),
+            stop=stack.enter_context(_stop_requested()),
             **options,
         )
     if as_json:
@@ -134,8 +142,8 @@ def record(
     return LOST if done.skipped else 0
 
 
-def _value(text: str) -> int | float | str:
-    """A value of metadata as people write it."""
+def _metadata_value(text: str) -> int | float | str:
+    """Return a metadata value as int, float or text."""
     if _WHOLE.fullmatch(text):
         return int(text)
     if _REAL.fullmatch(text):
@@ -144,8 +152,8 @@ def _value(text: str) -> int | float | str:
 
 
 @contextlib.contextmanager
-def _asked_to_stop() -> Iterator[Callable[[], bool]]:
-    """A function that tells whether Ctrl-C was pressed or the process was asked to end."""
+def _stop_requested() -> Iterator[Callable[[], bool]]:
+    """Yield a function that returns whether SIGINT (Ctrl-C) or SIGTERM was received."""
     asked = False
 
     def ask(number: int, frame: object) -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @common.file
 @click.option(
     "-o", "--output", "out", metavar="OUT", type=arguments.FILE,
-    help="The new log; - is stdout; x.bag.active becomes x.bag by itself.",
+    help="Path of the new log; - is stdout; the default for x.bag.active is x.bag.",
 )  # fmt: skip
 @common.form
 @common.segment
@@ -39,10 +39,10 @@ def recover(
     force: bool,
     as_json: bool,
 ) -> int:
-    """Write what is there of a damaged log as a sound one.
+    """Write the intact content of a damaged log as a new log.
 
-    Every message that is wholly there is kept, and all definitions. What was lost is listed with its bytes
-    and the times around it. The new log is opened again before it gets its name; the damaged one stays.
+    All complete messages and all definitions are kept. Lost parts are listed with their size and the times around
+    them. The new log is verified before it gets its name; the damaged log is not changed.
     """
     from logreel.ops.rewrite.recover import recover as save
     from logreel.registry.open import open_log
@@ -70,7 +70,7 @@ def recover(
 
 
 def _show(log: Log, done: Recovered, out: str | None) -> None:
-    """Print the ledger for people, on stderr where the log itself goes to stdout."""
+    """Print what was written and what was lost; on stderr if the log goes to stdout."""
     from logreel.log.times import time_text
 
     draw.show_written(done, out or "")

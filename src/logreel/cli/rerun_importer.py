@@ -1,4 +1,4 @@
-"""``rerun-importer-logreel``, which Rerun calls for every file that somebody opens in it."""
+"""``rerun-importer-logreel``: importer program that Rerun calls for every file opened in it."""
 
 from __future__ import annotations
 
@@ -6,18 +6,19 @@ import argparse
 import os
 from collections.abc import Sequence
 
-#: What Rerun expects for a file that is none of ours.
+#: Exit code that Rerun expects for a file that this importer cannot read.
 INCOMPATIBLE = 66
-#: What Rerun reads by itself: it would show everything twice.
-_ITS_OWN = (".mcap", ".rrd", ".rbl")
+#: Suffixes that Rerun reads itself; importing these would show everything twice.
+_NATIVE = (".mcap", ".rrd", ".rbl")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Write the log that is named as a recording of Rerun to standard output; gives the exit code.
+    """Write a log as a Rerun recording to standard output and return the exit code.
 
-    arguments  None: those of the process
+    arguments  words after the program name; None: ``sys.argv[1:]``
 
-    The code is 66 for a file that is no log, which is told before Rerun is imported: Rerun asks for every file.
+    The exit code is 66 for a file that is no log. That is decided before Rerun is imported, since this program is
+    called for every file.
     """
     parser = argparse.ArgumentParser(
         "rerun-importer-logreel",
@@ -28,9 +29,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--application-id", default="logreel")
     parser.add_argument("--recording-id")
     parser.add_argument("--entity-path-prefix", default="")
-    # Times and what is opened already do not matter to a log; other options may come with other versions.
+    # Other options of Rerun do not matter here, and newer versions may pass more.
     given, _ = parser.parse_known_args(arguments)
-    if given.file.lower().endswith(_ITS_OWN) or not os.path.isfile(given.file):
+    if given.file.lower().endswith(_NATIVE) or not os.path.isfile(given.file):
         return INCOMPATIBLE
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from logreel.errors import UnknownFormatError

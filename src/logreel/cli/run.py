@@ -1,4 +1,4 @@
-"""From an outcome to an exit code and one sentence."""
+"""Running one command line, with errors reported as one sentence and an exit code."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from collections.abc import Sequence
 
 from logreel.cli.exits import report
 
-#: Set by the scripts of ``logreel completion`` when the shell asks.
+#: Environment variable that the scripts of ``logreel completion`` set.
 COMPLETE = "_LOGREEL_COMPLETE"
 
 
 def run(args: Sequence[str]) -> int:
-    """Run the verb that *args* name and give the exit code; errors become one sentence on stderr."""
+    """Run the verb named by *args* and return the exit code; errors are reported as one sentence on stderr."""
     _set_up_streams()
     try:
         if COMPLETE in os.environ:
@@ -22,7 +22,7 @@ def run(args: Sequence[str]) -> int:
             return complete(os.environ[COMPLETE], args)
         from logreel.cli.app import logreel
 
-        # Not main(), which would end the process itself on a broken pipe, with code 1.
+        # Not main(), which exits the process with code 1 on a broken pipe.
         with logreel.make_context("logreel", list(args) or ["--help"], obj=list(args)) as context:
             code = logreel.invoke(context)
         sys.stdout.flush()
@@ -30,12 +30,12 @@ def run(args: Sequence[str]) -> int:
         if os.environ.get("LOGREEL_TRACEBACK") and not isinstance(error, SystemExit):
             raise
         code = report(error, args)
-        _let_go()
+        _discard_output()
     return code if isinstance(code, int) else 0
 
 
-def _let_go() -> None:
-    """Drop what stdout will not take, so that nothing complains when the process ends."""
+def _discard_output() -> None:
+    """Discard buffered output that stdout does not accept, so that the exit of the process raises no error."""
     try:
         sys.stdout.flush()
     except OSError:
@@ -43,7 +43,7 @@ def _let_go() -> None:
 
 
 def _set_up_streams() -> None:
-    """Let no character fail, whatever the encoding of the terminal, nor a stream that is closed."""
+    """Escape characters that the encoding of the terminal lacks, and replace closed streams by the null device."""
     sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115 - lives as long as the process
     sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):

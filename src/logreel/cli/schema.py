@@ -34,9 +34,9 @@ def schema(
     exclude: tuple[str, ...],
     as_json: bool,
 ) -> int:
-    """Show definitions, fields, types and units.
+    """Show message definitions, and fields with types and units.
 
-    TOPIC is a channel, or a pattern such as 'sensor_*'; without it all channels are shown.
+    TOPIC is a channel or a pattern such as 'sensor_*'; by default all channels are shown.
     """
     from logreel.ops.inspect.schema import schema as look
     from logreel.registry.open import open_log

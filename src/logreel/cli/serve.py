@@ -15,15 +15,31 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("paths", metavar="PATH…", nargs=-1, required=True, type=arguments.FILE)
 @click.option(
-    "--host", metavar="NAME", default="127.0.0.1", help="Where to listen; only this machine by default."
+    "--host",
+    metavar="NAME",
+    default="127.0.0.1",
+    help="Address to listen at; by default only this machine can connect.",
 )
-@click.option("--port", type=click.IntRange(0, 65535), default=0, metavar="N", help="0: any that is free.")
 @click.option(
-    "--token", envvar="LOGREEL_TOKEN", metavar="TEXT", help="Instead of a random one; or LOGREEL_TOKEN."
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    metavar="N",
+    help="Port to listen at; 0: any free port.",
 )
-@click.option("--allow-host", multiple=True, metavar="NAME", help="A further name of this service.")
-@click.option("--allow-origin", multiple=True, metavar="URL", help="Let pages of this origin ask.")
-@click.option("--log", is_flag=True, help="Tell of every request.")
+@click.option(
+    "--token",
+    envvar="LOGREEL_TOKEN",
+    metavar="TEXT",
+    help="Access token instead of a random one; or set LOGREEL_TOKEN.",
+)
+@click.option(
+    "--allow-host", multiple=True, metavar="NAME", help="Accept this further host name of the service."
+)
+@click.option(
+    "--allow-origin", multiple=True, metavar="URL", help="Accept requests of web pages of this origin."
+)
+@click.option("--log", is_flag=True, help="Print a line for each request.")
 @common.msgdef
 def serve(
     paths: tuple[str, ...],
@@ -35,10 +51,10 @@ def serve(
     log: bool,
     msgdef: Definitions,
 ) -> int:
-    """Serve slices of logs over HTTP: of files, and of all logs in and below folders.
+    """Serve logs and slices of them over HTTP: files, and all logs in and below folders.
 
-    GET /logs lists them, /logs/ID tells about one, /logs/ID/slice?topic=…&start=…&end=…&format=… sends a part.
-    Ctrl-C ends it.
+    GET /logs lists the logs, /logs/ID describes one, /logs/ID/slice?topic=…&start=…&end=…&format=… sends a slice.
+    Ctrl-C stops the service.
     """
     from logreel.cli import draw
     from logreel.outputs.serve import Service
@@ -47,7 +63,7 @@ def serve(
         paths, host=host, port=port, token=token, allow_hosts=allow_host, allow_origins=allow_origin,
         tell=draw.say, log=log, definitions=msgdef,
     )  # fmt: skip
-    # Who chose the token knows it; it need not stand in a scrollback.
+    # A token chosen by the user is not printed.
     draw.say(f"serving at {service.url if token else service.address}")
     service.run()
     return 0

@@ -21,9 +21,11 @@ if TYPE_CHECKING:
 @common.start
 @common.end
 @common.count
-@click.option("--keep-latched", is_flag=True, help="Carry in what is in force at the start.")
+@click.option("--keep-latched", is_flag=True, help="Also copy the latched state at the start of the slice.")
 @common.segment
-@click.option("--latched", multiple=True, metavar="TOPIC", help="This topic counts as latched, too.")
+@click.option(
+    "--latched", multiple=True, metavar="TOPIC", help="Treat this topic as latched; implies --keep-latched."
+)
 @common.compression
 @common.chunk_size
 @common.force
@@ -46,10 +48,10 @@ def slice(  # noqa: A001 - the verb's name
     msgdef: Definitions,
     as_json: bool,
 ) -> int:
-    """Write a part of a log as a log of the same format.
+    """Write a part of a log as a new log of the same format.
 
-    Messages are copied as they are. Text, parameters and dropouts come along unless -t leaves them out;
-    --keep-latched adds what is in force at -S: latched topics, static transforms, parameters, actors.
+    Messages are copied unchanged. Text, parameters and dropouts are included unless -t names other channels.
+    --keep-latched adds the state at -S: latched topics, static transforms, parameters, actors.
     """
     from logreel.ops.rewrite.slice import slice_log
     from logreel.registry.open import open_log

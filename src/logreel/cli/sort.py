@@ -32,7 +32,7 @@ def sort(
     msgdef: Definitions,
     as_json: bool,
 ) -> int:
-    """Write a log anew with its messages in the order of their times."""
+    """Write a log with its messages sorted by time."""
     from logreel.ops.rewrite.slice import sort_log
     from logreel.registry.open import open_log
 

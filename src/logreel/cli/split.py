@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 @common.start
 @common.end
 @common.segment
-@click.option("--every", metavar="TIME", help="A log for each stretch of time, such as 60s or 00:05:00.")
-@click.option("--size", metavar="SIZE", help="Logs of at most so many bytes: 100MB, 1GiB.")
-@click.option("--by-topic", is_flag=True, help="A log for each channel.")
-@click.option("--by-segment", is_flag=True, help="A log for each of several logs in one file.")
+@click.option("--every", metavar="TIME", help="One log per interval of this length: 60s, 00:05:00.")
+@click.option("--size", metavar="SIZE", help="Logs of at most this size: 100MB, 1GiB.")
+@click.option("--by-topic", is_flag=True, help="One log per channel.")
+@click.option("--by-segment", is_flag=True, help="One log per log in a file that contains several.")
 @click.option(
     "-o",
     "--output",
@@ -56,7 +56,7 @@ def split(
     msgdef: Definitions,
     as_json: bool,
 ) -> int:
-    """Write a log as several ones: by time, by size, by channel or by segment."""
+    """Split a log into several logs: by time, size, channel or segment."""
     from logreel.log.times import duration_ns
     from logreel.ops.rewrite.slice import split as write
     from logreel.registry.open import open_log

@@ -29,9 +29,11 @@ FORMS = ["table", "csv", "parquet", "json", "ndjson", "arrow"]
     "form",
     type=click.Choice(FORMS),
     metavar="NAME",
-    help=f"Of the result: {', '.join(FORMS)}; else as -o says, or a table to read.",
+    help=f"Format of the result: {', '.join(FORMS)}; by default from -o, else a table to read.",
 )
-@click.option("-o", "--output", "out", metavar="OUT", type=arguments.FILE, help="Write the result to a file.")
+@click.option(
+    "-o", "--output", "out", metavar="OUT", type=arguments.FILE, help="Write the result to this file."
+)
 @common.force
 @common.start
 @common.end
@@ -54,14 +56,14 @@ def sql(
     utc: bool,
     as_json: bool,
 ) -> int:
-    """Ask channels as tables, with DuckDB's SQL.
+    """Query channels as tables with DuckDB's SQL.
 
     logreel sql "SELECT avg(voltage_v) FROM battery_status" flight.ulg
 
-    Tables are topics, of all logs together, with the columns time, time_ns, log, and the fields. Awkward topics
-    stand in double quotes, or are written with _ in place of what is no letter: imu_data is /imu/data.
-    logreel.logs and logreel.channels tell what there is. Of folders all logs in and below them are asked; a file that
-    cannot be opened does not stop the others.
+    Each topic is a table over all logs, with the columns time, time_ns, log, and its fields. Topics with other
+    characters than letters, digits and _ go in double quotes, or are written with _ instead: imu_data is /imu/data.
+    The tables logreel.logs and logreel.channels list logs and channels. A folder means all logs in and below it. If a
+    file cannot be opened, the query runs on the others.
     """
     from logreel.cli.exits import LOST
     from logreel.ops.query.sql import answer
@@ -80,16 +82,16 @@ def sql(
         form = _form(form, out, as_json)
         schema, batches = stack.enter_context(answer(query, logs, start, end, utc))
         if as_json:
-            _object(logs, schema, batches)
+            _print_json(logs, schema, batches)
         elif form == "table":
-            _table(schema, batches)
+            _print_table(schema, batches)
         else:
-            _write(form, out, force, schema, batches, [log.name for log in logs])
+            _write_result(form, out, force, schema, batches, [log.name for log in logs])
         return max(code and LOST, *(draw.finish(log) for log in logs))
 
 
 def _form(form: str | None, out: str | None, as_json: bool) -> str:
-    """The form of the result; raises UsageError where it cannot be."""
+    """Return the format of the result; raises UsageError for options that contradict each other."""
     from logreel.errors import UsageError
     from logreel.outputs.tables.results import BINARY, form_of
 
@@ -104,7 +106,7 @@ def _form(form: str | None, out: str | None, as_json: bool) -> str:
     return form or form_of(out)
 
 
-def _write(
+def _write_result(
     form: str,
     out: str | None,
     force: bool,
@@ -126,8 +128,8 @@ def _write(
     draw.say(f"wrote {rows} row{'s' * (rows != 1)} to {out}")
 
 
-def _object(logs: list[Log], schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> None:
-    """The one object of ``--json``."""
+def _print_json(logs: list[Log], schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> None:
+    """Print the object of ``--json``."""
     from logreel.outputs.tables.rows import plain_rows
 
     draw.echo_json(
@@ -140,8 +142,8 @@ def _object(logs: list[Log], schema: pa.Schema, batches: Iterator[pa.RecordBatch
     )
 
 
-def _table(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> None:
-    """The rows for people: lengths of time in seconds, moments as RFC 3339."""
+def _print_table(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> None:
+    """Print the rows as a table: durations in seconds, timestamps in RFC 3339."""
     import pyarrow as pa
 
     from logreel.log.times import seconds_text, utc_text

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from logreel.ops.inspect.stats import ChannelStats
 
 
-#: Columns that are shown only where there is something in them: gaps, messages out of order, duplicates.
+#: Columns that are shown only if a channel has a value there: gaps, messages out of order, duplicates.
 RARE = range(6, 9)
 
 
@@ -25,7 +25,7 @@ RARE = range(6, 9)
 @common.start
 @common.end
 @common.segment
-@click.option("--fields", is_flag=True, help="Also least, mean and greatest value of every number field.")
+@click.option("--fields", is_flag=True, help="Also show minimum, mean and maximum of every numeric field.")
 @common.ros_axes
 @common.msgdef
 @paths.text_output
@@ -42,10 +42,10 @@ def stats(
     fields: bool,
     as_json: bool,
 ) -> int:
-    """Show rates, jitter, gaps and order of channels.
+    """Show rate, jitter, gaps and order of the messages of each channel.
 
-    A gap is a silence of more than five usual periods, and more than twice what nine in ten periods keep
-    within.
+    A gap is an interval without messages that is longer than five median periods and twice the 90th percentile of the
+    periods.
     """
     from logreel.ops.inspect.stats import stats as look
     from logreel.registry.open import open_log
@@ -88,7 +88,7 @@ def show(found: list[ChannelStats]) -> None:
         counts = [str(n) if n else "" for n in (one.gap_count, one.out_of_order, one.duplicates)]
         size = draw.size_text(one.bytes)
         rows.append((one.topic, str(one.messages), draw.rate_text(one.rate), *times, *counts, size))
-    # What no channel has would only make the table wider than a terminal.
+    # Empty columns would only make the table wider.
     used = [i for i in range(len(head)) if i not in RARE or any(row[i] for row in rows)]
     draw.table([head[i] for i in used], [[row[i] for i in used] for row in rows], right=range(1, len(used)))
     for one in found:

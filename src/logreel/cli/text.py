@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 @click.command()
 @common.file
 @click.option(
-    "--level", metavar="LEVEL", help="Only this severity and worse: error, warning, info … or 0 to 7."
+    "--level", metavar="LEVEL", help="Only this severity or worse: error, warning, info …, or 0 to 7."
 )
 @common.start
 @common.end
@@ -38,7 +38,7 @@ def text(
     utc: bool,
     as_json: bool,
 ) -> int:
-    """Show what the robot said for people to read."""
+    """Show text messages of the robot, events included."""
     from logreel.log.times import interval, shift_of, time_text
     from logreel.ops.inspect.text import as_dict, level_name, level_number
     from logreel.ops.inspect.text import text as look

@@ -14,9 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import Finding, LogError, NotFoundError, Problem, TopicError, UsageError
-from logreel.index.rules import ComputedValues, StoredValues
 from logreel.io.arrays import I64
-from logreel.io.chunks import FILE
 from logreel.io.source import Source
 from logreel.layout.layout import Layout
 from logreel.log.optional import import_optional
@@ -115,12 +113,7 @@ class Channel:
         if self.decoder is not None:
             return False
         index, size = self.log.index, self.layout.size
-        rule = index.rules[self.number].size
-        if size is None or isinstance(rule, ComputedValues):
-            return False
-        if not isinstance(rule, StoredValues):
-            return True
-        return bool((index.chunk_of(self.number) == FILE).all() and (index.sizes(self.number) == size).all())
+        return size is not None and index.rules[self.number].size.guarantees_size(index, self.number, size)
 
     @property
     def times(self) -> I64:
@@ -129,7 +122,7 @@ class Channel:
 
     @cached_property
     def _edges(self) -> tuple[int | None, int | None]:
-        return self.log.index.edges(self.number)
+        return self.log.index.first_and_last_times(self.number)
 
     @property
     def start(self) -> int | None:
@@ -233,10 +226,10 @@ class Channel:
 
     def _messages_at(self, rows: I64) -> list[Message]:
         """Return the messages with these row numbers, which ascend or descend."""
-        from logreel.index.order import by_rows
+        from logreel.index.order import in_file_order
 
         down = len(rows) > 1 and rows[0] > rows[-1]
-        found = by_rows(self.log.index, {self.number: rows[::-1] if down else rows})
+        found = in_file_order(self.log.index, {self.number: rows[::-1] if down else rows})
         messages = list(self.log.messages_of({self.number: self}, found))
         return messages[::-1] if down else messages
 
@@ -785,7 +778,8 @@ def _ranges_in_one_chunk(chunk: NDArray[np.int32]) -> Iterator[tuple[int, int]]:
 
 def with_rows(log: Log, rows: Mapping[int, slice | I64]) -> Log:
     """Return the same open log, whose intervals contain only *rows* of each channel (by number)."""
-    found = Log(log._source, log.format, replace(log._scan, index=log.index.only(rows)), log._read_text)
+    scan = replace(log._scan, index=log.index.restricted_to(rows))
+    found = Log(log._source, log.format, scan, log._read_text)
     found.name, found._options = log.name, log._options
     return found
 

@@ -12,7 +12,6 @@ import numpy as np
 
 from logreel.index.gather import Want, gather, gather_piece
 from logreel.index.ranges import PayloadRange, batches, load
-from logreel.index.rules import StoredValues
 from logreel.io.arrays import I64
 from logreel.io.chunks import FILE
 from logreel.io.parallel import alone
@@ -100,7 +99,7 @@ def _is_packed(reader: TableReader) -> bool:
 def _cost(reader: TableReader) -> int:
     """Return the payload bytes of a channel, where known without reading messages, and MESSAGE for each message."""
     index, channel = reader.ch.log.index, reader.ch.number
-    known = isinstance(index.rules[channel].size, int | StoredValues)
+    known = not index.rules[channel].size.reads_messages
     return (index.bytes_of(channel) if known else 0) + MESSAGE * index.count(channel)
 
 

@@ -72,8 +72,7 @@ SPREAD = b"spread evenly from the message that the record is in to the next one;
 
 def stored_time(ch: TableChannel) -> FieldAt | None:
     """Return the place of the times in the messages of *ch*, or None where they are stored or computed otherwise."""
-    rule_set = ch.log.index.rules[ch.number]
-    return rule_set.time if isinstance(rule_set.time, FieldAt) and rule_set.synthetic is None else None
+    return ch.log.index.rules[ch.number].time_field
 
 
 def _length(rows: Rows, n: int) -> int:

@@ -1,4 +1,4 @@
-"""``logreel FORMAT COMMAND``: what only logs of one format can be asked, as the format describes it."""
+"""``logreel FORMAT COMMAND``: commands for logs of one format, from the descriptions in ``Format.commands``."""
 
 from __future__ import annotations
 
@@ -15,47 +15,49 @@ if TYPE_CHECKING:
     from logreel.registry.format import Format
 
 
-class Questions(click.RichGroup):
-    """Commands in the order in which the format names them, loaded when they are asked for, not for the help of all."""
+class FormatGroup(click.RichGroup):
+    """The commands of one format, in its order; loaded when used, not for the general help."""
 
     def __init__(self, fmt: Format) -> None:
         self._format = fmt
-        super().__init__(name=fmt.name, help=f"Ask what only a {fmt.title} can tell.")
+        super().__init__(name=fmt.name, help=f"Commands for logs of one format: {fmt.title}.")
 
     @property  # type: ignore[override]
     def commands(self) -> dict[str, click.Command]:
-        """The commands by name."""
+        """Return the commands by name."""
         from logreel.registry.registry import commands_of
 
         return {one.name: _command(self._format.name, one) for one in commands_of(self._format)}
 
     @commands.setter
     def commands(self, given: dict[str, click.Command]) -> None:
-        """Take what the base class sets: none."""
+        """Ignore the empty dict that the base class sets."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The names."""
+        """Return the names in the order of the format."""
         return list(self.commands)
 
 
-def groups() -> list[str]:
-    """Names of the formats that have commands of their own."""
+def formats_with_commands() -> list[str]:
+    """Return the names of the formats that have commands."""
     from logreel.registry.registry import formats
 
     return [fmt.name for fmt in formats().values() if fmt.commands]
 
 
-def group_of(name: str) -> click.Group | None:
-    """The commands of the format called *name*; None where it has none."""
+def format_group(name: str) -> click.Group | None:
+    """Return the command group of the format *name*; None if the format is unknown or has no commands."""
     from logreel.registry.registry import formats
 
     fmt = formats().get(name)
-    return Questions(fmt) if fmt is not None and fmt.commands else None
+    return FormatGroup(fmt) if fmt is not None and fmt.commands else None
 
 
 def _command(format_name: str, one: Command) -> click.Command:
+    """Return the command line command for a Command of a format."""
+
     def run(file: str, as_json: bool, **options: Any) -> int:
-        return answer(format_name, one, file, as_json, options)
+        return run_command(format_name, one, file, as_json, options)
 
     decorated: Callable[..., Any] = common.as_json(paths.text_output(run))
     for option in reversed(one.options):
@@ -75,10 +77,10 @@ def _option(option: Option) -> Callable[[Any], Any]:
     return click.option(*option.flags, option.name, type=kind, default=option.default, help=option.help)
 
 
-def answer(format_name: str, one: Command, file: str, as_json: bool, options: dict[str, Any]) -> int:
-    """Ask a log, show what it says, and give the exit code."""
+def run_command(format_name: str, one: Command, file: str, as_json: bool, options: dict[str, Any]) -> int:
+    """Run a Command on a log, print the Answer, and return the exit code."""
     from logreel.errors import UsageError
-    from logreel.ops.json_values import plain
+    from logreel.ops.json_values import to_json_values
     from logreel.registry.open import open_log
 
     with open_log(file) as log:
@@ -88,7 +90,7 @@ def answer(format_name: str, one: Command, file: str, as_json: bool, options: di
             )
         found = one.run(log, **options)
         if as_json:
-            draw.echo_answer(log, **plain({**found.about, found.key: found.rows()}))
+            draw.echo_answer(log, **to_json_values({**found.about, found.key: found.rows()}))
         else:
             for line in found.lines():
                 draw.echo(line)
