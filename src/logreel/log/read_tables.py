@@ -1,4 +1,4 @@
-"""Whole channels as tables, many at once: packed chunks are unpacked once for all of them."""
+"""Read many whole channels as tables in one pass; packed chunks are unpacked once for all of them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from logreel.log.table_channel import TableChannel
 
 Work = Callable[[], list[tuple[str, "pa.Table"]]]
-#: What a message costs, in bytes of a large one that could be read in its time.
+#: Fixed cost of a message, as the number of payload bytes that take the same time.
 MESSAGE = 500
 
 
