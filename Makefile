@@ -58,7 +58,7 @@ asan: $(VENV)/.test ## kernel and damage tests under AddressSanitizer and UBSan 
 	LD_PRELOAD="$(ASAN_LIBS)" PYTHONMALLOC=malloc PYTHONPATH=build/asan/site LOGREEL_CACHE=off \
 	ASAN_OPTIONS=detect_leaks=0:abort_on_error=1:allocator_may_return_null=1 \
 	UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 LOGREEL_FUZZ=$(ASAN_FUZZ) \
-	    $(BIN)/python -m pytest $(PYTEST_ARGS) tests/kernels tests/damage tests/registry/test_sidecar.py
+	    $(BIN)/python -m pytest $(PYTEST_ARGS) tests/kernels tests/damage tests/registry/test_index_cache.py
 
 docs: $(VENV)/.test ## run every example of README.md and docs/
 	$(BIN)/python -m pytest $(PYTEST_ARGS) tests/test_docs.py

@@ -1,7 +1,7 @@
-"""What a channel means, recognised from its schema, whatever the format.
+"""Lenses: the meaning of channels, recognised from their Layout in any format.
 
-Maps, pictures, text and exchange formats are written against lenses, once, never against a format. A lens names the
-fields that carry the meaning and how to bring them to common units.
+Outputs such as maps, pictures and exchange formats use lenses, never a log format. A lens names the fields that it
+reads, and converts them to common units.
 """
 
 from __future__ import annotations
@@ -86,13 +86,13 @@ _FINDERS = (
 
 
 def lenses(ch: Channel) -> list[Lens]:
-    """What the messages of *ch* mean; empty where nothing is recognised or the definition cannot be used."""
+    """Return the lenses that fit *ch*; empty if none does or the definition cannot be used."""
     nodes = members(ch)
     return [lens for find in _FINDERS if (lens := find(nodes)) is not None] if nodes else []
 
 
 def text_lines(log: Log) -> Iterator[TextLine]:
-    """The lines of all channels that carry text, by time."""
+    """Yield the lines of all text channels, sorted by time."""
     lines: list[TextLine] = []
     for ch in log.channels.values():
         for lens in lenses(ch):

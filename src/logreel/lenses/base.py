@@ -1,4 +1,4 @@
-"""What all lenses need: to recognise shapes of fields, and to read fields as flat columns."""
+"""Helpers of lenses: recognise types of fields, and read fields as flat columns."""
 
 from __future__ import annotations
 
@@ -36,26 +36,26 @@ class Scaled:
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """When the data of a message were taken, which is not when they were logged: fields that are added up.
+    """The time at which the data of a message were measured (not logged): the sum of some fields.
 
-    parts  paths of numbers, and ns per unit of each
+    parts  path of each number, and ns per unit
     """
 
     parts: tuple[tuple[str, int], ...]
 
     @property
     def paths(self) -> list[str]:
-        """What to read."""
+        """Paths of the fields to read."""
         return [path for path, _ in self.parts]
 
     def of(self, values: Mapping[str, NDArray[Any]]) -> I64:
-        """int64[n] ns, 0 where the message tells none; *values* are columns by path."""
+        """Return int64[n] ns, 0 where a message has no such time; *values*: columns by path."""
         total: I64 = np.sum([_ns(values[path], unit) for path, unit in self.parts], axis=0, dtype=np.int64)
         return total
 
 
 def _ns(values: NDArray[Any], unit: int) -> I64:
-    """int64[n] ns of numbers of *unit* ns; 0 for what is missing or beyond 64 bits."""
+    """Return int64[n] ns for numbers in units of *unit* ns; 0 for missing values and those beyond 64 bits."""
     if values.dtype.kind == "M":
         found = values.astype("datetime64[ns]").astype(np.int64)
         return np.where(np.isnat(values), 0, found)
@@ -64,14 +64,14 @@ def _ns(values: NDArray[Any], unit: int) -> I64:
         return np.where(fits, values, 0).astype(np.int64) * unit
 
 
-#: What formats call the time of the data, most telling first.
+#: Field names of the time of measurement, most specific first.
 _STAMPS = ("header.stamp", "stamp", "timestamp")
 #: Names of the seconds and nanoseconds of a time that is spelled as two numbers.
 _SECONDS, _NANOSECONDS = ("sec", "secs", "seconds"), ("nsec", "nanosec", "nsecs", "nanos")
 
 
 def find_stamp(nodes: Nodes, path: str = "") -> Stamp | None:
-    """The time of the data among *nodes*, the members of what lies at *path*, if there is one."""
+    """Return the Stamp among *nodes*, the members of the struct at *path*; None if there is none."""
     at = path + "." if path else ""
     for name in _STAMPS:
         *groups, last = name.split(".")
@@ -103,7 +103,7 @@ def is_float(node: Node | None) -> bool:
 
 
 def is_number(node: Node | None) -> bool:
-    """Whether *node* is a number; a bool and a character are none."""
+    """Whether *node* is a number; bool and char are not."""
     return is_float(node) or is_integer(node)
 
 
@@ -123,14 +123,14 @@ def is_floats(node: Node | None) -> bool:
 
 
 def nodes_of(node: Node | None) -> Nodes:
-    """The members of a Struct, or of the items of a counted array of Structs, by name; else nothing."""
+    """Return the members of a Struct, or of the Structs in a counted array, by name; else {}."""
     if isinstance(node, Sequence):
         node = node.item
     return {f.name: f.node for f in node.visible()} if isinstance(node, Struct) else {}
 
 
 def members(ch: Channel) -> Nodes:
-    """The members of the messages of *ch* by name; none where its definition cannot be used."""
+    """Return the members of the messages of *ch* by name; {} if its definition cannot be used."""
     try:
         return {f.name: f.node for f in ch.layout.record.visible()}
     except DefinitionError:
@@ -144,7 +144,7 @@ def is_vector(node: Node | None, axes: str = "xyz") -> bool:
 
 
 def axes(path: str, names: str = "xyz") -> tuple[str, ...]:
-    """The paths of the components of the vector at *path*."""
+    """Return the paths of the components of the vector at *path*."""
     return tuple(f"{path}.{name}" for name in names)
 
 
@@ -177,9 +177,9 @@ def columns(
     end: int | None = None,
     stamp: Stamp | None = None,
 ) -> Columns:
-    """The fields at *paths* side by side, of messages with start <= time < end (ns).
+    """Return the fields at *paths* of messages with start <= time < end (ns), as flat columns.
 
-    Those inside a counted array must all be inside the same; the others are repeated for each of its items.
+    Fields inside counted arrays must all be in the same array; the others are repeated for each of its items.
     """
     from logreel.log.tables import DENSE, table
 
@@ -252,9 +252,9 @@ def flatten(column: pa.ChunkedArray | pa.Array) -> tuple[NDArray[Any], I64]:
 def rows(
     ch: Channel, paths: Seq[str], start: int | None = None, end: int | None = None
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Time in ns, and the fields at *paths* as Arrow scalars, of messages with start <= time < end (ns).
+    """Yield time in ns and the fields at *paths* as Arrow scalars of each message with start <= time < end (ns).
 
-    Message by message in file order, a few decoded at a time.
+    In file order; a few messages are decoded at a time.
     """
     return ((time, found) for time, _, found in stamped_rows(ch, paths, None, start, end))
 
@@ -262,7 +262,7 @@ def rows(
 def stamped_rows(
     ch: Channel, paths: Seq[str], stamp: Stamp | None, start: int | None = None, end: int | None = None
 ) -> Iterator[tuple[int, int, dict[str, Any]]]:
-    """The same with the ns of *stamp* behind the time, 0 where there is none."""
+    """Yield as ``rows`` does, with the ns of *stamp* (0 without one) between time and fields."""
     from logreel.log.tables import DENSE, batches
 
     names = list(dict.fromkeys(paths))
@@ -275,7 +275,7 @@ def stamped_rows(
 
 
 def grouped(keys: I64) -> tuple[I64, I64]:
-    """The first of each run of one key, and int64[groups + 1] where the runs begin, and the end."""
+    """Return the first row of each run of equal keys, and int64[groups + 1]: begins of the runs, and the end."""
     n = len(keys)
     first = np.flatnonzero(np.diff(keys, prepend=keys[:1] - 1)) if n else np.zeros(0, np.int64)
     return first, np.append(first, n).astype(np.int64)

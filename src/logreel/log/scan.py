@@ -1,4 +1,4 @@
-"""What a format's scan finds: everything that a Log is made of."""
+"""The result of scanning a log: everything from which a Log is built."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
     from logreel.log.actor import Actor
 
 
-#: In the metadata of a channel that a conversion added: the topic whose messages it was made of.
+#: Key in the metadata of a channel that a conversion added: the topic from which its messages were converted.
 MADE_OF = "made_of"
 
 
 @dataclass(frozen=True, slots=True)
 class ChannelInfo:
-    """One channel as the format declares it; its number is its place in ``Scan.channels``.
+    """One channel as the format declares it; its number is its position in ``Scan.channels``.
 
-    layout   makes the Layout when first asked; raises DefinitionError where the definition cannot be used
-    reading  makes, when first asked, what decodes the messages where the Layout is no walk of their bytes
+    layout   returns the Layout; raises DefinitionError if the definition cannot be used
+    decoder  returns the PayloadDecoder, or None where the Layout alone describes the payloads
     """
 
     topic: str
@@ -38,12 +38,12 @@ class ChannelInfo:
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """One of several logs that a file holds, such as a flight of before on a card that was used again.
+    """One of several logs in a file, such as the rest of an older flight on a memory card that was used again.
 
     number      from 1, in file order
-    offset      file position at which it begins
-    start, end  ns of its first and its last moment, by its own clock; None if empty
-    messages    of all channels but the reserved ones
+    offset      file position at which the log begins
+    start, end  ns of its begin and its end, by its own clock; None if empty
+    messages    number of messages of all channels except reserved ones
     """
 
     number: int
@@ -55,12 +55,14 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """A named piece of content that is not a message.
+    """Named content other than messages.
 
+    name        unique name
     media_type  MIME type
-    read        gives the bytes
-    time        ns of its place in the log, None where the log does not tell
-    created     ns since 1970 when it was made, None where the log does not tell
+    size        bytes
+    read        returns the bytes
+    time        time in the log in ns, or None if unknown
+    created     time of creation in ns since 1970, or None if unknown
     """
 
     name: str
@@ -83,9 +85,9 @@ class Change:
 class Parameter(Brief):
     """A parameter of the robot.
 
-    value     at the start of the log; None where the log only has later changes
-    changes   in the order logged
-    defaults  by kind, e.g. ``system``, ``setup``; absent kinds equal *value*
+    value     value at the start of the log; None if the log contains only later changes
+    changes   later changes, in the order logged
+    defaults  default values by kind, such as ``system`` or ``setup``; absent kinds equal *value*
     """
 
     name: str
@@ -97,11 +99,11 @@ class Parameter(Brief):
 
 @dataclass(frozen=True, slots=True)
 class TextLine:
-    """A line of text that somebody logged for people.
+    """A line of text for people.
 
     time    ns
-    level   syslog number 0 (emergency) … 7 (debug), or None
-    source  who said it, where the log tells
+    level   syslog level 0 (emergency) … 7 (debug), or None
+    source  name of the sender, or empty
     """
 
     time: int
@@ -112,22 +114,26 @@ class TextLine:
 
 @dataclass(slots=True)
 class Scan:
-    """The result of reading a log's structure.
+    """The result of reading the structure of a log; functions in it are called when their result is first needed.
 
-    epoch       what time 0 means: ``unix``, ``boot`` or ``start``
-    start, end  ns of the first and the last moment of the log, robust against single absurd stamps; None if empty
-    verify      tells what reading the whole file does and opening it does not, checksums above all
-    bounds      gives the two in their place, evaluated when asked
-    utc_offset  ns to add to a time to get UTC since 1970, or None where the log does not tell; evaluated when asked
-    metadata, attachments, parameters, text  evaluated when asked
-    ros_axes    the same channels in metres and right-handed axes, when asked; None where the format has no other axes
-    actors      who takes part, worked out from the open Log when asked; None where the format has no actors
-    segments    the logs in the file, evaluated when asked; empty where there is one, which is the usual case
-    segment     the Scan of one of them alone, by its number
-    saved       named arrays and plain data from which the format can restore this scan without reading the log again
-    reread      the same from all that is wholly in the file, whatever its index says; None: opening did that
-    format_state  what the format's FormatWriter needs to take over content of this log as it lies there
-    converted_from  name of the format that the log was converted from, with nothing lost; empty where it was not
+    version     version of the format
+    epoch       meaning of time 0: ``unix``, ``boot`` or ``start``
+    start, end  ns at which the log begins and ends, ignoring single absurd time stamps; None if empty
+    channels    all channels
+    index       where the messages are
+    problems    damage found
+    metadata, attachments, parameters, text  functions that return these
+    utc_offset  returns the ns from the clock of the log to UTC since 1970, or None if unknown
+    actors      returns the actors of the open Log, by id; None if the format has no actors
+    ros_axes    returns the channels in metres and right-handed axes; None if the format has no other axes
+    segments    returns the logs in the file; empty if there is only one, as usual
+    segment     returns the Scan of one segment, by its number
+    saved       arrays and plain data from which the format can restore this Scan without reading the log
+    bounds      returns (start, end), in place of the two fields
+    verify      reads the whole file and returns what opening does not check, such as wrong checksums
+    reread      returns a Scan of all complete records, ignoring the index of the file; None: this is one
+    format_state    data of the format for its FormatWriter and LogCopier
+    converted_from  name of the format that the log was converted from without loss; else empty
     """
 
     version: str | Callable[[], str]
@@ -156,7 +162,7 @@ class Scan:
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """A scan in a form that a sidecar file can hold: plain JSON data, and arrays by name."""
+    """A Scan in the form of an index cache file: plain JSON data, and arrays by name."""
 
     plain: dict[str, Any]
     arrays: Mapping[str, Any]
