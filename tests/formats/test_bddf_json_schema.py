@@ -31,7 +31,7 @@ def test_inferred_fields_are_read_back_as_columns(tmp_path: Path) -> None:
         {"n": -2, "big": 8, "x": "-Infinity", "ok": False, "s": "x", "in": {"a": [3], "b": []}},
     ]
     done = recorded(tmp_path / "a.bddf", *rows)
-    # A list that holds something else than the others do is told, and not bent.
+    # A list with another type than in the other messages is reported and not converted.
     assert (done.broken, done.messages) == (1, 2)
     log = logreel.open(done.path)
     ch = log["t"]

@@ -36,12 +36,12 @@ class MetricsLog(Motion, States):
 
     def get_platform_time(self, frame: int) -> float | None:
         """Return the wall-clock seconds since the start; only with additional data."""
-        topic, place = "platform_time", self._columns.frame_row_of(frame)
-        at = int(np.searchsorted(self._columns.frame_rows(topic), place))
+        topic, frame_row = "platform_time", self._columns.frame_row_of(frame)
+        at = int(np.searchsorted(self._columns.frame_rows(topic), frame_row))
         there = (
-            place >= 0
+            frame_row >= 0
             and at < len(self._columns.frame_rows(topic))
-            and self._columns.frame_rows(topic)[at] == place
+            and self._columns.frame_rows(topic)[at] == frame_row
         )
         return float(self._columns(topic, "seconds")[at]) if there else None
 
