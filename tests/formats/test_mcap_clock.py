@@ -1,4 +1,4 @@
-"""What an MCAP says of its clock: the epoch and UTC offset of the log that it was converted from."""
+"""Clock of an MCAP: epoch and UTC offset of the log that it was converted from."""
 
 from __future__ import annotations
 

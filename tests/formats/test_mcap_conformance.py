@@ -1,4 +1,4 @@
-"""The samples by which implementations of MCAP are compared, made anew from their description, in every variant."""
+"""Conformance samples of the MCAP project, generated from their descriptions in every variant."""
 
 from __future__ import annotations
 

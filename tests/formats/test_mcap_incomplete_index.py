@@ -1,4 +1,4 @@
-"""MCAP files whose index does not tell what is in them: nothing is hidden by it."""
+"""MCAP files whose index or statistics leave out messages: all messages are read or reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What MCAP files hold, in every way in which they are packed: against the plain reader and the mcap library."""
+"""Content of MCAP files of every structure and compression, compared with the plain reader and the mcap library."""
 
 from __future__ import annotations
 

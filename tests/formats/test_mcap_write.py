@@ -1,4 +1,4 @@
-"""MCAP files that we write: what the mcap library reads of them, options, and what is kept beside messages."""
+"""Writing of MCAP files: content as read by the mcap library, options, side columns."""
 
 from __future__ import annotations
 

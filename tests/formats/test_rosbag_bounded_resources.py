@@ -1,4 +1,4 @@
-"""Bags that promise too much: bounded memory and time, and a Problem."""
+"""Bags with huge sizes and counts: bounded memory and time, and a Problem."""
 
 from __future__ import annotations
 

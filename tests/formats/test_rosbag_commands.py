@@ -1,4 +1,4 @@
-"""The verbs work on bags of every version, and the metadata says what connections say."""
+"""Commands on bags of every version, and metadata of connections."""
 
 from __future__ import annotations
 

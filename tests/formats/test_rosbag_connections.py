@@ -1,4 +1,4 @@
-"""Bags whose channels have several connections: each message keeps its own, whatever is done to the bag."""
+"""Bags with several connections per channel: each message keeps its connection in all operations."""
 
 from __future__ import annotations
 

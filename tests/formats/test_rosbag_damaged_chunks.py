@@ -1,4 +1,4 @@
-"""Packed chunks that are cut or damaged: their whole blocks are read."""
+"""Compressed chunks that are cut or damaged: their whole blocks are read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decoded messages of bags: against rosbags, the oldest bag, and with definitions given by hand."""
+"""Decoded messages of bags, compared with rosbags; the oldest bag; definitions given by the user."""
 
 from __future__ import annotations
 

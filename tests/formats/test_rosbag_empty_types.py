@@ -1,4 +1,4 @@
-"""Messages with arrays of a type without fields: lists of empty structs, everywhere, and back."""
+"""Arrays of a type without fields: lists of empty structs in all outputs, and written again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Encrypted bags: as genuine rosbag writes them, with a key made for the test; and built ones, whole and damaged."""
+"""Encrypted bags: written by genuine rosbag with a test key, and built ones, complete and damaged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bags whose index lies: a Problem, and never wrong data without a word."""
+"""Bags with a wrong index: a Problem is reported, and no wrong data is shown."""
 
 from __future__ import annotations
 

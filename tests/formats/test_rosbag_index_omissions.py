@@ -1,4 +1,4 @@
-"""Indexes that leave messages out and agree with their summary: told, and where seen early all messages are read."""
+"""Indexes that leave out messages in agreement with their summary: reported, or all messages are read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LZ4 in chunks: whatever a legal sequence of frames is, and what can be had of one that is cut."""
+"""LZ4 chunks: all legal sequences of frames, and the valid prefix of cut ones."""
 
 from __future__ import annotations
 

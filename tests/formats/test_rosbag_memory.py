@@ -1,4 +1,4 @@
-"""Going through a packed bag takes the memory of a few chunks, however large the bag is."""
+"""Reading a compressed bag needs the memory of a few chunks, independent of the size of the bag."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Other readers of ROS 1 bags see the same messages: genuine rosbag, where it is installed, and rosbags."""
+"""Messages of ROS 1 bags compared with genuine rosbag (where it is installed) and rosbags."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Damaged bags recovered: every message that reading delivers is in the new bag, whatever its connection says."""
+"""Recovery of damaged bags: every message that reading delivers is in the new bag."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bags that are read and written again: the same messages and channels, and the same bytes where that can be."""
+"""Bags that are read and written again: the same messages and channels, and where possible the same bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The shared sample bags: counts, stamps, topics and order as listed beside them, payloads as in the plain reader."""
+"""Sample bags: counts, times, topics and order as listed in their index file, payloads as in the plain reader."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whole packed bags as tables, chunk by chunk in threads, against one channel at a time."""
+"""Tables of all channels of compressed bags, read in threads, compared with tables of single channels."""
 
 from __future__ import annotations
 

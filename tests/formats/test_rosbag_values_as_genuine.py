@@ -1,4 +1,4 @@
-"""Values of all messages of the samples of versions 1.2 and 2.0 are what genuine rosbag reads, to the bit."""
+"""Values of all messages of the samples of versions 1.2 and 2.0, compared bit by bit with genuine rosbag."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Built bags of every version and variant: the fast reader and the plain one see the same messages."""
+"""Built bags of every version and variant, compared with the plain reader."""
 
 from __future__ import annotations
 

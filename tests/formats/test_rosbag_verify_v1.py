@@ -1,4 +1,4 @@
-"""The index and the file header of bags of version 1.2: what they say otherwise than the messages is a finding."""
+"""Findings about index and file header of bags of version 1.2 that do not fit the messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bags of version 2.0 that are written: peers read what was given, and what cannot be written is said."""
+"""Writing of bags of version 2.0: other readers read the same messages, invalid input is refused."""
 
 from __future__ import annotations
 

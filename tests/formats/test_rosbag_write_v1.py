@@ -1,4 +1,4 @@
-"""Bags of versions 1.1 and 1.2 that are written for old tools."""
+"""Writing of bags of versions 1.1 and 1.2."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MCAP: the mcap library and its decoders read what logreel writes, and logreel reads what the library writes."""
+"""Comparison of logreel with the mcap library and its decoders: each reads the files that the other one wrote."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ Rows = list[tuple[str, int, int, int, bytes]]
 
 
 def compare(shared: Path) -> Iterator[Row]:
-    """A row for each sample below ``data`` of *shared* and each pair; none where there are none."""
+    """Yield a row for each sample in ``data`` of *shared* and each pair."""
     data = shared / "data"
     for path in sorted({path for pattern in SOURCES for path in data.glob(pattern)}):
         for pair in (_raw, _default, _by_library):
@@ -58,7 +58,7 @@ def compare(shared: Path) -> Iterator[Row]:
 
 
 def _guarded(path: Path, pair: Callable[[Path], Iterator[Row]]) -> Iterator[Row]:
-    """Rows of one file; an exception is a row, too."""
+    """Yield the rows of one file; an exception becomes a row."""
     try:
         yield from pair(path)
     except LogError as error:
@@ -69,7 +69,7 @@ def _guarded(path: Path, pair: Callable[[Path], Iterator[Row]]) -> Iterator[Row]
 
 
 def _row(file: str, ours: str, peer: str, mine: Iterable[Any], theirs: Iterable[Any]) -> Row:
-    """Compare two collections in any order; the note shows one that only one of them has."""
+    """Return the row of two collections in any order; its note shows an element that only one of them has."""
     a, b = Counter(mine), Counter(theirs)
     both = (a & b).total()
     note = ""
@@ -104,7 +104,7 @@ def _librarys(data: bytes) -> Rows:
 
 
 def _streamed(data: bytes) -> Rows:
-    """The same from its reader of records, which uses no index."""
+    """Return the same from the library's reader of records, which uses no index."""
     from mcap.records import Channel, Message
     from mcap.stream_reader import StreamReader
 
@@ -130,7 +130,7 @@ def _converted(path: Path, raw: bool) -> bytes:
 
 
 def _raw(path: Path) -> Iterator[Row]:
-    """Messages of the source, as the library reads them in what was converted byte for byte."""
+    """Yield rows of messages of the source, as the library reads them in a file converted byte for byte."""
     data = _converted(path, True)
     log = logreel.open(path)
     topics = {ch.topic: str(ch.metadata.get("topic", ch.topic)) for ch in log.channels.values()}
@@ -147,7 +147,7 @@ def _raw(path: Path) -> Iterator[Row]:
 
 
 def _default(path: Path) -> Iterator[Row]:
-    """What is converted for other tools: read by logreel, the library and its decoders."""
+    """Yield rows of a file converted for other tools: read by logreel, the library and its decoders."""
     data = _converted(path, False)
     log, ours = logreel.open(data), f"{logreel.open(path).format} to mcap"
     mine = _ours(log)
@@ -174,7 +174,7 @@ def _decoded(
     encoding: str,
     factory: Callable[[], Any],
 ) -> Iterator[Row]:
-    """The first messages of each channel, field by field."""
+    """Yield rows of the first messages of each channel, compared field by field."""
     from mcap.reader import make_reader
 
     mine, theirs = list[Any](), list[Any]()
@@ -210,7 +210,7 @@ def _decoder_of(factory: Callable[[], Any], encoding: str, schema: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """A message of any library as plain values: times as ns, bytes as lists, numbers as they are."""
+    """Return a message of any library as plain values: times as ns, bytes as lists, numbers unchanged."""
     if isinstance(value, float):
         return "nan" if math.isnan(value) else value
     if isinstance(value, str | bool | int) or value is None:
@@ -233,7 +233,7 @@ def _plain(value: Any) -> Any:
 
 
 def _field(message: Any, field: Any) -> Any:
-    """A field of a protobuf message: one that was not set is None where that can be told, an enum its name."""
+    """Return a field of a protobuf message: None for an unset field with presence, the name of an enum value."""
     if field.has_presence and not message.HasField(field.name):
         return None
     value = getattr(message, field.name)
@@ -247,7 +247,7 @@ def _field(message: Any, field: Any) -> Any:
 
 
 def _by_library(path: Path) -> Iterator[Row]:
-    """The messages of a sample, written by the library in several ways and read by logreel."""
+    """Yield rows of the messages of a sample, written by the library in several ways and read by logreel."""
     from mcap.writer import CompressionType, IndexType, Writer
 
     log = logreel.open(path)
@@ -294,7 +294,7 @@ def _by_library(path: Path) -> Iterator[Row]:
 
 
 def _rosbag2(path: Path) -> Iterator[Row]:
-    """MCAPs of ROS 2: the same rows, and the same fields as rosbags decodes them."""
+    """Yield rows of ROS 2 MCAPs: messages, and fields as decoded by rosbags."""
     from rosbags.rosbag2 import Reader
     from rosbags.typesys import Stores, TypesysError, get_types_from_msg, get_typestore
 
@@ -329,7 +329,7 @@ def _rosbag2(path: Path) -> Iterator[Row]:
 
 
 def _rosbags(value: Any) -> Any:
-    """A message of rosbags as plain values."""
+    """Return a message of rosbags as plain values."""
     if dataclasses.is_dataclass(value):
         # Constants are none of the fields.
         names = [f.name for f in dataclasses.fields(value) if f.default is dataclasses.MISSING]

@@ -1,4 +1,4 @@
-"""Bags as logreel, rosbags and genuine rosbag read them, and as these read what logreel wrote of them."""
+"""Comparison of logreel with rosbags and genuine rosbag: bags read by each, and bags written by logreel."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ for topic, (kind, data, md5, *_), stamp in rosbag.Bag(sys.argv[1]).read_messages
     rows.append((topic, kind, md5, stamp.to_nsec(), bytes(data)))
 sys.stdout.buffer.write(pickle.dumps(rows, 2))
 """
-#: How a bag is written of which the peers read the copy.
+#: Operations whose copies of a bag the peers read.
 WRITERS: Mapping[str, Callable[[Path, Path], Any]] = {
     "slice": lambda source, out: logreel.slice(source, out),
     "sort": lambda source, out: logreel.sort(source, out),
@@ -53,7 +53,7 @@ EXPLAINED = {
 
 
 def compare(shared: Path) -> Iterator[Row]:
-    """Rows of every bag below *shared*: read by each, and read by the peers as logreel wrote it."""
+    """Yield the rows of every bag in *shared*: read by each, and copies written by logreel read by the peers."""
     genuine = _has_genuine()
     with tempfile.TemporaryDirectory() as folder:
         for path in sorted((shared / "data" / "rosbag").glob("*.bag")):
@@ -115,7 +115,7 @@ def _ours(log: logreel.Log) -> Iterator[Raw]:
 
 
 def _rosbags(path: Path) -> tuple[list[Raw], list[tuple[str, int, Any]]]:
-    """Messages as rosbags has them, and those that it can decode by the definitions of the bag, by topic and time."""
+    """Return all messages as read by rosbags, and topic, time and value of those that it can decode."""
     rows: list[Raw] = []
     decoded: list[tuple[str, int, Any]] = []
     with Reader(path) as reader:
@@ -129,10 +129,10 @@ def _rosbags(path: Path) -> tuple[list[Raw], list[tuple[str, int, Any]]]:
 
 
 def _store(connection: Any) -> Any:
-    """A type store with the definition of a connection; None where there is none that it parses."""
+    """Return a type store with the definition of a connection; None if rosbags cannot parse it."""
     store = get_typestore(Stores.EMPTY)
     if not connection.msgdef.data.strip() and connection.digest != EMPTY:
-        # rosbags takes a type that is not defined for one without fields.
+        # rosbags treats a type without a definition as one without fields.
         return None
     try:
         # rosbags knows one name for the header, where bags before 2011 have another.
@@ -144,7 +144,7 @@ def _store(connection: Any) -> Any:
 
 
 def _values(name: str, how: str, log: logreel.Log, theirs: Iterable[tuple[str, int, Any]]) -> Row:
-    """Messages decoded by both; messages of one topic and time are compared in the order of the file."""
+    """Return the row of decoded messages; those of one topic and time are compared in file order."""
     mine: dict[tuple[str, int], list[Any]] = {}
     for m in log.messages():
         topic = str(m.channel.metadata.get("topic", m.channel.topic)).replace("//", "/")
@@ -165,7 +165,7 @@ def _values(name: str, how: str, log: logreel.Log, theirs: Iterable[tuple[str, i
 
 
 def _agree(ours: Any, theirs: Any) -> bool:
-    """Whether a value of logreel is one of rosbags: dicts and dataclasses, lists and arrays, ns and times."""
+    """Return whether values of logreel and rosbags are equal: dicts and dataclasses, lists and arrays, ns and times."""
     if isinstance(ours, dict):
         return all(hasattr(theirs, k) and _agree(value, getattr(theirs, k)) for k, value in ours.items())
     if isinstance(ours, bytes):

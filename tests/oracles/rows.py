@@ -1,4 +1,4 @@
-"""What a comparison of two readers or writers tells of one file."""
+"""Result of comparing two readers or writers on one file."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Row(NamedTuple):
-    """One file, as *ours* and a *peer* have it: how many things were compared, and how many were equal."""
+    """One file read or written by *ours* and a *peer*: number of compared things, number of equal ones."""
 
     format: str
     file: str

@@ -1,7 +1,8 @@
-"""Every reader and writer beside its peers: ``make oracles``.
+"""Comparison of all readers and writers with their peers: ``make oracles``.
 
 Each module ``*_pairs.py`` of this folder has ``compare(shared)``, which yields a Row for each file and pair, and may
-have ``EXPLAINED``: why peers differ, by a shell pattern of ``file | ours | peer``. Differences without one end with 1.
+have ``EXPLAINED``: reasons of differences, by shell patterns of ``file | ours | peer``. Differences without a reason
+give exit code 1.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 HERE = Path(__file__).parent
-# Pairs import each other's rows, and what other tests share.
+# For imports of rows.py and tests/support.
 sys.path[:0] = [one for one in map(str, (HERE, HERE.parent)) if one not in sys.path]
 
 from rows import Row  # noqa: E402
@@ -26,29 +27,29 @@ SHARED = HERE.parents[2] / "shared"
 
 
 class Judged(NamedTuple):
-    """A Row, and why its peers differ; empty where nobody knows or nothing differs."""
+    """A Row and the reason of its difference; empty if it is unknown or nothing differs."""
 
     row: Row
     why: str
 
     @property
     def differs(self) -> bool:
-        """Whether something is not equal."""
+        """True if something is not equal."""
         return self.row.equal != self.row.compared
 
     @property
     def fails(self) -> bool:
-        """Whether that is not explained."""
+        """True if the difference has no reason."""
         return self.differs and not self.why
 
 
 def pairs() -> list[str]:
-    """The names of the modules that compare."""
+    """Return the names of the modules that compare."""
     return sorted(path.stem for path in HERE.glob("*_pairs.py"))
 
 
 def judged(name: str, shared: Path) -> Iterator[Judged]:
-    """The rows of a module, one after another; one that breaks off is a row that differs."""
+    """Yield the rows of a module; an exception of the module becomes a row that differs."""
     try:
         module = importlib.import_module(name)
         explained: Mapping[str, str] = getattr(module, "EXPLAINED", {})
@@ -61,7 +62,7 @@ def judged(name: str, shared: Path) -> Iterator[Judged]:
 
 
 def table(found: Iterable[Judged]) -> Iterator[str]:
-    """Lines of a table with a row for each pair, and the sums."""
+    """Yield the lines of a table with a row for each pair, and the sums."""
     groups: dict[tuple[str, str, str], list[Judged]] = defaultdict(list)
     for one in found:
         groups[one.row.format, one.row.ours, one.row.peer].append(one)
@@ -84,7 +85,7 @@ def table(found: Iterable[Judged]) -> Iterator[str]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Compare, print, and give the exit code."""
+    """Compare, print the results, and return the exit code."""
     parser = argparse.ArgumentParser(description="logreel beside its peers, over all samples")
     parser.add_argument("pairs", nargs="*", help=f"some of {', '.join(pairs())}; usually all")
     parser.add_argument("--shared", type=Path, default=SHARED, help="folder with data/")

@@ -1,4 +1,4 @@
-"""BDDF, CARLA and Koblenz samples read by logreel, beside what they are expected to hold and the plain readers here.
+"""Comparison of logreel on BDDF, CARLA and Koblenz samples with expected content and plain readers.
 
 Nobody else reads or writes these formats under a licence that would let it be used. The expected files come from an
 independent walk of each format, those of CARLA's queries from upstream's own code.
@@ -32,7 +32,7 @@ HEAD = 21
 
 
 def compare(shared: Path) -> Iterator[Row]:
-    """A row for each sample below ``data`` of *shared* and each way to read or write it; none where there are none."""
+    """Yield a row for each sample in ``data`` of *shared* and each way to read or write it."""
     data = shared / "data"
     for path in sorted((data / "bddf").glob("*.bddf")):
         yield from _guarded("bddf", path, _bddf)
@@ -43,7 +43,7 @@ def compare(shared: Path) -> Iterator[Row]:
 
 
 def _guarded(name: str, path: Path, rows: Callable[[Path], Iterator[Row]]) -> Iterator[Row]:
-    """Rows of one file; an exception is a row, too."""
+    """Yield the rows of one file; an exception becomes a row."""
     try:
         yield from rows(path)
     except Exception as error:
@@ -51,7 +51,7 @@ def _guarded(name: str, path: Path, rows: Callable[[Path], Iterator[Row]]) -> It
 
 
 def _row(name: str, path: Path, ours: str, peer: str, mine: Iterable[Any], theirs: Iterable[Any]) -> Row:
-    """Compare two sequences, one by one; the note shows the first that differs."""
+    """Return the row of two sequences, compared one by one; its note shows the first difference."""
     missing, compared, equal, note = object(), 0, 0, ""
     for one, other in zip_longest(mine, theirs, fillvalue=missing):
         compared += 1
@@ -64,7 +64,7 @@ def _row(name: str, path: Path, ours: str, peer: str, mine: Iterable[Any], their
 
 
 def _written(path: Path, verb: Callable[..., Any]) -> bytes:
-    """What a verb of logreel makes of a file."""
+    """Return the bytes that an operation of logreel writes from a file."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / f"out{path.suffix}"
         verb(path, out)
@@ -194,7 +194,7 @@ def _koblenz(path: Path) -> Iterator[Row]:
 
 
 def _described(log: logreel.Log, want: dict[str, Any]) -> Iterator[tuple[logreel.Message, dict[str, Any]]]:
-    """Messages whose fields the expected file has in the same words."""
+    """Yield messages whose fields the expected file lists in the same words, with these fields."""
     rows = {row["at"]: row for row in want["messages"]}
     for m in log.messages(order="file"):
         row = rows.get(m.offset - HEAD, {})

@@ -1,4 +1,4 @@
-"""ULogs as logreel and pyulog read them, and as pyulog reads what logreel wrote of them."""
+"""Comparison of logreel with pyulog: ULogs read by both, and ULogs written by logreel read by pyulog."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ Values = dict[Any, Any]
 
 
 def compare(shared: Path) -> Iterator[Row]:
-    """A row per file and kind of content, and per file and way to write it."""
+    """Yield a row for each file and kind of content, and for each file and way to write it."""
     with tempfile.TemporaryDirectory() as folder:
         made = {"flight": flight(10.0), "flight of another seed": flight(5.0, 7), "tiny": tiny()}
         for name, data in made.items():
@@ -89,7 +89,7 @@ def _written(path: Path) -> Iterator[Row]:
 
 
 def load(path: Path) -> Any:
-    """The log as pyulog reads it, without what it prints."""
+    """Return the log read by pyulog, without its output."""
     with contextlib.redirect_stdout(io.StringIO()):
         return pyulog.ULog(str(path))
 
@@ -99,7 +99,7 @@ def _by_time(value: Any) -> Any:
 
 
 def _row(file: str, ours: str, peer: str, mine: Values, theirs: Values) -> Row:
-    """All values of two mappings: arrays value by value to the bit, other things as one value each."""
+    """Return the row of all values of two mappings: arrays compared bit by bit, other things as one value each."""
     compared = equal = 0
     note = ""
     for key in [*theirs, *(key for key in mine if key not in theirs)]:
@@ -134,7 +134,7 @@ def _data(peer: Any) -> Values:
 
 
 def _our_data(log: Log, peer: Any) -> Values:
-    """The same fields, and topics that pyulog does not have."""
+    """Return the same fields by topic and name, and the times of topics that pyulog does not have."""
     fields = {_topic(data): data for data in peer.data_list}
     found: Values = {}
     for topic, ch in log.channels.items():
@@ -150,7 +150,7 @@ def _our_data(log: Log, peer: Any) -> Values:
 
 
 def _information(peer: Any) -> Values:
-    """All but the record of logreel's own that tells UTC, which is no metadata."""
+    """Return all information messages but that of logreel with the UTC offset, which is no metadata."""
     return {name: value for name, value in peer.msg_info_dict.items() if name != UTC_OFFSET}
 
 
@@ -182,7 +182,7 @@ def _parts(peer: Any) -> Values:
 
 
 def _our_parts(log: Log, peer: Any) -> Values:
-    """Lists of lists; of bytes their attachments, cut as they were."""
+    """Return lists of lists; bytes from attachments, divided like the original parts."""
     found = {name: value for name, value in log.metadata.items() if _is_in_parts(value)}
     for name, theirs in peer.msg_info_multiple_dict.items():
         if name in found:
@@ -201,7 +201,7 @@ def _our_parts(log: Log, peer: Any) -> Values:
 
 
 def _cut(ours: str, theirs: str) -> str:
-    """*ours* as pyulog has it, where the two differ by letters at the ends alone."""
+    """Return *ours* as pyulog has it, if they differ only in characters at the ends."""
     return theirs if theirs and theirs.strip("\ufffd") in ours else ours
 
 

@@ -1,4 +1,4 @@
-"""Columns to protobuf messages, judged by the protobuf library: what it writes of the same values, byte by byte."""
+"""Columns encoded as protobuf messages, compared byte by byte with the protobuf library."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Messages of fixed size to protobuf, judged by the protobuf library and by the way through columns."""
+"""Messages of fixed size encoded as protobuf, compared with the protobuf library and with encoding by columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Concatenated texts: sections, which type a name means, and hostile ones."""
+"""Concatenated texts: sections, resolution of type names, and hostile texts."""
 
 from __future__ import annotations
 

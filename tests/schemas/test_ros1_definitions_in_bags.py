@@ -1,4 +1,4 @@
-"""The definitions and messages inside real bags."""
+"""Definitions and messages in real bags."""
 
 from __future__ import annotations
 

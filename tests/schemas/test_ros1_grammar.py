@@ -1,4 +1,4 @@
-"""One definition text: what its lines may be, and what is refused."""
+"""Lines of one definition text: accepted and refused ones."""
 
 from __future__ import annotations
 

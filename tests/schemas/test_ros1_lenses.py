@@ -1,4 +1,4 @@
-"""What the standard messages mean: every lens on messages made for it."""
+"""Lenses on standard messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What cameras, lasers and depth cameras saw: the lenses of clouds, scans and pictures on messages made for them."""
+"""Lenses of clouds, scans and pictures on messages of cameras, lasers and depth cameras."""
 
 from __future__ import annotations
 

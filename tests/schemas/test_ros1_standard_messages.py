@@ -1,4 +1,4 @@
-"""The standard messages against what others know of them: hashes, genuine ROS, and another library."""
+"""Standard messages compared with genuine ROS and with another library: checksums, texts, decoding."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ROS 2 messages in CDR against the rosbags library: every type it knows, with random content."""
+"""ROS 2 messages in CDR compared with the rosbags library: all its types, with random content."""
 
 from __future__ import annotations
 

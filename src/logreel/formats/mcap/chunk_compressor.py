@@ -46,7 +46,7 @@ class ChunkContent:
 
 @dataclass(frozen=True, slots=True)
 class CompressedChunk:
-    """A chunk as it is written.
+    """A compressed chunk with its message index, ready to be written.
 
     head    chunk record up to the stored bytes
     stored  stored bytes

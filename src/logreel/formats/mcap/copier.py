@@ -13,7 +13,7 @@ from logreel.write.log_copier import LogCopier
 
 
 class McapCopier(LogCopier):
-    """Copies metadata and attachments, and all that logs of other formats hold besides messages."""
+    """Copies metadata and attachments; of logs of other formats also parameters and clock."""
 
     writer: McapWriter
 

@@ -72,8 +72,8 @@ def _counted(found: Messages) -> dict[int, int]:
 
 
 def _compare(file: FoundFile, statistics: Statistics) -> None:
-    counts, told = np.zeros(1 << 16, np.int64), [part.counts() for part in file.parts]
-    np.add.at(counts, *np.concatenate([np.zeros((0, 2), np.int64), *told]).T)
+    counts, by_part = np.zeros(1 << 16, np.int64), [part.counts() for part in file.parts]
+    np.add.at(counts, *np.concatenate([np.zeros((0, 2), np.int64), *by_part]).T)
     there = {number: int(counts[number]) for number in np.flatnonzero(counts).tolist()}
     said = {number: count for number, count in statistics.counts.items() if count}
     total = int(counts.sum())

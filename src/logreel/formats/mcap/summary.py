@@ -138,8 +138,8 @@ def _indexes(chunks: list[ChunkIndex], many: I64, offsets: NDArray[np.void]) -> 
     for n in (keys[1:][np.diff(keys) == 0] >> 16).tolist():
         wrong[n] = f"the chunk at {chunks[n].pos} has two indexes of one channel"
     # There are further bytes between a chunk and the first of its index records.
-    held = np.flatnonzero(many)
-    for n in held[at[(ends - many)[held]] != behind[held]].tolist():
+    nonempty = np.flatnonzero(many)
+    for n in nonempty[at[(ends - many)[nonempty]] != behind[nonempty]].tolist():
         wrong.setdefault(n, "")
     # In reverse order, so that the first one of a chunk remains.
     for k in np.flatnonzero(short | (size % ENTRY != 0))[::-1].tolist():

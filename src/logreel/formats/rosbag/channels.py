@@ -99,7 +99,7 @@ class Channels:
             n = seen[channel.topic] = seen.get(channel.topic, -1) + 1
             name = channel.topic + (f"[{n}]" if n else "")
             kind, md5, text = self._definitions.given(name, channel.type, channel.md5, channel.definition)
-            told = channel.metadata() | {"md5sum": md5} | ({"topic": channel.topic} if n else {})
+            metadata = channel.metadata() | {"md5sum": md5} | ({"topic": channel.topic} if n else {})
             layout = partial(self._definitions.layout, channel.topic, kind, md5, text)
-            infos.append(ChannelInfo(name, Schema(kind, "ros1msg", text), layout, told))
+            infos.append(ChannelInfo(name, Schema(kind, "ros1msg", text), layout, metadata))
         return infos

@@ -45,8 +45,8 @@ def read(source: Source) -> FoundFile:
     try:
         read_index(source, head, bag)
     except BadRecord as error:
-        told = Problem("index", head.pos, 0, False, f"the index is not used: {error}")
-        bag = FoundFile(problems=[told], is_early=bag.is_early, cipher=bag.cipher)
+        problem = Problem("index", head.pos, 0, False, f"the index is not used: {error}")
+        bag = FoundFile(problems=[problem], is_early=bag.is_early, cipher=bag.cipher)
         _read_all(source, after_padding(source, head, bag.problems), end, bag)
     return _in_file_offsets(bag)
 

@@ -57,13 +57,13 @@ class Index:
         elif first is None and self.stated and self.stated < source.size:
             yield _finding(self.stated, "the header states an index where none is")
         due = _by_topic(parts, topics)
-        told = set[str]()
+        indexed = set[str]()
         for record in self.records:
             topic = record.text(b"topic")
-            told.add(topic)
+            indexed.add(topic)
             for text in self._wrong(source, record, topic, *due.get(topic, (_NONE, _NONE))):
                 yield _finding(record.pos, text, topic)
-        for topic in due.keys() - told if self.records else ():
+        for topic in due.keys() - indexed if self.records else ():
             yield _finding(first or 0, "the index leaves out the topic", topic)
 
     def _wrong(self, source: Source, record: Record, topic: str, start: I64, time: I64) -> Iterator[str]:

@@ -130,19 +130,19 @@ class _Plan:
 
     def many(self, f: Field, value: Many, n: int) -> None:
         count = int(value.offsets[-1])
-        held = count - int(value.offsets[0])
+        items = count - int(value.offsets[0])
         if isinstance(f.kind, Message):
             before = len(self.ops)
             self.fields(f.kind, value.items, count)
             body = len(self.ops) - before
-            self.op(MESSAGES, 2, f, held, _LONGEST, body=body, other=self.offsets(value, n))
+            self.op(MESSAGES, 2, f, items, _LONGEST, body=body, other=self.offsets(value, n))
         elif f.kind in ("time", "duration"):
             self.moment(f.kind == "duration", value.items, count)
-            self.op(MESSAGES, 2, f, held, _LONGEST, body=1, other=self.offsets(value, n))
+            self.op(MESSAGES, 2, f, items, _LONGEST, body=1, other=self.offsets(value, n))
         elif f.kind in ("string", "bytes"):
             inner: Many = value.items
             more = {"other": self.offsets(value, n), "more": self.offsets(inner, count)}
-            self.op(SPANS, 2, f, held, _LONGEST, column=self.column(inner.items), **more)
+            self.op(SPANS, 2, f, items, _LONGEST, column=self.column(inner.items), **more)
             self.room += int(inner.offsets[-1]) - int(inner.offsets[0])
         elif isinstance(f.kind, str) and f.kind in _FIXED:
             array = _rows(value.items, _FIXED[f.kind], count)
@@ -151,7 +151,7 @@ class _Plan:
             array = _rows(value.items, None, count)
             more = {"more": _width(f, array), "other": self.offsets(value, n)}
             self.op(PACKED, 2, f, n, _LONGEST, column=self.column(array), **more)
-            self.room += _LONGEST * held
+            self.room += _LONGEST * items
 
     def span(self, f: Field, value: Many, n: int, width: int) -> None:
         more = {"more": width, "other": self.offsets(value, n)}

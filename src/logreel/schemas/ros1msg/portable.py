@@ -21,7 +21,7 @@ def portable(text: str, name: str) -> str:
     Types are named where they are used as they are defined, ``std_msgs/Header`` is called so in every section
     (``roslib/Header`` until 2010), words are separated by blanks, and definitions that the text leaves out are added
     where they are known. Fields, and thereby the md5sum, stay. A text that needs nothing of that, or cannot be used,
-    is returned as it is.
+    is returned unchanged.
     """
     try:
         found = parse(text, name)

@@ -1,6 +1,6 @@
-"""A builder for any legal or illegal MCAP file, and two samples: a walking robot, and a tiny file.
+"""Builder of valid and invalid MCAP files, and a tiny sample.
 
-It knows nothing of the reader and shares no code with it, so that it can judge it.
+It shares no code with the reader, so that tests can compare the two.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ START = 1_750_000_000 * 10**9 + 123_456_789
 
 
 def record(kind: int, content: bytes, length: int | None = None) -> bytes:
-    """A record; *length* is stated instead of the true one."""
+    """Return a record; *length* replaces the true length."""
     return struct.pack("<BQ", kind, len(content) if length is None else length) + content
 
 
 def string(text: str | bytes) -> bytes:
-    """Text or bytes behind their number."""
+    """Return text or bytes preceded by their size."""
     raw = text.encode() if isinstance(text, str) else text
     return struct.pack("<I", len(raw)) + raw
 
 
 def pairs(found: Mapping[str, str]) -> bytes:
-    """A map of text by text."""
+    """Return a map of text to text."""
     return string(b"".join(string(name) + string(value) for name, value in found.items()))
 
 
 def packed(compression: str, data: bytes) -> bytes:
-    """The stored bytes of a chunk."""
+    """Return the stored bytes of a chunk."""
     if compression == "lz4":
         import lz4.frame
 
@@ -48,14 +48,14 @@ def packed(compression: str, data: bytes) -> bytes:
 
 
 def message(channel: int, time: int, payload: bytes, sequence: int = 0, publish: int | None = None) -> bytes:
-    """A message record."""
+    """Return a message record."""
     moment = time if publish is None else publish
     return record(5, struct.pack("<HIQQ", channel, sequence, time, moment) + payload)
 
 
 @dataclass(slots=True)
 class Builder:
-    """An MCAP file in the making; nothing is checked.
+    """Builder of an MCAP file, without any checks.
 
     compression  of chunks: ``zstd``, ``lz4`` or empty; None: messages lie in the file outside of chunks
     chunk_bytes  a chunk is closed when it has grown beyond this
@@ -84,13 +84,13 @@ class Builder:
         self._out += MAGIC + record(1, string(self.profile) + string(self.library))
 
     def schema(self, number: int, name: str, encoding: str, data: Buffer) -> Builder:
-        """A schema."""
+        """Add a schema."""
         return self._define(3, struct.pack("<H", number) + string(name) + string(encoding) + string(data))
 
     def channel(
         self, number: int, schema: int, topic: str, encoding: str, told: Mapping[str, str] | None = None
     ) -> Builder:
-        """A channel."""
+        """Add a channel."""
         content = struct.pack("<HH", number, schema) + string(topic) + string(encoding) + pairs(told or {})
         return self._define(4, content)
 
@@ -109,7 +109,7 @@ class Builder:
     def message(
         self, channel: int, time: int, payload: Buffer, sequence: int = 0, publish: int | None = None
     ) -> Builder:
-        """A message."""
+        """Add a message."""
         self._entries.setdefault(channel, []).append((time, len(self._chunk)))
         self._put(message(channel, time, payload, sequence, publish))
         self._counts[channel] = self._counts.get(channel, 0) + 1
@@ -139,7 +139,7 @@ class Builder:
         return self
 
     def attachment(self, name: str, media_type: str, data: Buffer, time: int = START) -> Builder:
-        """An attachment."""
+        """Add an attachment."""
         self.flush()
         start = len(self._out)
         content = struct.pack("<QQ", time, time) + string(name) + string(media_type)
@@ -150,7 +150,7 @@ class Builder:
         return self
 
     def metadata(self, name: str, told: Mapping[str, str]) -> Builder:
-        """A metadata record."""
+        """Add a metadata record."""
         self.flush()
         start = len(self._out)
         self._out += record(12, string(name) + pairs(told))
@@ -159,7 +159,7 @@ class Builder:
         return self
 
     def raw(self, data: Buffer) -> Builder:
-        """Any bytes."""
+        """Add any bytes."""
         self.flush()
         self._out += data
         return self
@@ -168,7 +168,7 @@ class Builder:
         return zlib.crc32(data) if self.sums else 0
 
     def bytes(self) -> Buffer:
-        """The file."""
+        """Return the bytes of the file."""
         self.flush()
         if not self.finished:
             return b"" + self._out
@@ -197,7 +197,7 @@ class Builder:
 
 
 def tiny(builder: Builder | None = None) -> bytes:
-    """Six messages of two channels in two chunks, metadata and an attachment, as *builder* packs them."""
+    """Return a file with six messages of two channels in two chunks, metadata and an attachment."""
     out = builder or Builder(chunk_bytes=120)
     out.schema(1, "word", "jsonschema", b'{"type":"object","properties":{"word":{"type":"string"}}}')
     out.channel(1, 1, "/words", "json", {"from": "a sample"}).channel(2, 0, "/raw", "")

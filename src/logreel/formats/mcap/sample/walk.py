@@ -1,4 +1,4 @@
-"""What a small robot logs while it walks in a circle: ROS 1, ROS 2, JSON and protobuf side by side."""
+"""Sample of a small robot that walks in a circle, with ROS 1, ROS 2, JSON and protobuf messages."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _FOOT = (
 
 
 def fill(out: Builder, seconds: float) -> Builder:
-    """Define channels, and write the messages of so many seconds."""
+    """Define channels, and write the messages of *seconds*."""
     out.schema(1, "sensor_msgs/Imu", "ros1msg", full_text("sensor_msgs/Imu").encode())
     out.schema(2, "sensor_msgs/NavSatFix", "ros1msg", full_text("sensor_msgs/NavSatFix").encode())
     out.schema(3, "robot.Status", "jsonschema", json.dumps(_STATUS).encode())
@@ -130,7 +130,7 @@ def _descriptors() -> bytes:
 
 
 def _cdr(*parts: bytes | tuple[str, tuple[float | int, ...]]) -> bytes:
-    """Little-endian CDR: text, and numbers each at a multiple of its size behind the four bytes of the head."""
+    """Return little-endian CDR of texts and numbers, aligned to their size after the four bytes of the header."""
     out = bytearray(b"\x00\x01\x00\x00")
     for part in parts:
         if isinstance(part, bytes):
@@ -159,6 +159,6 @@ def _foot(k: int, at: float) -> bytes:
 
 
 def walk(seconds: float = 10.0, builder: Builder | None = None) -> bytes:
-    """A sound file of a robot that walks in a circle, with messages in four languages; see ``sample_walk``."""
+    """Return a valid file of a robot that walks in a circle, with messages in four encodings."""
 
     return fill(builder or Builder(), seconds).bytes()

@@ -1,6 +1,6 @@
-"""A builder for any legal or illegal bag of version 2.0, and two samples: a drive, and tiny bags of all versions.
+"""Builder of valid and invalid bags of version 2.0, and samples: a drive, and tiny bags of all versions.
 
-It knows nothing of the reader and shares no code with it, so that it can judge it.
+It shares no code with the reader, so that tests can compare the two.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def lz4_frame(
     block_checksums: bool = False,
     content_size: bool = False,
 ) -> bytes:
-    """*data* as one LZ4 frame; without options with the flags that ROS writes and accepts.
+    """Return *data* as one LZ4 frame; by default with the flags that ROS writes and accepts.
 
     block_size  4 (64 KiB), 5 (256 KiB), 6 (1 MiB) or 7 (4 MiB)
     """
@@ -52,7 +52,7 @@ PACK: dict[str, Pack] = {"none": lambda data: data, "bz2": bz2.compress, "lz4": 
 
 @dataclass(slots=True)
 class Chunk:
-    """A chunk as it will be written; change it to make it lie.
+    """A chunk to be written; its attributes can be changed to make it invalid.
 
     entries   index: connection, stamp, place in *content*
     size      stated instead of the true size of *content*
@@ -75,7 +75,7 @@ class Chunk:
     pos: int = 0
 
     def counts(self) -> dict[int, int]:
-        """Messages by connection, as the index has them."""
+        """Index entries: messages by connection."""
         found: dict[int, int] = {}
         for conn, _, _ in self.entries:
             found[conn] = found.get(conn, 0) + 1
@@ -84,7 +84,7 @@ class Chunk:
 
 @dataclass(slots=True)
 class Builder:
-    """A bag of version 2.0 in the making; nothing is checked.
+    """Builder of a bag of version 2.0, without any checks.
 
     compression   of new chunks: none, bz2 or lz4
     pack          packs their bytes, None: as usual for *compression*
@@ -114,13 +114,13 @@ class Builder:
     _written: set[int] = field(default_factory=set)
 
     def connection(self, topic: Topic, conn: int | None = None) -> int:
-        """A further connection and its number; it enters the file before its first message."""
+        """Add a connection and return its number; its record is written before its first message."""
         number = len(self.connections) if conn is None else conn
         self.connections.append((number, topic))
         return number
 
     def chunk(self, **options: object) -> Chunk:
-        """Close the chunk that is open, and begin one with these attributes."""
+        """Close the open chunk, and begin one with these attributes."""
         self._open = True
         self.chunks.append(Chunk(self.compression, self.pack or PACK[self.compression]))
         for name, value in options.items():
@@ -128,7 +128,7 @@ class Builder:
         return self.chunks[-1]
 
     def message(self, conn: int, time_ns: int, payload: bytes, connect: bool | None = None) -> Builder:
-        """One message. *connect*: its connection record before it; None: if it is the first of its connection."""
+        """Add a message; *connect*: with its connection record; None: only before the first one of a connection."""
         chunk = self.chunks[-1] if self._open else self.chunk()
         if connect if connect is not None else conn not in self._written:
             self._written.add(conn)
@@ -140,7 +140,7 @@ class Builder:
         return self
 
     def bag_header(self, index_pos: int = 0, conn_count: int = 0, chunk_count: int = 0) -> bytes:
-        """The bag header record."""
+        """Return the bag header record."""
         fields = [
             ("chunk_count", struct.pack("<I", self.stated.get("chunk_count", chunk_count))),
             ("conn_count", struct.pack("<I", self.stated.get("conn_count", conn_count))),
@@ -151,7 +151,7 @@ class Builder:
         return record(fields, b" " * max(0, self.padded - len(header(fields))))
 
     def bytes(self) -> Buffer:
-        """The file."""
+        """Return the bytes of the file."""
         out = bytearray(MAGIC + self.bag_header())
         for chunk in self.chunks:
             out += chunk.before
@@ -191,7 +191,7 @@ class Builder:
 
 
 def connection_record(conn: int, topic: Topic) -> bytes:
-    """The record that describes a connection; a field ``topic`` of *topic.more* stands for the inner name."""
+    """Return a connection record; a field ``topic`` of *topic.more* replaces the topic in the connection header."""
     inner = {"topic": topic.name.encode(), "type": topic.type.encode(), "md5sum": topic.sum}
     inner |= {"message_definition": topic.definition, **dict(topic.more)}
     fields = [("conn", struct.pack("<I", conn)), ("op", b"\x07"), ("topic", topic.name.encode())]
@@ -199,7 +199,7 @@ def connection_record(conn: int, topic: Topic) -> bytes:
 
 
 def chunk_info(chunk: Chunk) -> bytes:
-    """The summary of a chunk."""
+    """Return the chunk info record of a chunk."""
     counts, times = chunk.counts(), [time for _, time, _ in chunk.entries] or [0]
     fields = [
         ("chunk_pos", struct.pack("<Q", chunk.pos)),
@@ -213,7 +213,7 @@ def chunk_info(chunk: Chunk) -> bytes:
 
 
 def version_2_0(messages: Iterable[Message], builder: Builder | None = None) -> bytes:
-    """A bag of version 2.0 with one connection for each topic; *builder* says how it is packed."""
+    """Return a bag of version 2.0 with one connection for each topic; *builder*: structure and compression."""
     out, numbers = builder or Builder(), dict[Topic, int]()
     for topic, time_ns, payload in messages:
         if topic not in numbers:
@@ -223,7 +223,7 @@ def version_2_0(messages: Iterable[Message], builder: Builder | None = None) -> 
 
 
 def string(text: str) -> bytes:
-    """A string as messages hold it."""
+    """Return a string as in messages."""
     return struct.pack("<I", len(text.encode())) + text.encode()
 
 
@@ -233,7 +233,7 @@ CHATTER, COUNT = Topic("/chatter", "std_msgs/String"), Topic("/count", "std_msgs
 
 
 def few(start: int = START, topics: tuple[Topic, ...] = (CHATTER, COUNT)) -> list[Message]:
-    """Six messages of two topics, or those of one of them; one is empty text, one goes back in time."""
+    """Return six messages of two topics, or those of one topic; one is empty text, one has an earlier time."""
     words = ("one", "", "three")
     found: list[Message] = []
     for k, word in enumerate(words):
@@ -244,7 +244,7 @@ def few(start: int = START, topics: tuple[Topic, ...] = (CHATTER, COUNT)) -> lis
 
 
 def tiny(version: str = "2.0") -> bytes:
-    """A sound bag of *version* of at most 2.5 kB, small enough to be cut at every byte."""
+    """Return a valid bag of *version* of at most 2.5 kB, small enough to be cut at every byte."""
     match version:
         case "0":
             return old.version_0(few(0, (CHATTER,)))
@@ -261,7 +261,7 @@ def tiny(version: str = "2.0") -> bytes:
 
 
 def drive(seconds: float = 12.0, compression: str = "none", chunk_bytes: int = 256 << 10) -> bytes:
-    """A sound bag of a small robot that drives a figure of eight through a room: 1.5 MB for 12 s.
+    """Return a valid bag of a small robot that drives a figure of eight in a room: 1.5 MB for 12 s.
 
     Ten topics, from an IMU at 100 Hz to a camera and a map that comes once; the same arguments give the same bytes.
     """

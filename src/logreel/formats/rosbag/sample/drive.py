@@ -1,4 +1,4 @@
-"""What a small robot publishes while it drives a figure of eight through a room, as ROS messages."""
+"""ROS messages of a small robot that drives a figure of eight in a room."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ MAP = Topic("/map", "nav_msgs/OccupancyGrid", more=(("callerid", b"/map_server")
 
 
 def messages(seconds: float) -> Iterator[Message]:
-    """All messages of a drive by time; what is published together comes in the order of a launch."""
+    """Yield all messages of a drive by time; simultaneous ones in the order of a launch."""
     makers = (
         (IMU, 100.0, 0.0, _imu),
         (ODOM, 50.0, 0.001, _odom),
@@ -88,7 +88,7 @@ def _header(seq: int, t: float, frame: str) -> bytes:
 
 
 def _pose(t: float) -> tuple[float, float, float, float, float]:
-    """Place in metres, heading in radians, speed in m/s and turning rate in rad/s."""
+    """Return position in m, heading in rad, speed in m/s and turning rate in rad/s."""
     w = 2 * math.pi / LAP
     x, y = LONG * math.sin(w * t), WIDE * math.sin(2 * w * t)
     vx, vy = LONG * w * math.cos(w * t), 2 * WIDE * w * math.cos(2 * w * t)
@@ -98,7 +98,7 @@ def _pose(t: float) -> tuple[float, float, float, float, float]:
 
 
 def _noise(seq: int, kind: int, size: float) -> float:
-    """Something that looks random, the same every time."""
+    """Return a pseudo-random value, the same in every run."""
     return size * math.sin(12.9898 * seq + 78.233 * kind + 4.1 * math.sin(1.7 * seq + kind))
 
 
@@ -161,7 +161,7 @@ def _command(seq: int, t: float) -> bytes:
 
 
 def _ranges(t: float) -> NDArray[np.float32]:
-    """float32[BEAMS]: metres to the walls, NaN or infinity where nothing came back."""
+    """Return float32[BEAMS], distances to the walls in m, NaN or infinity without an echo."""
     x, y, heading, _, _ = _pose(t)
     angle = heading + np.arange(BEAMS) * (2 * np.pi / BEAMS)
     way = np.stack([np.cos(angle), np.sin(angle)], axis=1)
@@ -194,7 +194,7 @@ def _camera(seq: int, t: float) -> bytes:
 
 
 def _view(t: float) -> NDArray[np.uint8]:
-    """uint8[96, 128]: the wall ahead, brighter where it is near, above a floor of tiles."""
+    """Return uint8[96, 128], an image of the wall ahead, brighter if near, above a tiled floor."""
     near = np.nan_to_num(_ranges(t), nan=1.0, posinf=7.0)
     ahead = 1 / np.maximum(0.3, near[np.linspace(-30, 29, 16).astype(int)])
     high = np.clip(12 * ahead, 1, 5).astype(int)

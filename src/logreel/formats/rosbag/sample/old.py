@@ -1,4 +1,4 @@
-"""Bags of 2008 to early 2010, versions 0 to 1.2, byte by byte.
+"""Builders of bags of versions 0 to 1.2 (2008 to early 2010), byte by byte.
 
 Nothing here knows the reader. Versions 0 to 1.1 have no fields to speak of, so functions make them; 1.2 has
 records like 2.0 but no chunks.
@@ -18,7 +18,7 @@ PADDED = 4096
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A topic as a recorder knew it.
+    """A topic of a recorder.
 
     md5, text  None: those of the type
     more       further fields: of every message record in 1.2, of the connection record in 2.0
@@ -32,12 +32,12 @@ class Topic:
 
     @property
     def sum(self) -> bytes:
-        """The checksum as it stands in the file."""
+        """Checksum in the file."""
         return (md5(self.type) if self.md5 is None else self.md5).encode()
 
     @property
     def definition(self) -> bytes:
-        """The definition as it stands in the file."""
+        """Definition in the file."""
         return (definition(self.type) if self.text is None else self.text).encode()
 
 
@@ -45,17 +45,17 @@ Message = tuple[Topic, int, bytes]
 
 
 def stamp(time_ns: int) -> bytes:
-    """A time as seconds and nanoseconds; negative ones as the first recorders wrote them."""
+    """Return a time as u32 seconds and nanoseconds; negative ones like the first recorders."""
     return struct.pack("<iI" if time_ns < 0 else "<II", *divmod(time_ns, 10**9))
 
 
 def old_message(time_ns: int, payload: bytes, size: int | None = None) -> bytes:
-    """The binary part of a message of versions 0 to 1.1; *size* replaces its true length."""
+    """Return the binary part of a message of versions 0 to 1.1; *size* replaces its true length."""
     return stamp(time_ns) + struct.pack("<I", len(payload) if size is None else size) + payload
 
 
 def _lines(topic: Topic, order: str) -> bytes:
-    """The lines that declare a topic: ``type md5`` as recorders wrote, ``md5 type`` as readers expected, ``bare``."""
+    """Return the lines that declare a topic: ``type md5`` (recorders), ``md5 type`` (expected by readers), ``bare``."""
     two = {
         "type md5": (topic.type.encode(), topic.sum),
         "md5 type": (topic.sum, topic.type.encode()),
@@ -65,7 +65,7 @@ def _lines(topic: Topic, order: str) -> bytes:
 
 
 def version_0(messages: Iterable[Message], order: str = "type md5") -> bytes:
-    """A bag of version 0, which holds one topic."""
+    """Return a bag of version 0, which has one topic."""
     messages = list(messages)
     return _lines(messages[0][0], order) + b"".join(old_message(t, p) for _, t, p in messages)
 
@@ -76,7 +76,7 @@ def version_1_0(
     order: str = "type md5",
     late: Iterable[Topic] = (),
 ) -> bytes:
-    """A bag of version 1.0; topics of *late* are declared between the messages, before their first one."""
+    """Return a bag of version 1.0; topics of *late* are declared between the messages, before their first one."""
     messages, waiting = list(messages), list(late)
     topics = list(dict.fromkeys(topic for topic, _, _ in messages))
     out = line + b"%04d\n" % len(topics)
@@ -90,12 +90,12 @@ def version_1_0(
 
 
 def version_1_1(messages: Iterable[Message], line: bytes = b"#ROSRECORD V1.1\n") -> bytes:
-    """A bag of version 1.1: every message with its topic, checksum and type."""
+    """Return a bag of version 1.1: every message with its topic, checksum and type."""
     return line + b"".join(_lines(topic, "md5 type") + old_message(t, p) for topic, t, p in messages)
 
 
 def header(fields: Iterable[tuple[str, bytes]]) -> bytes:
-    """Header fields as ``name=value``, each behind its length."""
+    """Return header fields ``name=value``, each preceded by its length."""
     parts = [name.encode() + b"=" + value for name, value in fields]
     return b"".join(struct.pack("<I", len(part)) + part for part in parts)
 
@@ -106,7 +106,7 @@ def record(
     header_len: int | None = None,
     data_len: int | None = None,
 ) -> bytes:
-    """A record of versions 1.2 and 2.0; *header_len* and *data_len* replace the true lengths."""
+    """Return a record of versions 1.2 and 2.0; *header_len* and *data_len* replace the true lengths."""
     head = header(fields)
     return b"".join(
         (
@@ -119,7 +119,7 @@ def record(
 
 
 class Builder12:
-    """A bag of version 1.2 in the making; every method appends one record and returns the builder.
+    """Builder of a bag of version 1.2; every method appends one record and returns the builder.
 
     indexed   with a file header, and an index at the end
     finished  False: the recorder died, so that the header does not know of an index and there is none
@@ -136,7 +136,7 @@ class Builder12:
             self._out += self._file_header(0)
 
     def __len__(self) -> int:
-        """Bytes so far: the file offset of the next record."""
+        """File offset of the next record."""
         return len(self._out)
 
     @staticmethod
@@ -145,19 +145,19 @@ class Builder12:
         return record(fields, b" " * (PADDED - len(header(fields))))
 
     def junk(self, content: bytes) -> Builder12:
-        """*content* as it is."""
+        """Append *content* unchanged."""
         self._out += content
         return self
 
     def definition(self, topic: Topic) -> Builder12:
-        """The definition of a topic."""
+        """Append the definition of a topic."""
         self._open[topic.name] = len(self._out)
         fields = [("def", topic.definition), ("md5", topic.sum), ("op", b"\x01")]
         self._out += record([*fields, ("topic", topic.name.encode()), ("type", topic.type.encode())])
         return self
 
     def message(self, topic: Topic, time_ns: int, payload: bytes) -> Builder12:
-        """One message; the first index entry of a topic is that of its definition."""
+        """Append a message; the first index entry of a topic is that of its definition."""
         place = self._open.pop(topic.name, len(self._out))
         self.entries.setdefault(topic.name, []).append((time_ns, place))
         self._types[topic.name] = topic.type
@@ -168,7 +168,7 @@ class Builder12:
         return self
 
     def bytes(self) -> bytes:
-        """The file as it would stand after the recorder's end."""
+        """Return the bytes of the finished file."""
         if not (self._indexed and self._finished):
             return b"" + self._out
         out = self._out.copy()
@@ -184,7 +184,7 @@ class Builder12:
 def version_1_2(
     messages: Iterable[Message], indexed: bool = True, per: str = "topic", finished: bool = True
 ) -> bytes:
-    """A bag of version 1.2 with one definition *per* ``topic`` (the recorder) or ``type`` (an early rewriting tool)."""
+    """Return a bag of version 1.2 with one definition *per* ``topic`` (recorder) or ``type`` (early rewriting tool)."""
     out, known = Builder12(indexed, finished), set()
     for topic, time_ns, payload in messages:
         key = topic.name if per == "topic" else topic.type

@@ -1,4 +1,4 @@
-"""Definitions of the message types in the samples, and the two things a bag says about a type: full text and md5.
+"""Definitions of the message types in the samples, with concatenated texts and checksums.
 
 Only what counts for the md5 is written down; comments of the original files are left out.
 """
@@ -66,7 +66,7 @@ _LINE = re.compile(r"(?P<base>[\w/]+)(?P<array>\[\d*\])?\s+(?P<name>\w+)\s*(=\s*
 
 
 def _dependencies(kind: str) -> list[str]:
-    """Types of the members of *kind* that are messages themselves, theirs included, each once, in depth-first order."""
+    """Return the message types that *kind* uses, directly and indirectly, each once, in depth-first order."""
     found: dict[str, None] = {}
     for line in TYPES[kind].splitlines():
         base = _full_name(line.split()[0].partition("[")[0], kind)
@@ -77,7 +77,7 @@ def _dependencies(kind: str) -> list[str]:
 
 
 def _full_name(base: str, inside: str) -> str:
-    """The full name of a member's type; empty for a builtin one."""
+    """Return the full name of a field's type; empty for a built-in one."""
     if _BUILTIN.match(base):
         return ""
     if base == "Header":
@@ -87,14 +87,14 @@ def _full_name(base: str, inside: str) -> str:
 
 @functools.cache
 def definition(kind: str) -> str:
-    """The text of a type and of all that it uses, as publishers send it."""
+    """Return the concatenated text of a type, as publishers send it."""
     parts = [TYPES[kind]] + [f"MSG: {name}\n{TYPES[name]}" for name in _dependencies(kind)]
     return ("\n" + "=" * 80 + "\n").join(parts)
 
 
 @functools.cache
 def md5(kind: str) -> str:
-    """The checksum of a type: constants first, members that are messages by their own checksum."""
+    """Return the checksum of a type: constants first, fields of message types by their checksum."""
     constants, members = [], []
     for line in TYPES[kind].splitlines():
         m = _LINE.match(line)
