@@ -1,4 +1,4 @@
-"""What the fast reader of CARLA recordings finds, in the shape of the plain one."""
+"""Results of the CARLA reader in the form of the plain reader."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def packets(found: Found) -> list[tuple[int, int, int]]:
 
 
 def walked(data: bytes) -> Found:
-    """What the walk finds."""
+    """Return everything that the reader finds."""
     return Reader(Source.open(data)).read()
 
 
