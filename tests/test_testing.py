@@ -67,12 +67,12 @@ def strict(source: Source, saved: Saved | None) -> Scan:
         ({"scan": lambda source, saved: None}, "test_samples_are_sound", "no scan"),
     ],
 )
-def test_what_is_wrong_is_found(change: dict[str, Any], test: str, text: str) -> None:
+def test_a_fault_of_a_format_is_found(change: dict[str, Any], test: str, text: str) -> None:
     with pytest.raises((AssertionError, unittest.SkipTest), match=text):
         getattr(suite(dataclasses.replace(BAG, **change))(), test)()
 
 
-def test_refusing_damage_is_allowed() -> None:
+def test_a_format_may_refuse_damaged_files() -> None:
     fmt = dataclasses.replace(BAG, scan=strict)
     for test in ("test_cut_anywhere", "test_damaged_anyhow"):
         getattr(suite(fmt)(), test)()

@@ -205,7 +205,7 @@ def test_options_of_logs_are_for_logs(tmp_path: Path) -> None:
     assert (tmp_path / "c.ulg").read_bytes() == flight.read_bytes()
 
 
-def test_values_that_json_has_no_word_for(tmp_path: Path) -> None:
+def test_nan_and_infinities_are_json_strings(tmp_path: Path) -> None:
     """Information of any type, parameters with defaults and changes, binary attachments."""
     out = Builder(start_us=1_000_000).flags().info("sys_name", "PX4").format("a:uint64_t timestamp;float x;")
     out.info_multiple("uint8_t[4] blob", b"\x00\x01\xfe\xff").info_multiple(

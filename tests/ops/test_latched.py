@@ -71,7 +71,7 @@ def test_what_is_carried_in_does_not_move_the_start(suffix: str, tmp_path: Path)
     assert any("3 of '/tf_static'" in note and "1 of '/arm/robot_description'" in note for note in done.notes)
 
 
-def test_topics_can_be_said_to_be_latched(tmp_path: Path, run: Any) -> None:
+def test_topics_can_be_given_as_latched(tmp_path: Path, run: Any) -> None:
     source, out = bag(tmp_path / "a.bag"), tmp_path / "b.bag"
     logreel.slice(source, out, start="+5s", latched="/mode")
     assert [m.decode()["data"] for m in logreel.open(out).messages("/mode")] == ["idle"]

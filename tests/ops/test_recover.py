@@ -90,7 +90,7 @@ def test_cut_bags_of_every_compression(tmp_path: Path) -> None:
             assert not logreel.open(out).problems
 
 
-def test_two_logs_in_one_file(tmp_path: Path) -> None:
+def test_sort_of_two_logs_in_one_file_renames_channels_of_the_second(tmp_path: Path) -> None:
     """Sorted into one, the second one's topics get names of their own, which a ULog can have."""
     log = logreel.open(tiny() + tiny())
     done = logreel.sort(log, tmp_path / "out.ulg")

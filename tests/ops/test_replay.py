@@ -73,11 +73,11 @@ def test_messages_come_when_they_are_due(log: logreel.Log, timer: FakeTimer, rat
     assert played(log, timer, rate=rate) == [(step * n, n) for n in range(10)]
 
 
-def test_backwards(log: logreel.Log, timer: FakeTimer) -> None:
+def test_a_negative_rate_plays_backwards(log: logreel.Log, timer: FakeTimer) -> None:
     assert played(log, timer, rate=-2.0) == [(5 * n, 9 - n) for n in range(10)]
 
 
-def test_as_fast_as_possible(log: logreel.Log, timer: FakeTimer) -> None:
+def test_rate_0_plays_as_fast_as_possible(log: logreel.Log, timer: FakeTimer) -> None:
     assert played(log, timer, rate=0) == [(0, n) for n in range(10)]
     assert not timer.slept
 
@@ -93,7 +93,7 @@ def test_batches_hold_what_is_due(tmp_path: Path, timer: FakeTimer) -> None:
     assert tally.topics == {"/a": 7}
 
 
-def test_nothing_adds_up_over_hours() -> None:
+def test_rounding_errors_do_not_add_up_over_hours() -> None:
     pace = Pace(17, BASE, 3.0)
     hours = 1000 * 3600 * SECOND
     assert abs(pace.due(BASE + hours) - (17 + hours // 3)) <= 1
@@ -126,7 +126,7 @@ def test_silences_are_shortened(tmp_path: Path, timer: FakeTimer) -> None:
     assert played(log, FakeTimer(), rate=2, start="+100ms", skip_silence=0) == [(0, 2), (0, 3), (0, 4)]
 
 
-def test_a_stamp_of_another_age_holds_nothing_up(tmp_path: Path, timer: FakeTimer) -> None:
+def test_a_wrong_time_does_not_delay_the_replay(tmp_path: Path, timer: FakeTimer) -> None:
     with logreel.create(tmp_path / "a.ulg") as w:
         schema = logreel.Schema("a", "ulog", "a:uint64_t timestamp;int32_t data;")
         channel = w.add_channel("a", schema)
@@ -188,7 +188,7 @@ def test_pause_and_resume(log: logreel.Log, timer: FakeTimer) -> None:
     ]
 
 
-def test_the_clock_goes_on_telling_the_time_of_a_pause(log: logreel.Log, timer: FakeTimer) -> None:
+def test_the_clock_repeats_its_time_during_a_pause(log: logreel.Log, timer: FakeTimer) -> None:
     diary = Diary(timer)
     player = logreel.Player(log, sink=diary, timer=timer, paused=True, clock=10, end="+20ms")
     timer.at(350 * MS, player.resume)
@@ -268,7 +268,7 @@ def test_a_seek_goes_to_the_nearest_place(log: logreel.Log, timer: FakeTimer) ->
     assert found == [0, ("moved", 90 * MS), 9, ("moved", 75 * MS), 8, 9]
 
 
-def test_a_control_forgets_what_was_late(log: logreel.Log, timer: FakeTimer) -> None:
+def test_a_control_does_not_catch_up_on_delays(log: logreel.Log, timer: FakeTimer) -> None:
     def stopped_for_a_second() -> None:
         timer.time += SECOND
         player.rate = player.rate
@@ -286,7 +286,7 @@ def test_a_change_of_direction(log: logreel.Log, timer: FakeTimer) -> None:
     assert numbers(player) == [0, 1, 2, 3, 3, 2, 1, 0]
 
 
-def test_loop(log: logreel.Log, timer: FakeTimer) -> None:
+def test_loop_starts_again_at_the_end(log: logreel.Log, timer: FakeTimer) -> None:
     diary = Diary(timer)
     player = logreel.Player(log, sink=diary, timer=timer, loop=True, start="+70ms", rate=10)
     timer.at(5 * MS, player.stop)
@@ -311,7 +311,7 @@ def test_waiting_at_the_end(log: logreel.Log, timer: FakeTimer) -> None:
     assert not player.ended
 
 
-def test_what_is_in_force_comes_first(tmp_path: Path, timer: FakeTimer) -> None:
+def test_messages_in_force_come_first(tmp_path: Path, timer: FakeTimer) -> None:
     content = [
         *(Numbered("/map", 10 * MS, 1), Numbered("/a", 20 * MS, 2), Numbered("/map", 30 * MS, 3)),
         *(Numbered("/a", 40 * MS, 4), Numbered("/pose", 45 * MS, 5), Numbered("/a", 60 * MS, 6)),

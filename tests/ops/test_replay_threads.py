@@ -45,7 +45,7 @@ def test_another_thread_is_in_control(log: logreel.Log) -> None:
     assert player.finished
 
 
-def test_stop_wakes_a_sleeper(tmp_path: Path) -> None:
+def test_stop_ends_a_sleep(tmp_path: Path) -> None:
     log = bag(tmp_path / "a.bag", [Numbered("/a", 0, 0), Numbered("/a", 3600 * SECOND, 1)])
     player = logreel.Player(log, on_message=lambda message: here.set())
     here = threading.Event()

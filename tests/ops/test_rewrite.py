@@ -171,7 +171,7 @@ def test_connections_survive_merging(tmp_path: Path) -> None:
     assert ch.metadata["headers"] == headers
 
 
-def test_what_is_in_force_comes_along(tmp_path: Path) -> None:
+def test_messages_in_force_are_kept(tmp_path: Path) -> None:
     bag = logreel.open(sample(tmp_path, ".bag"))
     latched = [ch for ch in bag.match(None) if ch.metadata["latching"] and len(ch)]
     assert latched
@@ -278,7 +278,7 @@ def test_chunks_are_kept_or_chosen(tmp_path: Path) -> None:
         logreel.slice(sample(tmp_path, ".ulg"), tmp_path / "c.ulg", chunk_bytes=100)
 
 
-def test_what_must_not_be(log_file: Path, tmp_path: Path) -> None:
+def test_unusable_arguments_are_refused(log_file: Path, tmp_path: Path) -> None:
     before = log_file.read_bytes()
     with pytest.raises(logreel.UsageError, match="same file"):
         logreel.slice(log_file, log_file, force=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from logreel.index.gather import Want, gather, gather_piece
+from logreel.index.gather import Want, gather, gather_range
 from logreel.index.ranges import PayloadRange, batches, load
 from logreel.io.arrays import I64
 from logreel.io.chunks import FILE
@@ -122,5 +122,5 @@ def _of_range(reader: TableReader, piece: PayloadRange, numbers: I64) -> pa.Tabl
     ch = reader.ch
     if not ch.is_uniform:
         return reader.from_range(piece, numbers)
-    got = gather_piece(Want(ch.number, reader.projection.part.leaves), piece)
+    got = gather_range(Want(ch.number, reader.projection.part.leaves), piece)
     return reader.from_columns(got, ch.log.index.times(ch.number)[numbers])

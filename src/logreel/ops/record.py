@@ -1,4 +1,4 @@
-"""Messages that come as lines of JSON, written as a log of any format that can be."""
+"""Recording of messages that arrive as lines of JSON."""
 
 from __future__ import annotations
 
@@ -26,26 +26,26 @@ from logreel.ops.rewrite.target import Copied, Rewritten
 from logreel.write.log_copier import LogCopier, copier_for, try_each
 from logreel.write.writer import FLUSH_EVERY, Writer, create, format_of
 
-#: Messages that are looked at before the first ones are written; for how many seconds, and bytes of lines, at most.
+#: Most messages, seconds and bytes of lines that are read before the first message is written.
 AHEAD, AHEAD_SECONDS, AHEAD_BYTES = 10_000, 10.0, 1 << 24
-#: Seconds after which nobody waits for more of them where the pipe is silent.
+#: Seconds without a line after which types are inferred.
 SILENT_SECONDS = 2.0
-#: Sentences about lines that are kept; all lines are counted.
-TOLD = 100
-#: Seconds after which a silent pipe is left alone, to flush and to see whether somebody wants to stop.
+#: Most sentences about broken lines; all are counted.
+MOST_SENTENCES = 100
+#: Longest and shortest wait for a line in seconds, between flushes and checks of *stop*.
 PATIENCE, LEAST_PATIENCE = 0.2, 0.01
-#: The channel of what was logged for people to read.
+#: Channel of text lines.
 TEXT = "~text"
 _TIMES = range(-(1 << 63), 1 << 63)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Recorded(Rewritten):
-    """A log that was recorded.
+    """Result of a recording.
 
-    lines    lines that held anything
-    broken   those of them that were left out; *skipped* has a sentence for each of the first ones
-    stopped  somebody asked to end it before its source did
+    lines    lines that were not blank
+    broken   lines left out; *skipped* has a sentence for each of the first ones
+    stopped  True: ended by *stop* before the end of the source
     """
 
     lines: int
@@ -53,14 +53,14 @@ class Recorded(Rewritten):
     stopped: bool
 
     def as_dict(self) -> dict[str, Any]:
-        """The keys of ``record --json``."""
+        """Return the JSON data of ``record --json``."""
         told = {"lines": self.lines, "broken": self.broken, "stopped": self.stopped}
         return Rewritten.as_dict(self) | told
 
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """A message as it came; *number* is that of its line, from 1."""
+    """A message from line *number*, from 1."""
 
     number: int
     topic: str
@@ -72,7 +72,7 @@ class _Line:
 class _Channel:
     """A channel of the new log.
 
-    restore  turns values as JSON has them into those that are written
+    restore  function from a JSON message to the dict for ``Writer.write``
     """
 
     number: int
@@ -99,24 +99,23 @@ def record(
     metadata: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> Recorded:
-    """Write messages, each a line as ``cat --format ndjson`` shows it, as a log; tells what was written.
+    """Write messages, one per line in the form of ``cat --format ndjson``, as a log.
 
     source   a pipe or file, or lines
-    like     a log whose channels have the schemas to be used; all of them become channels of the new log, which says of
-             itself what that log does: metadata, parameters, attachments. Where no line is of ``~text``, what it has
-             of that from the first to the last message comes along; other messages come as lines only
-    metadata  what the new log says of itself besides, or instead; as for ``Writer.metadata``
-    schemas  files with definitions in the language of the format, by topic; they come before those of *like*
+    like     a log whose channels, with their schemas, become channels of the new log; its metadata, parameters and
+             attachments are copied, and, unless a line is of ``~text``, its text lines of the recorded interval
+    metadata  further or replaced metadata of the new log; as for ``Writer.metadata``
+    schemas  files with definitions in the language of the format, by topic; they have precedence over *like*
     format, flush_every, sync, force, options  as for ``create``
-    ahead    messages that are looked at, for ten seconds at most, two where the pipe is silent, before types are
-             inferred where nothing tells them; those of a channel that comes later are inferred from its first message
-    strict   the first line that cannot be written raises LogError; what came before is in the ``.active`` file
+    ahead    most messages that are read before unknown types are inferred; waits at most ten seconds, or two without a
+             line; the type of a channel that appears later is inferred from its first message
+    strict   raise LogError at the first line that cannot be written; earlier messages are in the ``.active`` file
     definitions  as for ``logreel.open``, of *like*
-    stop     asked between lines; True completes the log
+    stop     function called between lines; returns True to complete the log
 
-    A message that does not fit the type of its channel is left out, told and counted, never changed. What the format
-    has no place for of what *like* or *metadata* say is told in ``skipped``, too. Raises as
-    ``create`` does, and DefinitionError or UsageError for a schema that cannot be used.
+    A message that does not fit the type of its channel is left out and counted, never changed. ``skipped`` also lists
+    what the format cannot hold of *like* and *metadata*. Raises as ``create`` does, and DefinitionError or UsageError
+    for a schema that cannot be used.
     """
     read = [
         like.name if isinstance(like, Log) else like,
@@ -126,7 +125,7 @@ def record(
     for name in (os.fspath(path), os.fspath(path) + ACTIVE):
         keep_sources(name, [one for one in read if isinstance(one, str | os.PathLike)])
     with contextlib.ExitStack() as stack:
-        # It stays open: what a log is like may still be asked of it when the new one is completed.
+        # The new log may read from it until it is complete.
         log = None if like is None else stack.enter_context(as_open_log(like, definitions))
         fmt = format_of(os.fspath(path), format)
         if log is not None and fmt.name in (log.format, log.converted_from):
@@ -134,22 +133,22 @@ def record(
         writer = create(path, format=format, force=force, flush_every=flush_every, sync=sync, **options)
         job = _Recorder(writer, copier_for(fmt, writer.format_writer), fmt.name, ahead, strict)
         try:
-            job.know(log, schemas or {}, metadata or {})
+            job.add_known(log, schemas or {}, metadata or {})
         except BaseException:
             writer.discard()
             raise
         with writer:
             stopped = job.run(source, flush_every, stop)
             if log is not None:
-                job.carry_text(log)
+                job.copy_text(log)
     channels = tuple(Copied(ch.name, ch.messages) for ch in job.channels.values() if ch.name[:1] != "~")
     size = os.stat(path).st_size
-    told = tuple(job.notes), tuple(job.skipped)
-    return Recorded(os.fspath(path), size, channels, *told, job.lines, job.broken, stopped)
+    sentences = tuple(job.notes), tuple(job.skipped)
+    return Recorded(os.fspath(path), size, channels, *sentences, job.lines, job.broken, stopped)
 
 
 class _Recorder:
-    """Takes lines, and knows which channel each goes to."""
+    """Parses lines and writes them to their channels."""
 
     def __init__(self, writer: Writer, copier: LogCopier, format: str, ahead: int, strict: bool) -> None:
         self.channels: dict[str, _Channel] = {}
@@ -157,32 +156,34 @@ class _Recorder:
         self.skipped: list[str] = []
         self.lines = self.broken = 0
         self._writer, self._copier, self._format, self._strict = writer, copier, format, strict
-        #: What came before types are inferred, and how much of it is waited for.
+        #: Lines read before types are inferred, and their limits.
         self._waiting: list[_Line] = []
         self._ahead, self._room, self._since, self._heard = ahead, AHEAD_BYTES, 0.0, 0.0
         self._known: dict[str, tuple[Schema | Layout, Mapping[str, Any]]] = {}
-        #: Why there is no channel of a topic.
+        #: Reason why a topic has no channel.
         self._refused: dict[str, str] = {}
-        #: ns of the first and the last message that was written, but for those of reserved channels.
+        #: First and last time written, except to reserved channels, ns.
         self._first, self._last = _TIMES.stop, _TIMES.start
-        #: Whether a line told what people are to read.
+        #: Whether a line was of ``~text``.
         self._has_text = False
 
     # ---------------------------------------------------------------------------------------------- schemas
 
-    def know(
+    def add_known(
         self,
         log: Log | None,
         files: Mapping[str, str | os.PathLike[str]],
         metadata: Mapping[str, Any],
     ) -> None:
-        """Take in schemas that were given, and add their channels; reserved ones when they are needed.
+        """Copy the content besides messages of *log*, write *metadata*, and add channels with known schemas.
 
-        Before them comes what the new log says of itself.
+        Reserved channels are added with their first message.
         """
         if log is not None:
-            self._inherit(log)
-        self.skipped += try_each("metadata", metadata, lambda name: self._tell(name, metadata[name]), False)
+            self._copy_content(log)
+        self.skipped += try_each(
+            "metadata", metadata, lambda name: self._write_metadata(name, metadata[name]), False
+        )
         schemas = self._writer.format_writer.schemas
         for topic, file in files.items():
             text = Path(file).read_text(encoding="utf-8")
@@ -191,19 +192,19 @@ class _Recorder:
         if log is not None:
             for ch in log.channels.values():
                 if ch.topic not in self._known:
-                    self._know(ch)
+                    self._add_channel_of(ch)
 
-    def _inherit(self, log: Log) -> None:
-        """Take over what a log says besides messages."""
+    def _copy_content(self, log: Log) -> None:
+        """Copy metadata, parameters and attachments of a log."""
         if log.format == self._format:
             self.skipped += self._copier.copy_metadata(log)
         else:
             self.skipped += self._copier.import_foreign(log, log.converted_from == self._format)
 
-    def carry_text(self, log: Log) -> None:
-        """Write what *log* has for people to read of the time that was recorded, unless lines told some themselves.
+    def copy_text(self, log: Log) -> None:
+        """Copy the text lines of *log* within the recorded interval, unless lines contained text.
 
-        Only after the last line it is known whether they do. Raises LogError where nothing may be left out.
+        Called after the last line. Raises LogError if *strict* and a text line cannot be written.
         """
         ch = log.channels.get(TEXT)
         if ch is None or not len(ch) or self._first > self._last:
@@ -211,7 +212,7 @@ class _Recorder:
         if self._has_text:
             self.notes.append(f"{TEXT!r} holds what came; that of {log.name} was left alone")
             return
-        # What was said before its first message, or after the last one, belongs to a recording of these.
+        # Text before the first or after the last message of *log* is kept with these messages.
         told = [other for other in log.channels.values() if len(other) and not other.reserved]
         begun = any((other.start or 0) < self._first for other in told)
         ended = any((other.end or 0) > self._last for other in told)
@@ -233,16 +234,16 @@ class _Recorder:
                 raise LogError(text)
             self.skipped.append(text)
 
-    def _tell(self, name: str, value: Any) -> None:
+    def _write_metadata(self, name: str, value: Any) -> None:
         try:
             self._writer.format_writer.metadata(name, value)
         except UsageError:
-            # Some formats have named maps of texts in place of single values.
+            # Some formats store named maps of texts instead of single values.
             if isinstance(value, Mapping):
                 raise
             self._writer.format_writer.metadata(name, {name: value})
 
-    def _know(self, ch: Channel) -> None:
+    def _add_channel_of(self, ch: Channel) -> None:
         try:
             given = (
                 (ch.schema, ch.metadata)
@@ -265,7 +266,7 @@ class _Recorder:
         self.channels[topic] = _Channel(number, name, restore, schemas.time_field(number))
 
     def _channel_of(self, topic: str, data: Iterable[Mapping[str, Any]]) -> _Channel:
-        """The channel of *topic*, added if need be for such messages; raises UsageError where it cannot be."""
+        """Return the channel of *topic*; add it, with a type inferred from *data*, if needed. Raises UsageError."""
         if topic not in self.channels and topic not in self._refused:
             try:
                 if topic not in self._known:
@@ -285,7 +286,7 @@ class _Recorder:
     def run(
         self, source: Pipe | Iterable[bytes | str], every: float | None, stop: Callable[[], bool]
     ) -> bool:
-        """Take all lines, flushing in time where none come; True if somebody asked to stop."""
+        """Read all lines, and flush while none arrive; return whether *stop* ended the recording."""
         number, flushed, stopped = 0, monotonic(), False
         patience = PATIENCE if every is None else max(LEAST_PATIENCE, min(PATIENCE, every))
         for line in read_lines(source, patience):
@@ -297,7 +298,7 @@ class _Recorder:
                 self._take(number, line)
             if self._waiting and self._waited_enough(silent=line is None):
                 self._infer()
-            # What was flushed once takes no more definitions in some formats: nothing is, before types are known.
+            # Some formats take no definitions after a flush, so do not flush before types are known.
             begun = self.lines and not self._waiting
             if line is None and begun and every is not None and monotonic() - flushed >= every:
                 self._writer.flush()
@@ -306,7 +307,7 @@ class _Recorder:
         return stopped
 
     def _waited_enough(self, silent: bool) -> bool:
-        """Whether no more lines are to be waited for before types are inferred."""
+        """Return whether to infer types now."""
         now = monotonic()
         return now - self._since >= AHEAD_SECONDS or (silent and now - self._heard >= SILENT_SECONDS)
 
@@ -331,7 +332,7 @@ class _Recorder:
             self._write(line)
 
     def _infer(self) -> None:
-        """Add the channels of what is waiting, and write it; nothing waits from here on, if there was anything."""
+        """Infer types from the waiting lines and write them; later lines do not wait."""
         if not self._waiting:
             return
         lines, self._waiting, self._ahead = self._waiting, [], 0
@@ -347,7 +348,7 @@ class _Recorder:
     def _write(self, line: _Line) -> None:
         try:
             channel = self._channel_of(line.topic, [line.data])
-            # Asked each time: messages that were written may tell what is derived of others.
+            # May change with messages that were written.
             derived = self._writer.format_writer.schemas.computed_fields(channel.number)
             values = channel.restore({k: v for k, v in line.data.items() if k not in derived})
             self._writer.write(channel.number, line.time, values)
@@ -361,7 +362,7 @@ class _Recorder:
             self._compare(channel, line.time, values)
 
     def _compare(self, channel: _Channel, time: int, values: Mapping[str, Any]) -> None:
-        """Tell, once, where a message tells another time than its line."""
+        """Add a note, once per channel, if the time field of a message differs from the time of its line."""
         name, unit = channel.stamp or ("", 1)
         if values.get(name, time // unit) != time // unit:
             channel.stamp = None
@@ -372,7 +373,7 @@ class _Recorder:
         if self._strict:
             raise LogError(text)
         self.broken += 1
-        if self.broken <= TOLD:
+        if self.broken <= MOST_SENTENCES:
             self.skipped.append(text)
 
 

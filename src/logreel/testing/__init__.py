@@ -1,4 +1,4 @@
-"""What a log format has to pass: inherit ``FormatSuite`` in your tests."""
+"""Tests for log formats: inherit ``FormatSuite`` in your tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What holds for every log, sound or damaged: each function raises AssertionError where it does not."""
+"""Properties of every log, also damaged ones: functions that raise AssertionError where one does not hold."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from logreel.log.log import Channel, Log
 from logreel.registry.format import Format
 from logreel.registry.open import log_of
 
-#: A case that takes longer is taken for one that never ends.
+#: Time limit of one case.
 SECONDS = 120.0
-#: So many fields of a channel are read one by one, and so many messages decoded; the rest comes as tables.
+#: Number of fields of a channel that are read one by one, and of messages that are decoded one by one.
 FEW, SOME = 4, 50
 
 
@@ -30,7 +30,7 @@ def expect(truth: object, text: str) -> None:
 
 
 def opened_as(fmt: Format, data: bytes) -> Log:
-    """*data* as an open log of *fmt*, which need not be registered; raises LogError where it is none."""
+    """Return *data* as an open log of *fmt*, which need not be registered; raises LogError if it is no such log."""
     source = Source.open(data)
     if not fmt.sniff(source):
         raise UnknownFormatError(f"not a {fmt.title}")
@@ -42,7 +42,7 @@ def opened_as(fmt: Format, data: bytes) -> Log:
 
 @contextmanager
 def no_hang() -> Iterator[None]:
-    """Ends the process with a traceback where what is inside takes longer than SECONDS."""
+    """End the process with a traceback if the block takes longer than SECONDS."""
     stderr = sys.__stderr__
     if stderr is None:
         yield
@@ -54,13 +54,13 @@ def no_hang() -> Iterator[None]:
         faulthandler.cancel_dump_traceback_later()
 
 
-def is_consistent(log: Log) -> None:
-    """What the log tells of itself does not contradict itself; reading all of it raises nothing but LogError."""
+def check_consistency(log: Log) -> None:
+    """Check that a log is consistent, and that reading all of it raises only LogError."""
     expect(log.start is None or log.end is None or log.start <= log.end, "it ends before it starts")
     expect(len(log.index) == sum(map(len, log.channels.values())), "counts of channels and index differ")
-    # Asked for all of it: each is worked out when asked.
-    told = (log.metadata, log.attachments, log.parameters, log.text, log.utc_offset, repr(log))
-    expect(told[-1], "a log without a name")
+    # Lazy properties are evaluated on access.
+    values = (log.metadata, log.attachments, log.parameters, log.text, log.utc_offset, repr(log))
+    expect(values[-1], "a log without a name")
     for name, attachment in log.attachments.items():
         with suppress(LogError):
             expect(
@@ -84,7 +84,7 @@ def _problems(log: Log) -> None:
 
 
 def _channel(ch: Channel) -> None:
-    lie_inside(ch)
+    check_payload_bounds(ch)
     expect(len(ch.times) == len(ch), f"{ch.topic!r}: not as many times as messages")
     expect((ch.start is None) == (len(ch) == 0), f"{ch.topic!r}: a first time without messages, or none with")
     with suppress(LogError):
@@ -94,8 +94,8 @@ def _channel(ch: Channel) -> None:
             expect(len(ch[name]) == rows, f"{ch.topic!r}: {name!r} has not as many rows as the table")
 
 
-def lie_inside(ch: Channel) -> None:
-    """Every payload lies in the bytes that it is said to lie in."""
+def check_payload_bounds(ch: Channel) -> None:
+    """Check that all payloads of a channel are inside of their chunks."""
     index = ch.log.index
     offset, size, chunk = index.offsets(ch.number), index.sizes(ch.number), index.chunk_of(ch.number)
     expect(len(offset) == len(size) == len(ch), f"{ch.topic!r}: not as many places as messages")
@@ -108,12 +108,12 @@ def lie_inside(ch: Channel) -> None:
 
 
 def payloads(log: Log) -> Counter[bytes]:
-    """How often each payload is there, reserved channels aside."""
+    """Return the number of messages by payload, without reserved channels."""
     return Counter(bytes(message.data) for message in log.messages(order="file"))
 
 
 def rows(log: Log, order: str = "file") -> dict[str, list[tuple[int, bytes]]]:
-    """Times and payloads by channel, reserved ones aside."""
+    """Return times and payloads by topic, without reserved channels."""
     found: dict[str, list[tuple[int, bytes]]] = {ch.topic: [] for ch in log.match(None)}
     for message in log.messages(order=order):
         found[message.channel.topic].append((message.time, bytes(message.data)))

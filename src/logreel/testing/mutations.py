@@ -1,4 +1,4 @@
-"""Ways in which files get damaged, made on purpose and repeatable: `mutate(data, seed)`."""
+"""Repeatable damage to files: ``mutate(data, seed)``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import random
 import re
 from collections.abc import Callable
 
-#: Sizes in which storage and transfers lose data.
+#: Sizes of sectors and pages.
 SECTORS = (512, 4096)
 _NUMBER = re.compile(rb"(?<=[\[a-z_])\d{1,5}(?=[\] ;_])")
 
@@ -14,7 +14,7 @@ Damage = Callable[[bytearray, random.Random], None]
 
 
 def mutate(data: bytes, seed: int) -> bytes:
-    """*data* with one to three kinds of damage, the same for the same *seed*; it may come out unchanged."""
+    """Return *data* with one to three kinds of damage, the same for the same *seed*; may be unchanged."""
     rng = random.Random(seed)
     out = bytearray(data)
     for _ in range(rng.choice((1, 1, 1, 2, 3))):
@@ -24,13 +24,13 @@ def mutate(data: bytes, seed: int) -> bytes:
 
 
 def _spot(out: bytearray, rng: random.Random) -> int:
-    """A position: anywhere, or where definitions lie, or near the end, where cuts happen."""
+    """Return a position: anywhere, near the start (definitions), or near the end (cuts)."""
     near = min(len(out), 2048)
     return rng.choice((rng.randrange(len(out)), rng.randrange(near), len(out) - 1 - rng.randrange(near)))
 
 
 def _range(out: bytearray, rng: random.Random) -> slice:
-    """A stretch from a few bytes up to a good part of the file."""
+    """Return a range of a few bytes up to most of the file."""
     begin = _spot(out, rng)
     longest = len(out) - begin
     return slice(begin, begin + min(longest, rng.choice((1, 2, 3, 8, 40, 512, 1 + rng.randrange(longest)))))
@@ -51,7 +51,7 @@ def truncate(out: bytearray, rng: random.Random) -> None:
 
 
 def stretch_length(out: bytearray, rng: random.Random) -> None:
-    """Puts an extreme where a length, a count or an offset could stand."""
+    """Write an extreme value in place of a possible length, count or offset."""
     width = rng.choice((1, 2, 4, 8))
     at = min(_spot(out, rng), max(0, len(out) - width))
     top = 256**width - 1
@@ -85,7 +85,7 @@ def insert(out: bytearray, rng: random.Random) -> None:
 
 
 def blank_sector(out: bytearray, rng: random.Random) -> None:
-    """Zeros or ones where an aligned sector was; the file keeps its length."""
+    """Fill aligned sectors with zeros or ones; the file keeps its length."""
     size = rng.choice(SECTORS)
     begin = _spot(out, rng) // size * size
     end = min(len(out), begin + size * rng.choice((1, 1, 2)))
@@ -99,7 +99,7 @@ def drop_sector(out: bytearray, rng: random.Random) -> None:
 
 
 def change_number(out: bytearray, rng: random.Random) -> None:
-    """Another number in embedded text, such as the size of an array; the length of the text stays."""
+    """Change a number in embedded text, such as the size of an array; the text keeps its length."""
     begin = _spot(out, rng)
     found = _NUMBER.search(out, begin) or _NUMBER.search(out)
     if found:

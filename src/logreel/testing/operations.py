@@ -83,7 +83,7 @@ def between(due: Rows, start: int | None, end: int | None) -> Rows:
 
 
 class Operations(RuleBasedStateMachine):
-    """Opens, slices, sorts, merges and recovers logs that came of such operations."""
+    """Opens, slices, sorts, merges and recovers logs, and the results of these operations."""
 
     cases: Bundle[Case] = Bundle("cases")
 
@@ -175,7 +175,7 @@ class Operations(RuleBasedStateMachine):
         return self._written(case, lambda path: recover(cut, path), left)
 
     def _written(self, case: Case, write: Callable[[Path], Any], due: Rows, once: bool = False) -> Case:
-        """Return the log that *write* makes of *due*; *case* where there is nothing to write.
+        """Return the log that *write* writes, which has to hold *due*; *case* if there is nothing to write.
 
         once  it may have one of several equal messages
         """

@@ -1,4 +1,4 @@
-"""The suite that a log format inherits."""
+"""Test suite for log formats."""
 
 from __future__ import annotations
 
@@ -27,7 +27,15 @@ from logreel.ops.replay.timeline import Place, Timeline
 from logreel.outputs.live.frames import Frames
 from logreel.registry.format import Format
 from logreel.registry.registry import formats
-from logreel.testing.judge import expect, is_consistent, lie_inside, no_hang, opened_as, payloads, rows
+from logreel.testing.judge import (
+    check_consistency,
+    check_payload_bounds,
+    expect,
+    no_hang,
+    opened_as,
+    payloads,
+    rows,
+)
 from logreel.testing.mutations import mutate
 from logreel.write.log_copier import copier_for
 from logreel.write.writer import create
@@ -45,10 +53,10 @@ class FormatSuite:
     format fails, and unittest.SkipTest where the test does not apply.
 
     format     the Format
-    samples    sound logs, at least one that is small; none: that of the format
-    options    for ``create``, of files that are written
-    cuts       places at which each sample is cut; where it has no more bytes than this, every one
-    mutations  ways in which each sample is damaged
+    samples    undamaged logs, at least one of them small; empty: ``Format.sample``
+    options    keyword arguments for ``create``
+    cuts       number of positions at which each sample is cut; all for samples with fewer bytes
+    mutations  number of ways in which each sample is damaged
     always     channels of which every log of the format has messages, whatever topics it was sliced by
     sequences  sequences of operations (open, slice, sort, merge, recover) that begin with the smallest sample
     """
@@ -89,7 +97,7 @@ class FormatSuite:
     # ---------------------------------------------------------------------------------------------- reading
 
     def test_it_knows_its_own(self) -> None:
-        """It recognises its samples, nothing else, and says so without an exception."""
+        """``sniff`` recognises the samples and nothing else, and never raises."""
         for data in self._data:
             expect(self.format.sniff(Source.open(data)), "it does not recognise a sample")
         others = [begin for name, begin in _begins().items() if name != self.format.name]
@@ -97,15 +105,15 @@ class FormatSuite:
             expect(not self.format.sniff(Source.open(data)), f"it takes {data[:16]!r} for its own")
 
     def test_samples_are_sound(self) -> None:
-        """Samples hold messages, no problems, and do not contradict themselves."""
+        """Samples have messages and no problems, and are consistent."""
         for log in self._logs():
-            is_consistent(log)
+            check_consistency(log)
             expect(log.format == self.format.name, "another name than that of the format")
             expect(not log.problems, f"a sample has problems: {log.problems[:1]}")
             expect(log.message_count > 0, "a sample without messages")
 
     def test_counts_and_times(self) -> None:
-        """Messages come by time and in the order of the file, whole and cut in two, as often as they are counted."""
+        """Counts, times, order and intervals of messages agree."""
         for log in self._logs():
             times = [m.time for m in log.messages()]
             expect(len(times) == log.message_count, "not as many messages as are counted")
@@ -125,7 +133,7 @@ class FormatSuite:
             )
 
     def test_played_back(self) -> None:
-        """A replay gives the messages of the log, backwards in the opposite order, and its frames can be told of."""
+        """A replay yields the messages of the log, backwards in reverse order, and its frames can be described."""
         for log in self._logs():
             messages = list(log.messages())
             expect(list(Player(log, rate=0)) == messages, "a replay gives other messages than the log")
@@ -138,11 +146,11 @@ class FormatSuite:
             expect(out.getvalue(), "frames are told of without a word")
 
     def test_payloads_lie_in_the_file(self) -> None:
-        """Every payload lies inside of its bytes, and messages in the file do not overlap."""
+        """All payloads are inside of their chunks, and messages in the file do not overlap."""
         for log in self._logs():
             spans: list[tuple[int, int]] = []
             for ch in log.channels.values():
-                lie_inside(ch)
+                check_payload_bounds(ch)
                 index = log.index
                 here = index.chunk_of(ch.number) == FILE
                 offset, size = index.offsets(ch.number)[here], index.sizes(ch.number)[here]
@@ -151,7 +159,7 @@ class FormatSuite:
                 expect(end <= start, "two messages share bytes")
 
     def test_every_message_decodes(self) -> None:
-        """Every message of a sample decodes, to the fields that its channel names, as tables do."""
+        """All messages of the samples decode, one by one and as tables."""
         for log in self._logs():
             for ch in log.match(None):
                 table = ch.to_arrow(explode=False)
@@ -162,7 +170,7 @@ class FormatSuite:
     # ----------------------------------------------------------------------------------------------- damage
 
     def test_cut_anywhere(self) -> None:
-        """Cut at any byte, what is left is read, nothing is invented, and what is lost before the cut is told."""
+        """A file cut at any byte is refused, or read with only known messages and no unreported loss before the cut."""
         for data in self._data:
             sound = opened_as(self.format, data)
             known, places = payloads(sound), _ends(sound)
@@ -170,7 +178,7 @@ class FormatSuite:
                 try:
                     with no_hang():
                         log = opened_as(self.format, data[:cut])
-                        is_consistent(log)
+                        check_consistency(log)
                 except LogError:
                     continue
                 found = payloads(log)
@@ -183,12 +191,12 @@ class FormatSuite:
                 )
 
     def test_damaged_anyhow(self) -> None:
-        """Whatever happens to a file, it is refused or read, with nothing worse than a LogError."""
+        """A damaged file is read, or refused with a LogError."""
         for data in self._data:
             for seed in range(self.mutations):
                 try:
                     with no_hang():
-                        is_consistent(opened_as(self.format, mutate(data, seed)))
+                        check_consistency(opened_as(self.format, mutate(data, seed)))
                 except LogError:
                     continue
                 except Exception as error:
@@ -197,7 +205,7 @@ class FormatSuite:
     # ---------------------------------------------------------------------------------------------- writing
 
     def test_simple_messages_come_back(self) -> None:
-        """What is written as dicts is read back, where the format can define types."""
+        """Messages written as dicts are read back, if the format can define types."""
         self._need_writer()
         node = Struct((Field("x", Scalar("float64")), Field("n", Scalar("int64"))))
         due = [(START + i * 10**6, {"x": i / 2, "n": i}) for i in range(100)]
@@ -215,7 +223,7 @@ class FormatSuite:
             expect(found == due, "what is read is not what was written")
 
     def test_written_and_read_again(self) -> None:
-        """A sample written message by message, in the order of the file, is the same log."""
+        """A sample written message by message in file order has the same messages."""
         self._need_writer()
         with self._folder() as folder:
             for log in self._logs():
@@ -231,7 +239,7 @@ class FormatSuite:
                 expect(rows(self._reopened(path)) == rows(log), "written again, it holds something else")
 
     def test_slices_and_merges_compose(self) -> None:
-        """A slice of everything is the log, and the parts of a log merged are the log in the order of time."""
+        """A slice of everything equals the log, and the merged parts of a log equal the sorted log."""
         from logreel.ops.rewrite.merge import merge
         from logreel.ops.rewrite.slice import slice_log, sort_log, split
 
@@ -253,7 +261,7 @@ class FormatSuite:
                 expect(both[0] == both[1], "the parts merged are not the log in the order of time")
 
     def test_recovered_from_a_cut(self) -> None:
-        """Recovered from a cut file, there is a sound log of every message that can be read."""
+        """Recovery of a cut file writes an undamaged log of all messages that can be read."""
         from logreel.ops.rewrite.recover import recover
 
         self._need_writer()
@@ -287,7 +295,7 @@ class FormatSuite:
         raise unittest.SkipTest("logreel cannot append to an existing log yet")
 
     def test_to_mcap_and_back(self) -> None:
-        """Converted to MCAP, messages have the same times and payloads; and converted back, where it can be written."""
+        """Conversion to MCAP keeps times and payloads, and so does conversion back if the format can be written."""
         from logreel.outputs.convert import convert
         from logreel.registry.open import open_log
 
@@ -330,7 +338,7 @@ class FormatSuite:
 
 @cache
 def _begins() -> dict[str, bytes]:
-    """How the samples of all formats begin."""
+    """Return the first bytes of the samples of all formats, by name."""
     return {f.name: f.sample()[:100_000] for f in formats().values() if f.sample is not None}
 
 
@@ -341,16 +349,16 @@ def _bytes(sample: Sample) -> bytes:
 
 
 def _spread(size: int, count: int) -> list[int]:
-    """*count* places from 0 to *size*, or all there are."""
+    """Return *count* positions from 0 to *size*, or all if there are fewer."""
     return sorted(set(np.linspace(0, size, min(size + 1, count + 1)).astype(int).tolist()))
 
 
 def _ends(log: Log) -> Callable[[int], Counter[bytes]]:
-    """A function that gives the payloads which end at or before a place of the file; packed ones with their chunk."""
+    """Return a function from a file position to the payloads that end before it; compressed ones with their chunk."""
     chunks, found = log.index.chunks, list[tuple[int, bytes]]()
     pieces = list(log.index.select_batches([ch.number for ch in log.match(None)], order="file"))
     places = sorted({chunks.place_of(c) for piece in pieces for c in piece.chunk.tolist() if c != FILE})
-    # Where a packed chunk ends is not told: the next one begins behind it.
+    # The end of a compressed chunk is unknown: use the start of the next one.
     behind = dict(pairwise([*places, log.size]))
     for piece in pieces:
         spans = zip(piece.chunk.tolist(), piece.offset.tolist(), piece.size.tolist(), strict=True)

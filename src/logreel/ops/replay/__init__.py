@@ -1,4 +1,4 @@
-"""Logs played back: a clock, an order, and somebody who listens."""
+"""Replay of logs: players, sinks and their results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The channel ``/clock``, which tells the time of a replay to those who live by it."""
+"""The channel ``/clock`` with the time of a replay."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SCHEMA = Schema(TYPE, "ros1msg", DEFINITION)
 
 
 def clock_channel(channels: Sequence[Channel], epoch: str) -> Channel:
-    """A channel ``/clock`` of a log of its own; raises UsageError where *channels* have one already."""
+    """Return a channel ``/clock`` of a separate log; raises UsageError if *channels* have one already."""
     if any(ch.topic == TOPIC for ch in channels):
         raise UsageError(f"the log has a channel {TOPIC} already: leave it out with exclude, -x {TOPIC}")
     info = ChannelInfo(TOPIC, _SCHEMA, lambda: ros1msg.layout(ros1msg.define(TYPE, DEFINITION)))
@@ -40,6 +40,6 @@ def clock_channel(channels: Sequence[Channel], epoch: str) -> Channel:
 
 
 def clock_message(channel: Channel, time: int) -> Message:
-    """A message that says that it is *time* (ns); ROS knows no time before 0 and none behind 2106."""
+    """Return a message of ``/clock`` with *time* (ns), limited to the range of ROS times, 0 to 2^32 s."""
     second, rest = divmod(min(max(time, 0), (1 << 32) * SECOND - 1), SECOND)
     return Message(time, channel, memoryview(struct.pack("<II", second, rest)))

@@ -1,4 +1,4 @@
-"""When messages are due, and waiting for that."""
+"""Clock of a replay, and waiting."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ import time
 from dataclasses import dataclass
 from threading import Condition
 
-#: From here on the rest is not slept but waited for, so that what the system adds to a sleep does not count; ns.
+#: The last ns before a message is due are waited for in a loop, since sleeping is less precise.
 TAIL = 100_000
-#: One sleep, at most; ns.
+#: Longest sleep, ns.
 LONGEST = 60 * 10**9
-#: Seconds after which whoever sleeps looks whether a signal came that another thread was woken for.
+#: Longest wait in seconds, after which Python handles signals that arrived in another thread.
 LOOK = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """A straight line between the clock of the replay and that of the machine, so that nothing adds up.
+    """Linear relation between replay time and machine time; rounding errors do not add up.
 
-    wall  ns of the machine's clock at which the replay is at *log* ns
-    rate  how much faster the replay goes than the machine; negative: backwards
+    wall  ns of the machine's clock when the replay time is *log* ns
+    rate  replay time per machine time; negative: backwards
     """
 
     wall: int
@@ -27,25 +27,25 @@ class Pace:
     rate: float
 
     def due(self, log: int) -> int:
-        """When a moment of the replay has come, ns of the machine's clock."""
+        """Return the machine time of the replay time *log*, ns."""
         return self.wall + round((log - self.log) / self.rate)
 
     def at(self, wall: int) -> int:
-        """The moment of the replay at *wall*."""
+        """Return the replay time at machine time *wall*, ns."""
         return self.log + round((wall - self.wall) * self.rate)
 
 
 class Timer:
-    """The machine's clock; tests have one of their own."""
+    """Clock of the machine; tests replace it."""
 
     def now(self) -> int:
-        """ns since some moment; never set back."""
+        """Return the time of a monotonic clock, ns."""
         return time.monotonic_ns()
 
     def sleep(self, changed: Condition, ns: int) -> None:
-        """Sleep so long or less, at the longest until *changed*, whose lock is held, is notified."""
+        """Sleep at most *ns*, or until *changed*, whose lock is held, is notified."""
         changed.wait(min(ns / 1e9, LOOK))
 
     def nap(self) -> None:
-        """Let other threads run for a moment."""
+        """Let other threads run."""
         time.sleep(0)

@@ -1,4 +1,4 @@
-"""A player of logs: what people and programs hold in their hands."""
+"""Player of logs."""
 
 from __future__ import annotations
 
@@ -24,28 +24,28 @@ if TYPE_CHECKING:
 
 
 class Player:
-    """Plays one or several logs at the pace of a clock.
+    """Plays one or several logs in real time or at another rate.
 
     logs      an open Log, a path, or several of them
-    rate      how much faster than recorded; 0: as fast as possible; negative: backwards
-    start, end  ns, or times as people write them; half-open
-    count     only so many messages, the first ones by time, besides what still holds at the start; None: all
-    duration  no longer than this, ns or as people write it
-    topics, exclude  names or shell patterns; None: all but the reserved ones
-    align     how the clocks of further logs are moved, as for ``merge``
-    loop      begin again at the end
+    rate      speed relative to the recording; 0: as fast as possible; negative: backwards
+    start, end  ns, or texts; half-open interval
+    count     only the first *count* messages by time, plus those in force at the start; None: all
+    duration  longest duration, ns or text
+    topics, exclude  names or shell patterns; None: all except reserved ones
+    align     shift of the clocks of the second and later logs, as for ``merge``
+    loop      start again at the end
     paused    wait for ``resume`` or ``step``
-    skip_silence  shorten times without any message to so much, ns or as people write it
-    clock     so many messages ``/clock`` per second, which tell the time of the replay; None: none
-    stay      wait at the end for ``seek`` or ``stop``; None: if the sink says so
-    on_message  called with each Message
-    sink      a Sink to play to
-    timer     another clock than the machine's, for tests
-    definitions  as for ``logreel.open``, of logs that are not open yet
+    skip_silence  shorten intervals without messages to this duration, ns or text
+    clock     messages ``/clock`` per second, with the time of the replay; None: none
+    stay      wait at the end for ``seek`` or ``stop``; None: if the sink requires it
+    on_message  function called with each Message
+    sink      Sink that receives the messages
+    timer     clock in place of the machine's, for tests
+    definitions  as for ``logreel.open``, for logs that are not open yet
 
-    Iterating gives the messages when they are due; ``run`` plays to *on_message* or *sink*, ``start`` does so in a
-    thread of its own. All else may be called at any time and from any thread. A Player plays once. Logs that it
-    opened itself are closed with it. Raises UsageError, TopicError, and as ``logreel.open`` does.
+    Iteration yields messages when they are due; ``run`` plays to *on_message* or *sink*, ``start`` does so in a thread.
+    All other methods may be called at any time from any thread. A Player plays once. It closes the logs that it
+    opened. Raises UsageError, TopicError, and as ``logreel.open`` does.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class Player:
                 duration=duration,
                 align=align,
             )
-            #: The channels of which messages may come, log by log; ``/clock`` is the last one.
+            #: Channels of all logs that are played; ``/clock`` is the last one.
             self.channels: list[Channel] = list(self._timeline.channels)
             if clock is not None:
                 self.channels.append(clock_channel(self.channels, self._timeline.epoch))
@@ -118,47 +118,47 @@ class Player:
 
     @property
     def start_time(self) -> int:
-        """ns of the first moment of play, by the clock of the first log."""
+        """First time of the replay, ns of the clock of the first log."""
         return self._timeline.clamp(-(1 << 63))
 
     @property
     def end_time(self) -> int:
-        """ns of its last moment."""
+        """Last time of the replay, ns."""
         return self._timeline.clamp(1 << 63)
 
     @property
     def position(self) -> int:
-        """ns: the moment of the logs that it is now."""
+        """Current time of the replay, ns."""
         with self._changed:
             return self._transport.position()
 
     @property
     def utc_offset(self) -> int | None:
-        """ns to add to a time to get UTC since 1970; None where the first log does not tell."""
+        """ns to add to a time to get Unix time; None if the first log does not say."""
         return 0 if self._timeline.epoch == "unix" else self._timeline.utc_offset
 
     @property
     def backwards(self) -> bool:
-        """Whether the last message was reached from behind."""
+        """Whether the replay runs, or ran last, backwards."""
         return self._transport.backwards
 
     def shift(self, ch: Channel) -> int:
-        """ns that were added to the times of a channel for the clock of the replay."""
+        """Return the ns added to the times of a channel to get replay times."""
         return self._timeline.shift(ch)
 
     @property
     def paused(self) -> bool:
-        """Whether it waits for ``resume``."""
+        """Whether the replay waits for ``resume``."""
         return self._requests.paused
 
     @property
     def ended(self) -> bool:
-        """Whether it waits behind the last message for ``seek``, ``resume`` (from the start) or ``stop``."""
+        """Whether the replay waits at the end for ``seek``, ``resume`` (from the start) or ``stop``."""
         return self._requests.ended
 
     @property
     def rate(self) -> float:
-        """How much faster than recorded; may be set, also to 0 (as fast as possible) or below 0 (backwards)."""
+        """Speed relative to the recording; can be set, also to 0 (as fast as possible) or below 0 (backwards)."""
         return self._requests.rate
 
     @rate.setter
@@ -169,33 +169,33 @@ class Player:
     # ----------------------------------------------------------------------------------------------- controls
 
     def pause(self) -> None:
-        """Stop between two messages."""
+        """Pause between two messages."""
         with self._change_requests() as requests:
             requests.paused = True
 
     def resume(self) -> None:
-        """Go on; behind the last message, from the start."""
+        """Continue; at the end, from the start."""
         with self._change_requests() as requests:
             if requests.ended:
                 requests.restart = True
             requests.paused = False
 
     def toggle(self) -> None:
-        """Pause, or go on."""
+        """Pause or continue."""
         (self.resume if self._requests.paused else self.pause)()
 
     def seek(self, time: Time) -> None:
-        """Go on at another moment: ns, or a time as people write it; the nearest one that there is."""
+        """Continue at another time (ns or text), limited to the interval of the replay."""
         target = time_ns(time, self._timeline)
         with self._change_requests() as requests:
             requests.target, requests.steps = self._timeline.clamp(target), 0
 
     def skip(self, ns: int) -> None:
-        """Go so much forward, or backward where it is negative."""
+        """Move by *ns*; negative: backwards."""
         self.seek(self.position + ns)
 
     def step(self, count: int = 1) -> None:
-        """Pause, and hand out so many messages at once; negative: those before, one after another backwards."""
+        """Pause and play *count* messages at once; negative: the previous ones, backwards."""
         with self._change_requests() as requests:
             requests.paused = True
             requests.steps += count
@@ -215,13 +215,13 @@ class Player:
     # ------------------------------------------------------------------------------------------------ playing
 
     def __iter__(self) -> Iterator[Message]:
-        """The messages, each when it is due, those of ``/clock`` included."""
+        """Yield messages when they are due, including those of ``/clock``."""
         with contextlib.closing(self._turns()) as turns:
             for turn in turns:
                 yield from [turn] if isinstance(turn, Message) else self._each(turn)
 
     def run(self) -> Tally:
-        """Play to the sink until the end, or until ``stop``; tells what was played."""
+        """Play to the sink until the end or ``stop``; return the tally."""
         message, batch = self.sink.message, self.sink.batch
         with contextlib.closing(self._turns()) as turns:
             for turn in turns:
@@ -240,7 +240,7 @@ class Player:
         return self.tally
 
     def _turns(self) -> Turns:
-        """Whose turn it is, with the sink open."""
+        """Open the sink, yield all turns, and close the sink."""
         if self._begun:
             raise UsageError("a player plays once: make another one")
         self._begun = True
@@ -253,7 +253,7 @@ class Player:
             self.sink.close()
 
     def _each(self, turn: Turn) -> Iterator[Message]:
-        """The messages of *turn* up to the moment when something else is asked for."""
+        """Yield the messages of *turn* until another request arrives."""
         done, requests, now = 0, self._requests, self._transport.timer.now
         start, end = self.start_time, self.end_time
         try:
@@ -277,7 +277,7 @@ class Player:
             self.tally.many(now - turn.dues(self.start_time, self.end_time))
 
     def start(self) -> Self:
-        """Play to the sink in a thread of its own."""
+        """Play to the sink in a thread."""
         self._thread = Thread(target=self._in_thread, name="logreel-play", daemon=True)
         self._thread.start()
         return self
@@ -289,7 +289,7 @@ class Player:
             self._error = error
 
     def join(self, timeout: float | None = None) -> bool:
-        """Wait until the thread has ended, *timeout* seconds at most; True if it has. Raises what it raised."""
+        """Wait for the thread, at most *timeout* seconds; return whether it ended. Raises its exception."""
         if self._thread is not None:
             self._thread.join(timeout)
             if self._thread.is_alive():
@@ -300,7 +300,7 @@ class Player:
         return True
 
     def close(self) -> None:
-        """Stop, wait for the thread, and close the logs that the Player opened."""
+        """Stop, wait for the thread, and close the logs opened by the Player."""
         self.stop()
         if self._thread is not None:
             self._thread.join()
@@ -320,5 +320,5 @@ def _checked(rate: float) -> float:
 
 
 def play(*logs: Readable | Log, **options: Any) -> Player:
-    """A Player of *logs*; see there for the options. Iterate over it, or ``run`` it."""
+    """Return a Player of *logs* with its options; iterate over it, or call ``run``."""
     return Player(logs, **options)

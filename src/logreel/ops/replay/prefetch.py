@@ -1,4 +1,4 @@
-"""Runs of messages that are made ready while those before them are played."""
+"""Reading ahead of a replay."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from logreel.ops.replay.run import Run
 
 
 class RunPrefetcher:
-    """Takes runs from an iterator; on request the next one is read and unpacked by a thread of its own."""
+    """Takes runs from an iterator; on request, reads and decompresses the next one in a thread."""
 
     def __init__(self, runs: Iterator[Run]) -> None:
         self._runs = runs
@@ -17,9 +17,9 @@ class RunPrefetcher:
         self._coming: Future[Run | None] | None = None
 
     def take(self, ahead: bool) -> Run | None:
-        """The next run, or None behind the last one.
+        """Return the next run, or None after the last one.
 
-        ahead  have the one behind it read now
+        ahead  True: start reading the run after it
         """
         run = self._next() if self._coming is None else self._coming.result()
         self._coming = None
@@ -38,6 +38,6 @@ class RunPrefetcher:
         return run
 
     def close(self) -> None:
-        """Let go of the thread; what it reads is dropped."""
+        """Stop the thread and drop what it reads."""
         if self._pool is not None:
             self._pool.shutdown(wait=False, cancel_futures=True)

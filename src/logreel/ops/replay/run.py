@@ -1,4 +1,4 @@
-"""Messages that follow each other in a replay: as arrays, and one by one."""
+"""Consecutive messages of a replay, as arrays and one by one."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _new: Callable[[type[Message], tuple[Any, ...]], Message] = tuple.__new__
 
 @dataclass(frozen=True)
 class Run:
-    """Messages in the order of play, none of them read yet.
+    """Messages in playing order; payloads are read on access.
 
-    channels  those of the replay
-    view      gives the bytes of a chunk of a log
-    channel   int32[n]  place in *channels*
-    time      int64[n]  ns by the clock of the replay
+    channels  channels of the replay
+    view      function from log number and chunk to the bytes of the chunk
+    channel   int32[n]  index in *channels*
+    time      int64[n]  replay time, ns
     origin    int32[n]  number of the log
-    chunk     int32[n]  of that log
-    offset    int64[n]  where the payload begins in the chunk
+    chunk     int32[n]  chunk of that log
+    offset    int64[n]  offset of the payload in the chunk
     size      int64[n]  bytes of the payload
     """
 
@@ -57,7 +57,7 @@ class Run:
 
     @cached_property
     def times(self) -> list[int]:
-        """The times as Python's numbers."""
+        """Times as list of int."""
         found: list[int] = self.time.tolist()
         return found
 
@@ -77,7 +77,7 @@ class Run:
 
     @cached_property
     def _views(self) -> list[memoryview]:
-        """The bytes that each message lies in."""
+        """The chunk of each message."""
         turns = self._turns
         edges = [*turns.tolist(), len(self)]
         known: dict[tuple[int, int], memoryview] = {}
@@ -90,27 +90,27 @@ class Run:
 
     @property
     def _turns(self) -> I64:
-        """Where another chunk begins."""
+        """int64[k]: indices of the first message of each series in one chunk."""
         other = (np.diff(self.chunk) != 0) | (np.diff(self.origin) != 0)
         return np.concatenate([[0], np.flatnonzero(other) + 1])[: len(self)].astype(np.int64)
 
     @property
     def chunks(self) -> set[tuple[int, int]]:
-        """Log and number of every chunk that there are messages of."""
+        """Log number and chunk number of all chunks with messages."""
         turns = self._turns
         return set(zip(self.origin[turns].tolist(), self.chunk[turns].tolist(), strict=True))
 
     def load(self) -> None:
-        """Read or unpack the bytes that the messages lie in, so that ``messages`` need not wait for that."""
+        """Read and decompress all chunks, so that ``messages`` does not wait for them."""
         _ = self.times, self._places, self._ends, self._of, self._views
 
     def payloads(self) -> Iterator[memoryview]:
-        """The payload of each message."""
+        """Yield the payload of each message."""
         for view, start, end in zip(self._views, self._places, self._ends, strict=True):
             yield view[start:end]
 
     def messages(self, first: int = 0, last: int | None = None) -> Iterator[Message]:
-        """The messages from number *first* on, up to *last*, which is not included."""
+        """Yield the messages from index *first* to *last*, exclusive."""
         some = slice(first, last)
         places = self._places[some]
         data = [
@@ -118,5 +118,5 @@ class Run:
             for view, start, end in zip(self._views[some], places, self._ends[some], strict=True)
         ]
         rows = zip(self.times[some], self._of[some], data, places, strict=True)
-        # What Message._make does, without a call of Python for each.
+        # As Message._make, without a Python call per message.
         return map(_new, itertools.repeat(Message), rows)

@@ -1,4 +1,4 @@
-"""Who receives a replay."""
+"""Receivers of a replay."""
 
 from __future__ import annotations
 
@@ -14,40 +14,40 @@ if TYPE_CHECKING:
 
 
 class Sink:
-    """What a Player plays to; every method but ``message`` may be left as it is.
+    """Base of receivers of a replay; a subclass overrides at least ``message``.
 
-    The Player calls all of them from the thread that plays, one after another. A sink may call the methods of the
-    Player (``pause``, ``seek`` …) at any time and from any thread. Whatever a method raises ends the replay.
+    The Player calls all methods from the thread that plays. A sink may call methods of the Player (``pause``,
+    ``seek`` …) at any time from any thread. An exception in a method ends the replay.
 
-    batches  True: ``batch`` is called with many messages at once, where many are due
-    waits    True: the Player waits at the end for somebody to go back or to stop it
-    prints   True: it writes to standard output, which is then not for others
+    batches  True: ``batch`` is called with all messages that are due at once
+    waits    True: the Player waits at the end for ``seek`` or ``stop``
+    prints   True: the sink writes to standard output
     """
 
     batches = False
     waits = False
     prints = False
-    #: Called with a sentence for whoever started the replay.
+    #: Function that shows a sentence to the user.
     say: Callable[[str], object] = staticmethod(lambda text: None)
 
     @cached_property
     def skipped(self) -> list[str]:
-        """A sentence for each thing that could not be played."""
+        """Sentences about what could not be played."""
         return []
 
     def open(self, player: PlayerControls) -> None:
-        """Get ready; ``player.channels`` are those of which messages may come. Called once, before anything else."""
+        """Prepare for messages of ``player.channels``; called once, before all other methods."""
 
     def message(self, message: Message) -> None:
-        """Take one message."""
+        """Receive one message."""
 
     def batch(self, run: Run) -> None:
-        """Take messages that follow each other. Single ones still come by ``message``: those of ``/clock``."""
+        """Receive consecutive messages; those of ``/clock`` are still passed to ``message``."""
         for message in run.messages():
             self.message(message)
 
     def in_force(self, run: Run) -> None:
-        """Take messages that hold at the place where the replay goes on, with their old times."""
+        """Receive messages in force at the new position, with their original times."""
         if self.batches:
             self.batch(run)
         else:
@@ -55,24 +55,24 @@ class Sink:
                 self.message(message)
 
     def flush(self) -> None:
-        """Hand out what was taken so far: nothing will come for a while."""
+        """Write out buffered messages: none follow for a while."""
 
     def moved(self, time: int) -> None:
-        """The replay goes on at another place, *time* ns; what holds there comes first, with its old times."""
+        """The replay continues at *time* ns; messages in force there follow first, with their original times."""
 
     def changed(self) -> None:
-        """The Player was paused, goes on, reached its end, or got another rate: ask it."""
+        """The Player was paused or resumed, reached its end, or got another rate."""
 
     def close(self) -> None:
-        """The replay is over, or failed. Called once if ``open`` was."""
+        """The replay ended or failed; called once if ``open`` was called."""
 
 
 class Calls(Sink):
-    """Calls a function with each message."""
+    """Sink that calls a function with each message."""
 
     def __init__(self, function: Callable[[Message], object]) -> None:
         self._function = function
 
     def message(self, message: Message) -> None:
-        """Call it."""
+        """Call the function."""
         self._function(message)

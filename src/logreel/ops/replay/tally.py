@@ -1,4 +1,4 @@
-"""What was played, and how much of it too late."""
+"""Counts of played and late messages."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from numpy.typing import NDArray
 from logreel.io.arrays import I64
 from logreel.log.log import Channel
 
-#: From here on a message counts as late; ns.
+#: Messages later than this are counted as late, ns.
 LATE = 1_000_000
-#: So few are counted one by one, which is faster then.
+#: Up to this many messages are counted one by one, which is faster.
 FEW = 8
 
 
 class Tally:
     """Counts of a replay.
 
-    messages  handed out, those that were in force at a place included
-    timed     those of them that had a moment at which they were due
-    late      those of these handed out more than a millisecond behind it
-    worst     ns by which the latest one was late
+    messages  messages played, including those in force at a position
+    timed     messages that were due at a time
+    late      timed messages played more than a millisecond late
+    worst     largest lateness, ns
     counts    int64[c]: messages by channel of the Player
     """
 
@@ -34,7 +34,7 @@ class Tally:
 
     @property
     def mean(self) -> float:
-        """ns by which messages were late on average."""
+        """Mean lateness, ns."""
         return self._sum / self.timed if self.timed else 0.0
 
     @property
@@ -46,7 +46,7 @@ class Tally:
         return found
 
     def count(self, channel: NDArray[np.int32]) -> None:
-        """Count a message for each of these numbers."""
+        """Count messages by channel number, int32[n]."""
         self.messages += len(channel)
         if len(channel) <= FEW:
             for number in channel.tolist():
@@ -55,21 +55,21 @@ class Tally:
             self.counts += np.bincount(channel, minlength=len(self.counts))
 
     def lateness(self, ns: int) -> None:
-        """Count by how much one message was late."""
+        """Count the lateness of one message."""
         self.timed += 1
         self._sum += ns
         self.late += ns > LATE
         self.worst = max(self.worst, ns)
 
     def many(self, ns: I64) -> None:
-        """The same for each of several messages."""
+        """Count the lateness of several messages, int64[n] ns."""
         self.timed += len(ns)
         self._sum += int(ns.sum())
         self.late += int((ns > LATE).sum())
         self.worst = max(self.worst, int(ns.max(initial=0)))
 
     def as_dict(self) -> dict[str, Any]:
-        """The same as plain data; lengths of time in ns."""
+        """Return the counts as JSON data, durations in ns."""
         return {
             "messages": self.messages,
             "late": self.late,

@@ -1,4 +1,4 @@
-"""One or several logs as one sequence of messages, to be followed in both directions from any place."""
+"""One or several logs as one sequence of messages, readable in both directions from any position."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from logreel.ops.replay.run import Run
 from logreel.ops.rewrite.latched import in_force
 from logreel.ops.rewrite.merge import Together, clock_shift, kept_topics
 
-#: Messages of a run at most, and bytes of the unpacked chunks that they lie in.
+#: Most messages of a run, and bytes of their decompressed chunks.
 RUN, RUN_BYTES = 2048, 8 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A place between two messages.
+    """A position between two messages.
 
-    time    ns; everything earlier lies before the place, everything later behind it
-    passed  how many messages of that time were passed on the way to it
-    step    1: these were passed forwards, they are the first ones; -1: backwards, they are the last ones
+    time    ns; earlier messages are before the position, later ones after it
+    passed  number of messages of that time already played
+    step    1: played forwards, so the first ones; -1: played backwards, so the last ones
     """
 
     time: int
@@ -38,18 +38,18 @@ class Place:
     step: int = 1
 
     def behind(self, time: int, count: int, step: int) -> Place:
-        """The place behind *count* more messages of *time*, going on in direction *step*."""
+        """Return the position after *count* more messages of *time* in direction *step*."""
         more = self.passed if (time, step) == (self.time, self.step) else 0
         return Place(time, more + count, step)
 
 
 class Timeline:
-    """The messages of *logs* with start <= time < end in one order: by time, then by log, then as they lie in the file.
+    """Messages of *logs* with start <= time < end, ordered by time, then by log, then by file position.
 
     Times are those of the clock of the first log; see ``Player`` for the parameters.
 
-    channels    those wanted, log by log in file order
-    start, end  ns: of the first and of the last moment of play, robust against single absurd stamps
+    channels    selected channels, log by log in file order
+    start, end  first and last time of the replay, ns; not affected by single wrong times
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class Timeline:
         self.bounds = self._bounds(start, end, duration)
         self._clip()
         self.channels: list[Channel] = []
-        #: int32[c]: the number of the log that each is of.
+        #: Log number of each channel, int32[c].
         origin: list[int] = []
         for n, (log, names) in enumerate(
             zip(self.logs, kept_topics(self.logs, topics, exclude), strict=True)
@@ -84,7 +84,7 @@ class Timeline:
             self.channels += some
             origin += [n] * len(some)
         self._origin = np.array(origin, np.int32)
-        #: Rows of each channel that are played, where these are not all between the bounds.
+        #: Rows of each channel that are played; None: all between the bounds.
         self._first: list[Rows] | None = None
         if count is not None:
             self._first = self._take(count)
@@ -116,17 +116,17 @@ class Timeline:
         return self._together.holds_between(start, end)
 
     def clamp(self, time: int) -> int:
-        """The moment nearest to *time* between start and end; 0 where the logs have no time."""
+        """Return *time* limited to start and end; 0 if the logs have no times."""
         if self.start is None or self.end is None:
             return 0
         return min(max(time, self.start), self.end)
 
     def shift(self, ch: Channel) -> int:
-        """ns added to the times of a channel; 0 for one of another log."""
+        """Return the ns added to the times of a channel; 0 for a channel of another log."""
         return next((shift for log, shift in zip(self.logs, self._shifts, strict=True) if log is ch.log), 0)
 
     def _take(self, count: int) -> list[Rows]:
-        """The first *count* messages, as rows of each channel; the last of them is the end of play."""
+        """Return rows per channel of the first *count* messages, and end the replay at the last of them."""
         if count < 0:
             raise UsageError(f"there are no {count} messages")
         counts, last = np.zeros(len(self.channels), np.int64), None
@@ -148,13 +148,13 @@ class Timeline:
     # ---------------------------------------------------------------------------------------------- messages
 
     def facing(self, place: Place, step: int) -> Place:
-        """The same place, as it is called by who goes in direction *step*."""
+        """Return the same position for direction *step*."""
         if step == place.step:
             return place
         return Place(place.time, self._count_at(place.time) - place.passed, step)
 
     def runs(self, place: Place) -> Iterator[Run]:
-        """What follows *place* in its direction."""
+        """Yield the messages after *place* in its direction."""
         skip, step = place.passed, place.step
         span = (place.time, None) if step > 0 else (None, place.time + 1)
         for piece in merged(self._queues(*span), reverse=step < 0, first=RUN):
@@ -165,7 +165,7 @@ class Timeline:
             yield from self._bounded(run)
 
     def in_force(self, time: int) -> Iterator[Run]:
-        """What was said before *time* and still holds: latched messages, and what later ones cannot be read without."""
+        """Yield messages from before *time* that are in force: latched ones, and those that others need to be read."""
         held = [in_force(ch, time - self.shift(ch)) for ch in self.channels]
         if any(held):
             for piece in merged(self._queued([np.array(rows, np.int64) for rows in held])):
@@ -173,14 +173,14 @@ class Timeline:
 
     @property
     def empty(self) -> bool:
-        """Whether there is no message to play."""
+        """Whether there are no messages to play."""
         return not any(len(piece.time) for piece in merged(self._queues(None, None), first=1))
 
     def _count_at(self, time: int) -> int:
         return sum(len(piece.time) for piece in merged(self._queues(time, time + 1)))
 
     def _queues(self, start: int | None, end: int | None) -> list[Queue]:
-        """All channels wanted between *start* and *end*, and between the bounds of play."""
+        """Return queues of all channels between *start* and *end*, and within the bounds of the replay."""
         first = max((t for t in (start, self.bounds[0]) if t is not None), default=None)
         last = min((t for t in (end, self.bounds[1]) if t is not None), default=None)
         rows = []
@@ -193,7 +193,7 @@ class Timeline:
         return self._queued(rows)
 
     def _queued(self, rows: Sequence[Rows]) -> list[Queue]:
-        """These rows of each channel; what a reader made of other records comes before what it is about."""
+        """Return queues of these rows of each channel; synthetic messages precede others of their log and time."""
         queues = []
         for ch, some, origin in zip(self.channels, rows, self._origin.tolist(), strict=True):
             index = ch.log.index
@@ -211,7 +211,7 @@ class Timeline:
         return self.logs[origin].index.chunks.view(chunk)
 
     def _bounded(self, run: Run) -> Iterator[Run]:
-        """The same messages in runs that are short, and of which each needs few unpacked chunks."""
+        """Yield the messages in short runs that need few decompressed chunks each."""
         for start in range(0, len(run), RUN):
             yield from self._halved(run[start : start + RUN])
 
@@ -227,7 +227,7 @@ class Timeline:
 
 
 def _earliest(times: I64, rows: Rows, count: int) -> Rows:
-    """The *count* earliest of *rows* by time, ties in file order."""
+    """Return the *count* earliest of *rows* by time, ties in file order."""
     some = times[rows]
     if (some[1:] >= some[:-1]).all():
         return part_of(rows, 0, count)

@@ -1,4 +1,4 @@
-"""What goes on between two messages: waiting, and doing what was asked for."""
+"""Control of a replay between two messages: waiting, and handling requests."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from logreel.ops.replay.timeline import Place, Timeline
 
 @dataclass(slots=True)
 class Requests:
-    """What was asked for, from any thread.
+    """Requests from any thread.
 
-    asked    whether there is something new
+    asked    True: there is a new request
     stay     wait at the end
-    restart  from the first moment
-    target   ns to go to
-    steps    messages to hand out, backwards where negative
+    restart  start again from the first message
+    target   time to move to, ns
+    steps    number of messages to play; negative: backwards
     """
 
     rate: float
@@ -46,10 +46,10 @@ class Requests:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """Messages whose turn it is: those of *run* from number *first* on, up to *last*.
+    """Messages to play now: those of *run* from index *first* to *last*, exclusive.
 
-    pace      by which they are due; None: at once
-    in_force  they belong to the place, not behind it
+    pace      relation of their times to machine time; None: due at once
+    in_force  True: messages in force at the position, which do not move it
     """
 
     run: Run
@@ -59,7 +59,7 @@ class Turn:
     in_force: bool = False
 
     def dues(self, start: int, end: int) -> I64:
-        """int64[n]: when each message from *start* to *end* is due, by a pace."""
+        """Return int64[n]: machine times at which messages from *start* to *end* are due, ns."""
         if self.pace is None:
             raise ValueError("these messages have no moment")
         time = self.run.time[self.first : self.last]
@@ -67,17 +67,17 @@ class Turn:
         return self.pace.wall + np.rint(time / self.pace.rate).astype(np.int64)
 
 
-#: Messages of the logs, or one of the clock.
+#: Messages of the logs, or one of ``/clock``.
 Turns = Generator[Turn | Message, None, None]
-#: The same, telling at last whether to go on.
+#: As Turns; returns whether to continue.
 Going = Generator[Turn | Message, None, bool]
 
 
 class Transport:
-    """Moves along a Timeline as Requests say; all but ``position`` is for the thread that plays.
+    """Moves along a Timeline as requested; all methods except ``position`` are for the thread that plays.
 
-    silence  ns to which times without messages are shortened; None: they are not
-    clock    a channel for the time, and how often per second
+    silence  ns to which intervals without messages are shortened; None: not at all
+    clock    the channel ``/clock`` and its messages per second; None: none
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class Transport:
     ) -> None:
         self._timeline, self._requests, self._changed = timeline, requests, changed
         self._sink, self.timer, self._silence, self._clock = sink, timer, silence, clock
-        #: Where it is: between which messages, and which moment that is.
+        #: Position between two messages, and its time.
         self._place = Place(TIME_MIN)
         self._reached = self._edge(requests.rate)
         self._next: int | None = None
@@ -105,7 +105,7 @@ class Transport:
         self._fresh = False
 
     def position(self) -> int:
-        """The moment that it is, ns."""
+        """Return the current replay time, ns."""
         if self._requests.target is not None:
             return self._requests.target
         pace = self._pace
@@ -117,7 +117,7 @@ class Transport:
 
     @property
     def backwards(self) -> bool:
-        """Whether it goes, or went last, against the time."""
+        """Whether the replay runs, or ran last, backwards."""
         return self._place.step < 0
 
     # ------------------------------------------------------------------------------------------------ turns
@@ -130,7 +130,7 @@ class Transport:
             with self._changed:
                 asked, requests.asked = requests.asked, False
                 if asked:
-                    # What was late until now is not to be made up for.
+                    # Do not catch up on earlier delays.
                     self._reached = self.position()
                 step = (requests.steps > 0) - (requests.steps < 0)
                 requests.steps -= step
@@ -150,7 +150,7 @@ class Transport:
                 return
 
     def _adapt(self) -> None:
-        """Take over the rate, and whether to stand still."""
+        """Apply a new rate or pause."""
         before, state = (self._paused, self._rate), (self._requests.paused, self._requests.rate)
         self._paused, self._rate = state
         self._anchor()
@@ -158,7 +158,7 @@ class Transport:
             self._sink.changed()
 
     def mark_played(self, turn: Turn, count: int) -> None:
-        """Note that the first *count* messages of *turn* were handed out."""
+        """Record that the first *count* messages of *turn* were played."""
         self._fresh = self._fresh or count > 0
         if turn.in_force or not count:
             return
@@ -171,32 +171,32 @@ class Transport:
             self._reached, self._next = self._timeline.clamp(time), None
 
     def close(self) -> None:
-        """Let go of what was read ahead."""
+        """Drop what was read ahead."""
         if self._source is not None:
             self._source.close()
 
     # ------------------------------------------------------------------------------------------------ moving
 
     def _edge(self, rate: float) -> int:
-        """The first moment for who goes at *rate*."""
+        """Return the time at which a replay at *rate* starts."""
         return self._timeline.clamp(TIME_MAX if rate < 0 else TIME_MIN)
 
     def _restart(self) -> Turns:
-        """Go to the first moment."""
+        """Move to the start."""
         rate = self._requests.rate
         return self._put(Place(TIME_MAX - 1, 0, -1) if rate < 0 else self._begin(), self._edge(rate))
 
     def _begin(self) -> Place:
-        """The place before the first message."""
+        """Return the position before the first message."""
         begin = self._timeline.bounds[0]
         return Place(TIME_MIN if begin is None else begin)
 
     def _move(self, target: int) -> Turns:
-        """Go to a moment."""
+        """Move to time *target*."""
         return self._put(self._begin() if target == self._edge(1.0) else Place(target), target)
 
     def _put(self, place: Place, moment: int) -> Turns:
-        """Go to *place*, which is at *moment*, and give what is in force there."""
+        """Move to *place* at time *moment*, and yield the messages in force there."""
         with self._changed:
             self._place, self._reached, self._next = place, moment, None
             self._requests.ended = False
@@ -209,7 +209,7 @@ class Transport:
         self._anchor()
 
     def _anchor(self) -> None:
-        """Count the time from now on."""
+        """Start the pace at the current time and position."""
         self._tick = self._reached
         stands = self._paused or not self._rate
         self._pace = None if stands else Pace(self.timer.now(), self._reached, self._rate)
@@ -219,14 +219,14 @@ class Transport:
         self._source = self._run = None
 
     def _ready(self, step: int) -> bool:
-        """Whether there is a message in direction *step*: it is number ``_at`` of ``_run``."""
+        """Return whether there is a message in direction *step*; it is then message ``_at`` of ``_run``."""
         if self._place.step != step or self._source is None:
             self._leave()
             self._place = self._timeline.facing(self._place, step)
             self._source = RunPrefetcher(self._timeline.runs(self._place))
             self._at = 0
             self._run = self._source.take(ahead=self._pace is not None)
-            # What it took to find it is not to be made up for.
+            # Do not catch up on the time of the search.
             self._anchor()
         while self._run is not None and self._at >= len(self._run):
             self._run, self._at = self._source.take(ahead=self._pace is not None), 0
@@ -235,14 +235,14 @@ class Transport:
     # ----------------------------------------------------------------------------------------------- playing
 
     def _one(self, step: int) -> Turns:
-        """One message at once."""
+        """Play one message at once."""
         self._requests.ended = False
         if self._ready(step) and self._run is not None:
             yield Turn(self._run, self._at, self._at + 1)
             yield from self._clock_messages(self._reached)
 
     def _pause(self) -> Turns:
-        """Wait for requests; the clock goes on telling the same time."""
+        """Wait for requests; ``/clock`` repeats the same time."""
         self._sink.flush()
         if self._clock is None:
             self._wait(None)
@@ -250,14 +250,14 @@ class Transport:
             yield from self._clock_messages(self._reached)
 
     def _go(self) -> Going:
-        """What comes next, when its time has come; gives False behind the last message."""
+        """Yield the next messages when they are due; return False after the last message."""
         step = -1 if self._rate < 0 else 1
         if not self._ready(step) or self._run is None:
             return False
         run, first, pace = self._run, self._at, self._pace
         last, edge = len(run), self._edge(step)
         if pace is not None and step * run.times[first] < step * edge:
-            # From before the time of the log: they have no moment, and nobody is to catch up for them.
+            # Messages from before the start are not timed.
             yield Turn(run, first, self._until(run, first, edge - step, step))
             self._anchor()
             return True
@@ -279,13 +279,13 @@ class Transport:
         return True
 
     def _until(self, run: Run, first: int, moment: int, step: int) -> int:
-        """Number of the message behind those up to *moment*; at least one message is."""
+        """Return the index after the messages up to *moment*, at least one message."""
         if step * moment >= step * self._edge(-step):
             return len(run)
         return max(first + 1, bisect_right(run.times, step * moment, first, key=lambda time: step * time))
 
     def _shortened(self, pace: Pace, time: int, step: int) -> Pace:
-        """The pace that shortens the silence up to *time*, where it is one."""
+        """Return the pace, moved to shorten an interval without messages up to *time*."""
         gap = step * (time - self._reached)
         if self._silence is None or gap <= self._silence:
             return pace
@@ -301,7 +301,7 @@ class Transport:
             yield clock_message(self._clock[0], time)
 
     def _end(self) -> Going:
-        """Behind the last message: gives whether to go on."""
+        """Handle the end of the replay; return whether to continue."""
         requests = self._requests
         if requests.loop and not self._timeline.empty:
             yield from self._restart()
@@ -313,7 +313,7 @@ class Transport:
         return False
 
     def _wait(self, due: int | None) -> bool:
-        """Wait until *due* (None: for ever); False if something was asked for meanwhile."""
+        """Wait until *due*, ns (None: forever); return False if a request arrives meanwhile."""
         left = LONGEST if due is None else due - self.timer.now()
         if left > TAIL:
             self._sink.flush()

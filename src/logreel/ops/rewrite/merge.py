@@ -1,4 +1,4 @@
-"""Several logs as one."""
+"""Merging of several logs into one."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ def merge(
     progress: Progress | None = None,
     definitions: Definitions = (),
 ) -> Rewritten:
-    """Write logs of one format as one log, by time; tells what was written. Parameters: see ``outputs.mixed.merge``.
+    """Merge logs of one format into one log, by time. Parameters: see ``outputs.mixed.merge``.
 
-    topics, exclude  as for ``slice``; each has to fit a channel of one log at least
-    start, end  as for ``slice``, by the clock that the new log gets, counted from where the first of the logs begins
-    align     how the clocks of the logs behind the first one are moved: ``utc`` so that wall-clock times agree,
-              ``start`` so that all begin together, or a length of time such as ``+2.5s``; None: not at all
-    prefixes  one per log, put in front of its topics; an empty one for none
-    rename    new topics by old ones, before prefixes
+    topics, exclude  as for ``slice``; each has to match a channel of at least one log
+    start, end  as for ``slice``, by the clock of the new log; relative times count from the start of the earliest log
+    align     shift of the clocks of the second and later logs: ``utc`` aligns wall-clock times, ``start`` aligns the
+              starts, or a duration such as ``+2.5s``; None: no shift
+    prefixes  one per log, added before its topics; may be empty
+    rename    new topics by old ones, applied before prefixes
     compression, chunk_bytes, force, progress, definitions  as for ``slice``
 
-    Channels of one topic and one definition become one; of a topic with several definitions further ones get another
-    name, which ``notes`` tells. What the logs say besides messages is taken from the first one that says it. Raises
+    Channels with equal topic and definition become one; with different definitions all but the first get another name,
+    which ``notes`` lists. Metadata, parameters and attachments are taken from the first log that has them. Raises
     UsageError for logs of several formats, and as ``slice`` does.
     """
     with contextlib.ExitStack() as stack:
@@ -78,7 +78,7 @@ def merge(
 def kept_topics(
     logs: Sequence[Log], topics: str | Iterable[str] | None, exclude: str | Iterable[str]
 ) -> list[set[str]]:
-    """The names of the channels of each log that are wanted."""
+    """Return the selected topics of each log; raises TopicError for a name or pattern that matches nothing."""
     wanted, without = (
         None if t is None else [t] if isinstance(t, str) else list(t) for t in (topics, exclude)
     )
@@ -95,9 +95,9 @@ def kept_topics(
 
 
 class Together:
-    """Several logs as one with a clock: that of the first of them, where it is not moved.
+    """Clock and bounds of several logs together; the clock is that of the first log with its shift.
 
-    shifts  ns to add to the times of each
+    shifts  ns to add to the times of each log
     """
 
     def __init__(self, logs: Sequence[Log], shifts: Sequence[int]) -> None:
@@ -110,12 +110,12 @@ class Together:
         self.end = max((log.end + by for log, by in self._moved if log.end is not None), default=None)
 
     def holds_between(self, start: int | None, end: int | None) -> bool:
-        """Whether any message has start <= time < end (ns), be it outside of the robust bounds."""
+        """Return whether any message has start <= time < end (ns), also outside of ``start`` and ``end``."""
         return any(log.holds_between(*_earlier((start, end), by)) for log, by in self._moved)
 
 
 def _earlier(span: tuple[int | None, int | None], shift: int) -> tuple[int | None, int | None]:
-    """*span* before *shift* is added to times, within what int64 holds."""
+    """Return *span* minus *shift*, limited to int64."""
     start, end = (None if t is None else min(max(t - shift, TIME_MIN), TIME_MAX) for t in span)
     return start, end
 
@@ -143,7 +143,7 @@ def _part(
 
 
 def clock_shifts(logs: Sequence[Log], align: str | None) -> list[int]:
-    """ns to add to the times of each log; none to those of the first, unless clocks of different kinds become UTC."""
+    """Return ns to add to the times of each log: 0 for the first, unless *align* is ``utc`` and epochs differ."""
     first = logs[0]
     if align == "utc" and any(log.epoch != first.epoch for log in logs):
         return [clock_shift(log, None, align) for log in logs]
@@ -151,7 +151,7 @@ def clock_shifts(logs: Sequence[Log], align: str | None) -> list[int]:
 
 
 def clock_shift(log: Log, first: Log | None, align: str | None) -> int:
-    """ns to add to the times of *log* for those of the clock of *first*, or for UTC where that is None."""
+    """Return ns to add to the times of *log* to get times of the clock of *first*, or UTC if *first* is None."""
     if align is None:
         return 0
     if align == "start" and first is not None:

@@ -1,4 +1,4 @@
-"""A sound log from a damaged one, and an account of what was lost."""
+"""Recovery of damaged logs, with a list of losses."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from logreel.ops.rewrite.target import Progress, Rewritten, Target
 if TYPE_CHECKING:
     from logreel.io.source import Definitions, Readable
 
-#: The times around so many losses are looked up.
+#: Number of losses with times.
 TIMED = 1000
-#: So many messages on each side tell the time.
+#: Number of messages before and after a loss whose times are used.
 NEAR = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """A stretch of the damaged file that could not be read.
+    """A part of the damaged file that could not be read.
 
-    start_ns, end_ns  the latest time of the last three messages before it, and the earliest of the first three behind
-                      it; None where there are none
+    start_ns, end_ns  latest time of the last three messages before it, and earliest time of the first three after it;
+                      None if there are none
     """
 
     code: str
@@ -46,7 +46,7 @@ class Loss:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Recovered(Rewritten):
-    """A log that was recovered; *lost* is the ledger, in file order."""
+    """Result of a recovery; *lost* lists the losses in file order."""
 
     lost: tuple[Loss, ...]
 
@@ -56,7 +56,7 @@ class Recovered(Rewritten):
         return sum(one.size for one in self.lost)
 
     def as_dict(self) -> dict[str, Any]:
-        """The keys of ``recover --json``."""
+        """Return the JSON data of ``recover --json``."""
         found = Rewritten.as_dict(self)
         return found | {"lost_bytes": self.lost_bytes, "lost": [asdict(one) for one in self.lost]}
 
@@ -72,32 +72,29 @@ def recover(
     progress: Progress | None = None,
     definitions: Definitions = (),
 ) -> Recovered:
-    """Write every message that is wholly there, and all definitions, as a sound log.
+    """Write all complete messages and definitions of a damaged log as an undamaged log.
 
-    dst  its suffix may name another format, such as ``x.mcap``; None: the name without ``.active``, for a recording
-         that was not finished
+    dst      path; its suffix may be that of another format, such as ``x.mcap``; None: the name without ``.active``, for
+             an unfinished recording
+    segment  number of one log of a file with several; None: the first with messages, and ``skipped`` names the others
 
-    segment  of a file that holds several logs, such as a card that was used again, which one; None: the first with
-             messages, and a sentence in ``skipped`` names the others
-
-    The new file gets its name only after it was opened again, and holds all these messages without any damage. The
-    damaged one is left as it is. *compression*, *chunk_bytes*, *force*, *progress* and *definitions* are as for
-    ``slice``; raises as ``slice`` does.
+    The new file gets its name only after it was read back without damage. The damaged file stays unchanged.
+    *compression*, *chunk_bytes*, *force*, *progress* and *definitions* are as for ``slice``; raises as ``slice`` does.
     """
     with as_open_log(src, definitions) as given:
-        # An index may leave out what is there.
+        # An index may not list all messages.
         log = given.reread()
         path = _finished_name(log.name) if dst is None else os.fspath(dst)
         target = Target(path, compression, force, True, progress, foreign=True, chunk_bytes=chunk_bytes)
         one, others = _segment(log, segment)
         done = rewrite([whole_log(one)], target, skipped=others)
-        # Reading the messages may have found more than opening did.
+        # Reading the messages may have added problems.
         ledger = _ledger(log, [problem for problem in log.problems if problem.lost])
         return Recovered(done.path, done.size, done.channels, done.notes, done.skipped, ledger)
 
 
 def _segment(log: Log, number: int | None) -> tuple[Log, list[str]]:
-    """The segment to be recovered, and a sentence about the others where nobody said which one is wanted."""
+    """Return the segment to recover, and a sentence about the others if *number* is None."""
     if number is not None:
         return log.segment(number), []
     live = [one for one in log.segments if one.messages]
@@ -136,9 +133,9 @@ def _ledger(log: Log, problems: Sequence[Problem]) -> tuple[Loss, ...]:
 
 
 def _around(log: Log, ends: np.ndarray, block: int, offset: int) -> tuple[int | None, int | None]:
-    """The latest time of the last messages before *offset* and the earliest of the first behind it, near *block*.
+    """Return the latest time of the last messages before *offset* and the earliest of the first after it, near *block*.
 
-    The very last one may be torn, with a time from nowhere.
+    Several messages are used because the last one may be torn, with a wrong time.
     """
     lo, hi = max(0, block - 2), min(len(ends) - 1, block + 1)
     rules = log.index.rules

@@ -1,7 +1,7 @@
-"""Logs written anew from parts of others, message by message as bytes: slice, merge, split, sort, recover and convert.
+"""Logs written from parts of other logs without decoding messages: slice, merge, split, sort, recover and convert.
 
-The new file gets its name when it is complete and has been opened again; until then, and if anything goes wrong, what
-was there before is as it was.
+The new file gets its name when it is complete and was read back; until then, and after an error, an existing file stays
+unchanged.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ from logreel.write.log_copier import Excerpt, LogCopier, copier_for
 from logreel.write.payloads import tallied
 from logreel.write.writer import Writer
 
-#: In the metadata of a channel: what its messages were encoded in before.
+#: Metadata key of a channel: the previous encoding of its messages.
 TRANSCODED = "transcoded_from"
-#: Names tried for a channel that a format does not take beside others of its name.
+#: Names tried for a channel whose name the format refuses.
 TRIES = 8
 
 
@@ -52,14 +52,14 @@ def rewrite(
     out: Appender | None = None,
     skipped: list[str] | None = None,
 ) -> Rewritten:
-    """Write *parts*, which are of one format, as one new log: by time, or (one part) as they lie in the file.
+    """Write *parts*, all of one format, as one new log: by time, or (one part) in file order.
 
-    how      makes what writes, where messages are not to be copied as they are: a kind of ``Rewriting``
-    out      takes the bytes in place of a new file; the path of *target* then only says by its suffix what is written
-    skipped  gets the sentences about what is left out while it is written
+    how      subclass of ``Rewriting``, or a function that returns one, to write other messages than those of the parts
+    out      file for the bytes instead of a new one; of the path of *target* only the suffix is used then
+    skipped  list for the sentences about what is left out
 
-    Raises UsageError for an output that is an input, UnsupportedError for a format that cannot be written, LogError
-    where the output exists or cannot be written.
+    Raises UsageError for an output that is an input, UnsupportedError for a format that cannot be written, LogError if
+    the output exists or cannot be written.
     """
     log = parts[0].log
     fmt = format_to_write(target.path, log) if target.foreign else format_of(log)
@@ -89,9 +89,9 @@ def rewrite(
 def add_channel(
     writer: Writer, topic: str, schema: Schema | Layout, metadata: Mapping[str, Any], taken: Collection[str]
 ) -> tuple[int, str]:
-    """Add a channel, under another name where the format does not take *topic* beside those *taken*; number and name.
+    """Add a channel, under another name if the format refuses *topic* next to those *taken*; return number and name.
 
-    Raises as ``Writer.add_channel`` does for what is taken under no name.
+    Raises as ``Writer.add_channel`` does if no name is accepted.
     """
     others, refused = set(taken), list[DefinitionError]()
     while len(refused) < TRIES:
@@ -106,9 +106,9 @@ def add_channel(
 
 @dataclass
 class Rewriting:
-    """One new log in the making."""
+    """Writing of one new log."""
 
-    #: Batches made before they are written.
+    #: Number of batches prepared in advance.
     depth: ClassVar[int] = 4
 
     parts: Sequence[Part]
@@ -120,15 +120,15 @@ class Rewriting:
     skipped: list[str]
     notes: list[str] = field(default_factory=list)
     names: dict[str, list[tuple[int, Channel]]] = field(default_factory=dict)
-    #: What the new file has of channels that are made of others when they are read.
+    #: Message counts in the new file of channels that readers build from others.
     made: dict[str, int] = field(default_factory=dict)
-    #: New numbers beside messages, by part and channel number there.
+    #: New values of the last side column, by part and channel number.
     moved: dict[tuple[int, int], np.ndarray] = field(default_factory=dict)
-    #: Messages by name that an index tells of and that are not there.
+    #: Number of messages by name that are in an index but not in the file.
     gone: Counter[str] = field(default_factory=Counter)
 
     def run(self, by_time: bool) -> Rewritten:
-        """Write everything, look at it, and give it its name."""
+        """Write the log, read it back, and give the file its name."""
         writer = Writer(self.out, self.format_writer, None, False)
         part = self.parts[0]
         self.format_writer.source_clock = self._clock()
@@ -146,7 +146,7 @@ class Rewriting:
         )
 
     def _clock(self) -> SourceClock:
-        """The clock of the first log, moved as its messages are."""
+        """Return the clock of the first log, shifted as its messages are."""
         part = self.parts[0]
         offset, epoch = utc_shift(part.log), part.log.epoch
         if part.shift and offset is not None:
@@ -155,7 +155,7 @@ class Rewriting:
         return SourceClock(offset, epoch, len(self.parts) == 1 and part.is_whole, self._begins)
 
     def _begins(self) -> int | None:
-        """ns of the first moment of what is written."""
+        """Return the first time of all parts, ns, or None."""
         return min((first for part in self.parts if (first := part.begins()) is not None), default=None)
 
     @property
@@ -165,7 +165,7 @@ class Rewriting:
 
     @property
     def _has_synthetic(self) -> bool:
-        """Whether only times say where messages belong that the reader made of other records, in another format."""
+        """Whether synthetic messages without known positions go to another format, which orders them by time."""
         return self._is_foreign and any(
             (synthetic := part.log.index.synthetic(number)) is not None and synthetic.place is None
             for part in self.parts
@@ -193,7 +193,7 @@ class Rewriting:
             for part in self.parts:
                 log = part.log
                 if self._is_foreign:
-                    # A format_writer that is told of UTC moves what it takes over by itself.
+                    # A copier with the clock ``utc`` shifts imported times itself.
                     moved = log if self.copier.clock == "utc" else shift_clock(log, part.shift)
                     told += self.copier.import_foreign(moved, log.converted_from == self.fmt.name)
                 else:
@@ -201,7 +201,7 @@ class Rewriting:
             table = self._add_channels(writer)
         times.result()
         self.skipped += told
-        # What nobody can hold after a shift that somebody asked for is no loss, but a mistake.
+        # Times out of range are a loss, except after a requested shift, where they are an error.
         self.parts = [
             self._representable(part) if self._is_foreign or not part.shift else part for part in self.parts
         ]
@@ -227,7 +227,7 @@ class Rewriting:
         self._refuse(due, int(written.sum()))
 
     def _account(self, written: Sequence[int]) -> None:
-        """Compare the messages written of each new channel, by its number, with those that the logs count."""
+        """Compare the numbers of messages written, by new channel number, with the counts of the logs."""
         for (name, members), count in zip(self.names.items(), written, strict=False):
             missing = sum(self.parts[p].count(ch.number) for p, ch in members) - count
             if missing:
@@ -236,9 +236,9 @@ class Rewriting:
                 self.skipped.append(f"{missing} messages of {name!r} were left out: {why}")
 
     def _refuse(self, due: int, held: int) -> None:
-        """Raise where something is missing that must not be, or where a log of another format *held* nothing of *due*.
+        """Raise IncompleteOutputError if *strict* and something is left out, or if none of *due* messages is written.
 
-        A file without any of the messages asked for would pass for the log.
+        A file of another format without any of the messages could be mistaken for the log.
         """
         if self.target.strict and self.skipped:
             raise IncompleteOutputError("", self.skipped, path=self.target.path)
@@ -247,7 +247,7 @@ class Rewriting:
             raise IncompleteOutputError(why, [*self.skipped, *self.notes], path=self.target.path)
 
     def _way_out(self) -> str:
-        """How to keep what the new format holds nothing of."""
+        """Return a hint how to write messages that the new format cannot hold."""
         log = self.parts[0].log
         if any(TRANSCODED in ch.metadata for ch in log.channels.values()):
             return " (convert --raw makes logs that can be converted back)"
@@ -260,11 +260,11 @@ class Rewriting:
         return "they are not in the file"
 
     def _batches(self, by_time: bool) -> Iterable[Batch]:
-        """What is written, in its order."""
+        """Return the messages in writing order."""
         return in_time_order(self.parts) if by_time else in_file_order(self.parts[0])
 
     def _side_columns(self, batch: Batch, numbered: list[tuple[int, int]]) -> np.ndarray | None:
-        """int64[n, k]: the numbers that lie beside the payloads of these channels, zeros elsewhere."""
+        """Return int64[n, k]: side columns of the batch, zeros for channels without; None if there are none."""
         names = self.format_writer.side_column_names
         told = bool(names) and batch.more.keys() >= set(names)
         if told or self.moved:
@@ -290,7 +290,7 @@ class Rewriting:
             self.target.progress(done, max(done, total))
 
     def _add_channels(self, writer: Writer) -> np.ndarray:
-        """int32[part, channel]: the number of each channel in the new log."""
+        """Add the channels; return int32[part, channel]: the number of each channel in the new log, or -1."""
         table = np.full((len(self.parts), max(len(p.log.channels) for p in self.parts)), -1, np.int32)
         alike: dict[Hashable, list[tuple[int, Channel]]] = {}
         for p, part in enumerate(self.parts):
@@ -326,21 +326,21 @@ class Rewriting:
         return table
 
     def _declared(self, channel: Channel, metadata: Mapping[str, Any]) -> tuple[Schema, Mapping[str, Any]]:
-        """What the messages of a channel are written with, of which *metadata* is to be told."""
+        """Return the schema and metadata that a channel is written with."""
         self.skipped += lost_side_columns(channel) if self._is_foreign else []
         return channel.schema, metadata
 
     def _refuse_channel(self, members: Sequence[tuple[int, Channel]], error: LogError) -> None:
-        """Do without a channel that the format does not take; raise *error* where somebody asked for its name.
+        """Leave out a channel that the format refuses; raise *error* if its name was requested.
 
-        Such a name is a mistake; what another format, or a damaged file, calls or defines a channel is a loss.
+        A requested name is a mistake of the user; a name or definition from another format or a damaged file is a loss.
         """
         if not self._is_foreign and any(ch.number in self.parts[p].names for p, ch in members):
             raise error
         self._leave_out(members, error.text)
 
     def _leave_out(self, members: Sequence[tuple[int, Channel]], why: str) -> None:
-        """Do without a channel that the format cannot hold."""
+        """Leave out a channel that the format cannot hold."""
         for p, ch in members:
             part = self.parts[p]
             text = f"channel {ch.topic!r} ({part.count(ch.number)} messages) was left out: "
@@ -353,7 +353,7 @@ class Rewriting:
             self.parts = [replace(one, rows=rows) if n == p else one for n, one in enumerate(self.parts)]
 
     def _representable(self, part: Part) -> Part:
-        """*part* without messages whose times the format cannot hold."""
+        """Return *part* without messages whose times the format cannot hold."""
         rows = dict(part.rows)
         for number, some in part.rows.items():
             times = part.log.index.times(number)[some]
@@ -368,13 +368,13 @@ class Rewriting:
         return replace(part, rows=rows)
 
     def _holds(self, first: int, last: int) -> bool:
-        """Whether the format can hold times from *first* to *last*."""
+        """Return whether the format can hold times from *first* to *last*."""
         return self.format_writer.earliest <= first and last <= self.format_writer.latest
 
     # -------------------------------------------------------------------------------------------- verifying
 
     def _verify(self, path: Path) -> None:
-        """Open the new file and compare; raises LogError where it does not hold what was written."""
+        """Read the new file and compare; raises LogError if messages that were written are missing."""
         source = Source.open(path)
         scan = self.fmt.scan(source, None)
         if scan is None:
@@ -407,7 +407,7 @@ class Rewriting:
             self._compare_times(log)
 
     def _is_synthetic(self, name: str) -> bool:
-        """Whether the reader makes a channel of others, instead of finding its messages in the file."""
+        """Return whether readers build the channel *name* from others."""
         return any(
             self.parts[p].log.index.rules[ch.number].synthetic is not None for p, ch in self.names[name]
         )

@@ -1,4 +1,4 @@
-"""Parts of a log as logs: slice, split, sort."""
+"""Writing parts of a log: slice, split, sort."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from logreel.io.source import Definitions, Readable
 
 PathLike = str | os.PathLike[str]
-#: start <= time < end, ns; None is no bound.
+#: start <= time < end, ns; None: unbounded.
 Span = tuple[int | None, int | None]
-#: More files than this are no wish but a mistake.
+#: Most files of a split.
 MOST_PARTS = 10_000
-#: What a message takes in a file besides its payload, about.
+#: Approximate size of a record header, bytes.
 EACH = 32
-#: Characters of a topic in the name of a file.
+#: Most characters of a topic in a file name.
 NAME = 100
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.\-\[\]]+")
 
@@ -54,24 +54,24 @@ def slice_log(
     progress: Progress | None = None,
     definitions: Definitions = (),
 ) -> Rewritten:
-    """Write a part of a log as a log of the same format, in the same order; tells what was written.
+    """Write a part of a log as a log of the same format, in the same order.
 
-    topics, exclude  names or shell patterns; None: all, text, parameters and dropouts included; what is joined from
-                     other channels comes with these
-    start, end       ns, or times as people write them; half-open
-    count            only so many messages, the first ones in the file
-    keep_latched     also what is from before *start* and still holds: the last message of latched topics, each static
-                     transform, parameters and actors; such messages get the time of the first one in the slice
-    latched          topics that count as latched besides those that the log says are, and those that always are
-                     (``/tf_static``, ``/map``, ``/robot_description`` …); gives *keep_latched*
-    segment          of a file that holds several logs, only this one; see ``Log.segments``
-    compression      of the new file, where the format has one; None: as in the source
-    chunk_bytes      of its chunks, where the format has them; None: about as in the source
+    topics, exclude  names or shell patterns; None: all, including text, parameters and dropouts; a channel that is
+                     joined from others includes these
+    start, end       ns, or texts; half-open interval
+    count            only the first *count* messages in the file
+    keep_latched     also keep what is in force at *start*: the last message of latched topics, all static transforms,
+                     parameters and actors; such messages get the time of the first one in the slice
+    latched          topics that count as latched, in addition to those marked in the log and those always latched
+                     (``/tf_static``, ``/map``, ``/robot_description`` …); implies *keep_latched*
+    segment          number of one log of a file with several; see ``Log.segments``
+    compression      compression of the new file; None: as in the source
+    chunk_bytes      size of chunks; None: about as in the source
     force            replace *dst*
-    progress         called with the messages done and the messages in all
-    definitions      as for ``logreel.open``; the new log carries what is needed of them
+    progress         called with the number of messages written and the total
+    definitions      as for ``logreel.open``; the new log contains those that it needs
 
-    Raises UsageError, TopicError, UnsupportedError for a format that cannot be written, LogError where *dst* exists.
+    Raises UsageError, TopicError, UnsupportedError for a format that cannot be written, LogError if *dst* exists.
     """
     with as_open_log(src, definitions) as log:
         log = log if segment is None else log.segment(segment)
@@ -92,7 +92,7 @@ def sort_log(
     progress: Progress | None = None,
     definitions: Definitions = (),
 ) -> Rewritten:
-    """Write a log anew with its messages by time; parameters are as for ``slice``."""
+    """Write a log with its messages sorted by time; parameters as for ``slice``."""
     with as_open_log(src, definitions) as log:
         target = Target(os.fspath(dst), compression, force, progress=progress, chunk_bytes=chunk_bytes)
         return rewrite([whole_log(log)], target, by_time=True)
@@ -116,16 +116,16 @@ def split(
     progress: Progress | None = None,
     definitions: Definitions = (),
 ) -> list[Rewritten]:
-    """Write a log as several ones into *folder*, which is made where it is missing; tells of each.
+    """Split a log into several ones in *folder*, which is created if missing; return one result per part.
 
-    topics, exclude, start, end  as for ``slice``; times count for each segment by itself
-    every     ns of each part, counted from *start*, or from the start of the log
-    size      bytes that no part is to exceed, as far as single messages allow
-    by_topic  a part per channel; text, parameters and dropouts go with the channel that has most messages
-    by_segment  a part for each of several logs in one file; see ``Log.segments``
+    topics, exclude, start, end  as for ``slice``; with *by_segment*, times apply to each segment separately
+    every     duration of each part in ns, counted from *start*, or from the start of the log
+    size      largest size of a part in bytes; single messages may exceed it
+    by_topic  one part per channel; text, parameters and dropouts go with the channel with most messages
+    by_segment  one part for each of several logs in one file; see ``Log.segments``
 
-    Exactly one of these is to be given; the others are as for ``slice``. Where a part cannot be written those before it
-    are removed. Raises as ``slice`` does.
+    Exactly one of *every*, *size*, *by_topic* and *by_segment* is required; the others are as for ``slice``. If a part
+    cannot be written, those before it are removed. Raises as ``slice`` does.
     """
     if sum((every is not None, size is not None, by_topic, by_segment)) != 1:
         raise UsageError("split by one of: time, size, topic, segment")
@@ -164,7 +164,7 @@ def split(
 
 
 def _stem(log: Log, suffixes: tuple[str, ...]) -> tuple[str, str]:
-    """The name of a log and its suffix, or the usual one."""
+    """Return the name of a log without suffix, and its suffix or the usual one of the format."""
     name = os.path.basename(log.name)
     suffix = next((s for s in suffixes if name.lower().endswith(s)), "")
     stem = _UNSAFE.sub("_", name[: len(name) - len(suffix)]).strip("._")
@@ -180,7 +180,7 @@ def _by_time(
 
 
 def _halves(part: Part) -> list[Part]:
-    """*part* as two, cut at the middle one of its messages; nothing where all are of one time."""
+    """Return *part* as two parts, cut at its middle message; [] if all messages have one time."""
     index = part.log.index
     times = np.sort(np.concatenate([index.times(n)[rows] for n, rows in part.rows.items()]))
     later = times[times > times[0]] if len(times) else times
@@ -222,7 +222,7 @@ def _by_topic(log: Log, chosen: list[str], span: Span) -> Iterator[tuple[str, Pa
 
 
 def _cuts(log: Log, names: list[str], span: Span, every: int | None, size: int | None) -> list[int]:
-    """Times at which parts begin, the first one aside."""
+    """Return the start times of all parts except the first."""
     if log.start is None or log.end is None:
         return []
     first, last = span
@@ -241,14 +241,14 @@ def _cuts(log: Log, names: list[str], span: Span, every: int | None, size: int |
 
 
 def _cuts_by_size(index: MessageIndex, channels: list[int], span: Span, total: int, limit: int) -> list[int]:
-    """Times between which messages of *channels* take at most *limit* bytes where those of all take *total*."""
+    """Return times that cut messages of *channels* into parts of at most *limit* bytes, of *total* for all channels."""
     weights = sum(index.bytes_of(n) + EACH * int(index.counts[n]) for n in range(len(index.counts)))
     scale = total / max(1, weights)
     used, base, cuts = 0.0, 0.0, list[int]()
     for piece in index.select_batches(channels, *span):
         sums = used + np.cumsum((piece.size + EACH) * scale)
         while (over := int(sums.searchsorted(base + limit, side="right"))) < len(sums):
-            # Messages of one time stay together, even where they alone are too many.
+            # Messages of one time stay in one part, even if they exceed the limit.
             side: Literal["left", "right"] = "right" if cuts and piece.time[over] <= cuts[-1] else "left"
             over = int(piece.time.searchsorted(piece.time[over], side=side))
             if over == len(sums):

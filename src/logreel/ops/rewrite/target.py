@@ -1,4 +1,4 @@
-"""Where a log is written, as what, and what came of it."""
+"""Targets and results of writing a log."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from logreel.ops.rewrite.parts import Part
 from logreel.registry.format import Format
 from logreel.registry.registry import formats
 
-#: Called with the messages done and the messages in all.
+#: Called with the number of messages written and the total.
 Progress = Callable[[int, int], None]
 
 
@@ -28,12 +28,12 @@ class Copied:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Rewritten(Brief):
-    """A log that was written.
+    """Result of writing a log.
 
-    channels  all but the reserved ones
+    channels  channels except reserved ones
     size      bytes
-    notes     one sentence for each thing that is not as it was, though nothing is missing
-    skipped   one sentence for each thing that was left out
+    notes     sentences about changes without loss
+    skipped   sentences about what was left out
     """
 
     path: str
@@ -44,11 +44,11 @@ class Rewritten(Brief):
 
     @property
     def messages(self) -> int:
-        """Messages of all channels but the reserved ones."""
+        """Number of messages of all channels except reserved ones."""
         return sum(one.messages for one in self.channels)
 
     def as_dict(self) -> dict[str, Any]:
-        """The keys that the verbs have in common."""
+        """Return the JSON data that all verbs have in common."""
         return {
             "output": self.path,
             "size": self.size,
@@ -61,15 +61,15 @@ class Rewritten(Brief):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where to write, and how.
+    """Path and options of a log to write.
 
-    compression  as the format calls it; None: as the first source has it
-    chunk_bytes  of its chunks; None: about as in the first source
-    force        replace a file of that name
-    thorough     compare the times of all messages, too, when the new file is opened again
-    foreign      the suffix says which format is written; False: it is that of the source
-    strict       nothing is written where something would be left out
-    clock        what the times of the new log count: ``log``, or ``utc`` where shifts add the UTC offset
+    compression  compression of chunks; None: that of the first source
+    chunk_bytes  size of chunks; None: about that of the first source
+    force        replace an existing file
+    thorough     also compare the times of all messages when the new file is read back
+    foreign      True: the suffix selects the format; False: the format is that of the source
+    strict       write nothing if something would be left out
+    clock        clock of the new log: ``log``, or ``utc`` if shifts add the UTC offset
     """
 
     path: str
@@ -84,7 +84,7 @@ class Target:
 
 
 def format_of(log: Log) -> Format:
-    """The format of *log*, which can be written; raises UnsupportedError for one that cannot be yet."""
+    """Return the format of *log*; raises UnsupportedError if it cannot be written."""
     fmt = formats()[log.format]
     if fmt.create is None:
         able = ", ".join(f.title for f in formats().values() if f.create is not None)
@@ -93,9 +93,9 @@ def format_of(log: Log) -> Format:
 
 
 def format_to_write(path: str, log: Log) -> Format:
-    """The format that the suffix of *path* names, else that of *log*; raises UnsupportedError as ``format_of``.
+    """Return the format with the suffix of *path*, else that of *log*; raises UnsupportedError as ``format_of``.
 
-    Of several formats of one suffix that of *log* is meant, or what it was converted from.
+    If formats share a suffix, the format of *log*, or the one it was converted from, has precedence.
     """
     known = formats().values()
     able = [fmt for fmt in known if fmt.create is not None and path.lower().endswith(fmt.suffixes)]
@@ -104,7 +104,7 @@ def format_to_write(path: str, log: Log) -> Format:
 
 
 def _for_all() -> str:
-    """What holds logs of several formats."""
+    """Return a hint which format can hold logs of several formats."""
     able = [fmt for fmt in formats().values() if fmt.exchange]
     return f": write {able[0].title} (*{able[0].suffixes[0]}), which holds both" if able else ""
 

@@ -1,4 +1,4 @@
-"""A log written anew with other messages in place of, and besides, those that it has."""
+"""Writing of a log with replaced and added messages."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from logreel.write.writer import Writer
 
 
 class Made(Protocol):
-    """A channel of other messages than the log has."""
+    """A channel with replaced or added messages."""
 
     @property
     def topic(self) -> str: ...
@@ -31,9 +31,9 @@ class Made(Protocol):
 
 
 class Translation(Protocol):
-    """Other messages for those of one log.
+    """Replacements for the messages of one log.
 
-    added  channels that come besides; their numbers follow those of the log
+    added  added channels; their numbers follow those of the log
     told   sentences about what could not be translated
     """
 
@@ -43,11 +43,11 @@ class Translation(Protocol):
     def told(self) -> Sequence[str]: ...
 
     def replaced(self, channel: Channel) -> Made | None:
-        """What comes in place of the messages of a channel; None where these stay."""
+        """Return the replacement of a channel; None if its messages stay unchanged."""
         ...
 
     def batches(self, part: Part) -> Iterable[Batch]:
-        """All messages by time: those of *part*, or what is in their place, and those of the added channels."""
+        """Yield all messages by time: those of *part* or their replacements, and those of the added channels."""
         ...
 
 
@@ -58,7 +58,7 @@ def rewrite_portable(part: Part, target: Target) -> Rewritten:
 
 @dataclass
 class Portable(Rewriting):
-    """One new log in the making whose definitions are spelt as tools of today expect them."""
+    """Writing of a log with definitions in the form that other tools can parse."""
 
     def _declared(self, channel: Channel, metadata: Mapping[str, Any]) -> tuple[Schema, Mapping[str, Any]]:
         schema, told = super()._declared(channel, metadata)
@@ -72,13 +72,13 @@ def translate(part: Part, target: Target, translation: Translation) -> Rewritten
 
 @dataclass
 class Translating(Portable):
-    """One new log of translated messages in the making."""
+    """Writing of a log with translated messages."""
 
-    #: They are large, and made by several threads.
+    #: Batches are large, and built by several threads.
     depth: ClassVar[int] = 1
 
     translation: Translation = field(kw_only=True)
-    #: Names of the added channels, and in the end how many messages they have.
+    #: Names of the added channels, and their message counts after writing.
     added: list[str] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
 
@@ -105,7 +105,7 @@ class Translating(Portable):
         return self.translation.batches(self.parts[0])
 
     def _account(self, written: Sequence[int]) -> None:
-        # What turned out on the way.
+        # Sentences added while messages were translated.
         self.skipped += [text for text in self.translation.told if text not in self.skipped]
         super()._account(written)
         self.counts = dict(zip(self.added, written[len(self.names) :], strict=True))

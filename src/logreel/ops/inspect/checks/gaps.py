@@ -14,7 +14,7 @@ from logreel.log.times import SECOND, duration_text
 from logreel.ops.inspect.checks import jumps
 from logreel.ops.inspect.checks.places import group_overlapping, offset_of, topics_text
 
-#: A regular channel has more periods than this, with the 10th and 90th percentile within these factors of the median.
+#: A regular channel has at least PERIODS periods; 10th and 90th percentile are within NEAR and FAR medians.
 PERIODS = 50
 NEAR, FAR = 0.5, 1.5
 #: A gap is longer than so many median periods; a channel with a larger share of gaps comes in bursts.

@@ -227,7 +227,7 @@ def test_names_of_columns() -> None:
     assert row == {"X": 1, "x_2": 2, "time_2": 3, "log_2": 4, "log": "<bytes>", "a": 5, "a_2": 6}
 
 
-def test_what_there_is_can_be_asked_too(log: logreel.Log) -> None:
+def test_the_catalogue_lists_logs_and_channels(log: logreel.Log) -> None:
     (row,) = logreel.sql("FROM logreel.logs", log).to_pylist()
     assert row == {
         "log": "<bytes>", "format": "ulog", "version": "1", "size": log.size, "epoch": "boot",
@@ -283,7 +283,7 @@ def test_statements_of_several_parts(log: logreel.Log) -> None:
         ("SELECT 'x'::INT", LogError, "Could not convert"),
     ],
 )
-def test_wrong_queries(
+def test_wrong_queries_raise_usage_errors(
     log: logreel.Log, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, query: str, error: type, words: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -294,7 +294,7 @@ def test_wrong_queries(
     assert not list(tmp_path.iterdir())
 
 
-def test_what_goes_wrong_while_decoding_is_told_as_it_is(
+def test_errors_while_decoding_are_raised_unchanged(
     log: logreel.Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*_: object) -> None:

@@ -94,7 +94,7 @@ def test_times_can_be_those_of_the_wall(log: logreel.Log) -> None:
         logreel.scan_polars(tiny(), "pair", utc=True)
 
 
-def test_what_cannot_be_scanned(log: logreel.Log, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unusable_channels_raise_when_scanned(log: logreel.Log, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(TopicError, match="nearest: sensor_gps"):
         logreel.scan_polars(log, "sensor_gs")
     monkeypatch.setitem(sys.modules, "polars.io.plugins", None)

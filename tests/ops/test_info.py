@@ -34,7 +34,7 @@ def test_values_agree_with_the_log() -> None:
     assert [a["name"] for a in data["attachments"]] == list(log.attachments)
 
 
-def test_problems_are_told() -> None:
+def test_problems_are_in_the_info() -> None:
     (problem,) = logreel.info(damaged()).as_dict()["problems"]
     assert list(problem) == ["code", "offset", "size", "lost", "text"]
     assert problem["lost"] is True
@@ -45,7 +45,7 @@ def test_the_object_is_json_whatever_the_log_says() -> None:
         json.dumps(logreel.info(log).as_dict(), allow_nan=False)
 
 
-def test_plain_keeps_every_value() -> None:
+def test_to_json_values_keeps_every_value() -> None:
     value = {1: [b"\x00\xff", (float("nan"), float("inf"), -float("inf"))], "n": 2**63, "x": 0.1, "t": True}
     found = {"1": ["AP8=", ["NaN", "Infinity", "-Infinity"]], "n": 2**63, "x": 0.1, "t": True}
     assert to_json_values(value) == found

@@ -42,7 +42,7 @@ def test_sound_logs_have_no_findings() -> None:
 
 
 @pytest.mark.parametrize(("late", "severity"), [(25 * MS, "note"), (3001 * MS, "warn")])
-def test_a_late_message(late: int, severity: str) -> None:
+def test_a_late_message_is_out_of_order(late: int, severity: str) -> None:
     planted = steady(600)
     planted[1500] = (planted[1500][0], planted[1500][1] - late, planted[1500][2])
     (one,) = found(planted)
@@ -59,7 +59,7 @@ def test_a_clock_that_is_set_back_is_one_finding() -> None:
     assert struct.unpack_from("<Q", ulog(planted), one.offset or 0) == (planted[450][1],)
 
 
-def test_clocks_that_are_set_back_twice_are_two_findings() -> None:
+def test_a_clock_set_back_twice_is_two_findings() -> None:
     planted = moved(moved(steady(900), 900, -1403 * MS), 1800, -1603 * MS)
     assert [f.code for f in found(planted)] == ["clock-reset"] * 2
 
@@ -75,13 +75,13 @@ def test_thousands_of_late_messages_are_one_finding() -> None:
 
 
 @pytest.mark.parametrize(("by", "severity"), [(2 * 3600 * SECOND, "note"), (400 * DAY, "warn")])
-def test_a_clock_that_jumps(by: int, severity: str) -> None:
+def test_a_clock_jump_is_found(by: int, severity: str) -> None:
     (one,) = found(moved(steady(), 450, by))
     assert (one.code, one.severity) == ("jump", severity)
     assert one.time_ns == (steady()[449][1]) * 1000
 
 
-def test_messages_from_another_time() -> None:
+def test_messages_with_wrong_times_are_a_jump() -> None:
     planted = [("odd", 0, 1), ("odd", 1, 2), *steady(start=60 * DAY)]
     (one,) = found(planted)
     assert (one.code, one.severity, one.topic, one.offset is not None) == ("jump", "warn", "odd", True)
@@ -103,7 +103,7 @@ def test_channels_that_seldom_come_do_not_jump() -> None:
 # --------------------------------------------------------------------------------------------------- gaps
 
 
-def test_a_gap_of_one_channel() -> None:
+def test_a_gap_of_one_channel_is_found() -> None:
     planted = [row for row in steady() if not (row[0] == "b" and 100 <= row[2] < 150)]
     (one,) = found(planted)
     assert (one.code, one.severity, one.topic, one.count) == ("gap", "note", "b", 1)
@@ -118,7 +118,7 @@ def test_a_gap_of_all_channels_is_one_finding() -> None:
     assert "3 of 3 regular channels are silent for 4.0 s" in one.text
 
 
-def test_channels_that_come_by_fits_and_starts_have_no_gaps() -> None:
+def test_channels_with_bursts_have_no_gaps() -> None:
     rng = np.random.default_rng(7)
     irregular = np.cumsum(rng.exponential(SECOND, 500)).astype(np.int64) + SECOND
     bursts = [SECOND * (n // 20 + 1) + n % 20 * MS for n in range(500)]
@@ -129,7 +129,7 @@ def test_channels_that_come_by_fits_and_starts_have_no_gaps() -> None:
 # --------------------------------------------------------------------------------------------- duplicates
 
 
-def test_messages_that_are_there_twice() -> None:
+def test_repeated_messages_are_duplicates() -> None:
     planted = steady()
     planted[400:400] = planted[370:400]
     again = [f for f in found(planted) if f.code == "duplicate"]
@@ -143,7 +143,7 @@ def test_the_same_time_with_other_bytes_is_no_duplicate() -> None:
     assert found(planted) == []
 
 
-def test_duplicates_in_packed_chunks() -> None:
+def test_duplicates_in_compressed_chunks_are_found() -> None:
     out = Bag(compression="lz4", chunk_bytes=300)
     conn = out.connection(CHATTER)
     for n in range(60):
@@ -153,7 +153,7 @@ def test_duplicates_in_packed_chunks() -> None:
     assert brief(out.bytes()) == [("duplicate", "warn", "/chatter", 2)]
 
 
-def test_time_that_stands_still() -> None:
+def test_frozen_time_is_found() -> None:
     assert brief([*steady(), *rows("stuck", [0] * 30)])[-1][0] in ("frozen-time", "jump")
     assert brief(rows("stuck", [SECOND] * 30)) == [("frozen-time", "note", "stuck", 30)]
 
@@ -170,7 +170,7 @@ def bag(payloads: Iterable[bytes], topic: Topic = CHATTER, compression: str = "n
 
 
 @pytest.mark.parametrize("compression", ["none", "lz4"])
-def test_payloads_that_do_not_fit_their_definition(compression: str) -> None:
+def test_payloads_that_do_not_fit_their_definition_are_found(compression: str) -> None:
     sound = [string("word" * (n % 9)) for n in range(100)]
     assert found(bag(sound, compression=compression)) == []
     planted = list(sound)
@@ -185,7 +185,7 @@ def test_payloads_that_do_not_fit_their_definition(compression: str) -> None:
     assert "the first is number 77" in told[0].text
 
 
-def test_payloads_of_fixed_size() -> None:
+def test_payloads_of_wrong_fixed_size_are_found() -> None:
     sound = [struct.pack("<i", n) for n in range(20)]
     assert found(bag(sound, COUNT)) == []
     assert brief(bag([*sound[:7], b"\0\0", *sound[7:], b"12345"], COUNT)) == [
@@ -194,7 +194,7 @@ def test_payloads_of_fixed_size() -> None:
     ]
 
 
-def test_samples_that_do_not_fill_their_block() -> None:
+def test_samples_that_do_not_fill_their_block_are_found() -> None:
     def log(payload: bytes) -> bytes:
         out = Bddf()
         speed = out.pods({"name": "speed"}, "float32")
@@ -206,14 +206,14 @@ def test_samples_that_do_not_fill_their_block() -> None:
     assert codes & {"payload", "leftover"}
 
 
-def test_the_md5_of_a_definition() -> None:
+def test_a_wrong_md5_of_a_definition_is_found() -> None:
     wrong = Topic("/chatter", "std_msgs/String", md5=hashlib.md5(b"another").hexdigest())
     sound = [string(f"{n}") for n in range(5)]
     (one,) = found(bag(sound, wrong))
     assert (one.code, one.severity, one.offset) == ("md5", "warn", None)
 
 
-def test_frames_of_a_simulation() -> None:
+def test_irregular_frames_of_a_simulation_are_found() -> None:
     def log(numbers: list[int], wrong: float | None = None) -> bytes:
         out = Carla()
         for k, number in enumerate(numbers):
@@ -227,7 +227,7 @@ def test_frames_of_a_simulation() -> None:
     assert brief(log([1, 2, 3, 4, 5], 0.2)) == [("frame_time", "warn", None, 1)]
 
 
-def test_an_index_that_points_elsewhere() -> None:
+def test_a_wrong_index_is_found() -> None:
     out = Koblenz()
     for n in range(30):
         out.obd(n * 100.0, n, 1000, 0.5)
@@ -248,7 +248,7 @@ def test_very_many_findings_of_one_kind_become_one() -> None:
     assert holes[0].size == sum(p.size for p in logreel.open(bytes(data)).problems if p.code == "garbage")
 
 
-def test_a_summary_that_states_other_times() -> None:
+def test_a_wrong_summary_is_found() -> None:
     data = bytearray(bag([string("word")] * 60))
     assert found(bytes(data)) == []
     data[data.rfind(b"end_time=") + len(b"end_time=")] ^= 1

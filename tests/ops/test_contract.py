@@ -138,7 +138,7 @@ def test_numbers_that_are_none() -> None:
         ({"topics": {"a": {"values": {"x": {"mim": 1}}}}}, "no key 'mim' of 'x'; nearest: min"),
     ],
 )
-def test_contracts_that_make_no_sense(rules: dict[str, Any], words: str) -> None:
+def test_wrong_contracts_are_refused(rules: dict[str, Any], words: str) -> None:
     with pytest.raises(logreel.UsageError) as caught:
         logreel.check(SOUND, contract=rules)
     assert words in str(caught.value)

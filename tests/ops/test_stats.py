@@ -46,7 +46,7 @@ def test_gaps_are_found_and_listed() -> None:
     assert one.gap_ns == 51_000_000
 
 
-def test_fits_and_starts_are_no_gaps() -> None:
+def test_bursts_are_no_gaps() -> None:
     stamps = [10_000 * i + j for i in range(1, 40) for j in (0, 1)]
     assert logreel.stats(ticks(stamps))[0].gap_count == 0
 
@@ -92,7 +92,7 @@ def test_fields_match_plain_python() -> None:
     assert (fields["a[1]"].min, fields["a[1]"].max) == (-3, 0)
 
 
-def test_infinities_are_told_in_json() -> None:
+def test_infinities_are_json_strings() -> None:
     (one,) = logreel.stats(logreel.open(hostile()), fields=True)
     data = one.as_dict()
     value = next(f for f in data["fields"] if f["path"] == "value")

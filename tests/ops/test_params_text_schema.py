@@ -38,7 +38,7 @@ def test_levels_have_names() -> None:
             level_number(name)
 
 
-def test_a_schema_has_the_verbatim_text_and_fields() -> None:
+def test_a_schema_has_its_text_and_fields() -> None:
     found = schema(logreel.open(tiny())["pair"])
     assert found.text.startswith("pair:uint64_t timestamp;")
     assert found.fields is not None

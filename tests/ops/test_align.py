@@ -118,7 +118,7 @@ def test_columns_know_where_they_come_from() -> None:
     assert schema.metadata[b"source"] == b"<bytes>"
 
 
-def test_broken_messages_answer_nothing() -> None:
+def test_broken_messages_are_not_matched() -> None:
     out = Builder(1).flags().format("t:uint64_t timestamp;float x;").subscribe("t", 0)
     raw = out.data(0, struct.pack("<Qf", 5, 1)).bytes()
     assert logreel.align(raw, rate=1, method="nearest")["t.x"].to_pylist() == [1.0]
@@ -144,7 +144,7 @@ def test_broken_messages_answer_nothing() -> None:
         assert got["/joint_states.position"].to_pylist() == want["position"].to_pylist()
 
 
-def test_picking_where_differences_do_not_fit() -> None:
+def test_matching_with_differences_beyond_int64() -> None:
     least, most = -(1 << 63), (1 << 63) - 1
     times = np.array([least, 0, most])
     at = np.array([least, -1, 5, most - 1])
@@ -169,12 +169,12 @@ def test_picking_where_differences_do_not_fit() -> None:
         ({"rate": 1, "topics": []}, "no channel to align"),
     ],
 )
-def test_what_cannot_be_aligned(options: dict[str, Any], words: str) -> None:
+def test_unusable_arguments_of_align_are_refused(options: dict[str, Any], words: str) -> None:
     with pytest.raises(UsageError, match=words):
         logreel.align(tiny(), **options)
 
 
-def test_a_wild_time_makes_no_endless_table() -> None:
+def test_a_wrong_time_makes_no_endless_table() -> None:
     out = Builder(1).flags().format("a:uint64_t timestamp;").subscribe("a", 0)
     for time in (1000, 2000, 2**53):
         out.data(0, struct.pack("<Q", time))
