@@ -1,4 +1,4 @@
-"""Small files that ask for much: each function makes one of a size that its argument scales."""
+"""Build small files that need much time or memory; the argument of each function scales the size."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Everything a user can ask of a log, asked once: what the damage tests run over each broken file."""
+"""Call everything that reads a log once; damage tests do so for each damaged file."""
 
 from __future__ import annotations
 

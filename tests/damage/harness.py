@@ -1,4 +1,4 @@
-"""Runs cases in worker processes and judges how they end."""
+"""Run cases in worker processes, and check how these end."""
 
 from __future__ import annotations
 

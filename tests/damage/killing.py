@@ -1,4 +1,4 @@
-"""Kills recorders at random moments and looks at what is left. Run as ``python killing.py FORMAT RUNS SEED``.
+"""Kill recorders at random moments, and check the files that remain. Run as ``python killing.py FORMAT RUNS SEED``.
 
 The recorders are forks of this process, which has imported everything once; each tells, after every flush, how many
 messages it has written and how large its file is. What it told must be there afterwards: in the file as it is left, cut

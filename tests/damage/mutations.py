@@ -1,4 +1,4 @@
-"""The ways in which files get damaged; they are part of the package, for formats of others."""
+"""Mutations of files; the package contains them, for the formats of plug-ins."""
 
 from __future__ import annotations
 

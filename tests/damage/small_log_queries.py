@@ -1,4 +1,4 @@
-"""What thousands of small broken logs are asked in the process of a test: answers come soon, and none is a crash."""
+"""Queries for thousands of small damaged logs in the process of a test: answers must be fast and without crashes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""BDDF files cut at every byte, damaged in thousands of ways, and made to hurt, against the plain reader."""
+"""BDDF files cut at every byte, mutated, or hostile, against the plain reader."""
 
 from __future__ import annotations
 

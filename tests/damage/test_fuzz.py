@@ -1,4 +1,4 @@
-"""Thousands of broken logs, read in full by a process that may die: nothing but our own errors may come of it."""
+"""Thousands of damaged logs, read in a separate process: only errors of logreel may occur."""
 
 from __future__ import annotations
 

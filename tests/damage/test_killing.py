@@ -1,4 +1,4 @@
-"""Recorders that are killed, in every format that can be written: what was flushed is there."""
+"""Killed recorders, in every format that can be written: flushed messages are in the file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Koblenz logs cut at every byte, damaged in thousands of ways, and made to hurt, against the plain reader."""
+"""Koblenz logs cut at every byte, mutated, or hostile, against the plain reader."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The mutation generator, and the oracle on what it makes."""
+"""The mutation generator, and the oracle on mutants."""
 
 from __future__ import annotations
 

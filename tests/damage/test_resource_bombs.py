@@ -1,4 +1,4 @@
-"""Small files that ask for much: each is read in full within seconds and bounded memory."""
+"""Small files that need much time or memory are read completely within seconds and bounded memory."""
 
 from __future__ import annotations
 

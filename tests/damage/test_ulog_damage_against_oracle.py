@@ -1,4 +1,4 @@
-"""The fast ULog walk against the plain oracle: sound files, every truncation, thousands of mutations."""
+"""The ULog reader against the oracle: sound files, every truncation, thousands of mutations."""
 
 from __future__ import annotations
 

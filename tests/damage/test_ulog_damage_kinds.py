@@ -1,4 +1,4 @@
-"""The kinds of damage that real ULog files have, each built byte by byte; what is read and what is reported."""
+"""Kinds of damage in real ULog files, each built byte by byte: messages read and problems reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a ULog scan accounts for every byte of its file: read, or reported as lost, and never both."""
+"""Check that a ULog scan accounts for every byte of its file: each is either read or reported as lost."""
 
 from __future__ import annotations
 

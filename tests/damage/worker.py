@@ -1,4 +1,4 @@
-"""Reads broken logs in a process of its own, one after another, so that a crash or a hang costs one case.
+"""Read damaged logs in a separate process, one after another, so that a crash or a hang affects one case only.
 
 Speaks JSON lines: a case on standard input, its outcome on standard output. Run as ``python worker.py MIB``.
 """

@@ -1,4 +1,4 @@
-"""Sensors of Koblenz logs through lenses, and Velodyne packets of ROS bags through the same one."""
+"""Lenses for the sensors of Koblenz logs, and for Velodyne packets in ROS bags."""
 
 from __future__ import annotations
 

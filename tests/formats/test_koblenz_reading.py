@@ -1,4 +1,4 @@
-"""Koblenz logs made message by message: readings, sensors, versions, clocks, types of one's own, odd bytes."""
+"""Koblenz logs built message by message: size readings, sensors, versions, times, registered types, damage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The samples give exactly what a plain walk found in them, under whatever reading of the sizes."""
+"""Samples give the messages that a plain walk found in them, for each size reading."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Koblenz logs of types and versions that nothing describes, and of other marks: the chain of sizes is the evidence."""
+"""Koblenz logs with undescribed types and versions, or other marks: the chain of sizes is the evidence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Koblenz logs that are written: the bytes are those of the description, as a plain reader sees them."""
+"""Written Koblenz logs have the bytes of the description, checked with the plain reader."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PX4 events: every argument type, the text format, damage, and strings that give way to events."""
+"""PX4 events: argument types, templates, damaged definitions, and strings that events replace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PX4 events of real logs read the same as in pyulog, which is the judge here."""
+"""PX4 events of real logs, against pyulog."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Texts and information of real logs, written as pyulog's tools write them, against what those tools printed."""
+"""Text and information of real logs in the notation of pyulog's tools, against the output of these tools."""
 
 from __future__ import annotations
 

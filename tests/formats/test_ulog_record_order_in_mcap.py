@@ -1,4 +1,4 @@
-"""A ULog that becomes an MCAP without being translated, and comes back, has its records in the order they had."""
+"""A ULog converted to a raw MCAP and back keeps the order of its records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ULog builder and its two logs, judged by pyulog and by the oracle."""
+"""The ULog builder and its two logs, against pyulog and the oracle."""
 
 from __future__ import annotations
 

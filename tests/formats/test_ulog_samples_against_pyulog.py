@@ -1,4 +1,4 @@
-"""The comparison with pyulog that ``make oracles`` runs over all samples, over those that the package makes."""
+"""The comparison with pyulog that ``make oracles`` runs over all samples, here with generated logs."""
 
 from __future__ import annotations
 

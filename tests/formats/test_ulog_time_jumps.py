@@ -1,4 +1,4 @@
-"""The rest of an older log behind the end of a log, beginning exactly at a record: nothing but the times tells."""
+"""The rest of an older log after a log, beginning exactly at a record: only times show it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records that the format does not define, or not with this content: a sound chain around them is the evidence."""
+"""Records of unknown kinds or with undefined content: a sound chain around them is the evidence."""
 
 from __future__ import annotations
 

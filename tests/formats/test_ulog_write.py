@@ -1,4 +1,4 @@
-"""ULog files written: what a log holds besides messages, and copies that are the same to the byte."""
+"""Written ULogs: content other than messages, and identical copies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arrow values in the spelling of the oracle."""
+"""Arrow values in the notation of the oracle."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from logreel.layout.layout import Layout
 
 
 def plain(array: pa.Array) -> list[Any]:
-    """The values of *array*; times as int ns, which Python's own datetime cannot hold."""
+    """Return the values of *array*; times as int ns, which ``datetime`` cannot hold."""
     return [value_of(value) for value in array]
 
 
@@ -26,11 +26,11 @@ def value_of(value: pa.Scalar) -> Any:
 
 
 def same(a: Any, b: Any) -> bool:
-    """Equal to the bit, NaN included."""
+    """Return whether two values are equal to the bit, NaN included."""
     return repr(a) == repr(b)
 
 
 def rows_of(layout: Layout, arrays: list[pa.Array]) -> list[dict[str, Any]]:
-    """One dict per row of the top-level members."""
+    """Return one dict per row with the top-level members."""
     names = [f.name for f in layout.record.visible()]
     return [dict(zip(names, row, strict=True)) for row in zip(*map(plain, arrays), strict=True)]

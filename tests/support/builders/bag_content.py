@@ -1,4 +1,4 @@
-"""What the plain reader of bags says, and the pieces that all versions share."""
+"""Results of the plain reader of bags, and the parts that all versions share."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Message:
 
 @dataclass(frozen=True)
 class Connection:
-    """What a bag says about a topic; *definition* is empty where it does not say."""
+    """Type information of a topic; *definition* is empty if the bag has none."""
 
     topic: str
     type: str
@@ -30,7 +30,7 @@ class Connection:
 
 @dataclass
 class Bag:
-    """What a bag holds, in the order of the file; *lost* are half-open ranges of bytes that are no record.
+    """Content of a bag in file order; *lost* are half-open ranges of bytes that are no record.
 
     Ranges inside of a compressed chunk are given as the range of the chunk.
     """
@@ -42,7 +42,7 @@ class Bag:
 
 
 class Bad(ValueError):
-    """There is no record here."""
+    """No record begins here."""
 
 
 def u32(data: bytes, at: int, end: int) -> int:

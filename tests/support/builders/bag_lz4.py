@@ -1,4 +1,4 @@
-"""LZ4 in plain Python, after the public description of its frames and blocks; only for what is cut or damaged."""
+"""LZ4 in plain Python, from the public description of frames and blocks; only for truncated or damaged data."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 
 def blocks(frame: bytes) -> Iterator[bytes]:
-    """The blocks of a frame, up to the first that cannot be unpacked; of one that is cut its beginning."""
+    """Decompress the blocks of a frame up to the first invalid one; for a truncated block, its valid prefix."""
     if len(frame) < 7 or frame[:4] != b"\x04\x22\x4d\x18":
         return
     flags = frame[4]
@@ -28,7 +28,7 @@ def blocks(frame: bytes) -> Iterator[bytes]:
 
 
 def _block(packed: bytes, history: bytes, is_cut: bool) -> bytes:
-    """The content of a block; of one that is cut all literals, and the matches that are told whole."""
+    """Decompress a block; for a truncated block, all literals and complete matches."""
     out, at = bytearray(history), 0
     try:
         while at < len(packed):
@@ -40,7 +40,7 @@ def _block(packed: bytes, history: bytes, is_cut: bool) -> bytes:
 
 
 def _pair(packed: bytes, at: int, out: bytearray) -> int:
-    """Unpack literals and the match after them, the last time without; gives where the next ones begin."""
+    """Decompress literals and the match after them, if there is one; return where the next ones begin."""
     token, at = packed[at], at + 1
     literals, at = _length(packed, at, token >> 4)
     out += packed[at : at + literals]

@@ -10,7 +10,7 @@ Row = tuple[str, str, str, int, bytes]
 
 
 def fast_rows(log: Log) -> list[Row]:
-    """Topic, type, checksum, time, payload of every message in file order, as logreel has them."""
+    """Return topic, type, checksum, time, payload of every message in file order, read by logreel."""
     return [
         (
             m.channel.metadata["topic"]
@@ -26,11 +26,11 @@ def fast_rows(log: Log) -> list[Row]:
 
 
 def read_all(data: bytes) -> tuple[Log, list[Row]]:
-    """The log in *data* and all its messages."""
+    """Return the log in *data* and all its messages."""
     log = logreel.open(data)
     return log, fast_rows(log)
 
 
 def plain_rows(bag: bag_oracle.Bag) -> list[Row]:
-    """The same as the plain reader has them."""
+    """Return the same rows, read by the plain reader."""
     return [(m.topic, m.type, m.md5, m.time, m.payload) for m in bag.messages]

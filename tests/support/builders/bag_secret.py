@@ -1,4 +1,4 @@
-"""Encrypted bags, built here; and a GnuPG home with one key in it that is thrown away."""
+"""Build encrypted bags, and a temporary GnuPG home with one key."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def gpg_home(passphrase: str = "") -> Iterator[str]:
 
 
 def encrypt(data: bytes, key: bytes = KEY) -> bytes:
-    """Sixteen bytes to begin with, then AES-CBC of *data* with its padding."""
+    """Return a 16-byte initialisation vector, then AES-CBC of *data* with padding."""
     from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
     # The same every time, so that tests are.
@@ -46,7 +46,7 @@ def encrypt(data: bytes, key: bytes = KEY) -> bytes:
 def encrypted(
     messages: list[Message], compression: str = "none", encrypted_key: bytes = b"none", **options: object
 ) -> bytes:
-    """A bag of *messages* with chunks and connections of the summary encrypted."""
+    """Return a bag of *messages* with encrypted chunks and connections of the summary."""
     fields = (("encryptor", b"rosbag/AesCbcEncryptor"), ("gpg_user", USER.encode()))
     out = Builder(compression, extra=(*fields, ("encrypted_key", encrypted_key)), **options)  # type: ignore[arg-type]
     out.pack = lambda data: encrypt(PACK[compression](data))

@@ -1,4 +1,4 @@
-"""Content of CARLA recordings as the fast reader reads it, in the form of the plain reader."""
+"""Results of the CARLA reader in the form of the plain reader."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def packets(found: Found) -> list[tuple[int, int, int]]:
 
 
 def walked(data: bytes) -> Found:
-    """Return what the reader finds."""
+    """Return everything that the reader finds."""
     return Reader(Source.open(data)).read()
 
 

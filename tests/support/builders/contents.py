@@ -1,4 +1,4 @@
-"""What a log holds, for comparing two logs, read in plain Python."""
+"""Content of logs as plain Python values, to compare two logs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from logreel.formats.ulog.sample.builder import flight
 
 
 def patrol() -> bytes:
-    """Text with additional indexes, plain values and blobs of five seconds; nothing that is joined when read."""
+    """Return a BDDF log of five seconds with text, additional indexes, plain values and blobs; without structs."""
     out = Builder({"note": "made"})
     say = out.messages("say", "text/plain", "line", names=["pid", "n"])
     speed = out.pods({"client": "patrol", "varname": "speed"}, "float32", [2], "m/s")
@@ -29,7 +29,7 @@ def patrol() -> bytes:
     return out.bytes()
 
 
-#: Small logs of each format that can be written, by suffix.
+#: Functions that build a small log, for each format that can be written, by suffix.
 SAMPLES = {
     ".bag": lambda: drive(1.0),
     ".bddf": patrol,
@@ -38,18 +38,18 @@ SAMPLES = {
     ".vel": lambda: koblenz.drive(2.0, packets=2),
     ".rec": lambda: carla.drive(4.0).bytes(),
 }
-#: Formats whose topics follow from what messages are, by suffix: there is nothing to rename.
+#: Suffixes of formats whose topics follow from messages, so that channels cannot be renamed.
 OWN_NAMES = {".vel", ".rec"}
-#: Where real logs of a format lie, if not under its suffix.
+#: Glob patterns of real logs, for formats whose logs have other suffixes.
 PLACES = {".vel": "koblenz/*.log", ".rec": "carla/**/*.log"}
-#: What only tells how a file is laid out.
+#: Metadata that describes only the layout of the file.
 LAYOUT = {"chunks", "compression", "indexed", "mcap", "sha1", "index_entries", "end_mark"}
 
 Content = dict[str, tuple[Any, list[tuple[int, bytes]]]]
 
 
 def content(log: logreel.Log | Path | str, order: str = "time") -> Content:
-    """Type, and times and payloads, by topic."""
+    """Return schema name and encoding, times and payloads by topic."""
     log = log if isinstance(log, logreel.Log) else logreel.open(log)
     return {
         topic: (
@@ -61,7 +61,7 @@ def content(log: logreel.Log | Path | str, order: str = "time") -> Content:
 
 
 def told(log: logreel.Log | Path | str) -> tuple[Any, ...]:
-    """What a log holds besides messages."""
+    """Return the content of a log other than messages."""
     log = log if isinstance(log, logreel.Log) else logreel.open(log)
     metadata = {name: value for name, value in log.metadata.items() if name not in LAYOUT}
     attachments = {name: a.read() for name, a in log.attachments.items()}
@@ -75,6 +75,6 @@ def sample(folder: Path, suffix: str) -> Path:
 
 
 def real(shared: Path, suffix: str) -> list[Path]:
-    """Sound real logs of at most 600 kB."""
+    """Return real logs without problems of less than 600 kB."""
     files = sorted((shared / "data").glob(PLACES.get(suffix, f"**/*{suffix}")))
     return [f for f in files if f.stat().st_size < 600_000 and not logreel.open(f).problems]

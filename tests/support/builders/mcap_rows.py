@@ -39,7 +39,7 @@ def fast_rows(log: logreel.Log) -> list[Row]:
 
 
 def library_rows(data: bytes) -> list[Row]:
-    """The same by the mcap library, which checks the checksums."""
+    """Return the same rows, read by the mcap library, which verifies checksums."""
     from mcap.reader import make_reader
 
     reader = make_reader(io.BytesIO(data), validate_crcs=True)

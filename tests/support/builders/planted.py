@@ -1,4 +1,4 @@
-"""Sound logs with faults planted in them, for the tests of what finds them."""
+"""Sound logs with single faults, for tests of the checks that find these."""
 
 from __future__ import annotations
 

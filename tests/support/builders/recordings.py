@@ -1,4 +1,4 @@
-"""What Rerun itself reads out of a recording."""
+"""Read recordings with Rerun."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Logs that the tests of ops, outputs and the command line share, all made by the package itself."""
+"""Generated logs that the tests of ops, outputs and the command line share."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def damaged() -> bytes:
 
 
 def hostile() -> bytes:
-    """A sound log whose texts would take over a terminal, and values that JSON has no number for."""
+    """Return a sound log with terminal control sequences in texts, and values that JSON cannot express."""
     out = Builder(start_us=1_000_000).flags()
     out.info("sys_name", "PX4\x1b[2J\u202e").format("odd:uint64_t timestamp;float value;double other;")
     out.parameter("GAIN\x1b[31m", 0.5).info_multiple("uint8_t[4] ../../evil\x1b", b"\x00\x01\xfe\xff")
@@ -34,7 +34,7 @@ def hostile() -> bytes:
 
 
 def incompatible() -> bytes:
-    """A ULog that needs a feature nobody knows."""
+    """Return a ULog with an unknown incompatible flag."""
     return Builder().flags(incompat=0x80).bytes()
 
 

@@ -1,4 +1,4 @@
-"""Random Layouts, and payloads that fit them."""
+"""Hypothesis strategies for Layouts, and for payloads that fit them."""
 
 from __future__ import annotations
 

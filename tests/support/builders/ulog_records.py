@@ -1,4 +1,4 @@
-"""Formats, keys and records of ULog, one field at a time: the part of the oracle that knows no files."""
+"""Decode formats, keys and records of ULog field by field: the part of the oracle below the file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command line in this process, or in one of its own; tests/conftest.py makes the fixtures known."""
+"""Fixtures that run the command line in this process, or in a separate one; see tests/conftest.py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is decoded while something is asked for; tests/conftest.py makes the fixture known."""
+"""A fixture that records which columns are decoded; see tests/conftest.py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A client of the Foxglove WebSocket protocol, as far as tests need one; written from the protocol's description."""
+"""A small client of the Foxglove WebSocket protocol, written from the description of the protocol."""
 
 from __future__ import annotations
 

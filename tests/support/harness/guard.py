@@ -1,4 +1,4 @@
-"""Bytes that end exactly at a page nobody may touch: reading one byte too many ends the process."""
+"""Buffers that end exactly at a protected page: reading one byte too many ends the process."""
 
 from __future__ import annotations
 

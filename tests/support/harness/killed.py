@@ -1,4 +1,4 @@
-"""Recorders that are killed: a child writes and flushes until it is stopped."""
+"""Kill recorders: a child process writes and flushes until it is killed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Work that must not take much memory or much of a processor, whatever else the machine does."""
+"""Measure memory and processor time of work, independent of the load of the machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Logs of numbered messages, and a clock that does what the test says, for the tests of replays."""
+"""Logs of numbered messages, and a clock that the test controls, for tests of replays."""
 
 from __future__ import annotations
 

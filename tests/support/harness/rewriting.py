@@ -1,4 +1,4 @@
-"""A log read and written again, message by message in the order of the file."""
+"""Read a log and write it again, message by message in file order."""
 
 from __future__ import annotations
 

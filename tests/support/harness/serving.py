@@ -1,4 +1,4 @@
-"""A service on a port of this machine, in a thread of this process, and a client of the standard library."""
+"""A service on a local port in a thread of this process, and a client from the standard library."""
 
 from __future__ import annotations
 

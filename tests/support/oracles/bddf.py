@@ -1,4 +1,4 @@
-"""A plain reader of BDDF, written from the facts alone: slow, obvious, and the judge of the fast one."""
+"""A plain reader of BDDF, written from the format facts alone: slow and simple, the reference for the fast one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The simulator's queries, replay and random scenes, in plain Python from the facts alone: judges of the fast ones."""
+"""Queries, replay and random scenes of the simulator in plain Python: references for the fast ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Genuine rosbag, which lives in the Python of the system where it is installed."""
+"""Call genuine rosbag, which may be installed in the Python of the system."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A plain reader of Koblenz logs, message by message, from the facts alone: it judges the fast one.
+"""A plain reader of Koblenz logs, message by message: the reference for the fast one.
 
 Its rules for damage are those of docs/formats/koblenz.md, section "When bytes are wrong".
 """

@@ -1,4 +1,4 @@
-"""Naive decoders that judge the fast ones: one scalar at a time, straight from the meaning of each node."""
+"""Naive decoders, one scalar at a time, from the definition of each node: references for the fast ones."""
 
 from __future__ import annotations
 

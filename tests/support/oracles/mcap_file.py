@@ -1,4 +1,4 @@
-"""A naive MCAP reader after the specification: records one after another, no index, no recovery."""
+"""A naive MCAP reader from the specification: records in order, no index, no recovery."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""pyulog's reading of a log beside the oracle's, with pyulog's known mistakes set right."""
+"""Logs read by pyulog, in the form of the oracle, with known mistakes of pyulog corrected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ROS 1 for tests: definitions out of bag files, random messages, and logs made of them in memory.
+"""ROS 1 for tests: definitions from bag files, random messages, and logs of them in memory.
 
 The walker shares nothing with the library: it reads records one by one and knows only what tests need.
 """

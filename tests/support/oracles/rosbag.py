@@ -1,4 +1,4 @@
-"""A slow and plain reader of ROS 1 bags, the judge of the fast one: every record, one field at a time, no index.
+"""A plain reader of ROS 1 bags, the reference for the fast one: every record, one field at a time, no index.
 
 It shares nothing with the package and never uses the index of a bag: what is there counts, in the order of the file.
 After damage it goes on at the next byte where a whole record that makes sense begins.

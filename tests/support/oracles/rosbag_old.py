@@ -1,4 +1,4 @@
-"""The slow and plain reader of bags of versions 0 to 1.1, see bag_oracle: lines of text and lengths."""
+"""The plain reader of bags of versions 0 to 1.1, see bag_oracle: lines of text and lengths."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A slow and plain ULog reader, the judge of the fast one: one message, one field, one byte at a time.
+"""A plain ULog reader, the reference for the fast one: one message, one field, one byte at a time.
 
 It shares nothing with the package. Where the format leaves a choice, the comment beside the line says which
 one was taken. Damage: a message that cannot be accepted is skipped byte by byte up to the first place where a

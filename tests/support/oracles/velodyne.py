@@ -1,4 +1,4 @@
-"""A plain decoder of Velodyne packets, return by return, from the manuals' formulas: it judges the compiled one."""
+"""A plain decoder of Velodyne packets, return by return, from the manuals: the reference for the compiled one."""
 
 from __future__ import annotations
 
