@@ -38,7 +38,7 @@ def merge(
     progress: Progress | None = None,
     definitions: Definitions = (),
 ) -> Rewritten:
-    """Write logs of one format as one log, by time; tells what was written. Parameters: see ``outputs.mixed.merge``.
+    """Write logs of one format as one log, by time; tells what was written. Parameters: see ``outputs.merge_formats``.
 
     topics, exclude  as for ``slice``; each has to fit a channel of one log at least
     start, end  as for ``slice``, by the clock that the new log gets, counted from where the first of the logs begins
