@@ -15,7 +15,7 @@ import logreel
 from logreel.errors import DefinitionError, NotFoundError, TopicError, UsageError
 from logreel.formats.ulog.sample.builder import flight
 from logreel.log.tables import column_values
-from logreel.ops.json_values import plain
+from logreel.ops.json_values import to_json_values
 from logreel.ops.query.topic_fields import field_picker, fields_by_topic
 from support.builders.contents import SAMPLES, sample
 from support.harness.cli_runner import Run
@@ -166,7 +166,7 @@ def test_convert_takes_a_mapping_of_topics_to_fields() -> None:
 
 def first_values(ch: logreel.Channel, path: str) -> Any:
     """The value of a field in the first row of a table, as plain data."""
-    return plain(column_values(ch.to_arrow([path])[1])[0])
+    return to_json_values(column_values(ch.to_arrow([path])[1])[0])
 
 
 @pytest.mark.parametrize("suffix", SAMPLES)
@@ -187,7 +187,7 @@ def test_messages_have_the_values_that_tables_have(tmp_path: Path, suffix: str) 
             for path in fields:
                 column = ch.to_arrow([path])[1]
                 if path in data and column.null_count == 0 and "[" not in str(column.type):
-                    assert plain(data[path]) == pytest.approx(first_values(ch, path), nan_ok=True), (
+                    assert to_json_values(data[path]) == pytest.approx(first_values(ch, path), nan_ok=True), (
                         ch.topic,
                         path,
                     )

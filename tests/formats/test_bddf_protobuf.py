@@ -89,7 +89,7 @@ def filled() -> Any:
     return message
 
 
-def test_payloads_are_decoded_by_descriptors_as_the_library_decodes_them(descriptors: Path) -> None:
+def test_payloads_are_decoded_as_the_protobuf_library_decodes_them(descriptors: Path) -> None:
     message = filled()
     log = logreel.open(file_of(message.SerializeToString(), b""), definitions=[descriptors])
     assert not log.problems
@@ -112,7 +112,7 @@ def test_payloads_are_decoded_by_descriptors_as_the_library_decodes_them(descrip
     assert log["p"].to_arrow(["inner.x", "f1"]).to_pydict()["inner.x"] == [1.5, None]
 
 
-def test_payloads_that_are_no_such_message_are_null_and_told(descriptors: Path) -> None:
+def test_payloads_of_another_type_are_null_and_reported(descriptors: Path) -> None:
     good = filled().SerializeToString()
     log = logreel.open(file_of(good, b"\xff\xff", good), definitions=[descriptors])
     assert log["p"].to_arrow()["f1"].is_null().to_pylist() == [False, True, False]
@@ -121,7 +121,7 @@ def test_payloads_that_are_no_such_message_are_null_and_told(descriptors: Path) 
         list(log.messages())[1].decode()
 
 
-def test_without_a_description_fields_are_shown_by_number() -> None:
+def test_undescribed_types_show_fields_by_number() -> None:
     log = logreel.open(file_of(num(1, 5) + raw(2, b"ab") + b"\x1d\x01\x00\x00\x00", b"\xff", name="x.Y"))
     first, second = log["p"].to_arrow()["fields"].to_pylist()
     assert [(f["number"], f["wire"], f["value"], f["data"]) for f in first] == [
@@ -133,7 +133,7 @@ def test_without_a_description_fields_are_shown_by_number() -> None:
     assert [p.code for p in log.problems] == ["definition"]
 
 
-def test_descriptors_that_are_none_are_told(tmp_path: Path) -> None:
+def test_invalid_descriptor_files_are_reported(tmp_path: Path) -> None:
     bad = tmp_path / "bad.binpb"
     bad.write_bytes(b"\xff\xff\xff")
     log = logreel.open(file_of(num(1, 5), name="x.Y"), definitions=[bad])
@@ -141,7 +141,7 @@ def test_descriptors_that_are_none_are_told(tmp_path: Path) -> None:
     assert any("no set of descriptors" in p.text for p in log.problems)
 
 
-def test_the_command_line_takes_descriptors(run: Run, descriptors: Path, tmp_path: Path) -> None:
+def test_command_line_accepts_descriptors(run: Run, descriptors: Path, tmp_path: Path) -> None:
     path = tmp_path / "p.bddf"
     path.write_bytes(file_of(filled().SerializeToString()))
     done = run("cat", path, "--descriptors", descriptors)
@@ -149,7 +149,7 @@ def test_the_command_line_takes_descriptors(run: Run, descriptors: Path, tmp_pat
     assert 'colour="BLUE"' in done.out
 
 
-def test_classes_of_a_module_that_is_named_are_used(
+def test_message_classes_of_a_named_module_are_used(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As with the classes of an installed package; each test needs names of its own, since the library keeps them."""
@@ -173,9 +173,7 @@ def test_classes_of_a_module_that_is_named_are_used(
     assert "absent.classes: neither a file nor a module" in absent.err
 
 
-def test_every_verb_takes_a_log_of_this_format(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_verb_accepts_a_bddf_log(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("w.bddf").write_bytes(walk(1))
     for verb in (
@@ -194,7 +192,7 @@ def test_every_verb_takes_a_log_of_this_format(
         assert run("convert", "w.bddf", out).code == 0, out
 
 
-def test_plain_opening_needs_no_protobuf_library() -> None:
+def test_opening_does_not_import_protobuf() -> None:
     code = (
         "import sys; sys.modules['google.protobuf'] = None\n"
         "import logreel; from logreel.formats.bddf.sample.builder import walk\n"
@@ -210,7 +208,7 @@ def test_signals_become_columns() -> None:
     assert table["sequence"].to_pylist() == list(range(20))
 
 
-def test_ticks_that_fit_no_schema_or_several_keep_their_bytes() -> None:
+def test_ticks_that_match_no_schema_or_several_keep_their_bytes() -> None:
     out = Builder()
     shapes = out.messages("bosdyn.api.SignalSchema")
     ticks = out.messages("bosdyn.api.SignalTick")
@@ -235,7 +233,7 @@ def test_ticks_that_fit_no_schema_or_several_keep_their_bytes() -> None:
     ]
 
 
-def test_text_is_what_people_wrote_with_levels() -> None:
+def test_text_lines_have_levels_and_sources() -> None:
     lines = logreel.open(walk(20)).text
     assert [(line.level, line.source) for line in lines[:3]] == [
         (None, "operator"),

@@ -1,4 +1,4 @@
-"""BDDF files written anew: what lies there is copied, series keep their names, types and additional indexes."""
+"""Rewritten BDDF files: blocks are copied; series keep their names, types and additional indexes."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def by_spec(data: bytes) -> dict[str, tuple[Any, list[tuple[int, bytes, list[int
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_samples_stay_what_they_are(path: Path, tmp_path: Path) -> None:
+def test_copied_samples_keep_their_content(path: Path, tmp_path: Path) -> None:
     data, out, by_time = path.read_bytes(), tmp_path / "out.bddf", tmp_path / "sorted.bddf"
     want = json.loads((path.parent / f"expected/{path.stem}.json").read_text(encoding="utf-8"))
     done = logreel.recover(path, out)
@@ -84,7 +84,7 @@ def test_samples_stay_what_they_are(path: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_samples_written_message_by_message(path: Path, tmp_path: Path) -> None:
+def test_samples_written_message_by_message_keep_their_content(path: Path, tmp_path: Path) -> None:
     log = logreel.open(path)
     options = {"checksum": "none"} if log.metadata["checksum"] == "none" else {}
     copied = rewrite(log, tmp_path / "copy.bddf", **options)
@@ -95,7 +95,7 @@ def test_samples_written_message_by_message(path: Path, tmp_path: Path) -> None:
     oracle.closed(copied.read_bytes())
 
 
-def test_the_bundled_log_is_the_same_to_the_byte(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_copy_of_bundled_log_has_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data, out = walk(3), tmp_path / "out.bddf"
     for size in (index_reader.EAGER_BYTES, 0):
         monkeypatch.setattr(index_reader, "EAGER_BYTES", size)
@@ -112,7 +112,7 @@ def test_the_bundled_log_is_the_same_to_the_byte(tmp_path: Path, monkeypatch: py
 
 @pytest.mark.parametrize("copied", [True, False])
 @pytest.mark.parametrize("large", [True, False])
-def test_slices_hold_what_lies_in_them(
+def test_slice_holds_exactly_the_messages_of_its_interval(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, copied: bool, large: bool
 ) -> None:
     if large:
@@ -142,7 +142,7 @@ def test_slices_hold_what_lies_in_them(
     assert rows(path.read_bytes()) == rows(out.bytes())[:7]
 
 
-def test_additional_indexes_come_along(tmp_path: Path) -> None:
+def test_rewriting_keeps_additional_indexes(tmp_path: Path) -> None:
     data, out = patrol(), tmp_path / "out.bddf"
     whole = by_spec(data)
     jobs: dict[str, Any] = {
@@ -161,7 +161,7 @@ def test_additional_indexes_come_along(tmp_path: Path) -> None:
             assert found == whole
 
 
-def test_one_topic_gets_the_first_number(tmp_path: Path) -> None:
+def test_series_numbers_begin_at_zero_in_a_slice(tmp_path: Path) -> None:
     data, out = patrol(), tmp_path / "out.bddf"
     logreel.slice(data, out, topics=["blob"])
     (one,) = oracle.closed(out.read_bytes()).series
@@ -183,7 +183,7 @@ def mixed(*kinds: str, notes: dict[str, str] | None = None) -> bytes:
     return out.bytes()
 
 
-def test_series_of_one_name_and_type_become_one(tmp_path: Path) -> None:
+def test_merge_joins_series_with_same_identifier_and_type(tmp_path: Path) -> None:
     out = tmp_path / "out.bddf"
     first, second = (
         mixed("text/plain", "int8", notes={"a": "1"}),
@@ -206,7 +206,7 @@ def test_series_of_one_name_and_type_become_one(tmp_path: Path) -> None:
     assert [one.spec for one in oracle.closed(out.read_bytes()).series] == [{"bosdyn:channel": "mixed"}]
 
 
-def test_specs_that_give_one_topic_stay_apart(tmp_path: Path) -> None:
+def test_merge_keeps_different_specs_with_same_topic_apart(tmp_path: Path) -> None:
     made = []
     for keys in (("a", "b"), ("c", "d")):
         one = Builder()
@@ -218,7 +218,7 @@ def test_specs_that_give_one_topic_stay_apart(tmp_path: Path) -> None:
     assert list(logreel.open(tmp_path / "out.bddf")) == ["x/y", "x/y[1]"]
 
 
-def test_structs_follow_their_members(tmp_path: Path) -> None:
+def test_rewritten_structs_are_joined_from_their_new_members(tmp_path: Path) -> None:
     data, out = walk(3), tmp_path / "out.bddf"
     log = logreel.open(data)
     logreel.merge([data, data], out, prefixes=["", "b/"])
@@ -237,7 +237,7 @@ def test_structs_follow_their_members(tmp_path: Path) -> None:
     assert by_spec(out.read_bytes()) == by_spec(data)
 
 
-def test_what_others_cannot_be_read_without_comes_along(tmp_path: Path) -> None:
+def test_keep_latched_includes_metadata_series(tmp_path: Path) -> None:
     data, out = walk(3), tmp_path / "out.bddf"
     tick = "bosdyn.api.SignalTick"
     logreel.slice(data, out, start=T0 + 10**9, keep_latched=True)
@@ -258,7 +258,9 @@ def damaged() -> tuple[bytes, list[oracle.Row], list[tuple[int, int]]]:
 
 
 @pytest.mark.parametrize("copied", [True, False])
-def test_damage_is_left_out_and_told(tmp_path: Path, copied: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_recover_drops_and_reports_damage(
+    tmp_path: Path, copied: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     data, left, holes = damaged()
     if not copied:
         monkeypatch.setattr(block_copier, "plan", lambda excerpt: None)
@@ -270,7 +272,7 @@ def test_damage_is_left_out_and_told(tmp_path: Path, copied: bool, monkeypatch: 
     assert rows((tmp_path / "out.bddf").read_bytes()) == due
 
 
-def test_blocks_of_unknown_kinds_stay_where_everything_does(tmp_path: Path) -> None:
+def test_unknown_blocks_are_kept_only_in_full_copies(tmp_path: Path) -> None:
     made, out = Builder(), tmp_path / "out.bddf"
     series = made.messages("a", "text/plain", "t")
     made.data(series, T0, b"1")
@@ -283,7 +285,7 @@ def test_blocks_of_unknown_kinds_stay_where_everything_does(tmp_path: Path) -> N
     assert [row[1] for row in rows(out.read_bytes())] == [T0 + 1, T0 + 2, T0 + 3]
 
 
-def test_files_that_are_no_single_sequence_are_written_anew(tmp_path: Path) -> None:
+def test_concatenated_files_are_rewritten_message_by_message(tmp_path: Path) -> None:
     out = tmp_path / "out.bddf"
     logreel.recover(patrol() + mixed("text/plain", "int8"), out)
     assert list(logreel.open(out)) == ["say", "patrol/speed", "blob", "mixed", "mixed[1]"]
@@ -300,7 +302,7 @@ def test_files_that_are_no_single_sequence_are_written_anew(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("lane", range(2))
-def test_whatever_can_be_read_can_be_recovered(tmp_path: Path, lane: int) -> None:
+def test_every_readable_damaged_file_can_be_recovered(tmp_path: Path, lane: int) -> None:
     whole, out = Builder({"note": "small"}), tmp_path / "out.bddf"
     say = whole.messages("say", "text/plain", "line", names=["n"])
     speed = whole.pods({"varname": "speed"}, "float32")

@@ -1,4 +1,4 @@
-"""The samples give exactly what an independent reader found in them, by index and by scan alike."""
+"""The samples give exactly what an independent reader found in them, with and without index."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def same_series(found: Found, wanted: list[dict[str, Any]]) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("way", ["open", "scan"])
-def test_blocks_are_as_expected(name: str, way: str) -> None:
+def test_data_blocks_match_the_manifest(name: str, way: str) -> None:
     data, want = sample(name), expected(name)
     assert hashlib.sha256(data).hexdigest() == want["sha256"]
     found = scanned(data) if way == "scan" else scan_builder.find(Source.open(data))
@@ -111,7 +111,7 @@ def test_blocks_are_as_expected(name: str, way: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_channels_hold_what_is_expected(name: str) -> None:
+def test_channels_match_the_manifest(name: str) -> None:
     log = logreel.open(sample(name))
     for ch, want in zip(log.channels.values(), expected(name)["series"], strict=False):
         if "struct_type" in want:
@@ -149,7 +149,7 @@ def plain(value: Any) -> str:
     return repr(float(value)) if isinstance(value, (float, str)) else repr(value)
 
 
-def test_the_checksum_is_verified() -> None:
+def test_checksums_of_samples_are_verified() -> None:
     for name in NAMES:
         found = [(f.code, f.severity) for f in verify(Source.open(sample(name)))]
         if name == "09_bad_checksum":
@@ -160,7 +160,7 @@ def test_the_checksum_is_verified() -> None:
             assert not found, name
 
 
-def test_a_cut_payload_is_never_whole() -> None:
+def test_truncated_payload_is_not_shown() -> None:
     log = logreel.open(sample("07_cut_in_payload"))
     assert [len(ch) for ch in log.channels.values()] == [10, 9]
     (problem,) = log.problems

@@ -1,4 +1,4 @@
-"""BDDF files that are not finished: cut, killed, or on a full disk; what was flushed is there."""
+"""Unfinished BDDF files (truncated, writer killed, disk full) keep everything that was flushed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def recording(path: Path, flushed: int) -> bytes:
     return Path(f"{path}.active").read_bytes()
 
 
-def test_every_cut_and_every_run_of_zeros_of_a_recording(tmp_path: Path) -> None:
+def test_truncated_or_zeroed_recording_keeps_flushed_messages(tmp_path: Path) -> None:
     whole = recording(tmp_path / "a.bddf", 12)
     everything = oracle.walk(whole).rows
     assert len(everything) == 24
@@ -44,7 +44,7 @@ def _messages(data: bytes) -> list[tuple[int, bytes]]:
 
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.9, 1.0])
-def test_a_cut_recording_is_recovered(tmp_path: Path, share: float) -> None:
+def test_truncated_recording_is_recovered(tmp_path: Path, share: float) -> None:
     whole = recording(tmp_path / "a.bddf", 40)
     cut = whole[: int(len(whole) * share)]
     (tmp_path / "a.bddf.active").write_bytes(cut)
@@ -56,7 +56,7 @@ def test_a_cut_recording_is_recovered(tmp_path: Path, share: float) -> None:
 
 
 @pytest.mark.parametrize("acknowledged", [1, 30])
-def test_a_killed_recorder_loses_nothing_that_was_flushed(tmp_path: Path, acknowledged: int) -> None:
+def test_killed_recorder_keeps_flushed_messages(tmp_path: Path, acknowledged: int) -> None:
     channels = """
         say = w.add_channel("say", logreel.Schema("line", "text/plain"), {"additional_indexes": ["n"]})
         value = w.add_channel("value", logreel.Schema("float64", "bddf"))
@@ -73,7 +73,7 @@ def test_a_killed_recorder_loses_nothing_that_was_flushed(tmp_path: Path, acknow
     assert log["value"]["value"].tolist()[:due] == [float(i) for i in range(due)]
 
 
-def test_a_full_disk_is_an_error_from_there_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_writer_fails_after_the_disk_was_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, real, room = tmp_path / "a.bddf", os.write, [4000]
 
     def write(handle: int, data: memoryview) -> int:
@@ -97,7 +97,7 @@ def test_a_full_disk_is_an_error_from_there_on(tmp_path: Path, monkeypatch: pyte
     assert logreel.open(f"{path}.active")["say"].times.tolist() == [T0 + i for i in range(sent)]
 
 
-def test_an_index_that_does_not_fit_leaves_a_sound_recording(
+def test_index_that_does_not_fit_leaves_a_readable_recording(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, real = tmp_path / "a.bddf", os.write

@@ -1,4 +1,4 @@
-"""BDDF files that are written: the plain reader finds in them what was given, byte by byte."""
+"""Written BDDF files: the plain reader finds what was given, byte by byte."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from support.oracles import bddf as oracle
 LOW, HIGH = -(1 << 63), (1 << 63) - 1
 
 
-def test_every_kind_of_series_is_declared_as_it_is_told(tmp_path: Path) -> None:
+def test_every_type_of_series_is_declared(tmp_path: Path) -> None:
     path = tmp_path / "a.bddf"
     units = {"spec": {"client": "me", "varname": "x"}, "series_type": "bosdyn:logtick"}
     units |= {"annotations": {"units": "m"}, "description": "a place"}
@@ -68,7 +68,7 @@ def test_every_kind_of_series_is_declared_as_it_is_told(tmp_path: Path) -> None:
     assert log.metadata["bosdyn:robot-serial-number"] == "spot-1"
 
 
-def test_the_bytes_of_the_facts_sheet(tmp_path: Path) -> None:
+def test_written_bytes_equal_the_worked_example(tmp_path: Path) -> None:
     """The same content as the independent builder's, in the same order."""
     for checksum in ("sha1", "none"):
         made, path = Builder({"me:a": "b"}, 2 if checksum == "sha1" else 1), tmp_path / f"{checksum}.bddf"
@@ -113,7 +113,7 @@ TIMES = [
 ]
 
 
-def test_times_of_every_kind(tmp_path: Path) -> None:
+def test_extreme_times_are_written(tmp_path: Path) -> None:
     path = tmp_path / "a.bddf"
     with logreel.create(path) as w:
         channel = w.add_channel("say", LINE)
@@ -130,7 +130,7 @@ def test_times_of_every_kind(tmp_path: Path) -> None:
     assert log.metadata["indexed"]
 
 
-def test_no_series_and_series_without_data(tmp_path: Path) -> None:
+def test_file_without_series_and_series_without_data(tmp_path: Path) -> None:
     path = tmp_path / "a.bddf"
     with logreel.create(path):
         pass
@@ -143,7 +143,7 @@ def test_no_series_and_series_without_data(tmp_path: Path) -> None:
         assert not logreel.open(one).problems
 
 
-def test_series_of_one_name(tmp_path: Path) -> None:
+def test_series_with_the_same_name_are_written(tmp_path: Path) -> None:
     path, copy = tmp_path / "a.bddf", tmp_path / "b.bddf"
     named = {"spec": {"bosdyn:channel": "mixed"}}
     with logreel.create(path) as w:
@@ -183,7 +183,7 @@ BAD: dict[str, tuple[str, logreel.Schema, dict[str, Any], str]] = {
 }
 
 
-def test_what_cannot_be_is_said_and_the_file_stays_sound(tmp_path: Path) -> None:
+def test_invalid_input_is_refused_and_the_file_stays_valid(tmp_path: Path) -> None:
     path = tmp_path / "a.bddf"
     with logreel.create(path) as w:
         value = w.add_channel("value", FLOAT)

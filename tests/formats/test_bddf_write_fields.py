@@ -1,4 +1,4 @@
-"""Messages of BDDF given by fields and by tables: what is read of them is what was given."""
+"""BDDF messages written by fields and by tables are read back unchanged."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from logreel.formats.bddf.sample.builder import T0, Builder, walk
 from support.builders.bddf_rows import LINE, NUMBERED, POINT, rows
 
 
-def test_tables_and_single_messages_are_one_file(tmp_path: Path) -> None:
+def test_tables_and_single_messages_give_the_same_file(tmp_path: Path) -> None:
     n = 2000
     times = T0 + np.arange(n) // 3 * 1_000_000
     values = np.arange(2 * n, dtype=np.float32)
@@ -64,7 +64,7 @@ def test_tables_and_single_messages_are_one_file(tmp_path: Path) -> None:
     assert again.read_bytes() == paths[0].read_bytes()
 
 
-def test_samples_with_additional_indexes(tmp_path: Path) -> None:
+def test_samples_with_additional_indexes_are_written(tmp_path: Path) -> None:
     path = tmp_path / "a.bddf"
     with logreel.create(path) as w:
         channel = w.add_channel("v", logreel.Schema("int16", "bddf"), {"additional_indexes": ["sample", "n"]})
@@ -83,7 +83,7 @@ def test_samples_with_additional_indexes(tmp_path: Path) -> None:
     }
 
 
-def test_messages_of_described_types_are_given_by_fields(tmp_path: Path) -> None:
+def test_described_protobuf_messages_are_written_by_fields(tmp_path: Path) -> None:
     path, kinds = tmp_path / "a.bddf", ("TextMessage", "OperatorComment", "Event", "SignalSchema")
     log = logreel.open(walk(11))
     with logreel.create(path) as w:
@@ -105,7 +105,7 @@ def test_messages_of_described_types_are_given_by_fields(tmp_path: Path) -> None
         assert [(ns, payload) for series, ns, payload, _ in rows(path) if series == n] == due * 2
 
 
-def test_messages_that_the_users_descriptors_describe(tmp_path: Path) -> None:
+def test_messages_of_user_descriptors_are_written_by_fields(tmp_path: Path) -> None:
     path = tmp_path / "a.bddf"
     (tmp_path / "mine.binpb").write_bytes(descriptor_set())
     fields = {
@@ -172,7 +172,7 @@ def descriptor_set() -> bytes:
     return pb.FileDescriptorSet(file=[file]).SerializeToString()
 
 
-def test_plain_values_with_additional_indexes_come_back_from_what_they_decode_to(tmp_path: Path) -> None:
+def test_decoded_pods_with_additional_indexes_can_be_written_again(tmp_path: Path) -> None:
     path, again, third = (tmp_path / f"{name}.bddf" for name in "abc")
     with logreel.create(path) as w:
         point = w.add_channel("p", POINT, NUMBERED)
@@ -194,7 +194,7 @@ def test_plain_values_with_additional_indexes_come_back_from_what_they_decode_to
     assert rows(third) == due
 
 
-def test_fields_that_nobody_knows_beside_records_are_refused(tmp_path: Path) -> None:
+def test_unknown_fields_next_to_records_are_refused(tmp_path: Path) -> None:
     with logreel.create(tmp_path / "a.bddf") as w:
         value = w.add_channel("v", logreel.Schema("float64", "bddf"))
         point = w.add_channel("p", POINT, NUMBERED)
@@ -215,7 +215,7 @@ def test_fields_that_nobody_knows_beside_records_are_refused(tmp_path: Path) -> 
         w.write(position, 0, {"records": [], "frame": 5})
 
 
-def test_reserved_keys_of_annotations_are_refused(tmp_path: Path) -> None:
+def test_reserved_annotation_keys_are_refused(tmp_path: Path) -> None:
     with logreel.create(tmp_path / "a.bddf") as w:
         for name in ("count", ":count", ""):
             with pytest.raises(logreel.UsageError, match="are reserved by the format: call it 'ORG"):
@@ -235,7 +235,7 @@ def test_reserved_keys_of_annotations_are_refused(tmp_path: Path) -> None:
     assert logreel.open(tmp_path / "c.bddf").metadata["note"] == "made"
 
 
-def test_metadata_of_other_formats_has_their_name_as_its_organization(tmp_path: Path) -> None:
+def test_imported_metadata_gets_the_format_as_organization(tmp_path: Path) -> None:
     with logreel.create(tmp_path / "a.mcap") as w:
         w.metadata("robot", {"name": "walker"})
         say = w.add_channel("say", logreel.Schema("line", "text/plain"))

@@ -1,4 +1,4 @@
-"""Actors of a recording: who they are, when they live, and how they move."""
+"""Actors of a recording: their attributes, lifetimes and trajectories."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def vectors(table: pa.Table, name: str) -> np.ndarray:
     return np.stack([member.to_numpy() for member in column.flatten()], axis=-1)
 
 
-def test_who_is_there(log: logreel.Log) -> None:
+def test_actors_have_type_role_lifetime_and_parent(log: logreel.Log) -> None:
     assert list(log.actors)[:3] == [1, 20, 21]
     hero = log.actor(HERO)
     assert (hero.id, hero.type, hero.description) == (HERO, "vehicle", "vehicle.tesla.model3")
@@ -42,14 +42,14 @@ def test_who_is_there(log: logreel.Log) -> None:
     assert "trajectory" not in repr(hero)
 
 
-def test_a_log_of_another_format_has_no_actors() -> None:
+def test_log_of_another_format_has_no_actors() -> None:
     log = logreel.open(tiny())
     assert log.actors == {}
     with pytest.raises(NotFoundError, match="no actor"):
         log.actor(1)
 
 
-def test_the_way_is_that_of_the_formulas(log: logreel.Log) -> None:
+def test_trajectory_equals_the_formulas_of_the_sample(log: logreel.Log) -> None:
     table = log.actor(HERO).trajectory()
     seconds = log["frames"]["elapsed"]
     assert table["frame"].to_pylist() == list(range(1, len(seconds) + 1))
@@ -75,7 +75,7 @@ def sources(table: pa.Table) -> dict[str, tuple[str, str]]:
     return found
 
 
-def test_the_schema_tells_units_and_sources(log: logreel.Log) -> None:
+def test_trajectory_schema_has_units_and_sources(log: logreel.Log) -> None:
     assert sources(log.actor(HERO).trajectory()) == {
         "location": ("cm", "recorded"),
         "rotation": ("deg", "recorded"),
@@ -86,7 +86,7 @@ def test_the_schema_tells_units_and_sources(log: logreel.Log) -> None:
     assert sources(log.actor(300).trajectory())["velocity"] == ("m/s", "from location")
 
 
-def test_velocities_from_locations() -> None:
+def test_velocities_are_derived_from_locations() -> None:
     out = Builder(additional=False)
     for i, x in enumerate((0.0, 100.0, 400.0, 900.0)):
         frame = out.frame(i * 0.5).position(7, (x, 0.0, -x))
@@ -103,7 +103,7 @@ def test_velocities_from_locations() -> None:
     assert sources(table)["velocity"][1] == "recorded, 3 of 4 from location"
 
 
-def test_one_position_has_no_velocity() -> None:
+def test_single_position_has_no_velocity() -> None:
     out = Builder("0.9.4")
     out.frame(0.0).add(7, 1, "vehicle.a").add(8, 3, "traffic.light").position(7, (1.0, 2.0, 3.0))
     log = logreel.open(out.bytes())
@@ -114,13 +114,13 @@ def test_one_position_has_no_velocity() -> None:
     assert (empty.num_rows, empty.schema.names) == (0, table.schema.names)
 
 
-def test_wide_vectors_stay_wide() -> None:
+def test_float64_vectors_stay_float64() -> None:
     table = logreel.open(eventful("0.10.0").bytes()).actor(10).trajectory()
     assert table.schema.field("location").type.field("x").type == pa.float64()
     assert table["location"][0].as_py() == {"x": 1000.0, "y": 2000.0, "z": 30.25}
 
 
-def test_ways_in_the_axes_of_ros(log: logreel.Log) -> None:
+def test_trajectory_in_ros_axes(log: logreel.Log) -> None:
     here, there = (one.actor(HERO).trajectory().slice(350) for one in (log, log.ros_axes()))
     signs = {
         "location": (0.01, -0.01, 0.01),
@@ -142,14 +142,14 @@ def test_ways_in_the_axes_of_ros(log: logreel.Log) -> None:
             ask(log.ros_axes())
 
 
-def test_the_van_stands(log: logreel.Log) -> None:
+def test_standing_actor_has_zero_velocity(log: logreel.Log) -> None:
     table = log.actor(VAN).trajectory()
     assert not vectors(table, "velocity").any()
     assert not vectors(table, "acceleration").any()
 
 
 @pytest.mark.skipif(not (SHARED / "data/carla").is_dir(), reason="no CARLA recordings beside the repository")
-def test_recorded_velocities_are_those_of_the_locations() -> None:
+def test_recorded_velocities_agree_with_locations() -> None:
     log = logreel.open(SHARED / "data/carla/sr_DistanceBetweenVehicles_2021.log")
     hero = next(a for a in log.actors.values() if a.attributes.get("role_name") == "hero")
     table = hero.trajectory()

@@ -15,7 +15,7 @@ from support.oracles import carla as carla_oracle
 
 @pytest.mark.parametrize("release", RELEASES)
 @pytest.mark.parametrize("additional", [True, False])
-def test_every_packet_is_as_long_as_it_says(release: str, additional: bool) -> None:
+def test_builder_states_true_packet_sizes(release: str, additional: bool) -> None:
     data = eventful(release, additional=additional).bytes()
     r = carla_oracle.read(data)
     assert (r.stop, r.why, r.outside) == (len(data), "", [])
@@ -35,7 +35,7 @@ def test_every_packet_is_as_long_as_it_says(release: str, additional: bool) -> N
         assert [p.number for p in frame.packets] == order
 
 
-def test_values_come_back() -> None:
+def test_built_values_are_read_back() -> None:
     r = carla_oracle.read(eventful("2026").bytes())
     first = r.frames[0]
     hero = next(a for a in first.records("EventAdd") if a["id"] == 10)
@@ -50,7 +50,7 @@ def test_values_come_back() -> None:
     assert list(first.records("Weather")[0].values()) == list(range(14))
 
 
-def test_frames_can_lie() -> None:
+def test_builder_can_state_wrong_sizes_and_counts() -> None:
     out = Builder()
     frame = out.frame(0.0, number=9).position(1, (1.0, 2.0, 3.0)).remove(4)
     frame.totals["Position"] = 3
@@ -69,11 +69,11 @@ def test_frames_can_lie() -> None:
     assert faults == {"Position": "too short"}
 
 
-def test_text_mode_doubles_line_feeds() -> None:
+def test_text_mode_turns_line_feeds_into_two_bytes() -> None:
     assert text_mode(b"a\nb\r\n") == b"a\r\nb\r\r\n"
 
 
-def test_the_drive_is_sound_and_the_same_every_time() -> None:
+def test_drive_is_valid_and_reproducible() -> None:
     data = drive().bytes()
     assert data == drive().bytes()
     log = logreel.open(data)

@@ -1,4 +1,4 @@
-"""Metrics of single frames are what was recorded for them."""
+"""Metrics of frames equal what was recorded for them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def record(plain: Recording, kind: str, actor: int, frame: int) -> Any:
     return next((one for one in plain.frames[frame - 1].records(kind) if one["id"] == actor), None)
 
 
-def test_the_recording(metrics: Any, plain: Recording) -> None:
+def test_frame_times_and_counts(metrics: Any, plain: Recording) -> None:
     assert metrics.get_total_frame_count() == len(plain.frames)
     for frame in (1, 300, len(plain.frames)):
         told = plain.frames[frame - 1]
@@ -46,7 +46,7 @@ def test_the_recording(metrics: Any, plain: Recording) -> None:
         assert metrics.get_vehicle_control(HERO, frame) is None
 
 
-def test_who(metrics: Any) -> None:
+def test_actor_ids_attributes_and_lifetimes(metrics: Any) -> None:
     assert metrics.get_ego_vehicle_id() == HERO
     assert metrics.get_actor_ids_with_role_name("autopilot") == [101, 102, 103]
     assert metrics.get_actor_ids_with_type_id("traffic.traffic_light") == list(LIGHTS)
@@ -61,7 +61,7 @@ def test_who(metrics: Any) -> None:
     assert carla.MetricsLog(Builder().bytes()).get_ego_vehicle_id() is None
 
 
-def test_boxes_and_collisions(metrics: Any) -> None:
+def test_boxes_and_collisions_equal_the_recording(metrics: Any) -> None:
     box = metrics.get_actor_bounding_box(HERO)
     assert box.extent == pytest.approx((2.35, 0.92, 0.72))
     assert metrics.get_traffic_light_trigger_volume(LIGHTS[0]).extent == pytest.approx((2.5, 1.2, 1.5))
@@ -71,7 +71,7 @@ def test_boxes_and_collisions(metrics: Any) -> None:
 
 
 @pytest.mark.parametrize("frame", [1, 200, 595])
-def test_motion(metrics: Any, plain: Recording, frame: int) -> None:
+def test_motion_of_a_frame_equals_the_plain_reader(metrics: Any, plain: Recording, frame: int) -> None:
     told, moved = record(plain, "Position", HERO, frame), record(plain, "Kinematics", HERO, frame)
     pose = metrics.get_actor_transform(HERO, frame)
     assert pose.location == pytest.approx([x / 100 for x in told["location"].values()])
@@ -86,7 +86,7 @@ def test_motion(metrics: Any, plain: Recording, frame: int) -> None:
     assert metrics.get_actors_acceleration([300], frame) == {300: (0.0, 0.0, 0.0)}
 
 
-def test_whole_tracks(metrics: Any) -> None:
+def test_arrays_of_whole_tracks(metrics: Any) -> None:
     track = metrics.get_all_actor_transforms(BIKE)
     assert track.shape == (595, 6)
     assert np.isnan(track[480:]).all()
@@ -101,7 +101,7 @@ def test_whole_tracks(metrics: Any) -> None:
     assert metrics.get_all_actor_velocities(HERO, 9, 5).shape == (0, 3)
 
 
-def test_distances(metrics: Any) -> None:
+def test_distances_of_two_actors(metrics: Any) -> None:
     apart = metrics.get_distances(HERO, LEAD)
     assert apart.shape == (595,)
     assert apart[0] == pytest.approx(14.0)
@@ -111,7 +111,7 @@ def test_distances(metrics: Any) -> None:
 
 
 @pytest.mark.parametrize("frame", [1, 250, 420])
-def test_controls_and_lights(metrics: Any, plain: Recording, frame: int) -> None:
+def test_controls_and_lights_equal_the_plain_reader(metrics: Any, plain: Recording, frame: int) -> None:
     told = record(plain, "AnimVehicle", HERO, frame)
     control = metrics.get_vehicle_control(HERO, frame)
     assert control._asdict() == {k: v for k, v in told.items() if k != "id"}
@@ -132,7 +132,7 @@ def test_controls_and_lights(metrics: Any, plain: Recording, frame: int) -> None
     )  # fmt: skip
 
 
-def test_physics(metrics: Any, plain: Recording) -> None:
+def test_physics_equals_the_plain_reader(metrics: Any, plain: Recording) -> None:
     told = record(plain, "PhysicsControl", HERO, 1)
     del told["id"]
     assert metrics.get_vehicle_physics_control(HERO) == told
@@ -140,7 +140,7 @@ def test_physics(metrics: Any, plain: Recording) -> None:
     assert carla.MetricsLog(eventful("0.10.0").bytes()).get_vehicle_physics_control(10) is None
 
 
-def test_physics_behind_a_record_that_cannot_be_decoded() -> None:
+def test_physics_after_an_undecodable_record() -> None:
     out = Builder("0.9.16")
     first = out.frame(0.0).add(10, 1, "vehicle.a").physics(10)
     first.records["PhysicsControl"] = [bytes(first.records["PhysicsControl"][0])[:-40]]
@@ -154,7 +154,7 @@ def test_physics_behind_a_record_that_cannot_be_decoded() -> None:
     assert told["max_rpm"] == 5800.0
 
 
-def test_what_was_not_recorded_is_none() -> None:
+def test_missing_values_are_none() -> None:
     metrics = carla.MetricsLog(eventful("0.9.4").bytes())
     assert metrics.get_vehicle_control(10, 1) is None
     assert metrics.get_vehicle_lights(10, 1) is None
@@ -170,7 +170,7 @@ def test_what_was_not_recorded_is_none() -> None:
     assert metrics.get_platform_time(1) is None
 
 
-def test_wrong_questions_are_refused() -> None:
+def test_invalid_arguments_of_metrics_are_refused() -> None:
     with pytest.raises(UsageError, match="format ulog"):
         carla.MetricsLog(tiny())
     with pytest.raises(UsageError, match="no time of state 'Blue'"):

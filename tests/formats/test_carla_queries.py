@@ -1,4 +1,4 @@
-"""The queries of the simulator's client give what the simulator gives, byte for byte."""
+"""The queries of the simulator's client print the same text as the simulator, byte for byte."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def expected(name: str) -> str:
 
 @real
 @pytest.mark.parametrize("name", NAMES)
-def test_texts_are_those_of_the_simulator(name: str) -> None:
+def test_query_texts_equal_the_simulator(name: str) -> None:
     log = logreel.open(sample(name))
     assert carla.info(log).text() == expected(f"{name}.info.txt")
     assert carla.info(log, show_all=True).text() == expected(f"{name}.all.txt.gz")
@@ -50,14 +50,14 @@ def test_texts_are_those_of_the_simulator(name: str) -> None:
 @real
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize(("seconds", "centimetres"), [(1, 100), (30, 10)])
-def test_blocked_is_that_of_the_simulator(name: str, seconds: float, centimetres: float) -> None:
+def test_blocked_equals_the_simulator(name: str, seconds: float, centimetres: float) -> None:
     got = carla.blocked(logreel.open(sample(name)), seconds, centimetres).text()
     want = expected(f"{name}.blocked_{seconds}_{centimetres}.txt")
     assert got.splitlines() == want.splitlines()
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_collisions_of_random_scenes(seed: int) -> None:
+def test_collisions_of_random_scenes_equal_the_oracle(seed: int) -> None:
     data = carla_queries.scene(seed).bytes()
     log, plain = logreel.open(data), carla_oracle.read(data)
     for kinds in ("aa", "hv", "va", "wo", "ht", "aw"):
@@ -79,7 +79,7 @@ def test_collisions_of_random_scenes(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_blocked_of_random_scenes(seed: int) -> None:
+def test_blocked_of_random_scenes_equals_the_oracle(seed: int) -> None:
     data = carla_queries.scene(seed, "0.10.0" if seed % 3 == 0 else "0.9.14").bytes()
     log, plain = logreel.open(data), carla_oracle.read(data)
     for seconds, centimetres in ((0.5, 20), (1, 100), (2, 250)):
@@ -143,7 +143,7 @@ HEAD = ["Version: 2", "Map: Town01", "Date: 01/01/70 00:00:00", ""]
         ("0.9.16", [" Weathers: 1"], "Parenting 10 with 10"),
     ],
 )
-def test_generations_differ(release: str, lines: list[str], missing: str) -> None:
+def test_generations_print_different_text(release: str, lines: list[str], missing: str) -> None:
     log = logreel.open(generations().bytes())
     text = carla.info(log, True, release).text()
     found = text.splitlines()
@@ -152,7 +152,7 @@ def test_generations_differ(release: str, lines: list[str], missing: str) -> Non
     assert missing not in text
 
 
-def test_bones_and_ends_of_frames_leave_empty_lines() -> None:
+def test_bones_and_frame_ends_print_empty_lines() -> None:
     log = logreel.open(generations().bytes())
     assert (
         carla.info(log, True, "0.9.14")
@@ -186,12 +186,12 @@ def test_bones_and_ends_of_frames_leave_empty_lines() -> None:
         ("dreyevr-0.9.13", "0.9.10"),
     ],
 )
-def test_the_file_chooses_its_generation(release: str, guess: str) -> None:
+def test_generation_is_inferred_from_the_recording(release: str, guess: str) -> None:
     log = logreel.open(eventful(release).bytes())
     assert carla.info(log, True).text() == carla.info(log, True, guess).text()
 
 
-def test_signs_sensors_and_hidden_ids_look_as_upstream() -> None:
+def test_letters_of_signs_and_sensors_equal_the_simulator() -> None:
     out = Builder()
     frame = out.frame(0.0).add(1, 4, "traffic.stop").add(2, 5, "sensor.lidar").add(3, 1, "vehicle.a")
     frame.collision(0, 1, 2).collision(1, 3, 0xFFFFFFFF, (True, False))
@@ -207,7 +207,7 @@ def test_signs_sensors_and_hidden_ids_look_as_upstream() -> None:
     assert len(carla.collisions(log, "s", "n", correct=True)) == 1
 
 
-def test_corrected_queries_remember_whom_they_should() -> None:
+def test_corrected_queries_keep_actors_after_a_removal() -> None:
     out = Builder()
     frame = out.frame(0.0).add(1, 1, "vehicle.a").add(2, 1, "vehicle.b")
     for i in range(1, 9):
@@ -227,7 +227,7 @@ def test_corrected_queries_remember_whom_they_should() -> None:
     assert {r["id"]: (r["time_ns"], r["duration_s"]) for r in right.rows()} == {1: (0, 4.0), 2: (0, 4.0)}
 
 
-def test_the_last_frame_takes_a_second_away() -> None:
+def test_last_frame_subtracts_a_second_unless_corrected() -> None:
     out = Builder()
     for i in range(5):
         out.frame(float(i)).add(7, 1, "vehicle.a").position(7, (1.0, 0.0, 0.0))
@@ -236,7 +236,7 @@ def test_the_last_frame_takes_a_second_away() -> None:
     assert carla.blocked(log, 1, 10, correct=True).rows()[0]["duration_s"] == 4.0
 
 
-def test_rows_tables_and_text_agree() -> None:
+def test_rows_table_and_text_agree() -> None:
     log = logreel.open(drive().bytes())
     for answer in (carla.info(log), carla.collisions(log), carla.blocked(log, 2, 50)):
         rows = answer.rows()
@@ -251,7 +251,7 @@ def test_rows_tables_and_text_agree() -> None:
     assert [e["other"] for e in events if e["event"] == "parent"] == [100]
 
 
-def test_wrong_questions_are_refused() -> None:
+def test_invalid_arguments_of_queries_are_refused() -> None:
     log = logreel.open(eventful().bytes())
     for kinds in (("x",), ("", "a"), ("a", "vv"), ("s",)):
         with pytest.raises(UsageError, match="kinds of actors"):
@@ -275,21 +275,21 @@ def ask_everything(data: bytes) -> None:
     carla.info(log).to_arrow()
 
 
-def test_cut_recordings_are_answered() -> None:
+def test_queries_of_truncated_recordings() -> None:
     data = eventful("0.9.16", frames=2).bytes()
     for size in range(0, len(data), 41):
         ask_everything(data[:size])
 
 
 @pytest.mark.parametrize("release", RELEASES)
-def test_damaged_recordings_are_answered(release: str) -> None:
+def test_queries_of_damaged_recordings(release: str) -> None:
     data = eventful(release).bytes()
     ask_everything(data)
     for seed in range(8):
         ask_everything(mutate(data, seed))
 
 
-def test_records_without_any_frame_are_answered() -> None:
+def test_queries_of_records_without_frames() -> None:
     out = eventful("2026")
     for frame in out.frames:
         frame.begun = frame.ended = False
@@ -301,7 +301,7 @@ def test_records_without_any_frame_are_answered() -> None:
     assert carla.MetricsLog(log).get_total_frame_count() == 0
 
 
-def test_a_recording_without_frames_is_answered() -> None:
+def test_queries_of_an_empty_recording() -> None:
     log = logreel.open(Builder().bytes())
     assert carla.collisions(log).text().splitlines()[-2:] == ["Frames: 0", "Duration: 0 seconds"]
     assert carla.blocked(log).rows() == carla.info(log).rows() == []

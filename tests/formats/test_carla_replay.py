@@ -1,4 +1,4 @@
-"""A replay shows what the simulator would show: by hand, and by a plain simulation of it."""
+"""A replay shows what the simulator shows: values worked out by hand, and a plain simulation."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def place(pose: Any) -> tuple[float, float]:
     return pose.location.x, pose.rotation.yaw
 
 
-def test_poses_by_hand() -> None:
+def test_poses_equal_values_worked_out_by_hand() -> None:
     replay = carla.Replay(straight())
     assert (replay.total, replay.start, replay.end) == (2.0, 0.0, 2.0)
     # Nothing was loaded before the first frame: it shows its own poses.
@@ -56,7 +56,7 @@ def test_poses_by_hand() -> None:
     assert replay.poses(-0.1) == {}
 
 
-def test_who_is_there() -> None:
+def test_actors_exist_from_addition_to_removal() -> None:
     log = straight()
     assert set(carla.Replay(log).poses(0.7)) == {2, 10, 11}
     assert set(carla.Replay(log).poses(1.2)) == {2, 10, 11, 12}
@@ -68,7 +68,7 @@ def test_who_is_there() -> None:
     assert carla.Replay(log).poses(1.0)[12].location == (9.0, 9.0, 9.0)
 
 
-def test_angles_take_the_shorter_way() -> None:
+def test_angles_are_interpolated_the_shorter_way() -> None:
     out = Builder()
     for i, yaw in enumerate((175.0, -175.0, 175.0, 0.0)):
         out.frame(float(i)).add(7, 1, "v").position(7, (0.0, 0.0, 0.0), (0.0, 0.0, yaw))
@@ -77,7 +77,7 @@ def test_angles_take_the_shorter_way() -> None:
     assert replay.poses(2.5)[7].rotation.yaw == -180.0
 
 
-def test_offsets_and_durations() -> None:
+def test_start_and_duration_limit_the_replay() -> None:
     log = straight()
     assert [t.time for t in carla.Replay(log).ticks(0.5)] == [0.0, 0.5, 1.0, 1.5]
     assert [t.time for t in carla.Replay(log, start=-1.0).ticks(0.5)] == [1.0, 1.5]
@@ -92,14 +92,14 @@ def test_offsets_and_durations() -> None:
             next(carla.Replay(log).ticks(wrong))
 
 
-def test_fast_replays_jump() -> None:
+def test_fast_replay_does_not_interpolate() -> None:
     ticks = list(carla.Replay(straight(), time_factor=2.0).ticks(0.15))
     assert [t.poses[10].location.x for t in ticks] == [0.0, 0.0, 0.0, 0.0, 100.0, 200.0, 200.0]
 
 
 @pytest.mark.parametrize(("delta", "factor"), [(0.1, 1.0), (0.3, 1.0), (0.7, 1.5), (0.2, 2.5), (1.7, 1.0)])
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_steps_are_those_of_a_plain_simulation(seed: int, delta: float, factor: float) -> None:
+def test_ticks_equal_a_plain_simulation(seed: int, delta: float, factor: float) -> None:
     data = carla_queries.scene(seed).bytes()
     ticks = list(carla.Replay(logreel.open(data), time_factor=factor, replay_sensors=True).ticks(delta))
     want = carla_queries.replay(carla_oracle.read(data), delta, factor)
@@ -110,7 +110,7 @@ def test_steps_are_those_of_a_plain_simulation(seed: int, delta: float, factor: 
             assert (*pose.location, *pose.rotation) == pytest.approx(poses[actor], abs=1e-9)
 
 
-def test_poses_are_those_of_steps_that_leave_no_frame_out() -> None:
+def test_poses_equal_ticks_that_skip_no_frame() -> None:
     replay = carla.Replay(logreel.open(drive(12.0).bytes()))
     for tick in replay.ticks(0.04):
         poses = replay.poses(tick.time)
@@ -118,7 +118,7 @@ def test_poses_are_those_of_steps_that_leave_no_frame_out() -> None:
         assert poses[100] == tick.poses[100]
 
 
-def test_the_camera_follows() -> None:
+def test_follow_gives_the_camera_pose() -> None:
     replay = carla.Replay(straight())
     # At 0.75 s the car looks along -x: the camera is behind it, at +x, and looks down.
     camera = replay.follow(10, 0.75)
@@ -131,13 +131,13 @@ def test_the_camera_follows() -> None:
 
 
 @pytest.mark.parametrize("rotation", [(0, 0, 0), (10, 20, 30), (-170, -80, 179), (5, 89, -90)])
-def test_rotations_come_back(rotation: tuple[float, float, float]) -> None:
+def test_rotation_round_trips_through_axes(rotation: tuple[float, float, float]) -> None:
     frame = axes(Rotation(*rotation))
     assert rotation_of(frame) == pytest.approx(rotation)
     assert all(math.isclose(sum(x * x for x in axis), 1.0) for axis in frame)
 
 
-def test_axes_by_hand() -> None:
+def test_axes_equal_values_worked_out_by_hand() -> None:
     def rounded(rotation: tuple[float, float, float]) -> Iterator[tuple[float, ...]]:
         return (tuple(round(x, 9) + 0.0 for x in axis) for axis in axes(Rotation(*rotation)))
 
@@ -147,7 +147,7 @@ def test_axes_by_hand() -> None:
     assert list(rounded((90, 0, 0)))[1] == (0.0, 0.0, -1.0)
 
 
-def test_what_cannot_be_replayed_shows_nothing() -> None:
+def test_replay_without_frames_shows_nothing() -> None:
     for data in (Builder().bytes(), eventful(frames=2).bytes()[:60]):
         replay = carla.Replay(logreel.open(data))
         assert replay.poses(0.0) == {}

@@ -1,4 +1,4 @@
-"""CARLA recordings sliced, merged and recovered: frames stay whole, and what they hold stays as it was."""
+"""Sliced, merged and recovered CARLA recordings: frames stay complete and keep their content."""
 
 from __future__ import annotations
 
@@ -60,19 +60,19 @@ def check(data: bytes, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda p: p.stem)
-def test_samples_stay_the_same_to_the_byte(path: Path, tmp_path: Path) -> None:
+def test_copied_samples_have_the_same_bytes(path: Path, tmp_path: Path) -> None:
     check(path.read_bytes(), tmp_path)
 
 
 @pytest.mark.parametrize("release", RELEASES)
-def test_every_release_stays_the_same_to_the_byte(release: str, tmp_path: Path) -> None:
+def test_copies_of_every_release_have_the_same_bytes(release: str, tmp_path: Path) -> None:
     made = eventful(release, frames=6)
     for number in (140, 255):
         made.frames[2].packet(number, b"of a user")
     check(made.bytes(), tmp_path)
 
 
-def test_frames_are_kept_whatever_is_wanted_of_them(tmp_path: Path) -> None:
+def test_slice_keeps_all_frames_of_its_interval(tmp_path: Path) -> None:
     data, out = eventful(frames=8).bytes(), tmp_path / "a.rec"
     for wanted in (["position"], ["wheels", "walker"], ["frames"]):
         done = logreel.slice(data, out, topics=wanted, start=2 * STEP, end=6 * STEP, force=True)
@@ -99,7 +99,7 @@ def alive(frames: list[oracle.Frame]) -> list[int]:
 
 
 @pytest.mark.parametrize("release", ["0.9.4", "0.9.10", "0.9.16", "2026", "0.10.0"])
-def test_what_is_in_force_comes_along(release: str, tmp_path: Path) -> None:
+def test_keep_latched_carries_records_in_force(release: str, tmp_path: Path) -> None:
     made, out = eventful(release, frames=7), tmp_path / "a.rec"
     made.frames[1].add(50, 1, "vehicle.late").remove(12)
     made.frames[2].add(51, 1, "vehicle.later").remove(50)
@@ -137,7 +137,7 @@ def test_what_is_in_force_comes_along(release: str, tmp_path: Path) -> None:
     assert [record["id"] for record in sound(out.read_bytes()).frames[0].records("EventAdd")] == [50]
 
 
-def test_packets_of_forks_are_not_looked_into(tmp_path: Path) -> None:
+def test_keep_latched_ignores_packets_of_forks(tmp_path: Path) -> None:
     made, out = eventful("dreyevr-0.9.13", frames=5), tmp_path / "a.rec"
     made.frames[0].packet(24, b"\1\0" + bytes(52))
     assert "packet_24" in logreel.open(made.bytes())
@@ -147,8 +147,10 @@ def test_packets_of_forks_are_not_looked_into(tmp_path: Path) -> None:
     assert {p.number for p in found[0].packets} & {18, 24} == set()
 
 
-def test_more_actors_than_a_packet_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(packet_copier, "_MOST", 5)
+def test_carried_actors_are_split_over_several_packets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(packet_copier, "_MOST_RECORDS", 5)
     made, out = Builder(additional=False), tmp_path / "a.rec"
     for i in range(3):
         frame = made.frame(i * 0.05)
@@ -160,7 +162,7 @@ def test_more_actors_than_a_packet_holds(tmp_path: Path, monkeypatch: pytest.Mon
     assert [record["id"] for record in frame.records("EventAdd")] == list(range(12))
 
 
-def test_merged_recordings(tmp_path: Path) -> None:
+def test_merge_joins_equal_frames_and_renumbers_others(tmp_path: Path) -> None:
     one, two, out = tmp_path / "1.rec", tmp_path / "2.rec", tmp_path / "m.rec"
     one.write_bytes(eventful(frames=4).bytes())
     other = Builder("0.9.16", town="Town02")
@@ -198,7 +200,7 @@ def test_merged_recordings(tmp_path: Path) -> None:
         logreel.merge([one, wide], out, force=True)
 
 
-def test_actors_that_cannot_be_decoded_are_not_the_same_in_merged_recordings(tmp_path: Path) -> None:
+def test_undecodable_actors_are_not_reported_as_shared_ids(tmp_path: Path) -> None:
     for name, actor in (("1.rec", 10), ("2.rec", 20)):
         out = Builder("0.9.16")
         damaged = out.frame(0.0).add(5, 1, "vehicle.damaged")
@@ -210,7 +212,7 @@ def test_actors_that_cannot_be_decoded_are_not_the_same_in_merged_recordings(tmp
     assert not [note for note in done.notes if "same id" in note]
 
 
-def test_a_recording_per_topic_and_back(tmp_path: Path) -> None:
+def test_split_by_topic_and_merge_gives_the_same_recording(tmp_path: Path) -> None:
     source = tmp_path / "drive.log"
     source.write_bytes(drive(2.0).bytes())
     parts = logreel.split(source, tmp_path / "parts", by_topic=True)
@@ -237,7 +239,7 @@ def recovered(data: bytes, folder: Path) -> tuple[bytes, logreel.ops.rewrite.rec
     return out.read_bytes(), done
 
 
-def test_text_mode_is_undone(tmp_path: Path) -> None:
+def test_recover_undoes_text_mode(tmp_path: Path) -> None:
     for release in ("0.10.0", "0.9.14"):
         data = eventful(release, frames=30).bytes()
         made, done = recovered(text_mode(data), tmp_path)
@@ -246,7 +248,7 @@ def test_text_mode_is_undone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["EventAdd", "EventDel", "EventParent", "AnimVehicle", "WalkerBones"])
-def test_placeholders_get_their_sizes(name: str, tmp_path: Path) -> None:
+def test_recover_writes_true_sizes_for_placeholders(name: str, tmp_path: Path) -> None:
     for release in ("0.9.14", "0.10.0"):
         made = eventful(release)
         whole = made.bytes()
@@ -263,14 +265,14 @@ def test_placeholders_get_their_sizes(name: str, tmp_path: Path) -> None:
             assert out.read_bytes() == due.read_bytes()
 
 
-def test_a_frame_start_with_a_damaged_head(tmp_path: Path) -> None:
+def test_recover_repairs_a_frame_start_header(tmp_path: Path) -> None:
     whole = eventful(frames=6).bytes()
     at = whole.index(struct.pack("<BIQ", 0, 24, 4))
     damaged = whole[:at] + b"\x63\1\2\3\4" + whole[at + 5 :]
     assert recovered(damaged, tmp_path)[0] == whole
 
 
-def test_frames_get_the_ends_that_they_lack(tmp_path: Path) -> None:
+def test_recover_adds_missing_frame_ends(tmp_path: Path) -> None:
     made = eventful(frames=5)
     whole = made.bytes()
     made.frames[1].ended = made.frames[4].ended = False
@@ -280,7 +282,7 @@ def test_frames_get_the_ends_that_they_lack(tmp_path: Path) -> None:
     assert (tmp_path / "a.rec").read_bytes() == (tmp_path / "b.rec").read_bytes()
 
 
-def test_a_damaged_header(tmp_path: Path) -> None:
+def test_recover_rewrites_a_damaged_header(tmp_path: Path) -> None:
     for release, version in (("0.9.14", 1), ("0.9.16", 2)):
         data = bytearray(eventful(release).bytes())
         data[26:28] = b"\xff\xff"
@@ -290,7 +292,7 @@ def test_a_damaged_header(tmp_path: Path) -> None:
         assert [one.code for one in done.lost] == ["header"]
 
 
-def test_holes_and_cuts(tmp_path: Path) -> None:
+def test_recover_drops_damage_and_truncated_packets(tmp_path: Path) -> None:
     whole = eventful(frames=6).bytes()
     for at in range(200, len(whole) - 60, 797):
         for hole in (bytes(50), b"\xa5" * 50):

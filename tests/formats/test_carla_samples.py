@@ -35,7 +35,7 @@ def sample(name: str) -> Path:
 
 
 @pytest.mark.parametrize("name", REAL + SYNTHETIC)
-def test_every_packet_takes_exactly_its_size_to_the_last_byte(name: str) -> None:
+def test_packets_fill_the_file_to_the_last_byte(name: str) -> None:
     data = sample(name).read_bytes()
     found = walked(data)
     assert found.problems == []
@@ -46,7 +46,7 @@ def test_every_packet_takes_exactly_its_size_to_the_last_byte(name: str) -> None
 
 
 @pytest.mark.parametrize("name", REAL)
-def test_counts_of_packets_and_records_are_those_of_the_manifest(name: str) -> None:
+def test_counts_of_packets_and_records_equal_the_manifest(name: str) -> None:
     data = sample(name).read_bytes()
     manifest = (SAMPLES / "MANIFEST.md").read_text()
     line = re.search(rf"\* {name}\.log: \d+ packets `([^`]*)`", manifest)
@@ -85,7 +85,7 @@ def test_values_of_large_recordings_equal_the_plain_reader(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", REAL + SYNTHETIC)
-def test_the_writer_is_told_by_what_it_wrote(name: str) -> None:
+def test_release_of_samples_is_inferred(name: str) -> None:
     log = logreel.open(sample(name))
     release, engine, base = RELEASES[name]
     assert log.version == log.metadata["release"] == release
@@ -94,7 +94,7 @@ def test_the_writer_is_told_by_what_it_wrote(name: str) -> None:
     assert log.start == 0
 
 
-def test_dates_are_of_1970_and_make_wall_clock_times() -> None:
+def test_dates_since_1970_give_wall_clock_times() -> None:
     log = logreel.open(sample(REAL[0]))
     assert log.metadata["date"] == "2020-09-03T07:37:39+00:00"
     assert log.metadata["map"] == "Town01"

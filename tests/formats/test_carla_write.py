@@ -1,4 +1,4 @@
-"""CARLA recordings that are written: the bytes are those of the recorder, as a plain reader sees them."""
+"""Written CARLA recordings: the plain reader finds the packets that the recorder would write."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ def sound(data: bytes) -> oracle.Recording:
 
 
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda p: p.stem)
-def test_samples_written_packet_by_packet(path: Path, tmp_path: Path) -> None:
+def test_samples_written_packet_by_packet_keep_their_content(path: Path, tmp_path: Path) -> None:
     log = logreel.open(path)
     assert rewrite(log, tmp_path / "a.rec", **like(log)).read_bytes() == path.read_bytes()
 
 
 @pytest.mark.parametrize("release", RELEASES)
-def test_every_release_from_fields(release: str, tmp_path: Path) -> None:
+def test_every_release_is_written_by_fields(release: str, tmp_path: Path) -> None:
     made = eventful(release)
     log, out = logreel.open(made.bytes()), tmp_path / "a.rec"
     wheels = 4 * RELEASES[release].wheel_floats
@@ -76,7 +76,7 @@ def test_every_release_from_fields(release: str, tmp_path: Path) -> None:
         assert out.read_bytes() == made.bytes()
 
 
-def test_frames_follow_from_times(tmp_path: Path) -> None:
+def test_frames_are_added_by_the_times_of_packets(tmp_path: Path) -> None:
     path, n = tmp_path / "a.rec", 500
     times = np.arange(n) * 50_000_001
     records = pa.table(
@@ -109,7 +109,7 @@ def test_frames_follow_from_times(tmp_path: Path) -> None:
     assert log["position"].times.tolist() == times.tolist()
 
 
-def test_one_by_one_and_many_at_a_time_are_one_file(tmp_path: Path) -> None:
+def test_single_and_batched_writes_give_the_same_file(tmp_path: Path) -> None:
     """Durations are filled in when the next frame begins, however the packets come."""
 
     def write(name: str, flush: int) -> bytes:
@@ -127,7 +127,7 @@ def test_one_by_one_and_many_at_a_time_are_one_file(tmp_path: Path) -> None:
     assert [len(frame.packets) for frame in sound(whole).frames] == [6] * 20
 
 
-def test_frames_that_are_given_tell_their_number_and_duration(tmp_path: Path) -> None:
+def test_given_frames_keep_number_and_duration(tmp_path: Path) -> None:
     path = tmp_path / "a.rec"
     with logreel.create(path, **HEADER) as w:
         frames, walker = (w.add_channel(t, kind(t)) for t in ("frames", "walker"))
@@ -143,7 +143,7 @@ def test_frames_that_are_given_tell_their_number_and_duration(tmp_path: Path) ->
     ]  # fmt: skip
 
 
-def test_the_header_can_be_told_until_it_is_written(tmp_path: Path) -> None:
+def test_header_can_be_set_until_the_first_packet(tmp_path: Path) -> None:
     with logreel.create(tmp_path / "a.rec") as w:
         w.metadata("map", "Town05")
         w.metadata("format_version", 2)
@@ -158,7 +158,7 @@ def test_the_header_can_be_told_until_it_is_written(tmp_path: Path) -> None:
     assert (found.version, found.town, found.date) == (2, "Town05", 1_600_000_000)
 
 
-def test_the_header_can_be_told_in_texts_as_the_command_line_has_them(tmp_path: Path) -> None:
+def test_header_accepts_text_from_the_command_line(tmp_path: Path) -> None:
     for name, text in (("date_unix", "1600000000"), ("date", "2020-09-13T12:26:40+00:00")):
         with logreel.create(tmp_path / "a.rec", force=True) as w:
             w.metadata("format_version", "2")
@@ -178,7 +178,7 @@ def test_the_header_can_be_told_in_texts_as_the_command_line_has_them(tmp_path: 
     }
 
 
-def test_what_cannot_be_written(tmp_path: Path) -> None:
+def test_invalid_packets_and_channels_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.rec"
     for wrong in ({"engine": "UE6"}, {"wheel_bytes": 40}, {"version": 70_000}, {"map": "x" * 40_000}):
         with pytest.raises(logreel.UsageError):
@@ -239,7 +239,7 @@ WRITE = """
 
 
 @pytest.mark.parametrize("acknowledged", [1, 30])
-def test_a_killed_recorder_loses_nothing_that_was_flushed(tmp_path: Path, acknowledged: int) -> None:
+def test_killed_recorder_keeps_flushed_packets(tmp_path: Path, acknowledged: int) -> None:
     path, due = killed(tmp_path / "a.rec", "", CHANNELS, WRITE, acknowledged)
     log = logreel.open(path)
     for topic in ("actors", "position", "frames"):
@@ -252,7 +252,7 @@ def test_a_killed_recorder_loses_nothing_that_was_flushed(tmp_path: Path, acknow
     sound((tmp_path / "a.rec").read_bytes())
 
 
-def test_cut_or_filled_with_zeros_what_was_flushed_is_there(tmp_path: Path) -> None:
+def test_truncated_or_zeroed_recording_keeps_flushed_packets(tmp_path: Path) -> None:
     w, sizes = logreel.create(tmp_path / "a.rec", flush_every=None, **HEADER), []
     position, actors = (w.add_channel(t, kind(t)) for t in ("position", "actors"))
     for i in range(9):
@@ -270,7 +270,7 @@ def test_cut_or_filled_with_zeros_what_was_flushed_is_there(tmp_path: Path) -> N
                 assert log[topic].times.tolist()[:due] == [i * 10**7 for i in range(due)], (cut, len(tail))
 
 
-def test_a_full_disk_leaves_a_sound_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_disk_leaves_a_readable_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real, left = os.write, [1 << 40]
 
     def write(handle: int, data: memoryview) -> int:
@@ -297,7 +297,7 @@ def test_a_full_disk_leaves_a_sound_file(tmp_path: Path, monkeypatch: pytest.Mon
     assert log["walker"]["id"].tolist() == list(range(10))
 
 
-def test_a_recording_without_frames_is_sound(tmp_path: Path) -> None:
+def test_recording_without_frames_is_valid(tmp_path: Path) -> None:
     with logreel.create(tmp_path / "a.rec", **HEADER) as w:
         w.add_channel("walker", kind("walker"))
     assert (tmp_path / "a.rec").read_bytes() == Builder(town="Town01", date=1_700_000_001).bytes()

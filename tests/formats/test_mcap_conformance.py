@@ -158,7 +158,7 @@ def judge(name: str, flags: frozenset[str]) -> None:
         assert (ch.schema.name, ch.schema.encoding, ch.schema.raw) == due
         assert ch.metadata == {**MAP, "message_encoding": "a"}
         for what, values in (("publish_time", [1 + k for k in range(count)]), ("sequence", [10] * count)):
-            found = log.index.more(ch.number, what)
+            found = log.index.side_column(ch.number, what)
             assert found is not None
             assert found.tolist() == values
     attached = log.attachments.get("myFile")

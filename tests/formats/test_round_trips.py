@@ -23,7 +23,7 @@ from logreel.formats.bddf.sample.builder import walk as bddf_walk
 from logreel.formats.carla.sample.builder import eventful
 from logreel.formats.mcap.sample.builder import tiny as tiny_mcap
 from logreel.formats.ulog.sample.builder import Builder, tiny
-from logreel.ops.json_values import plain
+from logreel.ops.json_values import to_json_values
 from logreel.ops.record import record
 from support.builders import bag_variants
 from support.builders.contents import PLACES, SAMPLES
@@ -129,7 +129,7 @@ def _shown(path: Path) -> Iterator[tuple[str, int, Any]]:
     """What ``cat`` shows: topics, times and values, without what cannot be decoded, which it tells."""
     for m in itertools.islice(logreel.open(path).messages(), LINES):
         with contextlib.suppress(DamagedError, DefinitionError):
-            yield m.channel.topic, m.time, plain(m.decode())
+            yield m.channel.topic, m.time, to_json_values(m.decode())
 
 
 def _unsaid(source: Path, way: str, folder: Path) -> list[str]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import threading
+import time
 from collections.abc import Iterator
 
 import pytest
 
-from logreel.io.parallel import ahead
+from logreel.io.parallel import ahead, run
 
 
 def test_items_come_in_order_and_one_is_made_ahead() -> None:
@@ -66,3 +68,46 @@ def test_who_stops_early_leaves_no_thread_behind() -> None:
     assert next(found) == 0
     found.close()  # type: ignore[attr-defined]
     assert threading.active_count() == before
+
+
+def test_shares_that_share_their_work_themselves_end() -> None:
+    def nested(i: int, share: slice) -> int:
+        parts = [slice(k, k + 1) for k in range(share.start, share.stop)]
+        return sum(run(lambda _, part: part.start, parts))
+
+    shares = [slice(i * 10, i * 10 + 10) for i in range(20)]
+    assert sum(run(nested, shares)) == sum(range(200))
+
+
+def test_an_error_of_one_share_is_raised_after_the_others_ended() -> None:
+    ended = []
+
+    def work(i: int, share: slice) -> int:
+        if i == 0:
+            raise ValueError("the first share")
+        time.sleep(0.05)
+        ended.append(i)
+        return i
+
+    for _ in range(3):
+        ended.clear()
+        with pytest.raises(ValueError, match="the first share"):
+            run(work, [slice(0, 1), slice(1, 2)])
+        # It was either not begun or is over: nothing writes to the caller's memory any more.
+        before = list(ended)
+        time.sleep(0.1)
+        assert ended == before
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_shares_are_worked_on_in_the_child_of_a_fork() -> None:
+    def twice(i: int, share: slice) -> int:
+        time.sleep(0.01)
+        return 2 * share.start
+
+    parts = [slice(i, i + 1) for i in range(4)]
+    assert run(twice, parts) == [0, 2, 4, 6]
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0 if run(twice, parts) == [0, 2, 4, 6] else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0

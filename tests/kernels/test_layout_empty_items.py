@@ -21,6 +21,7 @@ from logreel.layout.encode import encode_message, encode_table
 from logreel.layout.encode_message import encoder
 from logreel.layout.layout import Layout
 from logreel.layout.program import compile_layout
+from logreel.layout.projection import Projection
 from support.builders.arrows import rows_of, same
 from support.oracles.layout_walker import decode_all
 
@@ -64,7 +65,7 @@ def table(layout: Layout, messages: list[bytes], fields: list[str] | None = None
     sizes = np.array([len(m) for m in messages], np.int64)
     stop = np.cumsum(sizes)
     source = np.frombuffer(b"".join(messages) or b"\0", np.uint8)
-    got = decode_variable(layout, source, stop - sizes, stop, fields)
+    got = decode_variable(Projection(layout, fields), source, stop - sizes, stop)
     assert not got.bad
     for array in got.arrays:
         array.validate(full=True)

@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from logreel.kernels import layout as kernel
 from logreel.layout import nodes
 from logreel.layout import walker as walking
-from logreel.layout.arrow import Decoded, decode_variable, schema_of
+from logreel.layout.arrow import Decoded, decode_variable
 from logreel.layout.layout import Layout
 from logreel.layout.program import compile_layout
+from logreel.layout.projection import Projection
 from logreel.layout.walker import extent, measuring
 from support.builders.arrows import plain, rows_of, same
 from support.builders.strategies import layouts, payloads
@@ -31,12 +32,12 @@ def laid(messages: list[bytes], gap: bytes = b"\xee") -> tuple[np.ndarray, np.nd
     return guarded(gap.join(messages)), stop - sizes, stop
 
 
-def walked(layout: Layout, messages: list[bytes], *args, **options) -> Decoded:
-    got = decode_variable(layout, *laid(messages), *args, **options)
+def walked(layout: Layout, messages: list[bytes], fields=None, explode: bool = True) -> Decoded:
+    projection = Projection(layout, fields)
+    got = decode_variable(projection, *laid(messages), explode)
     for array in got.arrays:
         array.validate(full=True)
-    fields = schema_of(layout, *args, **options)
-    assert [a.type for a in got.arrays] == [f.type for f in fields]
+    assert [a.type for a in got.arrays] == [f.type for f in projection.arrow_fields(explode)]
     return got
 
 

@@ -13,6 +13,7 @@ from logreel.layout.arrow import assemble_fixed, schema_of
 from logreel.layout.layout import Layout
 from logreel.layout.numpy_columns import numpy_column
 from logreel.layout.paths import Leaf
+from logreel.layout.projection import Projection
 from support.builders.arrows import rows_of, same
 from support.builders.strategies import fixed_layouts, payloads
 from support.oracles.layout_walker import decode
@@ -25,11 +26,12 @@ def gather(leaf: Leaf, messages: list[bytes]) -> np.ndarray:
 
 
 def assembled(layout: Layout, messages: list[bytes], fields: list[str] | None = None) -> list[pa.Array]:
-    part = layout if fields is None else layout.project(fields)
-    arrays = assemble_fixed(layout, [gather(leaf, messages) for leaf in part.leaves], len(messages), fields)
+    projection = Projection(layout, fields)
+    columns = [gather(leaf, messages) for leaf in projection.part.leaves]
+    arrays = assemble_fixed(projection, columns, len(messages))
     for array in arrays:
         array.validate(full=True)
-    assert [a.type for a in arrays] == [f.type for f in schema_of(layout, fields)]
+    assert [a.type for a in arrays] == [f.type for f in projection.arrow_fields()]
     return arrays
 
 
@@ -89,7 +91,7 @@ MESSAGES = [bytes(range(i, i + 24)) for i in (0, 60)]
 
 def test_no_copy_where_arrow_permits():
     columns = [gather(leaf, MESSAGES) for leaf in LAYOUT.leaves]
-    arrays = assemble_fixed(LAYOUT, columns, 2)
+    arrays = assemble_fixed(Projection(LAYOUT), columns, 2)
     assert arrays[0].buffers()[1].address == columns[0].ctypes.data
 
 
@@ -124,7 +126,7 @@ def test_chosen_fields(path, expected):
 def test_a_column_of_another_size_is_refused():
     columns = [gather(leaf, MESSAGES) for leaf in LAYOUT.leaves]
     with pytest.raises(ValueError, match="do not hold 3 rows"):
-        assemble_fixed(LAYOUT, columns, 3)
+        assemble_fixed(Projection(LAYOUT), columns, 3)
     with pytest.raises(ValueError, match="x: 16 bytes"):
         numpy_column(LAYOUT.leaves[0], columns[0], 3)
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import logreel
-from logreel.errors import DefinitionError, TopicError, UsageError
+from logreel.errors import DefinitionError, NotFoundError, UsageError
 from logreel.formats.bddf.sample.builder import walk
 from logreel.formats.carla.sample.builder import eventful
 from logreel.formats.rosbag.sample.builder import drive
@@ -184,9 +184,9 @@ def test_a_wild_time_makes_no_endless_table() -> None:
     assert len(logreel.align(log, rate="5Hz", end="+1s")) == 5
 
 
-def test_unknown_names_are_told() -> None:
+def test_an_unknown_topic_or_field_names_the_nearest() -> None:
     for options in ({"topics": "pear"}, {"clock": "pear"}, {"topics": {"pair": ["flog"]}}):
-        with pytest.raises(TopicError, match="nearest"):
+        with pytest.raises(NotFoundError, match="nearest"):
             logreel.align(tiny(), **{"rate": None if "clock" in options else 1, **options})
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import logreel
-from logreel.ops.json_values import plain
+from logreel.ops.json_values import to_json_values
 from support.builders.sample_logs import damaged, hostile, short_flight, tiny
 
 KEYS = [
@@ -48,4 +48,4 @@ def test_the_object_is_json_whatever_the_log_says() -> None:
 def test_plain_keeps_every_value() -> None:
     value = {1: [b"\x00\xff", (float("nan"), float("inf"), -float("inf"))], "n": 2**63, "x": 0.1, "t": True}
     found = {"1": ["AP8=", ["NaN", "Infinity", "-Infinity"]], "n": 2**63, "x": 0.1, "t": True}
-    assert plain(value) == found
+    assert to_json_values(value) == found

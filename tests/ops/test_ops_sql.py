@@ -17,7 +17,7 @@ from logreel.formats.rosbag.sample.builder import drive
 from logreel.formats.ulog.sample.builder import Builder
 from logreel.ops.query import sql as module
 from logreel.ops.query import topic_table
-from logreel.ops.query.prune import rows_for
+from logreel.ops.query.prune import matching_rows
 from logreel.ops.query.topic_table import alias
 from support.builders.sample_logs import hostile, short_flight, tiny
 from support.harness.decoding import Decoding
@@ -126,7 +126,7 @@ def test_pruning_leaves_out_nothing_that_passes() -> None:
         rows = pa.table([times, rng.integers(0, 9, n)], schema)
         for a, b in rng.integers(-5, 105, (12, 2)).tolist():
             for condition in ((ns >= a) & (ns < b), (ns < a) | (ns > b), (ns > a) & (pc.field("x") > 3)):
-                found = rows_for(
+                found = matching_rows(
                     condition, schema, times, lambda lo, hi: (ns >= lo) & (ns <= hi), slice(0, n)
                 )
                 mask = np.zeros(n, bool)
@@ -300,7 +300,7 @@ def test_what_goes_wrong_while_decoding_is_told_as_it_is(
     def broken(*_: object) -> None:
         raise UsageError("the chunk is encrypted")
 
-    monkeypatch.setattr("logreel.ops.query.topic_table.batches_of", broken)
+    monkeypatch.setattr("logreel.log.tables.TableReader.read", broken)
     with pytest.raises(UsageError, match="the chunk is encrypted"):
         logreel.sql("SELECT avg(x) FROM sensor_accel", log)
 

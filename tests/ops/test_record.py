@@ -17,9 +17,9 @@ import pytest
 import logreel
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Bytes, Field, FixedArray, Node, Scalar, Sequence, String, Struct
-from logreel.ops import lines as lines_module
-from logreel.ops.infer import common, layout_of, restorer
-from logreel.ops.json_values import plain
+from logreel.ops import pipe_lines
+from logreel.ops.infer import json_converter, layout_of, observe_all
+from logreel.ops.json_values import to_json_values
 from logreel.ops.record import Recorded, record
 from logreel.registry.registry import formats
 from support.builders.contents import SAMPLES, sample
@@ -31,7 +31,7 @@ def lines(log: logreel.Log | Path, most: int | None = None) -> list[str]:
     """A log as ``cat --format ndjson`` shows it, or its first messages."""
     log = log if isinstance(log, logreel.Log) else logreel.open(log)
     return [
-        json.dumps({"topic": m.channel.topic, "time_ns": m.time, "data": plain(m.decode())})
+        json.dumps({"topic": m.channel.topic, "time_ns": m.time, "data": to_json_values(m.decode())})
         for m in itertools.islice(log.messages(), most)
     ]
 
@@ -91,7 +91,7 @@ def test_types_are_inferred() -> None:
         "j": 1 << 63,
     }
     later = {"a": -5, "b": 0.5, "c": 2.0, "d": "NaN", "e": [], "f": {"k": "é" * 20}, "i": []}
-    found = common([first, later, {"a": "odd one out"}])
+    found = observe_all([first, later, {"a": "odd one out"}])
     number, wide = Scalar("int64"), Scalar("float64")
 
     def due(text: Node, listed: Node, empty: Node) -> Struct:
@@ -135,7 +135,7 @@ def test_types_are_inferred() -> None:
     ],
 )
 def test_values_come_back_or_are_refused(node: Node, value: Any, found: Any) -> None:
-    restore = restorer(Layout(Struct((Field("x", node),))))
+    restore = json_converter(Layout(Struct((Field("x", node),))))
     if found is None:
         with pytest.raises(logreel.UsageError, match=r"^x"):
             restore({"x": value})
@@ -248,9 +248,9 @@ def test_a_silent_pipe_is_flushed(typed: str, tmp_path: Path) -> None:
 
 
 def test_lines_of_any_length(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(lines_module, "PIECE", 3)
-    monkeypatch.setattr(lines_module, "LONGEST", 5)
+    monkeypatch.setattr(pipe_lines, "PIECE", 3)
+    monkeypatch.setattr(pipe_lines, "LONGEST", 5)
     (tmp_path / "a").write_bytes(b"1\n\n333\n1234567890\n4444\nend")
     with (tmp_path / "a").open("rb") as file:
-        found: Iterator[object] = lines_module.lines_of(file, 1)
+        found: Iterator[object] = pipe_lines.read_lines(file, 1)
         assert list(found) == [b"1", b"", b"333", b"12345", b"4444", b"end"]

@@ -17,13 +17,13 @@ from logreel.formats.carla.sample.records import RELEASES
 from logreel.formats.mcap.sample.walk import walk as walk_mcap
 from logreel.formats.ulog.sample.builder import Builder, flight
 from logreel.log.schema import Schema
-from logreel.ops.json_values import plain
+from logreel.ops.json_values import to_json_values
 from support.harness.cli_runner import Run
 
 
 def _lines(log: logreel.Log) -> list[str]:
     return [
-        json.dumps({"topic": m.channel.topic, "time_ns": m.time, "data": plain(m.decode())})
+        json.dumps({"topic": m.channel.topic, "time_ns": m.time, "data": to_json_values(m.decode())})
         for m in log.messages()
     ]
 

@@ -109,10 +109,10 @@ def test_from_every_place_both_ways(three: tuple[list[list[Numbered]], list[logr
     place = Place(0)
     times = [m.time for run in line.runs(place) for m in run.messages()]
     for n in range(0, len(order) + 1, 7):
-        back = line.turned(place, -1)
+        back = line.facing(place, -1)
         assert all_numbers(line, place) == order[n:]
         assert all_numbers(line, back) == order[:n][::-1]
-        assert line.turned(back, 1) == place
+        assert line.facing(back, 1) == place
         for time in times[n : n + 7]:
             place = place.behind(time, 1, 1)
 

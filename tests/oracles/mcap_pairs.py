@@ -85,7 +85,7 @@ def _row(file: str, ours: str, peer: str, mine: Iterable[Any], theirs: Iterable[
 def _ours(log: logreel.Log) -> Rows:
     found, index = Rows(), log.index
     for ch in log.channels.values():
-        more = [index.more(ch.number, name) for name in ("publish_time", "sequence")]
+        more = [index.side_column(ch.number, name) for name in ("publish_time", "sequence")]
         beside = zip(*(range(0) if one is None else one.tolist() for one in more), strict=True)
         topic = str(ch.metadata.get("topic", ch.topic))
         for m, (publish, sequence) in zip(log.messages(ch.topic, order="file"), beside, strict=True):

@@ -203,7 +203,7 @@ def test_large_messages_mean_small_batches() -> None:
         def __len__(self) -> int:
             return 1000
 
-    assert record_batches.rows_per_piece(Large()) == 2  # type: ignore[arg-type]
+    assert record_batches.rows_per_batch(Large()) == 2  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("suffix", [".parquet", ".csv", ".arrow"])

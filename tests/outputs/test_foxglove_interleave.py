@@ -14,7 +14,7 @@ from mcap.writer import Writer
 import logreel
 from logreel.errors import DefinitionError
 from logreel.ops.rewrite import streams
-from logreel.ops.rewrite.parts import Part, choose
+from logreel.ops.rewrite.parts import Part, select_part
 from logreel.outputs.foxglove import interleave
 from logreel.outputs.foxglove.channel_map import interleave as interleaved_channels
 from logreel.outputs.foxglove.interleave import Interleaving
@@ -51,7 +51,7 @@ def due(mixed: Interleaving, part: Part) -> dict[int, list[Row]]:
 
 
 def check(path: Path) -> tuple[Interleaving, dict[str, list[int]]]:
-    part = choose(logreel.open(path))
+    part = select_part(logreel.open(path))
     mixed = interleaved_channels(part.log, part.channels)
     rows, beside = rows_of(mixed, part)
     assert [row[0] for row in rows] == sorted(row[0] for row in rows)
@@ -96,7 +96,7 @@ def test_messages_that_stay_beside_those_that_do_not(tmp_path: Path, monkeypatch
         writer.finish()
     monkeypatch.setattr(streams, "BYTES", 3000)
     mixed, beside = check(tmp_path / "a.mcap")
-    part = choose(logreel.open(tmp_path / "a.mcap"))
+    part = select_part(logreel.open(tmp_path / "a.mcap"))
     assert sum(one.straight is not None for one in mixed.instead.values()) > 3
     rows, _ = rows_of(mixed, part)
     number = part.log["notes"].number
@@ -123,7 +123,7 @@ def test_messages_out_of_order(tmp_path: Path) -> None:
 
 
 def test_channels_that_turn_out_to_be_unusable(tmp_path: Path) -> None:
-    part = choose(logreel.open(sample(tmp_path, ".ulg")))
+    part = select_part(logreel.open(sample(tmp_path, ".ulg")))
     mixed = interleaved_channels(part.log, part.channels)
 
     def fail(*_: object) -> None:
@@ -133,4 +133,4 @@ def test_channels_that_turn_out_to_be_unusable(tmp_path: Path) -> None:
     rows, _ = rows_of(mixed, part)
     assert {row[1] for row in rows} == {n for n in mixed.instead if part.count(n)}
     assert mixed.told == [f"channel {one.topic!r} was left out: no use" for one in mixed.added]
-    assert list(mixed.batches(choose(part.log, start=1 << 62))) == []
+    assert list(mixed.batches(select_part(part.log, start=1 << 62))) == []

@@ -15,6 +15,7 @@ from logreel.errors import DamagedError, DefinitionError
 from logreel.layout import nodes
 from logreel.layout.arrow import decode_variable
 from logreel.layout.encode import encode_message, encode_table
+from logreel.layout.projection import Projection
 from logreel.schemas import ros2msg
 
 STORE = get_typestore(Stores.ROS2_FOXY)
@@ -143,7 +144,7 @@ def test_messages_are_read_and_written_as_rosbags_does(name: str) -> None:
     assert [read(memoryview(data)) for data in raw] == due
     assert [encode_message(layout, fields) for fields in due] == raw
     start = np.cumsum([0, *map(len, raw)])
-    got = decode_variable(layout, np.frombuffer(b"".join(raw), np.uint8), start[:-1], start[1:], None, True)
+    got = decode_variable(layout, np.frombuffer(b"".join(raw), np.uint8), start[:-1], start[1:])
     assert not got.bad
     assert not len(got.leftover)
     names = [f.name for f in layout.record.visible()]
@@ -154,12 +155,12 @@ def test_messages_are_read_and_written_as_rosbags_does(name: str) -> None:
         assert places.tolist() == start.tolist()
     for path in layout.paths()[-2:]:
         some = decode_variable(
-            layout, np.frombuffer(b"".join(raw), np.uint8), start[:-1], start[1:], [path], True
+            Projection(layout, [path]), np.frombuffer(b"".join(raw), np.uint8), start[:-1], start[1:]
         )
         assert not some.bad
 
 
-def test_what_does_not_fit_is_left_out() -> None:
+def test_payloads_that_do_not_fit_are_skipped() -> None:
     layout = ros2msg.layout("a/msg/B", "uint8 x\nfloat64 y\n")
     sound = b"\0\1\0\0" + b"\5" + bytes(7) + bytes(8)
     read = layout.decoder()
@@ -172,12 +173,12 @@ def test_what_does_not_fit_is_left_out() -> None:
             read(memoryview(bad))
     raw = np.frombuffer(sound + b"\0\0" + sound[2:] + sound[:9], np.uint8)
     start, stop = np.array([0, 20, 40]), np.array([20, 40, 49])
-    got = decode_variable(layout, raw, start, stop, None, True)
+    got = decode_variable(layout, raw, start, stop)
     assert [row for row, _ in got.bad] == [1, 2]
     assert got.arrays[0].to_pylist() == [5]
 
 
-def test_gaps_that_the_definition_tells_are_padding() -> None:
+def test_gaps_known_from_the_definition_are_padding() -> None:
     def parts(text: str) -> list[type]:
         return [type(f.node) for f in ros2msg.layout("a/B", text).record.fields[2:]]
 
@@ -209,7 +210,7 @@ def test_gaps_that_the_definition_tells_are_padding() -> None:
         ("uint8[9999999999] a\n", "bytes"),
     ],
 )
-def test_definitions_that_cannot_be_used(text: str, why: str) -> None:
+def test_invalid_definitions_are_refused(text: str, why: str) -> None:
     with pytest.raises(DefinitionError, match=why):
         ros2msg.layout("a/B", text)
 
@@ -221,7 +222,7 @@ def test_types_that_share_parts_take_no_time() -> None:
         ros2msg.layout("a/B", text + f"{rule}\nMSG: a/T40\nuint8 x\nstring y\n")
 
 
-def test_grids_that_mean_nothing_are_refused() -> None:
+def test_invalid_grids_are_refused() -> None:
     for node in (
         nodes.Align(nodes.Grid(3)),
         nodes.Align(nodes.Grid(8, -1)),

@@ -49,11 +49,11 @@ def diff(
     from logreel.cli.exits import FOUND
     from logreel.ops.inspect.diff import diff as look
     from logreel.ops.inspect.diff import lines
-    from logreel.ops.json_values import all_opened
+    from logreel.ops.open_logs import open_many
 
     with contextlib.ExitStack() as stack:
         found = look(
-            *all_opened((a, b), stack, msgdef, segment=segment),
+            *open_many((a, b), stack, msgdef, segment=segment),
             topics=topics or None,
             exclude=exclude,
             start=start,

@@ -80,7 +80,7 @@ def _option(option: Option) -> Callable[[Any], Any]:
 def run_command(format_name: str, one: Command, file: str, as_json: bool, options: dict[str, Any]) -> int:
     """Run a Command on a log, print the Answer, and return the exit code."""
     from logreel.errors import UsageError
-    from logreel.ops.json_values import plain
+    from logreel.ops.json_values import to_json_values
     from logreel.registry.open import open_log
 
     with open_log(file) as log:
@@ -90,7 +90,7 @@ def run_command(format_name: str, one: Command, file: str, as_json: bool, option
             )
         found = one.run(log, **options)
         if as_json:
-            draw.echo_answer(log, **plain({**found.about, found.key: found.rows()}))
+            draw.echo_answer(log, **to_json_values({**found.about, found.key: found.rows()}))
         else:
             for line in found.lines():
                 draw.echo(line)

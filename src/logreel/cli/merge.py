@@ -62,7 +62,7 @@ def merge(
     import contextlib
 
     from logreel.errors import UsageError
-    from logreel.ops.json_values import all_opened
+    from logreel.ops.open_logs import open_many
     from logreel.outputs.merge_formats import merge as write
 
     for pair in rename:
@@ -71,7 +71,7 @@ def merge(
     changes = {old: new for old, _, new in (pair.partition("=") for pair in rename)}
     with contextlib.ExitStack() as stack:
         names = [paths.file_of(name) for name in paths.expand(files)]
-        logs = all_opened(names, stack, msgdef, segment=segment)
+        logs = open_many(names, stack, msgdef, segment=segment)
         path = stack.enter_context(paths.destination(out, paths.suffix_of(logs[0].format), as_json))
         with draw.progress(out) as progress:
             done = write(

@@ -81,7 +81,7 @@ def play(
     Keys on a terminal: space pause, . and , step, arrows seek and change the rate, q quit, ? help.
     """
     from logreel.errors import UsageError
-    from logreel.ops.json_values import all_opened
+    from logreel.ops.open_logs import open_many
     from logreel.ops.replay import Player
     from logreel.outputs.live.registry import sink
 
@@ -94,7 +94,7 @@ def play(
     chosen = name or ("null" if sys.stdout.isatty() and frames is None else "stdout")
     with contextlib.ExitStack() as stack:
         names = [paths.file_of(name) for name in paths.expand(files)]
-        logs = all_opened(names, stack, msgdef, ros_axes, segment)
+        logs = open_many(names, stack, msgdef, ros_axes, segment)
         player = Player(
             logs,
             rate=rate,

@@ -168,12 +168,10 @@ def gather_times(channels: Iterable[tuple[ChannelIndex, int]]) -> None:
     """Have times that lie in the messages read, of several channels together; the index keeps them."""
     together: dict[int, tuple[ChannelIndex, list[Want]]] = {}
     for index, channel in channels:
-        rule_set = index.rules[channel]
-        if index.has_times(channel) or rule_set.synthetic is not None or not isinstance(index.table, Blocks):
-            continue
-        if isinstance(rule_set.time, FieldAt) and not rule_set.time.add:
-            together.setdefault(id(index), (index, []))[1].append(Want(channel, (), rule_set.time))
+        field = index.rules[channel].time_field
+        if field is not None and not index.has_times(channel) and isinstance(index.table, Blocks):
+            together.setdefault(id(index), (index, []))[1].append(Want(channel, (), field))
     for index, wants in together.values():
         for want, found in zip(wants, gather(index, wants), strict=True):
             if found.time is not None:
-                index.keep_times(want.channel, found.time)
+                index.cache_times(want.channel, found.time)

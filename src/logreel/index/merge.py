@@ -17,13 +17,13 @@ from logreel.index.block_table import MISSING_SIZE
 from logreel.index.channel_index import ChannelIndex
 from logreel.index.gather import gather_times
 from logreel.index.ranges import Rows
-from logreel.index.rules import ComputedValues, FieldAt, StoredValues, field_values
+from logreel.index.rules import KernelRow, Pick, stored_row
 from logreel.io.arrays import I64
 from logreel.io.chunks import FILE
 from logreel.kernels import merge as kernel
 
 #: About so many messages make a piece.
-PIECE = 1 << 16
+BATCH = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class Merged:
 
 
 def merged(
-    queues: Sequence[Queue], by_time: bool = True, reverse: bool = False, first: int = PIECE
+    queues: Sequence[Queue], by_time: bool = True, reverse: bool = False, first: int = BATCH
 ) -> Iterator[Merged]:
     """All messages by time, ties by rank and place; or by rank and place; *reverse*: backwards.
 
@@ -78,7 +78,7 @@ def merged(
             return
         if len(found.time):
             yield found
-        wanted = PIECE
+        wanted = BATCH
 
 
 class _Contest:
@@ -91,7 +91,7 @@ class _Contest:
         self._ready = {
             id(queue.index): np.zeros(len(queue.index.table.base), np.uint8)
             for queue in queues
-            if queue.index.puts_off
+            if queue.index.resolves_lazily
         }
         gather_times((queue.index, queue.channel) for queue in queues)
         self._table = np.zeros(len(queues), kernel.QUEUE)
@@ -194,41 +194,18 @@ class _Rules:
         self._asked = list[Queue]()
         self._number = np.full(len(queues), -1, np.int64)
         for i, queue in enumerate(queues):
-            if (rule := self._plain(queue)) is not None:
-                self._table[i] = rule
+            if (row := _kernel_row(queue)) is not None:
+                self._table[i], array = row
+                if array is not None:
+                    self._held.append(array)
                 continue
             self._table[i]["width"] = -1
-            rule_set = queue.index.rules[queue.channel]
-            size = rule_set.size if isinstance(rule_set.size, FieldAt) else id(rule_set.size)
-            key = id(queue.index), size, id(rule_set.payload)
+            rules = queue.index.rules[queue.channel]
+            key = id(queue.index), rules.size, id(rules.payload)
             if key not in numbers:
                 numbers[key] = len(numbers)
                 self._asked.append(queue)
             self._number[i] = numbers[key]
-
-    def _plain(self, queue: Queue) -> tuple[int, ...] | None:
-        """The row of the kernel's table, where that is all there is to a size."""
-        rule_set = queue.index.rules[queue.channel]
-        if (synthetic := queue.index.synthetic(queue.channel)) is not None:
-            return self._listed(synthetic.size)
-        if rule_set.payload is not None:
-            return None
-        match rule_set.size:
-            case FieldAt(offset, width, mul, add) if width <= 4 and 0 < mul < 1 << 31:
-                file = queue.index.chunks[FILE]
-                self._held.append(file)
-                return int(file.ctypes.data), 1, 0, offset, width, mul, add
-            case StoredValues(values) if values.dtype.kind == "u" or values.dtype == np.int64:
-                return self._listed(values)
-            case int(size):
-                return 0, 0, 0, 0, 0, 0, size
-            case _:
-                return None
-
-    def _listed(self, values: NDArray[Any]) -> tuple[int, ...]:
-        values = np.ascontiguousarray(values)
-        self._held.append(values)
-        return int(values.ctypes.data), 0, values.itemsize, 0, values.itemsize, 1, 0
 
     def measured(self, queue: NDArray[np.int32], start: I64, at: I64) -> tuple[I64, I64]:
         """Payload start and size (or MISSING_SIZE) of messages; *at* are their places in the entries, or rows."""
@@ -239,20 +216,21 @@ class _Rules:
         rows, offset = np.flatnonzero(number >= 0), start.copy()
         for one in np.unique(number[rows]).tolist():
             mine = rows if len(self._asked) == 1 else rows[number[rows] == one]
-            offset[mine], size[mine] = self._of(self._asked[one], start[mine], at[mine])
+            asked, entries = self._asked[one], at[mine]
+            # Only formats without chunks store anything outside the message or compute it.
+            data, rules = asked.index.chunks[FILE], asked.index.rules[asked.channel]
+            offset[mine], size[mine] = rules.measure(data, start[mine], _pick_at(entries))
         return offset, size
 
-    def _of(self, queue: Queue, start: I64, at: I64) -> tuple[I64, I64]:
-        index, rule_set = queue.index, queue.index.rules[queue.channel]
-        # Only formats without chunks leave anything beside the message or to be worked out.
-        if rule_set.payload is not None:
-            return rule_set.payload(index.chunks[FILE], start)
-        match rule_set.size:
-            case FieldAt() as word:
-                return start, field_values(index.chunks[FILE], start, word)
-            case ComputedValues(get):
-                return start, get(index.chunks[FILE], start)
-            case StoredValues(values):
-                return start, values[at].astype(np.int64)
-            case size:
-                return start, np.full(len(start), size, np.int64)
+
+def _kernel_row(queue: Queue) -> KernelRow | None:
+    """Return the rule for the sizes of a queue as the kernel takes it; None if it cannot."""
+    synthetic = queue.index.synthetic(queue.channel)
+    if synthetic is not None:
+        return stored_row(synthetic.size)
+    rules = queue.index.rules[queue.channel]
+    return None if rules.payload is not None else rules.size.kernel_row(queue.index.chunks[FILE])
+
+
+def _pick_at(entries: I64) -> Pick:
+    return lambda values: values[entries].astype(np.int64)

@@ -1,24 +1,88 @@
-"""The index of all messages of a log: those of several channels in one order."""
+"""The index of all messages of a log: those of several channels in one order, and by intervals of time."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from copy import copy
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import UsageError
-from logreel.index.block_table import Selection
-from logreel.index.channel_index import ChannelIndex
+from logreel.index.block_table import TIME_MAX, TIME_MIN, Blocks, Selection, Separate
+from logreel.index.channel_index import Build, ChannelIndex, Resolve
 from logreel.index.nanoseconds import whole_ns
-from logreel.index.order import by_file, by_time
+from logreel.index.order import FIRST_BATCH, in_order
+from logreel.index.ranges import Rows, intersect_rows
+from logreel.index.rules import ChannelRules
 from logreel.io.arrays import I64
+from logreel.io.chunks import Chunks
 
 
 class MessageIndex(ChannelIndex):
-    """The places of all messages of a log, in one order; see ``ChannelIndex``."""
+    """Messages of all channels by time or in file order; see ``ChannelIndex`` for the parameters."""
+
+    def __init__(
+        self,
+        chunks: Chunks,
+        table: Blocks | Separate,
+        rules: list[ChannelRules],
+        build: Build | None = None,
+        resolve: Resolve | None = None,
+        sizes_are_cheap: bool = True,
+    ) -> None:
+        super().__init__(chunks, table, rules, build, resolve, sizes_are_cheap)
+        self._sorted: dict[int, bool] = {}
+        #: Rows that intervals are restricted to, by channel.
+        self._restricted: Mapping[int, Rows] = {}
+
+    def __len__(self) -> int:
+        return int(self.counts.sum())
+
+    def __repr__(self) -> str:
+        return f"<logreel.MessageIndex of {len(self.rules)} channels>"
+
+    # ----------------------------------------------------------------------------------------- intervals
+
+    def restricted_to(self, rows: Mapping[int, Rows]) -> Self:
+        """Return this index with the intervals of some channels restricted to *rows*; counts stay the same."""
+        found = copy(self)
+        found.__dict__.pop("_all", None)
+        found._restricted = rows
+        return found
+
+    def rows_between(self, channel: int, start: int | None, end: int | None) -> Rows:
+        """Return rows of *channel* with start <= time < end: a slice if they are consecutive, else int64[k]."""
+        found = self._between(channel, start, end)
+        return intersect_rows(found, self._restricted[channel]) if channel in self._restricted else found
+
+    def _between(self, channel: int, start: int | None, end: int | None) -> Rows:
+        n = self.count(channel)
+        if start is None and end is None:
+            return slice(0, n)
+        first = TIME_MIN if start is None else whole_ns(start)
+        last = TIME_MAX if end is None else whole_ns(end)
+        t = self.times(channel)
+        if self._is_sorted(channel):
+            lo, hi = t.searchsorted([first, last]).tolist()
+            return slice(lo, max(lo, hi))
+        keep = np.flatnonzero((t >= first) & (t < last))
+        if len(keep) == 0:
+            return slice(0, 0)
+        if keep[-1] - keep[0] + 1 == len(keep):
+            return slice(int(keep[0]), int(keep[-1]) + 1)
+        return keep
+
+    def _is_sorted(self, channel: int) -> bool:
+        """Return whether the times of a channel never decrease."""
+        if channel not in self._sorted:
+            t = self.times(channel)
+            self._sorted[channel] = bool((t[1:] >= t[:-1]).all())
+        return self._sorted[channel]
+
+    # --------------------------------------------------------------------------------------------- order
 
     def select(
         self,
@@ -28,7 +92,11 @@ class MessageIndex(ChannelIndex):
         order: str = "time",
         reverse: bool = False,
     ) -> Selection:
-        """Messages of *channels* (None: all) with start <= time < end, by ``time`` (ties in file order) or ``file``."""
+        """Return messages with start <= time < end in one order.
+
+        channels  numbers; None: all
+        order     ``time``, ties in file order, or ``file``
+        """
         parts = list(self.select_batches(channels, start, end, order, reverse))
         columns: list[Any] = [
             np.concatenate([getattr(p, name) for p in parts]) if parts else np.zeros(0, kind)
@@ -44,15 +112,17 @@ class MessageIndex(ChannelIndex):
         order: str = "time",
         reverse: bool = False,
     ) -> Iterator[Selection]:
-        """The same in pieces of some ten thousand messages, so that none is a list of all of them."""
+        """Yield the same in batches of some ten thousand messages, so that they are never all in memory."""
         for bound in (start, end):
             _ = bound is None or whole_ns(bound)
         if order not in ("time", "file"):
             raise UsageError(f"order is 'time' or 'file', not {order!r}")
         numbers = range(len(self.rules)) if channels is None else channels
+        rows = {n: self.rows_between(n, start, end) for n in numbers}
         if order == "time":
-            return by_time(self, numbers, start, end, reverse)
-        return by_file(self, numbers, start, end, reverse)
+            # The first batch is small, for callers that want only a few messages.
+            return in_order(self, rows, True, reverse, FIRST_BATCH)
+        return in_order(self, rows, False, reverse)
 
     @cached_property
     def _all(self) -> Selection:
@@ -60,25 +130,25 @@ class MessageIndex(ChannelIndex):
 
     @property
     def time(self) -> I64:
-        """int64[n]: ns, of all messages in file order."""
+        """int64[n]: times of all messages in file order, ns."""
         return self._all.time
 
     @property
     def channel(self) -> NDArray[np.int32]:
-        """int32[n]: channel number of all messages in file order."""
+        """int32[n]: channel numbers of all messages in file order."""
         return self._all.channel
 
     @property
     def chunk(self) -> NDArray[np.int32]:
-        """int32[n]: chunk of all messages in file order."""
+        """int32[n]: chunks of all messages in file order."""
         return self._all.chunk
 
     @property
     def offset(self) -> I64:
-        """int64[n]: payload start in its chunk, of all messages in file order."""
+        """int64[n]: payload starts in their chunks, of all messages in file order."""
         return self._all.offset
 
     @property
     def size(self) -> I64:
-        """int64[n]: payload bytes, of all messages in file order."""
+        """int64[n]: payload bytes of all messages in file order."""
         return self._all.size

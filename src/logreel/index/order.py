@@ -1,53 +1,42 @@
-"""Messages of several channels in one order, a piece at a time."""
+"""Messages of several channels of one log in one order, batch by batch."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
 from logreel.index.block_table import Selection
 from logreel.index.channel_index import ChannelIndex
-from logreel.index.merge import PIECE, Queue, merged
+from logreel.index.merge import BATCH, Queue, merged
 from logreel.index.ranges import Rows
 from logreel.io.arrays import I64
 
-#: The first piece by time is small, for those who want only a few messages.
-FIRST_PIECE = 1 << 8
+#: Messages of a first batch for callers that may want only a few.
+FIRST_BATCH = 1 << 8
 
 
-def by_time(
-    index: ChannelIndex, numbers: Iterable[int], start: int | None, end: int | None, reverse: bool
+def in_order(
+    index: ChannelIndex, rows: Mapping[int, Rows], by_time: bool, reverse: bool, first: int = BATCH
 ) -> Iterator[Selection]:
-    """Messages with start <= time < end by time, ties in file order, in pieces; *reverse*: backwards."""
-    rows = {n: index.rows_between(n, start, end) for n in numbers}
-    return _selected(index, rows, True, reverse, FIRST_PIECE)
+    """Yield the messages at *rows* of each channel in one order; *first*: the size of the first batch.
 
-
-def by_file(
-    index: ChannelIndex, numbers: Iterable[int], start: int | None, end: int | None, reverse: bool
-) -> Iterator[Selection]:
-    """Messages with start <= time < end in file order, in pieces; what the reader made comes first."""
-    return by_rows(index, {n: index.rows_between(n, start, end) for n in numbers}, reverse)
-
-
-def by_rows(index: ChannelIndex, rows: Mapping[int, Rows], reverse: bool = False) -> Iterator[Selection]:
-    """Messages at *rows* of each channel in file order, in pieces; what the reader made comes first."""
-    return _selected(index, rows, False, reverse, PIECE)
-
-
-def _selected(
-    index: ChannelIndex, rows: Mapping[int, Rows], by_time: bool, reverse: bool, first: int
-) -> Iterator[Selection]:
-    # Records that the reader made come before those of the file: definitions before what they define.
-    queues = [Queue(index, n, rows[n], rank=-(index.rules[n].synthetic is not None)) for n in sorted(rows)]
+    In file order, synthetic messages of no known place come first; in the order of time, ties are in file order.
+    """
+    # Synthetic messages come before those of the file: definitions before what they define.
+    queues = [Queue(index, n, rows[n], rank=-index.rules[n].is_synthetic) for n in sorted(rows)]
     channel = np.array(sorted(rows), np.int32)
-    for piece in merged(queues, by_time, reverse, first):
-        yield Selection(piece.time, channel[piece.queue], piece.chunk, piece.offset, piece.size)
+    for batch in merged(queues, by_time, reverse, first):
+        yield Selection(batch.time, channel[batch.queue], batch.chunk, batch.offset, batch.size)
+
+
+def in_file_order(index: ChannelIndex, rows: Mapping[int, Rows]) -> Iterator[Selection]:
+    """Yield the messages at *rows* of each channel in file order, synthetic messages first."""
+    return in_order(index, rows, False, False)
 
 
 def count_before(rows: Rows, numbers: I64) -> I64:
-    """How many of *rows* lie before each of these row numbers."""
+    """Return int64[n]: how many of *rows* are less than each of the row *numbers*."""
     found: I64 = (
         np.clip(numbers, rows.start, max(rows.start, rows.stop)) - rows.start
         if isinstance(rows, slice)
@@ -57,5 +46,5 @@ def count_before(rows: Rows, numbers: I64) -> I64:
 
 
 def part_of(rows: Rows, first: int, last: int) -> Rows:
-    """The rows from the *first* one on, up to the *last*, which is not included."""
+    """Return rows[first:last], also of a slice."""
     return slice(rows.start + first, rows.start + last) if isinstance(rows, slice) else rows[first:last]

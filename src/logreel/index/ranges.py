@@ -7,7 +7,7 @@ put together. Only the blocks that the wanted rows lie in are touched.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -18,12 +18,11 @@ from numpy.typing import NDArray
 
 from logreel.index.block_table import MISSING_SIZE, unrolled
 from logreel.index.channel_index import ChannelIndex
-from logreel.index.rules import ComputedValues, FieldAt, StoredValues, field_values
+from logreel.index.rules import Pick
 from logreel.io.arrays import I64
 from logreel.io.chunks import FILE, SYNTHETIC, Buffer
 
 Rows = slice | I64
-Pick = Callable[[NDArray[Any]], I64]
 
 #: Unpacked chunks are decoded together until they make this many bytes.
 RANGE_BYTES = 8 << 20
@@ -134,7 +133,7 @@ def _in_file(index: ChannelIndex, channel: int, rows: slice) -> tuple[I64, Pick]
 
 
 def _payload_range(index: ChannelIndex, channel: int, data: Buffer, start: I64, pick: Pick) -> PayloadRange:
-    offset, size = _measured(index, channel, data, start, pick)
+    offset, size = index.rules[channel].measure(data, start, pick)
     # Without bytes it cannot be decoded, which is noted there.
     size[size == MISSING_SIZE] = 0
     return PayloadRange(data, offset, size)
@@ -149,7 +148,7 @@ def places(index: ChannelIndex, channel: int, rows: Rows) -> tuple[NDArray[np.in
         return np.full(len(offset), SYNTHETIC, np.int32), offset, synthetic.size[rows]
     if isinstance(rows, slice) and (index.table.chunk == FILE).all():
         start, pick = _in_file(index, channel, rows)
-        offset, size = _measured(index, channel, index.chunks[FILE], start, pick)
+        offset, size = index.rules[channel].measure(index.chunks[FILE], start, pick)
         return np.full(len(offset), FILE, np.int32), offset, size
     found = dict(_by_block(index, channel, rows))
     if not found:
@@ -159,7 +158,7 @@ def places(index: ChannelIndex, channel: int, rows: Rows) -> tuple[NDArray[np.in
     start, lengths = _starts(index, channel, entries, index.table.base[numbers])
     chunk = np.repeat(index.table.chunk[numbers], lengths)
     # Only formats without chunks leave anything beside the message or to be worked out.
-    return chunk, *_measured(index, channel, index.chunks[FILE], start, partial(_picked, entries))
+    return chunk, *index.rules[channel].measure(index.chunks[FILE], start, partial(_picked, entries))
 
 
 def _starts(index: ChannelIndex, channel: int, entries: list[Rows], bases: I64) -> tuple[I64, list[int]]:
@@ -175,25 +174,6 @@ def _starts(index: ChannelIndex, channel: int, entries: list[Rows], bases: I64) 
 
 def _picked(entries: list[Rows], values: NDArray[Any]) -> I64:
     return np.concatenate([values[entry] for entry in entries]).astype(np.int64)
-
-
-def _measured(index: ChannelIndex, channel: int, data: Buffer, start: I64, pick: Pick) -> tuple[I64, I64]:
-    """Payload start and size (or MISSING_SIZE) of messages that begin at *start* in *data*.
-
-    pick  gives what numbers that are kept for each entry of the block table are for these messages
-    """
-    rule_set = index.rules[channel]
-    if rule_set.payload is not None:
-        return rule_set.payload(data, start)
-    match rule_set.size:
-        case FieldAt() as word:
-            return start, field_values(data, start, word)
-        case ComputedValues(get):
-            return start, get(data, start)
-        case StoredValues(values):
-            return start, pick(values)
-        case size:
-            return start, np.full(len(start), size, np.int64)
 
 
 def _by_block(index: ChannelIndex, channel: int, rows: Rows) -> Iterator[tuple[int, Rows]]:
@@ -213,3 +193,18 @@ def _by_block(index: ChannelIndex, channel: int, rows: Rows) -> Iterator[tuple[i
     block = ends.searchsorted(rows, side="right")
     for i in np.unique(block).tolist():
         yield i, rows[block == i] - (ends[i] - count[i]) + start[i]
+
+
+def intersect_rows(a: Rows, b: Rows) -> Rows:
+    """Return the rows that are in both, each a slice without a step or ascending row numbers."""
+    if isinstance(a, slice):
+        if not isinstance(b, slice):
+            return _within(b, a)
+        first, stop = max(a.start, b.start), min(a.stop, b.stop)
+        return slice(first, max(first, stop))
+    return _within(a, b) if isinstance(b, slice) else np.intersect1d(a, b, assume_unique=True)
+
+
+def _within(rows: I64, span: slice) -> I64:
+    found: I64 = rows[(rows >= span.start) & (rows < span.stop)]
+    return found

@@ -46,16 +46,16 @@ def walk(
     record: cython.ulonglong[::1],
     count: cython.longlong[::1],
 ):
-    """Follow the blocks from state[0] and collect those of data.
+    """Follow the blocks from state[0] and collect data blocks.
 
-    state   int64[5]   position, blocks collected, what starts count from (-1: *position*), and number and bytes of
-                       data blocks passed over; updated in place
-    known   int32[k]   by key: channel, -1 not declared, -2 pass over
+    state   int64[5]   position, blocks collected, position that starts count from (-1: *position*), and number and
+                       bytes of skipped data blocks; updated in place
+    known   int32[k]   by key: channel, -1 not declared, -2 skip
     record  uint64[r]  channel << 32 | start of each block collected
     count   int64[c]   blocks of each channel; counted up
 
-    Returns why it stopped: 0 *end* reached, 1 a block of another kind, 2 the next block is not acceptable, 3 its bytes
-    end after *end*, 4 *record* is full or the block too far from the first one.
+    Returns why it stopped: 0 *end* reached, 1 a block of another kind, 2 the next block is not acceptable, 3 it ends
+    after *end*, 4 *record* is full or the block starts 4 GiB or more behind the first one.
     """
     b: u8p = cython.address(buf[0])
     pk: cython.pointer[cython.const[cython.int]] = cython.address(known[0])
@@ -86,7 +86,7 @@ def walk(
         if (fast - base) >> 32 > 0:
             fast = base + (cython.cast(cython.longlong, 1) << 32)
         while pos < end:
-            # The fast lane is for data blocks as writers put them; what it does not take is judged with care.
+            # The fast path takes data blocks in the usual form; all others go through the full checks below.
             while pos < fast and n < cap:
                 prefetch(b + pos + 2048)
                 memcpy(cython.address(word), b + pos, 8)
@@ -142,7 +142,7 @@ def walk(
 @cython.nogil
 @cython.exceptval(check=False)
 def _framed(b: u8p, pos: cython.longlong, end: cython.longlong) -> cython.bint:
-    """True where one length-delimited field of a low number fills the bytes exactly, or there are none."""
+    """Return whether there are no bytes, or one length-delimited field numbered 1 to 4 fills them exactly."""
     v: cython.ulonglong = 0
     p: u8p = b + pos
     if pos == end:
@@ -206,17 +206,17 @@ def resync(
     last: cython.longlong,
     tail: cython.longlong,
 ):
-    """The first position from *pos* to *last* where a chain of *need* blocks begins, or -1.
+    """Return the first position from *pos* to *last* where a chain of *need* blocks begins, or -1.
 
-    Blocks of kind 1 must hold one field that fills them. Fewer blocks will do where they end exactly at *end* or with
-    a block of kind 2, of which *tail* bytes are there, or two where *end* cuts the third.
+    Blocks of kind 1 must contain one field that fills them. Fewer blocks are enough where they end exactly at *end*, or
+    before a block of kind 2 of which *tail* bytes exist; two are enough where *end* cuts the third.
     """
     b: u8p = cython.address(buf[0])
     pk: cython.pointer[cython.const[cython.int]] = cython.address(known[0])
     nkeys: cython.ulonglong = known.shape[0]
     found: cython.longlong = -1
     with cython.nogil:
-        # The highest byte of the word is the kind, and that of data blocks at least is certain.
+        # The highest byte of the word is the kind: 0 or 1 where a chain begins.
         while pos <= last and end - pos >= 8:
             if b[pos + 7] <= 1 and _chain(b, pos, end, need, pk, nkeys, tail):
                 found = pos
@@ -232,13 +232,13 @@ def read_index_entries(
     time: cython.longlong[::1],
     place: cython.longlong[::1],
 ):
-    """Read an index: 1 key, 2 place of the descriptor, 3 { 1 time, 2 place } for each block, 4 bytes in all.
+    """Read an index: 1 key, 2 position of the descriptor, 3 { 1 time, 2 position } for each block, 4 total bytes.
 
     time   int64[c]  ns
-    place  int64[c]
+    place  int64[c]  positions of blocks in the file
 
-    Returns the entries there are, of which those that fit are filled in, or -1 where the bytes are malformed; then
-    key, place of the descriptor and bytes in all.
+    Returns the number of entries, of which the first c are filled in, or -1 where the bytes are malformed; then key,
+    position of the descriptor and total bytes.
     """
     p: u8p = cython.address(buf[0])
     e: u8p = p + end
@@ -310,9 +310,9 @@ def verify_blocks(
     place: cython.const[cython.longlong][::1],
     time: cython.const[cython.longlong][::1],
 ):
-    """How many data blocks at *place*, from the first, are whole, have this key and these times.
+    """Check that the data blocks at *place* are complete and have this key and these times, up to the first wrong one.
 
-    Returns their number, the bytes of their payloads and those of the blocks.
+    Returns the number of correct blocks, the bytes of their payloads and of the blocks.
     """
     b: u8p = cython.address(buf[0])
     n: cython.Py_ssize_t = place.shape[0]
@@ -338,7 +338,7 @@ def verify_blocks(
 def block_times(
     buf: cython.const[cython.uchar][::1], place: cython.const[cython.longlong][::1], out: cython.longlong[::1]
 ):
-    """Fill *out*, int64[n], with the times in ns of the data blocks at *place*; zero where none is."""
+    """Fill *out*, int64[n], with the times in ns of the data blocks at *place*; 0 where there is no data block."""
     b: u8p = cython.address(buf[0])
     end: cython.longlong = buf.shape[0]
     n: cython.Py_ssize_t = place.shape[0]
@@ -353,7 +353,7 @@ def block_times(
                 prefetch(b + place[i + 32])
             if place[i] >= 0 and place[i] <= end - 64:
                 memcpy(cython.address(d), b + place[i] + 8, 4)
-                # Sizes matter for no time; they have been compared with what is there when the block was found.
+                # The size is not needed here; it was checked when the block was found.
                 if b[place[i] + 7] == 0 and usual(
                     b + place[i] + 12, d, cython.address(r), cython.address(last[0])
                 ):
@@ -376,7 +376,7 @@ def payload_ranges(
     payload: cython.longlong[::1],
     size: cython.longlong[::1],
 ):
-    """Fill where the payloads of the data blocks at *place* begin, and their bytes; both zero where none is."""
+    """Fill start and size of the payloads of the data blocks at *place*; both 0 where there is no data block."""
     b: u8p = cython.address(buf[0])
     end: cython.longlong = buf.shape[0]
     n: cython.Py_ssize_t = place.shape[0]
@@ -406,12 +406,12 @@ def gather_payloads(
     out: cython.uchar[::1],
     time: cython.longlong[::1],
 ):
-    """Copy the payloads of the data blocks at *base* + *entry*, each of *size* bytes, and take their times.
+    """Copy the payloads of the data blocks at *base* + *entry*, each of *size* bytes, and fill their times.
 
     out   uint8[n * size]  one payload after another
     time  int64[n]         ns
 
-    Returns the blocks done; fewer than n: the next one has a payload of another size, or is none.
+    Returns the number of blocks copied; fewer than n: the next one has another size, or is not a data block.
     """
     b: u8p = cython.address(buf[0])
     end: cython.longlong = buf.shape[0]
@@ -435,7 +435,7 @@ def gather_payloads(
                 ahead = base + entry[i + 32]
                 if ahead < end:
                     prefetch(b + ahead)
-            # Many are alike, and a copy of eight bytes is one instruction where the compiler knows of it.
+            # Most blocks have the usual descriptor; a copy of constant 8 bytes is one instruction.
             if place <= end - 64:
                 memcpy(cython.address(d), b + place + 8, 4)
                 if _size_is(b, place, end, d + size) and usual(
@@ -462,7 +462,7 @@ def gather_payloads(
 @cython.nogil
 @cython.exceptval(check=False)
 def _size_is(b: u8p, place: cython.longlong, end: cython.longlong, size: cython.longlong) -> cython.bint:
-    """Whether the word of a data block at *place* tells of so many bytes, and they are there."""
+    """Return whether the data block at *place* has *size* bytes, all of them before *end*."""
     word: cython.ulonglong = 0
     memcpy(cython.address(word), b + place, 8)
     return word == cython.cast(cython.ulonglong, size) and size <= end - place - 12
@@ -472,7 +472,7 @@ def _size_is(b: u8p, place: cython.longlong, end: cython.longlong, size: cython.
 @cython.nogil
 @cython.exceptval(check=False)
 def _numbers(p: u8p, e: u8p, out: i64p, cap: cython.longlong) -> cython.longlong:
-    """How many further numbers a descriptor holds; the first *cap* of them are filled in."""
+    """Return the number of further numbers in a descriptor, -1 if malformed; the first *cap* are filled in."""
     n: cython.longlong = 0
     tag: cython.ulonglong = 0
     v: cython.ulonglong = 0
@@ -511,9 +511,9 @@ def gather_numbers(
 ):
     """Gather the further numbers of the data blocks at *place*.
 
-    out  int64[n, k]  zeros, filled as far as a block has them
+    out  int64[n, k]  zeros, of which the numbers present are filled in
 
-    Returns how many blocks have not exactly k of them.
+    Returns the number of blocks that do not have exactly k of them.
     """
     b: u8p = cython.address(buf[0])
     end: cython.longlong = buf.shape[0]
@@ -549,7 +549,7 @@ SECOND = cython.declare(cython.longlong, 1000000000)
 @cython.exceptval(check=False)
 @cython.inline
 def _seconds(time: cython.longlong) -> cython.longlong:
-    """Whole seconds before *time* ns."""
+    """Return *time* in ns as whole seconds, rounded down."""
     return time // SECOND - (time % SECOND < 0)
 
 
@@ -558,7 +558,7 @@ def _seconds(time: cython.longlong) -> cython.longlong:
 @cython.exceptval(check=False)
 @cython.inline
 def _nanos(time: cython.longlong) -> cython.longlong:
-    """What *time* ns has beyond whole seconds, never negative."""
+    """Return the nanoseconds of *time* beyond ``_seconds``, never negative."""
     return time % SECOND + (SECOND if time % SECOND < 0 else 0)
 
 
@@ -595,12 +595,12 @@ def descriptor_sizes(
     numbers: cython.const[cython.longlong][:, ::1],
     out: cython.longlong[::1],
 ):
-    """Fill *out*, int64[n], with the bytes of each descriptor.
+    """Fill *out*, int64[n], with the size of each descriptor in bytes.
 
     channel  int32[n]
     time     int64[n]     ns
     size     int64[n]     payload bytes
-    series   int64[c, 2]  per channel: key, and how many further numbers its blocks have
+    series   int64[c, 2]  per channel: key, and number of further numbers of its blocks
     numbers  int64[n, k]  the further numbers of each message
     """
     i: cython.Py_ssize_t
@@ -642,8 +642,8 @@ def write_blocks(
     """Write n data blocks.
 
     data   uint8[b]  payload i is data[start[i]:start[i] + size[i]]
-    head   int64[n]  what ``descriptor_sizes`` gave
-    place  int64[n]  where block i begins in *out*
+    head   int64[n]  sizes of the descriptors, see ``descriptor_sizes``
+    place  int64[n]  start of block i in *out*
 
     The others are as for ``descriptor_sizes``.
     """
@@ -663,7 +663,7 @@ def write_blocks(
     width: cython.Py_ssize_t = numbers.shape[1]
     if n == 0:
         return
-    # One byte of its own stands for no bytes, whose memory may have no address.
+    # Memory of 0 bytes may have no address.
     b: u8p = cython.address(data[0]) if data.shape[0] else cython.cast(u8p, b"")
     with cython.nogil:
         for i in range(n):
@@ -702,7 +702,7 @@ def write_blocks(
 @cython.nogil
 @cython.exceptval(check=False)
 def _entry(p: u8p, e: u8p, place: cython.longlong, out: mp, write: cython.bint) -> cython.longlong:
-    """Bytes of the entry for a block whose descriptor is from p to e; written to *out* if asked, as it stands there."""
+    """Return the size of the index entry of the descriptor p … e, -1 if malformed; if *write*, write it to *out*."""
     n: cython.longlong = 0
     part: cython.int
     tag: cython.ulonglong = 0
@@ -723,7 +723,7 @@ def _entry(p: u8p, e: u8p, place: cython.longlong, out: mp, write: cython.bint) 
                 q = skip(q, e, tag)
             if q == cython.NULL:
                 return -1
-            # Times come before the place of the block, further numbers behind it: there they have the same tags.
+            # The entry has the time first, then the position of the block, then the further numbers with their tags.
             if (tag == 18) if part == 0 else (tag == 24 or tag == 26):
                 n += q - first
                 if write:
@@ -740,12 +740,12 @@ def write_index_entries(
     out: cython.uchar[::1],
     base: cython.longlong = 0,
 ):
-    """Write the index entries, 3 { 1 time, 2 place, 3 further numbers }, of the data blocks at *place*.
+    """Write the index entries, 3 { 1 time, 2 position, 3 further numbers }, of the data blocks at *place*.
 
-    out   uint8[m]; of 0 bytes: nothing is written
-    base  where in the file *buf* begins; what is written counts from the beginning of the file
+    out   uint8[m]; uint8[0]: nothing is written
+    base  position of *buf* in the file; positions written count from the beginning of the file
 
-    Returns the bytes of all entries and those of the payloads; -1 where no data block is at one of the places.
+    Returns the bytes of all entries, -1 where one of the places has no data block, and the bytes of the payloads.
     """
     b: u8p = cython.address(buf[0])
     end: cython.longlong = buf.shape[0]

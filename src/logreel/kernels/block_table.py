@@ -28,7 +28,7 @@ u8p = cython.typedef(cython.pointer[cython.const[cython.uchar]])
 
 
 def touch_pages(buf: cython.const[cython.uchar][::1], start: cython.longlong, end: cython.longlong):
-    """Read one byte of each page of buf[start:end], so that a thread of its own can have them mapped."""
+    """Read one byte of each page of buf[start:end], so that a background thread can have them mapped."""
     b: u8p = cython.address(buf[0])
     total: cython.ulonglong = 0
     with cython.nogil:
@@ -48,15 +48,15 @@ def group_records(
     length: cython.const[cython.uint][::1],
     lengths: cython.uint[::1],
 ):
-    """Append the *n* records of a block to *entry*, grouped by channel, file order kept inside a channel.
+    """Append the *n* records of a block to *entry*, grouped by channel, in file order inside a channel.
 
-    count  int64[c]      as ``walk`` left it; set back to zero
+    count  int64[c]      records of each channel, as ``walk`` counted them; set back to zero
     start  int64[c + 1]  row of the block's table, filled: where each channel's run begins in *entry*
     entry  uint32[e]     filled from *used* on; e >= used + n
-    length, lengths      uint32[n] sizes of the records and uint32[e], which gets them in the order of *entry*; both
-                         empty where nobody wants them
+    length, lengths      uint32[n] sizes of the records, and uint32[e] filled with them in the order of *entry*; both
+                         empty where sizes are not wanted
 
-    Returns the new number of entries used.
+    Returns the new number of used entries.
     """
     channels: cython.Py_ssize_t = start.shape[0] - 1
     pr: cython.pointer[cython.const[cython.ulonglong]] = cython.address(record[0])
@@ -75,7 +75,7 @@ def group_records(
             total += pc[c]
             pc[c] = start[c]
         start[channels] = total
-        # count now holds the cursors
+        # Now *count* contains the cursors.
         for i in range(n):
             r = pr[i]
             pe[pc[r >> 32]] = cython.cast(cython.uint, r)
@@ -94,12 +94,12 @@ def unroll(
     base: cython.const[cython.longlong][::1],
     out: cython.longlong[::1],
 ):
-    """Fill *out* with base[i] + values[first[i]:last[i]] for every i, one after another.
+    """Fill *out* with base[i] + values[first[i]:last[i]] for every i in turn.
 
     first, last, base  int64[b]
     out                int64[n]
 
-    Returns the numbers filled; none beyond the ends of *values* and *out*.
+    Returns how many numbers were filled; stops before an i that lies outside of *values* or *out*.
     """
     b: cython.Py_ssize_t = first.shape[0]
     i: cython.Py_ssize_t
@@ -124,7 +124,10 @@ def repeat(
     count: cython.const[cython.longlong][::1],
     out: cython.longlong[::1],
 ):
-    """Fill *out* with each of *values* as often as *count* says; returns the numbers filled, none beyond its end."""
+    """Fill *out* with each of *values* repeated *count* times.
+
+    Returns how many numbers were filled; stops before a count that is negative or does not fit.
+    """
     n: cython.Py_ssize_t = count.shape[0] if count.shape[0] < values.shape[0] else values.shape[0]
     i: cython.Py_ssize_t
     k: cython.longlong
@@ -153,14 +156,15 @@ def latest_times(
     places: cython.const[cython.longlong][::1],
     out: cython.longlong[::1],
 ):
-    """Of the messages of a block before each place, the largest time that is not behind *end*; 0 where there is none.
+    """Fill *out* with the latest time, up to *end*, of the messages of a block before each place; 0 if none.
 
-    base    where in *buf* the block begins
+    base    start of the block in *buf*
     start   int64[c + 1]  where each channel's run begins in *entry*: a row of the block table
-    words   int64[w, 4]   channels whose messages tell their time: number, offset from the payload, bytes (1, 2, 4 or 8) of
-                          an unsigned number, ns of its unit (above 0)
-    places  int64[p]      in *buf*, ascending
-    out     int64[p]
+    words   int64[w, 4]   channels whose messages contain their time: channel, offset from the payload, bytes (1, 2, 4
+                          or 8) of an unsigned number, ns per unit (above 0)
+    end     ns; later times are ignored
+    places  int64[p]      positions in *buf*, ascending
+    out     int64[p]      ns
     """
     b: u8p = cython.address(buf[0])
     p: cython.Py_ssize_t = places.shape[0]
@@ -254,7 +258,7 @@ def _copy(
     d: mu8p,
     step: cython.longlong,
 ) -> cython.void:
-    """n runs of w bytes from b + off[i] to d + step * i; constant widths, so that each copy is one or two moves."""
+    """Copy n runs of w bytes from b + off[i] to d + step * i; with constant widths a copy is one or two moves."""
     i: cython.longlong
     if step != w:
         for i in range(n):
@@ -297,7 +301,7 @@ def _gather(
 ) -> cython.void:
     """Fill rows *row* … of the columns f … fe-1, a tile of messages at a time so that their bytes stay close.
 
-    Destinations are many and far apart: each is asked for a few columns before it is written.
+    Destinations are many and far apart: each is prefetched a few columns before it is written.
     """
     d: mu8p
     g: fieldp
@@ -448,13 +452,13 @@ def is_valid_table(
     before: cython.longlong,
     limit: cython.longlong,
 ):
-    """True when a block table read from elsewhere is safe to gather from.
+    """Return whether a block table from a file is safe to gather from.
 
-    least   int64[c]  bytes from the payload start that reading a message of each channel needs
+    least   int64[c]  bytes from the payload start that are read of a message of each channel
     before  int       bytes before the payload start that belong to its record
     limit   int       size of the data
 
-    Checks that the runs tile *entry* in order and that every message lies between 0 and *limit*.
+    Checks that the runs cover *entry* in order and that every message lies between 0 and *limit*.
     """
     blocks: cython.Py_ssize_t = start.shape[0]
     channels: cython.Py_ssize_t = start.shape[1] - 1
@@ -484,9 +488,9 @@ def is_valid_table(
     return ok and at == entry.shape[0]
 
 
-#: Messages ahead whose bytes are asked for.
+#: Number of messages that are prefetched ahead.
 DIGEST_AHEAD = cython.declare(cython.longlong, 8)
-#: Odd, so that multiplying by them can be undone.
+#: Odd, so that multiplication by them is invertible.
 DIGEST_FIRST = cython.declare(cython.ulonglong, 0x9E3779B97F4A7C15)
 DIGEST_SECOND = cython.declare(cython.ulonglong, 0xC2B2AE3D27D4EB4F)
 
@@ -497,14 +501,14 @@ def digest_payloads(
     size: cython.const[cython.longlong][::1],
     out: cython.ulonglong[:, ::1],
 ):
-    """Digest n payloads.
+    """Fill *out* with digests of n payloads.
 
     data   uint8[b]      payload i is data[start[i]:start[i] + size[i]]
     start  int64[n]
     size   int64[n]
     out    uint64[n, 2]  filled in place
 
-    Returns how many were digested; fewer than n: that one does not lie in *data*.
+    Returns how many were digested; fewer than n: the next one does not lie in *data*.
     """
     n: cython.Py_ssize_t = start.shape[0]
     i: cython.Py_ssize_t
@@ -517,7 +521,7 @@ def digest_payloads(
     first: cython.ulonglong = DIGEST_FIRST
     second: cython.ulonglong = DIGEST_SECOND
     p: cython.pointer[cython.const[cython.uchar]]
-    # One byte of its own stands for no bytes, whose memory may have no address.
+    # Memory of 0 bytes may have no address.
     base: cython.pointer[cython.const[cython.uchar]]
     base = cython.address(data[0]) if end else cython.cast(cython.pointer[cython.const[cython.uchar]], b"")
     with cython.nogil:

@@ -1,22 +1,31 @@
-"""Walk a chain of records whose headers tell size and kind at fixed places.
+"""Kernels of framed formats (ULog, CARLA, Koblenz): walk records whose headers state size and kind at fixed offsets.
 
-One loop serves every format framed this way: where the numbers lie and what they mean is a table.
+One loop serves every such format: the offsets and what the numbers mean are tables, whose columns are named below.
 
-spec   int64[8]      see SPEC below; int64[10] where keys are too wide for a table
-tags   int64[256, 5] per kind: action, least size, greatest size, least and greatest first payload byte
-                     (0 refuse, 1 data, 2 note, 3 stop, 4 tolerate: noted, but no evidence of anything). Of data not
-                     the bytes but a width: if not 0, the payload is a u16 count and so many items of that many bytes,
-                     and its size must agree
-keys   int64[k, 4]   per key of a data record: channel, least size, greatest size, and the whole key where the row
-                     number is only a digest of it, else 0. Channel -1: not declared; -2: known to be undeclared,
-                     tolerated
+spec  int64[8], int64[10] where keys are too wide to be row numbers of *keys*
+      header      bytes of a header
+      size_at     offset of the size in it
+      size_mask   bits of the size
+      size_add    bytes of a record that the size does not count
+      kind_at     offset of the kind
+      key_at      offset of the key in data records
+      key_mask    bits of the key
+      payload_at  offset of the payload in data records
+      multiplier, shift  row number of a masked key: (key * multiplier mod 2**64) >> shift
 
-SPEC   0 bytes of a header   1 place of the size in it   2 mask of the size   3 what the size does not count
-       4 place of the kind   5 place of the key in data records   6 mask of the key   7 payload offset in data records
-       8 multiplier and 9 shift that make a row number of a masked key: (key * multiplier mod 2**64) >> shift
+tags  int64[256, 5]  what is acceptable, by kind
+      action         0 refuse, 1 data, 2 note, 3 stop, 4 tolerate: noted, but no evidence of anything
+      least, most    of the size
+      first_least, first_most  of the first payload byte; of data instead *first_least* is a width: if not 0, the
+                     payload is a u16 count and so many items of that many bytes, and its size must agree
 
-"size" is the number in the header; the next record begins at position + size + SPEC[3]. Sizes are read as u32, keys as
-u64, and masked, so that a header of two bytes costs the same as one of four.
+keys  int64[k, 4]  what is declared, by key of a data record
+      channel      -1 not declared; -2 known to be undeclared, tolerated
+      least, most  of the size
+      whole        the whole key where the row number is only a digest of it, else 0
+
+"size" is the number in the header; the next record begins at position + size + size_add. Sizes are read as u32, keys
+as u64, and masked, so that a header of two bytes costs the same as one of four.
 """
 
 import cython
@@ -29,7 +38,33 @@ from cython.cimports.logreel.kernels.loads import u16, u32, u64
 from cython.cimports.logreel.kernels.prefetch import prefetch, prefetch_span
 
 u8p = cython.typedef(cython.pointer[cython.const[cython.uchar]])
-i64p = cython.typedef(cython.pointer[cython.const[cython.longlong]])
+
+#: Rows of the tables, in the order of their columns.
+Spec = cython.struct(
+    header=cython.longlong,
+    size_at=cython.longlong,
+    size_mask=cython.longlong,
+    size_add=cython.longlong,
+    kind_at=cython.longlong,
+    key_at=cython.longlong,
+    key_mask=cython.longlong,
+    payload_at=cython.longlong,
+    multiplier=cython.longlong,
+    shift=cython.longlong,
+)
+Tag = cython.struct(
+    action=cython.longlong,
+    least=cython.longlong,
+    most=cython.longlong,
+    first_least=cython.longlong,
+    first_most=cython.longlong,
+)
+Key = cython.struct(
+    channel=cython.longlong, least=cython.longlong, most=cython.longlong, whole=cython.longlong
+)
+specp = cython.typedef(cython.pointer[cython.const[Spec]])
+tagp = cython.typedef(cython.pointer[cython.const[Tag]])
+keyp = cython.typedef(cython.pointer[cython.const[Key]])
 
 
 @cython.cfunc
@@ -37,7 +72,7 @@ i64p = cython.typedef(cython.pointer[cython.const[cython.longlong]])
 @cython.nogil
 @cython.exceptval(check=False)
 def _u64_at_end(p: u8p, left: cython.longlong) -> cython.ulonglong:
-    """Eight bytes as a number where only *left* bytes are there; the missing ones read as zero."""
+    """Read eight bytes as a number where only *left* bytes exist; missing bytes read as zero."""
     v: cython.ulonglong = 0
     if left > 0:
         memcpy(cython.address(v), p, 8 if left >= 8 else left)
@@ -51,64 +86,72 @@ def _judge(
     b: u8p,
     pos: cython.longlong,
     end: cython.longlong,
-    spec: i64p,
+    spec: specp,
     nspec: cython.longlong,
-    tags: i64p,
-    keys: i64p,
+    tags: tagp,
+    keys: keyp,
     nkeys: cython.longlong,
     undeclared: cython.bint,
     next_out: cython.pointer[cython.longlong],
     key_out: cython.pointer[cython.longlong],
 ) -> cython.longlong:
-    """The action of the record at *pos* (1 data, 2 note, 3 stop, 4 tolerated), or a negative verdict.
+    """Return the action of the record at *pos* (1 data, 2 note, 3 stop, 4 tolerated), or a negative verdict.
 
     undeclared  accept data records whose key is not declared
 
-    Verdicts: -1 not acceptable; -2 acceptable as far as it goes, but its bytes end after *end*.
+    Verdicts: -1 not acceptable; -2 acceptable as far as it can be read, but it ends after *end*.
     """
     left: cython.longlong = end - pos
     size: cython.longlong
-    t: i64p
-    k: i64p
+    t: tagp
+    k: keyp
     word: cython.ulonglong
     key: cython.ulonglong
     first: cython.longlong
     action: cython.longlong
-    if left < spec[0]:
+    if left < spec.header:
         return -2
-    size = _u64_at_end(b + pos + spec[1], left - spec[1]) & cython.cast(cython.ulonglong, spec[2])
-    t = tags + 5 * cython.cast(cython.longlong, b[pos + spec[4]])
-    action = t[0]
-    if action == 0 or size < t[1] or size > t[2]:
+    size = _u64_at_end(b + pos + spec.size_at, left - spec.size_at) & cython.cast(
+        cython.ulonglong, spec.size_mask
+    )
+    t = tags + cython.cast(cython.longlong, b[pos + spec.kind_at])
+    action = t.action
+    if action == 0 or size < t.least or size > t.most:
         return -1
-    next_out[0] = pos + size + spec[3]
+    next_out[0] = pos + size + spec.size_add
     if action == 1:
-        if left < spec[7]:
+        if left < spec.payload_at:
             return -2
-        word = _u64_at_end(b + pos + spec[5], left - spec[5]) & cython.cast(cython.ulonglong, spec[6])
-        key = word if nspec < 10 else word * cython.cast(cython.ulonglong, spec[8]) >> spec[9]
+        word = _u64_at_end(b + pos + spec.key_at, left - spec.key_at) & cython.cast(
+            cython.ulonglong, spec.key_mask
+        )
+        key = word if nspec < 10 else word * cython.cast(cython.ulonglong, spec.multiplier) >> spec.shift
         if key >= cython.cast(cython.ulonglong, nkeys):
             key = nkeys
-        k = keys + 4 * key
+        k = keys + key
         key_out[0] = key
         if (
             key == cython.cast(cython.ulonglong, nkeys)
-            or k[0] == -1
-            or (k[3] != 0 and cython.cast(cython.ulonglong, k[3]) != word)
+            or k.channel == -1
+            or (k.whole != 0 and cython.cast(cython.ulonglong, k.whole) != word)
         ):
             if not undeclared:
                 return -1
-        elif k[0] < 0:
+        elif k.channel < 0:
             action = 4
-        elif size < k[1] or size > k[2]:
+        elif size < k.least or size > k.most:
             return -1
-        elif t[3] and left >= spec[7] + 2 and size != 2 + u16(b + pos + spec[7]) * t[3]:
+        elif (
+            t.first_least
+            and left >= spec.payload_at + 2
+            and size != 2 + u16(b + pos + spec.payload_at) * t.first_least
+        ):
             return -1
-    elif left > spec[0] and size > 0:
-        first = b[pos + spec[0]]
-        if first < t[3] or first > t[4]:
+    elif left > spec.header and size > 0:
+        first = b[pos + spec.header]
+        if first < t.first_least or first > t.first_most:
             return -1
-    if size + spec[3] > left:
+    if size + spec.size_add > left:
         return -2
     return action
 
@@ -126,24 +169,24 @@ def walk(
     note: cython.longlong[::1],
     length: cython.uint[::1],
 ):
-    """Follow the chain from state[0]; collect data records of one block and note the others.
+    """Follow the chain of records from state[0]; collect data records of one block and note the others.
 
     state   int64[5]   position, start of the block, data records collected in it, notes collected, start of the
                        last record collected; updated in place
-    end     int        where the part of the data ends that the chain may not cross
+    end     int        end of the part of the data that the chain may not cross
     block   int        full when the next record starts this many bytes or more after the start of the block
     record  uint64[r]  channel << 32 | payload start relative to the block, of each data record
     count   int64[c]   data records of each channel in the block; counted up
     note    int64[m]   position of every other accepted record
-    length  uint32[r]  size field of each data record; of no length where nobody wants them
+    length  uint32[r]  size field of each data record; uint32[0] where sizes are not wanted
 
     Returns why it stopped: 0 *end* reached, 1 the next record is one to stop at, 2 the next record is not acceptable,
-    3 its bytes end after *end*, 4 the block is full and the next record is acceptable.
+    3 it ends after *end*, 4 the block is full and the next record is acceptable.
     """
     b: u8p = cython.address(buf[0])
-    ps: i64p = cython.address(spec[0])
-    pt: i64p = cython.address(tags[0, 0])
-    pk: i64p = cython.address(keys[0, 0])
+    ps: specp = cython.cast(specp, cython.address(spec[0]))
+    pt: tagp = cython.cast(tagp, cython.address(tags[0, 0]))
+    pk: keyp = cython.cast(keyp, cython.address(keys[0, 0]))
     nkeys: cython.longlong = keys.shape[0]
     pr: cython.pointer[cython.ulonglong] = cython.address(record[0])
     pc: cython.pointer[cython.longlong] = cython.address(count[0])
@@ -158,39 +201,39 @@ def walk(
     m: cython.longlong = state[3]
     last: cython.longlong = state[4]
     stop: cython.longlong = base + block
-    skip: cython.longlong = spec[7]
-    to_size: cython.longlong = spec[1]
-    to_kind: cython.longlong = spec[4]
-    to_key: cython.longlong = spec[5]
-    size_mask: cython.uint = cython.cast(cython.uint, spec[2])
+    skip: cython.longlong = ps.payload_at
+    to_size: cython.longlong = ps.size_at
+    to_kind: cython.longlong = ps.kind_at
+    to_key: cython.longlong = ps.key_at
+    size_mask: cython.uint = cython.cast(cython.uint, ps.size_mask)
     nspec: cython.longlong = spec.shape[0]
-    key_mask: cython.ulonglong = cython.cast(cython.ulonglong, spec[6])
-    # What most formats do without is left out of the fast lane.
+    key_mask: cython.ulonglong = cython.cast(cython.ulonglong, ps.key_mask)
+    # Keys too wide for a table and counted payloads are rare: the fast path tests for them only where declared.
     wide: cython.bint = nspec >= 10
     counted: cython.bint = False
-    multiplier: cython.ulonglong = cython.cast(cython.ulonglong, spec[8]) if wide else 1
-    shift: cython.longlong = spec[9] if wide else 0
-    size_add: cython.longlong = spec[3]
-    # The fast lane serves well-formed data records; reading a header there never passes the end of the part.
-    fast: cython.longlong = end - spec[0] - 8
+    multiplier: cython.ulonglong = cython.cast(cython.ulonglong, ps.multiplier) if wide else 1
+    shift: cython.longlong = ps.shift if wide else 0
+    size_add: cython.longlong = ps.size_add
+    # The fast path takes well-formed data records; reading a header there never passes the end of the part.
+    fast: cython.longlong = end - ps.header - 8
     is_data: cython.uchar[256]
-    # Where the latest large record of a channel ended.
+    # End of the latest large record of a channel.
     ended: cython.longlong[64]
     again: cython.pointer[cython.longlong]
     i: cython.int
     nx: cython.longlong = 0
-    word: cython.ulonglong
+    word: cython.ulonglong = 0
     row: cython.ulonglong
     key: cython.longlong = 0
     size: cython.longlong
     width: cython.longlong
     verdict: cython.longlong
-    k: i64p
+    k: keyp
     why: cython.int = 0
     with cython.nogil:
         for i in range(256):
-            is_data[i] = pt[5 * i] == 1
-            counted = counted or (is_data[i] and pt[5 * i + 3] != 0)
+            is_data[i] = pt[i].action == 1
+            counted = counted or (is_data[i] and pt[i].first_least != 0)
             ended[i & 63] = end
         if fast > stop:
             fast = stop
@@ -206,26 +249,26 @@ def walk(
                 nx = pos + size + size_add
                 if not is_data[b[pos + to_kind]] or row >= cython.cast(cython.ulonglong, nkeys) or nx > end:
                     break
-                k = pk + 4 * row
-                if k[0] < 0 or size < k[1] or size > k[2]:
+                k = pk + row
+                if k.channel < 0 or size < k.least or size > k.most:
                     break
-                if wide and k[3] != 0 and cython.cast(cython.ulonglong, k[3]) != word:
+                if wide and k.whole != 0 and cython.cast(cython.ulonglong, k.whole) != word:
                     break
                 if counted:
-                    width = pt[5 * b[pos + to_kind] + 3]
+                    width = pt[b[pos + to_kind]].first_least
                     if width and size != 2 + u16(b + pos + skip) * width:
                         break
-                pr[n] = cython.cast(cython.ulonglong, k[0]) << 32 | cython.cast(
+                pr[n] = cython.cast(cython.ulonglong, k.channel) << 32 | cython.cast(
                     cython.ulonglong, pos + skip - base
                 )
-                pc[k[0]] += 1
+                pc[k.channel] += 1
                 if sized:
                     pl[n] = cython.cast(cython.uint, size)
                 n += 1
                 if size >= 1024:
-                    # The fetch ahead does not reach over it. What is behind the next one of its channel is fetched where
-                    # that will be if it comes as far on as this one did.
-                    again = cython.address(ended[k[0] & 63])
+                    # The prefetch does not reach beyond it. Prefetch behind the next record of this channel instead,
+                    # assuming the same distance as between the last two.
+                    again = cython.address(ended[k.channel & 63])
                     if nx - again[0] < end - nx and again[0] < nx:
                         prefetch_span(b + nx + (nx - again[0]), 512)
                     again[0] = nx
@@ -239,16 +282,16 @@ def walk(
             if verdict < 0 or verdict == 3:
                 why = 1 if verdict == 3 else (3 if verdict == -2 else 2)
                 break
-            # Only now: whoever closes a block may rely on its last record being sound.
+            # Checked last: a block is closed only after a sound record.
             if pos >= stop or n >= cap or m >= notecap:
                 why = 4
                 break
             if verdict == 1:
-                k = pk + 4 * key
-                pr[n] = cython.cast(cython.ulonglong, k[0]) << 32 | cython.cast(
+                k = pk + key
+                pr[n] = cython.cast(cython.ulonglong, k.channel) << 32 | cython.cast(
                     cython.ulonglong, pos + skip - base
                 )
-                pc[k[0]] += 1
+                pc[k.channel] += 1
                 if sized:
                     pl[n] = cython.cast(cython.uint, nx - pos - size_add)
                 n += 1
@@ -272,19 +315,19 @@ def _chain(
     pos: cython.longlong,
     end: cython.longlong,
     need: cython.longlong,
-    spec: i64p,
+    spec: specp,
     nspec: cython.longlong,
-    tags: i64p,
-    keys: i64p,
+    tags: tagp,
+    keys: keyp,
     nkeys: cython.longlong,
 ) -> cython.bint:
-    """True where *need* acceptable records follow each other, or fewer that lead convincingly to the end."""
+    """Return whether *need* acceptable records follow each other, or fewer that lead convincingly to the end."""
     k: cython.longlong = 0
     nx: cython.longlong = pos
     key: cython.longlong = 0
     verdict: cython.longlong
     steps: cython.longlong = 0
-    # What a stop record of the chain declares is not in force yet.
+    # Keys that a stop record of the chain declares are not in *keys* yet.
     declares: cython.bint = False
     while k < need:
         if pos == end:
@@ -317,15 +360,15 @@ def resync(
     keys: cython.const[cython.longlong][:, ::1],
     last: cython.longlong,
 ):
-    """The first position from *pos* on, and not after *last*, where a convincing chain of records starts; or -1.
+    """Return the first position from *pos* to *last* where a convincing chain of records starts, or -1.
 
-    Convincing: *need* acceptable records in a row, fewer that end exactly at *end*, or at least two whole ones before
-    a plausible record that *end* cuts.
+    Convincing: *need* acceptable records in a row, fewer that end exactly at *end*, or at least two complete ones
+    before a plausible record that *end* cuts.
     """
     b: u8p = cython.address(buf[0])
-    ps: i64p = cython.address(spec[0])
-    pt: i64p = cython.address(tags[0, 0])
-    pk: i64p = cython.address(keys[0, 0])
+    ps: specp = cython.cast(specp, cython.address(spec[0]))
+    pt: tagp = cython.cast(tagp, cython.address(tags[0, 0]))
+    pk: keyp = cython.cast(keyp, cython.address(keys[0, 0]))
     nkeys: cython.longlong = keys.shape[0]
     found: cython.longlong = -1
     with cython.nogil:

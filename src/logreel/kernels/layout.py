@@ -2,25 +2,26 @@
 
 ops     int64[n, 6]  one row per op; its body, where it has one, is the rows right after it
 
-        FIXED   nbytes first last           copies first … last-1, then on by nbytes
-        BLOB    column prefix item tail grid   a count of *prefix* bytes, then count * item bytes, of which the last
-                                            *tail* are not shown
-        SKIP    column prefix item -    grid   the same, not copied; a column that only counts, where *item* is 0
-        LIST    column prefix nbody least grid  a count, then the body count times; column -1: not shown
-        REPEAT  -      count  nbody least   the body count times
-        STRINGS column prefix text prefix   a count, then that many BLOBs of single bytes; column -1: not shown
-        REST    column                      all that is left; column -1: not shown
-        ALIGN   grid                        on to the next place of a grid
-        EXPECT  nbytes value                that many bytes (at most 8), which must have this value
+        FIXED   nbytes first last               copies first … last-1, then skip nbytes
+        BLOB    column prefix item tail grid    a count of *prefix* bytes, then count * item bytes, of which the last
+                                                *tail* are hidden
+        SKIP    column prefix item -    grid    as BLOB, not copied; where *item* is 0 the column only counts
+        LIST    column prefix nbody least grid  a count, then the body count times; column -1: hidden
+        REPEAT  -      count  nbody least       the body count times
+        STRINGS column prefix text prefix       a count, then that many BLOBs of single bytes; column -1: hidden
+        REST    column                          all remaining bytes; column -1: hidden
+        ALIGN   grid                            padding up to the next position of a grid
+        EXPECT  nbytes value                    that many bytes (at most 8), which must have this value
 
-        *least* is the fewest bytes one turn of the body takes; where it is 0 the body is empty. A *grid* is a step, a power of two, and
-        256 times the byte of the message from which its places count; 0 is none. Behind a count of 0 nothing is aligned.
+        *least* is the least size of one turn of the body in bytes; where it is 0 the body is empty. A *grid* is a step
+        (a power of two) plus 256 times the byte of the message from which its positions count; 0 means no grid.
+        Nothing is aligned behind a count of 0.
 copies  int64[m, 5]  from (bytes from the start of the run), width, column, step (bytes that one turn adds to the
                      column), tail (step on the last run of the column, else 0)
 
-layout/program.py writes these tables; nothing here checks them. ``encode`` reads columns where ``fill`` writes them: each
-column has a cursor over its bytes, counted ones another over their int32 offsets. Skipped nodes are encoded as zeros, hidden
-arrays as empty ones.
+layout/program.py writes these tables; nothing here checks them. ``encode`` reads columns where ``fill`` writes
+them: each column has a cursor over its bytes, counted ones another over their int32 offsets. Hidden bytes are encoded as
+zeros, hidden arrays as empty ones.
 """
 
 import cython
@@ -28,6 +29,7 @@ import cython
 if not cython.compiled:
     raise ImportError("logreel.kernels is not compiled: run `pip install -e .` (needs gcc)")
 
+from cython.cimports.libc.stdlib import free, malloc
 from cython.cimports.libc.string import memcmp, memcpy, memset
 from cython.cimports.logreel.kernels import ops as code
 from cython.cimports.logreel.kernels.loads import gap, largest_count, prefix, put_prefix
@@ -43,12 +45,12 @@ FIXED, BLOB, SKIP, LIST, REPEAT = code.FIXED, code.BLOB, code.SKIP, code.LIST, c
 STRINGS, REST, ALIGN, EXPECT = code.STRINGS, code.REST, code.ALIGN, code.EXPECT
 #: What *status* says of a message, see ``count``.
 OK, SHORT, LEFTOVER, TOO_MANY = 0, 1, 2, 3
-#: A message may hold as many items without bytes as it has bytes, and this many more: nothing else bounds a count.
+#: A message may have as many items without bytes as it has bytes, plus this many: nothing else limits a count.
 SPARE = 1 << 16
 _SPARE = cython.declare(cython.longlong, 1 << 16)
-#: What 32-bit offsets can tell.
+#: Maximum of 32-bit offsets.
 _MOST = cython.declare(cython.longlong, (1 << 31) - 1)
-#: Messages ahead of the walk whose first bytes are asked for: between two of a channel lie those of others.
+#: Number of messages that are prefetched ahead: messages of a channel are not adjacent.
 AHEAD = cython.declare(cython.longlong, 12)
 
 
@@ -64,7 +66,7 @@ def _count(
     counts: mi64p,
     sign: cython.longlong,
 ) -> u8p:
-    """Where the ops end, or NULL where the bytes do; counts[column] += sign * elements on the way."""
+    """Return where the ops end, or NULL where the bytes are too few; add sign * elements to counts[column]."""
     n: cython.longlong
     m: cython.longlong
     t: cython.longlong
@@ -137,7 +139,7 @@ def _count(
             if ops[0] == code.LIST and ops[1] >= 0:
                 counts[ops[1]] += sign * n
             if ops[3] == 1 and ops[6] == code.FIXED:
-                # A body of one run of bytes was checked as a whole: its least is its size.
+                # The least of a body of one run is its size, so it has been checked above.
                 p += n * ops[4]
             elif ops[3]:
                 for _k in range(n):
@@ -153,7 +155,7 @@ def _count(
 @cython.nogil
 @cython.exceptval(check=False)
 def _without_bytes(ops: i64p, end: i64p, counts: mi64p) -> cython.longlong:
-    """Items counted so far of lists whose items take no bytes, or -1 where there are no such lists."""
+    """Return the number of items counted so far in lists of items without bytes; -1 without such lists."""
     total: cython.longlong = 0
     found: cython.bint = False
     while ops < end:
@@ -172,14 +174,14 @@ def count(
     counts: cython.longlong[::1],
     status: cython.uchar[::1],
 ):
-    """Messages that decode; what each column needs for exactly these is added to *counts*.
+    """Check messages; return how many decode, and add to *counts* what each column needs for exactly these.
 
     source  uint8[b]
     start   int64[n]  message i is source[start[i]:stop[i]]
     stop    int64[n]
-    counts  int64[c]  items of each LIST, BLOB, STRINGS and REST column, added to
-    status  uint8[n]  set to 0 sound, 1 short (or not inside *source*), 2 sound with bytes left over, 3 with more items
-                      without bytes than SPARE allows; 1 and 3 are odd: these messages do not decode
+    counts  int64[c]  items of each LIST, BLOB, STRINGS and REST column; counted up
+    status  uint8[n]  set to OK, SHORT (or not inside *source*), LEFTOVER (decodes, with bytes left over), or TOO_MANY
+                      (more items without bytes than SPARE allows); messages with an odd status do not decode
     """
     rows: cython.Py_ssize_t = start.shape[0]
     size: cython.longlong = source.shape[0]
@@ -197,7 +199,7 @@ def count(
         raise ValueError("start, stop and status differ in length, or the program is not a table of ops")
     if rows == 0:
         return 0
-    # One byte of its own stands for an empty source, whose memory may have no address.
+    # Memory of 0 bytes may have no address.
     b = cython.address(source[0]) if size else cython.cast(u8p, b"")
     first = cython.address(ops[0, 0]) if ops.shape[0] else cython.NULL
     last = first + 6 * ops.shape[0]
@@ -212,7 +214,7 @@ def count(
                 continue
             q = _count(first, last, b + start[i], b + stop[i], b + start[i], c, 1)
             if q == cython.NULL:
-                # The same walk back leaves the counts as they were, and costs nothing where all is well.
+                # The same walk again with the opposite sign restores the counts; only damaged messages pay for it.
                 _count(first, last, b + start[i], b + stop[i], b + start[i], c, -1)
                 status[i] = 1
                 continue
@@ -231,6 +233,7 @@ def count(
 
 mu8p = cython.typedef(cython.pointer[cython.uchar])
 i32p = cython.typedef(cython.pointer[cython.int])
+ci32p = cython.typedef(cython.pointer[cython.const[cython.int]])
 
 
 @cython.cfunc
@@ -238,7 +241,7 @@ i32p = cython.typedef(cython.pointer[cython.int])
 @cython.nogil
 @cython.exceptval(check=False)
 def _copy(p: u8p, c: i64p, last: i64p, data: cython.pointer[mu8p]) -> cython.void:
-    """One turn: every run of bytes to the end of its column."""
+    """Copy one turn: append every run of bytes to its column."""
     d: mu8p
     w: cython.longlong
     while c < last:
@@ -263,7 +266,7 @@ def _copy(p: u8p, c: i64p, last: i64p, data: cython.pointer[mu8p]) -> cython.voi
 @cython.nogil
 @cython.exceptval(check=False)
 def _words(c: i64p, last: i64p) -> cython.longlong:
-    """How many runs from *c* on are neighbouring words of four bytes, each to a column of its own."""
+    """Return how many runs from *c* on are adjacent words of four bytes, each for a separate column."""
     n: cython.longlong = 0
     while c < last and c[1] == 4 and c[3] == 4:
         n += 1
@@ -284,7 +287,7 @@ def _copy_words(
     n: cython.longlong,
     data: cython.pointer[mu8p],
 ) -> cython.void:
-    """Many turns of *n* neighbouring words: four columns at once, the last four perhaps twice."""
+    """Copy many turns of *n* adjacent words: four columns at once, the last four perhaps twice."""
     k: cython.longlong
     i: cython.longlong
     for k in range(0, n, 4):
@@ -307,7 +310,7 @@ def _copy_turns(
     last: i64p,
     data: cython.pointer[mu8p],
 ) -> cython.void:
-    """Many turns of *size* bytes: column by column, each in a loop of constant width."""
+    """Copy many turns of *size* bytes: column by column, each in a loop of constant width."""
     d: mu8p
     s: u8p
     w: cython.longlong
@@ -339,7 +342,7 @@ def _copy_turns(
         else:
             for k in range(turns):
                 memcpy(d + k * step, s + k * size, w)
-        # The next run of the same column starts one run further; after the last, all turns are behind.
+        # The next run of the same column starts one run later; the last one moves the cursor behind all turns.
         data[c[2]] = d + w + c[4] * (turns - 1)
         c += 5
 
@@ -371,7 +374,7 @@ def _fill(
     limits: cython.pointer[mu8p],
     offsets: cython.pointer[i32p],
 ) -> u8p:
-    """Where the ops end. Checks nothing: _count has walked the same bytes."""
+    """Fill the columns with one message, return where the ops end; ``_count`` has checked the same bytes."""
     n: cython.longlong
     m: cython.longlong
     k: cython.longlong
@@ -471,42 +474,66 @@ def fill(
     stop: cython.const[cython.longlong][::1],
     ops: cython.const[cython.longlong][:, ::1],
     copies: cython.const[cython.longlong][:, ::1],
-    data: cython.ulonglong[::1],
-    limits: cython.const[cython.ulonglong][::1],
-    offsets: cython.ulonglong[::1],
+    arena: cython.uchar[::1],
+    data: cython.const[cython.longlong][::1],
+    limits: cython.const[cython.longlong][::1],
+    offsets: cython.const[cython.longlong][::1],
 ):
-    """Fill the columns with messages that ``count`` found sound.
+    """Fill columns with messages that ``count`` found sound.
 
-    data     uint64[c]  address of each column's bytes; advanced
-    limits   uint64[c]  address where they end: what lies behind may be another thread's
-    offsets  uint64[c]  address of each column's int32 offsets, of which the first is set; advanced
+    source, start, stop, ops  as for ``count``
+    arena    uint8[a]  memory of all columns
+    data     int64[c]  where in *arena* the bytes of each column begin
+    limits   int64[c]  where they end: the bytes behind may be another thread's
+    offsets  int64[c]  where in *arena* the int32 offsets of each column begin, of which the first is set
+
+    Raises IndexError where a column does not lie in *arena*; then nothing is written.
     """
     rows: cython.Py_ssize_t = start.shape[0]
+    columns: cython.Py_ssize_t = data.shape[0]
+    size: cython.longlong = arena.shape[0]
     i: cython.Py_ssize_t
     b: u8p
+    a: mu8p
     first: i64p
     last: i64p
     cp: i64p
     pd: cython.pointer[mu8p]
-    pl: cython.pointer[mu8p]
-    po: cython.pointer[i32p]
     if rows == 0 or ops.shape[0] == 0:
         return
+    if limits.shape[0] != columns or offsets.shape[0] != columns:
+        raise ValueError("data, limits and offsets differ in length")
+    for i in range(columns):
+        if not (0 <= data[i] <= limits[i] <= size and 0 <= offsets[i] <= size):
+            raise IndexError("a column does not lie in the arena")
+    a = cython.address(arena[0]) if size else cython.NULL
+    # The cursors of all columns: over their bytes, their limits, and over their offsets.
+    pd = cython.cast(cython.pointer[mu8p], malloc((3 * columns + 1) * cython.sizeof(mu8p)))
+    if pd == cython.NULL:
+        raise MemoryError
+    for i in range(columns):
+        pd[i], pd[columns + i], pd[2 * columns + i] = a + data[i], a + limits[i], a + offsets[i]
     b = cython.address(source[0]) if source.shape[0] else cython.cast(u8p, b"")
     first = cython.address(ops[0, 0])
     last = first + 6 * ops.shape[0]
     cp = cython.address(copies[0, 0]) if copies.shape[0] else cython.NULL
-    pd = cython.cast(cython.pointer[mu8p], cython.address(data[0])) if data.shape[0] else cython.NULL
-    pl = cython.cast(cython.pointer[mu8p], cython.address(limits[0])) if limits.shape[0] else cython.NULL
-    po = cython.cast(cython.pointer[i32p], cython.address(offsets[0])) if offsets.shape[0] else cython.NULL
     with cython.nogil:
         for i in range(rows):
             if i + AHEAD < rows:
                 prefetch_span(b + start[i + AHEAD], stop[i + AHEAD] - start[i + AHEAD])
-            _fill(first, last, cp, b + start[i], b + stop[i], b + start[i], b + source.shape[0], pd, pl, po)
-
-
-ci32p = cython.typedef(cython.pointer[cython.const[cython.int]])
+            _fill(
+                first,
+                last,
+                cp,
+                b + start[i],
+                b + stop[i],
+                b + start[i],
+                b + source.shape[0],
+                pd,
+                pd + columns,
+                cython.cast(cython.pointer[i32p], pd + 2 * columns),
+            )
+        free(pd)
 
 
 @cython.cfunc
@@ -514,7 +541,7 @@ ci32p = cython.typedef(cython.pointer[cython.const[cython.int]])
 @cython.nogil
 @cython.exceptval(check=False)
 def _next(o: cython.pointer[ci32p]) -> cython.longlong:
-    """The next count of a column, whose cursor moves on."""
+    """Return the next count of a column, and advance its cursor."""
     p: ci32p = o[0]
     o[0] = p + 1
     return cython.cast(cython.longlong, p[1]) - p[0]
@@ -525,7 +552,7 @@ def _next(o: cython.pointer[ci32p]) -> cython.longlong:
 @cython.nogil
 @cython.exceptval(check=False)
 def _align(p: mu8p, base: mu8p, grid: cython.longlong) -> mu8p:
-    """Zeros up to the next place of a grid."""
+    """Write zeros up to the next position of a grid, return it."""
     n: cython.longlong = gap(grid, p - base)
     memset(p, 0, n)
     return p + n
@@ -537,7 +564,10 @@ def _align(p: mu8p, base: mu8p, grid: cython.longlong) -> mu8p:
 def _size(
     ops: i64p, end: i64p, offsets: cython.pointer[ci32p], largest: cython.longlong, at: cython.longlong
 ) -> cython.longlong:
-    """Bytes of the ops, which begin at byte *at* of the message, or -1 where a count does not fit its prefix, -2 where they are more than *largest*."""
+    """Return the bytes that the ops write from byte *at* of the message.
+
+    Negative: -1 a count does not fit its prefix, -2 more than *largest* bytes.
+    """
     n: cython.longlong
     m: cython.longlong
     _k: cython.longlong
@@ -606,7 +636,7 @@ def _size(
 def _run(
     p: mu8p, turns: cython.longlong, size: cython.longlong, c: i64p, last: i64p, data: cython.pointer[u8p]
 ) -> cython.void:
-    """Many turns of *size* bytes, each of runs of bytes from their columns; what no run covers stays as it is."""
+    """Write many turns of *size* bytes from their columns; bytes outside of all runs stay unchanged."""
     d: u8p
     s: mu8p
     w: cython.longlong
@@ -640,7 +670,7 @@ def _write(
     data: cython.pointer[u8p],
     offsets: cython.pointer[ci32p],
 ) -> mu8p:
-    """Where the ops end. Checks nothing: _size has walked the same columns."""
+    """Write one message, return where the ops end; ``_size`` has checked the same columns."""
     n: cython.longlong
     m: cython.longlong
     _k: cython.longlong
@@ -707,13 +737,14 @@ def encoded_sizes(
     size: cython.longlong[::1],
     largest: cython.longlong,
 ):
-    """Bytes of each message.
+    """Fill *size* with the bytes of each message to be encoded.
 
     offsets  uint64[c]  address of each counted column's int32 offsets; advanced
-    size     int64[n]   set to the bytes of each message
-    largest  int        bytes that one message may have
+    size     int64[n]
+    largest  int        greatest size of a message in bytes
 
-    Returns the messages sized, and why it stopped: 0 all are, -1 a count does not fit its prefix, -2 one is too large.
+    Returns how many messages were measured, and why it stopped: 0 all are, -1 a count does not fit its prefix, -2 the
+    next one is too large.
     """
     i: cython.Py_ssize_t = 0
     why: cython.longlong = 0
@@ -744,11 +775,11 @@ def encode(
     start: cython.const[cython.longlong][::1],
     out: cython.uchar[::1],
 ):
-    """Write every message at its place in *out*, which has room for what ``encoded_sizes`` told.
+    """Write every message to *out*, which has room for the sizes that ``encoded_sizes`` returned.
 
     data     uint64[c]  address of each column's bytes; advanced
-    offsets  uint64[c]  as above
-    start    int64[n]   where each message begins
+    offsets  uint64[c]  address of each counted column's int32 offsets; advanced
+    start    int64[n]   start of each message in *out*
     """
     i: cython.Py_ssize_t
     p: mu8p

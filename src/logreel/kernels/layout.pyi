@@ -30,9 +30,10 @@ def fill(
     stop: NDArray[np.int64],
     ops: NDArray[np.int64],
     copies: NDArray[np.int64],
-    data: NDArray[np.uint64],
-    limits: NDArray[np.uint64],
-    offsets: NDArray[np.uint64],
+    arena: NDArray[np.uint8],
+    data: NDArray[np.int64],
+    limits: NDArray[np.int64],
+    offsets: NDArray[np.int64],
 ) -> None: ...
 def encoded_sizes(
     ops: NDArray[np.int64],

@@ -1,8 +1,9 @@
-"""Walk records of a kind, a length of eight bytes and content, among them messages.
+"""Kernels of MCAP: walk records, read, check and write message indexes.
 
     u8 kind | u64 length | content          message (kind 5): u16 key | u32 sequence | u64 time | u64 time | payload
 
-Every length is checked against what is left before it is used. Kinds up to 15 have a least length; kind 0 is none.
+Every length is compared with the bytes left before it is used. Kinds up to 15 have a least length; kind 0 is invalid.
+Source: the MCAP specification, version 0.
 """
 
 import cython
@@ -17,13 +18,13 @@ from cython.cimports.logreel.kernels.prefetch import prefetch
 u8p = cython.typedef(cython.pointer[cython.const[cython.uchar]])
 
 END, CUT, BAD, STOP, FULL = 0, 1, 2, 3, 4
-#: Bytes of a kind and a length, and of a message before its payload, with these.
+#: Bytes of kind and length; and of a message before its payload, including these.
 HEAD = cython.declare(cython.longlong, 9)
 MESSAGE_HEAD = cython.declare(cython.longlong, 31)
-#: Bytes of an index record before its entries, and of an entry.
+#: Bytes of an index record before its entries; and of an entry.
 INDEX_HEAD = cython.declare(cython.longlong, 15)
 ENTRY = cython.declare(cython.longlong, 16)
-#: Records that follow one another and prove a position together.
+#: Number of consecutive records that are evidence enough for a position.
 CHAIN = cython.declare(cython.longlong, 2)
 MOST = cython.declare(cython.longlong, 9223372036854775807)
 
@@ -33,7 +34,7 @@ MOST = cython.declare(cython.longlong, 9223372036854775807)
 @cython.nogil
 @cython.exceptval(check=False)
 def _time(p: u8p) -> cython.longlong:
-    """A time in ns; those beyond int64 are held at its maximum."""
+    """Return a time in ns, limited to the maximum of int64."""
     v: cython.ulonglong = u64(p)
     return MOST if v > cython.cast(cython.ulonglong, MOST) else cython.cast(cython.longlong, v)
 
@@ -43,7 +44,7 @@ def _time(p: u8p) -> cython.longlong:
 @cython.nogil
 @cython.exceptval(check=False)
 def _least(kind: cython.longlong) -> cython.longlong:
-    """The fewest bytes of content of a kind; -1 where there is no such kind."""
+    """Return the least size of the content of a kind; -1 for an invalid kind."""
     if kind == 5:
         return 22
     if kind == 7:
@@ -80,7 +81,7 @@ def _least(kind: cython.longlong) -> cython.longlong:
 def _judge(
     b: u8p, pos: cython.longlong, end: cython.longlong, length: cython.pointer[cython.longlong]
 ) -> cython.longlong:
-    """0 a whole record stands at *pos*, 1 one that ends after *end*, 2 none."""
+    """Return 0 for a complete record at *pos*, 1 for one that ends after *end*, 2 for none."""
     v: cython.ulonglong
     least: cython.longlong
     if pos < end and b[pos] == 0:
@@ -106,17 +107,17 @@ def walk(
     note: cython.longlong[::1],
     stop: cython.ulonglong,
 ):
-    """Follow the records from *pos* on; collect messages and note the others.
+    """Follow the records from *pos*; collect messages and note the others.
 
-    key   int64[n]  of each message
-    time  int64[n]  ns, held at the maximum of int64
-    data  int64[n]  where its payload begins
-    size  int64[n]  bytes of it
-    note  int64[m]  where each other record begins
+    key   int64[n]  channel id of each message
+    time  int64[n]  log time in ns, limited to the maximum of int64
+    data  int64[n]  start of its payload
+    size  int64[n]  bytes of its payload
+    note  int64[m]  start of every other record
     stop  bit set of the kinds to stop at
 
-    Returns why it stopped (0 *end* reached, 1 the next record ends after *end*, 2 there is no record, 3 one of *stop*,
-    4 no room), where, and how many messages and notes there are.
+    Returns why it stopped (END reached, CUT: the next record ends after *end*, BAD: no record, STOP: one of *stop*,
+    FULL: no room), the position, and the number of messages and of notes.
     """
     b: u8p = cython.address(buf[0])
     n: cython.Py_ssize_t = 0
@@ -153,10 +154,10 @@ def walk(
 
 
 def find_records(buf: cython.const[cython.uchar][::1], pos: cython.longlong, end: cython.longlong):
-    """The first position from *pos* on where records stand one after another, or one that ends at *end*; else *end*.
+    """Return the first position from *pos* where a chain of records begins, or *end*.
 
-    Two whole ones are enough, or a whole one and the head of another that *end* cuts: eight bytes of length are
-    evidence. Kinds above 15 prove nothing.
+    A chain is two complete records, or one that ends at *end* or before the header of another that *end* cuts: eight
+    bytes of length are evidence. Kinds above 15 are not.
     """
     b: u8p = cython.address(buf[0])
     at: cython.longlong
@@ -172,7 +173,7 @@ def find_records(buf: cython.const[cython.uchar][::1], pos: cython.longlong, end
                 if verdict == 2:
                     break
                 if verdict == 1:
-                    # Only behind a whole record, and with a head that is there.
+                    # Only behind a complete record, and with a complete header.
                     if count > 0 and end - at >= HEAD:
                         count = CHAIN
                     break
@@ -191,14 +192,14 @@ def read_index_entries(
     place: cython.uint[::1],
     good: cython.uchar[::1],
 ):
-    """Take in the entries of index records (kind 7: u16 key, u32 bytes of the entries, entries of two u64).
+    """Read the entries of index records (kind 7: u16 key, u32 bytes of the entries, entries of two u64).
 
-    run    int64[m, 5]  where each record begins, its key, its entries, the bytes that places must lie in, and where
-                        the first entry goes
-    time   int64[n]     ns, filled run by run
-    place  uint32[n]    where the payload of each message begins in its chunk
-    good   uint8[m]     set to 0 where the record is not what *run* says or a place lies outside of the chunk, 2 where
-                        places do not ascend, else 1
+    run    int64[m, 5]  start of each record, its key, its number of entries, the unpacked size of the chunk, and the
+                        index of its first entry in *time* and *place*
+    time   int64[n]     ns
+    place  uint32[n]    offset of each payload in its chunk
+    good   uint8[m]     set to 0 where the record differs from *run* or an offset lies outside of the chunk, 2 where
+                        offsets do not ascend, else 1
     """
     b: u8p = cython.address(buf[0])
     p: u8p
@@ -244,10 +245,12 @@ def count_messages(
     place: cython.const[cython.longlong][::1],
     count: cython.longlong[::1],
 ):
-    """Count the messages of each key, which are known to be there; returns the least and the greatest time.
+    """Count the messages of each key; the caller has checked that they exist.
 
-    place  int64[n]  where each begins
-    count  int64[k]  raised by one for each message of that key; keys are below k
+    place  int64[n]  start of each message record
+    count  int64[k]  counted up for each message of that key; keys are below k
+
+    Returns the least and the greatest log time in ns.
     """
     i: cython.Py_ssize_t
     time: cython.longlong
@@ -271,9 +274,9 @@ def write_index(
 ):
     """Write an index record for each key that has messages, in ascending order, as ``read_index_entries`` reads them.
 
-    place  int64[n]  where each message begins
-    count  int64[k]  messages of each key
-    begin  int64[k]  set to where the record of each key begins in *out*, or would
+    place  int64[n]  start of each message record
+    count  int64[k]  number of messages of each key
+    begin  int64[k]  set to the start of the record of each key in *out*, also for keys without messages
     out    uint8[b]  15 bytes for each key that has messages and 16 for each message
     """
     p: cython.pointer[cython.uchar] = cython.address(out[0])
@@ -313,14 +316,14 @@ def locate_messages(
     size: cython.uint[::1],
     good: cython.longlong[::1],
 ):
-    """Compare payloads that an index names with the messages there, and fill in their sizes, run by run.
+    """Compare the entries of an index with the messages in the chunks, and fill in their sizes, run by run.
 
-    run    int64[r, 5]  first entry, entry after the last, what entries count from in *buf*, where the bytes end, and
-                        the key that all must have
-    entry  uint32[n]    where payloads begin
-    time   int64[n]     ns that each must have
-    size   uint32[n]    set for those that are right
-    good   int64[r]     set to how many entries of the run were right
+    run    int64[r, 5]  first entry, entry after the last, position in *buf* that entries count from, end of the
+                        bytes, and the key expected of all
+    entry  uint32[n]    starts of payloads
+    time   int64[n]     ns expected of each
+    size   uint32[n]    set for correct entries
+    good   int64[r]     set to the number of correct entries of the run
     """
     b: u8p = cython.address(buf[0])
     k: cython.Py_ssize_t

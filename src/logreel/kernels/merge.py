@@ -98,7 +98,7 @@ SYNTHETIC = cython.declare(cython.longlong, -2)
 @cython.nogil
 @cython.exceptval(check=False)
 def _block(ends: i64p, blocks: cython.longlong, k: cython.longlong, row: cython.longlong) -> cython.longlong:
-    """The block that a row lies in; *k* is a guess."""
+    """Return the block of a row; *k* is a guess."""
     lo: cython.longlong
     hi: cython.longlong
     mid: cython.longlong
@@ -106,7 +106,7 @@ def _block(ends: i64p, blocks: cython.longlong, k: cython.longlong, row: cython.
         return k
     lo, hi = 0, blocks - 1
     if row >= ends[k]:
-        # The next block that has any is mostly near.
+        # The next block with messages of the channel is usually near.
         lo = k + 1
         while lo + 1 < blocks and lo < k + 8 and ends[lo] <= row:
             lo += 1
@@ -126,7 +126,7 @@ def _block(ends: i64p, blocks: cython.longlong, k: cython.longlong, row: cython.
 @cython.nogil
 @cython.exceptval(check=False)
 def _time(q: queuep, p: cython.longlong) -> cython.longlong:
-    """The time at place *p* of a queue; a sum beyond 64 bits wraps around."""
+    """Return the shifted time of message *p* of a queue; a sum beyond 64 bits wraps around."""
     t: cython.ulonglong = cython.cast(
         cython.ulonglong, cython.cast(i64p, cython.cast(cython.size_t, q.times))[p]
     )
@@ -138,9 +138,9 @@ def _time(q: queuep, p: cython.longlong) -> cython.longlong:
 @cython.nogil
 @cython.exceptval(check=False)
 def _look_up(q: queuep, s: statep, by_time: cython.bint, turned: cython.longlong) -> cython.bint:
-    """Find the next message of a queue; False where its block must not be read yet.
+    """Find the next message of a queue; return False where its block must not be read yet.
 
-    turned  -1 turns the order round, 0 does not
+    turned  -1 reverses the order, 0 does not
     """
     p: cython.longlong = q.count - 1 - s.done if turned else s.done
     row: cython.longlong
@@ -152,7 +152,7 @@ def _look_up(q: queuep, s: statep, by_time: cython.bint, turned: cython.longlong
     row = q.first_row + p
     if q.rows:
         row = cython.cast(i64p, cython.cast(cython.size_t, q.rows))[p]
-    # Too many channels are read side by side for the processor to see what comes next.
+    # The processor cannot predict reads from so many channels.
     prefetch(cython.cast(i64p, cython.cast(cython.size_t, q.times)) + p + (-AHEAD if turned else AHEAD))
     s.time = _time(q, p) ^ turned if by_time else 0
     s.rank = q.rank ^ turned
@@ -200,7 +200,7 @@ def _before(a: statep, b: statep) -> cython.bint:
 def _enter(
     tree: cython.pointer[cython.longlong], up: i64p, s: statep, k: cython.longlong, i: cython.longlong
 ) -> cython.void:
-    """Let queue *i* play its way up among those that have entered, and wait where nobody has played yet."""
+    """Enter queue *i* into the tournament: move up while it wins, wait at the first empty node."""
     node: cython.longlong = up[i]
     other: cython.longlong
     while node > 0:
@@ -222,9 +222,9 @@ def _enter(
 def _play(
     tree: cython.pointer[cython.longlong], up: i64p, s: statep, k: cython.longlong, i: cython.longlong
 ) -> cython.void:
-    """Let queue *i* play its way up; losers stay where they lost.
+    """Move queue *i* up the tournament; losers stay at the nodes where they lost.
 
-    Nobody can guess who wins: numbers are exchanged without a branch. Ties are rare enough for one.
+    Winners are unpredictable, so numbers are exchanged without a branch; only ties, which are rare, take one.
     """
     node: cython.longlong = up[i]
     other: cython.longlong
@@ -258,17 +258,17 @@ def merge(
     at: cython.longlong[::1],
     n: cython.longlong,
 ):
-    """Give out messages by time or by place, from number *n* on.
+    """Fill the output arrays with messages by time or by position, from number *n* on.
 
-    tree     int64[k]  for the tournament
-    up       int64[2k]  the node of the tree above each queue, then the node above each node; above the root is 0
-    by_time  ties by rank, chunk and start; else only by these
-    time     int64[m]  with what is to be added
-    queue    int32[m]  the queue that it comes of
-    chunk, start, at  of each message: its chunk, where it begins there, and its place in the entries (or its row)
+    tree     int64[k]   state of the tournament
+    up       int64[2k]  the node of the tree above each queue, then the node above each node; 0 above the root
+    by_time  order by time, then rank, chunk and start; False: by rank, chunk and start
+    time     int64[m]   ns, shifted
+    queue    int32[m]   number of the queue
+    chunk, start, at  of each message: its chunk, its start there, and its index in the entries (or its row)
 
-    Returns how many there are now. Fewer than m mean that nothing is left, or that a block must be made readable: those
-    of queues to be looked up.
+    Returns the number of messages filled. Fewer than m: nothing is left, or blocks must be made readable, those of
+    queues whose *known* is 0.
     """
     k: cython.longlong = queues.shape[0]
     m: cython.longlong = time.shape[0]
@@ -317,7 +317,7 @@ def measure_sizes(
     """Fill *size*, int64[n], with the sizes of messages.
 
     rules             RULE[k], see above
-    queue, start, at  of each message, as ``merge`` gives them
+    queue, start, at  of each message, as ``merge`` fills them
 
     Returns the number of messages whose size is unknown here.
     """

@@ -3,11 +3,16 @@
 A record is a copy of its channel's header, in which the size and the time are filled in, and the payload.
 
 heads  uint8[h]     the headers of all channels, one after another
-shape  int64[k, 5]  per channel: start of its header, bytes of it, offset of the size in it or -1, bytes of the size,
-                    number to add to the bytes of the payload
-stamp  int64[k, 2]  per channel: offset of the time in the header or -1, and how it is written: 0 u32 seconds and u32
-                    nanoseconds, -1000 as u64 of us in the payload, -n as u64 of ns n times in a row, else that many
-                    ns per unit of a float64
+shape  int64[k, 5]  per channel, in this order:
+                    start      of its header in *heads*
+                    size       bytes of the header
+                    size_at    offset in it of the size of the payload, or -1
+                    size_width bytes of that size
+                    size_add   number to add to the bytes of the payload
+stamp  int64[k, 2]  per channel:
+                    time_at    offset of the time in the header, or -1
+                    form       how it is written: 0 u32 seconds and u32 nanoseconds, -1000 as u64 of us in the
+                               payload, -n as u64 of ns n times in a row, n as a float64 of n ns per unit
 """
 
 import cython
@@ -23,6 +28,16 @@ from cython.cimports.logreel.kernels.clock import clock_now
 from cython.cimports.logreel.kernels.prefetch import prefetch_span
 
 bytesp = cython.typedef(cython.pointer[cython.const[cython.uchar]])
+Shape = cython.struct(
+    start=cython.longlong,
+    size=cython.longlong,
+    size_at=cython.longlong,
+    size_width=cython.longlong,
+    size_add=cython.longlong,
+)
+Stamp = cython.struct(time_at=cython.longlong, form=cython.longlong)
+shapep = cython.typedef(cython.pointer[cython.const[Shape]])
+stampp = cython.typedef(cython.pointer[cython.const[Stamp]])
 
 AHEAD = cython.declare(cython.longlong, 8)
 INSIDE = cython.declare(cython.longlong, -1000)
@@ -30,7 +45,7 @@ MOST = cython.declare(cython.longlong, 0x7FFFFFFFFFFFFFFF)
 
 
 def count_channels(channel: cython.const[cython.int][::1], counts: cython.longlong[::1]):
-    """Add to counts[k] how often k is in *channel*. Raises IndexError for what is no number of a channel."""
+    """Add to counts[k] how often k is in *channel*; raise IndexError for a number that is not a channel."""
     i: cython.Py_ssize_t
     k: cython.longlong
     ok: cython.bint = True
@@ -51,9 +66,9 @@ def payloads_inside(
     start: cython.const[cython.longlong][::1],
     size: cython.const[cython.longlong][::1],
 ):
-    """Whether every payload lies in its buffer.
+    """Return whether every payload lies in its buffer.
 
-    rooms  int64[b]  bytes of each buffer
+    rooms  int64[b]  size of each buffer in bytes
     which  int32[n]  number of the buffer, or int32[0]: all lie in the first
     """
     n: cython.Py_ssize_t = start.shape[0]
@@ -68,7 +83,7 @@ def payloads_inside(
                     ok = False
                     break
                 room = rooms[which[i]]
-            # Subtracted, so that no sum can overflow.
+            # By subtraction, so that no sum can overflow.
             if start[i] < 0 or size[i] < 0 or start[i] > room or size[i] > room - start[i]:
                 ok = False
                 break
@@ -81,7 +96,7 @@ def record_offsets(
     shape: cython.const[cython.longlong][:, ::1],
     place: cython.longlong[::1],
 ):
-    """Where records of these payloads begin, one after another, and where the last one ends: n + 1 numbers."""
+    """Fill *place*, int64[n + 1], with the starts of consecutive records of these payloads, and the end."""
     n: cython.Py_ssize_t = channel.shape[0]
     i: cython.Py_ssize_t
     at: cython.longlong = 0
@@ -105,18 +120,21 @@ def write_records(
     place: cython.const[cython.longlong][::1],
     out: cython.uchar[::1],
 ):
-    """Write n records; nothing here checks bounds.
+    """Write n records; bounds are not checked here, see ``payloads_inside`` and ``record_offsets``.
 
     buffers  int64[b]   addresses: payload i begins start[i] bytes behind that of its buffer
     which    int32[n]   number of the buffer, or int32[0]: all lie in the first
     channel  int32[n]
     time     int64[n]   ns
-    place    int64[n]   where record i begins in *out*
+    place    int64[n]   start of record i in *out*
     """
     n: cython.Py_ssize_t = channel.shape[0]
     i: cython.Py_ssize_t
     t: cython.longlong
-    k: cython.longlong
+    head: shapep
+    when: stampp
+    shapes: shapep
+    stamps: stampp
     v: cython.ulonglong
     seconds: cython.longlong
     word: cython.uint
@@ -126,6 +144,8 @@ def write_records(
     b: cython.pointer[cython.const[cython.uchar]]
     if n == 0 or out.shape[0] == 0:
         return
+    shapes = cython.cast(shapep, cython.address(shape[0, 0]))
+    stamps = cython.cast(stampp, cython.address(stamp[0, 0]))
     with cython.nogil:
         b = cython.cast(bytesp, cython.cast(cython.size_t, buffers[0]))
         for i in range(n):
@@ -135,48 +155,49 @@ def write_records(
                 prefetch_span(b + start[i + AHEAD], size[i + AHEAD])
             if several:
                 b = cython.cast(bytesp, cython.cast(cython.size_t, buffers[which[i]]))
-            k = channel[i]
+            head = shapes + channel[i]
+            when = stamps + channel[i]
             p = cython.address(out[0]) + place[i]
-            memcpy(p, cython.address(heads[0]) + shape[k, 0], shape[k, 1])
-            if shape[k, 2] >= 0:
-                v = cython.cast(cython.ulonglong, size[i] + shape[k, 4])
-                memcpy(p + shape[k, 2], cython.address(v), shape[k, 3])
-            memcpy(p + shape[k, 1], b + start[i], size[i])
-            if stamp[k, 0] >= 0:
-                if stamp[k, 1] == INSIDE:
-                    # Absurd times read as the greatest one there is; what stands there says more.
-                    if shape[k, 1] + size[i] >= stamp[k, 0] + 8 and time[i] < MOST - 1000:
+            memcpy(p, cython.address(heads[0]) + head.start, head.size)
+            if head.size_at >= 0:
+                v = cython.cast(cython.ulonglong, size[i] + head.size_add)
+                memcpy(p + head.size_at, cython.address(v), head.size_width)
+            memcpy(p + head.size, b + start[i], size[i])
+            if when.time_at >= 0:
+                if when.form == INSIDE:
+                    # Times too large for int64 were read as its maximum: keep the original bytes.
+                    if head.size + size[i] >= when.time_at + 8 and time[i] < MOST - 1000:
                         v = cython.cast(cython.ulonglong, time[i] // 1000)
-                        memcpy(p + stamp[k, 0], cython.address(v), 8)
-                elif stamp[k, 1] == 0:
+                        memcpy(p + when.time_at, cython.address(v), 8)
+                elif when.form == 0:
                     seconds = time[i] // 1000000000
                     word = cython.cast(cython.uint, seconds)
-                    memcpy(p + stamp[k, 0], cython.address(word), 4)
+                    memcpy(p + when.time_at, cython.address(word), 4)
                     word = cython.cast(cython.uint, time[i] - seconds * 1000000000)
-                    memcpy(p + stamp[k, 0] + 4, cython.address(word), 4)
-                elif stamp[k, 1] < 0:
-                    for t in range(-stamp[k, 1]):
-                        memcpy(p + stamp[k, 0] + 8 * t, cython.address(time[i]), 8)
+                    memcpy(p + when.time_at + 4, cython.address(word), 4)
+                elif when.form < 0:
+                    for t in range(-when.form):
+                        memcpy(p + when.time_at + 8 * t, cython.address(time[i]), 8)
                 else:
-                    number = cython.cast(cython.double, time[i]) / stamp[k, 1]
-                    memcpy(p + stamp[k, 0], cython.address(number), 8)
+                    number = cython.cast(cython.double, time[i]) / when.form
+                    memcpy(p + when.time_at, cython.address(number), 8)
 
 
 def now():
-    """Seconds of the clock by which a Batch is due."""
+    """Return the seconds of the clock that ``Batch.due`` refers to."""
     return clock_now()
 
 
 @cython.cclass
 class Batch:
-    """Room for messages; ``add`` is one step to other threads, so it needs no lock.
+    """Buffer for messages; ``add`` is atomic to other Python threads, so it needs no lock.
 
-    rows, room         how many messages it holds, and how many bytes of payloads
-    channels           numbers below this are taken
-    earliest, latest   times in ns that are taken
-    largest            bytes of a payload that are taken
-    due                once ``now()`` has come here, nothing is taken
-    other              called by ``write`` with what is not taken
+    rows, room         capacity in messages, and in bytes of payloads
+    channels           messages of channel numbers below this are accepted
+    earliest, latest   range of accepted times in ns
+    largest            greatest accepted payload in bytes
+    due                from this time of ``now()`` on nothing is accepted
+    other              called by ``write`` with messages that are not accepted
     """
 
     channels = cython.declare(cython.longlong, visibility="public")
@@ -199,15 +220,15 @@ class Batch:
         self.take()
 
     def write(self, channel, time, data):
-        """Take a message, or give it to *other*."""
+        """Add a message, or pass it to *other* if it is not accepted."""
         if not self._add(channel, time, data):
             self._other(channel, time, data)
 
     def add(self, channel, time, data):
-        """Take a message; False, and nothing is done, where it must go another way.
+        """Add a message; return False, and change nothing, if it is not accepted.
 
-        channel, time  numbers; other than plain integers are not taken
-        data           its payload; other than bytes is not taken
+        channel, time  accepted only as ``int``, no other type
+        data           its payload, accepted only as ``bytes``
         """
         return self._add(channel, time, data)
 
@@ -239,13 +260,13 @@ class Batch:
         return True
 
     def take(self):
-        """What was collected since the last time: channel int32[n], time int64[n], data uint8[b], start and size.
+        """Return the messages since the last call: channel int32[n], time int64[n], data uint8[b], start, size.
 
-        Payload i is data[start[i]:start[i] + size[i]]. None where there is nothing.
+        Payload i is data[start[i]:start[i] + size[i]]. Returns None if there are no messages.
         """
         fresh_table: cython.longlong[:, ::1] = np.empty((4, self._rows), np.int64)
         fresh_data: cython.uchar[::1] = np.empty(self._room, np.uint8)
-        # From here to the end of this stretch nothing runs that could let another thread in.
+        # From here to the last assignment no Python code runs, so no other thread can interfere.
         table, data = self._table, self._data
         n: cython.Py_ssize_t = self._count
         used: cython.Py_ssize_t = self._used

@@ -20,7 +20,7 @@ from cython.cimports.logreel.kernels.prefetch import prefetch
 
 u8p = cython.typedef(cython.pointer[cython.const[cython.uchar]])
 
-#: Records ahead of the walk whose first bytes are asked for.
+#: Number of records that are prefetched ahead.
 AHEAD = cython.declare(cython.longlong, 12)
 
 RecordHead = cython.struct(
@@ -29,7 +29,7 @@ RecordHead = cython.struct(
     time=cython.longlong,  # ns, -1: none
     stamp=cython.longlong,  # bytes from the start of the record to the value of "time", -1: none
     key=cython.ulonglong,  # of topic, md5 and type together
-    named=cython.int,  # bit set of those of them that are there
+    named=cython.int,  # bit set of the fields present: topic 1, md5 2, type 4
     data=cython.longlong,  # start of the data
     size=cython.longlong,  # of the data
 )
@@ -61,7 +61,7 @@ def _hash(p: u8p, n: cython.longlong, seed: cython.ulonglong) -> cython.ulonglon
 def _record_head(
     b: u8p, pos: cython.longlong, end: cython.longlong, r: cython.pointer[RecordHead]
 ) -> cython.int:
-    """Read the header of the record at *pos*: 0 fine, 1 its bytes end after *end*, 2 it is no record."""
+    """Read the header of the record at *pos*; return 0 sound, 1 it ends after *end*, 2 not a record."""
     n: cython.longlong
     p: u8p
     e: u8p
@@ -131,16 +131,16 @@ def _record_head(
 @cython.nogil
 @cython.exceptval(check=False)
 def _fits(r: cython.pointer[RecordHead], named: cython.int) -> cython.bint:
-    """Whether a record has what its op needs, as far as it is known here."""
+    """Return whether a message record has a time and identifies its connection; other ops always do."""
     return r.op != 2 or (r.time >= 0 and (r.conn >= 0 or (r.named & named) == named))
 
 
 def find_record(
     buf: cython.const[cython.uchar][::1], pos: cython.longlong, end: cython.longlong, longest: cython.longlong
 ):
-    """The first position in [pos, end) where a whole record of an op from 1 to 7 begins; *end* if there is none.
+    """Return the first position in [pos, end) of a complete record with an op from 1 to 7; *end* if none.
 
-    longest  bytes that its header may have
+    longest  greatest size of its header in bytes
     """
     if pos >= end:
         return end
@@ -172,16 +172,16 @@ def walk(
     """Follow the records from *pos*; collect the message records (op 2) and note the others.
 
     foreign  bit set of ops to stop at
-    named    what must tell the connection of a message that has no number: bit set of topic 1, md5 2, type 4
-    key   uint64[c]    the connection number, or a hash of topic, md5 and type where there is none
+    named    fields that must identify the connection of a message without a number: bit set of topic 1, md5 2, type 4
+    key   uint64[c]    the connection number, or a hash of topic, md5 and type for messages without a number
     time  int64[c]     ns
     data  int64[c]     start of the message's data
-    size  int64[c]     bytes of it
+    size  int64[c]     bytes of the data
     note  int64[m, 2]  position and op of every other record
 
-    A message record without time, or without what tells its connection, is no record. Returns why it stopped (0 *end*
-    reached, 1 a record ends after *end*, 2 no record, 3 a record to stop at, 4 an array is full), the position, the
-    messages and the notes collected.
+    A message record without a time, or without fields that identify its connection, is not accepted. Returns why it
+    stopped (0 *end* reached, 1 a record ends after *end*, 2 not a record, 3 a record to stop at, 4 an array is full),
+    the position, the number of messages and of notes.
     """
     b: u8p = cython.address(buf[0])
     n: cython.longlong = 0
@@ -229,7 +229,7 @@ def walk(
 def _like(
     b: u8p, pos: cython.longlong, end: cython.longlong, r: cython.pointer[RecordHead], last: u8p
 ) -> cython.bint:
-    """Read the header of the record at *pos* if it is that of *last*, which *r* tells of, but for the time."""
+    """Read the record at *pos* into *r* if its header equals that of *last*, read before, except for the time."""
     n: cython.longlong
     rest: cython.longlong
     if last == cython.NULL or r.stamp < 0:
@@ -257,16 +257,16 @@ def locate_messages(
     size: cython.uint[::1],
     good: cython.longlong[::1],
 ):
-    """Turn positions of message records into positions of their data, and fill their sizes, run by run.
+    """Replace positions of message records by positions of their data, and fill in their sizes, run by run.
 
-    run    int64[r, 4]  first entry, entry after the last, what entries count from in *buf*, where the bytes end
-    conn   uint32[n]    connection that each must have
+    run    int64[r, 4]  first entry, entry after the last, position in *buf* that entries count from, end of the bytes
+    conn   uint32[n]    connection expected of each
     entry  uint32[n]    ascending in each run; changed in place
-    time   int64[n]     ns that each must have
-    good   int64[r]     set to how many entries of the run were right
+    time   int64[n]     ns expected of each
+    good   int64[r]     set to the number of correct entries of the run
 
-    A position may be that of another record: the next message record counts. None may begin before the one before it
-    ends. The first wrong one of a run and those after it are left as they were.
+    Where a position is that of another record, the next message record counts. No record may begin before the previous
+    one ends. The first wrong entry of a run and those after it stay unchanged.
     """
     b: u8p = cython.address(buf[0])
     last: u8p
@@ -315,17 +315,17 @@ def locate_messages(
 
 
 OK, NO_CHUNK, CUT, NO_INDEX = 0, 1, 2, 3
-#: What ``read_chunk_headers`` gives for the compression of a chunk, in this order.
+#: Compressions by their numbers in the output of ``read_chunk_headers``.
 COMPRESSIONS = ("none", "bz2", "lz4", "zlib")
 
 ChunkHead = cython.struct(
-    op=cython.longlong,  # -1: none, as with the others
+    op=cython.longlong,  # -1: none, as in the next four
     conn=cython.longlong,
     count=cython.longlong,
     size=cython.longlong,  # of the unpacked chunk
     packing=cython.longlong,  # number of its compression
     data=cython.longlong,  # start of the data
-    stored=cython.longlong,  # bytes of it
+    stored=cython.longlong,  # bytes of the data
 )
 
 
@@ -351,7 +351,7 @@ def _packing(p: u8p, n: cython.longlong) -> cython.longlong:
 def _chunk_head(
     b: u8p, pos: cython.longlong, end: cython.longlong, r: cython.pointer[ChunkHead]
 ) -> cython.bint:
-    """Read the header of the record at *pos*, whose data may end later than *end*; False if it is none."""
+    """Read the header of the record at *pos*, whose data may end after *end*; return False if it is not a record."""
     n: cython.longlong
     f: cython.longlong
     p: u8p
@@ -400,16 +400,16 @@ def read_chunk_headers(
     chunk: cython.longlong[:, ::1],
     run: cython.longlong[:, ::1],
 ):
-    """Read the headers of chunks and of the index records behind each.
+    """Read the headers of chunks, and of the index records behind each.
 
     pos    int64[k]     where the chunks begin
-    many   int64[k]     index records with entries behind each, as far as the summary tells
-    chunk  int64[k, 5]  set to start and size of the data, number of the compression, unpacked size, and where the
-                        index records end
-    run    int64[m, 3]  set to connection, entries, and where they begin, of each index record with entries in turn
+    many   int64[k]     number of index records with entries behind each, by the summary
+    chunk  int64[k, 5]  set to start and size of the data, number of the compression, unpacked size, and end of the
+                        index records
+    run    int64[m, 3]  set to connection, number of entries and their start, of each index record that has entries
 
-    Returns why it stopped (0 all read, 1 no chunk, 2 the chunk is cut, 3 index records are missing or cut) and at
-    which chunk. Some recorders state a larger size of an index record than they write: the count is what counts.
+    Returns why it stopped (OK, NO_CHUNK, CUT: the chunk is cut, NO_INDEX: index records are missing or cut) and at
+    which chunk. Some recorders state a larger size of an index record than they write, so the size is not used.
     """
     size: cython.longlong = buf.shape[0]
     b: u8p = cython.address(buf[0])
@@ -468,13 +468,13 @@ def read_index_entries(
     time: cython.longlong[::1],
     place: cython.uint[::1],
 ):
-    """Take in the entries of index records; positions and counts are those that ``read_chunk_headers`` gave.
+    """Read the entries of index records, whose positions and counts ``read_chunk_headers`` has checked.
 
-    run    int64[m, 3]  entries, where they begin, and the bytes that the chunk unpacks to
+    run    int64[m, 3]  number of entries, their start, and the unpacked size of the chunk
     time   int64[n]     ns, filled run after run
-    place  uint32[n]    where each record begins in its chunk
+    place  uint32[n]    offset of each record in its chunk
 
-    Returns the first run with a place outside of its chunk, or m.
+    Returns the number of the first run with an offset outside of its chunk, or m.
     """
     b: u8p = cython.address(buf[0])
     p: u8p

@@ -1,4 +1,4 @@
-"""The door between payload bytes and Arrow: types, fixed-size columns, and any Layout by the walker."""
+"""Arrow arrays of payloads: types, columns of fixed-size Layouts, and of any Layout by the walker."""
 
 from __future__ import annotations
 
@@ -12,12 +12,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from logreel.io.parallel import repeated
-from logreel.layout.arrow_from_buffers import Buffers, arrow_field, build_fields, list_array
-from logreel.layout.arrow_select import arrow_select, arrow_select_fields
+from logreel.layout.arrow_from_buffers import Buffers, build_fields, list_array
 from logreel.layout.layout import Layout
-from logreel.layout.nodes import MAX_SIZE, FixedArray, Node, Sequence, Struct
-from logreel.layout.paths import steps_of
-from logreel.layout.program import compile_layout
+from logreel.layout.nodes import MAX_SIZE, Sequence
+from logreel.layout.projection import Projection
 from logreel.layout.walker import LEFTOVER, TOO_MANY, Crowded, batches, unsound, walk
 
 I64 = NDArray[np.int64]
@@ -28,66 +26,36 @@ HUGE = "the message is larger than 2 GiB"
 
 
 def schema_of(layout: Layout, fields: Iterable[str] | None = None, explode: bool = True) -> list[pa.Field]:
-    """One Arrow field per visible top-level member, or per path in *fields*, in that order.
-
-    A unit is in the field's metadata under ``unit``. *explode* False: where one message holds many records,
-    every type is a list. Raises NotFoundError (a KeyError) for an unknown path.
-    """
-    if fields is None:
-        found = [arrow_field(f) for f in layout.record.visible()]
-    else:
-        part = layout.project(fields := list(fields))
-        found = [_picked_field(part, path) for path in fields]
-    if explode or not isinstance(layout.root, Sequence):
-        return found
-    return [f.with_type(pa.list_(f.type)) for f in found]
+    """Return one Arrow field per visible top-level member, or per path in *fields*; see Projection.arrow_fields."""
+    return Projection(layout, fields).arrow_fields(explode)
 
 
-def _picked_field(layout: Layout, path: str) -> pa.Field:
-    steps = steps_of(layout.record, path)
-    node: Node = layout.record
-    unit = ""
-    for name in steps:
-        while isinstance(node, FixedArray | Sequence):
-            node = node.item
-        if isinstance(name, str) and isinstance(node, Struct):
-            member = next(f for f in node.visible() if f.name == name)
-            node, unit = member.node, member.unit
-    top = next(f for f in layout.record.visible() if f.name == steps[0])
-    # Made from a Python list it would import pandas wherever that is installed.
-    empty = pa.nulls(0, arrow_field(top).type)
-    return pa.field(path, arrow_select(empty, steps[1:]).type, metadata={"unit": unit} if unit else None)
+def assemble_fixed(projection: Projection, columns: Seq[NDArray[np.uint8]], rows: int) -> list[pa.Array]:
+    """Return Arrow arrays of *rows* fixed-size messages, as ``projection.arrow_fields()`` describes them.
 
-
-def assemble_fixed(
-    layout: Layout, columns: Seq[NDArray[np.uint8]], rows: int, fields: Iterable[str] | None = None
-) -> list[pa.Array]:
-    """Arrow arrays of *rows* fixed-size messages, as ``schema_of(layout, fields)`` describes them.
-
-    columns  per leaf of ``layout.leaves`` (with *fields*: of ``layout.project(fields).leaves``) a contiguous
-             uint8[rows * len(leaf.runs) * leaf.width], as the gather kernel fills it
+    columns  per leaf of ``projection.part.leaves`` a contiguous uint8[rows * len(leaf.runs) * leaf.width], as the
+             gather kernel fills it
 
     The arrays share the memory of *columns* except for bool, Time and text. Raises ValueError if a column has
     another size.
     """
-    fields = None if fields is None else list(fields)
-    part = layout if fields is None else layout.project(fields)
+    part = projection.part
     for leaf, column in zip(part.leaves, columns, strict=True):
         if column.dtype != np.uint8 or column.shape != (rows * len(leaf.runs) * leaf.width,):
             raise ValueError(f"{'.'.join(leaf.path)}: {column.shape} bytes do not hold {rows} rows")
-    arrays = build_fields(part.record, iter(columns), rows)
-    return arrays if fields is None else arrow_select_fields(part, arrays, fields)
+    return projection.select(build_fields(part.record, iter(columns), rows))
 
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
     """Messages of any Layout as Arrow arrays.
 
-    arrays    one per field, as ``schema_of`` describes them; a ChunkedArray where one Array cannot hold them
-    kept      int64[k]: the messages that decoded, or None where all did
+    arrays    one per column, as ``Projection.arrow_fields`` describes them; a ChunkedArray where one Array cannot
+              hold them
+    kept      int64[k]: the messages that decoded, or None if all did
     bad       (message, reason) of every message that did not
-    leftover  int64[l]: messages with bytes left over, which decoded all the same
-    records   int64[k]: records in each message kept, or None where the rows are the messages
+    leftover  int64[l]: messages that decoded, with bytes left over
+    records   int64[k]: number of records of each message kept, or None where rows are messages
     """
 
     arrays: list[pa.Array | pa.ChunkedArray]
@@ -97,7 +65,7 @@ class Decoded:
     records: I64 | None
 
     def times(self, times: I64) -> I64:
-        """The time of every row, given int64[n] times of all messages."""
+        """Return the time of every row, given int64[n] times of all messages."""
         kept = times if self.kept is None else times[self.kept]
         if self.records is None or (self.records == 1).all():
             return kept
@@ -105,32 +73,29 @@ class Decoded:
 
 
 def decode_variable(
-    layout: Layout,
+    layout: Layout | Projection,
     source: NDArray[np.uint8],
     start: I64,
     stop: I64,
-    fields: Iterable[str] | None = None,
     explode: bool = True,
     records: I64 | None = None,
 ) -> Decoded:
-    """Messages as Arrow arrays; works for Layouts of fixed size too.
+    """Decode messages of any Layout, of fixed size too, into Arrow arrays.
 
-    source   uint8[b]   the bytes that the messages lie in
+    layout   what to read: a Projection, or a Layout for all its fields; other fields are walked over, not copied
+    source   uint8[b]   the bytes that contain the messages
     start    int64[n]   message i is source[start[i]:stop[i]]
     stop     int64[n]
-    fields   paths of leaves or groups, None: all; the others are walked over, not copied
-    explode  False: where one message holds many records, one row of lists per message
+    explode  False: where one message contains many records, one row of lists per message
     records  see ``walk``
 
-    Never raises for what the bytes hold: messages that end too early are left out and listed in ``bad``.
-    Raises NotFoundError (a KeyError) for an unknown path.
+    Never raises for damaged payloads: messages that end too early are left out and listed in ``bad``.
     """
-    fields = None if fields is None else list(fields)
-    part = layout if fields is None else layout.project(fields)
-    program = compile_layout(part)
+    projection = layout if isinstance(layout, Projection) else Projection(layout)
+    program = projection.program
     start = np.ascontiguousarray(start, np.int64)
     huge = np.asarray(stop) - start > MAX_SIZE
-    # A message that ends before it starts is short to the kernel, whatever its bytes.
+    # The kernel rejects messages that end before they start as short.
     stop = np.where(huge, np.int64(-1), stop)
     status = np.zeros(len(start), np.uint8)
     pieces, found = [], []
@@ -144,10 +109,10 @@ def decode_variable(
             middle = (rows.start + rows.stop) // 2
             todo.extendleft((slice(middle, rows.stop), slice(rows.start, middle)))
             continue
-        arrays, counts = _piece(part, iter(buffers), good, fields, explode)
+        arrays, counts = _piece(projection, iter(buffers), good, explode)
         pieces.append(arrays)
         found.append(counts)
-    many = isinstance(layout.root, Sequence) and explode
+    many = isinstance(projection.part.root, Sequence) and explode
     bad = np.flatnonzero(unsound(status))
     why = {TOO_MANY: CROWDED}
     whole = pieces[0]
@@ -162,11 +127,12 @@ def decode_variable(
     )
 
 
-def as_asked(layout: Layout, got: Decoded, fields: list[str] | None, explode: bool) -> Decoded:
-    """*got*, which has one flat array per visible member of *layout*, in the form that was asked for."""
-    arrays = got.arrays
-    if fields is not None:
-        arrays = arrow_select_fields(layout, arrays, fields)
+def select_decoded(projection: Projection, got: Decoded, explode: bool) -> Decoded:
+    """Return *got*, which has one flat array per visible member of ``projection.part``, with one array per column.
+
+    explode  False: where one message contains many records, one row of lists per message
+    """
+    arrays = projection.select(got.arrays)
     if explode or got.records is None:
         return replace(got, arrays=arrays)
     offsets = np.concatenate([[0], np.cumsum(got.records)]).astype(np.int32)
@@ -174,14 +140,13 @@ def as_asked(layout: Layout, got: Decoded, fields: list[str] | None, explode: bo
 
 
 def _piece(
-    layout: Layout, buffers: Buffers, messages: int, fields: list[str] | None, explode: bool
+    projection: Projection, buffers: Buffers, messages: int, explode: bool
 ) -> tuple[list[pa.Array], I64]:
-    """Arrays of one batch, and how many records each of its messages has."""
-    many = isinstance(layout.root, Sequence)
+    """Return the arrays of one batch, and the number of records of each of its messages."""
+    part = projection.part
+    many = isinstance(part.root, Sequence)
     offsets = next(buffers) if many else np.arange(1, dtype=np.int32)
-    arrays = build_fields(layout.record, buffers, int(offsets[-1]) if many else messages)
-    if fields is not None:
-        arrays = arrow_select_fields(layout, arrays, fields)
+    arrays = projection.select(build_fields(part.record, buffers, int(offsets[-1]) if many else messages))
     if many and not explode:
         arrays = [list_array(offsets, array) for array in arrays]
     return arrays, np.diff(offsets).astype(np.int64)

@@ -1,8 +1,7 @@
-"""Parts of Arrow arrays, by field path."""
+"""Selection of parts of Arrow arrays by field path."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from collections.abc import Sequence as Seq
 
 import numpy as np
@@ -11,19 +10,10 @@ import pyarrow.compute as pc
 
 from logreel.errors import UsageError
 from logreel.layout.arrow_from_buffers import list_array
-from logreel.layout.layout import Layout
-from logreel.layout.paths import steps_of
-
-
-def arrow_select_fields(layout: Layout, arrays: list[pa.Array], fields: Iterable[str]) -> list[pa.Array]:
-    """One array per path in *fields*, out of the top-level *arrays* of *layout*."""
-    top = dict(zip((f.name for f in layout.record.visible()), arrays, strict=True))
-    steps = [steps_of(layout.record, path) for path in fields]
-    return [arrow_select(top[str(first)], rest) for first, *rest in steps]
 
 
 def arrow_select(array: pa.Array, steps: Seq[str | int]) -> pa.Array:
-    """What lies at *steps* below *array*; a name goes through lists, an index takes one item of each.
+    """Return the part of *array* at *steps*; a name goes through lists, an index takes one item of each.
 
     An item beyond the end of a shorter list is null. Raises UsageError for an index into text or bytes.
     """
@@ -33,7 +23,7 @@ def arrow_select(array: pa.Array, steps: Seq[str | int]) -> pa.Array:
     if isinstance(step, int):
         return arrow_select(_item(array, step), rest)
     if pa.types.is_struct(array.type):
-        # What is inside of nothing is nothing.
+        # Members of nulls are nulls.
         return arrow_select(pc.struct_field(array, [step]) if array.null_count else array.field(step), rest)
     child = arrow_select(array.values, steps)
     if pa.types.is_fixed_size_list(array.type):

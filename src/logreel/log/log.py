@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 from typing import TYPE_CHECKING, overload
 
 from logreel.errors import MissingDependencyError
-from logreel.index.rules import ComputedValues, StoredValues
-from logreel.io.chunks import FILE
 from logreel.layout.layout import Layout
 from logreel.log.payload_decoder import PayloadDecoder
 from logreel.log.scan import ChannelInfo
@@ -119,12 +117,7 @@ class Channel:
         if self.decoder is not None:
             return False
         index, size = self.log.index, self.layout.size
-        rule = index.rules[self.number].size
-        if size is None or isinstance(rule, ComputedValues):
-            return False
-        if not isinstance(rule, StoredValues):
-            return True
-        return bool((index.chunk_of(self.number) == FILE).all() and (index.sizes(self.number) == size).all())
+        return size is not None and index.rules[self.number].size.guarantees_size(index, self.number, size)
 
     @property
     def times(self) -> I64:
@@ -133,7 +126,7 @@ class Channel:
 
     @cached_property
     def _edges(self) -> tuple[int | None, int | None]:
-        return self.log.index.edges(self.number)
+        return self.log.index.first_and_last_times(self.number)
 
     @property
     def start(self) -> int | None:
@@ -234,10 +227,10 @@ class Channel:
 
     def _messages_at(self, rows: I64) -> list[Message]:
         """Messages by number, in the order of *rows*, which goes up or down."""
-        from logreel.index.order import by_rows
+        from logreel.index.order import in_file_order
 
         down = len(rows) > 1 and rows[0] > rows[-1]
-        found = by_rows(self.log.index, {self.number: rows[::-1] if down else rows})
+        found = in_file_order(self.log.index, {self.number: rows[::-1] if down else rows})
         messages = list(self.log.messages_of({self.number: self}, found))
         return messages[::-1] if down else messages
 
@@ -334,11 +327,11 @@ class Channel:
         end: Time | None = None,
     ) -> dict[str, NDArray[Any]]:
         """Arrays by field path, all of one length, with ``time`` as int64 ns first; see ``ch[field]``."""
-        from logreel.log.tables import TIME, field_values
+        from logreel.log.tables import TIME, numpy_columns
 
         rows = self.log.index.rows_between(self.number, *interval(self.log, start, end))
         names = self.fields if fields is None else listed(fields)
-        return {name: field_values(self, name, rows) for name in dict.fromkeys([TIME, *names])}
+        return numpy_columns(self, [TIME, *names], rows)
 
     def to_pandas(
         self,
@@ -773,7 +766,9 @@ def _stretches(chunk: NDArray[np.int32]) -> Iterator[tuple[int, int]]:
 
 def with_rows(log: Log, rows: Mapping[int, slice | I64]) -> Log:
     """The same open log whose intervals have no other messages than *rows* of each channel, by its number."""
-    found = Log(log._source, log.format, replace(log._scan, index=log.index.only(rows)), log._read_text)
+    found = Log(
+        log._source, log.format, replace(log._scan, index=log.index.restricted_to(rows)), log._read_text
+    )
     found.name, found._options = log.name, log._options
     return found
 

@@ -12,11 +12,10 @@ import numpy as np
 
 from logreel.index.gather import Want, gather, gather_piece
 from logreel.index.ranges import PayloadRange, batches, load
-from logreel.index.rules import StoredValues
 from logreel.io.arrays import I64
 from logreel.io.chunks import FILE
 from logreel.io.parallel import alone
-from logreel.log.tables import PLAIN, decoded, fixed, table_of, word_of
+from logreel.log.tables import TableReader, stored_time
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,32 +28,32 @@ MESSAGE = 500
 
 
 def tables(channels: Sequence[TableChannel]) -> dict[str, pa.Table]:
-    """Whole channels as tables by topic; those of fixed size are filled in one pass over the log."""
-    together = [ch for ch in channels if ch.is_uniform and word_of(ch) is not None]
-    wants = [Want(ch.number, ch.layout.leaves, word_of(ch)) for ch in together]
-    got = gather(channels[0].log.index, wants) if wants else []
+    """Return whole channels as tables by topic; those of fixed size are filled in one pass over the log."""
+    readers = [TableReader(ch) for ch in channels]
+    together = [one for one in readers if one.ch.is_uniform and stored_time(one.ch) is not None]
+    got = gather(channels[0].log.index, [one.want() for one in together]) if together else []
     found = {
-        ch.topic: fixed(ch, None, one, one.time)
-        for ch, one in zip(together, got, strict=True)
-        if one.time is not None
+        one.ch.topic: one.from_columns(columns, columns.time)
+        for one, columns in zip(together, got, strict=True)
+        if columns.time is not None
     }
-    others = [ch for ch in channels if ch.topic not in found]
-    found.update(_swept(others))
+    found.update(_read_in_parallel([one for one in readers if one.ch.topic not in found]))
     return {ch.topic: found[ch.topic] for ch in channels}
 
 
-def _swept(channels: Sequence[TableChannel]) -> dict[str, pa.Table]:
-    """Whole channels by topic; of packed logs stretch by stretch, so that each chunk is unpacked once for all.
+def _read_in_parallel(readers: Sequence[TableReader]) -> dict[str, pa.Table]:
+    """Return whole channels by topic, read by several threads.
 
-    Threads share the work, which leaves Python alone most of the time.
+    Of logs with packed chunks each thread takes consecutive blocks of all channels, so that a chunk is unpacked once.
     """
     import pyarrow as pa
 
-    for ch in channels:
-        if _is_packed(ch) or ch.log.index.rules[ch.number].synthetic is not None:
-            # Gathered once, before several threads ask.
-            ch.log.index.times(ch.number)
-    work = _work(channels)
+    for one in readers:
+        index, channel = one.ch.log.index, one.ch.number
+        if _is_packed(one) or index.rules[channel].synthetic is not None:
+            # Read once, before several threads ask for them.
+            index.times(channel)
+    work = _work(readers)
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         done = pool.map(lambda part: part(), work)
         parts: dict[str, list[pa.Table]] = {}
@@ -63,56 +62,65 @@ def _swept(channels: Sequence[TableChannel]) -> dict[str, pa.Table]:
     return {topic: pa.concat_tables(some) for topic, some in parts.items()}
 
 
-def _work(channels: Sequence[TableChannel]) -> Sequence[Work]:
-    """Pieces of work that give tables of channels: whole ones, or parts of all in the order of the file."""
-    packed = [ch for ch in channels if _is_packed(ch)]
-    costs = {ch.number: _cost(ch) for ch in channels if ch not in packed}
-    # The longest first, so that none is left alone at the end.
-    whole = sorted((ch for ch in channels if ch not in packed), key=lambda ch: costs[ch.number], reverse=True)
+def _work(readers: Sequence[TableReader]) -> Sequence[Work]:
+    """Return functions that each give tables of channels: whole ones, or parts of all in the order of the file."""
+    packed = [one for one in readers if _is_packed(one)]
+    costs = {one.ch.number: _cost(one) for one in readers if one not in packed}
+    # The longest first, so that no thread ends long after the others.
+    whole = sorted(
+        (one for one in readers if one not in packed), key=lambda one: costs[one.ch.number], reverse=True
+    )
     most = sum(costs.values()) // 2
-    each: list[Work] = [partial(_whole, ch) for ch in whole]
+    each: list[Work] = [partial(_whole_channel, one) for one in whole]
     each = [
-        work if costs[ch.number] > most else partial(alone, work)
-        for ch, work in zip(whole, each, strict=True)
+        work if costs[one.ch.number] > most else partial(alone, work)
+        for one, work in zip(whole, each, strict=True)
     ]
     if not packed:
         return each
-    index = packed[0].log.index
-    counts = np.array([last - first for first, last in (index.table.run(ch.number) for ch in packed)])
+    index = packed[0].ch.log.index
+    counts = np.array([last - first for first, last in (index.table.run(one.ch.number) for one in packed)])
     ends = np.concatenate([np.zeros((len(packed), 1), np.int64), np.cumsum(counts, axis=1)], axis=1)
-    stretches = batches(index, range(len(index.table.base)))
-    return [*each, *(partial(_stretch, packed, numbers, ends) for numbers in stretches)]
+    return [
+        *each,
+        *(
+            partial(_blocks, packed, numbers, ends)
+            for numbers in batches(index, range(len(index.table.base)))
+        ),
+    ]
 
 
-def _is_packed(ch: TableChannel) -> bool:
+def _is_packed(reader: TableReader) -> bool:
     """Whether messages of a channel lie in chunks that must be unpacked."""
-    index = ch.log.index
-    return index.rules[ch.number].synthetic is None and bool((index.table.chunk != FILE).any())
+    index = reader.ch.log.index
+    return index.rules[reader.ch.number].synthetic is None and bool((index.table.chunk != FILE).any())
 
 
-def _cost(ch: TableChannel) -> int:
-    """Bytes of a channel as far as they are known without looking at its messages, and what each of those costs."""
-    index = ch.log.index
-    known = isinstance(index.rules[ch.number].size, int | StoredValues)
-    return (index.bytes_of(ch.number) if known else 0) + MESSAGE * index.count(ch.number)
+def _cost(reader: TableReader) -> int:
+    """Return the payload bytes of a channel, where known without reading messages, and MESSAGE for each message."""
+    index, channel = reader.ch.log.index, reader.ch.number
+    known = not index.rules[channel].size.reads_messages
+    return (index.bytes_of(channel) if known else 0) + MESSAGE * index.count(channel)
 
 
-def _whole(ch: TableChannel) -> list[tuple[str, pa.Table]]:
-    return [(ch.topic, table_of(ch, None, slice(0, len(ch))))]
+def _whole_channel(reader: TableReader) -> list[tuple[str, pa.Table]]:
+    return [(reader.ch.topic, reader.read(slice(0, len(reader.ch))))]
 
 
-def _stretch(channels: Sequence[TableChannel], numbers: list[int], ends: I64) -> list[tuple[str, pa.Table]]:
-    """The part of every channel that lies in some blocks; *ends*: messages of each before each block."""
-    index = channels[0].log.index
+def _blocks(readers: Sequence[TableReader], numbers: list[int], ends: I64) -> list[tuple[str, pa.Table]]:
+    """Return the part of each channel that lies in the blocks *numbers*; *ends*: its messages before each block."""
+    index = readers[0].ch.log.index
     loaded = load(index, numbers, threads=1)
     parts = []
-    for ch, end in zip(channels, ends[:, [numbers[0], numbers[-1] + 1]].tolist(), strict=True):
-        parts.append((ch.topic, _of_piece(ch, loaded.payload_range(index, ch.number), np.arange(*end))))
+    for reader, end in zip(readers, ends[:, [numbers[0], numbers[-1] + 1]].tolist(), strict=True):
+        piece = loaded.payload_range(index, reader.ch.number)
+        parts.append((reader.ch.topic, _of_range(reader, piece, np.arange(*end))))
     return parts
 
 
-def _of_piece(ch: TableChannel, piece: PayloadRange, numbers: I64) -> pa.Table:
+def _of_range(reader: TableReader, piece: PayloadRange, numbers: I64) -> pa.Table:
+    ch = reader.ch
     if not ch.is_uniform:
-        return decoded(ch, None, piece, numbers, PLAIN)
-    got = gather_piece(Want(ch.number, ch.layout.leaves), piece)
-    return fixed(ch, None, got, ch.log.index.times(ch.number)[numbers])
+        return reader.from_range(piece, numbers)
+    got = gather_piece(Want(ch.number, reader.projection.part.leaves), piece)
+    return reader.from_columns(got, ch.log.index.times(ch.number)[numbers])

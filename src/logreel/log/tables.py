@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import inf
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
 
     from logreel.layout.arrow import Decoded
     from logreel.layout.layout import Layout
-    from logreel.log.table_channel import TableChannel
+    from logreel.layout.program import Program
+    from logreel.log.table_channel import LogContext, TableChannel
 
 Rows = slice | I64
 
@@ -68,10 +70,9 @@ OF_MESSAGE = b"of the message that the record is in, which is that of its first 
 SPREAD = b"spread evenly from the message that the record is in to the next one; only the first record's is recorded"
 
 
-def word_of(ch: TableChannel) -> FieldAt | None:
-    """The rule of a channel's times where one pass can gather them along with the columns."""
-    rule_set = ch.log.index.rules[ch.number]
-    return rule_set.time if isinstance(rule_set.time, FieldAt) and rule_set.synthetic is None else None
+def stored_time(ch: TableChannel) -> FieldAt | None:
+    """Return the place of the times in the messages of *ch*, or None where they are stored or computed otherwise."""
+    return ch.log.index.rules[ch.number].time_field
 
 
 def _length(rows: Rows, n: int) -> int:
@@ -104,24 +105,40 @@ def time_label(layout: Layout) -> str | None:
 
 
 def field_values(ch: TableChannel, path: str, rows: Rows | None = None) -> NDArray[Any]:
-    """One field of all messages of *ch*, or of *rows* of them, see ``Channel.__getitem__``."""
+    """Return one field of all messages of *ch*, or of *rows* of them, see ``Channel.__getitem__``."""
+    return numpy_columns(ch, [path], rows)[path]
+
+
+def numpy_columns(
+    ch: TableChannel, paths: Iterable[str], rows: Rows | None = None
+) -> dict[str, NDArray[Any]]:
+    """Return fields of all messages of *ch*, or of *rows* of them, by path; all are read in one pass."""
     rows = slice(0, len(ch)) if rows is None else rows
-    if path == TIME:
-        return _record_times(ch, rows)
-    (path,) = own_paths(ch, path) or [path]
+    names = list(dict.fromkeys(paths))
+    fields = [name for name in names if name != TIME]
+    found = dict(
+        zip(fields, _arrays(ch, [(own_paths(ch, name) or [name])[0] for name in fields], rows), strict=True)
+    )
+    return {name: _record_times(ch, rows) if name == TIME else found[name] for name in names}
+
+
+def _arrays(ch: TableChannel, paths: list[str], rows: Rows) -> list[NDArray[Any]]:
+    """One array per path of the Layout, without repeats in *paths*."""
+    if not paths:
+        return []
     if not ch.is_uniform:
-        return column_values(table_of(ch, [path], rows).column(1))
+        return [column_values(column) for column in TableReader(ch, paths).read(rows).columns[1:]]
     from logreel.layout.numpy_columns import numpy_column
 
-    leaf = ch.layout.find(path)
-    want, index = Want(ch.number, (leaf,)), ch.log.index
-    whole = rows == slice(0, len(ch)) if isinstance(rows, slice) else False
-    out = (
-        gather(index, [want])[0]
-        if whole and index.rules[ch.number].synthetic is None
-        else gather_rows(index, want, rows)
-    )
-    return numpy_column(leaf, out.columns[0], _length(rows, len(ch)))
+    leaves = tuple(ch.layout.find(path) for path in paths)
+    want, index = Want(ch.number, leaves), ch.log.index
+    whole = isinstance(rows, slice) and rows == slice(0, len(ch))
+    if whole and index.rules[ch.number].synthetic is None:
+        (got,) = gather(index, [want])
+    else:
+        got = gather_rows(index, want, rows)
+    n = _length(rows, len(ch))
+    return [numpy_column(leaf, column, n) for leaf, column in zip(leaves, got.columns, strict=True)]
 
 
 def _record_times(ch: TableChannel, rows: Rows) -> I64:
@@ -133,7 +150,7 @@ def _record_times(ch: TableChannel, rows: Rows) -> I64:
     if not many:
         return ch.log.index.times(ch.number)[rows]
     # Some field has to be decoded to know how many records each message has.
-    column = table_of(ch, ch.layout.paths()[:1], rows).column(0)
+    column = TableReader(ch, ch.layout.paths()[:1]).read(rows).column(0)
     return np.concatenate([np.zeros(0, np.int64), *map(as_numpy, column.chunks)])
 
 
@@ -206,93 +223,200 @@ def as_numpy(array: pa.Array) -> NDArray[Any]:
 def table(
     ch: TableChannel, fields: list[str] | None, start: int | None, end: int | None, shape: Shape
 ) -> pa.Table:
-    """Messages of *ch* as a table, see ``Channel.to_arrow``."""
-    rows = ch.log.index.rows_between(ch.number, start, end)
-    return table_of(ch, fields, rows, shape)
+    """Return the messages of *ch* with start <= time < end (ns) as a table, see ``Channel.to_arrow``."""
+    return TableReader(ch, fields, shape).read(ch.log.index.rows_between(ch.number, start, end))
 
 
 def empty_table(ch: TableChannel, shape: Shape = PLAIN, fields: list[str] | None = None) -> pa.Table:
-    """The table of *ch* without rows, for its schema."""
-    return table_of(ch, fields, slice(0, 0), shape)
+    """Return the table of *ch* without rows, for its schema."""
+    return TableReader(ch, fields, shape).read(slice(0, 0))
 
 
-def table_of(ch: TableChannel, fields: list[str] | None, rows: Rows, shape: Shape = PLAIN) -> pa.Table:
-    index, layout = ch.log.index, ch.layout
-    if not ch.is_uniform:
-        return _variable(ch, fields, rows, shape)
-    leaves = (layout if fields is None else layout.project(fields)).leaves
-    word, n = word_of(ch), len(ch)
-    whole = isinstance(rows, slice) and rows.indices(n) == (0, n, 1)
-    if whole and word is not None:
-        (got,) = gather(index, [Want(ch.number, leaves, word if shape.clock else None)])
-    else:
-        got = gather_rows(index, Want(ch.number, leaves), rows)
-    return fixed(ch, fields, got, _times(ch, shape)[rows] if got.time is None else got.time, shape)
+def batches(
+    ch: TableChannel,
+    rows: int,
+    fields: list[str] | None,
+    start: int | None,
+    end: int | None,
+    shape: Shape,
+    size: int | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """Yield the table of *ch* in batches, see ``Channel.batches`` and ``TableReader.batches``."""
+    picked = ch.log.index.rows_between(ch.number, start, end)
+    return TableReader(ch, fields, shape).batches(picked, rows, size)
 
 
-def _times(ch: TableChannel, shape: Shape) -> I64:
-    return ch.log.index.times(ch.number) if shape.clock else np.zeros(len(ch), np.int64)
+class TableReader:
+    """Reads rows of one channel as tables: what is worked out once, for all the rows that are read.
 
+    ch          the channel
+    projection  its fields that become columns
+    shape       how rows are shown
 
-def fixed(
-    ch: TableChannel, fields: list[str] | None, got: Gathered, times: I64, shape: Shape = PLAIN
-) -> pa.Table:
-    from logreel.layout.arrow import assemble_fixed
+    Raises NotFoundError for an unknown field, DefinitionError if the definition of the channel cannot be used.
+    """
 
-    return _with_time(
-        ch,
-        times,
-        assemble_fixed(ch.layout, got.columns, len(times), fields),
-        fields,
-        replace(shape, explode=True),
-    )
+    def __init__(self, ch: TableChannel, fields: Sequence[str] | None = None, shape: Shape = PLAIN) -> None:
+        from logreel.layout.projection import Projection
 
+        self.ch, self.shape = ch, shape
+        self.projection = Projection(ch.layout, fields)
 
-def _variable(ch: TableChannel, fields: list[str] | None, rows: Rows, shape: Shape) -> pa.Table:
-    import pyarrow as pa
+    def read(self, rows: Rows) -> pa.Table:
+        """Return the messages with these row numbers of the channel."""
+        ch = self.ch
+        if not ch.is_uniform:
+            return self._read_variable(rows)
+        index = ch.log.index
+        whole = isinstance(rows, slice) and rows.indices(len(ch)) == (0, len(ch), 1)
+        if whole and stored_time(ch) is not None:
+            (got,) = gather(index, [self.want()])
+        else:
+            got = gather_rows(index, Want(ch.number, self.projection.part.leaves), rows)
+        return self.from_columns(got, self._times()[rows] if got.time is None else got.time)
 
-    if (found := _swept(ch, fields, rows, shape)) is not None:
-        return found
-    done, parts = 0, []
-    for piece in payload_ranges(ch.log.index, ch.number, rows):
-        numbers = _row_numbers(rows, len(ch), done, len(piece.offset))
-        parts.append(decoded(ch, fields, piece, numbers, shape))
-        done += len(piece.offset)
-    if not parts:
-        none = np.zeros(0, np.int64)
-        parts.append(decoded(ch, fields, PayloadRange(np.zeros(0, np.uint8), none, none), none, shape))
-    return pa.concat_tables(parts)
+    def want(self) -> Want:
+        """Return the request for all messages of a uniform channel, with their times where these lie in them."""
+        time = stored_time(self.ch) if self.shape.clock else None
+        return Want(self.ch.number, self.projection.part.leaves, time)
 
+    def from_columns(self, got: Gathered, times: I64) -> pa.Table:
+        """Return gathered columns of a uniform channel as a table; *times*: int64[n] ns."""
+        from logreel.layout.arrow import assemble_fixed
 
-def _swept(ch: TableChannel, fields: list[str] | None, rows: Rows, shape: Shape) -> pa.Table | None:
-    """All messages of a channel, where its Reading has a way of its own to them."""
-    from logreel.layout.arrow import as_asked
+        return self._table(times, assemble_fixed(self.projection, got.columns, len(times)))
 
-    whole = getattr(ch.decoder, "decode_all", None)
-    if whole is None or shape.interpolate or not isinstance(rows, slice) or rows != slice(0, len(ch)):
-        return None
-    part = ch.layout if fields is None else ch.layout.project(fields)
-    found = whole(ch.log.index, ch.number, part, shape.explode)
-    if found is None:
-        return None
-    got = as_asked(part, found[0], fields, shape.explode)
-    return _with_time(ch, got.times(found[1]), got.arrays, fields, shape)
+    def from_range(self, piece: PayloadRange, numbers: I64) -> pa.Table:
+        """Decode a range of messages; *numbers*: int64[n] row numbers of these messages in the channel."""
+        got = self._decode(piece, numbers)
+        self._note_problems(got, piece, numbers)
+        if self.shape.gaps:
+            got = with_gaps(got, len(numbers))
+        times = self._times()
+        if self.shape.interpolate and got.records is not None:
+            here = spread(times, numbers if got.kept is None else numbers[got.kept], got.records)
+        else:
+            here = got.times(_times_at(times, numbers))
+        return self._table(here, got.arrays)
 
+    def _read_variable(self, rows: Rows) -> pa.Table:
+        import pyarrow as pa
 
-def decoded(
-    ch: TableChannel, fields: list[str] | None, piece: PayloadRange, numbers: I64, shape: Shape
-) -> pa.Table:
-    """The messages of a piece, whose numbers in their channel are *numbers*, by the walk of their Layout."""
-    times = _times(ch, shape)
-    got = _decode(ch, piece, numbers, fields, shape.explode)
-    _report(ch, got, piece, numbers)
-    if shape.gaps:
-        got = with_gaps(got, len(numbers))
-    if shape.interpolate and got.records is not None:
-        here = spread(times, numbers if got.kept is None else numbers[got.kept], got.records)
-    else:
-        here = got.times(_picked(times, numbers))
-    return _with_time(ch, here, got.arrays, fields, shape)
+        if (found := self._read_all(rows)) is not None:
+            return found
+        ch = self.ch
+        done, parts = 0, []
+        for piece in payload_ranges(ch.log.index, ch.number, rows):
+            numbers = _row_numbers(rows, len(ch), done, len(piece.offset))
+            parts.append(self.from_range(piece, numbers))
+            done += len(piece.offset)
+        if not parts:
+            none = np.zeros(0, np.int64)
+            parts.append(self.from_range(PayloadRange(np.zeros(0, np.uint8), none, none), none))
+        return pa.concat_tables(parts)
+
+    def _read_all(self, rows: Rows) -> pa.Table | None:
+        """Return all messages, where the PayloadDecoder has a shorter way to them; else None."""
+        from logreel.layout.arrow import select_decoded
+
+        ch, shape = self.ch, self.shape
+        decode_all = getattr(ch.decoder, "decode_all", None)
+        whole = isinstance(rows, slice) and rows == slice(0, len(ch))
+        if decode_all is None or shape.interpolate or not whole:
+            return None
+        found = decode_all(ch.log.index, ch.number, self.projection.part, shape.explode)
+        if found is None:
+            return None
+        got = select_decoded(self.projection, found[0], shape.explode)
+        return self._table(got.times(found[1]), got.arrays)
+
+    def _decode(self, piece: PayloadRange, numbers: I64) -> Decoded:
+        from logreel.layout.arrow import decode_variable, select_decoded
+
+        ch, explode = self.ch, self.shape.explode
+        if ch.decoder is None:
+            ends = piece.offset + piece.size
+            return decode_variable(self.projection, piece.data, piece.offset, ends, explode)
+        got = ch.decoder.decode_batch(ch.log.index, self.projection.part, piece, numbers)
+        return select_decoded(self.projection, got, explode)
+
+    def _times(self) -> I64:
+        """int64[n]: ns of every message of the channel; zeros where nobody looks at them."""
+        ch = self.ch
+        return ch.log.index.times(ch.number) if self.shape.clock else np.zeros(len(ch), np.int64)
+
+    def _table(self, times: I64, arrays: Sequence[pa.Array]) -> pa.Table:
+        """Return the columns with their names and metadata, after the column ``time``."""
+        import pyarrow as pa
+
+        first = time_column(self.ch, times, self.shape.utc)
+        return pa.Table.from_arrays([first, *arrays], schema=self._schema)
+
+    @cached_property
+    def _schema(self) -> pa.Schema:
+        import pyarrow as pa
+
+        ch, shape = self.ch, self.shape
+        columns = [
+            f.with_name(ch.time_label) if f.name == TIME and ch.time_label else f
+            for f in self.projection.arrow_fields(shape.explode)
+        ]
+        meaning = None
+        if ch.decoder is not None and shape.explode and isinstance(ch.layout.root, Records):
+            meaning = {b"meaning": SPREAD if shape.interpolate else OF_MESSAGE}
+        texts = {"topic": ch.topic, "type": ch.schema.name, "epoch": ch.log.epoch, "source": ch.log.name}
+        # A file name need not be Unicode, metadata must.
+        metadata = {key: value.encode("utf-8", "backslashreplace") for key, value in texts.items()}
+        time = pa.field(TIME, time_type(ch.log, shape.utc), metadata=meaning)
+        return pa.schema([time, *columns], metadata=metadata)
+
+    def _note_problems(self, got: Decoded, piece: PayloadRange, numbers: I64) -> None:
+        """Note the messages of a range that do not fit the definition; padding behind them is no problem."""
+        ch = self.ch
+        if got.bad:
+            row, why = got.bad[0]
+            text = f"{ch.topic}: {len(got.bad)} messages cannot be decoded; the first is number {numbers[row]}: {why}"
+            ch.log.note(Problem("payload", 0, 0, True, text, len(got.bad)))
+        left = got.leftover
+        if len(left) and is_padded(ch.metadata):
+            left = too_long(self._skipping, piece, left)
+        if len(left):
+            first, count = int(numbers[left[0]]), len(left)
+            text = (
+                f"{ch.topic}: {count} messages are longer than their definition; the first is number {first}"
+            )
+            ch.log.note(Problem("leftover", 0, 0, False, text))
+
+    @cached_property
+    def _skipping(self) -> Program:
+        return skipping(self.ch.layout)
+
+    def batches(self, picked: Rows, rows: int, size: int | None = None) -> Iterator[pa.RecordBatch]:
+        """Yield the messages *picked* as a table in batches of at most *rows* messages.
+
+        size  bytes of a batch: the first holds one message, the next ones grow or shrink to about that size; None:
+              any size
+        """
+        ch = self.ch
+        lo = picked.start if isinstance(picked, slice) else 0
+        stop, count = lo + _length(picked, len(ch)), rows if size is None else 1
+        if size is not None and stop - lo == len(ch) <= rows and self._known_bytes() <= size:
+            count = len(ch)
+        while lo < stop:
+            # Row numbers end by themselves, a slice of the channel would run on.
+            hi = min(lo + count, picked.stop) if isinstance(picked, slice) else lo + count
+            found = self.read(slice(lo, hi) if isinstance(picked, slice) else picked[lo:hi])
+            if size is not None:
+                # A caller that wants only the first rows should not wait for thousands to be decoded.
+                count = max(1, min(rows, count * size // max(1, found.nbytes), count * GROWTH))
+            yield from found.combine_chunks().to_batches()
+            lo = hi
+
+    def _known_bytes(self) -> float:
+        """Return the bytes of the columns of all messages where they are known before decoding, else infinity."""
+        if not self.ch.is_uniform:
+            return inf
+        return len(self.ch) * sum(len(leaf.runs) * leaf.width for leaf in self.projection.part.leaves)
 
 
 def with_gaps(got: Decoded, n: int) -> Decoded:
@@ -322,134 +446,43 @@ def with_gaps(got: Decoded, n: int) -> Decoded:
     )
 
 
-def _picked(times: I64, numbers: I64) -> I64:
-    """The times of these messages: a view where they follow one another."""
+def _times_at(times: I64, numbers: I64) -> I64:
+    """Return ``times[numbers]``, as a view where the numbers are consecutive."""
     n = len(numbers)
     if n and int(numbers[-1]) - int(numbers[0]) == n - 1:
         return times[int(numbers[0]) : int(numbers[0]) + n]
     return times[numbers]
 
 
-def _decode(
-    ch: TableChannel, piece: PayloadRange, numbers: I64, fields: list[str] | None, explode: bool
-) -> Decoded:
-    """The messages of a piece, whose numbers in their channel are *numbers*."""
-    from logreel.layout.arrow import as_asked, decode_variable
-
-    if ch.decoder is None:
-        return decode_variable(
-            ch.layout, piece.data, piece.offset, piece.offset + piece.size, fields, explode
-        )
-    part = ch.layout if fields is None else ch.layout.project(fields)
-    return as_asked(part, ch.decoder.decode_batch(ch.log.index, part, piece, numbers), fields, explode)
-
-
 def _row_numbers(rows: Rows, n: int, done: int, count: int) -> I64:
-    """int64[count]: which messages of the channel a piece holds, before which *done* of the *rows* came."""
+    """int64[count]: row numbers of the messages of a range, which *done* of the *rows* precede."""
     if isinstance(rows, slice):
         first = rows.indices(n)[0] + done
         return np.arange(first, first + count, dtype=np.int64)
     return rows[done : done + count]
 
 
-def _report(ch: TableChannel, got: Decoded, piece: PayloadRange, numbers: I64) -> None:
-    """Record messages of a piece that do not fit the channel's definition; padding does no harm."""
-    if got.bad:
-        row, why = got.bad[0]
-        text = f"{ch.topic}: {len(got.bad)} messages cannot be decoded; the first is number {numbers[row]}: {why}"
-        ch.log.note(Problem("payload", 0, 0, True, text, len(got.bad)))
-    left = got.leftover
-    if len(left) and is_padded(ch.metadata):
-        left = too_long(skipping(ch.layout), piece, left)
-    if len(left):
-        first, count = int(numbers[left[0]]), len(left)
-        text = f"{ch.topic}: {count} messages are longer than their definition; the first is number {first}"
-        ch.log.note(Problem("leftover", 0, 0, False, text))
+def time_type(log: LogContext, utc: bool = False) -> pa.DataType:
+    """Return the Arrow type of the column ``time`` of the tables of *log*, see ``Channel.to_arrow``."""
+    import pyarrow as pa
+
+    if utc:
+        return pa.timestamp("ns", tz="UTC")
+    return pa.timestamp("ns") if log.epoch == "unix" else pa.duration("ns")
 
 
 def time_column(ch: TableChannel, times: I64, utc: bool = False) -> pa.Array:
-    """Times of messages of *ch* (ns of its clock) as the column ``time`` shows them, see ``Channel.to_arrow``."""
+    """Return times of messages of *ch* (ns of its clock) as the column ``time``, see ``Channel.to_arrow``."""
     import pyarrow as pa
 
-    kind = pa.timestamp("ns") if ch.log.epoch == "unix" else pa.duration("ns")
     if utc:
         offset = ch.log.utc_offset
         if offset is None:
             raise UsageError("the log does not tell how its clock relates to UTC", path=ch.log.name)
         # An absurd stamp stays at the end of time instead of wrapping around.
         times = np.clip(times, TIME_MIN - min(offset, 0), TIME_MAX - max(offset, 0)) + offset
-        kind = pa.timestamp("ns", tz="UTC")
-    return pa.Array.from_buffers(kind, len(times), [None, pa.py_buffer(np.ascontiguousarray(times))])
-
-
-def _with_time(
-    ch: TableChannel, times: I64, arrays: Sequence[pa.Array], fields: list[str] | None, shape: Shape
-) -> pa.Table:
-    import pyarrow as pa
-
-    from logreel.layout.arrow import schema_of
-
-    first = time_column(ch, times, shape.utc)
-    columns = [
-        f.with_name(ch.time_label) if f.name == TIME and ch.time_label else f
-        for f in schema_of(ch.layout, fields, shape.explode)
-    ]
-    told = {"topic": ch.topic, "type": ch.schema.name, "epoch": ch.log.epoch, "source": ch.log.name}
-    # A file name need not be Unicode, metadata must.
-    meta = {key: value.encode("utf-8", "backslashreplace") for key, value in told.items()}
-    return pa.Table.from_arrays(
-        [first, *arrays],
-        schema=pa.schema([pa.field(TIME, first.type, metadata=_meaning(ch, shape)), *columns], metadata=meta),
-    )
-
-
-def _meaning(ch: TableChannel, shape: Shape) -> dict[bytes, bytes] | None:
-    if ch.decoder is None or not shape.explode or not isinstance(ch.layout.root, Records):
-        return None
-    return {b"meaning": SPREAD if shape.interpolate else OF_MESSAGE}
-
-
-def batches(
-    ch: TableChannel,
-    rows: int,
-    fields: list[str] | None,
-    start: int | None,
-    end: int | None,
-    shape: Shape,
-    size: int | None = None,
-) -> Iterator[pa.RecordBatch]:
-    """The table of *ch* in pieces of at most *rows* messages, see ``Channel.batches``; *size*: see ``batches_of``."""
-    return batches_of(ch, ch.log.index.rows_between(ch.number, start, end), rows, fields, shape, size)
-
-
-def batches_of(
-    ch: TableChannel, picked: Rows, rows: int, fields: list[str] | None, shape: Shape, size: int | None = None
-) -> Iterator[pa.RecordBatch]:
-    """The messages *picked* of *ch* as a table in pieces of at most *rows* messages.
-
-    size  bytes of a piece, which begin with one message and grow or shrink as the one before tells; None: any
-    """
-    lo = picked.start if isinstance(picked, slice) else 0
-    stop, count = lo + _length(picked, len(ch)), rows if size is None else 1
-    if size is not None and stop - lo == len(ch) <= rows and _bytes_of(ch, fields) <= size:
-        count = len(ch)
-    while lo < stop:
-        # Row numbers end by themselves, a slice of the channel would run on.
-        hi = min(lo + count, picked.stop) if isinstance(picked, slice) else lo + count
-        found = table_of(ch, fields, slice(lo, hi) if isinstance(picked, slice) else picked[lo:hi], shape)
-        if size is not None:
-            # Whoever wants the first rows only should not have thousands decoded.
-            count = max(1, min(rows, count * size // max(1, found.nbytes), count * GROWTH))
-        yield from found.combine_chunks().to_batches()
-        lo = hi
-
-
-def _bytes_of(ch: TableChannel, fields: list[str] | None) -> float:
-    """Bytes of *fields* of all messages where they are known before anything is decoded, else infinitely many."""
-    if not ch.is_uniform:
-        return inf
-    leaves = (ch.layout if fields is None else ch.layout.project(fields)).leaves
-    return len(ch) * sum(len(leaf.runs) * leaf.width for leaf in leaves)
+    data = pa.py_buffer(np.ascontiguousarray(times))
+    return pa.Array.from_buffers(time_type(ch.log, utc), len(times), [None, data])
 
 
 def flattened(rows: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What values that came as JSON have in common, as a Layout; and such values turned into those that a Layout holds."""
+"""Layouts inferred from JSON values, and conversion of JSON values to the values that a Layout holds."""
 
 from __future__ import annotations
 
@@ -16,73 +16,73 @@ from logreel.layout.nodes import Bytes, Field, FixedArray, Node, Rest, Scalar, S
 
 #: Numbers that JSON has no digits for.
 UNFINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
-#: Larger integers are not told apart by a float64.
+#: A float64 holds all integers up to this one exactly.
 EXACT = 1 << 53
-#: Where texts cannot grow there is room for this many bytes, or twice as many again and again.
+#: Least size in bytes of texts in messages of fixed size; larger sizes are powers of two.
 ROOM = 32
 
 
 @dataclass
-class Seen:
-    """What was seen of one value, in one message or several.
+class Observed:
+    """Type and ranges of a value, observed in one message or several.
 
     kind         ``nothing``, ``bool``, ``int``, ``float``, ``unfinite`` (a text such as "NaN"), ``text``, ``list``,
                  ``struct``
-    least, most  of integers their range, of texts their bytes, of lists their items
+    least, most  range of integers; range of the sizes of texts (bytes) and lists (items)
     """
 
     kind: str
     least: int = 0
     most: int = 0
-    item: Seen | None = None
-    members: dict[str, Seen] = field(default_factory=dict)
+    item: Observed | None = None
+    members: dict[str, Observed] = field(default_factory=dict)
 
 
-def seen(value: Any) -> Seen:
-    """What there is to see of one value; raises UsageError for a list of things that have nothing in common."""
+def observe(value: Any) -> Observed:
+    """Return the type of one value; raises UsageError for a list whose items have no common type."""
     match value:
         case None:
-            return Seen("nothing")
+            return Observed("nothing")
         case bool():
-            return Seen("bool")
+            return Observed("bool")
         case int():
-            return Seen("int", value, value)
+            return Observed("int", value, value)
         case float():
-            return Seen("float")
+            return Observed("float")
         case str():
             size = len(value.encode("utf-8", "surrogatepass"))
-            return Seen("unfinite" if value in UNFINITE else "text", size, size)
+            return Observed("unfinite" if value in UNFINITE else "text", size, size)
         case list():
-            return Seen("list", len(value), len(value), _seen_in(value))
+            return Observed("list", len(value), len(value), _observe_items(value))
         case _:
-            return Seen("struct", members={str(name): seen(one) for name, one in value.items()})
+            return Observed("struct", members={str(name): observe(one) for name, one in value.items()})
 
 
-def _seen_in(items: list[Any]) -> Seen:
-    """What the items of a list have in common; most are numbers, and many."""
+def _observe_items(items: list[Any]) -> Observed:
+    """Return the common type of the items of a list; fast for lists of numbers."""
     kinds = set(map(type, items))
     if kinds == {float}:
-        return Seen("float")
+        return Observed("float")
     if kinds == {int}:
-        return Seen("int", min(items), max(items))
-    return functools.reduce(joined, map(seen, items), Seen("nothing"))
+        return Observed("int", min(items), max(items))
+    return functools.reduce(join, map(observe, items), Observed("nothing"))
 
 
-def joined(a: Seen, b: Seen) -> Seen:
-    """What holds both; raises UsageError where nothing does."""
+def join(a: Observed, b: Observed) -> Observed:
+    """Return the type that holds both; raises UsageError if there is none."""
     if a.kind == "nothing" or b.kind == "nothing":
         return b if a.kind == "nothing" else a
     least, most = min(a.least, b.least), max(a.most, b.most)
     if a.kind != b.kind:
-        return Seen(_common(a, b), least, most)
-    item = joined(a.item, b.item) if a.item is not None and b.item is not None else None
+        return Observed(_common(a, b), least, most)
+    item = join(a.item, b.item) if a.item is not None and b.item is not None else None
     members = dict(a.members)
     for name, one in b.members.items():
-        members[name] = joined(members[name], one) if name in members else one
-    return Seen(a.kind, least, most, item, members)
+        members[name] = join(members[name], one) if name in members else one
+    return Observed(a.kind, least, most, item, members)
 
 
-def _common(a: Seen, b: Seen) -> str:
+def _common(a: Observed, b: Observed) -> str:
     kinds = {a.kind, b.kind}
     if kinds == {"text", "unfinite"}:
         return "text"
@@ -93,22 +93,22 @@ def _common(a: Seen, b: Seen) -> str:
     raise UsageError(f"one is {_name(a)}, another one {_name(b)}")
 
 
-def _name(one: Seen) -> str:
+def _name(one: Observed) -> str:
     return {"int": "a whole number", "struct": "an object"}.get(one.kind, f"a {one.kind}")
 
 
-def layout_of(what: Seen, fixed: bool, name: str = "") -> Layout:
-    """The Layout of messages of which *what* was seen: int64 (or uint64), float64, bool, text, lists, structs.
+def layout_of(what: Observed, fixed: bool, name: str = "") -> Layout:
+    """Return the Layout for messages of type *what*: int64 (or uint64), float64, bool, text, lists, structs.
 
-    fixed  texts and lists cannot grow: they get the room of the longest one, texts up to the next power of two
+    fixed  True: messages of one size; lists get the size of the longest one, texts that rounded up to a power of two
 
-    What was never anything but null is left out; lists without any item are taken for lists of float64.
+    Members that were always null are left out. The items of lists that were always empty are float64.
     """
     node = _node(what, fixed)
     return Layout(node if isinstance(node, Struct) else Struct(()), name)
 
 
-def _node(what: Seen, fixed: bool) -> Node:
+def _node(what: Observed, fixed: bool) -> Node:
     match what.kind:
         case "bool":
             return Scalar("bool")
@@ -119,7 +119,7 @@ def _node(what: Seen, fixed: bool) -> Node:
                 return String()
             return FixedArray(Scalar("char"), max(ROOM, 1 << max(0, what.most - 1).bit_length()))
         case "list":
-            item = _node(what.item or Seen("nothing"), fixed)
+            item = _node(what.item or Observed("nothing"), fixed)
             return FixedArray(item, what.most) if fixed else Sequence(item)
         case "struct":
             members = [(name, one) for name, one in what.members.items() if one.kind != "nothing"]
@@ -128,31 +128,31 @@ def _node(what: Seen, fixed: bool) -> Node:
             return Scalar("float64")
 
 
-#: Turns one value.
-Turn = Callable[[Any], Any]
+#: Function that converts one value.
+Convert = Callable[[Any], Any]
 
 
 class _Misfit(Exception):
-    """A value that a node cannot hold; *path* is where it stands."""
+    """Error: a node cannot hold a value; *path* is the path of the field."""
 
     def __init__(self, text: str, path: str = "") -> None:
         self.text, self.path = text, path
 
 
-def restorer(
+def json_converter(
     layout: Layout, side_columns: Iterable[str] = ()
 ) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
-    """A function from a message as JSON has it to what ``Writer.write`` takes: bytes from base64, "NaN" as a number.
+    """Return a function from a JSON message to the dict for ``Writer.write``: bytes from base64, "NaN" as a number.
 
-    beside  names of the whole numbers that a message of many records has beside them; see ``Wrapping``
+    side_columns  names of integers at the top level of messages with many records; see ``PayloadSplitter``
 
-    The function raises UsageError, naming the field, for every value that would not be the same when it is read back
-    (but for the rounding of a float32), and for fields that the Layout does not have. Nulls are left out.
+    The function raises UsageError with the path of the field for a value that would be different when read back
+    (apart from float32 rounding), and for a field that the Layout does not have. Nulls are left out.
     """
     many = not isinstance(layout.root, Struct)
     numbers = [Field(name, Scalar("int64")) for name in side_columns]
     root = Struct((*numbers, Field("records", layout.root))) if many else layout.root
-    turn = _turn(root)
+    turn = _converter(root)
 
     def restore(fields: Mapping[str, Any]) -> dict[str, Any]:
         try:
@@ -164,7 +164,7 @@ def restorer(
     return restore
 
 
-def _turn(node: Node) -> Turn:
+def _converter(node: Node) -> Convert:
     match node:
         case Scalar(type="bool"):
             return _bool
@@ -179,11 +179,11 @@ def _turn(node: Node) -> Turn:
         case Bytes() | Rest() | Sequence(item=Scalar(type="uint8" | "char")):
             return _bytes
         case Sequence(item=item):
-            return _items(_turn(item), None)
+            return _items(_converter(item), None)
         case FixedArray(item=item, count=n):
-            return _items(_turn(item), n)
+            return _items(_converter(item), n)
         case Struct():
-            return _members({f.name: _turn(f.node) for f in node.visible()})
+            return _members({f.name: _converter(f.node) for f in node.visible()})
         case _:
             return lambda value: value
 
@@ -220,7 +220,7 @@ def _text(value: Any) -> str:
     raise _refused(value, "a text")
 
 
-def _padded(count: int) -> Turn:
+def _padded(count: int) -> Convert:
     def turn(value: Any) -> str:
         text = _text(value)
         if len(text.encode()) > count or "\0" in text:
@@ -237,7 +237,7 @@ def _bytes(value: Any) -> bytes:
         raise _refused(value, "bytes as base64") from None
 
 
-def _items(item: Turn, count: int | None) -> Turn:
+def _items(item: Convert, count: int | None) -> Convert:
     def turn(value: Any) -> list[Any]:
         if not isinstance(value, list) or (count is not None and len(value) != count):
             raise _refused(value, "a list" if count is None else f"a list of {count} items")
@@ -246,7 +246,7 @@ def _items(item: Turn, count: int | None) -> Turn:
     return turn
 
 
-def _members(known: Mapping[str, Turn]) -> Turn:
+def _members(known: Mapping[str, Convert]) -> Convert:
     def turn(value: Any) -> dict[str, Any]:
         if not isinstance(value, dict):
             raise _refused(value, "an object")
@@ -265,12 +265,12 @@ def _members(known: Mapping[str, Turn]) -> Turn:
     return turn
 
 
-def common(values: Iterable[Mapping[str, Any]]) -> Seen:
-    """What the *values* have in common; those that do not go with the ones before do not count."""
-    found = Seen("nothing")
+def observe_all(values: Iterable[Mapping[str, Any]]) -> Observed:
+    """Return the common type of *values*; values that do not fit those before are ignored."""
+    found = Observed("nothing")
     for value in values:
         try:
-            found = joined(found, seen(value))
+            found = join(found, observe(value))
         except (UsageError, RecursionError):
             continue
     return found

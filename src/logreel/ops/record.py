@@ -18,9 +18,9 @@ from logreel.io.source import Definitions, Readable
 from logreel.layout.layout import Layout
 from logreel.log.log import Channel, Log
 from logreel.log.schema import Schema
-from logreel.ops.infer import common, layout_of, restorer
-from logreel.ops.json_values import opened
-from logreel.ops.lines import Pipe, lines_of
+from logreel.ops.infer import json_converter, layout_of, observe_all
+from logreel.ops.open_logs import as_open_log
+from logreel.ops.pipe_lines import Pipe, read_lines
 from logreel.ops.rewrite.rewrite import add_channel
 from logreel.ops.rewrite.target import Copied, Rewritten
 from logreel.write.log_copier import LogCopier, copier_for, try_each
@@ -127,7 +127,7 @@ def record(
         keep_sources(name, [one for one in read if isinstance(one, str | os.PathLike)])
     with contextlib.ExitStack() as stack:
         # It stays open: what a log is like may still be asked of it when the new one is completed.
-        log = None if like is None else stack.enter_context(opened(like, definitions))
+        log = None if like is None else stack.enter_context(as_open_log(like, definitions))
         fmt = format_of(os.fspath(path), format)
         if log is not None and fmt.name in (log.format, log.converted_from):
             options = fmt.like(log.metadata) | options
@@ -261,7 +261,7 @@ class _Recorder:
         if name != topic:
             self.notes.append(f"{topic!r} became {name!r}")
         splitter = schemas.splitter(number)
-        restore = restorer(schemas.layout(number), splitter.side_columns if splitter else ())
+        restore = json_converter(schemas.layout(number), splitter.side_columns if splitter else ())
         self.channels[topic] = _Channel(number, name, restore, schemas.time_field(number))
 
     def _channel_of(self, topic: str, data: Iterable[Mapping[str, Any]]) -> _Channel:
@@ -270,7 +270,7 @@ class _Recorder:
             try:
                 if topic not in self._known:
                     self._known[topic] = (
-                        layout_of(common(data), self._writer.format_writer.schemas.fixed_size, topic),
+                        layout_of(observe_all(data), self._writer.format_writer.schemas.fixed_size, topic),
                         {},
                     )
                 self._add(topic, *self._known[topic])
@@ -288,7 +288,7 @@ class _Recorder:
         """Take all lines, flushing in time where none come; True if somebody asked to stop."""
         number, flushed, stopped = 0, monotonic(), False
         patience = PATIENCE if every is None else max(LEAST_PATIENCE, min(PATIENCE, every))
-        for line in lines_of(source, patience):
+        for line in read_lines(source, patience):
             stopped = stop()
             if stopped:
                 break

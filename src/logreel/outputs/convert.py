@@ -13,10 +13,10 @@ from logreel.io.atomic_file import keep_sources
 from logreel.log.log import Log, with_rows
 from logreel.log.times import Length, Time, interval, shift_of, utc_shift
 from logreel.log.topic_match import listed
-from logreel.ops.json_values import opened
+from logreel.ops.open_logs import as_open_log
 from logreel.ops.query.align import Alignment
 from logreel.ops.query.topic_fields import check_fields
-from logreel.ops.rewrite.parts import Part, choose
+from logreel.ops.rewrite.parts import Part, select_part
 from logreel.ops.rewrite.rewrite import rewrite
 from logreel.ops.rewrite.target import Progress, Rewritten, Target, format_to_write
 from logreel.ops.rewrite.translate import rewrite_portable, translate
@@ -155,7 +155,7 @@ def convert(
             hint="leave out raw, strict, compression and chunk_bytes",
             cli="leave out --raw, --strict, --compression and --chunk-size",
         )
-    with opened(src, definitions) as log:
+    with as_open_log(src, definitions) as log:
         first, last = interval(log, start, end)
         shift_of(log, utc)
         keep_sources(name, [log.name])
@@ -163,7 +163,7 @@ def convert(
         channels = channels_for(log, topics, output, exclude)
         limited = log
         if count is not None:
-            part = choose(log, [ch.topic for ch in channels], (), first, last, count)
+            part = select_part(log, [ch.topic for ch in channels], (), first, last, count)
             # Outputs select messages by interval, so give them a log with only these messages.
             limited, last = with_rows(log, part.rows), part.end
             channels = [limited[ch.topic] for ch in channels]
@@ -203,12 +203,12 @@ def _log(
     clock: str | None,
     definitions: Definitions,
 ) -> Converted:
-    with opened(src, definitions) as log:
+    with as_open_log(src, definitions) as log:
         first, last = interval(log, start, end)
-        part = choose(log, topics, exclude, first, last, count)
+        part = select_part(log, topics, exclude, first, last, count)
         if count is not None:
             limited = with_rows(log, part.rows)
-            part = choose(limited, topics, exclude, first, part.end)
+            part = select_part(limited, topics, exclude, first, part.end)
         shift, kind = _clock(log, target, raw, clock)
         part, target = replace(part, shift=shift), replace(target, clock=kind)
         done = rewrite([part], target) if raw else _rewrite_for_tools(part, target)

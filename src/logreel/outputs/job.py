@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from logreel.io.arrays import I64
 from logreel.log.log import Log
 from logreel.log.tables import Shape, empty_table, own_paths
-from logreel.ops.query.record_batches import pieces
+from logreel.ops.query.record_batches import bounded_batches
 from logreel.ops.rewrite.target import Progress
 
 if TYPE_CHECKING:
@@ -97,7 +97,9 @@ class Job:
         Rows are counted when they are read. The metadata of the schema contains the definition of the messages, if it
         is text. Raises DefinitionError if the definition cannot be used.
         """
-        batches = pieces(ch, self.start, self.end, self.utc, self.interpolate, self.fields.get(ch.topic))
+        batches = bounded_batches(
+            ch, self.start, self.end, self.utc, self.interpolate, self.fields.get(ch.topic)
+        )
         head = next(batches, None)
         if head is None:
             none = empty_table(ch, Shape(True, self.utc, self.interpolate), self.paths(ch))

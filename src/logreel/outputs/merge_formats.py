@@ -14,7 +14,7 @@ from logreel.errors import UsageError
 from logreel.io.atomic_file import exists, target_of
 from logreel.log.log import Log
 from logreel.log.times import Time
-from logreel.ops.json_values import all_opened
+from logreel.ops.open_logs import open_many
 from logreel.ops.rewrite.merge import kept_topics
 from logreel.ops.rewrite.merge import merge as merge_same_format
 from logreel.ops.rewrite.target import Progress, Rewritten
@@ -63,7 +63,7 @@ def merge(
     without *align*, and as ``slice`` does.
     """
     with contextlib.ExitStack() as stack:
-        logs = all_opened(sources, stack, definitions)
+        logs = open_many(sources, stack, definitions)
         fmt = _format_for_exchange(os.fspath(dst), logs)
         if fmt is None:
             return merge_same_format(

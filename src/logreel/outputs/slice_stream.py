@@ -14,7 +14,7 @@ from logreel.io.append_file import Appender
 from logreel.io.two_pass import DryRun
 from logreel.log.log import Log
 from logreel.log.times import Time, interval
-from logreel.ops.rewrite.parts import choose
+from logreel.ops.rewrite.parts import select_part
 from logreel.ops.rewrite.rewrite import rewrite
 from logreel.ops.rewrite.target import Target, format_of, format_to_write
 from logreel.outputs.convert import channels_for
@@ -76,7 +76,7 @@ class SliceStream:
         self.name, self.media = stem + suffix, "application/octet-stream"
         if self._output is None:
             self._format = format_of(log) if request.kind is None else format_to_write(self.name, log)
-            self._part = choose(log, request.topics, request.exclude, *self._interval)
+            self._part = select_part(log, request.topics, request.exclude, *self._interval)
             self.forward = _appends_only(self._format)
         else:
             self.media, self.forward = self._output.media, True

@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING, Any
 from logreel._version import __version__
 from logreel.errors import DefinitionError, LogError
 from logreel.log.brief import Brief
-from logreel.ops.json_values import plain
+from logreel.ops.json_values import to_json_values
 from logreel.ops.query.align import Alignment
 from logreel.outputs.file_names import file_names
 from logreel.outputs.files import MANIFEST, MANIFEST_KEY, new_file, new_folder, new_table, sync_all, synced
@@ -241,7 +241,7 @@ def _write_manifest(out: IO[bytes], job: Job, written: list[Written]) -> None:
             for one, ch in zip(written, job.channels, strict=True)
         ],
         "skipped": job.skipped,
-        "metadata": plain(log.metadata),
+        "metadata": to_json_values(log.metadata),
         "problems": [problem.as_dict() for problem in log.problems],
     }
     out.write(json.dumps(manifest, indent=1, allow_nan=False).encode() + b"\n")

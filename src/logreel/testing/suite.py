@@ -130,7 +130,7 @@ class FormatSuite:
             messages = list(log.messages())
             expect(list(Player(log, rate=0)) == messages, "a replay gives other messages than the log")
             line = Timeline([log])
-            runs = line.runs(line.turned(Place(messages[-1].time + 1), -1))
+            runs = line.runs(line.facing(Place(messages[-1].time + 1), -1))
             back = [message for run in runs for message in run.messages()]
             expect(back == messages[::-1], "a replay backwards has another order")
             out = io.BytesIO()

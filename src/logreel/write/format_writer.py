@@ -61,7 +61,7 @@ class FormatWriter:
     #: Limits that every channel accepts: times in ns, bytes of a payload. Messages within these are collected and
     #: written in batches, others one by one; with ``largest`` -1 all are written one by one.
     earliest, latest, largest = -(1 << 63), (1 << 63) - 1, -1
-    #: Names of the columns of ``Payloads.side_columns``, as in ``ChannelRules.more`` of readers.
+    #: Names of the columns of ``Payloads.side_columns``, as in ``ChannelRules.side_columns`` of readers.
     side_column_names: tuple[str, ...] = ()
     #: Whether appended bytes are never changed later, so that they can be sent on at once.
     appends_only = False

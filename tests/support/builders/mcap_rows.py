@@ -16,7 +16,10 @@ def fast_rows(log: logreel.Log) -> list[Row]:
     index = log.index
     for ch in log.channels.values():
         topic = ch.metadata.get("topic", ch.topic)
-        publish, sequence = index.more(ch.number, "publish_time"), index.more(ch.number, "sequence")
+        publish, sequence = (
+            index.side_column(ch.number, "publish_time"),
+            index.side_column(ch.number, "sequence"),
+        )
         assert publish is not None
         assert sequence is not None
         places = zip(

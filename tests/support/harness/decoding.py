@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from logreel.log import tables
-from logreel.log.log import Channel
+from logreel.log.tables import TableReader
 
 
 class Decoding:
@@ -25,12 +24,13 @@ class Decoding:
 @pytest.fixture
 def decoding(monkeypatch: pytest.MonkeyPatch) -> Decoding:
     """Watches every table that is made of a channel."""
-    seen, make = Decoding(), tables.table_of
+    seen, read = Decoding(), TableReader.read
 
-    def watched(ch: Channel, fields: list[str] | None, rows: Any, shape: tables.Shape = tables.PLAIN) -> Any:
-        seen.fields.update(ch.fields if fields is None else fields)
+    def watched(reader: TableReader, rows: Any) -> Any:
+        ch, fields = reader.ch, reader.projection.fields
+        seen.fields.update(ch.layout.paths() if fields is None else fields)
         seen.rows += range(*rows.indices(len(ch))) if isinstance(rows, slice) else rows.tolist()
-        return make(ch, fields, rows, shape)
+        return read(reader, rows)
 
-    monkeypatch.setattr(tables, "table_of", watched)
+    monkeypatch.setattr(TableReader, "read", watched)
     return seen

@@ -16,7 +16,7 @@ from logreel.formats.bddf.non_data_blocks import NonDataBlock, UnexpectedBlock, 
 from logreel.formats.bddf.records import END, MAGIC
 from logreel.formats.bddf.scan_builder import ScanBuilder
 from logreel.index.message_index import MessageIndex
-from logreel.index.order import by_rows
+from logreel.index.order import in_file_order
 from logreel.index.rules import ChannelRules
 from logreel.io.arrays import I64
 from logreel.io.source import Source
@@ -129,7 +129,7 @@ def _wanted_intervals(excerpt: Excerpt, plan: Plan) -> Iterator[tuple[I64, I64]]
     real = excerpt.log.index.rules
     rows = {number: some for number, some in excerpt.rows.items() if real[number].synthetic is None}
     kept = plan.kept
-    for piece in by_rows(index, rows):
+    for piece in in_file_order(index, rows):
         start = piece.offset
         payload, size = np.empty(len(start), np.int64), np.empty(len(start), np.int64)
         bddf.payload_ranges(plan.source.data, start, payload, size)

@@ -1,4 +1,4 @@
-"""Encode the blocks that hold no data: descriptors, with fields in the order of their numbers, and the end block."""
+"""Encode the blocks that hold no data: descriptors, with fields in order of their numbers, and the end block."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class BadIndex(ValueError):
 
 
 class Index:
-    """The index of a file. Raises BadIndex if there is none."""
+    """The index of a file. Raises BadIndex if the file has no valid one."""
 
     def __init__(self, source: Source) -> None:
         self.source = source

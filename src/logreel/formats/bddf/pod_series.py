@@ -97,7 +97,7 @@ class PodDecoder:
         self, index: MessageIndex, channel: int, layout: Layout, explode: bool
     ) -> tuple[Decoded, I64] | None:
         """See WholeChannelDecoder; only if all blocks have the same number of complete samples."""
-        n, runs = index.count(channel), list(index.runs(channel))
+        n, runs = index.count(channel), list(index.runs_by_block(channel))
         if not n:
             return None
         chunk, base, entry = runs[0]

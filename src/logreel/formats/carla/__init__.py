@@ -1,4 +1,4 @@
-"""CARLA recordings (``.log``, ``.rec``): what the driving simulator's recorder writes."""
+"""CARLA recordings (``.log``, ``.rec``), written by the recorder of the driving simulator."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from logreel.io.source import Source
 
 
-#: Bytes of the name of a map that readers take: its length is a signed number.
+#: Greatest bytes of the name of a map: readers take its length as a signed 16-bit number.
 LONGEST_NAME = 32767
 
 
@@ -21,7 +21,7 @@ def _sniff(source: Source) -> bool:
 
 
 def _like(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    # What has no date gets none, rather than that of today. A damaged length can make a name of anything.
+    # A recording without a date must not get today's. A damaged length can make a name of arbitrary bytes.
     town = str(metadata.get("map", ""))
     return {
         "version": metadata.get("format_version", 1),

@@ -1,4 +1,4 @@
-"""Actors of a recording, and the way of each one."""
+"""Actors of a recording, and their trajectories."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from logreel.formats.carla.columns import TURN, XYZ, Array, Columns, metres
+from logreel.formats.carla.columns import ROLL_PITCH_YAW, XYZ, Array, Columns, metres
 from logreel.log.actor import Actor
 
 if TYPE_CHECKING:
@@ -26,9 +26,9 @@ def type_name(number: int) -> str:
 
 
 def actors(log: Log) -> dict[int, Actor]:
-    """The actors of *log* by id, in the order in which they were added; their ways in the axes of the log."""
+    """Return the actors of *log* by id, in the order in which they were added; trajectories in the axes of the log."""
     columns = Columns(log, any_axes=True)
-    ends = _moments(columns, "actor_removals")
+    ends = _times_by_id(columns, "actor_removals")
     parents = dict(
         zip(
             columns("actor_parents", "child").tolist(),
@@ -41,7 +41,7 @@ def actors(log: Log) -> dict[int, Actor]:
         columns("actors", "type").tolist(),
         columns("actors", "description").tolist(),
         columns("actors", "attributes").tolist(),
-        columns.times(columns.place("actors")).tolist(),
+        columns.times(columns.frame_rows("actors")).tolist(),
         strict=True,
     )
     found: dict[int, Actor] = {}
@@ -60,37 +60,37 @@ def actors(log: Log) -> dict[int, Actor]:
     return found
 
 
-def _moments(columns: Columns, topic: str) -> dict[int, int]:
-    times = columns.times(columns.place(topic)).tolist()
+def _times_by_id(columns: Columns, topic: str) -> dict[int, int]:
+    times = columns.times(columns.frame_rows(topic)).tolist()
     return dict(zip(columns(topic, "id").tolist(), times, strict=True))
 
 
 class Track:
-    """Where one actor was and how it moved, a row for each of its positions.
+    """Positions and motion of one actor, one row per recorded position.
 
-    place          int64[n]       number of the frame, counted from 0
-    location       float[n, 3]    cm, or m where the log is in the axes of ROS
+    frame_row      int64[n]       row of the frame
+    location       float[n, 3]    cm; m if the log is in ROS axes
     rotation       float[n, 3]    degrees: roll, pitch, yaw
-    velocity       float64[n, 3]  m/s: recorded where *recorded* is True, else from locations
-    angular        float64[n, 3]  degrees/s, NaN where it was not recorded
-    acceleration   float64[n, 3]  m/s2, from velocities
-    recorded       bool[n]
+    velocity       float64[n, 3]  m/s, recorded or derived from locations
+    angular        float64[n, 3]  degrees/s, NaN if not recorded
+    acceleration   float64[n, 3]  m/s2, derived from velocities
+    recorded       bool[n]        True where velocities were recorded
     """
 
     def __init__(self, columns: Columns, actor: int) -> None:
         rows = columns.rows("position", actor)
-        self.place = columns.place("position")[rows]
+        self.frame_row = columns.frame_rows("position")[rows]
         self.location = columns.vector("position", "location", rows)
-        self.rotation = columns.vector("position", "rotation", rows, TURN)
+        self.rotation = columns.vector("position", "rotation", rows, ROLL_PITCH_YAW)
         moves = columns.rows("velocity", actor)
-        at = columns.place("velocity")[moves]
-        self.recorded = np.isin(self.place, at)
-        seconds = columns.elapsed[self.place]
+        at = columns.frame_rows("velocity")[moves]
+        self.recorded = np.isin(self.frame_row, at)
+        seconds = columns.elapsed[self.frame_row]
         self.unit = "cm" if columns.log.has_other_axes else "m"
         self.velocity = rate(metres(self.location) if self.unit == "cm" else self.location, seconds)
         self.angular = np.full((len(rows), 3), np.nan)
         if self.recorded.any():
-            picked = moves[np.searchsorted(at, self.place[self.recorded])]
+            picked = moves[np.searchsorted(at, self.frame_row[self.recorded])]
             with np.errstate(invalid="ignore"):
                 self.velocity[self.recorded] = columns.vector("velocity", "linear", picked)
                 self.angular[self.recorded] = columns.vector("velocity", "angular", picked)
@@ -98,7 +98,7 @@ class Track:
 
     @property
     def source(self) -> str:
-        """Where the velocities come from."""
+        """Origin of the velocities: recorded or derived from locations."""
         recorded, n = int(self.recorded.sum()), len(self.recorded)
         if recorded == n:
             return "recorded"
@@ -106,20 +106,20 @@ class Track:
 
 
 def rate(values: Array, seconds: Array) -> Array:
-    """float64[n, 3]: change per second, by the neighbours on both sides; NaN where there are none."""
+    """Return the change per second from the neighbouring rows: float64[n, 3]; NaN for a single row."""
     if len(values) < 2:
         return np.full(values.shape, np.nan)
     with np.errstate(all="ignore"):
         step = np.diff(seconds)[:, None]
         slope = np.diff(values, axis=0) / step
-        # Of both slopes the one over the shorter step counts more: exact for steady change, and 0 where nothing moves.
+        # The slope over the shorter step has more weight: exact for constant acceleration, and 0 if nothing moves.
         inner = (slope[:-1] * step[1:] + slope[1:] * step[:-1]) / (step[1:] + step[:-1])
     found: Array = np.concatenate([slope[:1], inner, slope[-1:]])
     return found
 
 
 def trajectory(columns: Columns, actor: int) -> pa.Table:
-    """The table of ``Actor.trajectory``."""
+    """Return the table of ``Actor.trajectory``."""
     import pyarrow as pa
 
     track = Track(columns, actor)
@@ -127,14 +127,14 @@ def trajectory(columns: Columns, actor: int) -> pa.Table:
         pa.field("time", pa.duration("ns")),
         pa.field("frame", pa.uint64()),
         _field("location", track.location, XYZ, track.unit, "recorded"),
-        _field("rotation", track.rotation, TURN, "deg", "recorded"),
+        _field("rotation", track.rotation, ROLL_PITCH_YAW, "deg", "recorded"),
         _field("velocity", track.velocity, XYZ, "m/s", track.source),
         _field("angular_velocity", track.angular, XYZ, "deg/s", "recorded"),
         _field("acceleration", track.acceleration, XYZ, "m/s2", "from velocity"),
     ]
     arrays: list[Any] = [
-        pa.array(columns.times(track.place), pa.duration("ns")),
-        pa.array(columns.frame_ids[track.place]),
+        pa.array(columns.times(track.frame_row), pa.duration("ns")),
+        pa.array(columns.frame_ids[track.frame_row]),
     ]
     vectors = (track.location, track.rotation, track.velocity, track.angular, track.acceleration)
     for field, values in zip(fields[2:], vectors, strict=True):

@@ -1,56 +1,75 @@
-"""Frames: when each one was, and which packets are in it."""
+"""Frames of a recording: their times, and the packets in each; the index of the packets takes times from them."""
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from logreel.formats.carla.definitions import layout
+from logreel.formats.carla.found import Found
+from logreel.formats.carla.records import FRAME_START
 from logreel.index.gather import Want, gather
 from logreel.index.message_index import MessageIndex
+from logreel.index.rules import ChannelRules, StoredValues
 from logreel.io.arrays import I64
+from logreel.io.chunks import Chunks
+from logreel.io.source import Source
 from logreel.layout.nodes import Field, Scalar
 
 FRAMES = layout("frames", wide=False)
-#: The column of every other channel that tells the frame.
+#: Column that every other channel has: the number of its frame.
 FRAME = Field("frame", Scalar("uint64"))
-#: Seconds that nanoseconds of 64 bits can hold.
+#: Greatest number of seconds that fits into 64-bit nanoseconds.
 _MOST = 9e9
 
 
 class Frames:
-    """The frames of one recording, which its packets lie in by place.
+    """Frames of one recording; a packet belongs to the last frame that begins before it in the file.
 
-    channel  of the FrameStarts in *index*
+    kinds  packet kind of each channel
+    index  index of all channels; the time of a packet is that of its frame
     """
 
-    def __init__(self, index: MessageIndex, channel: int | None) -> None:
-        self._index, self._channel = index, channel
+    def __init__(self, source: Source, found: Found) -> None:
+        self.kinds = sorted(found.topics)
+        #: Channel of the FrameStarts, if there are any.
+        self._channel = self.kinds.index(FRAME_START) if FRAME_START in found.topics else None
         self._rows: dict[int, I64] = {}
+        size = StoredValues(found.sizes)
+        rules = [
+            ChannelRules(
+                partial(self._channel_times, number), FRAMES.measure.least if kind == FRAME_START else size
+            )
+            for number, kind in enumerate(self.kinds)
+        ]
+        self.index = MessageIndex(Chunks(source), found.blocks.reshaped(self.kinds, 0), rules)
+
+    def _channel_times(self, channel: int, index: MessageIndex) -> I64:
+        return self.times(channel)
 
     @cached_property
     def _columns(self) -> list[NDArray[np.uint8]]:
-        """Bytes of number, duration and elapsed of each frame."""
+        """Bytes of the columns number, duration and elapsed of all frames."""
         if self._channel is None:
             return [np.zeros(0, np.uint8)] * 3
-        return gather(self._index, [Want(self._channel, FRAMES.leaves)])[0].columns
+        return gather(self.index, [Want(self._channel, FRAMES.leaves)])[0].columns
 
     @cached_property
     def start(self) -> I64:
-        """int64[f]: where the payload of each FrameStart begins."""
-        return self._index.offsets(self._channel) if self._channel is not None else np.zeros(0, np.int64)
+        """int64[f]: offset of the payload of each FrameStart."""
+        return self.index.offsets(self._channel) if self._channel is not None else np.zeros(0, np.int64)
 
     @cached_property
     def number(self) -> NDArray[np.uint64]:
-        """uint64[f]: the recorder's number of each frame."""
+        """uint64[f]: number of each frame as recorded."""
         return self._columns[0].view(np.uint64)
 
     @cached_property
     def duration(self) -> NDArray[np.float64]:
-        """float64[f]: seconds from this frame to the next one; -1 where the recording ends."""
+        """float64[f]: seconds from each frame to the next one; -1 for the last frame."""
         return self._columns[1].view(np.float64)
 
     @cached_property
@@ -60,14 +79,14 @@ class Frames:
 
     @cached_property
     def time(self) -> I64:
-        """int64[f]: the same in ns; where that is no number, 0."""
+        """int64[f]: ns since the recording began; 0 for NaN."""
         seconds = np.nan_to_num(self.elapsed, nan=0.0, posinf=_MOST, neginf=-_MOST)
         return np.rint(np.clip(seconds, -_MOST, _MOST) * 1e9).astype(np.int64)
 
     def span(self) -> tuple[int | None, int | None]:
-        """ns of the first and of the last frame, the earlier one first.
+        """Return the least and the greatest of the times of the first and the last frame, ns; None without frames.
 
-        Only frames count that agree with a neighbour: one's elapsed time and duration make the next one's elapsed time.
+        Only frames that agree with a neighbour count: elapsed time plus duration is the elapsed time of the next frame.
         """
         if not len(self.time):
             return None, None
@@ -79,21 +98,21 @@ class Frames:
         return min(first, last), max(first, last)
 
     def rows(self, channel: int) -> I64:
-        """int64[n]: the frame that each message of a channel lies in, by its place in these arrays; -1 before any."""
+        """Return the frame of each message of a channel as a row of these arrays, -1 before the first: int64[n]."""
         if channel not in self._rows:
-            at, start = self._index.offsets(channel), self.start
+            at, start = self.index.offsets(channel), self.start
             one_each = len(at) == len(start) and (at >= start).all() and (at[:-1] < start[1:]).all()
             found = np.arange(len(at)) if one_each else start.searchsorted(at, side="right") - 1
             self._rows[channel] = found.astype(np.int64)
         return self._rows[channel]
 
     def times(self, channel: int, rows: I64 | slice = slice(None)) -> I64:
-        """int64[n]: ns of these messages of a channel; before any frame, that of the first."""
+        """Return the times of some messages of a channel, ns: int64[n]; before the first frame its time counts."""
         frame = self.rows(channel)[rows]
         return self.time[np.maximum(frame, 0)] if len(self.time) else np.zeros(len(frame), np.int64)
 
     def numbers(self, channel: int, rows: I64) -> list[NDArray[Any]]:
-        """One array, uint64[n]: the number of the frame of these messages, 0 before any."""
+        """Return one array, the frame numbers of some messages of a channel: uint64[n]; 0 before the first frame."""
         frame = self.rows(channel)[rows]
         if (frame >= 0).all():
             return [self.number[frame]]

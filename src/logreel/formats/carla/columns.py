@@ -1,4 +1,4 @@
-"""The channels of one recording as plain arrays, each read once, when it is first asked for."""
+"""Channels of one recording as NumPy arrays; each channel is read once, when it is first used."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ if TYPE_CHECKING:
 Array = NDArray[Any]
 I64 = NDArray[np.int64]
 XYZ = ("x", "y", "z")
-#: Seconds that nanoseconds of 64 bits can hold.
-MOST = 9e9
-TURN = ("roll", "pitch", "yaw")
+#: Greatest number of seconds that fits into 64-bit nanoseconds.
+MAX_SECONDS = 9e9
+ROLL_PITCH_YAW = ("roll", "pitch", "yaw")
 
 
 def metres(centimetres: Array) -> Array:
-    """The same lengths in metres, float64."""
-    # What is not a number may be of a kind that the processor complains of.
+    """Return lengths in metres, float64."""
+    # Signalling NaNs raise a floating-point warning.
     with np.errstate(invalid="ignore"):
         found: Array = centimetres.astype(np.float64) / 100.0
     return found
 
 
 def _paths(table: pa.Table) -> Iterator[tuple[str, Any]]:
-    """Path and Arrow column of every field, structs taken apart."""
+    """Yield path and Arrow column of every field; structs are split into their members."""
     import pyarrow as pa
 
     for name, column in zip(table.column_names, table.columns, strict=True):
@@ -60,11 +60,11 @@ def _as_numpy(column: pa.ChunkedArray) -> Array:
 
 
 class Columns:
-    """Fields of the channels of *log*, one row per record; empty where the recording has no such channel.
+    """Fields of the channels of *log*, one row per record; empty if the recording has no such channel.
 
-    Records of damaged packets that cannot be decoded are left out: who asks has no use for rows without values.
+    Records of damaged packets that cannot be decoded are skipped.
 
-    any_axes  False: raises UsageError for a log that was brought to other axes and units than recorded
+    any_axes  False: raise UsageError for a log that was converted to other axes and units
     """
 
     def __init__(self, log: Log, any_axes: bool = False) -> None:
@@ -74,28 +74,28 @@ class Columns:
         self._topics: dict[str, dict[str, Any]] = {}
         self._kept: dict[tuple[str, str], Array] = {}
         self._order: dict[tuple[str, str], tuple[Array, I64]] = {}
-        self._places: dict[str, I64] = {}
+        self._frame_rows: dict[str, I64] = {}
 
     def __call__(self, topic: str, path: str) -> Array:
-        """One field of all records; text and lists as objects."""
+        """Return a field of all records of a topic; text and lists as objects."""
         if (topic, path) not in self._kept:
             found = self._columns(topic).get(path)
             self._kept[topic, path] = np.zeros(0) if found is None else _as_numpy(found)
         return self._kept[topic, path]
 
     def _columns(self, topic: str) -> dict[str, Any]:
-        """The Arrow columns of a topic by path; all of them, for they are read in one walk."""
+        """Return all Arrow columns of a topic by path; they are decoded in one pass."""
         if topic not in self._topics:
             ch = self.log.channels.get(topic)
             self._topics[topic] = {} if ch is None else dict(_paths(table(ch, None, None, None, DENSE)))
         return self._topics[topic]
 
     def vector(self, topic: str, field: str, rows: Any = slice(None), names: tuple[str, ...] = XYZ) -> Array:
-        """[n, 3]: a vector of the records at *rows*."""
+        """Return a vector field of the records at *rows*: [n, 3]."""
         return np.stack([self(topic, f"{field}.{name}")[rows] for name in names], axis=-1)
 
     def rows(self, topic: str, actor: int, field: str = "id") -> I64:
-        """The records about one actor, in file order."""
+        """Return the rows of the records about one actor, in file order: int64[n]."""
         if (topic, field) not in self._order:
             ids = self(topic, field)
             order = np.argsort(ids, kind="stable")
@@ -103,13 +103,13 @@ class Columns:
         ids, order = self._order[topic, field]
         if not len(ids) or not ids[0] <= actor <= ids[-1]:
             return order[:0]
-        # Of the same type: else all ids would be copied into another one at each call.
+        # Another dtype would make searchsorted copy all ids at each call.
         wanted = ids.dtype.type(actor)
         return order[ids.searchsorted(wanted) : ids.searchsorted(wanted, side="right")]
 
     @cached_property
     def frame_ids(self) -> Array:
-        """uint64[f]: ids of the frames, in file order."""
+        """uint64[f]: numbers of the frames, in file order."""
         return self._of_frames("frame", 0).astype(np.uint64, copy=False)
 
     @cached_property
@@ -123,27 +123,27 @@ class Columns:
         return self._of_frames("duration", -1.0)
 
     def _of_frames(self, path: str, alone: float) -> Array:
-        """A field of all frames; records of which every frame is lost count as those of one that begins at 0."""
+        """Return a field of all frames; if all frames are lost, of one frame that begins at time 0."""
         found = self("frames", path)
         return found if len(found) else np.array([alone])
 
     def times(self, place: I64) -> I64:
-        """int64[n]: ns of the frames with these numbers."""
-        seconds = np.clip(np.nan_to_num(self.elapsed[place]), -MOST, MOST)
+        """Return the times of frames given by row, ns: int64[n]."""
+        seconds = np.clip(np.nan_to_num(self.elapsed[place]), -MAX_SECONDS, MAX_SECONDS)
         found: I64 = np.rint(seconds * 1e9).astype(np.int64)
         return found
 
-    def place(self, topic: str) -> I64:
-        """int64[n]: number of the frame of each record, counted from 0; it never goes back, whatever the ids are."""
-        if topic not in self._places:
+    def frame_rows(self, topic: str) -> I64:
+        """Return the row of the frame of each record: int64[n], never descending, whatever the frame numbers are."""
+        if topic not in self._frame_rows:
             ids, first = self._ids
             rank = np.searchsorted(ids, self(topic, "frame"))
             found = first[np.minimum(rank, len(ids) - 1)]
-            self._places[topic] = np.maximum.accumulate(found).astype(np.int64)
-        return self._places[topic]
+            self._frame_rows[topic] = np.maximum.accumulate(found).astype(np.int64)
+        return self._frame_rows[topic]
 
     def frame_row_of(self, frame: int) -> int:
-        """Number of a frame counted from 0, or -1 for one that is not there."""
+        """Return the row of the frame with a number, or -1 if there is none."""
         ids, first = self._ids
         if not ids[0] <= frame <= ids[-1]:
             return -1
@@ -152,6 +152,6 @@ class Columns:
 
     @cached_property
     def _ids(self) -> tuple[Array, I64]:
-        """Ids of the frames in ascending order, and the first frame that has each."""
+        """Numbers of the frames in ascending order, and the first row with each."""
         ids, first = np.unique(self.frame_ids, return_index=True)
         return ids, first

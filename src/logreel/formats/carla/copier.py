@@ -1,4 +1,4 @@
-"""Logs copied into a new CARLA recording."""
+"""Copy logs into a new CARLA recording."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from logreel.write.log_copier import Excerpt, LogCopier
 
 
 class CarlaCopier(LogCopier):
-    """Copies the header of the first recording, and frames as they are."""
+    """Copies the header of the first recording, and unchanged frames."""
 
     writer: CarlaWriter
 
     def count_key(self, topic: str, metadata: Mapping[str, Any]) -> str:
-        """Return the kind of packet: names of kinds that moved follow from others of them."""
+        """Return the kind of packet: topics of some kinds depend on the other packets of a recording."""
         return f"packets of kind {self.writer.kinds.get(topic, metadata['packet'])}"
 
     def copy_metadata(self, log: Log) -> list[str]:
         """Copy the header of the first recording."""
         writer = self.writer
-        told = writer.sources.add(log)
+        losses = writer.sources.add(log)
         writer.are_checked = True
         if len(writer.sources.logs) == 1:
             writer.header = header_of(log)
@@ -33,15 +33,15 @@ class CarlaCopier(LogCopier):
             writer.header_fields = {name: log.metadata.get(name, value) for name, value in fields.items()}
             schemas = writer.schemas
             schemas.dialect = replace(schemas.dialect, wide=log.format_state.found.wide)
-        return told
+        return losses
 
     def import_foreign(self, log: Log, returns: bool) -> list[str]:
-        """Import the header; packets of a recording that was converted are taken as they are."""
+        """Import the header; packets of a recording that was converted to another format are not checked again."""
         self.writer.are_checked = returns
         return super().import_foreign(log, returns)
 
     def copy_records(self, excerpt: Excerpt) -> bool:
-        """Copy frames as they are in the file."""
+        """Copy frames unchanged."""
         writer = self.writer
         writer.header = header_of(excerpt.log)
         writer.begin()

@@ -1,4 +1,4 @@
-"""What a recording says of itself, and what several recordings in one cannot both say."""
+"""Header of a new recording, and the recordings that are merged into it."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _MAGIC = b"CARLA_RECORDER"
 _LONGEST, _DATE_AT = 32767, 18
 #: Bytes of a packet without records.
 _EMPTY = 2
-#: So many actors are told by their number.
-_TOLD = 5
+#: Ids listed in a note.
+_LISTED = 5
 
 
 def seconds_of(date: object) -> int:
-    """Seconds since 1970 of a date in ISO 8601, UTC where it says nothing; raises UsageError for another text."""
+    """Return a date in ISO 8601 as seconds since 1970, UTC by default; raises UsageError for other text."""
     try:
         moment = datetime.fromisoformat(str(date))
     except ValueError:
@@ -30,7 +30,7 @@ def seconds_of(date: object) -> int:
 
 
 def pack_header(version: int | str, date: int | str, town: str) -> bytes:
-    """The header of a recording; raises UsageError for what it cannot hold."""
+    """Return the header of a recording; raises UsageError for values that do not fit into it."""
     name = str(town).encode()
     if len(name) > _LONGEST:
         raise UsageError(f"a map name of {len(name)} bytes; a CARLA recording holds at most {_LONGEST}")
@@ -42,11 +42,11 @@ def pack_header(version: int | str, date: int | str, town: str) -> bytes:
 
 
 def header_of(log: Log) -> bytes:
-    """The header of a recording as it is; of one that is damaged, what can be told."""
+    """Return the header bytes of a recording; a damaged header is rebuilt as far as possible."""
     state: ScanBuilder = log.format_state
     if all(problem.code != "header" for problem in log.problems):
         return state.source.read(0, state.found.header.size)
-    # The other numbering of attributes came with version 2.
+    # Version 2 introduced the other numbering of attribute types.
     version = 1 + int(log.metadata["attribute_base"])
     date = int.from_bytes(state.source.read(_DATE_AT, 8), "little", signed=True)
     return pack_header(version, date, "")
@@ -54,14 +54,14 @@ def header_of(log: Log) -> bytes:
 
 @dataclass(slots=True)
 class SourceRecordings:
-    """The recordings whose packets are written into one."""
+    """Recordings whose packets are written into one recording."""
 
     logs: list[Log] = field(default_factory=list)
 
     def add(self, log: Log) -> list[str]:
-        """Add a recording; return sentences about what of it is left out.
+        """Add a recording; return sentences about metadata that is left out.
 
-        Raises UsageError where its packets are of another width.
+        Raises UsageError if its vectors have another width than those of the first recording.
         """
         state: ScanBuilder = log.format_state
         self.logs.append(log)
@@ -70,26 +70,28 @@ class SourceRecordings:
             raise UsageError(
                 "has vectors of another width than the first recording: they cannot be one", path=log.name
             )
-        told = []
+        losses = []
         for what, mine, due in (
             ("map", state.found.header.map, first.found.header.map),
             ("version", state.found.header.version, first.found.header.version),
         ):
             if mine != due:
-                told.append(f"{what} {mine!r} of {log.name}: a recording has one, that of the first, {due!r}")
-        return told
+                losses.append(
+                    f"{what} {mine!r} of {log.name}: a recording has one, that of the first, {due!r}"
+                )
+        return losses
 
     def collisions(self) -> list[str]:
-        """A sentence about actors of the same ids in several recordings, which nothing in a packet tells apart."""
+        """Return a sentence if actors of several recordings have the same id, since packets only state the id."""
         seen, twice = np.zeros(0, np.uint32), np.zeros(0, np.uint32)
-        peopled = [log for log in self.logs if "actors" in log and _has_records(log["actors"])]
-        for log in peopled if len(peopled) > 1 else ():
+        with_actors = [log for log in self.logs if "actors" in log and _has_records(log["actors"])]
+        for log in with_actors if len(with_actors) > 1 else ():
             ids = np.unique(np.ma.compressed(log["actors"]["id"])).astype(np.uint32)
             twice = np.union1d(twice, np.intersect1d(seen, ids))
             seen = np.union1d(seen, ids)
         if not len(twice):
             return []
-        some = ", ".join(map(str, twice[:_TOLD].tolist())) + ", …" * (len(twice) > _TOLD)
+        some = ", ".join(map(str, twice[:_LISTED].tolist())) + ", …" * (len(twice) > _LISTED)
         return [
             f"{len(twice)} actors are in several recordings by the same id ({some}): nothing tells them apart now"
         ]

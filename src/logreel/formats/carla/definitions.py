@@ -1,7 +1,7 @@
-"""The records of every kind of packet as Layouts.
+"""Layouts of the packets, by topic.
 
-Facts from the recorder's sources at the tags 0.9.4 to 0.9.16 and of ue5-dev, checked on real recordings where
-docs/formats/carla.md says so.
+Source: the recorder's source code at the tags 0.9.4 to 0.9.16 and on the branch ue5-dev; docs/formats/carla.md says
+what was also verified with real recordings.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Fields = tuple[Field, ...]
 
 U8, U32, F32, BOOL = (Scalar(t) for t in ("uint8", "uint32", "float32", "bool"))
 ID = Field("id", U32)
-#: What is kept as it is: packets of users and forks, and records that hold the memory of a process.
+#: Packets of users and forks, and records that are memory dumps: kept as bytes.
 RAW = Layout(Struct((Field("data", Rest()),)), "raw")
 
 
@@ -45,8 +45,8 @@ def _velocity(wide: bool) -> Fields:
 
 def _actor(wide: bool) -> Fields:
     attribute = Struct((Field("type", U8), Field("name", String(2)), Field("value", String(2))))
-    told = Field("uid", U32), Field("description", String(2)), Field("attributes", Sequence(attribute, 2))
-    return ID, Field("type", U8), *_pose(wide), *told
+    identity = Field("uid", U32), Field("description", String(2)), Field("attributes", Sequence(attribute, 2))
+    return ID, Field("type", U8), *_pose(wide), *identity
 
 
 def _bones(wide: bool) -> Fields:
@@ -62,7 +62,7 @@ def _curve() -> Sequence:
 
 
 def physics(stiffness: bool) -> Layout:
-    """PhysicsControl of the UE4 line; *stiffness*: with the 48-byte wheels of 0.9.12 and later, else 36 bytes."""
+    """Return the Layout of PhysicsControl (UE4); *stiffness*: wheels of 48 bytes, as from 0.9.12 on, else 36."""
     wheel = (
         *_numbers("tire_friction damping_rate"),
         Field("max_steer_angle", F32, "deg"),
@@ -111,7 +111,7 @@ _HITS = (
     *_numbers("actor1_is_hero actor2_is_hero", kind=BOOL),
 )
 
-#: Records of packets that begin with their number, by topic; vectors are wider on the UE5 line.
+#: Fields of the records of packets that begin with the number of records; the argument: vectors of float64 (UE5).
 _RECORDS: dict[str, Callable[[bool], Fields]] = {
     "actors": _actor,
     "actor_removals": lambda wide: (ID,),
@@ -140,7 +140,7 @@ _RECORDS: dict[str, Callable[[bool], Fields]] = {
 }
 
 _F64, _U64 = Scalar("float64"), Scalar("uint64")
-#: Packets of one size.
+#: Fields of packets with one record and no count.
 _SINGLE: dict[str, Fields] = {
     "frames": (Field("frame", _U64), Field("duration", _F64, "s"), Field("elapsed", _F64, "s")),
     "platform_time": (Field("seconds", _F64, "s"),),
@@ -155,7 +155,7 @@ def _many(topic: str, fields: Fields) -> Layout:
 
 @cache
 def layout(topic: str, wide: bool) -> Layout:
-    """How the packets of a topic are laid out; *wide*: vectors of float64. Unknown topics are raw."""
+    """Return the Layout of the packets of a topic; *wide*: vectors of float64. Unknown topics are RAW."""
     if topic in _SINGLE:
         return Layout(Struct(_SINGLE[topic]), topic)
     return _many(topic, _RECORDS[topic](wide)) if topic in _RECORDS else RAW
@@ -163,7 +163,7 @@ def layout(topic: str, wide: bool) -> Layout:
 
 @cache
 def width(topic: str, wide: bool) -> int:
-    """Bytes of a record where all have one size and their number comes first, else 0."""
+    """Return the bytes of a record if a packet is a count and records of fixed size, else 0."""
     if topic not in _RECORDS:
         return 0
     node: Node = layout(topic, wide).record

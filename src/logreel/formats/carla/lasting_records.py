@@ -1,4 +1,4 @@
-"""What holds at a moment though it was said before: who is there, whose part they are, and what they are like."""
+"""Records that stay valid until they are replaced: actors, their parents and properties, scene lights, weather."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from logreel.layout.walker import extent, measuring
 from logreel.write.log_copier import Excerpt
 
 _REMOVAL, _WEATHER = 3, 24
-#: Packets of what is said once and holds until it is said again; whether their records begin with the id of an actor.
+#: Kinds of packets whose records stay valid until they are replaced; True: the key of a record is the id of an actor.
 _LASTING = {EVENT_ADD: True, 4: True, 11: False, 13: True, PHYSICS: True, 16: True, 17: True, _WEATHER: False}
 
 
-def in_force(excerpt: Excerpt, kinds: list[int], before: int) -> dict[int, list[bytes]]:
-    """Records that hold where the frame at byte *before* begins, by the channels wanted; kinds by channel number."""
+def records_in_force(excerpt: Excerpt, kinds: list[int], before: int) -> dict[int, list[bytes]]:
+    """Return the records that are valid at offset *before*, by wanted channel; *kinds*: packet kind by channel."""
     state: ScanBuilder = excerpt.log.format_state
     found: dict[int, dict[bytes, bytes]] = {}
     packets = sorted(
@@ -36,7 +36,7 @@ def in_force(excerpt: Excerpt, kinds: list[int], before: int) -> dict[int, list[
                 removed.add(key)
             elif kind == EVENT_ADD:
                 removed.discard(key)
-            # What was said again comes last.
+            # A repeated record moves to the end.
             last.pop(key, None)
             last[key] = record
     wanted = {}
@@ -49,21 +49,21 @@ def in_force(excerpt: Excerpt, kinds: list[int], before: int) -> dict[int, list[
     return wanted
 
 
-def size_of(state: ScanBuilder, at: int) -> int:
-    """Bytes of the payload that begins at a place."""
+def payload_size(state: ScanBuilder, at: int) -> int:
+    """Return the true bytes of the payload at offset *at*."""
     return state.found.resized.get(at, int.from_bytes(state.source.read(at - 4, 4), "little"))
 
 
 def _with_records(state: ScanBuilder, number: int, before: int) -> list[int]:
-    """Where the payloads of the packets begin that have records and lie before byte *before*."""
+    """Return the payload offsets of the packets of a channel that have records and are before offset *before*."""
     offset, size = state.index.offsets(number), state.index.sizes(number)
     found: list[int] = offset[(offset < before) & (size > 2)].tolist()
     return found
 
 
 def _records(state: ScanBuilder, kind: int, at: int) -> Iterator[bytes]:
-    """The records of the packet whose payload begins at a place."""
-    source, size = state.source, size_of(state, at)
+    """Yield the records of the packet with its payload at offset *at*."""
+    source, size = state.source, payload_size(state, at)
     fixed, stop = width(state.found.topics[kind], state.found.wide), at + size
     if fixed:
         data = source.read(at + 2, size - 2)
@@ -82,7 +82,7 @@ def _records(state: ScanBuilder, kind: int, at: int) -> Iterator[bytes]:
 
 
 def _layout(state: ScanBuilder, kind: int, at: int, stop: int) -> Layout:
-    """How a packet is laid out; RAW where nothing tells."""
+    """Return the Layout of a packet; RAW if it is not known."""
     if kind != PHYSICS:
         return layout(state.found.topics[kind], state.found.wide)
     fitting = (

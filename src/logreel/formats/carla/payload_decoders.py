@@ -1,4 +1,4 @@
-"""Packets to columns: most packets of most kinds are empty, and need no walk."""
+"""Decoders of packets: most packets of most kinds have no records and are skipped."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class PacketDecoder(SideColumnsDecoder):
-    """Packets with the number of the frame that they lie in."""
+    """Decodes packets with the number of their frame as a column."""
 
     def __init__(self, frames: Frames, channel: int, body: PacketFieldsDecoder) -> None:
         super().__init__([FRAME.name], lambda _, rows: frames.numbers(channel, rows), body)
@@ -29,7 +29,7 @@ class PacketDecoder(SideColumnsDecoder):
     def decode_all(
         self, index: MessageIndex, channel: int, layout: Layout, explode: bool
     ) -> tuple[Decoded, I64] | None:
-        """See WholeChannelDecoder; empty packets are left out, since no row comes of them."""
+        """See WholeChannelDecoder; packets without records are skipped."""
         if not explode or not isinstance(layout.root, Sequence):
             return None
         (piece,) = payload_ranges(index, channel, slice(None))
@@ -43,7 +43,7 @@ class PacketDecoder(SideColumnsDecoder):
 
 
 class PacketFieldsDecoder(LayoutDecoder):
-    """Decodes packets; where records have one size, the walk of the file has seen that counts and sizes agree."""
+    """Decodes packets; for records of fixed size the number of records follows from the size of the packet."""
 
     def decode_batch(self, index: MessageIndex, layout: Layout, piece: PayloadRange, rows: I64) -> Decoded:
         """See PayloadDecoder."""

@@ -1,7 +1,7 @@
-"""From bytes to the block table: follow the packets, judge what is not sound, step over damage.
+"""Read a recording from the front: follow its packets, repair wrong headers by content, and skip damage.
 
-Packets have no mark and no checksum. What can be relied on: kinds of records of one size state both their number and
-their bytes, which must agree; and a frame ends with ten bytes, FrameEnd and the head of the next FrameStart.
+Packets have neither marks nor checksums. Evidence for a valid packet: for records of fixed size, the number of records
+and the size of the packet agree; and a frame ends with ten bytes, FrameEnd and the header of the next FrameStart.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from logreel.formats.carla.records import (
     Header,
     Packet,
     content_ends,
-    find,
+    find_all,
     kind_by_content,
     read_frame,
     read_header,
@@ -41,27 +41,29 @@ from logreel.index.block_table import Blocks
 from logreel.io.source import Source
 from logreel.kernels import framed
 
-#: See kernels/framed.py: u8 kind, u32 size of the payload; the kind is the key too.
+#: Packet headers for kernels/framed.py: kind u8, payload size u32; the kind is also the key.
 SPEC = np.array([HEAD, 1, 0xFFFFFFFF, HEAD, 0, 0, 0xFF, HEAD], np.int64)
+#: Number of possible kinds.
 KINDS = 256
 _DATA, _NOTE = 1, 2
 _UNDECLARED, _TOLERATED = -1, -2
-_MOST = (1 << 31) - 1
-#: Sound packets in a row that are evidence enough to go on reading.
+#: Greatest payload in bytes.
+_LARGEST = (1 << 31) - 1
+#: Valid packets in a row that are enough evidence to continue reading.
 CHAIN = 3
-#: Bytes before a sound frame in which packets of the damaged one are looked for, and how many tries that may take.
+#: Bytes before a valid frame that are searched for packets of the damaged frame, and the number of attempts.
 _FRAME_BYTES, _TRIES = 1 << 20, 64
-#: Bytes of a packet without records, and so many of a kind whose neighbours are looked at.
+#: Bytes of a packet without records, and number of packets of a kind whose neighbours are examined.
 _EMPTY, _LOOKED_AT = 2, 16
-#: A frame this many later than the one before damage is none.
+#: A frame whose number is greater by this much than the last one before damage is not a frame.
 _FRAMES_AHEAD = 1 << 20
 
 
 class Framing:
-    """Which packets are acceptable, as tables for the kernel.
+    """Tables for the kernel that describe acceptable packets.
 
-    tags, keys  what the walk accepts, see kernels/framed.py
-    tolerant    the keys, but kinds that are not known yet pass as no evidence of anything
+    tags, keys  packets that the walk accepts, see kernels/framed.py
+    tolerant    like *keys*, but packets of unknown kinds are passed over and count as no evidence
     """
 
     def __init__(self, source: Source, wide: bool) -> None:
@@ -73,19 +75,19 @@ class Framing:
         for kind, topic in TOPICS.items():
             self.declare(kind, topic)
         for kind in SHIFTING[1:]:
-            # Until content tells what they are, only empty ones pass.
+            # Only empty packets are accepted until the content of one shows its meaning.
             self.keys[kind] = kind, 2, 2, 0
 
     def declare(self, kind: int, topic: str) -> None:
         """Accept packets of *kind* as those of *topic*."""
         least = definitions.layout(topic, self._wide).measure
-        greatest = _MOST if least.size is None else least.size
+        greatest = _LARGEST if least.size is None else least.size
         self.keys[kind] = kind, least.least, greatest, 0
         self.tags[kind, 3] = definitions.width(topic, self._wide)
         self.tolerant[kind] = self.keys[kind]
 
     def accepts(self, packet: Packet, end: int) -> bool:
-        """Whether the walk would take a packet that must end by *end*."""
+        """Return True if the walk would accept a packet that must end by *end*."""
         data = self._source.data
         return (
             packet.next <= end
@@ -93,41 +95,41 @@ class Framing:
             == packet.at
         )
 
-    def is_sound(self, pos: int, need: int = CHAIN) -> bool:
-        """Whether sound packets follow each other from *pos*, or it is the end."""
-        return pos == self._source.size or self.chain(pos, self._source.size, pos, need) == pos
+    def is_chain(self, pos: int, need: int = CHAIN) -> bool:
+        """Return True if *need* valid packets follow each other from *pos*, or if *pos* is the end of the file."""
+        return pos == self._source.size or self.find_chain(pos, self._source.size, pos, need) == pos
 
-    def chain(self, pos: int, end: int, last: int, need: int = CHAIN) -> int:
-        """The first place from *pos* to *last* from which sound packets follow each other, or -1."""
+    def find_chain(self, pos: int, end: int, last: int, need: int = CHAIN) -> int:
+        """Return the first offset from *pos* to *last* where *need* valid packets follow each other, or -1."""
         return framed.resync(self._source.data, pos, end, need, SPEC, self.tags, self.tolerant, last)
 
 
 class Reader:
-    """Walks one file; ``run`` gives what it found."""
+    """Reads one recording from the front."""
 
     def __init__(self, source: Source) -> None:
         self._source, self._end = source, source.size
         self._problems: list[Problem] = []
         self._resized: dict[int, int] = {}
         self._topics = dict(TOPICS)
-        self._header, self._pos = self._begin()
+        self._header, self._pos = self._read_header()
         self._wide = vectors_are_wide(source, self._pos)
         self._framing = Framing(source, self._wide)
         self._blocks = BlockBuilder(source.data, SPEC, (HEAD, HEAD), keep_sizes=True)
         self._blocks.declare(KINDS)
-        # The last packet collected, and the number of the frame that it lies in.
-        self._begun = -1, 0
+        #: Offset of the last packet when the number of its frame was determined, and that number.
+        self._frame_cache = -1, 0
 
-    def _begin(self) -> tuple[Header, int]:
+    def _read_header(self) -> tuple[Header, int]:
         header = read_header(self._source)
         if header is not None:
             return header, header.size
-        start = next(find(self._source, START, 20), self._end)
+        start = next(find_all(self._source, START, 20), self._end)
         self._problem("header", 0, start, True, "the header of the recording is damaged: no date, no map")
         return Header(0, 0, "", start), start
 
     def read(self) -> Found:
-        """Read the whole file."""
+        """Read the whole recording."""
         pos, framing = self._pos, self._framing
         self._source.map_ahead()
         while pos < self._end:
@@ -138,11 +140,11 @@ class Reader:
         counts = (blocks.start[:, 1:] - blocks.start[:, :-1]).sum(axis=0)
         used = np.flatnonzero(counts).tolist()
         sizes = self._blocks.sizes
-        topics = self._named(used, blocks)
+        topics = self._topics_of(used, blocks)
         return Found(self._header, self._wide, topics, blocks, ends, sizes, self._resized, self._problems)
 
     def _doors_come_first(self, blocks: Blocks, kinds: list[int]) -> bool:
-        """Whether empty packets of kind 21 are those of doors: these come before positions, those of wheels behind."""
+        """Return True if empty packets of kind 21 are doors, which precede positions; wheels follow them."""
         first = SHIFTING[1]
         if first not in kinds:
             return False
@@ -152,10 +154,10 @@ class Reader:
                 return packet.kind == POSITION
         return POSITION not in kinds
 
-    def _named(self, kinds: list[int], blocks: Blocks) -> dict[int, str]:
-        """Topics of the kinds that occur; those that never had content are told by the order of the others."""
-        told = {kind: self._topics[kind] for kind in kinds if kind in self._topics}
-        shifting = {kind: topic for kind, topic in told.items() if kind in RELEASED}
+    def _topics_of(self, kinds: list[int], blocks: Blocks) -> dict[int, str]:
+        """Return the topics of *kinds*; kinds without any content are inferred from the order of the others."""
+        known = {kind: self._topics[kind] for kind in kinds if kind in self._topics}
+        shifting = {kind: topic for kind, topic in known.items() if kind in RELEASED}
         if shifting:
             inserted = all(INSERTED[kind] == topic for kind, topic in shifting.items())
         else:
@@ -164,7 +166,7 @@ class Reader:
         usual = INSERTED if inserted else RELEASED
         named: dict[int, str] = {}
         for kind in kinds:
-            topic = told.get(kind) or usual.get(kind, "raw")
+            topic = known.get(kind) or usual.get(kind, "raw")
             taken = topic == "raw" or topic in named.values()
             named[kind] = f"packet_{kind}" if taken else topic
         return named
@@ -175,42 +177,42 @@ class Reader:
     # ------------------------------------------------------------------------------------------------- decisions
 
     def _refused(self, pos: int) -> int:
-        """Go on at *pos*, where the walk found no acceptable packet."""
+        """Return the offset to continue at; the walk found no acceptable packet at *pos*."""
         packet = read_packet(self._source, pos)
         if packet is None:
-            return self._lost(pos, self._end)
-        for judge in (
-            self._as_frame,
-            self._settle,
-            self._last_by_content,
-            self._by_content,
-            self._passed_over,
+            return self._skip(pos, self._end)
+        for attempt in (
+            self._repair_frame_start,
+            self._infer_kind,
+            self._repair_last_size,
+            self._repair_size,
+            self._skip_packet,
         ):
-            after = judge(packet)
+            after = attempt(packet)
             if after is not None:
                 return after
         return self._resync(pos)
 
-    def _settle(self, packet: Packet) -> int | None:
-        """The packet itself, if it is the first of its kind that tells what this kind is."""
+    def _infer_kind(self, packet: Packet) -> int | None:
+        """Return the offset of the packet if its content shows the meaning of its kind, not known so far."""
         kind = packet.kind
         if packet.next > self._end or kind in self._topics:
             return None
         if kind in SHIFTING:
             topic = kind_by_content(self._source, packet, self._wide)
         else:
-            topic = "raw" if kind > LAST_KIND and self._framing.is_sound(packet.next) else None
+            topic = "raw" if kind > LAST_KIND and self._framing.is_chain(packet.next) else None
         if topic is None:
             return None
-        self._learn(kind, topic)
+        self._declare(kind, topic)
         return packet.at
 
-    def _learn(self, kind: int, topic: str) -> None:
+    def _declare(self, kind: int, topic: str) -> None:
         self._topics[kind] = topic
         self._framing.declare(kind, topic)
 
-    def _take(self, packet: Packet, kind: int, after: int) -> int:
-        """Collect a packet whose head is wrong, but whose content ends where sound packets follow."""
+    def _add_repaired(self, packet: Packet, kind: int, after: int) -> int:
+        """Collect a packet with a wrong header, whose content ends at *after*; return *after*."""
         size = after - packet.payload
         stated = f"kind {packet.kind} and {packet.size} bytes"
         text = f"a packet states {stated}; by its content it is of kind {kind} and takes {size}"
@@ -219,28 +221,28 @@ class Reader:
         self._blocks.add(packet.at, kind, size)
         return after
 
-    def _as_frame(self, packet: Packet) -> int | None:
-        """A FrameStart with a damaged head, right behind a FrameEnd: it has the next number."""
+    def _repair_frame_start(self, packet: Packet) -> int | None:
+        """Accept a FrameStart with a damaged header if it follows a FrameEnd and has the next frame number."""
         after = packet.payload + 24
-        if self._last_kind() != FRAME_END or after > self._end or not self._framing.is_sound(after):
+        if self._last_kind() != FRAME_END or after > self._end or not self._framing.is_chain(after):
             return None
         if read_frame(self._source, packet.payload)[0] != self._last_frame() + 1:
             return None
-        return self._take(packet, FRAME_START, after)
+        return self._add_repaired(packet, FRAME_START, after)
 
-    def _by_content(self, packet: Packet) -> int | None:
-        """A packet whose size is wrong, or was never filled in: its content tells where it ends."""
-        # Of the kinds that moved, only wheels are first written without their size.
+    def _repair_size(self, packet: Packet) -> int | None:
+        """Accept a packet whose size is wrong or was never filled in, but whose end follows from its content."""
+        # Of the kinds in SHIFTING, only wheels are first written without their size.
         topic = self._topics.get(packet.kind, "wheels" if packet.kind in SHIFTING else "raw")
         after = self._content_end(packet, topic)
         if after is None:
             return None
         if packet.kind not in self._topics:
-            self._learn(packet.kind, topic)
-        return self._take(packet, packet.kind, after)
+            self._declare(packet.kind, topic)
+        return self._add_repaired(packet, packet.kind, after)
 
-    def _last_by_content(self, packet: Packet) -> int | None:
-        """The same for the packet before, whose size led here."""
+    def _repair_last_size(self, packet: Packet) -> int | None:
+        """Do the same for the packet before *packet*, whose wrong size led here."""
         last = read_packet(self._source, self._blocks.last) if self._blocks.last >= 0 else None
         if last is None or last.next != packet.at or last.payload in self._resized:
             return None
@@ -248,22 +250,22 @@ class Reader:
         if after is None:
             return None
         self._blocks.drop_last()
-        return self._take(last, last.kind, after)
+        return self._add_repaired(last, last.kind, after)
 
     def _content_end(self, packet: Packet, topic: str) -> int | None:
-        """Where a packet ends by its content, if that is not where it says and sound packets follow there."""
+        """Return the end of a packet by its content if its size states another one and valid packets follow there."""
         ends = content_ends(self._source, topic, self._wide, packet.payload)
         if packet.next in ends:
             return None
         if packet.size:
-            # A cut packet may look like a whole one of an older release.
+            # A truncated packet may look like a complete one of an older release.
             ends = [end for end in ends if end < self._end]
-        return next(filter(self._framing.is_sound, ends), None)
+        return next(filter(self._framing.is_chain, ends), None)
 
-    def _passed_over(self, packet: Packet) -> int | None:
-        """A packet of a known kind whose records cannot be right, while its size is."""
+    def _skip_packet(self, packet: Packet) -> int | None:
+        """Skip a packet of a known kind with a right size but invalid records."""
         known = packet.kind <= LAST_KIND and packet.size > 0
-        if not known or packet.next > self._end or not self._framing.is_sound(packet.next):
+        if not known or packet.next > self._end or not self._framing.is_chain(packet.next):
             return None
         text = f"a packet of kind {packet.kind} whose records do not fill its {packet.size} bytes"
         self._problem("garbage", packet.at, HEAD + packet.size, True, text)
@@ -275,49 +277,49 @@ class Reader:
         return int(self._source.data[self._blocks.last]) if self._blocks.last >= 0 else FRAME_END
 
     def _last_frame(self) -> int:
-        """Number of the last frame that began, 0 before the first."""
-        if self._begun[0] != self._blocks.last:
+        """Return the number of the last frame that began, 0 before the first."""
+        if self._frame_cache[0] != self._blocks.last:
             last = self._blocks.last_payloads(FRAME_START, 1)
-            self._begun = self._blocks.last, read_frame(self._source, last[0])[0] if last else 0
-        return self._begun[1]
+            self._frame_cache = self._blocks.last, read_frame(self._source, last[0])[0] if last else 0
+        return self._frame_cache[1]
 
     def _resync(self, pos: int) -> int:
-        """Report the bytes from *pos* up to the next sound packet; gives where that is."""
-        frame = next(filter(self._is_frame, find(self._source, START, pos + 1)), self._end)
-        return self._lost(pos, self._inside(pos + 1, frame))
+        """Record the bytes from *pos* to the next valid packet as a problem; return its offset."""
+        frame = next(filter(self._is_frame, find_all(self._source, START, pos + 1)), self._end)
+        return self._skip(pos, self._rest_of_frame(pos + 1, frame))
 
     def _is_frame(self, at: int) -> bool:
-        """Whether a frame begins here: behind the end of another or with a number to come, and packets follow."""
-        if self._end - at < HEAD + 24 or not self._framing.is_sound(at):
+        """Return True if a frame begins at *at*: after a FrameEnd or with a plausible number, and packets follow."""
+        if self._end - at < HEAD + 24 or not self._framing.is_chain(at):
             return False
         number, duration, elapsed = read_frame(self._source, at + HEAD)
         if not (math.isfinite(duration) and math.isfinite(elapsed) and elapsed >= 0):
             return False
         return self._source.read(at - HEAD, HEAD) == END or 0 < number - self._last_frame() < _FRAMES_AHEAD
 
-    def _inside(self, pos: int, frame: int) -> int:
-        """The first sound packet of the frame that was damaged, from which packets lead to the next *frame*."""
+    def _rest_of_frame(self, pos: int, frame: int) -> int:
+        """Return the first packet of the damaged frame from which packets lead to the next *frame*, else *frame*."""
         if self._last_kind() == FRAME_END or frame - pos > _FRAME_BYTES:
             return frame
         if frame < self._end and read_frame(self._source, frame + HEAD)[0] != self._last_frame() + 1:
-            # Packets of another frame, whose beginning is lost, must not count as those of this one.
+            # Packets of another frame whose FrameStart is lost must not be added to this one.
             return frame
         for _ in range(_TRIES):
-            pos = self._framing.chain(pos, frame, frame - 1, 2)
+            pos = self._framing.find_chain(pos, frame, frame - 1, 2)
             if pos < 0:
                 break
-            if self._leads(pos, frame):
+            if self._leads_to(pos, frame):
                 return pos
             pos += 1
         return frame
 
-    def _leads(self, pos: int, frame: int) -> bool:
-        """Whether packets of one frame follow each other from *pos* and end with a FrameEnd exactly at *frame*."""
+    def _leads_to(self, pos: int, frame: int) -> bool:
+        """Return True if packets of one frame follow each other from *pos* and a FrameEnd ends exactly at *frame*."""
         seen = {FRAME_START}
         last = FRAME_START
         while pos < frame:
             packet = read_packet(self._source, pos)
-            # No frame has two packets of a kind.
+            # A frame has at most one packet of each kind.
             if packet is None or packet.kind in seen or not self._framing.accepts(packet, frame):
                 return False
             last = packet.kind
@@ -325,8 +327,8 @@ class Reader:
             pos = packet.next
         return len(seen) > 2 and last == FRAME_END
 
-    def _lost(self, pos: int, stop: int) -> int:
-        """Report the bytes from *pos* to *stop*; gives *stop*."""
+    def _skip(self, pos: int, stop: int) -> int:
+        """Record the bytes from *pos* to *stop* as a problem; return *stop*."""
         size = stop - pos
         where = f"in frame {self._last_frame()} and later" if self._last_frame() else "before the first frame"
         if not self._source.data[pos:stop].any():

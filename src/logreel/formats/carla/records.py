@@ -1,4 +1,4 @@
-"""What a recording is made of: a header, then packets of a number, a size and a payload."""
+"""Header and packets of a recording: each packet is a kind, a size and a payload."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from logreel.io.source import Source
 from logreel.layout.program import Program
 from logreel.layout.walker import extent, measuring
 
-#: Bytes before a payload: its kind, u8, and its size, u32.
+#: Bytes before a payload: kind u8, size u32.
 HEAD = 5
+#: Kinds of packets.
 FRAME_START, FRAME_END, EVENT_ADD, POSITION, PHYSICS = 0, 1, 2, 6, 15
-#: How a frame begins and how it ends; nothing else marks a place in a recording.
+#: Header of a FrameStart, and a FrameEnd with the first byte of the next FrameStart: a recording has no other marks.
 START, END = b"\x00\x18\x00\x00\x00", b"\x01\x00\x00\x00\x00"
 
-#: Topics of the kinds that mean the same in every release.
+#: Topics of the kinds with the same meaning in every release.
 TOPICS = {
     FRAME_START: "frames",
     EVENT_ADD: "actors",
@@ -40,26 +41,26 @@ TOPICS = {
     19: "bones",
     20: "visual_time",
 }
-#: Kinds that mean different things in different releases: content tells.
+#: Kinds whose meaning depends on the release; it is inferred from their content.
 SHIFTING = (18, 21, 22, 23, 24)
-#: What these mean where nothing of them has any content: in the releases, and in development builds and UE5.
+#: Their meaning if all their packets are empty: in releases, and in development builds and on the UE5 line.
 RELEASED = {21: "wheels", 22: "bikers", 23: "doors", 24: "weather"}
 INSERTED = {21: "doors", 22: "wheels", 23: "bikers", 24: "weather"}
-#: Bytes of records that tell what a shifting kind is; the last is the weather of the fork DReyeVR.
-TOLD_BY_WIDTH = {6: "doors", 12: "bikers", 56: "weather", 52: "raw"}
+#: Topic of a packet of such a kind by the bytes of its records; the last is the weather of the fork DReyeVR.
+TOPIC_BY_WIDTH = {6: "doors", 12: "bikers", 56: "weather", 52: "raw"}
 LAST_KIND = 24
-#: Bytes in which the end of one packet is looked for by its content.
+#: Greatest payload whose end is determined by its content, bytes.
 CONTENT_BYTES = 64 << 20
 
 _FRAME = struct.Struct("<Qdd")
 _WINDOW = 1 << 20
-#: Packets looked at to find how wide vectors are; those of the first frame nearly always tell.
+#: Packets examined to find the width of vectors; those of the first frame are nearly always enough.
 _PROBES = 4096
 
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What the file tells about itself; *date* is in seconds since 1970, *size* in bytes."""
+    """Header of a recording; *date* in seconds since 1970, *size* in bytes."""
 
     version: int
     date: int
@@ -68,7 +69,7 @@ class Header:
 
 
 def read_header(source: Source) -> Header | None:
-    """The header, or None where it is cut or its text runs over the end."""
+    """Return the header, or None if it or its text is truncated."""
     fixed = source.read(0, 28)
     if len(fixed) < 28:
         return None
@@ -81,7 +82,7 @@ def read_header(source: Source) -> Header | None:
 
 @dataclass(frozen=True, slots=True)
 class Packet:
-    """A packet: its kind, its size, and where its payload begins and would end."""
+    """A packet: its kind, its offset, and the size that it states."""
 
     kind: int
     at: int
@@ -89,40 +90,40 @@ class Packet:
 
     @property
     def payload(self) -> int:
-        """Where the payload begins."""
+        """Offset of the payload."""
         return self.at + HEAD
 
     @property
     def next(self) -> int:
-        """Where the next packet begins if the size is right."""
+        """Offset of the next packet if the size is right."""
         return self.at + HEAD + self.size
 
 
 def read_packet(source: Source, at: int) -> Packet | None:
-    """The packet that begins at a position, or None where its head is cut."""
+    """Return the packet at offset *at*, or None if its header is truncated."""
     head = source.read(at, HEAD)
     return Packet(head[0], at, int.from_bytes(head[1:], "little")) if len(head) == HEAD else None
 
 
 def read_frame(source: Source, payload: int) -> tuple[int, float, float]:
-    """Number, duration and elapsed seconds of a FrameStart, whose 24 bytes must be there."""
+    """Return number, duration and elapsed seconds of the FrameStart with the given payload, which must be complete."""
     number, duration, elapsed = _FRAME.unpack(source.read(payload, _FRAME.size))
     return number, duration, elapsed
 
 
-def count_of(source: Source, packet: Packet) -> int:
-    """Records that a packet says it has; 0 where it is too short for a number."""
+def record_count(source: Source, packet: Packet) -> int:
+    """Return the number of records that a packet states; 0 if it is too short for the number."""
     return int.from_bytes(source.read(packet.payload, 2), "little") if packet.size >= 2 else 0
 
 
-def find(source: Source, pattern: bytes, pos: int) -> Iterator[int]:
-    """Every place of *pattern* from *pos* on."""
+def find_all(source: Source, pattern: bytes, pos: int) -> Iterator[int]:
+    """Yield every offset of *pattern* from *pos* on."""
     while pos < source.size:
-        piece = source.read(pos, _WINDOW + len(pattern) - 1)
-        at = piece.find(pattern)
+        window = source.read(pos, _WINDOW + len(pattern) - 1)
+        at = window.find(pattern)
         while at >= 0:
             yield pos + at
-            at = piece.find(pattern, at + 1)
+            at = window.find(pattern, at + 1)
         pos += _WINDOW
 
 
@@ -135,7 +136,7 @@ def _programs(topic: str, wide: bool) -> list[Program]:
 
 
 def content_ends(source: Source, topic: str, wide: bool, payload: int) -> list[int]:
-    """Where a packet may end by its content: nowhere where it is cut, is no such packet, or has no known content."""
+    """Return the possible ends of a packet by its content; none if it is truncated, invalid or has no Layout."""
     stop = min(source.size, payload + CONTENT_BYTES)
     if payload > stop:
         return []
@@ -144,23 +145,23 @@ def content_ends(source: Source, topic: str, wide: bool, payload: int) -> list[i
 
 
 def kind_by_content(source: Source, packet: Packet, wide: bool) -> str | None:
-    """The topic of a packet of a shifting kind with some content, ``raw`` for that of a fork, None for none."""
+    """Return the topic of a packet of a kind in SHIFTING, ``raw`` for that of a fork, None without content."""
     if packet.kind == 18:
         return "frame_counter" if packet.size == 8 else "raw"
-    records = count_of(source, packet)
-    for width, topic in TOLD_BY_WIDTH.items():
+    records = record_count(source, packet)
+    for width, topic in TOPIC_BY_WIDTH.items():
         if records and packet.size - 2 == width * records:
             return topic
     return "wheels" if packet.next in content_ends(source, "wheels", wide, packet.payload) else None
 
 
 def vectors_are_wide(source: Source, pos: int) -> bool:
-    """Whether vectors have float64, by the first packet from *pos* on that tells it."""
+    """Return True if vectors are float64, according to the first conclusive packet from *pos* on."""
     for _ in range(_PROBES):
         packet = read_packet(source, pos)
         if packet is None:
             return False
-        records = count_of(source, packet)
+        records = record_count(source, packet)
         if packet.kind in (POSITION, 12, 13, 17) and records:
             each = (packet.size - 2) / records
             if each in (28, 52):
@@ -172,5 +173,5 @@ def vectors_are_wide(source: Source, pos: int) -> bool:
             if sum(fits) == 1:
                 return fits[1]
         sound = packet.kind <= LAST_KIND and packet.next <= source.size
-        pos = packet.next if sound else next(find(source, START, pos + 1), source.size)
+        pos = packet.next if sound else next(find_all(source, START, pos + 1), source.size)
     return False

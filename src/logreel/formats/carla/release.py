@@ -1,4 +1,4 @@
-"""Which release wrote a recording: nothing says so, but what it holds does."""
+"""Infer the release that wrote a recording from its content: no field states it."""
 
 from __future__ import annotations
 
@@ -14,19 +14,20 @@ from logreel.io.source import Source
 from logreel.layout.layout import Layout
 from logreel.layout.walker import extent, measuring
 
-#: Bytes of a wheel in PhysicsControl up to 0.9.11.
+#: Bytes of a wheel in PhysicsControl in releases up to 0.9.11.
 OLD_WHEEL = 36
+#: Types of actors.
 _OTHER, _SENSOR = 0, 5
-#: Packets looked at for one with content, and bytes of one that are decoded.
+#: Packets searched for one with records, and bytes of a packet that are decoded.
 _PROBES, _BYTES = 256, 4 << 20
 
 
 @dataclass(frozen=True)
 class ReleaseEvidence:
-    """What tells releases apart.
+    """The content of a recording that differs between releases.
 
-    topics    by kind, of the kinds that occur
-    channels  number of each kind in *index*
+    topics    topic by packet kind, for all kinds in the recording
+    channels  channel number in *index* by packet kind
     """
 
     source: Source
@@ -37,7 +38,7 @@ class ReleaseEvidence:
     wide: bool
 
     def _packets(self, kind: int) -> Iterator[tuple[int, int]]:
-        """Payload and size of the first packets of a kind that have content."""
+        """Yield payload offset and size of the first packets of a kind that have records."""
         if kind not in self.channels:
             return
         from logreel.index.ranges import places
@@ -48,7 +49,7 @@ class ReleaseEvidence:
         yield from ((a, n) for a, n in zip(at.tolist(), size.tolist(), strict=True) if n > 2)
 
     def _first(self, kind: int, how: Layout) -> list[dict[str, Any]]:
-        """The records of the first packet of a kind that has some."""
+        """Return the records of the first packet of a kind that has records and can be decoded."""
         from logreel.errors import DamagedError
 
         decode = how.decoder()
@@ -64,12 +65,12 @@ class ReleaseEvidence:
 
     @cached_property
     def actors(self) -> list[dict[str, Any]]:
-        """Who was there when the recording began."""
+        """Actors at the beginning of the recording."""
         return self._first(EVENT_ADD, layout("actors", self.wide))
 
     @cached_property
     def physics(self) -> Layout | None:
-        """How PhysicsControl is laid out: which wheel fills the first packet exactly; None if neither does."""
+        """Layout of PhysicsControl whose wheels fill a packet exactly, or None."""
         for at, size in self._packets(PHYSICS) if not self.wide else ():
             for stiffness in (True, False):
                 how = physics(stiffness)
@@ -79,12 +80,12 @@ class ReleaseEvidence:
 
     @property
     def has_old_wheels(self) -> bool:
-        """Whether ``physics`` has the wheels of releases up to 0.9.11."""
+        """Whether PhysicsControl has the wheels of releases up to 0.9.11."""
         return self.physics == physics(False)
 
     @cached_property
     def attribute_base(self) -> int:
-        """0 where the types of attributes count from Bool = 0, 1 where from Bool = 1: a role is a text."""
+        """Number of the attribute type Bool, 0 or 1; inferred from attributes whose type is known."""
         for actor in self.actors:
             for one in actor["attributes"]:
                 base = {"role_name": 3, "color": 4}.get(one["name"])
@@ -94,11 +95,11 @@ class ReleaseEvidence:
 
     @property
     def is_dreyevr(self) -> bool:
-        """Whether the fork DReyeVR wrote it, which has packets of its own."""
+        """Whether the fork DReyeVR wrote the recording: it has packets that no release has."""
         return bool({"packet_18", "packet_21"} & set(self.topics.values()))
 
     def release(self) -> str:
-        """The releases that write such a file, e.g. ``0.9.12 to 0.9.13``; empty where there is nothing to tell."""
+        """Return the releases that write such a file, e.g. ``0.9.12 to 0.9.13``; empty without packets."""
         kinds, names = set(self.topics), set(self.topics.values())
         if not kinds:
             return ""
@@ -113,11 +114,11 @@ class ReleaseEvidence:
         if 20 in kinds:
             return "0.9.14"
         if 10 in kinds:
-            return self._of_2020()
+            return self._release_2020()
         return "0.9.6 to 0.9.9" if 8 in kinds else "0.9.4 to 0.9.5"
 
-    def _of_2020(self) -> str:
-        """Releases 0.9.10 to 0.9.13, which have the same packets."""
+    def _release_2020(self) -> str:
+        """Return which of the releases 0.9.10 to 0.9.13, which have the same kinds of packets."""
         kinds = {actor["type"] for actor in self.actors}
         if self.physics == physics(True) or _SENSOR in kinds:
             return "0.9.12 to 0.9.13"

@@ -1,7 +1,7 @@
-"""Metres and right-handed axes, as ROS has them, in place of what the recorder writes.
+"""Convert recorded values to metres and right-handed axes, as in ROS.
 
-Unreal's axes are X forward, Y right, Z up; turning to Y left changes the signs below. Those of angular rates are what
-the rates of four real recordings agree with: yaw is +Z, pitch -Y and roll -X of what is recorded.
+Unreal's axes are X forward, Y right, Z up; Y to the left changes the signs as below. The signs of angular velocities
+were verified with four real recordings: yaw rate is +Z, pitch rate -Y and roll rate -X of the recorded vector.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 Divisors = tuple[float, float, float]
 
-#: What the numbers of a vector are divided by, by its name.
+#: Divisors of the members of a vector, by the name of its field.
 _VECTORS: dict[str, Divisors] = {
     "location": (100.0, -100.0, 100.0),
     "position": (100.0, -100.0, 100.0),
@@ -33,13 +33,13 @@ _VECTORS: dict[str, Divisors] = {
     "angular": (-1.0, 1.0, -1.0),
     "center_of_mass": (1.0, -1.0, 1.0),
 }
-#: Numbers that stand alone and are lengths, or lengths in a second.
+#: Scalar fields that are lengths in cm or speeds in cm/s.
 _LENGTHS = ("radius", "speed")
 _UNITS = {"cm": "m", "cm/s": "m/s"}
 
 
-def turned(layout: Layout) -> Layout:
-    """*layout* with the units that its fields have then."""
+def with_ros_units(layout: Layout) -> Layout:
+    """Return *layout* with the units that its fields have after the conversion."""
     record = Struct(tuple(map(_field, layout.record.fields)))
     root = Sequence(record, layout.root.width) if isinstance(layout.root, Sequence) else record
     return Layout(root, layout.name)
@@ -56,7 +56,7 @@ def _node(node: Node) -> Node:
 
 
 def _divisors(f: Field) -> dict[str, float]:
-    """By what each member of a vector is divided; none for what is no vector of space."""
+    """Return the divisor of each member of a spatial vector; empty for other fields."""
     if isinstance(f.node, Struct) and f.name in _VECTORS:
         names = "roll pitch yaw" if f.name == "rotation" else "x y z"
         return dict(zip(names.split(), _VECTORS[f.name], strict=True))
@@ -64,7 +64,7 @@ def _divisors(f: Field) -> dict[str, float]:
 
 
 class RosAxesDecoder(PacketFieldsDecoder):
-    """Decodes payloads of a Layout as recorded, and brings them to metres and right-handed axes."""
+    """Decodes payloads of a Layout and converts them to metres and right-handed axes."""
 
     def __init__(self, layout: Layout) -> None:
         super().__init__(layout)
@@ -102,7 +102,7 @@ def _value(f: Field, value: Any) -> Any:
 
 
 def _divided(value: float, by: float) -> float:
-    # Taken from zero, so that no zero is negative.
+    # Subtracting from zero avoids negative zeros.
     return value / by if by > 0 else 0.0 - value / -by
 
 

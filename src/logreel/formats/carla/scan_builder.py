@@ -1,4 +1,4 @@
-"""From the packets of a recording to a Scan."""
+"""Build the Scan of a recording: channels, index and metadata."""
 
 from __future__ import annotations
 
@@ -19,15 +19,11 @@ from logreel.formats.carla.payload_decoders import PacketDecoder, PacketFieldsDe
 from logreel.formats.carla.reader import Reader
 from logreel.formats.carla.records import FRAME_START, HEAD
 from logreel.formats.carla.release import OLD_WHEEL, ReleaseEvidence
-from logreel.formats.carla.ros_axes import RosAxesDecoder, turned
+from logreel.formats.carla.ros_axes import RosAxesDecoder, with_ros_units
 from logreel.formats.carla.text import lines
 from logreel.formats.carla.text_mode import is_text_mode, undo_text_mode
 from logreel.formats.carla.verify import verify
-from logreel.index.message_index import MessageIndex
 from logreel.index.ranges import places
-from logreel.index.rules import ChannelRules, StoredValues
-from logreel.io.arrays import I64
-from logreel.io.chunks import Chunks
 from logreel.io.source import Source
 from logreel.layout.layout import Layout
 from logreel.log.payload_decoder import PayloadDecoder
@@ -40,18 +36,18 @@ RIGHT = "x forward, y left, z up (right-handed)"
 
 
 def scan(source: Source) -> Scan:
-    """The Scan of a recording. Raises UnsupportedError for a file without the mark of one."""
+    """Return the Scan of a recording. Raises UnsupportedError for a file without the magic string."""
     if source.head[2:18] != b"\x0e\x00CARLA_RECORDER":
         raise UnsupportedError("not a CARLA recording: its mark is missing", path=source.name)
     found = Reader(source).read()
     if _lost(found) and is_text_mode(source):
-        whole = undo_text_mode(source)
-        again = Reader(whole).read()
-        if _lost(again) < _lost(found):
-            size = source.size - whole.size
+        binary = undo_text_mode(source)
+        reread = Reader(binary).read()
+        if _lost(reread) < _lost(found):
+            size = source.size - binary.size
             text = f"written in text mode: 0D before every 0A; undone, which left {size} bytes out"
-            again.problems.append(Problem("text_mode", 0, 0, False, text))
-            return ScanBuilder(whole, again).scan()
+            reread.problems.append(Problem("text_mode", 0, 0, False, text))
+            return ScanBuilder(binary, reread).scan()
     return ScanBuilder(source, found).scan()
 
 
@@ -60,18 +56,20 @@ def _lost(found: Found) -> int:
 
 
 class ScanBuilder:
-    """Channels, index and metadata of what was found."""
+    """Builds channels, index and metadata from what was found in a recording."""
 
     def __init__(self, source: Source, found: Found) -> None:
         self.source, self.found = source, found
-        self._kinds = sorted(found.topics)
+        self._frames = Frames(source, found)
+        #: Index of all channels.
+        self.index = self._frames.index
+        self._kinds = self._frames.kinds
         self._channels = {kind: number for number, kind in enumerate(self._kinds)}
-        self._frames = Frames(self.index, self._channels.get(FRAME_START))
 
     def scan(self) -> Scan:
-        """The Scan."""
+        """Return the Scan."""
         found = self.found
-        self._judge_ends()
+        self._add_missing_ends()
         start, end = self._frames.span()
         return Scan(
             version=lambda: self._evidence.release(),
@@ -90,8 +88,8 @@ class ScanBuilder:
             format_state=self,
         )
 
-    def _judge_ends(self) -> None:
-        """Tell of frames without an end: the writer was stopped, or bytes are missing."""
+    def _add_missing_ends(self) -> None:
+        """Record frames without an end as problems: the writer was stopped, or bytes are missing."""
         start = self._frames.start
         if not len(start):
             return
@@ -109,20 +107,6 @@ class ScanBuilder:
             self.found.problems.append(Problem("frame_end", int(start[first]) - HEAD, 0, False, text))
 
     @cached_property
-    def index(self) -> MessageIndex:
-        """Of all channels."""
-        blocks = self.found.blocks.reshaped(self._kinds, 0)
-        size = StoredValues(self.found.sizes)
-        rules = [
-            ChannelRules(partial(self._times, number), 24 if kind == FRAME_START else size)
-            for number, kind in enumerate(self._kinds)
-        ]
-        return MessageIndex(Chunks(self.source), blocks, rules)
-
-    def _times(self, channel: int, index: MessageIndex) -> I64:
-        return self._frames.times(channel)
-
-    @cached_property
     def _evidence(self) -> ReleaseEvidence:
         found = self.found
         return ReleaseEvidence(
@@ -132,7 +116,7 @@ class ScanBuilder:
     # ---------------------------------------------------------------------------------------------- channels
 
     def _infos(self, ros: bool = False) -> list[ChannelInfo]:
-        """The channels; *ros*: in metres and right-handed axes."""
+        """Return the channels; *ros*: in metres and right-handed axes."""
         return [self._info(kind, ros) for kind in self._kinds]
 
     def _info(self, kind: int, ros: bool) -> ChannelInfo:
@@ -145,7 +129,9 @@ class ScanBuilder:
         return ChannelInfo(
             topic,
             Schema(topic, "carla"),
-            lambda: with_members(turned(self._layout(topic)) if ros else self._layout(topic), [FRAME]),
+            lambda: with_members(
+                with_ros_units(self._layout(topic)) if ros else self._layout(topic), [FRAME]
+            ),
             metadata,
             partial(
                 self._decoder, self._channels[kind], topic, RosAxesDecoder if ros else PacketFieldsDecoder
@@ -161,7 +147,7 @@ class ScanBuilder:
         return PacketDecoder(self._frames, channel, body(self._layout(topic)))
 
     def _events(self, topic: str) -> Iterator[tuple[int, int, dict[str, Any]]]:
-        """Time in ns, number of the frame, and the records one by one of a topic of which most packets have none."""
+        """Yield time (ns), frame number and record for all records of a topic; most packets have no records."""
         for kind in self._kinds:
             if self.found.topics[kind] == topic:
                 yield from self._records(kind, topic)
@@ -185,15 +171,15 @@ class ScanBuilder:
 
     def _metadata(self) -> Mapping[str, Any]:
         header, evidence = self.found.header, self._evidence
-        told: dict[str, Any] = {"format_version": header.version, "map": header.map}
+        metadata: dict[str, Any] = {"format_version": header.version, "map": header.map}
         if self._utc_offset() is not None:
-            told["date"] = datetime.fromtimestamp(header.date, UTC).isoformat()
-            told["date_unix"] = header.date
-        told["engine"] = "UE5" if self.found.wide else "UE4"
-        told["release"] = evidence.release()
-        told["attribute_base"] = evidence.attribute_base
+            metadata["date"] = datetime.fromtimestamp(header.date, UTC).isoformat()
+            metadata["date_unix"] = header.date
+        metadata["engine"] = "UE5" if self.found.wide else "UE4"
+        metadata["release"] = evidence.release()
+        metadata["attribute_base"] = evidence.attribute_base
         if evidence.has_old_wheels:
-            told["wheel_bytes"] = OLD_WHEEL
+            metadata["wheel_bytes"] = OLD_WHEEL
         if evidence.is_dreyevr:
-            told["fork"] = "DReyeVR"
-        return told
+            metadata["fork"] = "DReyeVR"
+        return metadata

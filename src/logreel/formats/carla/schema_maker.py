@@ -1,4 +1,4 @@
-"""Schemas of new CARLA recordings: kinds of packets, named by topics."""
+"""Schemas of new CARLA recordings: kinds of packets by topic."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from logreel.write.schema_maker import SchemaMaker
 
 
 class CarlaSchemaMaker(SchemaMaker):
-    """Kinds of packets.
+    """Makes schemas, which are kinds of packets.
 
     dialect  layouts of the release that is written
-    topics   of the channels, by number
+    topics   topic by channel number
     """
 
     encoding = "carla"
@@ -37,7 +37,7 @@ class CarlaSchemaMaker(SchemaMaker):
         self._are_frames.append(is_frame)
 
     def schema_from_layout(self, topic: str, layout: Layout) -> Schema:
-        """Return the type of *topic*, whatever the fields are."""
+        """Return the schema of *topic*; it does not depend on the fields."""
         schema = Schema(topic, self.encoding)
         try:
             self.dialect.kind_of(topic, schema, {}, False)
@@ -50,9 +50,9 @@ class CarlaSchemaMaker(SchemaMaker):
         return self.dialect.layout(self.topics[number])
 
     def computed_fields(self, number: int) -> Collection[str]:
-        """Return ``frame``: readers add the number of the frame to other packets."""
+        """Return ``frame``: readers add the frame number to packets other than FrameStart."""
         return () if self._are_frames[number] else ("frame",)
 
     def misfits(self, number: int, data: Buffer, start: I64, size: I64) -> NDArray[np.bool_]:
-        """Return bool[n]: which payloads are no packets of a channel."""
+        """Return bool[n]: True for payloads that are not packets of a channel."""
         return self.dialect.misfits(self.topics[number], data, start, size)

@@ -1,4 +1,4 @@
-"""What happened, in sentences: who came, who left, who hit whom."""
+"""Text lines of a recording: actors that appear, are removed or attached, and collisions."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ from typing import Any
 
 from logreel.log.scan import TextLine
 
-#: Time in ns, number of the frame, and one record, for all records of a topic.
+#: Yields time (ns), frame number and record for all records of a topic.
 Events = Callable[[str], Iterator[tuple[int, int, dict[str, Any]]]]
 
+#: Syslog severities.
 _NOTICE, _WARNING = 5, 4
-#: What is hit but is no actor.
+#: Id of a collision partner that is not an actor.
 _NOBODY = 0xFFFFFFFF
 
 
 def lines(events: Events) -> list[TextLine]:
-    """Sentences by time; those who are there when the recording begins are told as a number."""
+    """Return text lines by time; actors in the first frame with actors are only counted."""
     names: dict[int, str] = {}
     found: list[TextLine] = []
     there = 0
@@ -34,8 +35,8 @@ def lines(events: Events) -> list[TextLine]:
     def name(actor: int) -> str:
         return names.get(actor, "something" if actor == _NOBODY else f"actor {actor}")
 
-    for time, _, gone in events("actor_removals"):
-        found.append(TextLine(time, _NOTICE, f"{name(gone['id'])} is removed"))
+    for time, _, removal in events("actor_removals"):
+        found.append(TextLine(time, _NOTICE, f"{name(removal['id'])} is removed"))
     for time, _, one in events("actor_parents"):
         found.append(TextLine(time, _NOTICE, f"{name(one['child'])} is attached to {name(one['parent'])}"))
     before: set[tuple[int, int]] = set()

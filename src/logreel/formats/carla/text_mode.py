@@ -1,6 +1,6 @@
-"""Undo what a writer in text mode does on Windows: 0D before every 0A.
+"""Undo text mode on Windows, which writes 0D before every 0A.
 
-Some builds of the UE5 line opened their output that way, as their sources show.
+According to their sources, some builds of the UE5 line opened the recording in text mode.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _PIECE = 1 << 20
 
 
 def is_text_mode(source: Source) -> bool:
-    """Whether there is an 0A and each one has an 0D before it, which binary data of some length never has."""
+    """Return True if there is an 0A and every 0A follows an 0D, which is very unlikely in long binary data."""
     data, found = source.data, False
     for at in range(0, source.size, _PIECE):
         feeds = np.flatnonzero(data[at : at + _PIECE] == _LF) + at
@@ -27,14 +27,14 @@ def is_text_mode(source: Source) -> bool:
     return found
 
 
-class _Undone(io.RawIOBase):
-    """The bytes of a source without each 0D that stands before an 0A."""
+class _BinaryReader(io.RawIOBase):
+    """The bytes of a source without each 0D that precedes an 0A."""
 
     def __init__(self, source: Source) -> None:
         self._source, self._at = source, 0
 
     def read(self, size: int = -1) -> bytes:
-        """The next piece, of about *size* bytes; none at the end."""
+        """Return the next bytes, about *size*; b"" at the end."""
         while self._at < self._source.size:
             piece = self._source.data[self._at : self._at + size + 1]
             keep = np.append((piece[:-1] != _CR) | (piece[1:] != _LF), True)[:size]
@@ -46,7 +46,7 @@ class _Undone(io.RawIOBase):
 
 
 def undo_text_mode(source: Source) -> Source:
-    """The recording as it was before; large ones lie in a temporary file."""
-    whole = Source.open(cast(IO[bytes], _Undone(source)))
-    whole.name, whole.path = source.name, source.path
-    return whole
+    """Return the recording without the added bytes; a large one is stored in a temporary file."""
+    binary = Source.open(cast(IO[bytes], _BinaryReader(source)))
+    binary.name, binary.path = source.name, source.path
+    return binary

@@ -1,4 +1,4 @@
-"""Messages to frames: where each begins, and its number, duration and time."""
+"""Assign packets to frames, and compute numbers, durations and times of the frames."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from numpy.typing import NDArray
 
 from logreel.io.arrays import I64
 
-#: What a FrameStart holds.
+#: Payload of a FrameStart.
 FRAME = np.dtype([("number", "<u8"), ("duration", "<f8"), ("elapsed", "<f8")])
-#: The duration of a frame that no other one follows yet.
+#: Duration of a frame that is not followed by another one yet.
 OPEN = -1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Last:
-    """The frame that was written last.
+class LastFrame:
+    """The frame written last.
 
-    number    its number
-    given     its number as it was given
+    number    its number in the file
+    given     its number as given
     time      ns
-    elapsed   seconds, the same
-    inferred  it was made for packets without one, so that the next frame tells its duration
-    place     where its content lies in the file
+    elapsed   the same in seconds
+    inferred  True: it was added for packets without a frame, so that its duration follows from the next frame
+    place     offset of its payload in the file
     """
 
     number: int
@@ -36,34 +36,34 @@ class Last:
 
 
 @dataclass(frozen=True, slots=True)
-class Framed:
-    """Messages with a frame before the first packet of each.
+class FramedPackets:
+    """Packets and frames in the order in which they are written.
 
-    row      int64[m]  the message at each place of what is to be written; -1 for a frame that was not given
-    frames   bool[m]   where the frames are
-    content  FRAME[f]  of these
-    last     the last one of them, or the one before all
-    changed  frames that got another number
+    row      int64[m]  number of the message; -1 for a frame that was added
+    frames   bool[m]   True for frames
+    content  FRAME[f]  payloads of the frames
+    last     the last frame; without frames the one before them
+    changed  number of frames that got another number
     """
 
     row: I64
     frames: NDArray[np.bool_]
     content: NDArray[np.void]
-    last: Last | None
+    last: LastFrame | None
     changed: int
 
 
-def framed(
-    is_frame: NDArray[np.bool_], time: I64, given: NDArray[np.void], last: Last | None, several: bool
-) -> Framed:
-    """Put messages into frames: a packet of another time than what is before it begins one.
+def assign_frames(
+    is_frame: NDArray[np.bool_], time: I64, given: NDArray[np.void], last: LastFrame | None, several: bool
+) -> FramedPackets:
+    """Add the missing frames: a packet with another time than the message before it begins a frame.
 
-    is_frame  bool[n]   messages that are FrameStarts
+    is_frame  bool[n]   True for messages that are FrameStarts
     time      int64[n]  ns
-    given     FRAME[k]  what they hold
-    last      the frame before
-    several   they come from several recordings: of frames of one number and time only the first is kept, and numbers
-              that do not ascend change
+    given     FRAME[k]  payloads of the FrameStarts
+    last      the frame before these messages
+    several   True: the messages are from several recordings. Of frames with the same number and time only the first
+              is kept, and numbers that do not ascend are changed
     """
     before = np.concatenate([time[:1] if last is None else [last.time], time[:-1]])
     begins = ~is_frame & (time != before)
@@ -72,37 +72,39 @@ def framed(
     frames = np.insert(is_frame, np.flatnonzero(begins), True)
     at = np.flatnonzero(frames)
     inferred = row[at] < 0
-    # A frame that was not given has the time of the packet behind it.
+    # A frame that was added has the time of the packet after it.
     moment = time[row[at + inferred]]
     content = np.zeros(len(at), FRAME)
     content[~inferred] = given
-    number = _filled(content["number"].astype(np.int64), last)
+    number = _fill_numbers(content["number"].astype(np.int64), last)
     if several:
-        kept = ~_repeated(number, moment, last) | inferred
+        kept = ~_is_repeated(number, moment, last) | inferred
         whole = np.ones(len(row), bool)
         whole[at[~kept]] = False
         row, frames = row[whole], frames[whole]
         content, inferred, moment, number = content[kept], inferred[kept], moment[kept], number[kept]
-    content["number"] = _ascending(number, last) if several else number
+    content["number"] = _ascending_numbers(number, last) if several else number
     _set_elapsed(content, moment)
     _set_durations(content, inferred)
     if len(content):
         final = content[-1]
-        time_, told = int(moment[-1]), int(number[-1])
-        last = Last(int(final["number"]), told, time_, float(final["elapsed"]), bool(inferred[-1]))
-    return Framed(row, frames, content, last, int((content["number"] != number).sum()))
+        last_time, last_number = int(moment[-1]), int(number[-1])
+        last = LastFrame(
+            int(final["number"]), last_number, last_time, float(final["elapsed"]), bool(inferred[-1])
+        )
+    return FramedPackets(row, frames, content, last, int((content["number"] != number).sum()))
 
 
-def _filled(number: I64, last: Last | None) -> I64:
-    """The numbers given, where there is none (0) the one after that of the frame before."""
+def _fill_numbers(number: I64, last: LastFrame | None) -> I64:
+    """Return the numbers given; 0 is replaced by the number after that of the frame before."""
     place = np.arange(len(number))
-    told = np.maximum.accumulate(np.where(number != 0, place, -1))
+    numbered = np.maximum.accumulate(np.where(number != 0, place, -1))
     before = last.number if last is not None else 0
-    return np.where(told >= 0, number[told] + place - told, before + 1 + place)
+    return np.where(numbered >= 0, number[numbered] + place - numbered, before + 1 + place)
 
 
-def _repeated(number: I64, time: I64, last: Last | None) -> NDArray[np.bool_]:
-    """bool[n]: frames of the same number and time as the one before."""
+def _is_repeated(number: I64, time: I64, last: LastFrame | None) -> NDArray[np.bool_]:
+    """Return bool[n]: True for frames with the number and time of the frame before."""
     again = np.zeros(len(number), bool)
     again[1:] = (number[1:] == number[:-1]) & (time[1:] == time[:-1])
     if last is not None and len(number):
@@ -110,8 +112,8 @@ def _repeated(number: I64, time: I64, last: Last | None) -> NDArray[np.bool_]:
     return again
 
 
-def _ascending(number: I64, last: Last | None) -> I64:
-    """The same numbers, each greater than all before: the next one where it is not."""
+def _ascending_numbers(number: I64, last: LastFrame | None) -> I64:
+    """Return the numbers in strictly ascending order: a number that is too small becomes the next one."""
     place = np.arange(len(number))
     least = last.number + 1 if last is not None else 0
     found: I64 = place + np.maximum.accumulate(np.maximum(number - place, least))
@@ -119,14 +121,14 @@ def _ascending(number: I64, last: Last | None) -> I64:
 
 
 def _set_elapsed(content: NDArray[np.void], time: I64) -> None:
-    """Set the seconds of frames that say another time than they have."""
+    """Correct the elapsed seconds of frames whose time differs from them."""
     with np.errstate(all="ignore"):
         off = np.rint(content["elapsed"] * 1e9) != time
     content["elapsed"][off] = time[off] / 1e9
 
 
 def _set_durations(content: NDArray[np.void], inferred: NDArray[np.bool_]) -> None:
-    """Let frames that were not given last until the next one."""
+    """Set the durations of added frames to the time until the next frame."""
     lasts = np.full(len(content), OPEN)
     lasts[:-1] = np.diff(content["elapsed"])
     content["duration"][inferred] = lasts[inferred]

@@ -1,4 +1,4 @@
-"""What can be written into a CARLA recording: which packet a channel is of, and whether payloads are such packets."""
+"""Kinds of packets that can be written: the kind of a channel, and checks that payloads are such packets."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from logreel.errors import DefinitionError, UsageError
 from logreel.formats.carla import definitions
 from logreel.formats.carla.records import FRAME_END, INSERTED, LAST_KIND, PHYSICS, RELEASED, SHIFTING, TOPICS
-from logreel.index.rules import FieldAt, field_values
+from logreel.index.rules import FieldAt
 from logreel.io.arrays import I64
 from logreel.kernels import layout as kernel
 from logreel.layout.layout import Layout
@@ -22,31 +22,31 @@ from logreel.log.schema import Schema
 
 KINDS = 256
 _COUNT = 2
-_TOLD = {topic: kind for kind, topic in TOPICS.items()} | {"frame_counter": 18}
+_KINDS_BY_TOPIC = {topic: kind for kind, topic in TOPICS.items()} | {"frame_counter": 18}
 _RAW = re.compile(r"packet_(\d{1,3})")
 
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How packets are laid out.
+    """Variant of the packet layouts that a release writes.
 
-    wide       vectors of float64, as on the UE5 line
-    stiffness  wheels of 48 bytes, as from 0.9.12 on, else 36
+    wide       True: vectors of float64, as on the UE5 line
+    stiffness  True: wheels of 48 bytes, as from 0.9.12 on, else 36
     """
 
     wide: bool = False
     stiffness: bool = True
 
     def layout(self, topic: str) -> Layout:
-        """How the packets of a topic are laid out; raw where nothing describes them."""
+        """Return the Layout of the packets of a topic; RAW for unknown topics."""
         if topic == TOPICS[PHYSICS] and not self.wide:
             return definitions.physics(self.stiffness)
         return definitions.layout(topic, self.wide)
 
     def kind_of(self, topic: str, schema: Schema, metadata: Mapping[str, Any], foreign: bool) -> int:
-        """The kind of the packets of a channel: what *metadata* says (``packet``), else the usual one of the topic.
+        """Return the kind of the packets of a channel: ``packet`` in *metadata*, else the usual one of the topic.
 
-        foreign  the packets come out of another recording, which may be one of a fork
+        foreign  True: the packets are from another recording, which may be that of a fork
 
         Raises DefinitionError for another encoding, UsageError for a topic that no recording has.
         """
@@ -61,7 +61,7 @@ class Dialect:
             raise UsageError(
                 f"a CARLA recording has no channel {topic!r}: it names channels by their packets"
             )
-        fits = kind == usual and (foreign or kind > LAST_KIND) if raw else _may_be(kind, topic)
+        fits = kind == usual and (foreign or kind > LAST_KIND) if raw else _is_possible(kind, topic)
         if not fits:
             due = repr(TOPICS.get(kind, f"packet_{kind}"))
             text = f"a CARLA recording names channels by their packets; kind {kind} is {due}"
@@ -70,10 +70,10 @@ class Dialect:
 
     def _usual(self, topic: str) -> int:
         moved = INSERTED if self.wide else RELEASED
-        return (_TOLD | {name: kind for kind, name in moved.items()}).get(topic, -1)
+        return (_KINDS_BY_TOPIC | {name: kind for kind, name in moved.items()}).get(topic, -1)
 
     def misfits(self, topic: str, data: NDArray[np.uint8], start: I64, size: I64) -> NDArray[np.bool_]:
-        """bool[n]: payloads that are no packets of a topic."""
+        """Return bool[n]: True for payloads that are not packets of a topic."""
         layout = self.layout(topic)
         bad = size < layout.measure.least
         if layout.measure.size is not None:
@@ -81,24 +81,24 @@ class Dialect:
         width = definitions.width(topic, self.wide)
         if width:
             rest = np.flatnonzero(~bad)
-            bad[rest] = size[rest] != _COUNT + width * field_values(data, start[rest], FieldAt(0, _COUNT))
+            bad[rest] = size[rest] != _COUNT + width * FieldAt(0, _COUNT).read(data, start[rest])
         elif layout is not definitions.RAW:
-            bad = _unlike(layout, data, start, size)
+            bad = _misfits_layout(layout, data, start, size)
             if topic == TOPICS[PHYSICS]:
-                bad &= _unlike(definitions.physics(not self.stiffness), data, start, size)
+                bad &= _misfits_layout(definitions.physics(not self.stiffness), data, start, size)
         return bad
 
 
-def _unlike(layout: Layout, data: NDArray[np.uint8], start: I64, size: I64) -> NDArray[np.bool_]:
-    """bool[n]: payloads whose content does not end where they do."""
+def _misfits_layout(layout: Layout, data: NDArray[np.uint8], start: I64, size: I64) -> NDArray[np.bool_]:
+    """Return bool[n]: True for payloads that a Layout does not fill exactly."""
     program, status = compile_layout(layout), np.zeros(len(start), np.uint8)
     counts = np.zeros(len(program.columns), np.int64)
     kernel.count(data, start, start + size, program.ops, counts, status)
     return np.asarray(status != kernel.OK)
 
 
-def _may_be(kind: int, topic: str) -> bool:
-    """Whether packets of a kind can be those of a topic."""
+def _is_possible(kind: int, topic: str) -> bool:
+    """Return True if packets of a kind can have a topic."""
     if kind in TOPICS:
         return topic == TOPICS[kind]
     return kind in SHIFTING and topic in (*RELEASED.values(), "frame_counter")

@@ -1,4 +1,4 @@
-"""CARLA recordings being written: packets, in the frames of their times."""
+"""Write CARLA recordings: packets, in frames by their times."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from logreel.errors import UnsupportedError, UsageError
 from logreel.formats.carla.copy_metadata import SourceRecordings, pack_header, seconds_of
 from logreel.formats.carla.records import END, FRAME_START, HEAD, START
 from logreel.formats.carla.schema_maker import CarlaSchemaMaker
-from logreel.formats.carla.write_frames import FRAME, Framed, Last, framed
+from logreel.formats.carla.write_frames import FRAME, FramedPackets, LastFrame, assign_frames
 from logreel.formats.carla.write_kinds import Dialect
 from logreel.io.append_file import Appender
 from logreel.io.arrays import I64
@@ -25,18 +25,18 @@ from logreel.write.payloads import Payloads
 from logreel.write.record_headers import RecordHeaders
 
 FRAME_END = END[:HEAD]
-#: A frame with the end of the one before: where its content begins in that, and where there its duration.
+#: FrameEnd of the frame before and an empty FrameStart; offsets of the payload in it, and of the duration in that.
 _FRAME_HEAD = FRAME_END + START + bytes(FRAME.itemsize)
 _CONTENT_AT, _DURATION_AT = HEAD + HEAD, 8
 
 
 class CarlaWriter(FormatWriter):
-    """Writes what a release records.
+    """Writes recordings of any release.
 
-    version      of the header: 1 up to 0.9.15 and on the UE5 line, 2 from 0.9.16 on
-    map, date    what the header tells; *date* in seconds since 1970, None: now
+    version      header version: 1 up to 0.9.15 and on the UE5 line, 2 from 0.9.16 on
+    map, date    of the header; *date* in seconds since 1970, None: now
     engine       ``UE4``, or ``UE5`` with vectors of float64
-    wheel_bytes  of a wheel in ``physics``: 48, or 36 up to 0.9.11
+    wheel_bytes  bytes of a wheel in ``physics``: 48, or 36 up to 0.9.11
     """
 
     title = "a CARLA recording"
@@ -68,17 +68,17 @@ class CarlaWriter(FormatWriter):
         self._is_frame = np.zeros(0, bool)
         self._headers = RecordHeaders()
         self._headers.add(_FRAME_HEAD)
-        self._last: Last | None = None
+        self._last: LastFrame | None = None
         #: Recordings whose packets are written.
         self.sources = SourceRecordings()
-        #: Whether packets come from a recording, maybe by way of another format: they were checked when it was read.
+        #: Whether packets are from a recording, maybe converted in between: then they were checked when it was read.
         self.are_checked = False
         self._renumbered = 0
 
-    # ------------------------------------------------------------------------------------------- what is told
+    # ------------------------------------------------------------------------------------ header and channels
 
     def metadata(self, name: str, value: Any) -> None:
-        """Say ``format_version``, ``map``, and ``date_unix`` or ``date`` in ISO 8601, before the first packet."""
+        """Set ``format_version``, ``map``, ``date_unix`` or ``date`` (ISO 8601) in the header; before packets only."""
         if name == "date":
             name, value = "date_unix", seconds_of(value)
         if name not in self.header_fields:
@@ -87,11 +87,11 @@ class CarlaWriter(FormatWriter):
             )
         if self._begun:
             raise UsageError(f"{name!r} is in the header of {self.title}, which is written already")
-        told = self.header_fields | {name: value}
-        self.header, self.header_fields = pack_header(*told.values()), told
+        fields = self.header_fields | {name: value}
+        self.header, self.header_fields = pack_header(*fields.values()), fields
 
     def channel(self, number: int, topic: str, schema: Schema, metadata: Mapping[str, Any]) -> None:
-        """Take in a channel: the packets of one kind, see ``Dialect.kind_of``."""
+        """Add a channel with the packets of one kind, see ``Dialect.kind_of``."""
         kind = self.schemas.dialect.kind_of(topic, schema, metadata, self.are_checked)
         if kind in self.kinds.values():
             text = f"{topic!r}: packets of kind {kind} are those of another channel; releases number some in other ways"
@@ -104,7 +104,7 @@ class CarlaWriter(FormatWriter):
     # --------------------------------------------------------------------------------------------- messages
 
     def messages(self, channel: NDArray[np.int32], time: I64, payloads: Payloads) -> None:
-        """Append packets; where payloads are not what their kinds are, a UsageError comes after the others."""
+        """Append packets; invalid payloads are skipped and raise UsageError after the others were written."""
         one = payloads.in_one()
         bad = (one.size > self.largest) | (time < self.earliest) | (time > self.latest)
         for number in np.flatnonzero(np.bincount(channel)).tolist() if not self.are_checked else ():
@@ -125,29 +125,29 @@ class CarlaWriter(FormatWriter):
         self.begin()
         is_frame = self._is_frame[channel]
         given = payloads.data[payloads.start[is_frame][:, None] + np.arange(FRAME.itemsize)].view(FRAME)[:, 0]
-        found = framed(is_frame, time, given, self._last, len(self.sources.logs) > 1)
-        # Frames come with the packets in them, and some are there already.
+        found = assign_frames(is_frame, time, given, self._last, len(self.sources.logs) > 1)
+        # Frames are added for packets without one, and repeated frames are skipped.
         self.extra_messages[f"packets of kind {FRAME_START}"] += int(found.frames.sum() - is_frame.sum())
         self._renumbered += found.changed
-        # The first row of the table of heads is that of frames.
+        # Header 0 is that of frames, header n + 1 that of channel n.
         packet = ~found.frames
         head = np.where(packet, channel[found.row] + 1, 0).astype(np.int32)
         some = payloads.rows(found.row)
         start, size = (np.where(packet, column, 0) for column in (some.start, some.size))
         place = self._headers.places(head, size)
         some = Payloads(payloads.data, start, size)
-        made = self._headers.compose(head, np.zeros(len(head), np.int64), some, place)
+        records = self._headers.compose(head, np.zeros(len(head), np.int64), some, place)
         content = place[:-1][found.frames] + _CONTENT_AT
-        made[content[:, None] + np.arange(FRAME.itemsize)] = found.content.view(np.uint8).reshape(
+        records[content[:, None] + np.arange(FRAME.itemsize)] = found.content.view(np.uint8).reshape(
             -1, FRAME.itemsize
         )
-        # There is no frame before the first one that would end.
+        # The first frame follows no other, so no FrameEnd precedes it.
         skipped = 0 if self._last is not None else HEAD
-        self._follow(found, content + self.out.tell() - skipped)
-        self.out.put(made[skipped:].data)
+        self._set_last(found, content + self.out.tell() - skipped)
+        self.out.put(records[skipped:].data)
 
-    def _follow(self, found: Framed, place: I64) -> None:
-        """Fill in the duration of the last frame when another one begins, as the simulator does."""
+    def _set_last(self, found: FramedPackets, place: I64) -> None:
+        """Remember the last frame; write the duration of the one before into the file, as the simulator does."""
         if not len(found.content):
             return
         if self._last is not None and self._last.inferred:
@@ -158,15 +158,15 @@ class CarlaWriter(FormatWriter):
     # ------------------------------------------------------------------------------------------ the file
 
     def end_copy(self) -> None:
-        """Take the file as complete: all frames were copied with their ends."""
+        """Mark the file as complete: all frames were copied with their ends."""
         self._complete = True
 
     def commit(self) -> None:
-        """Write the header even if no packet has come; a frame that is not ended is read all the same."""
+        """Write the header even if no packet was given; a frame without an end can be read, too."""
         self.begin()
 
     def begin(self) -> None:
-        """Write the header, once."""
+        """Write the header, unless it is written already."""
         if not self._begun:
             self._begun = True
             self.out.write(self.header)

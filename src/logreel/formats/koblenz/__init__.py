@@ -1,4 +1,4 @@
-"""Sensor logs of the robots of the University of Koblenz-Landau (``.vel``, ``.log``), 0xA4 ``VEL``."""
+"""Sensor logs of robots of the University of Koblenz-Landau (``.vel``, ``.log``); magic 0xA4 ``VEL``."""
 
 from __future__ import annotations
 

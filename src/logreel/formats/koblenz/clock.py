@@ -1,4 +1,4 @@
-"""Times: milliseconds since the recorder started, and what fixes tell of UTC."""
+"""Times in ms since the recorder started, and the UTC offset from GPS fixes."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from logreel.io.arrays import I64
 from logreel.io.chunks import FILE
 
 NS_PER_MS = 1e6
-#: Intervals of time end before their last moment, which is no time therefore.
+#: The greatest time: an interval that contains it needs a greater end.
 LATEST = TIME_MAX - 1
-#: From the payload back to the time in the header.
+#: Offset of the time in the header from the start of the payload.
 STAMP = -8
-#: A stamp counts for the bounds of a log if another one is this near.
+#: A stamp counts for the bounds of a log if another one is within this distance.
 SUPPORT_NS = 600 * 10**9
-#: Seen of each channel, at both ends.
-FEW = 2
+#: Number of messages at each end of a channel that ``bounds`` looks at.
+EDGE_MESSAGES = 2
 
 _FIX = np.dtype(
     [
@@ -40,15 +40,15 @@ _FIX = np.dtype(
 
 
 def to_ns(ms: NDArray[np.float64]) -> I64:
-    """int64[n]: ns; a stamp that is no number gets that of the message before, too great ones the limit."""
+    """Return int64[n] ns; NaN becomes the time of the message before, too great times become the limit."""
     bad = np.isnan(ms)
     if bad.any():
         at = np.maximum.accumulate(np.where(bad, 0, np.arange(len(ms))))
         ms = ms[at]
         ms[np.isnan(ms)] = 0
-    # Beyond the limit, but not beyond what floats hold.
+    # Beyond the limit, but within the range of float64.
     ns = np.rint(np.clip(ms, -1e13, 1e13) * NS_PER_MS)
-    # The greatest float below the limit is 1024 smaller.
+    # The greatest float64 below the limit is 1024 smaller.
     far = np.abs(ns) >= float(LATEST)
     out = np.where(far, 0, ns).astype(np.int64)
     out[far] = np.where(ns[far] > 0, LATEST, -LATEST)
@@ -56,24 +56,24 @@ def to_ns(ms: NDArray[np.float64]) -> I64:
 
 
 def stamps(index: MessageIndex, offset: I64) -> I64:
-    """int64[n]: ns of messages whose payloads begin at *offset*."""
+    """Return int64[n] ns of messages whose payloads begin at *offset*."""
     return to_ns(gather_bytes(index.chunks[FILE], offset, 8, STAMP).view(np.float64)[:, 0])
 
 
 def bounds(index: MessageIndex) -> tuple[int | None, int | None]:
-    """First and last time of a log by a few messages of each channel; one absurd stamp does not count."""
+    """Return first and last time of a log from a few messages of each channel; a lone absurd stamp does not count."""
     b, seen = index.blocks, []
     for channel in range(len(index.rules)):
         ends = np.cumsum(b.start[:, channel + 1] - b.start[:, channel])
         n = int(ends[-1]) if len(ends) else 0
-        for row in {*range(min(FEW, n)), *range(max(0, n - FEW), n)}:
+        for row in {*range(min(EDGE_MESSAGES, n)), *range(max(0, n - EDGE_MESSAGES), n)}:
             i = int(ends.searchsorted(row, side="right"))
             entry = int(b.start[i, channel + 1]) - (int(ends[i]) - row)
             seen.append(int(b.base[i]) + int(b.entry[entry]))
     times = np.sort(stamps(index, np.array(sorted(seen), np.int64)))
     if not len(times):
         return None, None
-    # As numbers of Python: differences of extreme ones do not fit.
+    # As Python integers: differences of extreme times do not fit 64 bits.
     known = times.tolist()
     near = [
         t
@@ -85,7 +85,7 @@ def bounds(index: MessageIndex) -> tuple[int | None, int | None]:
 
 
 def utc_offset(index: MessageIndex, channel: int) -> int | None:
-    """ns to add to get UTC, by the fixes of *channel*: the lower median of all that are valid and have a date."""
+    """Return the UTC offset in ns from the fixes of *channel*: the lower median over all valid fixes with a date."""
     offset = index.offsets(channel)
     rows = gather_bytes(index.chunks[FILE], offset, _FIX.itemsize).view(_FIX)[:, 0]
     valid = (rows["warning"] == 0) & (rows["quality"] > 0)
@@ -103,11 +103,11 @@ def utc_offset(index: MessageIndex, channel: int) -> int | None:
 
 
 def _utc(year: int, month: int, day: int, hour: int, minute: int, second: int) -> int | None:
-    """ns since 1970, or None for what is no date."""
+    """Return ns since 1970, or None for an invalid date."""
     if 0 <= year < 100:
         year += 2000 if year < 80 else 1900
     try:
-        # A leap second is the first one of the next minute.
+        # A leap second counts as the first second of the next minute.
         moment = datetime(year, month, day, hour, minute, min(second, 59), tzinfo=UTC)
     except ValueError:
         return None

@@ -11,7 +11,7 @@ from logreel.formats.koblenz.records import HEAD
 from logreel.formats.koblenz.scan_builder import FormatState
 from logreel.formats.koblenz.time_index import seconds_between
 from logreel.formats.koblenz.writer import KoblenzWriter
-from logreel.index.order import by_rows
+from logreel.index.order import in_file_order
 from logreel.log.log import Log
 from logreel.write.copy_ranges import put, runs
 from logreel.write.log_copier import Excerpt, LogCopier
@@ -55,10 +55,10 @@ class KoblenzCopier(LogCopier):
         times = [state.index.times(number)[rows] for number, rows in excerpt.rows.items()]
         times = [some for some in times if len(some)]
         if times:
-            first = next(iter(by_rows(state.index, excerpt.rows))).time[0]
+            first = next(iter(in_file_order(state.index, excerpt.rows))).time[0]
             writer.index_room = seconds_between(int(first), max(int(some.max()) for some in times))
         writer.begin()
-        for piece in by_rows(state.index, excerpt.rows):
+        for piece in in_file_order(state.index, excerpt.rows):
             start, end = piece.offset - HEAD, piece.offset + piece.size
             writer.time_index.add(piece.time, writer.out.tell() + np.cumsum(end - start) - (end - start))
             put(writer.out, state.source.data, *runs(start, end))

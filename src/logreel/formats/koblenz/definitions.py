@@ -1,4 +1,4 @@
-"""Message types: their ids, their Layouts, and what the format's description leaves open about their fields."""
+"""Message types: ids, Layouts, and notes on what the description of the format leaves open."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from logreel.errors import DefinitionError
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Bytes, Field, FixedArray, Rest, Scalar, Sequence, String, Struct
 
-#: Version of every described type but one, and of types that nothing describes.
+#: Version of all described types except one, and the usual version of types without description.
 USUAL_VERSION = 100
-#: So many versions of a known type, from the described one on, are believed without further evidence.
+#: Number of versions of a known type, from the described one on, that are accepted without further evidence.
 VERSIONS = 11
-#: An id has no more bits than this: sums of letters are small.
+#: Largest number of bits of an id: sums of letters are small.
 ID_BITS = 24
 #: Bytes of a Velodyne packet.
 PACKET = 1206
@@ -22,9 +22,10 @@ _I32, _U32, _F32, _F64 = Scalar("int32"), Scalar("uint32"), Scalar("float32"), S
 
 
 def type_id(name: str) -> int:
-    """The number that stands for the class *name* in a message header.
+    """Return the id of the class *name*, as it is in message headers.
 
-    The sum of its bytes, each times 119 and its place: found out from six pairs of name and number. It collides easily.
+    It is the sum of all bytes, each multiplied by 119 plus its index; this rule was derived from six known pairs of
+    name and id. Collisions are easy to find.
     """
     return sum(byte * (119 + i) for i, byte in enumerate(name.encode())) & 0xFFFFFFFF
 
@@ -33,9 +34,9 @@ def type_id(name: str) -> int:
 class MessageType:
     """One message type.
 
-    version   the one that *layout* describes
-    instance  leading fields that tell several sensors of the type apart
-    notes     what is assumed, or open, about the fields
+    version   the version that *layout* describes
+    instance  leading fields that distinguish several sensors of the type
+    notes     what is assumed or unknown about the fields
     """
 
     name: str
@@ -46,12 +47,12 @@ class MessageType:
 
     @cached_property
     def id(self) -> int:
-        """Its number in message headers."""
+        """Its id in message headers."""
         return type_id(self.name)
 
     @cached_property
     def newer(self) -> Layout:
-        """Of a later version: the fields that are known, and the bytes behind them as they are."""
+        """The Layout of later versions: the known fields, and the bytes after them."""
         if not isinstance(self.layout.root, Struct):
             return RAW
         known = self.layout.root.fields
@@ -139,7 +140,7 @@ _IMAGE = MessageType(
     instance=("source_id", "compressed"),
     notes="Compressed is a truth value of four bytes and always 1: data is a JPEG.",
 )
-#: Pictures that say of themselves not to be compressed, whose layout nothing describes.
+#: Pictures with the field ``compressed`` 0, whose layout is not described.
 UNCOMPRESSED = _struct(
     "ImageM", Field("source_id", _I32), Field("compressed", _U32), Field("payload", Rest())
 )
@@ -180,18 +181,18 @@ _registered: dict[int, MessageType] = {kind.id: kind for kind in KNOWN}
 
 
 def registered_types() -> dict[int, MessageType]:
-    """All types that logs are read with, by id: the six described ones and what ``register_type`` added."""
+    """Return all known types by id: the six described ones, and those that ``register_type`` added."""
     return dict(_registered)
 
 
 def register_type(name: str, layout: Layout, version: int = USUAL_VERSION) -> int:
-    """The id of a message type of one's own, which logs opened from now on are read with.
+    """Register a message type for logs that are opened later; return its id.
 
-    name     the class name that its id is made from
-    layout   of its payload in *version*; in later versions more may follow
+    name     class name, from which the id follows
+    layout   of the payload in *version*; payloads of later versions may be longer
 
-    Registering the same again changes nothing. Raises DefinitionError where the id belongs to another type already:
-    ids are sums of letters and collide easily.
+    Registering the same type again changes nothing. Raises DefinitionError if another type has the id: ids are sums
+    of letters and collide easily.
     """
     new = MessageType(name, layout, version)
     if not name or new.id >> ID_BITS:

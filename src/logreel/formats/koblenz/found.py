@@ -9,7 +9,7 @@ from logreel.formats.koblenz.framing import Framing
 from logreel.formats.koblenz.kinds import Kind
 from logreel.formats.koblenz.records import HEAD
 from logreel.index.block_table import Blocks
-from logreel.index.rules import FieldAt, field_values
+from logreel.index.rules import FieldAt
 from logreel.io.arrays import I64
 
 
@@ -35,4 +35,4 @@ class Found:
 
     def sizes(self, offsets: I64) -> I64:
         """Return int64[n]: sizes of payloads in bytes, as their headers state them."""
-        return field_values(self.framing.source.data, offsets, self.size_field)
+        return self.size_field.read(self.framing.source.data, offsets)

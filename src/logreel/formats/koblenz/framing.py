@@ -1,4 +1,4 @@
-"""Which bytes are messages: the walker's tables, and the evidence that a place is one where a message begins."""
+"""Framing of Koblenz messages: tables of the compiled walker, and evidence that a message begins at a position."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from logreel.formats.koblenz.records import (
     Head,
     SizeReading,
     are_plausible,
-    extent,
+    content_end,
     is_end,
     read_head,
     read_heads,
@@ -26,26 +26,26 @@ from logreel.formats.koblenz.records import (
 from logreel.io.arrays import I64
 from logreel.io.source import Source
 
-#: Types and versions that are not known; a file with more is damaged.
+#: Largest number of unknown types and versions; a file with more is damaged.
 MAX_UNKNOWN = 256
-#: Headers that must follow a message of a type that is not known, and was not met in the file, where nothing but
-#: its own bytes tells that one begins there. A header has 38 bits that must be right, so chance makes no two.
-ALONE = 2
-#: The same where something else tells it: the message before ends there, the index names the place, or the type is
-#: known or was met.
-FOUND = 1
-#: Bytes looked through at once for messages, at first and at most: most damage is short.
-FIRST, PIECE = 1 << 12, 1 << 20
+#: Number of headers that must follow a message of a new unknown type, if only its own bytes are evidence for it. A
+#: header has 38 bits that must be right, so two of them are no coincidence.
+HEADERS_AFTER_UNKNOWN = 2
+#: The same with other evidence: the message before ends there, the time index names the position, or the type is known
+#: or occurred before.
+HEADERS_AFTER_KNOWN = 1
+#: Bytes searched for messages at once, at first and at most: most damage is short.
+FIRST_STEP, MAX_STEP = 1 << 12, 1 << 20
 
 _UNDECLARED = -1
 _WORD = (1 << 64) - 1
 
 
 class Framing:
-    """The tables that the compiled walker judges by, for one reading of the sizes and one mark of valid messages.
+    """Tables of the compiled walker, and evidence for messages, for one size reading and one valid mark.
 
-    named  places that the file's index names
-    raw    types and versions whose messages do not begin with the fields that are known; see ``Kind``
+    named  positions that the time index names
+    raw    types and versions whose messages do not begin with the known fields; see ``Kind``
     kinds  by channel number of the walker
     spec, tags, keys  see kernels/framed.py
     """
@@ -70,7 +70,7 @@ class Framing:
             for version in range(kind.version, kind.version + VERSIONS):
                 self._add(Kind(kind.id, version, kind))
         self._believed = frozenset(self.numbers)
-        self._table()
+        self._build_tables()
 
     # ---------------------------------------------------------------------------------------------- tables
 
@@ -78,8 +78,8 @@ class Framing:
         self.numbers[kind.type, kind.version] = len(self.kinds)
         self.kinds.append(kind)
 
-    def _table(self) -> None:
-        """Keys are eight bytes, type and version: a digest without collisions makes them rows of a small table."""
+    def _build_tables(self) -> None:
+        """Build the table of keys: a digest without collisions maps the 8 bytes of type and version to rows."""
         words = tuple(t | v << 32 for t, v in self.numbers)
         multiplier, bits = _digest(words)
         self.spec: I64 = np.array(
@@ -92,7 +92,7 @@ class Framing:
             self.keys[row] = number, *self._sizes(kind), word
 
     def _sizes(self, kind: Kind) -> tuple[int, int]:
-        """Least and greatest size field of messages of *kind*."""
+        """Return the least and the greatest size field of messages of *kind*."""
         base, measure = self.size_reading.base, kind.layout.measure
         if (kind.type, kind.version) not in self._believed:
             return base, MAX_SIZE
@@ -100,68 +100,68 @@ class Framing:
         return base + measure.least, base + measure.least if exact else MAX_SIZE
 
     def declare(self, head: Head) -> bool:
-        """Let messages of a type and version pass that nothing describes; False if there are too many such."""
+        """Accept messages of an unknown type or version; return False if there are too many of these."""
         if self._unknown >= MAX_UNKNOWN:
             return False
         self._unknown += 1
         raw = (head.type, head.version) in self._raw
         self._add(Kind(head.type, head.version, self.types.get(head.type), raw=raw))
-        self._table()
+        self._build_tables()
         return True
 
     def allow_longer(self, kind: Kind) -> None:
-        """Let messages of *kind* pass that are longer than their Layout."""
+        """Accept messages of *kind* that are longer than their Layout."""
         kind.longer = True
-        self._table()
+        self._build_tables()
 
     # -------------------------------------------------------------------------------------------- evidence
 
     def kind_of(self, head: Head) -> Kind | None:
-        """The declared kind of a message."""
+        """Return the declared kind of a message, or None."""
         number = self.numbers.get((head.type, head.version))
         return None if number is None else self.kinds[number]
 
     def content_end(self, head: Head) -> int:
-        """Where the content of a message ends by its own counts, -1 if that is after the message."""
+        """Return where the content of a message ends by its own counts; -1 if that is after the message."""
         kind = self.kind_of(head)
         stop = head.end(self.size_reading)
         if kind is None:
             return stop
         root = kind.layout_at(self.source, head.payload, stop).root
-        return extent(root, self.source, head.payload, stop)
+        return content_end(root, self.source, head.payload, stop)
 
     def is_exact(self, head: Head) -> bool:
-        """True if a whole message of a described type ends where its content does."""
+        """Return whether a message is whole, of a described kind, and ends where its content does."""
         kind, stop = self.kind_of(head), head.end(self.size_reading)
         described = kind is not None and kind.is_described
         return described and stop <= self.source.size and self.content_end(head) == stop
 
     def is_believed(self, head: Head) -> bool:
-        """True for a type that is known, in a version that is or may come: evidence whatever was read before."""
+        """Return whether type and version are known or a near later version: evidence by themselves."""
         return (head.type, head.version) in self._believed
 
     def is_sound(self, head: Head) -> bool:
-        """True for a whole message with a valid header and of a known type, whose size agrees with its content."""
+        """Return whether a message is whole, has a valid header and a known type, and ends where its content does."""
         if not self.is_believed(head) or not head.is_plausible(self.size_reading) or head.mark != self.mark:
             return False
         stop = head.end(self.size_reading)
         return stop <= self.source.size and self.content_end(head) == stop
 
     def agrees(self, head: Head) -> bool:
-        """True for a message that ends where its content does, or later without another one in it."""
+        """Return whether a message ends where its content does, or later with no other message inside it."""
         return self.content_end(head) == head.end(self.size_reading) or self.is_longer(head)
 
     def is_longer(self, head: Head) -> bool:
-        """True for a message that ends later than its content, with proof that no other one begins in it there."""
+        """Return whether a message ends later than its content, where no other message begins."""
         content, after = self.content_end(head), head.end(self.size_reading)
         if not head.is_plausible(self.size_reading) or not 0 <= content < after:
             return False
-        return self.leads_on(after, FOUND) and not self.leads_on(content, FOUND)
+        return self.leads_on(after, HEADERS_AFTER_KNOWN) and not self.leads_on(content, HEADERS_AFTER_KNOWN)
 
     def leads_on(self, pos: int, need: int) -> bool:
-        """True if what begins at *pos* is the end, or a message, or the beginning of one that the file cuts.
+        """Return whether the end of the log, a message, or a message that the end of the file cuts begins at *pos*.
 
-        need  headers that must follow each other where types are not known; fewer if the chain ends, or zeros follow
+        need  number of headers that must follow each other for unknown types; fewer before the end, or before zeros
         """
         if is_end(self.source, pos):
             return True
@@ -178,11 +178,14 @@ class Framing:
         return need <= 1 or stop > self.source.size or self.leads_on(stop, need - 1) or self.is_blank(stop)
 
     def search(self, pos: int, last: int) -> int:
-        """The first place from *pos* to *last* where a sound message begins that leads on to another one, or -1."""
+        """Return the first position from *pos* to *last* of a sound message that another one follows, or -1."""
         return search([self], pos, last)[0]
 
-    def first_of(self, places: I64) -> int:
-        """The same among places where the mark is, and the bytes that are zero in a header."""
+    def first_message_of(self, places: I64) -> int:
+        """Return the first of *places* where a message is accepted, or -1.
+
+        places  positions with the mark and the zero bytes of a header
+        """
         source = self.source
         heads = read_heads(source, places)
         good = are_plausible(heads, self.size_reading)
@@ -190,42 +193,45 @@ class Framing:
         within = after <= source.size - HEAD
         leads = after <= source.size
         ends = read_heads(source, after[within])
-        # The end of the log, or zeros, are no header.
+        # The end mark and zeros are accepted too, and are no headers.
         leads[within] = are_plausible(ends, self.size_reading) | np.isin(ends["size"], (0, END_MARK))
         for at in places[leads].tolist():
             head = read_head(source, at)
-            if head is not None and self._is_found(head):
+            if head is not None and self._is_accepted_alone(head):
                 return int(at)
         return -1
 
-    def _is_found(self, head: Head) -> bool:
-        """True for a message that is believed where nothing leads to it."""
+    def _is_accepted_alone(self, head: Head) -> bool:
+        """Return whether a message is accepted where no message before it ends."""
         after = head.end(self.size_reading)
         if self.is_believed(head):
-            return self.is_sound(head) and (self.leads_on(after, ALONE) or self.is_blank(after))
-        told = (head.type, head.version) in self.numbers or head.pos in self._named
-        return self.leads_on(after, FOUND if told else ALONE)
+            return self.is_sound(head) and (
+                self.leads_on(after, HEADERS_AFTER_UNKNOWN) or self.is_blank(after)
+            )
+        has_evidence = (head.type, head.version) in self.numbers or head.pos in self._named
+        return self.leads_on(after, HEADERS_AFTER_KNOWN if has_evidence else HEADERS_AFTER_UNKNOWN)
 
     def is_blank(self, pos: int) -> bool:
-        """True if zeros are where a message should begin."""
+        """Return whether zeros are where a message should begin."""
         return not self.source.data[pos : pos + HEAD].any()
 
 
 def search(framings: Sequence[Framing], pos: int, last: int) -> tuple[int, int]:
-    """The first place from *pos* to *last* where a message begins under one of several readings, and which; or -1, -1.
+    """Return the first position from *pos* to *last* of a message in one of several framings, and which; or -1, -1.
 
-    framings  of one source and one mark
+    framings  with different size readings, of one source and one mark
     """
     source, mark = framings[0].source, framings[0].mark
-    last, step = min(last, source.size - HEAD), FIRST
+    last, step = min(last, source.size - HEAD), FIRST_STEP
     while pos <= last:
-        count, step = min(step, last - pos + 1), min(2 * step, PIECE)
+        count, step = min(step, last - pos + 1), min(2 * step, MAX_STEP)
         part = source.data[pos : pos + count + HEAD - 1]
-        places = np.flatnonzero(part[4 : 4 + count] == mark)
-        # Types have three bytes and versions two: the upper ones are zero.
+        is_possible = part[4 : 4 + count] == mark
+        # Types have 24 bits and versions 16: the upper bytes are zero.
         for byte in (8, 11, 12):
-            places = places[part[places + byte] == 0]
-        found = [(framing.first_of(pos + places), i) for i, framing in enumerate(framings)]
+            is_possible &= part[byte : byte + count] == 0
+        places = pos + np.flatnonzero(is_possible)
+        found = [(framing.first_message_of(places), i) for i, framing in enumerate(framings) if len(places)]
         found = [one for one in found if one[0] >= 0]
         if found:
             return min(found)
@@ -235,7 +241,7 @@ def search(framings: Sequence[Framing], pos: int, last: int) -> tuple[int, int]:
 
 @lru_cache(64)
 def _digest(words: tuple[int, ...]) -> tuple[int, int]:
-    """A multiplier whose products with *words* differ in their highest bits, and how many bits those are."""
+    """Return a multiplier whose products with *words* differ in their highest bits, and the number of these bits."""
     rng, bits = random.Random(0), max(6, (len(words) ** 2 // 2).bit_length())
     known = np.array(words, np.uint64)
     while True:

@@ -1,7 +1,8 @@
-"""From bytes to the block table: follow the messages, judge what is none, go on behind damage.
+"""Read the messages of a Koblenz log from front to back into a block table, and step over damage.
 
-The compiled walker collects messages of declared types. What it cannot accept comes back here, where the evidence
-decides. Messages whose content does not end where their size says are found after the walk, and refused in another.
+The compiled walker collects messages of declared kinds, and returns what it cannot accept to this module, which decides
+by evidence. Messages whose content does not end where their size says are found after a pass over the file, and refused
+in the next one.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import numpy as np
 from logreel.errors import Problem
 from logreel.formats.koblenz.definitions import RAW
 from logreel.formats.koblenz.found import Found
-from logreel.formats.koblenz.framing import FOUND, Framing
+from logreel.formats.koblenz.framing import HEADERS_AFTER_KNOWN, Framing
 from logreel.formats.koblenz.records import HEAD, Head, is_end, read_head
 from logreel.formats.koblenz.variant import Variant
 from logreel.index.block_builder import CUT, END, BlockBuilder
@@ -25,20 +26,20 @@ from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, Padding, Skip, Struct
 from logreel.layout.program import compile_layout
 
-#: Times that a file is walked again because contents and sizes did not agree.
-ROUNDS = 16
+#: Largest number of passes over a file because contents and sizes do not agree.
+MAX_PASSES = 16
 
 
 def read(source: Source, variant: Variant) -> Found:
-    """Read a whole file of the given variant."""
+    """Read a whole file."""
     refused: set[int] = set()
     raw: set[tuple[int, int]] = set()
-    for _ in range(ROUNDS):
+    for _ in range(MAX_PASSES):
         found = Reader(source, variant, refused, raw).read()
         wrong = [head for head, _ in _disagreeing(found)]
         if not wrong:
             return found
-        # Of a version far from the described one nothing is known: it may have other fields.
+        # A version far from the described one may have other fields.
         others = {(head.type, head.version) for head in wrong if not found.framing.is_believed(head)}
         raw |= others
         refused.update(head.pos for head in wrong if (head.type, head.version) not in others)
@@ -46,7 +47,7 @@ def read(source: Source, variant: Variant) -> Found:
 
 
 def _disagreeing(found: Found) -> Iterator[tuple[Head, int]]:
-    """Messages, and their place in the block table, whose content ends elsewhere than their size says."""
+    """Yield the messages whose content does not end where their size says, and their rows in the block table."""
     framing = found.framing
     for number in found.blocks.live():
         kind = found.kinds[number]
@@ -54,7 +55,7 @@ def _disagreeing(found: Found) -> Iterator[tuple[Head, int]]:
         if exact or kind.layout is RAW:
             continue
         offset = found.blocks.offsets(number)
-        program = compile_layout(_hidden(kind.layout))
+        program = compile_layout(_without_columns(kind.layout))
         status = np.zeros(len(offset), np.uint8)
         counts = np.zeros(len(program.columns), np.int64)
         data, ends = framing.source.data, offset + found.sizes(offset)
@@ -68,14 +69,14 @@ def _disagreeing(found: Found) -> Iterator[tuple[Head, int]]:
                     yield head, int(places[row])
 
 
-def _hidden(layout: Layout) -> Layout:
-    """The same bytes with nothing to copy: only where they end counts."""
+def _without_columns(layout: Layout) -> Layout:
+    """Return a Layout of the same bytes without columns: only their end counts."""
     node = Skip(layout.root) if layout.size is None else Padding(layout.size)
     return Layout(Struct((Field("", node),)))
 
 
 def _without_disagreeing(found: Found) -> Found:
-    """The same without messages that contradict themselves even now: each is a loss of its own."""
+    """Return *found* without the messages that still disagree, with a problem for each of them."""
     lost, entries = [], []
     for head, entry in _disagreeing(found):
         size = head.end(found.framing.size_reading) - head.pos
@@ -87,7 +88,7 @@ def _without_disagreeing(found: Found) -> Found:
 
 
 class Reader:
-    """Reads one file; places in *refused* are not taken for messages."""
+    """Reads one file; no messages begin at the positions *refused*."""
 
     def __init__(
         self, source: Source, variant: Variant, refused: set[int], raw: Collection[tuple[int, int]] = ()
@@ -111,7 +112,7 @@ class Reader:
         return Found(self._framing, kinds, blocks, self._end, self._problems)
 
     def _follow(self, pos: int) -> int:
-        """Collect messages from *pos* on, and decide about the first that the walker does not accept."""
+        """Collect messages from *pos* on; return where to go on after the first one that the walker does not accept."""
         source, framing = self._source, self._framing
         places, size = self._places, source.size
         next_one = bisect_right(places, pos)
@@ -119,7 +120,7 @@ class Reader:
         why, pos = self._blocks.walk(pos, limit, framing.tags, framing.keys)
         head = read_head(source, pos)
         if why == CUT and head is not None and limit < head.end(self._size_reading) <= size:
-            # It reaches over a refused place, which is a part of it now.
+            # The message contains a refused position.
             why, pos = self._blocks.walk(pos, head.end(self._size_reading), framing.tags, framing.keys)
         return pos if why == END else self._decide(pos)
 
@@ -129,16 +130,16 @@ class Reader:
     # ------------------------------------------------------------------------------------------- decisions
 
     def _decide(self, pos: int) -> int:
-        """What to do about the message at *pos* that the walker does not accept: where to go on."""
+        """Decide about the bytes at *pos*, which the walker does not accept; return where to go on."""
         source, framing = self._source, self._framing
         if is_end(source, pos):
-            return self._ending(pos)
+            return self._end_of_log(pos)
         head = read_head(source, pos)
         if head is None or not head.is_plausible(self._size_reading):
             return self._recover(pos)
         after, kind = head.end(self._size_reading), framing.kind_of(head)
         new = kind is None and head.mark == framing.mark
-        if not (framing.leads_on(after, FOUND) or (new and framing.is_blank(after))):
+        if not (framing.leads_on(after, HEADERS_AFTER_KNOWN) or (new and framing.is_blank(after))):
             return self._recover(pos)
         if head.mark != framing.mark:
             return self._invalid(head, after)
@@ -156,8 +157,8 @@ class Reader:
             return pos
         return self._recover(pos)
 
-    def _ending(self, pos: int) -> int:
-        """The end by the rules of the format."""
+    def _end_of_log(self, pos: int) -> int:
+        """Note the end of the log at *pos*; return the size of the file."""
         size = self._source.size
         if size - pos < 4:
             self._problem(
@@ -172,7 +173,7 @@ class Reader:
         return size
 
     def _invalid(self, head: Head, after: int) -> int:
-        """Step over a message that is marked as none, if it looks like one otherwise."""
+        """Step over a message without the valid mark if the rest of it is sound; return where to go on."""
         kind = self._framing.kind_of(head)
         if kind is None or self._framing.content_end(head) < 0:
             return self._recover(head.pos)
@@ -183,12 +184,12 @@ class Reader:
     # ---------------------------------------------------------------------------------------------- damage
 
     def _recover(self, pos: int) -> int:
-        """Report the bytes from *pos* on that are no messages; gives where the next one begins."""
+        """Report the bytes from *pos* on that are no messages; return where the next message begins."""
         framing, size = self._framing, self._source.size
         before = read_head(self._source, self._blocks.last) if self._blocks.last >= 0 else None
         found = -1
         if before is not None and before.end(self._size_reading) == pos and not framing.is_exact(before):
-            # The damage may be in the size of the message before: sound messages inside of it convict it.
+            # The damage may be in the size of the message before: sound messages inside it prove that.
             found = framing.search(before.pos + 1, pos - 1)
             if found >= 0:
                 self._blocks.drop_last()
@@ -197,10 +198,10 @@ class Reader:
             found = framing.search(pos + 1, size)
         self._blocks.last = -1
         stop = found if found >= 0 else size
-        self._lost(pos, stop)
+        self._report_lost(pos, stop)
         return stop
 
-    def _lost(self, pos: int, stop: int) -> None:
+    def _report_lost(self, pos: int, stop: int) -> None:
         head, size = read_head(self._source, pos), stop - pos
         if not self._source.data[pos:stop].any():
             self._problem("zeros", pos, stop, True, f"{size} bytes of zeros where messages should be")

@@ -1,6 +1,6 @@
-"""The header of a file and of a message, and what a message's size counts.
+"""Constants and structs of Koblenz logs: file header, message header, and what the size of a message counts.
 
-Facts from the public description of the format; docs/formats/koblenz.md tells which are open.
+Source: the public description of the format; docs/formats/koblenz.md lists what that leaves open.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ MAGIC = b"\xa4VEL"
 FILE_HEADER = 12
 HEAD = 21
 VALID_MARK = 0x49
-#: What a log may mark its valid messages by. The description says ``"1" (Hex 0x49)``, which contradicts itself: the
-#: digit is 0x31, and a truth value is 0x01. In the order in which they are tried.
+#: Possible marks of valid messages, in the order in which they are tried. The description says ``"1" (Hex 0x49)``,
+#: which contradicts itself: the digit is 0x31, and a boolean is 0x01.
 MARKS = (VALID_MARK, 0x31, 0x01)
 END_MARK = 0xFFFFFFFF
-#: What logreel writes behind the end mark, where anything may be, for parts of a log that may tell UTC no more.
+#: Text that logreel writes after the end mark, where any bytes are allowed, into parts of a log.
 UTC_OFFSET = b"logreel utc_offset_ns="
-#: No message is larger.
+#: Largest message in bytes.
 MAX_SIZE = 64 << 20
 MAX_ID, MAX_VERSION = 1 << 24, 1 << 16
-#: A greater time, in ms, is damage: it is 30 000 years.
+#: Limit of times in ms; greater ones, after 30 000 years, are damage.
 MAX_MS = 1e15
 
-#: Magic, version and number of index entries.
+#: File header: magic, version, number of index entries.
 HEADER = struct.Struct("<4s4sI")
 _HEAD = struct.Struct("<IBiid")
-#: The same for many headers at once.
+#: Message header, for many at once.
 HEADS = np.dtype([("size", "<u4"), ("mark", "u1"), ("type", "<i4"), ("version", "<i4"), ("ms", "<f8")])
 _U32 = struct.Struct("<I")
 _UTC_NOTE = re.compile(re.escape(UTC_OFFSET) + rb"(-?\d{1,19})\n")
@@ -45,14 +45,18 @@ _LONGEST_NOTE = 64
 
 @dataclass(frozen=True, slots=True)
 class SizeReading:
-    """What the size field counts: *base* is the size of a message without payload, *add* what it leaves out."""
+    """What the size field of a message counts, in bytes.
+
+    base  size field of a message without payload
+    add   bytes of a message that the size field does not count
+    """
 
     name: str
     base: int
     add: int
 
 
-#: In the order in which they are tried. The first is the only one that agrees with all of the description.
+#: In the order in which they are tried. Only the first one agrees with the whole description.
 SIZE_READINGS = (SizeReading("A", 17, 4), SizeReading("B", 21, 0), SizeReading("C", 0, 21))
 
 
@@ -69,15 +73,15 @@ class Head:
 
     @property
     def payload(self) -> int:
-        """Where the payload begins."""
+        """Position where the payload begins."""
         return self.pos + HEAD
 
     def end(self, size_reading: SizeReading) -> int:
-        """Where the message ends."""
+        """Return the position where the message ends."""
         return self.pos + self.size + size_reading.add
 
     def is_plausible(self, size_reading: SizeReading) -> bool:
-        """True if every number in it is one that a header can have; the mark is not looked at."""
+        """Return whether all values are possible in a header; the mark is not checked."""
         return (
             size_reading.base <= self.size <= MAX_SIZE
             and 0 < self.type < MAX_ID
@@ -88,20 +92,20 @@ class Head:
 
 
 def read_head(source: Source, pos: int) -> Head | None:
-    """The header at *pos*; None where the file ends inside of it."""
+    """Return the header at *pos*; None if the file ends inside it."""
     if not 0 <= pos <= source.size - HEAD:
         return None
     return Head(pos, *_HEAD.unpack_from(source.view, pos))
 
 
 def read_heads(source: Source, pos: NDArray[np.int64]) -> NDArray[Any]:
-    """HEADS[n]: the headers at *pos*, all of which end inside the file."""
+    """Return HEADS[n]: the headers at *pos*, which must all be inside the file."""
     rows = source.data[pos[:, None] + np.arange(HEAD)]
     return np.ascontiguousarray(rows).view(HEADS)[:, 0]
 
 
 def are_plausible(heads: NDArray[Any], size_reading: SizeReading) -> NDArray[np.bool_]:
-    """bool[n]: headers in which every number is one that a header can have; the mark is not looked at."""
+    """Return bool[n]: whether all values of each header are possible; the marks are not checked."""
     good: NDArray[np.bool_] = (
         (heads["size"] >= size_reading.base)
         & (heads["size"] <= MAX_SIZE)
@@ -110,24 +114,24 @@ def are_plausible(heads: NDArray[Any], size_reading: SizeReading) -> NDArray[np.
         & (heads["version"] >= 0)
         & (heads["version"] < MAX_VERSION)
     )
-    # What is no number compares as false.
+    # Comparisons with NaN are false.
     with np.errstate(invalid="ignore"):
         good &= np.abs(heads["ms"]) < MAX_MS
     return good
 
 
 def pack_head(size: int, mark: int, kind: int, version: int, ms: float) -> bytes:
-    """The header of a message."""
+    """Encode the header of a message."""
     return _HEAD.pack(size, mark, kind, version, ms)
 
 
 def pack_utc_note(offset: int) -> bytes:
-    """An end mark, and behind it ns to add to times to get UTC."""
+    """Return an end mark followed by the UTC offset in ns as text."""
     return _U32.pack(END_MARK) + UTC_OFFSET + str(offset).encode() + b"\n"
 
 
 def read_utc_note(source: Source, end: int | None) -> int | None:
-    """What ``pack_utc_note`` wrote behind the end mark at *end*; None where there is no such thing."""
+    """Return the UTC offset in ns written after the end mark at *end* (see ``pack_utc_note``), or None."""
     if end is None:
         return None
     match = _UTC_NOTE.match(source.read(end + 4, min(_LONGEST_NOTE, source.size - end - 4)))
@@ -135,21 +139,21 @@ def read_utc_note(source: Source, end: int | None) -> int | None:
 
 
 def is_end(source: Source, pos: int) -> bool:
-    """True where nothing follows by the rules of the format: the file ends, or the end mark stands there."""
+    """Return whether the log ends at *pos*: with the file, or with the end mark."""
     if pos > source.size:
         return False
     return source.size - pos < 4 or _U32.unpack_from(source.view, pos)[0] == END_MARK
 
 
-def extent(node: Node, source: Source, pos: int, stop: int) -> int:
-    """Where the bytes of *node* end that begin at *pos*; -1 if that is after *stop*."""
+def content_end(node: Node, source: Source, pos: int, stop: int) -> int:
+    """Return the end of the bytes of *node* that begin at *pos*; -1 if that is after *stop*."""
     size = size_of(node)
     if size is not None:
         return pos + size if size <= stop - pos else -1
     match node:
         case Struct(fields=fields):
             for f in fields:
-                pos = extent(f.node, source, pos, stop)
+                pos = content_end(f.node, source, pos, stop)
                 if pos < 0:
                     return -1
             return pos
@@ -176,9 +180,9 @@ def _counted(item: int, width: int, source: Source, pos: int, stop: int) -> int:
 
 
 def _repeated(item: Node, count: int, source: Source, pos: int, stop: int) -> int:
-    # Items take some bytes, so a count that is too large ends the loop.
+    # Each item takes at least one byte, so a count that is too large ends the loop.
     for _ in range(count):
-        pos = extent(item, source, pos, stop)
+        pos = content_end(item, source, pos, stop)
         if pos < 0:
             return -1
     return pos

@@ -1,4 +1,4 @@
-"""Several sensors of one type: their messages told apart by the fields at the beginning that name the sensor."""
+"""Split messages of one type by sensor, with the leading fields that name the sensor."""
 
 from __future__ import annotations
 
@@ -16,13 +16,17 @@ from logreel.io.arrays import I64
 from logreel.io.chunks import Buffer
 from logreel.layout.layout import Layout
 
-#: Sensors of a type that have channels of their own; no robot has as many.
+#: Largest number of sensors of a type with separate channels; no robot has as many.
 MAX_SENSORS = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Sensor:
-    """One sensor: what its topic adds to the name of the type, and what its messages say of it."""
+    """One sensor.
+
+    name      what its topic adds to the name of the type
+    metadata  values of the leading fields
+    """
 
     name: str
     metadata: dict[str, Any]
@@ -30,7 +34,7 @@ class Sensor:
 
 
 def as_text(data: bytes) -> str:
-    """UTF-8 where it is valid, else Latin-1: the format does not tell."""
+    """Decode UTF-8, or Latin-1 if that is invalid: the description names no encoding."""
     try:
         return data.decode()
     except UnicodeDecodeError:
@@ -38,13 +42,13 @@ def as_text(data: bytes) -> str:
 
 
 def sensors(kind: Kind, data: Buffer, offset: I64) -> tuple[list[Sensor], I64]:
-    """The sensors in the order of their first message, and which of them each message is of.
+    """Return the sensors in order of their first message, and int64[n]: the sensor number of each message.
 
-    offset  int64[n]: where the payloads begin
+    offset  int64[n]: positions of the payloads
     """
-    keys, part = _keys(kind, data, offset)
-    made = _pictures if "source_id" in _instance(kind) else _lasers
-    found = made(kind, keys[:MAX_SENSORS])
+    keys, part = _leading_bytes(kind, data, offset)
+    make = _pictures if "source_id" in _instance(kind) else _lasers
+    found = make(kind, keys[:MAX_SENSORS])
     if len(keys) > MAX_SENSORS:
         found.append(Sensor("others", {}, RAW))
         part = np.minimum(part, MAX_SENSORS)
@@ -52,7 +56,7 @@ def sensors(kind: Kind, data: Buffer, offset: I64) -> tuple[list[Sensor], I64]:
 
 
 def pose_guesses(payload: bytes) -> dict[str, str]:
-    """What the first pose of a log lets one assume of the order of its quaternion and the unit of its acceleration."""
+    """Guess the order of the quaternion and the unit of the acceleration from the first pose of a log."""
     numbers = struct.unpack("<7f", payload)
     force = math.hypot(*numbers[4:])
     unit = next((name for name, one in (("m/s2", 9.81), ("g", 1.0)) if abs(force / one - 1) < 0.2), "unknown")
@@ -66,9 +70,9 @@ def _instance(kind: Kind) -> tuple[str, ...]:
     return kind.known.instance if kind.known is not None else ()
 
 
-def _keys(kind: Kind, data: Buffer, offset: I64) -> tuple[list[bytes], I64]:
-    """The distinct leading bytes by first appearance, and the number of each message's."""
-    groups = _numbers(offset) if "source_id" in _instance(kind) else _text_pairs(data, offset)
+def _leading_bytes(kind: Kind, data: Buffer, offset: I64) -> tuple[list[bytes], I64]:
+    """Return the distinct leading bytes in order of appearance, and int64[n]: which of them each message has."""
+    groups = _number_pairs(offset) if "source_id" in _instance(kind) else _text_pairs(data, offset)
     first: dict[bytes, int] = {}
     part = np.zeros(len(offset), np.int64)
     codes: dict[bytes, int] = {}
@@ -86,13 +90,13 @@ def _keys(kind: Kind, data: Buffer, offset: I64) -> tuple[list[bytes], I64]:
     return order, rank[part]
 
 
-def _numbers(offset: I64) -> list[tuple[int, I64]]:
-    """All rows: two numbers at the beginning take eight bytes."""
+def _number_pairs(offset: I64) -> list[tuple[int, I64]]:
+    """Return one group with all rows: two leading numbers have 8 bytes."""
     return [(8, np.arange(len(offset), dtype=np.int64))]
 
 
 def _text_pairs(data: Buffer, offset: I64) -> list[tuple[int, I64]]:
-    """Rows by the bytes that two texts at the beginning take together; the scan has checked their lengths."""
+    """Return rows grouped by the size of two leading texts in bytes; reading has checked their lengths."""
     one = gather_bytes(data, offset, 4).view("<u4")[:, 0].astype(np.int64)
     two = gather_bytes(data, offset + 4 + one, 4).view("<u4")[:, 0].astype(np.int64)
     width = 8 + one + two

@@ -1,4 +1,7 @@
-"""Where the messages begin, what their sizes count, and what marks them: all is tried, not trusted."""
+"""Detect the variant of a file: what sizes count, the valid mark, and where messages begin.
+
+The description is ambiguous about all three, and headers may be damaged: variants are tried, and evidence decides.
+"""
 
 from __future__ import annotations
 
@@ -22,13 +25,13 @@ from logreel.formats.koblenz.records import (
 from logreel.io.arrays import I64
 from logreel.io.source import Source
 
-#: So many messages in a row decide what sizes count.
+#: Number of consecutive messages that decide what sizes count.
 ENOUGH = 3
-#: Messages whose marks are counted where the usual one is not at the first of them.
+#: Number of messages whose marks are counted if the first message has an unusual mark.
 COUNTED = 1024
-#: Entries of the index that are tried as the first message.
+#: Number of index entries that are tried as the first message.
 TRIED = 64
-#: Bytes searched for a first message under each reading.
+#: Number of bytes searched for a first message.
 SEARCHED = 64 << 20
 MAJOR, MINOR = 1, 1
 
@@ -37,10 +40,10 @@ MAJOR, MINOR = 1, 1
 class Variant:
     """How to read a file.
 
-    mark     what valid messages are marked by
-    first    where the first message begins
-    entries  int64[n]: the index as the file has it
-    named    the places in the file that it names
+    mark     mark of valid messages
+    first    position of the first message
+    entries  int64[n]: the time index of the file, unchecked
+    named    positions in the file that the time index names
     """
 
     version: str
@@ -53,7 +56,7 @@ class Variant:
 
 
 def detect_variant(source: Source) -> Variant:
-    """How to read *source*. Raises UnsupportedError for a version from the future."""
+    """Return how to read *source*. Raises UnsupportedError for a version from the future."""
     head = source.head
     if len(head) < FILE_HEADER:
         text = f"the file ends inside its header: {source.size} of {FILE_HEADER} bytes"
@@ -86,9 +89,9 @@ def detect_variant(source: Source) -> Variant:
 
 
 def _detect_framing(source: Source, begin: int, named: list[int]) -> tuple[Framing, int]:
-    """The mark and the reading under which messages follow each other, and where the first of them is.
+    """Return the framing (size reading and mark) in which messages follow each other, and the first message.
 
-    named  places that the index names, in ascending order
+    named  positions that the time index names, ascending
     """
     places = frozenset(named)
     tables: list[list[Framing]] = []
@@ -98,7 +101,7 @@ def _detect_framing(source: Source, begin: int, named: list[int]) -> tuple[Frami
         for first in (begin, *named[:TRIED]):
             best = max(some, key=lambda framing: _evidence(framing, first))
             if _evidence(best, first) and (best.mark == VALID_MARK or _prevails(best, first)):
-                # Messages before the one that the index points to may be sound, too.
+                # Messages before the first one that the index names may be sound, too.
                 sound = best.search(begin, first - 1)
                 return best, sound if sound >= 0 else first
     end = min(source.size, begin + SEARCHED)
@@ -110,9 +113,10 @@ def _detect_framing(source: Source, begin: int, named: list[int]) -> tuple[Frami
 
 
 def _evidence(framing: Framing, pos: int) -> int:
-    """How much tells that messages follow each other from *pos* on: places where one must begin or end, and does.
+    """Count the positions from *pos* on where a message must begin or end, and does.
 
-    0 if one is none, or if not even the first is whole. A chain of ``ENOUGH`` messages, or all up to the end, has most.
+    0 if one of the messages is invalid, or the first one is not whole. A chain of ``ENOUGH`` messages, or of all
+    messages up to the end, counts most.
     """
     source = framing.source
     for count in range(ENOUGH):
@@ -120,7 +124,7 @@ def _evidence(framing: Framing, pos: int) -> int:
             return 2 * count + (source.size - pos == 0 or source.size - pos >= 4) if count else 0
         head = read_head(source, pos)
         if head is None:
-            # Of a header that the file cuts, the mark may be there.
+            # A header that the end of the file cuts may still have the mark.
             mark = source.read(pos + 4, 1)
             return 2 * count + (mark[0] == framing.mark) if mark and count else 2 * count
         if head.mark != framing.mark or not head.is_plausible(framing.size_reading):
@@ -135,7 +139,7 @@ def _evidence(framing: Framing, pos: int) -> int:
 
 
 def _prevails(framing: Framing, pos: int) -> bool:
-    """True if no other mark is more frequent than that of *framing* among the messages from *pos* on."""
+    """Return whether no mark is more frequent than that of *framing* among the messages from *pos* on."""
     seen = Counter[int]()
     for _ in range(COUNTED):
         head = read_head(framing.source, pos)
@@ -147,7 +151,7 @@ def _prevails(framing: Framing, pos: int) -> bool:
 
 
 def _problems_before(source: Source, begin: int, first: int) -> list[Problem]:
-    """What is to be said of the bytes between the index and the first message."""
+    """Return a problem for the bytes between the index and the first message, if there are any."""
     size = abs(first - begin)
     if first == begin:
         return []

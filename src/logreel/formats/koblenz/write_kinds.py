@@ -1,4 +1,4 @@
-"""What can be written into a Koblenz log: which type a channel is of, and whether payloads are of it."""
+"""Find the message kind of a channel to be written, and check payloads against it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from logreel.errors import DefinitionError, UsageError
 from logreel.formats.koblenz.definitions import RAW, UNCOMPRESSED, USUAL_VERSION, registered_types, type_id
 from logreel.formats.koblenz.kinds import Kind
 from logreel.formats.koblenz.records import MAX_ID, MAX_VERSION
-from logreel.index.rules import FieldAt, field_values
+from logreel.index.rules import FieldAt
 from logreel.io.arrays import I64
 from logreel.kernels import layout as kernel
 from logreel.layout.layout import Layout
@@ -22,16 +22,16 @@ from logreel.log.schema import Schema
 
 _VERSION = re.compile(r"[^/]*@(\d{1,5})(/.*)?", re.DOTALL)
 _ID = re.compile(r"0x([0-9A-Fa-f]{1,8})")
-#: Where a picture says whether it is of the described kind.
+#: The field ``compressed`` of a picture.
 _COMPRESSED = FieldAt(4, 4)
 
 
 def kind_of(topic: str, schema: Schema, metadata: Mapping[str, Any]) -> Kind:
-    """Type and version of a channel.
+    """Return type and version of a channel.
 
-    They are what *metadata* says (``type_id``, ``version``), else those of the class that *schema* names, in the
-    version that the topic or the description of the type has. Raises DefinitionError for what is no type, UsageError
-    for a topic that reading would not give: it follows from the type.
+    Both come from *metadata* (``type_id``, ``version``); else the type is the class that *schema* names, and the
+    version that of the topic or of the description. Raises DefinitionError for an invalid type, UsageError for a topic
+    that reading would not give: topics follow from types.
     """
     if schema.encoding != "koblenz":
         raise DefinitionError(f"channel {topic!r} of a Koblenz log needs a schema of encoding 'koblenz'")
@@ -54,19 +54,19 @@ def kind_of(topic: str, schema: Schema, metadata: Mapping[str, Any]) -> Kind:
 
 
 def layout_of(kind: Kind, topic: str) -> Layout:
-    """What fields of a channel are encoded by."""
+    """Return the Layout that encodes fields of a channel."""
     return UNCOMPRESSED if topic.endswith("@uncompressed") else kind.layout
 
 
 def misfits(kind: Kind, data: NDArray[np.uint8], start: I64, size: I64) -> NDArray[np.bool_]:
-    """bool[n]: payloads whose content does not end where they do."""
+    """Return bool[n]: whether the content of each payload ends elsewhere than the payload."""
     layout = kind.layout
     bad = size < layout.measure.least
     if layout is RAW:
         return bad
     described = ~bad
     if kind.is_described and kind.known and "compressed" in kind.known.instance:
-        described[described] = field_values(data, start[described], _COMPRESSED) != 0
+        described[described] = _COMPRESSED.read(data, start[described]) != 0
     some, ends = start[described], (start + size)[described]
     program = compile_layout(layout)
     status = np.zeros(len(some), np.uint8)

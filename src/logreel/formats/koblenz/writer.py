@@ -1,4 +1,4 @@
-"""Koblenz logs being written: messages as they come, and the index, which stands before them, at the end."""
+"""Write Koblenz logs: messages as they come; the index, which is in front of them, at the end."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ from logreel.write.payloads import Payloads
 from logreel.write.record_headers import RecordHeaders
 
 _MS = 10**6
-#: Where a message has its time.
+#: Offset of the time in a message header.
 _TIME_AT = 13
-#: Where the number of entries stands, and the entries behind it.
+#: Position of the number of index entries, which the entries follow.
 _INDEX_AT = 8
 
 
 class KoblenzWriter(FormatWriter):
     """Writes version 1.1.
 
-    size_reading  what the size of a message counts: ``A`` as described, ``B`` or ``C`` for readers that take it so
-    valid_mark    what messages are marked by: 0x49, or 0x31 or 0x01 for readers that take the description so
+    size_reading  what the size of a message counts: ``A`` as described, ``B`` or ``C`` for readers that expect these
+    valid_mark    mark of messages: 0x49, or 0x31 or 0x01 for readers that expect these
     """
 
     title = "a Koblenz log"
@@ -76,7 +76,7 @@ class KoblenzWriter(FormatWriter):
         self.time_index = TimeIndexBuilder()
 
     def channel(self, number: int, topic: str, schema: Schema, metadata: Mapping[str, Any]) -> None:
-        """Take in a channel; see ``write_kinds.kind_of``."""
+        """Add a channel; see ``write_kinds.kind_of``."""
         kind = kind_of(topic, schema, metadata)
         unknown = {(k.type, k.version) for k in (*self._kinds, kind) if k.known is None}
         if len(unknown) > MAX_UNKNOWN:
@@ -103,7 +103,7 @@ class KoblenzWriter(FormatWriter):
 
     def _misfits(self, channel: NDArray[np.int32], payloads: Payloads) -> NDArray[np.bool_]:
         bad: NDArray[np.bool_] = payloads.size > self.largest
-        # Those of logs that are rewritten were judged when they were read.
+        # Payloads of rewritten logs were checked when they were read.
         for number in np.flatnonzero(np.bincount(channel)).tolist() if not self.are_checked else ():
             mine = np.flatnonzero((channel == number) & ~bad)
             start, size = payloads.start[mine], payloads.size[mine]
@@ -142,7 +142,7 @@ class KoblenzWriter(FormatWriter):
         if self._complete:
             return
         clock = self.source_clock
-        # Fixes tell UTC by the median of all of them, so those of a whole log tell the same.
+        # UTC follows from the median of all fixes, so a whole copy has the same offset.
         if (
             clock is not None
             and clock.utc_offset is not None

@@ -1,4 +1,4 @@
-"""MCAP files: what today's robot tools log and exchange."""
+"""MCAP files."""
 
 from __future__ import annotations
 
@@ -17,13 +17,12 @@ def _sniff(source: Source) -> bool:
 
 
 def _like(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    told = metadata.get("mcap", {})
-    packed = [name for name in told.get("compression", ()) if name in ("zstd", "lz4")]
-    compression = packed[0] if packed else "none"
+    facts = metadata.get("mcap", {})
+    known = [name for name in facts.get("compression", ()) if name in ("zstd", "lz4")]
     return {
-        "compression": compression,
-        "profile": told.get("profile", ""),
-        "chunk_bytes": told.get("chunk_bytes", 1 << 20),
+        "compression": known[0] if known else "none",
+        "profile": facts.get("profile", ""),
+        "chunk_bytes": facts.get("chunk_bytes", 1 << 20),
     }
 
 

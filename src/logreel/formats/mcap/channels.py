@@ -1,4 +1,4 @@
-"""Channel records as channels of a log, with names that are unique, and metadata that is more than text."""
+"""Channels of an MCAP: unique names, schemas, and metadata with values other than text."""
 
 from __future__ import annotations
 
@@ -14,20 +14,21 @@ from logreel.formats.mcap.records import Channel
 from logreel.log.scan import ChannelInfo
 from logreel.log.schema import Schema
 
-#: Key of what is no text in the metadata of a channel, and name of the record of what a log was converted from.
+#: Key of channel metadata whose value is JSON of all values that are not text, and name of the metadata record that
+#: describes the log which the file was converted from.
 OWN = "logreel"
 ENCODING = "message_encoding"
-#: Says of a channel that its log had no definition of its messages, a standard one that was added.
+#: Metadata of a channel whose converted log had no definition of its messages: True if a standard one was added …
 ADDED = "definition_added"
-#: Says of a channel in what language its schema would be, had its log a definition of its messages.
+#: … or the encoding of the missing schema.
 UNDEFINED = "undefined_in"
 NO_SCHEMA = Schema("", "")
 
 
-def infos(file: FoundFile, decoders: Decoders) -> tuple[dict[int, int], list[ChannelInfo]]:
-    """The number of each channel id, and channels as the model wants them, by id: writers number them as they come.
+def channel_infos(file: FoundFile, decoders: Decoders) -> tuple[dict[int, int], list[ChannelInfo]]:
+    """Return the channel number of each channel id, and the ChannelInfos ordered by id.
 
-    Further channels of a topic are marked by an instance number.
+    The second, third … channel of a topic is named ``topic[1]``, ``topic[2]`` …
     """
     channels = [file.channels[number] for number in sorted(file.channels)]
     names, made = unique(channel.topic for channel in channels), []
@@ -35,24 +36,24 @@ def infos(file: FoundFile, decoders: Decoders) -> tuple[dict[int, int], list[Cha
         schema = file.schemas.get(channel.schema, NO_SCHEMA)
         if channel.schema and channel.schema not in file.schemas:
             file.note("schema", 0, 0, False, f"{channel.topic}: there is no schema {channel.schema}")
-        told = channel_metadata(channel) | ({"topic": channel.topic} if name != channel.topic else {})
-        if told.get(ADDED) is True:
-            told.pop(ADDED)
+        metadata = channel_metadata(channel) | ({"topic": channel.topic} if name != channel.topic else {})
+        if metadata.get(ADDED) is True:
+            metadata.pop(ADDED)
             schema = Schema(schema.name, schema.encoding)
-        if isinstance(told.get(UNDEFINED), str):
-            schema = Schema(schema.name, told.pop(UNDEFINED))
-        stated = str(told.get("md5sum", "*"))
+        if isinstance(metadata.get(UNDEFINED), str):
+            schema = Schema(schema.name, metadata.pop(UNDEFINED))
+        stated = str(metadata.get("md5sum", "*"))
         schema, md5 = decoders.given(name, channel, schema, stated)
-        told |= {"md5sum": md5} if md5 != stated else {}
+        metadata |= {"md5sum": md5} if md5 != stated else {}
         find = partial(decoders.find, channel, schema)
         made.append(
-            ChannelInfo(name, schema, lambda find=find: find()[0], told, lambda find=find: find()[1])  # type: ignore[misc]
+            ChannelInfo(name, schema, lambda find=find: find()[0], metadata, lambda find=find: find()[1])  # type: ignore[misc]
         )
     return {channel.id: number for number, channel in enumerate(channels)}, made
 
 
 def unique(names: Iterable[str]) -> list[str]:
-    """The same names, of which repeated ones end in ``[1]``, ``[2]`` …"""
+    """Return the names with ``[1]``, ``[2]`` … appended to repeated ones."""
     wanted = list(names)
     taken, found = set(wanted), list[str]()
     used = set[str]()
@@ -67,20 +68,20 @@ def unique(names: Iterable[str]) -> list[str]:
 
 
 def channel_metadata(channel: Channel) -> dict[str, Any]:
-    """The metadata of a channel: text as it stands there, and what was no text when logreel wrote it."""
-    told: dict[str, Any] = {name: value for name, value in channel.metadata.items() if name != OWN}
-    return told | from_json(channel.metadata.get(OWN, "")) | {ENCODING: channel.encoding}
+    """Return the metadata of a channel: text, values other than text that logreel wrote, and the message encoding."""
+    text: dict[str, Any] = {name: value for name, value in channel.metadata.items() if name != OWN}
+    return text | from_json(channel.metadata.get(OWN, "")) | {ENCODING: channel.encoding}
 
 
-def metadata_to_text(told: Mapping[str, Any]) -> dict[str, str]:
-    """The way back: metadata as a channel record holds it."""
-    text = {name: value for name, value in told.items() if isinstance(value, str) and name != ENCODING}
-    other = {name: value for name, value in told.items() if not isinstance(value, str)}
+def metadata_to_text(metadata: Mapping[str, Any]) -> dict[str, str]:
+    """Return metadata as a channel record contains it, the inverse of ``channel_metadata``."""
+    text = {name: value for name, value in metadata.items() if isinstance(value, str) and name != ENCODING}
+    other = {name: value for name, value in metadata.items() if not isinstance(value, str)}
     return text | ({OWN: to_json(other)} if other else {})
 
 
 def to_json(values: Any) -> str:
-    """Plain values as JSON; bytes become an object with their base64."""
+    """Return plain values as JSON; bytes become ``{"$base64": …}``."""
     return json.dumps(values, default=_default, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -95,7 +96,7 @@ def _default(value: Any) -> Any:
 
 
 def from_json(text: str) -> dict[str, Any]:
-    """The values again; none where the text is not what ``dumped`` gives."""
+    """Return the values of JSON from ``to_json``; an empty dict if the text is no JSON object."""
     try:
         found = json.loads(text or "{}", object_hook=_hook)
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""Chunks being packed, by other threads where there are many: compressors release the interpreter's lock."""
+"""Compression of chunks and building of their message index, in threads: compressors release the interpreter's lock."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from logreel.kernels import mcap
 from logreel.write.payloads import Payload
 
 COMPRESSIONS = ("zstd", "lz4", "none")
-#: More threads than this only wait for the one that makes the chunks.
-_MOST = 4
+#: Most threads: the one that fills the chunks does not keep more of them busy.
+_MAX_THREADS = 4
 
 Bytes1 = NDArray[np.uint8]
 
 
 @dataclass(frozen=True, slots=True)
 class ChunkContent:
-    """What a chunk consists of.
+    """The uncompressed content of a chunk.
 
-    parts     its bytes
-    places    where its messages begin, in the order of the chunk
-    channels  as many as there are, ids from 1 on
-    size      bytes of it
+    parts     its bytes, in order
+    places    offsets of its message records, in order
+    channels  number of channels of the file, whose ids begin with 1
+    size      number of bytes
     """
 
     parts: Sequence[Bytes1]
@@ -48,14 +48,14 @@ class ChunkContent:
 class CompressedChunk:
     """A chunk as it is written.
 
-    head    its record up to the stored bytes
-    stored  these
-    index   the records of its message index
+    head    chunk record up to the stored bytes
+    stored  stored bytes
+    index   message index records
     times   ns of the earliest and the latest message
-    size    bytes of its content
-    ids     int64[k]  of the channels that have messages
-    counts  int64[k]  of these messages
-    places  int64[k]  where the record of each channel begins in the index
+    size    bytes of its uncompressed content
+    ids     int64[k]  channels with messages
+    counts  int64[k]  numbers of their messages
+    places  int64[k]  offset of each channel's record in *index*
     """
 
     head: bytes
@@ -69,11 +69,11 @@ class CompressedChunk:
 
 
 class ChunkCompressor:
-    """Packs chunks with *compression* (``zstd``, ``lz4`` or ``none``) of *level*; None: as the library has it.
+    """Compresses chunks.
 
-    name  of the compression in a chunk
-
-    Raises UsageError for another compression.
+    compression  ``zstd``, ``lz4`` or ``none``; raises UsageError for others
+    level        of the compression; None: the library's default
+    name         name of the compression in chunk records
     """
 
     def __init__(self, compression: str, level: int | None) -> None:
@@ -83,11 +83,11 @@ class ChunkCompressor:
         self._compression, self._level = compression, level
         self._own = threading.local()
         self._pool: ThreadPoolExecutor | None = None
-        self.workers = 0 if compression == "none" else min(_MOST, os.cpu_count() or 1)
+        self.workers = 0 if compression == "none" else min(_MAX_THREADS, os.cpu_count() or 1)
 
-    def pack(self, content: ChunkContent) -> CompressedChunk:
-        """Pack a chunk."""
-        # Whatever takes the interpreter's lock here waits for the thread that makes the chunks.
+    def compress(self, content: ChunkContent) -> CompressedChunk:
+        """Compress a chunk and build its message index."""
+        # Few Python operations: each one waits for the interpreter's lock, which the thread that fills chunks has.
         data, place = _joined(content.parts), _joined(content.places)
         counts = np.zeros(content.channels + 1, np.int64)
         times = mcap.count_messages(data, place, counts)
@@ -99,19 +99,19 @@ class ChunkCompressor:
         mcap.write_index(data, place, counts, begin, index)
         return CompressedChunk(head, stored, index.data, times, len(data), ids, counts[ids], begin[ids])
 
-    def later(self, content: ChunkContent) -> Future[CompressedChunk]:
-        """The same in another thread."""
+    def submit(self, content: ChunkContent) -> Future[CompressedChunk]:
+        """Compress a chunk in another thread."""
         if self._pool is None:
             self._pool = ThreadPoolExecutor(self.workers, "logreel-pack")
-        return self._pool.submit(self.pack, content)
+        return self._pool.submit(self.compress, content)
 
     def close(self) -> None:
-        """Let go of the threads."""
+        """Wait for the threads and end them."""
         if self._pool is not None:
             self._pool.shutdown()
 
     def _compress(self, data: Payload) -> Payload:
-        # A compressor serves one thread at a time.
+        # Compressors are not thread-safe.
         if not hasattr(self._own, "compress"):
             self._own.compress = _compressor(self._compression, self._level)
         packed: Payload = self._own.compress(data)

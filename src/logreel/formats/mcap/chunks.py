@@ -1,4 +1,4 @@
-"""The content of chunks: as it is, zstd or LZ4; bounded, and as much as can be had of a cut one."""
+"""Decompression of chunks (none, zstd, LZ4), with a bounded size and the valid prefix of damaged data."""
 
 from __future__ import annotations
 
@@ -13,29 +13,32 @@ from logreel.io.lz4_frames import unpack_lz4
 from logreel.io.source import Source
 
 COMPRESSIONS = ("", "zstd", "lz4")
-#: No chunk unpacks to more, unless its stored bytes are so many that a ratio of SHRINK makes more of them.
+#: Most bytes that a chunk is decompressed to: MAX_CHUNK, or RATIO times its stored bytes if that is more.
 MAX_CHUNK = 1 << 28
-SHRINK = 64
-#: Places in a chunk have 32 bits.
-MOST = (1 << 31) - 1
+RATIO = 64
+#: Largest chunk: offsets in it have 32 bits.
+LARGEST = (1 << 31) - 1
 _STEP = 1 << 20
 
 
-def most(chunk: Chunk) -> int:
-    """The most bytes that *chunk* may unpack to."""
-    return min(chunk.size, MOST, max(MAX_CHUNK, SHRINK * chunk.stored))
+def size_limit(chunk: Chunk) -> int:
+    """Return the most bytes that *chunk* is decompressed to."""
+    return min(chunk.size, LARGEST, max(MAX_CHUNK, RATIO * chunk.stored))
 
 
 def unpack(source: Source, chunk: Chunk) -> tuple[Buffer, str]:
-    """The bytes of *chunk* and what is wrong with them, empty if nothing is; of a damaged one what can be had."""
+    """Return the decompressed bytes of *chunk* (of a damaged one the valid prefix), and a description of the damage.
+
+    The description is empty if there is no damage.
+    """
     packed = source.data[chunk.data : chunk.data + chunk.stored]
     if chunk.is_plain:
         wrong = (
             "" if len(packed) == chunk.size else f"it has {len(packed)} bytes where {chunk.size} are stated"
         )
         return packed, wrong
-    limit = most(chunk)
-    # One byte more shows that there is more.
+    limit = size_limit(chunk)
+    # One byte above the limit shows that there is more.
     if chunk.compression == "lz4":
         data, wrong, _ = unpack_lz4(packed, limit + 1)
     else:
@@ -47,7 +50,7 @@ def unpack(source: Source, chunk: Chunk) -> tuple[Buffer, str]:
 
 
 def _zstd(packed: Buffer, size: int, limit: int) -> tuple[Buffer, str]:
-    """At most *limit* bytes, and what is wrong."""
+    """Decompress at most *limit* bytes; return them and a description of the damage."""
     import zstandard
 
     whole = zstandard.ZstdDecompressor()
@@ -55,7 +58,7 @@ def _zstd(packed: Buffer, size: int, limit: int) -> tuple[Buffer, str]:
         if size < limit and zstandard.frame_content_size(packed.data) == size:
             return np.frombuffer(whole.decompress(packed.data), np.uint8), ""
     except zstandard.ZstdError:
-        # Bit by bit shows how far it goes.
+        # Decompressing in steps finds the valid prefix.
         pass
     out, wrong = bytearray(), ""
     reader = whole.stream_reader(packed.data, read_across_frames=True)
@@ -70,26 +73,26 @@ def _zstd(packed: Buffer, size: int, limit: int) -> tuple[Buffer, str]:
 
 
 def problem_of(chunk: Chunk, wrong: str) -> Problem:
-    """What to report of a chunk."""
+    """Return the problem of a damaged chunk."""
     return Problem("chunk", chunk.pos, chunk.stored, True, f"a {chunk.compression or 'plain'} chunk: {wrong}")
 
 
 def cache(source: Source, chunks: list[Chunk], problems: list[Problem]) -> ChunkCache:
-    """The chunks unpacked when asked for; what is wrong with one is added to *problems* then."""
+    """Return the cache of decompressed chunks; damage is added to *problems* when a chunk is decompressed."""
 
     def read(number: int) -> Buffer:
         data, wrong = unpack(source, chunks[number])
-        wrong = wrong or _wrong_head(source, chunks[number])
+        wrong = wrong or _header_difference(source, chunks[number])
         problem = problem_of(chunks[number], wrong) if wrong else None
         if problem and problem not in problems:
             problems.append(problem)
         return data
 
-    return ChunkCache(read, [most(one) for one in chunks], False)
+    return ChunkCache(read, [size_limit(one) for one in chunks], False)
 
 
-def _wrong_head(source: Source, chunk: Chunk) -> str:
-    """How the record of a chunk differs from what an index told of it."""
+def _header_difference(source: Source, chunk: Chunk) -> str:
+    """Return how the record of a chunk differs from its chunk index; empty if it does not, or was read itself."""
     if chunk.crc >= 0:
         return ""
     try:
@@ -105,5 +108,5 @@ def _wrong_head(source: Source, chunk: Chunk) -> str:
 
 
 def compressions(chunks: Iterable[Chunk]) -> list[str]:
-    """What chunks are packed with, by name."""
+    """Return the names of the chunks' compressions, sorted."""
     return sorted({one.compression or "none" for one in chunks})

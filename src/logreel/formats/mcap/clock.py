@@ -1,11 +1,11 @@
-"""What a converted log says about its clock, in the metadata record ``logreel``.
+"""Clock of a converted log, as stored in the metadata record ``logreel``.
 
-    epoch       what time 0 of the log meant that was converted: ``unix``, ``boot`` or ``start``
-    utc_offset  ns to add to a time of that log to get UTC since 1970, as a decimal number; absent where unknown
+    epoch       meaning of time 0 of the converted log: ``unix``, ``boot`` or ``start``
+    utc_offset  ns to add to a time of that log to get UTC since 1970, as a decimal number; absent if unknown
     clock       ``log``: times of the MCAP are those of that log; ``utc``: the offset was added to all of them
-    span        JSON: ``start`` and ``end`` of that log, as times of the MCAP, and how many ``messages`` it has
+    span        JSON: ``start`` and ``end`` of that log, as times of the MCAP, and its number of ``messages``
 
-Until 0.1 the key ``clock`` held JSON with the offset and the span.
+Until 0.1 the key ``clock`` contained JSON with the offset and the span.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 from logreel.formats.mcap.channels import from_json, to_json
 
-#: A log that ends before this counts from its start or is simulated: 1973 in seconds since 1970.
+#: Times of a log that ends earlier (1973 if they counted from 1970) are relative to its start, or simulated.
 RELATIVE_NS = 10**8 * 10**9
 EPOCHS = ("unix", "boot", "start")
 _INT64 = 1 << 63
@@ -26,9 +26,9 @@ _INT64 = 1 << 63
 class Clock:
     """The clock of an MCAP's log times.
 
-    epoch       ``unix``, ``boot`` or ``start``; None where only the times tell
-    utc_offset  ns to add to a time to get UTC since 1970, or None
-    span        start and end of the log while it has so many messages, as the third number says
+    epoch       ``unix``, ``boot`` or ``start``; None: derived from the times
+    utc_offset  ns to add to a time to get UTC since 1970; None: unknown
+    span        start, end and number of messages of the converted log; valid while the file has all of them
     """
 
     epoch: str | None = None
@@ -36,48 +36,48 @@ class Clock:
     span: tuple[int | None, int | None, int] | None = None
 
     @classmethod
-    def read(cls, told: Mapping[str, str]) -> Clock:
-        """From the metadata record; what cannot be read is as if it were absent."""
-        former = from_json(told.get("clock", ""))
-        span = _span(former or from_json(told.get("span", "")))
-        if told.get("clock") == "utc":
+    def read(cls, record: Mapping[str, str]) -> Clock:
+        """Return the clock of the metadata record; unreadable entries are ignored."""
+        former = from_json(record.get("clock", ""))
+        span = _span(former or from_json(record.get("span", "")))
+        if record.get("clock") == "utc":
             return cls("unix", 0, span)
-        epoch = told.get("epoch")
-        offset = _whole(former["utc_offset"] if "utc_offset" in former else told.get("utc_offset"))
+        epoch = record.get("epoch")
+        offset = _int64(former["utc_offset"] if "utc_offset" in former else record.get("utc_offset"))
         return cls(epoch if epoch in EPOCHS else None, offset, span)
 
     def epoch_until(self, end: int | None) -> str:
-        """The epoch of a log whose last message is at *end* ns."""
+        """Return the epoch of a log whose last message is at *end* ns."""
         return self.epoch or ("start" if end is not None and end < RELATIVE_NS else "unix")
 
     def offset_in(self, epoch: str) -> int | None:
-        """The UTC offset, which is 0 for times since 1970 unless something else is said."""
+        """Return the UTC offset in ns, None if unknown; 0 for the epoch ``unix`` unless the record states another."""
         return 0 if self.utc_offset is None and epoch == "unix" else self.utc_offset
 
 
-def source_facts(told: Mapping[str, str]) -> dict[str, str]:
-    """What the record says of the log that was converted: format, version, epoch, UTC offset as text, and clock."""
-    former = from_json(told.get("clock", ""))
-    found = {
-        name: told[name] for name in ("format", "version", "epoch", "utc_offset", "clock") if name in told
-    }
+def source_facts(record: Mapping[str, str]) -> dict[str, str]:
+    """Return format, version, epoch, UTC offset (as text) and clock of the converted log, if *record* has them."""
+    former = from_json(record.get("clock", ""))
+    names = ("format", "version", "epoch", "utc_offset", "clock")
+    found = {name: record[name] for name in names if name in record}
     if former:
         found["clock"] = "log"
-        offset = _whole(former.get("utc_offset"))
+        offset = _int64(former.get("utc_offset"))
         found |= {} if offset is None else {"utc_offset": str(offset)}
     return found
 
 
-def shifted_to_utc(told: Mapping[str, str], shift: int) -> dict[str, str]:
-    """The record of a file on the log's clock, once *shift*, the UTC offset in ns, was added to all times."""
-    span = Clock.read(told).span or (None, None, -1)
+def shifted_to_utc(record: Mapping[str, str], shift: int) -> dict[str, str]:
+    """Return the record of a file on the log's clock, after *shift*, the UTC offset in ns, was added to all times."""
+    span = Clock.read(record).span or (None, None, -1)
     moved = tuple(None if time is None else time + shift for time in span[:2])
-    made = dict(told) | clock_record(told.get("epoch", "unix"), shift, True, (*moved, span[2]))  # type: ignore[arg-type]
-    parameters = from_json(told.get("parameters", ""))
+    epoch = record.get("epoch", "unix")
+    shifted = dict(record) | clock_record(epoch, shift, True, (*moved, span[2]))  # type: ignore[arg-type]
+    parameters = from_json(record.get("parameters", ""))
     for one in parameters.get("parameters", []):
         if isinstance(one, dict) and isinstance(one.get("changes"), list):
             one["changes"] = [[c[0] + shift, *c[1:]] if _is_change(c) else c for c in one["changes"]]
-    return made | ({"parameters": to_json(parameters)} if parameters else {})
+    return shifted | ({"parameters": to_json(parameters)} if parameters else {})
 
 
 def _is_change(value: Any) -> bool:
@@ -87,18 +87,18 @@ def _is_change(value: Any) -> bool:
 def clock_record(
     epoch: str, utc_offset: int | None, utc: bool, span: tuple[int | None, int | None, int]
 ) -> dict[str, str]:
-    """The entries of the metadata record.
+    """Return the entries of the metadata record.
 
     utc   True: *utc_offset* was added to all times
-    span  start and end of the log in the times of the MCAP, and its messages
+    span  start and end of the log in ns, as times of the MCAP, and its number of messages
     """
-    told = {"epoch": epoch, "clock": "utc" if utc else "log"}
-    told |= {} if utc_offset is None else {"utc_offset": str(utc_offset)}
-    return told | {"span": to_json(dict(zip(("start", "end", "messages"), span, strict=True)))}
+    record = {"epoch": epoch, "clock": "utc" if utc else "log"}
+    record |= {} if utc_offset is None else {"utc_offset": str(utc_offset)}
+    return record | {"span": to_json(dict(zip(("start", "end", "messages"), span, strict=True)))}
 
 
-def _whole(value: Any) -> int | None:
-    """An int64 from JSON or text."""
+def _int64(value: Any) -> int | None:
+    """Return an int64 from JSON or text, None for anything else."""
     try:
         found = int(value) if isinstance(value, int | str) and not isinstance(value, bool) else None
     except ValueError:
@@ -106,6 +106,6 @@ def _whole(value: Any) -> int | None:
     return found if found is not None and -_INT64 <= found < _INT64 else None
 
 
-def _span(told: Mapping[str, Any]) -> tuple[int | None, int | None, int] | None:
-    start, end, messages = _whole(told.get("start")), _whole(told.get("end")), _whole(told.get("messages"))
+def _span(entries: Mapping[str, Any]) -> tuple[int | None, int | None, int] | None:
+    start, end, messages = (_int64(entries.get(name)) for name in ("start", "end", "messages"))
     return None if messages is None else (start, end, messages)

@@ -1,4 +1,4 @@
-"""Logs copied into a new MCAP."""
+"""Copying of metadata and attachments into a new MCAP."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class McapCopier(LogCopier):
         origin = next((found for name, found in state.metadata if name == OWN), None)
         if origin is not None and shift:
             origin = shifted_to_utc(origin, shift)
-        told = self.writer.origins.take(log.name, origin)
+        notes = self.writer.origins.add(log.name, origin)
         for name, found in state.metadata:
             key: tuple[Any, ...] = ("metadata", name, tuple(found.items()))
             if name != OWN and key not in self._copied:
@@ -45,7 +45,7 @@ class McapCopier(LogCopier):
                 time = max(0, one.log_time + shift)
                 self.writer.attach(one.name, data, one.media_type, time, one.create_time)
                 self._copied.add(key)
-        return told
+        return notes
 
     def import_foreign(self, log: Log, returns: bool) -> list[str]:
         """Import all metadata, parameters and attachments of a log, so that it can be converted back."""
@@ -53,7 +53,7 @@ class McapCopier(LogCopier):
         plain = [ch for ch in log.channels.values() if not ch.reserved]
         if writer.profile is None and plain and all(ch.schema.encoding == "ros1msg" for ch in plain):
             writer.profile = "ros1"
-        # The bounds hold as long as no message was taken out.
+        # Readers use start and end as long as the file has this number of messages.
         utc = self.clock == "utc" and log.utc_offset is not None
         shift = log.utc_offset or 0 if utc else 0
         start, end = (None if time is None else time + shift for time in (log.start, log.end))
@@ -68,11 +68,11 @@ class McapCopier(LogCopier):
             }
             for p in log.parameters.values()
         ]
-        told = {"format": log.format, "version": log.version}
-        told |= clock_record(log.epoch, log.utc_offset, utc, span)
-        told["metadata"] = to_json(log.metadata)
+        record = {"format": log.format, "version": log.version}
+        record |= clock_record(log.epoch, log.utc_offset, utc, span)
+        record["metadata"] = to_json(log.metadata)
         writer.metadata(
-            OWN, told | ({"parameters": to_json({"parameters": parameters})} if parameters else {})
+            OWN, record | ({"parameters": to_json({"parameters": parameters})} if parameters else {})
         )
         for name, one in log.attachments.items():
             time = 0 if one.time is None else max(0, one.time + shift)

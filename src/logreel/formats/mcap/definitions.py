@@ -1,4 +1,4 @@
-"""What decodes the messages of a channel: by the language of its schema and the encoding of its messages."""
+"""Layouts and decoders of the messages of an MCAP, by message encoding and schema encoding."""
 
 from __future__ import annotations
 
@@ -18,19 +18,22 @@ from logreel.schemas import ros1msg
 if TYPE_CHECKING:
     from logreel.schemas.protobuf.types import Types
 
-#: What messages without a usable definition have.
+#: Layout of messages without a usable definition.
 RAW = Layout(Struct((Field("data", Rest()),)), "raw")
 
 
 class Decoders:
-    """Layouts and readings of the channels of one file; what cannot be used is recorded as a Problem, once."""
+    """Layouts and PayloadDecoders of one file's channels; each unusable definition is added to *problems* once."""
 
     def __init__(self, source: Source, problems: list[Problem]) -> None:
         self._source, self._problems = source, problems
         self._found: dict[int, tuple[Layout, PayloadDecoder | None]] = {}
 
     def given(self, topic: str, channel: Channel, schema: Schema, md5: str) -> tuple[Schema, str]:
-        """The schema and md5 of a channel called *topic* as the file has them, or as the user gave what it lacks."""
+        """Return schema and md5 of the channel named *topic*: those of the file, completed by what the user gave.
+
+        Raises UsageError if the given type is no type name of ROS 1.
+        """
         kind, paths = self._source.types.get(topic), self._source.definitions
         if kind is None and not paths:
             return schema, md5
@@ -45,7 +48,7 @@ class Decoders:
         return schema, md5
 
     def find(self, channel: Channel, schema: Schema) -> tuple[Layout, PayloadDecoder | None]:
-        """The Layout of a channel's messages, and what decodes them where that is no walk of their bytes."""
+        """Return Layout and PayloadDecoder of a channel's messages; None: the Layout describes their bytes."""
         if channel.id not in self._found:
             try:
                 self._found[channel.id] = self._make(channel, schema)

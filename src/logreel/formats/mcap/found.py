@@ -1,4 +1,4 @@
-"""What reading an MCAP file finds."""
+"""The content found in an MCAP file: records, messages by chunk, problems."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from logreel.log.schema import Schema
 
 @dataclass(frozen=True, slots=True)
 class Messages:
-    """Messages found by reading: channel ids, times in ns, where payloads begin, sizes."""
+    """Messages found by reading, in file order: channel ids, times in ns, offsets of payloads, sizes in bytes."""
 
     key: I64
     time: I64
@@ -27,14 +27,14 @@ class Messages:
 
 @dataclass(slots=True)
 class ChunkMessages:
-    """The messages of a chunk, or of a stretch of the file.
+    """The messages of a chunk, or of an interval of the file that is treated as one.
 
     chunk    its number
-    pos      where it begins in the file, to report problems at
-    base     what entries count from in its bytes
-    end      where these end
-    indexes  int64[k, 3]  channel id, messages and place of each index record, where the messages were not read
-    found    the messages, where they were
+    pos      file offset where it begins, for the offsets of problems
+    base     offset in the chunk's bytes that entries are relative to
+    end      offset where the chunk's bytes end
+    indexes  int64[k, 3]  channel id, number of messages, file offset of each index record, if *found* is None
+    found    the messages, if they were read
     """
 
     chunk: int
@@ -45,14 +45,14 @@ class ChunkMessages:
     found: Messages | None = None
 
     def counts(self) -> I64:
-        """int64[k, 2]: channel ids and how many messages each has."""
+        """Return int64[k, 2]: channel ids and their numbers of messages."""
         if self.found is None:
             return self.indexes[:, :2]
         return np.column_stack(np.unique(self.found.key, return_counts=True))
 
 
-def all_found(parts: list[ChunkMessages]) -> Messages:
-    """The messages of some parts that were read."""
+def read_messages(parts: list[ChunkMessages]) -> Messages:
+    """Return the messages of those *parts* that were read, one after another."""
     empty = np.zeros(0, np.int64)
     found = [part.found for part in parts if part.found is not None]
     key, time, entry, size = (
@@ -64,13 +64,14 @@ def all_found(parts: list[ChunkMessages]) -> Messages:
 
 @dataclass(slots=True)
 class FoundFile:
-    """Everything in a file; parts and chunks in the order of the file.
+    """The content of a file; parts and chunks are in file order.
 
-    by_summary  True if the summary told where chunks are
-    data_end    where the data section ends, and its checksum; None where the record is missing
-    every       all chunks, to be verified
-    metadata_places                       where metadata records begin
-    indexed_attachments, indexed_metadata  where the summary says that they begin
+    by_summary  True if the chunks were found by the summary
+    chunks      chunks and intervals with messages, which *parts* refer to by number
+    every       all chunk records, for verification
+    data_end    file offset of the data end record and the checksum in it; None if there is no such record
+    metadata_places                        file offsets of the metadata records
+    indexed_attachments, indexed_metadata  file offsets according to the summary
     """
 
     profile: str = ""
@@ -91,13 +92,13 @@ class FoundFile:
     data_end: tuple[int, int] | None = None
 
     def note(self, code: str, pos: int, size: int, lost: bool, text: str) -> None:
-        """Record a Problem."""
+        """Add a Problem."""
         self.problems.append(Problem(code, pos, size, lost, text))
 
-    def take(self, source: Source, record: Record, where: int | None = None) -> None:
-        """Take in a record that is no message and no chunk; raises BadRecord where its content does not fit.
+    def add_record(self, source: Source, record: Record, where: int | None = None) -> None:
+        """Add a record that is no message and no chunk; raise BadRecord if its content does not fit.
 
-        where  file position of the chunk that *source* is the content of
+        where  file offset of the chunk, if *source* is its decompressed content
         """
         kind = record.kind
         if kind == records.HEADER:
@@ -107,11 +108,11 @@ class FoundFile:
         elif kind == records.SCHEMA:
             number, schema = read_schema(record.fields(source))
             if self.schemas.setdefault(number, schema) != schema:
-                self._twice(f"schema {number}", record, where)
+                self._note_redefined(f"schema {number}", record, where)
         elif kind == records.CHANNEL:
             channel = Channel.read(record.fields(source))
             if self.channels.setdefault(channel.id, channel) != channel:
-                self._twice(f"channel {channel.id}", record, where)
+                self._note_redefined(f"channel {channel.id}", record, where)
         elif kind == records.ATTACHMENT:
             self.attachments.append(Attached.read(source, record))
         elif kind == records.METADATA:
@@ -132,12 +133,12 @@ class FoundFile:
             at, size = (record.pos, records.HEAD + record.size) if where is None else (where, 0)
             self.note("unknown", at, size, kind < records.PRIVATE, text)
 
-    def _twice(self, what: str, record: Record, where: int | None) -> None:
+    def _note_redefined(self, what: str, record: Record, where: int | None) -> None:
         self.note(
             "redefined", record.pos if where is None else where, 0, False, f"{what} is defined in two ways"
         )
 
-    def add(self, part: ChunkMessages) -> None:
-        """Add messages, of which there may be none."""
+    def add_messages(self, part: ChunkMessages) -> None:
+        """Add *part* unless it was read and has no messages."""
         if part.found is None or len(part.found.key):
             self.parts.append(part)

@@ -1,4 +1,4 @@
-"""Everything that is wholly in a file, whatever its index says: for ``recover`` and ``check``."""
+"""Reading of all whole records of a file, independent of its index, for ``recover`` and ``check``."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class FullRead:
-    """What reading all records gives, together with what the index leads to.
+    """All messages found by reading every record, together with those found by the index.
 
-    file   the one and the other
-    extra  messages that the index does not lead to
-    at     where the first chunk lies that has some
+    file   content of the file with both
+    extra  number of messages that the index does not lead to
+    at     file offset of the first chunk with such messages
     """
 
     file: FoundFile
@@ -33,13 +33,14 @@ class FullRead:
     at: int
 
 
-def read(source: Source, file: FoundFile, collected: IndexBuilder) -> FullRead:
+def read_all(source: Source, file: FoundFile, builder: IndexBuilder) -> FullRead:
     """Read every record in file order, and add the messages of *file* that only its index leads to.
 
-    After damage neither is the larger set: reading goes on behind it, while an index still names what is inside.
+    Both are needed: reading skips damaged bytes, where the index may still name messages, and finds messages that no
+    index names.
     """
     whole = reader.read(source, trust=False)
-    # Channels keep the names under which their messages are read otherwise.
+    # Definitions of *file* take precedence, so that channels keep their names.
     whole.schemas, whole.channels = whole.schemas | file.schemas, whole.channels | file.channels
     there = defaultdict[tuple[int, str], list[I64]](list)
     for part in whole.parts:
@@ -47,7 +48,7 @@ def read(source: Source, file: FoundFile, collected: IndexBuilder) -> FullRead:
             there[_key(whole.chunks[part.chunk])].append(_places(whole.chunks[part.chunk], part.found))
     known = {key: np.sort(np.concatenate(places)) for key, places in there.items()}
     named = defaultdict[tuple[int, str], list[I64]](list)
-    for part, found in collected.located():
+    for part, found in builder.located_messages():
         chunk = file.chunks[part.chunk]
         key, places = _key(chunk), _places(chunk, found)
         named[key].append(places)
@@ -62,7 +63,7 @@ def read(source: Source, file: FoundFile, collected: IndexBuilder) -> FullRead:
     whole.metadata += [one for one in file.metadata if one not in whole.metadata]
     whole.statistics = whole.statistics or file.statistics
     whole.by_summary = file.by_summary
-    # What nothing describes is told by whoever collects the messages.
+    # Messages of channels without a definition are reported by the IndexBuilder.
     declared = np.array(sorted(whole.channels), np.int64)
     led = {key: np.sort(np.concatenate(places)) for key, places in named.items()}
     extra, at = 0, 0
@@ -77,7 +78,7 @@ def read(source: Source, file: FoundFile, collected: IndexBuilder) -> FullRead:
 
 
 def _key(chunk: Chunk) -> tuple[int, str]:
-    """What the same places mean the same message in: the file, or a chunk's unpacked bytes."""
+    """Return what offsets of a chunk's messages are relative to: the file, or the decompressed bytes of a chunk."""
     return (-1, "") if chunk.is_plain else (chunk.data, chunk.compression)
 
 
@@ -86,7 +87,7 @@ def _places(chunk: Chunk, found: Messages) -> I64:
 
 
 def _among(places: I64, known: I64 | None) -> NDArray[np.bool_]:
-    """bool[n]: which *places* are among the *known* ones, which ascend."""
+    """Return bool[n], whether each of *places* is among the *known* ones, which ascend."""
     if known is None:
         return np.zeros(len(places), np.bool_)
     at = np.minimum(np.searchsorted(known, places), len(known) - 1)
@@ -94,11 +95,11 @@ def _among(places: I64, known: I64 | None) -> NDArray[np.bool_]:
     return found
 
 
-def share_problems(file: FoundFile, collected: IndexBuilder, whole: FoundFile) -> None:
-    """Have both tell the same problems; what an index leaves out is not lost any more."""
+def share_problems(file: FoundFile, builder: IndexBuilder, whole: FoundFile) -> None:
+    """Give both files one list of problems; messages that an index leaves out are no longer reported as lost."""
     for one in file.problems:
-        if one in collected.left_out:
-            one = replace(one, lost=False, text=collected.left_out[one])
+        if one in builder.left_out:
+            one = replace(one, lost=False, text=builder.left_out[one])
         if one not in whole.problems:
             whole.problems.append(one)
     file.problems[:] = whole.problems

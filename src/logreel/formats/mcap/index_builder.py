@@ -1,15 +1,16 @@
-"""Messages found chunk by chunk become the block table of the index; index records are read when asked for."""
+"""Building of the index (block table, times, sizes); index records and chunks are read when they are first needed."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from functools import partial
 from threading import RLock
 
 import numpy as np
 
 from logreel.errors import Finding, Problem, UnsupportedError
-from logreel.formats.mcap.found import ChunkMessages, FoundFile, Messages, all_found
+from logreel.formats.mcap.found import ChunkMessages, FoundFile, Messages, read_messages
 from logreel.formats.mcap.reader import read_inside
 from logreel.formats.mcap.records import HEAD, MESSAGE_HEAD, PUBLISH_TIME, SEQUENCE
 from logreel.index.block_table import MISSING_SIZE, Blocks
@@ -20,27 +21,29 @@ from logreel.io.chunks import FILE, Buffer, Chunks
 from logreel.io.source import Source
 from logreel.kernels import mcap
 
-#: More entries of the block table than this are refused: real logs come nowhere near.
+#: Most entries of the block table (channels × chunks); real logs have far fewer.
 MOST_ENTRIES = 1 << 27
-#: What else a message has, before its payload.
-MORE = {"publish_time": FieldAt(-PUBLISH_TIME, 8), "sequence": FieldAt(-SEQUENCE, 4)}
+#: Numbers of each message before its payload.
+SIDE_COLUMNS = {"publish_time": FieldAt(-PUBLISH_TIME, 8), "sequence": FieldAt(-SEQUENCE, 4)}
 
 
 class IndexBuilder:
-    """All messages by block and channel; ``index`` makes the MessageIndex.
+    """All messages by block and channel; ``index`` returns the MessageIndex.
 
-    number  the channel of each id
+    number    channel number of each channel id
+    unnamed   messages met in chunks that their index does not name, which are therefore not delivered
+    left_out  problems that report only such messages, each with its text for after a full read
+
+    Raises UnsupportedError for more than MOST_ENTRIES entries.
     """
 
-    def __init__(self, source: Source, file: FoundFile, number: Mapping[int, int]) -> None:
-        self._source, self._file = source, file
+    def __init__(self, source: Source, file: FoundFile, number: Mapping[int, int], chunks: Chunks) -> None:
+        self._source, self._file, self._chunks = source, file, chunks
         self._parts, self._ids = file.parts, np.array(sorted(number, key=number.__getitem__), np.int64)
         if len(self._parts) * (len(number) + 1) > MOST_ENTRIES:
             text = f"{len(number)} channels in {len(self._parts)} chunks are more than the index can hold"
             raise UnsupportedError(text, path=source.name)
-        #: Messages met that their index does not name, and that are therefore not delivered.
         self.unnamed = 0
-        #: Problems that tell of such and of nothing else, and what they tell once these were read.
         self.left_out: dict[Problem, str] = {}
         self._lock = RLock()
         self._to_read = np.array([part.found is None for part in self._parts], bool)
@@ -52,13 +55,13 @@ class IndexBuilder:
         start[:, 1:] = np.cumsum(counts, axis=1)
         start += np.concatenate([[0], np.cumsum(counts.sum(axis=1))])[:-1, None].astype(np.int64)
         n = int(counts.sum())
-        # Pages that nobody touches cost nothing.
+        # Pages of these arrays take no memory before they are written.
         self._entry, self._time, self._size = (
             np.zeros(n, np.uint32),
             np.zeros(n, np.int64),
             np.zeros(n, np.uint32),
         )
-        # A log without packed chunks lies in the file as it is.
+        # Without compressed chunks, all offsets are offsets in the file.
         plain = all(one.is_plain for one in file.chunks)
         base = np.array([part.base + plain * file.chunks[part.chunk].data for part in self._parts], np.int64)
         self._end = base + np.array([part.end - part.base for part in self._parts], np.int64)
@@ -68,11 +71,11 @@ class IndexBuilder:
             if part.found is not None:
                 self._put(row, part.found)
 
-    def _counts(self, told: list[I64]) -> I64:
-        """int64[part, channel]: messages, of which each part tells by id; others are reported."""
+    def _counts(self, by_id: list[I64]) -> I64:
+        """Return int64[part, channel], numbers of messages, from rows of id and number; unknown ids are reported."""
         counts = np.zeros((len(self._parts), len(self._ids)), np.int64)
-        row = np.repeat(np.arange(len(told)), [len(one) for one in told])
-        found = np.concatenate([np.zeros((0, 2), np.int64), *told])
+        row = np.repeat(np.arange(len(by_id)), [len(one) for one in by_id])
+        found = np.concatenate([np.zeros((0, 2), np.int64), *by_id])
         column = self._column[found[:, 0]]
         for k in np.flatnonzero((column < 0) & (found[:, 1] > 0)).tolist():
             text = f"{found[k, 1]} messages of channel {found[k, 0]}, which nothing describes"
@@ -81,30 +84,32 @@ class IndexBuilder:
         counts[row[known], column[known]] = found[known, 1]
         return counts
 
-    def index(self, chunks: Chunks, cheap: bool) -> MessageIndex:
-        """The MessageIndex over *chunks*; *cheap*: unpacking all of them takes no time that people notice."""
-        self._chunks = chunks
+    def index(self, cheap: bool) -> MessageIndex:
+        """Return the MessageIndex; *cheap*: decompressing all chunks takes a fraction of a second."""
         rules = [
-            ChannelRules(lambda index, c=c: self._times(index, c), StoredValues(self._size), more=MORE)  # type: ignore[misc]
+            ChannelRules(partial(self._times, channel=c), StoredValues(self._size), side_columns=SIDE_COLUMNS)
             for c in range(len(self._ids))
         ]
-        return MessageIndex(chunks, self._blocks, rules, None, self._resolve, cheap)
+        return MessageIndex(self._chunks, self._blocks, rules, None, self._resolve, cheap)
 
     def bounds(self) -> tuple[int | None, int | None]:
-        """The earliest and the latest time, of chunks that were not read as they state it; None without messages."""
-        told = list[int]()
+        """Return the earliest and the latest time in ns, None and None without messages.
+
+        For chunks that were not read, the times that they state are used.
+        """
+        times = list[int]()
         for part in self._parts:
             if part.found is not None:
-                told += [int(part.found.time.min()), int(part.found.time.max())]
+                times += [int(part.found.time.min()), int(part.found.time.max())]
             elif part.indexes[:, 1].any():
                 chunk = self._file.chunks[part.chunk]
-                told += [chunk.start, chunk.end]
-        return (min(told), max(told)) if told and len(self._time) else (None, None)
+                times += [chunk.start, chunk.end]
+        return (min(times), max(times)) if times and len(self._time) else (None, None)
 
     def _times(self, index: MessageIndex, channel: int) -> I64:
         with self._lock:
-            self._load()
-        return index.take(channel, self._time)
+            self._read_indexes()
+        return index.entry_values(channel, self._time)
 
     # --------------------------------------------------------------------------------------------- filling
 
@@ -113,7 +118,7 @@ class IndexBuilder:
         return slice(int(start[row, 0]), int(start[row, -1]))
 
     def _put(self, row: int, found: Messages) -> None:
-        """Fill in messages that were read; of those that were expected but are not there, nothing but the time."""
+        """Fill in messages that were read; expected messages that are missing get the chunk's start as their time."""
         start, ids = self._blocks.start[row], self._ids
         order = np.argsort(found.key, kind="stable")
         keys = found.key[order]
@@ -129,13 +134,13 @@ class IndexBuilder:
             )
             self._size[rest], self._time[rest] = MISSING_SIZE, self._file.chunks[self._parts[row].chunk].start
 
-    def _load(self) -> None:
-        """Read the index records of all chunks that have not been looked at."""
+    def _read_indexes(self) -> None:
+        """Read the message index records of all chunks whose index was not read before."""
         rows = np.flatnonzero(self._to_read)
         self._to_read[:] = False
-        told = [self._parts[row].indexes for row in rows.tolist()]
-        found = np.concatenate([np.zeros((0, 3), np.int64), *told])
-        row, column = np.repeat(rows, [len(one) for one in told]), self._column[found[:, 0]]
+        indexes = [self._parts[row].indexes for row in rows.tolist()]
+        found = np.concatenate([np.zeros((0, 3), np.int64), *indexes])
+        row, column = np.repeat(rows, [len(one) for one in indexes]), self._column[found[:, 0]]
         size, first = (self._end - self._blocks.base)[row], self._blocks.start[row, column]
         table = np.column_stack([found[:, 2], found[:, 0], found[:, 1], size, first, row])
         table = table[(column >= 0) & (found[:, 1] > 0)]
@@ -144,32 +149,34 @@ class IndexBuilder:
             self._source.data, np.ascontiguousarray(table[:, :5]), self._time, self._entry, good
         )
         for k in np.flatnonzero(good == 2).tolist():
-            # Some writers sort by time; what comes first in the file is first for us.
+            # Some writers sort the entries by time; messages of a channel are ordered by their place in the file.
             span = slice(int(table[k, 4]), int(table[k, 4] + table[k, 2]))
             order = np.argsort(self._entry[span], kind="stable")
             self._entry[span], self._time[span] = self._entry[span][order], self._time[span][order]
             if (np.diff(self._entry[span].astype(np.int64)) == 0).any():
-                # A message that is named twice is one message.
+                # The index names a message twice: the chunk has to be read.
                 good[k] = 0
         for row in np.unique(table[good == 0, 5]).tolist():
-            self._reread(row)
+            self._replace(row)
 
-    def _read(self, row: int) -> Messages:
+    def _read_chunk(self, row: int) -> Messages:
+        """Return the messages of a chunk, found by reading it."""
         part = self._parts[row]
         file = FoundFile()
         base, end = int(self._blocks.base[row]), int(self._end[row])
         inside = Source(self._chunks[int(self._blocks.chunk[row])][base:end], "")
         read_inside(inside, part.chunk, part.pos, file)
-        return all_found(file.parts)
+        return read_messages(file.parts)
 
-    def _reread(self, row: int) -> None:
-        """Read a chunk whose index is damaged."""
-        found = self._read(row)
+    def _replace(self, row: int) -> None:
+        """Fill in the messages of a chunk whose index is damaged by reading the chunk."""
+        found = self._read_chunk(row)
         self._put(row, found)
         self._to_place[row] = False
-        self._tell(row, len(found.key))
+        self._report_index(row, len(found.key))
 
-    def _tell(self, row: int, there: int) -> None:
+    def _report_index(self, row: int, there: int) -> None:
+        """Report that the index of a chunk does not fit its messages, of which *there* were read."""
         span = self._span(row)
         met = int((self._size[span] != MISSING_SIZE).sum())
         missing, more = span.stop - span.start - met, there - met
@@ -180,8 +187,9 @@ class IndexBuilder:
         self._note(row, bool(missing or more), text, more > 0 and not missing)
 
     def _note(self, row: int, lost: bool, text: str, left_out: bool) -> None:
-        told = f"{text}; recovering the log delivers them" if left_out else text
-        problem = Problem("index", self._parts[row].pos, 0, lost, told)
+        """Add a problem of a chunk's index; *left_out*: it reports only messages that the index does not name."""
+        full_text = f"{text}; recovering the log delivers them" if left_out else text
+        problem = Problem("index", self._parts[row].pos, 0, lost, full_text)
         self._file.problems.append(problem)
         if left_out:
             self.left_out[problem] = f"{text}, which were read"
@@ -189,15 +197,16 @@ class IndexBuilder:
     # -------------------------------------------------------------------------------------------- resolving
 
     def _resolve(self, rows: I64) -> None:
-        """Look up sizes in some blocks, and whether messages are where the index says; threads may ask at once."""
+        """Read sizes of payloads of some blocks and check their offsets, if not done before; thread-safe."""
         with self._lock:
             if self._to_read.any():
-                self._load()
+                self._read_indexes()
             for row in rows[self._to_place[rows]].tolist():
                 self._to_place[row] = False
                 self._locate(row)
 
     def _locate(self, row: int) -> None:
+        """Read sizes of the messages that the index of a chunk names; repair or report an index that does not fit."""
         b, span = self._blocks, self._span(row)
         data = self._chunks[int(b.chunk[row])]
         base, end = int(b.base[row]), min(int(self._end[row]), len(data))
@@ -210,12 +219,12 @@ class IndexBuilder:
         mcap.locate_messages(data, runs, self._entry, self._time, self._size, good)
         if int(good.sum()) < span.stop - span.start:
             self._repair(row)
-        elif more := self._unnamed(data[base:end], span):
+        elif more := self._count_unnamed(data[base:end], span):
             self.unnamed += more
             self._note(row, True, f"the index of a chunk leaves out {more} of its messages", True)
 
-    def _unnamed(self, data: Buffer, span: slice) -> int:
-        """Messages in the bytes between those that the index names."""
+    def _count_unnamed(self, data: Buffer, span: slice) -> int:
+        """Return the number of messages in the bytes between those that the index names."""
         begin = np.sort(self._entry[span].astype(np.int64)) - MESSAGE_HEAD
         order = np.argsort(self._entry[span], kind="stable")
         ends = begin + MESSAGE_HEAD + self._size[span][order]
@@ -230,23 +239,26 @@ class IndexBuilder:
         return found
 
     def _repair(self, row: int) -> None:
-        """Read a chunk whose index lies: each of its claims is met by a message of that channel and time."""
-        found = self._read(row)
-        there: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
+        """Read a chunk whose index is wrong; its entries are matched with messages of the same channel and time.
+
+        Entries without a message get MISSING_SIZE.
+        """
+        found = self._read_chunk(row)
+        unmatched: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
         rows = zip(*(getattr(found, name).tolist() for name in ("key", "time", "entry", "size")), strict=True)
         for key, time, entry, size in rows:
-            there[key, time].append((entry, size))
-        for waiting in there.values():
-            waiting.reverse()
+            unmatched[key, time].append((entry, size))
+        for places in unmatched.values():
+            places.reverse()
         start = self._blocks.start[row]
         for c in np.flatnonzero(start[1:] > start[:-1]).tolist():
             for i in range(int(start[c]), int(start[c + 1])):
-                waiting = there.get((int(self._ids[c]), int(self._time[i])), [])
-                self._entry[i], self._size[i] = waiting.pop() if waiting else (0, MISSING_SIZE)
-        self._tell(row, len(found.key))
+                places = unmatched.get((int(self._ids[c]), int(self._time[i])), [])
+                self._entry[i], self._size[i] = places.pop() if places else (0, MISSING_SIZE)
+        self._report_index(row, len(found.key))
 
-    def located(self) -> Iterator[tuple[ChunkMessages, Messages]]:
-        """The messages that are there, part by part; their places count from the content of the chunk."""
+    def located_messages(self) -> Iterator[tuple[ChunkMessages, Messages]]:
+        """Yield the existing messages of each part, with offsets in the content of the chunk."""
         self._resolve(np.arange(len(self._parts)))
         for row, part in enumerate(self._parts):
             start = self._blocks.start[row]
@@ -257,7 +269,7 @@ class IndexBuilder:
             yield part, Messages(key[there], self._time[rows], self._entry[rows], self._size[rows])
 
     def verify(self) -> Iterator[Finding]:
-        """What looking into all chunks tells."""
+        """Yield Findings of reading all chunks: damage, an index that does not fit, wrong times."""
         known = len(self._file.problems)
         self._resolve(np.arange(len(self._parts)))
         yield from map(Finding.of, self._file.problems[known:])

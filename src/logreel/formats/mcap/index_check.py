@@ -1,7 +1,7 @@
-"""Whether the index explains what is in the chunks; chunks where it does not are read.
+"""Comparison of the message index with chunks and statistics; chunks whose index is incomplete are read.
 
-An index is what somebody wrote: it may name no message, or a part of them. Statistics count a second time. Where both
-agree, chunks are believed to hold what the index says, but for small files, which are quickly read.
+An index may name no message, or only some. The statistics count them independently: if both agree, the index is
+trusted, except in small files, whose chunks are read anyway.
 """
 
 from __future__ import annotations
@@ -10,32 +10,32 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from logreel.formats.mcap.chunks import most, unpack
-from logreel.formats.mcap.found import ChunkMessages, FoundFile, Messages, all_found
+from logreel.formats.mcap.chunks import size_limit, unpack
+from logreel.formats.mcap.found import ChunkMessages, FoundFile, Messages, read_messages
 from logreel.formats.mcap.reader import read_inside
 from logreel.formats.mcap.records import BadRecord, Statistics
 from logreel.io.source import Source
 
-#: Unpacked bytes of all chunks that are looked into whatever the index says: that takes about a millisecond.
+#: All chunks are read if they have at most this many decompressed bytes, which takes about a millisecond.
 SMALL = 1 << 18
-#: Stored bytes of all chunks that are looked into where no statistics count the messages.
+#: Without statistics, all chunks are read if they have at most this many stored bytes.
 UNCOUNTED = 1 << 26
 
 
-def settle(source: Source, file: FoundFile, compare: bool) -> None:
-    """Read the chunks that their index does not explain.
+def check_index(source: Source, file: FoundFile, compare: bool) -> None:
+    """Compare index and chunks; messages of chunks whose index names others are replaced by those that were read.
 
-    compare  look at what the statistics count: raise BadRecord where it is not what an index says, tell where it is
-             not what was read
+    compare  True: also compare with the statistics; raises BadRecord if the index names another number of messages than
+             the statistics, adds a problem if all messages were read and are not as many
     """
     indexed = [part for part in file.parts if part.found is None]
     known = [file.chunks[part.chunk] for part in indexed]
-    small = sum(map(most, known)) <= SMALL
+    small = sum(map(size_limit, known)) <= SMALL
     uncounted = file.statistics is None and sum(one.stored for one in known) <= UNCOUNTED
     differing = [
         part
         for part in indexed
-        if (small or uncounted or not part.indexes[:, 1].any()) and _look_into(source, file, part)
+        if (small or uncounted or not part.indexes[:, 1].any()) and _replace_if_different(source, file, part)
     ]
     if differing:
         there = sum(len(part.found.key) for part in differing if part.found is not None)
@@ -47,15 +47,15 @@ def settle(source: Source, file: FoundFile, compare: bool) -> None:
         _compare(file, file.statistics)
 
 
-def _look_into(source: Source, file: FoundFile, part: ChunkMessages) -> bool:
-    """Read the messages of a chunk; True, and they are taken, where the index names others."""
+def _replace_if_different(source: Source, file: FoundFile, part: ChunkMessages) -> bool:
+    """Read the messages of a chunk; if its index names others, use those that were read, and return True."""
     data, wrong = unpack(source, file.chunks[part.chunk])
     if wrong:
-        # Told when its messages are asked for; the index may lead to more of them than reading does.
+        # Reported when its messages are read; the index may lead to more of them than reading does.
         return False
     inside = FoundFile(schemas=dict(file.schemas), channels=dict(file.channels))
     read_inside(Source(data, source.name), part.chunk, part.pos, inside)
-    found = all_found(inside.parts)
+    found = read_messages(inside.parts)
     if _counted(found) == {key: n for key, n, _ in part.indexes.tolist() if n}:
         return False
     if not len(found.key):
@@ -88,7 +88,7 @@ def _compare(file: FoundFile, statistics: Statistics) -> None:
 
 
 def differing(statistics: Statistics, there: Mapping[int, int]) -> Iterator[str]:
-    """How the statistics differ from the messages *there* by channel."""
+    """Yield a sentence for each difference of the statistics from *there*, the numbers of messages by channel id."""
     total = sum(there.values())
     if statistics.messages != total:
         yield f"the statistics count {statistics.messages} messages, there are {total}"

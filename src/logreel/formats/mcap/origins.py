@@ -1,4 +1,4 @@
-"""What several MCAPs were converted from, told by one."""
+"""Merging of the ``logreel`` metadata records of several MCAPs, each of which describes a converted log."""
 
 from __future__ import annotations
 
@@ -10,37 +10,37 @@ from logreel.write.format_writer import SourceClock
 
 
 class Origins:
-    """Collects the records of logreel's own from one log after another; what an earlier one says has precedence."""
+    """Collects the ``logreel`` metadata records of logs; values of earlier logs take precedence."""
 
     def __init__(self) -> None:
         self._logs = 0
-        self._told: list[dict[str, str]] = []
+        self._records: list[dict[str, str]] = []
         self._metadata: dict[str, Any] = {}
         self._parameters: dict[str, Any] = {}
 
-    def take(self, name: str, told: Mapping[str, str] | None) -> list[str]:
-        """Take in what the log called *name* tells, None for nothing; tells what has another value than before."""
+    def add(self, name: str, record: Mapping[str, str] | None) -> list[str]:
+        """Add the record (or None) of the log called *name*; return a sentence for each conflicting value."""
         self._logs += 1
-        if told is None:
+        if record is None:
             return []
-        self._told.append(dict(told))
-        parameters = from_json(told.get("parameters", "")).get("parameters", [])
+        self._records.append(dict(record))
+        parameters = from_json(record.get("parameters", "")).get("parameters", [])
         by_name = {str(one.get("name")): one for one in parameters if isinstance(one, Mapping)}
         return [
-            *_kept("metadata", self._metadata, from_json(told.get("metadata", "")), name),
-            *_kept("parameter", self._parameters, by_name, name),
+            *_merge("metadata", self._metadata, from_json(record.get("metadata", "")), name),
+            *_merge("parameter", self._parameters, by_name, name),
         ]
 
     def record(self, clock: SourceClock | None) -> dict[str, str] | None:
-        """One record for all of them; None where there is nothing to tell."""
-        if not self._told:
+        """Return one record for all logs; None if no log has a record."""
+        if not self._records:
             return None
-        first = self._told[0]
-        if len(self._told) == self._logs and all(one == first for one in self._told):
+        first = self._records[0]
+        if len(self._records) == self._logs and all(one == first for one in self._records):
             return first
         found = dict(first)
-        if len({one.get("format") for one in self._told}) > 1 or len(self._told) < self._logs:
-            # It can be converted back to none of them.
+        if len({one.get("format") for one in self._records}) > 1 or len(self._records) < self._logs:
+            # The merged log cannot be converted back to one format.
             found = {k: v for k, v in found.items() if k not in ("format", "version")}
         if clock is not None:
             found = {k: v for k, v in found.items() if k not in ("utc_offset", "span")}
@@ -52,8 +52,8 @@ class Origins:
         return found
 
 
-def _kept(what: str, known: dict[str, Any], more: Mapping[str, Any], name: str) -> Iterator[str]:
-    """Add *more* to *known*; a sentence about each that is there with another value."""
+def _merge(what: str, known: dict[str, Any], more: Mapping[str, Any], name: str) -> Iterator[str]:
+    """Add *more* to *known*; yield a sentence for each entry that *known* has with another value."""
     for key, value in more.items():
         if known.setdefault(key, value) != value:
             yield f"{what} {key!r} has another value in {name}: the first one is kept"

@@ -1,6 +1,6 @@
-"""Records of an MCAP file: a kind, a length of eight bytes, content.
+"""Records of an MCAP file: opcode (here *kind*), u64 length, content.
 
-Facts from the MCAP specification, version 0.
+Source: the MCAP specification, version 0.
 """
 
 from __future__ import annotations
@@ -8,16 +8,12 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from logreel.io.arrays import I64
 from logreel.io.source import Source
 from logreel.log.schema import Schema
-
-if TYPE_CHECKING:
-    pass
 
 MAGIC = b"\x89MCAP0\r\n"
 (
@@ -37,54 +33,54 @@ MAGIC = b"\x89MCAP0\r\n"
     SUMMARY_OFFSET,
     DATA_END,
 ) = range(1, 16)
-#: Kinds from here on are for applications.
+#: Kinds from here on are private records of applications.
 PRIVATE = 0x80
-#: Bytes of kind and length; of a message before its payload, with these; of a footer and the magic behind it.
+#: Bytes of kind and length; of a message record before its payload; of a footer record and the magic after it.
 HEAD, MESSAGE_HEAD, TAIL = 9, 31, 37
 #: Bytes of a message index record without entries, and of an entry.
 INDEX, ENTRY = 15, 16
-#: How far before its payload a message has its sequence number, log time and publish time.
+#: Distance of sequence number, log time and publish time from the payload that they precede, in bytes.
 SEQUENCE, LOG_TIME, PUBLISH_TIME = 20, 16, 8
 TIME_MAX = (1 << 63) - 1
-#: A number of each channel in a list of them.
+#: Entry of a map of channel ids to u64 numbers.
 NUMBERS = np.dtype([("id", "<u2"), ("value", "<u8")])
 
 
 class BadRecord(ValueError):
-    """The bytes are no such record."""
+    """The bytes are no record of the expected kind, or contradict other records."""
 
 
 class Fields:
-    """Reads the fields of one record in order; raises BadRecord where they do not fit."""
+    """Reader of the fields of one record, in order; its methods raise BadRecord if a field does not fit."""
 
     def __init__(self, data: bytes) -> None:
         self.data, self.at = data, 0
 
     def take(self, size: int) -> bytes:
-        """So many bytes."""
+        """Return the next *size* bytes."""
         if size > len(self.data) - self.at:
             raise BadRecord(f"a field of {size} bytes where {len(self.data) - self.at} are left")
         self.at += size
         return self.data[self.at - size : self.at]
 
     def number(self, width: int) -> int:
-        """An unsigned number of so many bytes."""
+        """Return the next unsigned number of *width* bytes."""
         return int.from_bytes(self.take(width), "little")
 
     def time(self) -> int:
-        """A time in ns, held at the maximum of int64."""
+        """Return the next time in ns, limited to the maximum of int64."""
         return min(self.number(8), TIME_MAX)
 
     def raw(self) -> bytes:
-        """Bytes behind their number as u32."""
+        """Return the next bytes, which are preceded by their u32 number."""
         return self.take(self.number(4))
 
     def text(self) -> str:
-        """Text behind its bytes as u32; what is no UTF-8 is replaced."""
+        """Return the next string, invalid UTF-8 replaced."""
         return self.raw().decode("utf-8", "replace")
 
     def map(self) -> dict[str, str]:
-        """Text by text."""
+        """Return the next map of strings to strings."""
         inner, found = Fields(self.raw()), dict[str, str]()
         while inner.at < len(inner.data):
             name = inner.text()
@@ -92,11 +88,11 @@ class Fields:
         return found
 
     def words(self, many: int) -> tuple[int, ...]:
-        """So many unsigned numbers of 8 bytes."""
+        """Return the next *many* u64 numbers."""
         return struct.unpack(f"<{many}Q", self.take(8 * many))
 
     def numbers(self) -> bytes:
-        """A number of each channel in a list of them: NUMBERS."""
+        """Return the bytes of the next map of channel ids to u64 numbers, entries of dtype NUMBERS."""
         raw = self.raw()
         if left := len(raw) % NUMBERS.itemsize:
             raise BadRecord(f"a field of {NUMBERS.itemsize} bytes where {left} are left")
@@ -105,7 +101,7 @@ class Fields:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """Where a record lies."""
+    """File offset, kind and content size of a record."""
 
     pos: int
     kind: int
@@ -113,11 +109,11 @@ class Record:
 
     @property
     def end(self) -> int:
-        """Where the next one begins."""
+        """Offset of the next record."""
         return self.pos + HEAD + self.size
 
     def fields(self, source: Source) -> Fields:
-        """Its content."""
+        """Return the reader of its content."""
         return Fields(source.read(self.pos + HEAD, self.size))
 
 
@@ -125,7 +121,7 @@ _HEAD = struct.Struct("<BQ")
 
 
 def record_at(source: Source, pos: int, end: int) -> Record:
-    """The record at *pos*; raises BadRecord where there is none that ends before *end*."""
+    """Return the record at *pos*; raise BadRecord if there is none, or if it ends after *end*."""
     if not 0 <= pos <= end - HEAD:
         raise BadRecord(f"there is no record at {pos}")
     kind, size = _HEAD.unpack_from(source.view, pos)
@@ -135,7 +131,7 @@ def record_at(source: Source, pos: int, end: int) -> Record:
 
 
 def records(source: Source, pos: int, end: int) -> Iterator[Record]:
-    """Records from *pos* on; raises BadRecord where they do not end at *end*."""
+    """Yield the records from *pos* on; raise BadRecord if they do not end at *end*."""
     while pos < end:
         found = record_at(source, pos, end)
         yield found
@@ -154,22 +150,24 @@ class Channel:
 
     @classmethod
     def read(cls, f: Fields) -> Channel:
-        """Of its content."""
+        """Return the channel of a record's content."""
         return cls(f.number(2), f.number(2), f.text(), f.text(), f.map())
 
 
 def read_schema(f: Fields) -> tuple[int, Schema]:
-    """Number and content of a schema record."""
+    """Return id and content of a schema record."""
     number, name, encoding = f.number(2), f.text(), f.text()
     return number, Schema.of(name, encoding, f.raw())
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A chunk: its record, how it is packed, and where its stored bytes lie.
+    """A chunk record: offset, first and last time in ns, compression, and interval of its stored bytes.
 
-    size    bytes that it unpacks to, as it says
-    crc     of these bytes, 0 for none
+    size    decompressed bytes, as stated
+    crc     CRC-32 of the decompressed bytes; 0: none; -1: known from the summary only, which does not state it
+    data    file offset of the stored bytes
+    stored  number of stored bytes
     """
 
     pos: int
@@ -183,7 +181,7 @@ class Chunk:
 
     @classmethod
     def read(cls, source: Source, pos: int, end: int) -> Chunk:
-        """The chunk at *pos*, whose stored bytes may end after *end*; raises BadRecord."""
+        """Return the chunk at *pos*, whose stored bytes may end after *end*; raise BadRecord."""
         head = source.read(pos, min(end - pos, HEAD + 256))
         if len(head) < HEAD or head[0] != CHUNK:
             raise BadRecord(f"there is no chunk at {pos}")
@@ -196,13 +194,13 @@ class Chunk:
 
     @property
     def is_plain(self) -> bool:
-        """True if its records lie in the file as they are."""
+        """True if it is not compressed."""
         return not self.compression
 
 
 @dataclass(frozen=True, slots=True)
 class ChunkIndex:
-    """A chunk as the summary has it; *offsets* (NUMBERS) say where the message index of each channel lies."""
+    """A chunk index record; *offsets* (dtype NUMBERS): file offset of the message index record of each channel."""
 
     start: int
     end: int
@@ -216,7 +214,7 @@ class ChunkIndex:
 
     @classmethod
     def read(cls, f: Fields) -> ChunkIndex:
-        """Of its content."""
+        """Return the chunk index of a record's content."""
         start, end, pos, length = f.words(4)
         offsets, index_length, compression = f.numbers(), f.number(8), f.text()
         times = min(start, TIME_MAX), min(end, TIME_MAX)
@@ -225,7 +223,7 @@ class ChunkIndex:
 
 @dataclass(frozen=True, slots=True)
 class Attached:
-    """An attachment record: where its data lies."""
+    """An attachment record, with file offset and size of its data."""
 
     pos: int
     log_time: int
@@ -238,7 +236,7 @@ class Attached:
 
     @classmethod
     def read(cls, source: Source, record: Record) -> Attached:
-        """Of a record; its data is not touched."""
+        """Return the attachment of a record, without reading its data."""
         f = Fields(source.read(record.pos + HEAD, min(record.size, 1 << 16)))
         log_time, create_time, name, media_type = f.time(), f.time(), f.text(), f.text()
         size = f.number(8)
@@ -251,7 +249,7 @@ class Attached:
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """What the file counts of itself."""
+    """A statistics record; *counts*: messages by channel id."""
 
     messages: int
     schemas: int
@@ -265,7 +263,7 @@ class Statistics:
 
     @classmethod
     def read(cls, f: Fields) -> Statistics:
-        """Of its content."""
+        """Return the statistics of a record's content."""
         messages, schemas, channels = f.number(8), f.number(2), f.number(4)
         others = f.number(4), f.number(4), f.number(4), f.time(), f.time()
         counts = dict(np.frombuffer(f.numbers(), NUMBERS).tolist())
@@ -273,28 +271,28 @@ class Statistics:
 
 
 def record_head(kind: int, size: int) -> bytes:
-    """Kind and length of a record."""
+    """Return kind and length of a record as bytes."""
     return struct.pack("<BQ", kind, size)
 
 
 def record_bytes(kind: int, content: bytes) -> bytes:
-    """A whole record."""
+    """Return a whole record as bytes."""
     return record_head(kind, len(content)) + content
 
 
 def string_bytes(text: str | bytes) -> bytes:
-    """Text or bytes behind their number."""
+    """Return text or bytes preceded by their u32 number of bytes."""
     raw = text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text
     return struct.pack("<I", len(raw)) + raw
 
 
 def map_bytes(found: Mapping[str, str]) -> bytes:
-    """A map of text by text."""
+    """Return a map of strings to strings as bytes."""
     return string_bytes(b"".join(string_bytes(name) + string_bytes(value) for name, value in found.items()))
 
 
 def numbers_bytes(ids: I64 | list[int], values: I64 | list[int]) -> bytes:
-    """A number for each of these channels."""
+    """Return channel ids with their numbers as entries of a map."""
     made = np.empty(len(ids), NUMBERS)
     made["id"], made["value"] = ids, values
     return made.tobytes()

@@ -1,4 +1,4 @@
-"""From an MCAP file to a Scan."""
+"""Building of the Scan of an MCAP file."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from logreel.formats.mcap import full_read, index_check, reader, summary
-from logreel.formats.mcap.channels import OWN, from_json, infos, unique
+from logreel.formats.mcap.channels import OWN, channel_infos, from_json, unique
 from logreel.formats.mcap.chunks import cache, compressions
 from logreel.formats.mcap.clock import Clock, source_facts
 from logreel.formats.mcap.definitions import Decoders
@@ -18,50 +18,50 @@ from logreel.io.chunks import Chunks
 from logreel.io.source import Source
 from logreel.log.scan import MADE_OF, Attachment, Change, Parameter, Scan
 
-#: Looking at this many packed bytes takes a fraction of a second.
+#: Decompressing this many stored bytes takes a fraction of a second.
 CHEAP_BYTES = 1 << 28
 
 
 def scan(source: Source) -> Scan:
-    """The Scan of an MCAP file. Raises UnsupportedError for one with more channels and chunks than fit an index."""
+    """Return the Scan of an MCAP file; raise UnsupportedError for more channels × chunks than an index can hold."""
     return _scan_of(source, _read(source))
 
 
 def _read(source: Source) -> FoundFile:
-    """What is in the file, by its summary where that tells everything."""
+    """Return the content of the file, by its summary if that is complete and consistent."""
     try:
         file = summary.read(source) or reader.read(source)
-        # Counts of a damaged file say nothing about its index.
-        index_check.settle(source, file, not any(problem.lost for problem in file.problems))
+        # Statistics of a damaged file say nothing about its index.
+        index_check.check_index(source, file, not any(problem.lost for problem in file.problems))
     except BadRecord as error:
         file = reader.read(source, trust=False)
         file.note("index", source.size, 0, False, f"the summary is not used: {error}")
     return file
 
 
-def _reread(source: Source, file: FoundFile, collected: IndexBuilder) -> Scan:
-    """The Scan of everything that is wholly there; both tell the same problems from here on."""
-    found = full_read.read(source, file, collected).file
-    full_read.share_problems(file, collected, found)
+def _reread(source: Source, file: FoundFile, builder: IndexBuilder) -> Scan:
+    """Return the Scan of all whole records; it shares its list of problems with *file*."""
+    found = full_read.read_all(source, file, builder).file
+    full_read.share_problems(file, builder, found)
     return _scan_of(source, found)
 
 
 def _scan_of(source: Source, file: FoundFile) -> Scan:
-    origin = dict(next((told for name, told in file.metadata if name == OWN), {}))
-    number, channels = infos(file, Decoders(source, file.problems))
-    collected = IndexBuilder(source, file, number)
+    origin = dict(next((record for name, record in file.metadata if name == OWN), {}))
+    number, channels = channel_infos(file, Decoders(source, file.problems))
     chunks = Chunks(
         source,
         cache(source, file.chunks, file.problems),
         lambda n: file.chunks[n].size,
         lambda n: file.chunks[n].pos,
     )
+    builder = IndexBuilder(source, file, number, chunks)
     cheap = sum(one.stored for one in file.chunks if not one.is_plain) < CHEAP_BYTES
-    index = collected.index(chunks, cheap)
+    index = builder.index(cheap)
     clock = Clock.read(origin)
-    # What a conversion added repeats what is there: it is not of the log that was converted.
+    # Channels that a conversion added repeat others: their messages are not those of the log that was converted.
     own = [n for n, info in enumerate(channels) if MADE_OF not in info.metadata]
-    start, end = _bounds(clock, collected, int(index.counts[own].sum()))
+    start, end = _bounds(clock, builder, int(index.counts[own].sum()))
     epoch = clock.epoch_until(end)
     offset = clock.offset_in(epoch)
     return Scan(
@@ -76,28 +76,30 @@ def _scan_of(source: Source, file: FoundFile) -> Scan:
         attachments=lambda: _attachments(source, file.attachments),
         parameters=lambda: _parameters(origin),
         utc_offset=lambda: offset,
-        verify=lambda: verify(source, file, collected),
-        reread=lambda: _reread(source, file, collected),
+        verify=lambda: verify(source, file, builder),
+        reread=lambda: _reread(source, file, builder),
         format_state=file,
         converted_from=origin.get("format", ""),
     )
 
 
-def _bounds(clock: Clock, collected: IndexBuilder, messages: int) -> tuple[int | None, int | None]:
-    """First and last moment: those of the log that this one was converted from while all of its messages are there."""
+def _bounds(clock: Clock, builder: IndexBuilder, messages: int) -> tuple[int | None, int | None]:
+    """Return start and end in ns; those of the log that was converted as long as all of its messages are there."""
     if clock.span is not None and clock.span[2] == messages:
         return clock.span[:2]
-    return collected.bounds()
+    return builder.bounds()
 
 
 def _metadata(file: FoundFile, origin: Mapping[str, str]) -> Mapping[str, Any]:
-    """Metadata records by name, of repeated names a list; what a converted log told; facts of the file itself."""
+    """Return metadata records by name (lists of repeated ones), metadata of the converted log, facts of the file."""
     found: dict[str, Any] = {}
-    for name, told in file.metadata:
+    for name, record in file.metadata:
         if name == OWN:
             continue
         before = found.get(name)
-        found[name] = told if before is None else [*(before if isinstance(before, list) else [before]), told]
+        found[name] = (
+            record if before is None else [*(before if isinstance(before, list) else [before]), record]
+        )
     facts: dict[str, Any] = {
         "profile": file.profile,
         "library": file.library,
@@ -105,16 +107,16 @@ def _metadata(file: FoundFile, origin: Mapping[str, str]) -> Mapping[str, Any]:
         "compression": compressions(file.every),
         "indexed": file.by_summary,
     }
-    if (told_by := file.statistics) is not None:
+    if (stats := file.statistics) is not None:
         facts["statistics"] = {
-            "messages": told_by.messages,
-            "schemas": told_by.schemas,
-            "channels": told_by.channels,
-            "attachments": told_by.attachments,
-            "metadata": told_by.metadata,
-            "chunks": told_by.chunks,
-            "start_ns": told_by.start,
-            "end_ns": told_by.end,
+            "messages": stats.messages,
+            "schemas": stats.schemas,
+            "channels": stats.channels,
+            "attachments": stats.attachments,
+            "metadata": stats.metadata,
+            "chunks": stats.chunks,
+            "start_ns": stats.start,
+            "end_ns": stats.end,
         }
     if "mcap" in found:
         facts["metadata"] = found["mcap"]

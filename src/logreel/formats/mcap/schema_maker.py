@@ -1,4 +1,4 @@
-"""Schemas of new MCAPs: ROS 1 definitions where none is given."""
+"""Schemas of channels of new MCAPs: ROS 1 definitions if none is given."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The summary at the end of an MCAP file. It is used where it tells everything and agrees with itself."""
+"""Reading of the summary at the end of an MCAP file, which is used if it is complete and consistent."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.formats.mcap import records
-from logreel.formats.mcap.chunks import COMPRESSIONS, MOST
+from logreel.formats.mcap.chunks import COMPRESSIONS, LARGEST
 from logreel.formats.mcap.found import ChunkMessages, FoundFile
 from logreel.formats.mcap.records import (
     ENTRY,
@@ -26,9 +26,9 @@ from logreel.io.source import Source
 
 
 def read(source: Source) -> FoundFile | None:
-    """What the summary tells; the chunks are not touched. None where it does not tell of all messages.
+    """Return the content of a file by its summary, without reading chunks; None if it does not cover all messages.
 
-    Raises BadRecord where it contradicts itself or the file.
+    Raises BadRecord if the summary contradicts itself or the file.
     """
     tail = source.size - TAIL
     raw = source.read(tail, TAIL)
@@ -46,7 +46,7 @@ def read(source: Source) -> FoundFile | None:
         if record.kind == records.CHUNK_INDEX:
             chunks.append(ChunkIndex.read(record.fields(source)))
         else:
-            file.take(source, record)
+            file.add_record(source, record)
     if not chunks:
         return None
     if file.statistics is not None and file.statistics.chunks != len(chunks):
@@ -54,22 +54,22 @@ def read(source: Source) -> FoundFile | None:
     chunks.sort(key=lambda one: one.pos)
     if any(not one.offsets and one.size for one in chunks):
         return None
-    if not _gaps(source, chunks, start, file):
+    if not _read_gaps(source, chunks, start, file):
         return None
     offsets = np.frombuffer(b"".join(one.offsets for one in chunks), NUMBERS)
-    if not _defined(np.unique(offsets["id"]).tolist(), file):
+    if not _has_definitions(np.unique(offsets["id"]).tolist(), file):
         return None
-    return file if _take(chunks, offsets, file) else None
+    return file if _add_chunks(chunks, offsets, file) else None
 
 
-def _defined(numbers: list[int], file: FoundFile) -> bool:
-    """Whether the summary repeats these channels and their schemas."""
+def _has_definitions(numbers: list[int], file: FoundFile) -> bool:
+    """Return whether the summary repeats these channels and their schemas."""
     channels = [file.channels.get(number) for number in numbers]
     return all(ch is not None and (not ch.schema or ch.schema in file.schemas) for ch in channels)
 
 
-def _gaps(source: Source, chunks: list[ChunkIndex], end: int, file: FoundFile) -> bool:
-    """Take in what stands between the chunks, up to *end*; False where there are messages, too."""
+def _read_gaps(source: Source, chunks: list[ChunkIndex], end: int, file: FoundFile) -> bool:
+    """Add the records between the chunks, up to *end*; return False if there are messages among them."""
     pos = len(MAGIC)
     for begin, behind in [
         *((one.pos, one.pos + one.length + one.index_length) for one in chunks),
@@ -82,24 +82,24 @@ def _gaps(source: Source, chunks: list[ChunkIndex], end: int, file: FoundFile) -
                 return False
             if record.kind in (records.CHUNK, records.MESSAGE_INDEX, records.FOOTER):
                 raise BadRecord(f"it does not name what stands at {record.pos}")
-            file.take(source, record)
+            file.add_record(source, record)
         pos = behind
     if pos != end:
         raise BadRecord("a chunk ends behind it")
     return True
 
 
-def _take(chunks: list[ChunkIndex], offsets: NDArray[np.void], file: FoundFile) -> bool:
-    """Take in the chunks: how many messages each channel has follows from the places of its index records.
+def _add_chunks(chunks: list[ChunkIndex], offsets: NDArray[np.void], file: FoundFile) -> bool:
+    """Add the chunks; the numbers of messages follow from the distances between index records.
 
-    False where it does not, since records have something behind their content.
+    Returns False if they do not, because some record has further bytes after its content.
     """
     many = np.array([len(one.offsets) // NUMBERS.itemsize for one in chunks])
     indexes, wrong = _indexes(chunks, many, offsets)
     for n, (one, end) in enumerate(zip(chunks, np.cumsum(many).tolist(), strict=True)):
         made = _chunk(one)
         if made.data + made.stored != one.pos + one.length:
-            # Something stands in the chunk's record behind its content.
+            # The chunk's record has further bytes after its content.
             return False
         if n in wrong:
             if not wrong[n]:
@@ -107,19 +107,25 @@ def _take(chunks: list[ChunkIndex], offsets: NDArray[np.void], file: FoundFile) 
             raise BadRecord(wrong[n])
         file.every.append(made)
         if many[n]:
-            file.add(ChunkMessages(len(file.chunks), one.pos, 0, one.size, indexes[end - many[n] : end]))
+            file.add_messages(
+                ChunkMessages(len(file.chunks), one.pos, 0, one.size, indexes[end - many[n] : end])
+            )
             file.chunks.append(made)
     return True
 
 
 def _indexes(chunks: list[ChunkIndex], many: I64, offsets: NDArray[np.void]) -> tuple[I64, dict[int, str]]:
-    """Channel id, messages and place of the index records, of which each chunk has so *many*, in file order.
+    """Return int64[m, 3] of all message index records in file order, and what is wrong, by chunk number.
 
-    What is wrong with those of some chunks comes with them, empty where the first that is has something behind it.
+    many     int64[k]  index records of each chunk
+    offsets  NUMBERS[m]  channel ids and file offsets of the index records
+
+    The columns are channel id, number of messages and file offset. An empty text means that records have further bytes
+    after their content, so that the numbers of messages are unknown.
     """
     chunk, ends = np.repeat(np.arange(len(chunks)), many), np.cumsum(many)
     offsets = offsets[np.lexsort((offsets["value"], chunk))]
-    # Without a sign, since places that no file has must not become others.
+    # Unsigned, so that offsets beyond int64 do not become negative.
     number, at = offsets["id"].astype(np.int64), offsets["value"].astype(np.uint64)
     behind = np.array([one.pos + one.length for one in chunks], np.uint64)
     length = np.array([one.index_length for one in chunks], np.uint64)
@@ -131,11 +137,11 @@ def _indexes(chunks: list[ChunkIndex], many: I64, offsets: NDArray[np.void]) -> 
     wrong = dict[int, str]()
     for n in (keys[1:][np.diff(keys) == 0] >> 16).tolist():
         wrong[n] = f"the chunk at {chunks[n].pos} has two indexes of one channel"
-    # Something stands between a chunk and the first of its indexes.
+    # There are further bytes between a chunk and the first of its index records.
     held = np.flatnonzero(many)
     for n in held[at[(ends - many)[held]] != behind[held]].tolist():
         wrong.setdefault(n, "")
-    # The first one counts.
+    # In reverse order, so that the first one of a chunk remains.
     for k in np.flatnonzero(short | (size % ENTRY != 0))[::-1].tolist():
         text = f"the index of the chunk at {chunks[chunk[k]].pos} is not as long as it says"
         wrong[int(chunk[k])] = text if short[k] else ""
@@ -143,12 +149,12 @@ def _indexes(chunks: list[ChunkIndex], many: I64, offsets: NDArray[np.void]) -> 
 
 
 def _chunk(one: ChunkIndex) -> Chunk:
-    """The chunk that is described; raises BadRecord where it cannot be so."""
+    """Return the chunk of a chunk index; raise BadRecord if it is impossible."""
     data = one.pos + HEAD + 40 + len(one.compression.encode())
     if one.compression not in COMPRESSIONS:
         raise BadRecord(f"a chunk of unknown compression {one.compression[:20]!r}")
     if one.stored > one.pos + one.length - data or (not one.compression and one.size != one.stored):
         raise BadRecord(f"the chunk at {one.pos} is shorter than its content")
-    if one.size > MOST:
+    if one.size > LARGEST:
         raise BadRecord(f"the chunk at {one.pos} has {one.size} bytes")
     return Chunk(one.pos, one.start, one.end, one.size, -1, one.compression, data, one.stored)

@@ -1,4 +1,4 @@
-"""What reading a whole MCAP file tells: checksums, and counts and places against what is there."""
+"""Verification of a whole MCAP file: checksums, and counts and offsets of index and statistics."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from logreel.errors import Finding, Severity
 from logreel.formats.mcap.chunks import unpack
 from logreel.formats.mcap.found import FoundFile
-from logreel.formats.mcap.full_read import FullRead
-from logreel.formats.mcap.full_read import read as read_whole
+from logreel.formats.mcap.full_read import FullRead, read_all
 from logreel.formats.mcap.index_check import differing
 from logreel.formats.mcap.records import HEAD, BadRecord, Chunk
 from logreel.io.arrays import I64
@@ -21,100 +20,99 @@ if TYPE_CHECKING:
     from logreel.formats.mcap.index_builder import IndexBuilder
 
 
-def verify(source: Source, file: FoundFile, collected: IndexBuilder) -> Iterator[Finding]:
-    """Findings of a whole file, in no order."""
-    yield from collected.verify()
-    there = read_whole(source, file, collected)
-    yield from _unnamed(there, collected)
-    yield from _indexed(file, there.file)
+def verify(source: Source, file: FoundFile, builder: IndexBuilder) -> Iterator[Finding]:
+    """Yield the Findings of a whole file, in no particular order."""
+    yield from builder.verify()
+    there = read_all(source, file, builder)
+    yield from _verify_index(there, builder)
+    yield from _verify_other_indexes(file, there.file)
     for chunk in there.file.every:
-        yield from _chunk(source, chunk)
-    yield from _data_section(source, file)
+        yield from _verify_chunk(source, chunk)
+    yield from _verify_data_section(source, file)
     for one in there.file.attachments:
         begin = one.pos + HEAD
         crc = zlib.crc32(source.view[begin : one.data + one.size])
         if one.crc and crc != one.crc:
-            yield _wrong(
-                "crc", "error", one.pos, one.size, f"the checksum of attachment {one.name!r} is wrong"
-            )
-    yield from _statistics(file, there.file)
+            text = f"the checksum of attachment {one.name!r} is wrong"
+            yield Finding("crc", "error", one.pos, one.size, text)
+    yield from _verify_statistics(file, there.file)
 
 
-def _wrong(code: str, severity: Severity, pos: int | None, size: int, text: str) -> Finding:
-    return Finding(code, severity, pos, size, text)
-
-
-def _chunk(source: Source, known: Chunk) -> Iterator[Finding]:
+def _verify_chunk(source: Source, known: Chunk) -> Iterator[Finding]:
+    """Compare the checksum of a chunk with its content."""
     try:
         chunk = Chunk.read(source, known.pos, source.size)
     except BadRecord:
-        # Reading its messages has told.
+        # Reported when its messages were read.
         return
     data, wrong = unpack(source, chunk)
     if chunk.crc and not wrong and zlib.crc32(data.data) != chunk.crc:
         text = "the checksum of a chunk is wrong: bytes of its messages are not what was written"
-        yield _wrong("crc", "error", chunk.pos, chunk.stored, text)
+        yield Finding("crc", "error", chunk.pos, chunk.stored, text)
 
 
-def _data_section(source: Source, file: FoundFile) -> Iterator[Finding]:
+def _verify_data_section(source: Source, file: FoundFile) -> Iterator[Finding]:
+    """Compare the checksum of the data section with its bytes."""
     if file.data_end is None:
         return
     pos, crc = file.data_end
     if crc and zlib.crc32(source.view[:pos]) != crc:
         text = "the checksum of the data section is wrong: some byte of it is not what was written"
-        yield _wrong("crc", "error", 0, pos, text)
+        yield Finding("crc", "error", 0, pos, text)
 
 
-def _unnamed(there: FullRead, collected: IndexBuilder) -> Iterator[Finding]:
-    """Messages that are in the file and that no index leads to, but for those that chunks told of."""
-    more = there.extra - collected.unnamed
+def _verify_index(there: FullRead, builder: IndexBuilder) -> Iterator[Finding]:
+    """Yield a Finding for messages that no index leads to, without those that were reported for their chunks."""
+    more = there.extra - builder.unnamed
     if more > 0:
         text = f"the index does not lead to {more} messages that are in the file; recovering delivers them"
-        yield _wrong("index", "error", there.at, 0, text)
+        yield Finding("index", "error", there.at, 0, text)
 
 
-def _indexed(file: FoundFile, whole: FoundFile) -> Iterator[Finding]:
-    """Attachments and metadata against their indexes, where there are any."""
-    for what, places, told in (
+def _verify_other_indexes(file: FoundFile, whole: FoundFile) -> Iterator[Finding]:
+    """Compare attachments and metadata records with their indexes, if the file has any."""
+    for what, places, named in (
         ("attachments", {one.pos for one in whole.attachments}, file.indexed_attachments),
         ("metadata records", set(whole.metadata_places), file.indexed_metadata),
     ):
-        if not told:
+        if not named:
             continue
-        if missing := places - set(told):
+        if missing := places - set(named):
             text = f"the index leaves out {len(missing)} {what}, which were read all the same"
-            yield _wrong("index", "warn", min(missing), 0, text)
-        if gone := set(told) - places:
-            yield _wrong("index", "warn", 0, 0, f"the index names {len(gone)} {what} that are not there")
+            yield Finding("index", "warn", min(missing), 0, text)
+        if absent := set(named) - places:
+            text = f"the index names {len(absent)} {what} that are not there"
+            yield Finding("index", "warn", 0, 0, text)
 
 
-def _statistics(file: FoundFile, whole: FoundFile) -> Iterator[Finding]:
-    told = file.statistics
-    if told is None:
+def _verify_statistics(file: FoundFile, whole: FoundFile) -> Iterator[Finding]:
+    """Compare the statistics with the content of the file."""
+    stats = file.statistics
+    if stats is None:
         return
     counts: dict[int, int] = defaultdict(int)
     for part in whole.parts:
         for number, count in part.counts().tolist():
             counts[number] += count
-    for text in differing(told, counts):
-        yield _wrong("statistics", "warn", None, 0, text)
-    # Genuine writers count definitions in several ways: what they repeat, what has messages, or everything.
+    for text in differing(stats, counts):
+        yield Finding("statistics", "warn", None, 0, text)
+    # Writers count definitions in several ways: those in the summary, those with messages, or all.
     counted: tuple[tuple[Severity, str, int, int], ...] = (
-        ("note", "schemas", told.schemas, len(whole.schemas)),
-        ("note", "channels", told.channels, len(whole.channels)),
-        ("warn", "attachments", told.attachments, len(whole.attachments)),
-        ("warn", "metadata records", told.metadata, len(whole.metadata)),
-        ("warn", "chunks", told.chunks, len(whole.every)),
+        ("note", "schemas", stats.schemas, len(whole.schemas)),
+        ("note", "channels", stats.channels, len(whole.channels)),
+        ("warn", "attachments", stats.attachments, len(whole.attachments)),
+        ("warn", "metadata records", stats.metadata, len(whole.metadata)),
+        ("warn", "chunks", stats.chunks, len(whole.every)),
     )
     for severity, what, stated, found in counted:
         if stated != found:
             text = f"the statistics count {stated} {what}, there are {found}"
-            yield _wrong("statistics", severity, None, 0, text)
+            yield Finding("statistics", severity, None, 0, text)
     times = [edge for part in whole.parts if part.found is not None for edge in _edges(part.found.time)]
-    if times and (min(times), max(times)) != (told.start, told.end):
-        text = f"the statistics have messages from {told.start} to {told.end} ns"
+    if times and (min(times), max(times)) != (stats.start, stats.end):
+        text = f"the statistics have messages from {stats.start} to {stats.end} ns"
         text += f", there are some from {min(times)} to {max(times)}"
-        yield _wrong("statistics", "warn", None, 0, text)
+        yield Finding("statistics", "warn", None, 0, text)
 
 
 def _edges(time: I64) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""From a channel that is to be written to what an MCAP says about it."""
+"""Channel and schema records of channels that are written."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from logreel.log.schema import Schema
 from logreel.registry.registry import formats
 from logreel.schemas.common import complete, message_encoding
 
-#: Encodings of schemas that are nothing without their bytes.
+#: Encodings of schemas that are useless without their bytes.
 COMPILED = ("protobuf", "flatbuffer")
 
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """A channel; *encoding* is that of its messages."""
+    """A channel as it is written; *encoding*: message encoding."""
 
     topic: str
     schema: Schema
@@ -31,37 +31,37 @@ class Declared:
 
 
 def declare(topic: str, schema: Schema, metadata: Mapping[str, Any]) -> Declared:
-    """What to write of a channel."""
+    """Return the channel to be written: topic, completed schema, message encoding and metadata as text."""
     encoding = metadata.get(ENCODING)
     if not isinstance(encoding, str):
         encoding = message_encoding(schema)
-    told, stated = dict(metadata), str(metadata.get("topic", topic))
-    # Channels of a topic that has others before have an instance number behind its name, in square brackets.
+    entries, stated = dict(metadata), str(metadata.get("topic", topic))
+    # The second, third … channel of a topic is named with an instance number in square brackets.
     if re.fullmatch(re.escape(stated) + r"\[\d+\]", topic):
-        told.pop("topic")
+        entries.pop("topic")
     else:
         stated = topic
     full = complete(schema, str(metadata.get("md5sum", "*")))
     if full != schema:
-        told[ADDED] = True
+        entries[ADDED] = True
     elif schema.encoding in COMPILED and not schema.raw:
-        # Others take a schema of such an encoding to describe the messages.
-        told[UNDEFINED], full = schema.encoding, Schema(schema.name, "")
+        # Other tools would try to use an empty schema of such an encoding.
+        entries[UNDEFINED], full = schema.encoding, Schema(schema.name, "")
     return Declared(
         stated,
         full,
         encoding,
-        metadata_to_text(_hinted(told)),
+        metadata_to_text(_with_callerid(entries)),
         partial(_layout, stated, schema, full, encoding),
     )
 
 
-def _hinted(told: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The same, with what other tools look for in the metadata of channels of ROS 1."""
-    callers = told.get("callerids")
-    if not isinstance(callers, list) or len(callers) != 1 or "callerid" in told:
-        return told
-    return {**told, "callerid": str(callers[0])}
+def _with_callerid(entries: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the metadata with ``callerid``, which other tools read, if there is one caller."""
+    callers = entries.get("callerids")
+    if not isinstance(callers, list) or len(callers) != 1 or "callerid" in entries:
+        return entries
+    return {**entries, "callerid": str(callers[0])}
 
 
 def _layout(topic: str, schema: Schema, full: Schema, encoding: str) -> Layout:

@@ -1,4 +1,4 @@
-"""Records as bytes, and the summary of an MCAP file in the making."""
+"""Summary section of an MCAP file that is being written, and attachment records."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ if TYPE_CHECKING:
 
 
 def attachment_record(name: str, data: bytes, media_type: str, time: int, created: int) -> bytes:
-    """A whole attachment."""
+    """Return an attachment record; *time* (log time) and *created* are in ns."""
     content = struct.pack("<QQ", time, created) + string_bytes(name) + string_bytes(media_type)
     content += struct.pack("<Q", len(data)) + data
     return record_bytes(records.ATTACHMENT, content + struct.pack("<I", zlib.crc32(content)))
 
 
 class Summary:
-    """Collects what the summary repeats and indexes.
+    """Collects the records of the summary section.
 
-    end  ns of the latest message
+    end  time of the latest message in ns
     """
 
-    #: The order of the groups.
+    #: Order of the groups of records.
     KINDS = (
         records.SCHEMA,
         records.CHANNEL,
@@ -43,12 +43,12 @@ class Summary:
         self._records: dict[int, list[bytes]] = {kind: [] for kind in self.KINDS}
 
     def repeat(self, kind: int, content: bytes) -> bytes:
-        """A definition as a record, which the summary has, too."""
+        """Return a record, which is added to the summary, too."""
         self._records[kind].append(record_bytes(kind, content))
         return self._records[kind][-1]
 
-    def chunk(self, pos: int, packed: CompressedChunk, compression: str) -> None:
-        """A chunk that stands at *pos*."""
+    def add_chunk(self, pos: int, packed: CompressedChunk, compression: str) -> None:
+        """Add a chunk that is written at *pos*."""
         start, end = packed.times
         self._start = start if self._start is None else min(self._start, start)
         self.end = max(self.end, end)
@@ -61,21 +61,21 @@ class Summary:
         content += struct.pack("<QQ", len(packed.stored), packed.size)
         self.repeat(records.CHUNK_INDEX, content)
 
-    def attachment(
+    def add_attachment(
         self, pos: int, length: int, times: tuple[int, int], size: int, name: str, media_type: str
     ) -> None:
-        """An attachment that was written."""
+        """Add an attachment record that was written at *pos*."""
         content = (
             struct.pack("<QQQQQ", pos, length, *times, size) + string_bytes(name) + string_bytes(media_type)
         )
         self.repeat(records.ATTACHMENT_INDEX, content)
 
-    def metadata(self, pos: int, length: int, name: str) -> None:
-        """A metadata record that was written."""
+    def add_metadata(self, pos: int, length: int, name: str) -> None:
+        """Add a metadata record that was written at *pos*."""
         self.repeat(records.METADATA_INDEX, struct.pack("<QQ", pos, length) + string_bytes(name))
 
     def ending(self, start: int) -> bytes:
-        """The summary, which begins at *start*, and the end of the file."""
+        """Return the summary section, which is written at *start*, with footer and magic."""
         self._records[records.STATISTICS] = [record_bytes(records.STATISTICS, self._statistics())]
         out, offsets = bytearray(), bytearray()
         for kind in self.KINDS:

@@ -1,4 +1,4 @@
-"""MCAP files being written: chunks with their message index, then a summary."""
+"""Writing of MCAP files: chunks with their message index, then a summary."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ from logreel.write.record_headers import NANOSECONDS_TWICE
 from logreel.write.record_writer import RecordWriter
 
 CHUNK_BYTES = 1 << 20
-#: Bytes of chunks that are packed meanwhile: as many as may come at once, so that nobody waits for others.
+#: Uncompressed bytes of chunks that may wait for compression in other threads.
 WAITING_BYTES = 32 << 20
-#: Of a chunk before its last message, which can be as large again.
+#: Largest chunk_bytes, and largest message: the last message of a chunk can double its size.
 LARGEST = (1 << 30) - 1
 _U64 = np.dtype("<u8")
 
@@ -51,10 +51,10 @@ class McapWriter(RecordWriter):
     """Writes version 0.
 
     compression  of chunks: ``zstd``, ``lz4`` or ``none``
-    level        of the compression, None: as the library has it
-    chunk_bytes  a chunk is closed by the message with which it outgrows this, and when the file is flushed
-    profile      what the header says of the conventions that the file follows; None: ``ros1`` where all is of ROS 1
-    library      what the header says of who wrote it
+    level        of the compression; None: the default of its library
+    chunk_bytes  a chunk is closed by the message with which it becomes larger, and when the file is flushed
+    profile      profile in the header; None: ``ros1`` for a converted log that has only ROS 1 messages, else empty
+    library      name of the writing program in the header
     """
 
     title = "an MCAP"
@@ -82,7 +82,7 @@ class McapWriter(RecordWriter):
         self._numbers: dict[Schema, int] = {}
         self._declared: set[int] = set()
         self._summary, self._crc, self._begun = Summary(), 0, False
-        #: What the source logs were converted from; written before the first channel.
+        #: Records of the logs that the source logs were converted from; written before the first channel.
         self.origins = Origins()
         self._waiting: deque[tuple[int, Future[CompressedChunk]]] = deque()
         self._waiting_bytes = 0
@@ -91,10 +91,10 @@ class McapWriter(RecordWriter):
     # --------------------------------------------------------------------------------------------- channels
 
     def channel(self, number: int, topic: str, schema: Schema, metadata: Mapping[str, Any]) -> None:
-        """Take in a channel.
+        """Add a channel.
 
-        metadata  ``message_encoding`` where that does not follow from the schema; text by name; what is no text is
-                  kept as JSON
+        metadata  ``message_encoding`` if it does not follow from the schema; text by name; other values are stored as
+                  JSON
         """
         self._write_origins()
         if number >= (1 << 16) - 1:
@@ -114,13 +114,13 @@ class McapWriter(RecordWriter):
         self._fresh = np.append(self._fresh, True)
 
     def _write_origins(self) -> None:
-        """Write what the source logs were converted from; once, when all of them are known."""
+        """Write the record of the logs that the source logs were converted from, once all of them are known."""
         found, self.origins = self.origins.record(self.source_clock), Origins()
         if found is not None:
             self.metadata(OWN, found)
 
     def _definition(self, number: int) -> bytes:
-        """Schema (if it was not written) and channel record."""
+        """Return the channel record, after the schema record if that was not written yet."""
         one = self.schemas.channels[number]
         schema = self._numbers[one.schema]
         made = b""
@@ -136,13 +136,13 @@ class McapWriter(RecordWriter):
         return made + self._summary.repeat(records.CHANNEL, content + map_bytes(one.metadata))
 
     def declare(self, number: int) -> None:
-        """Put the definition of a channel into the chunk."""
+        """Add schema and channel record of a channel to the chunk."""
         self._put(np.frombuffer(self._definition(number), np.uint8))
 
     # --------------------------------------------------------------------------------------------- messages
 
     def messages(self, channel: NDArray[np.int32], time: I64, payloads: Payloads) -> None:
-        """Append messages with their publish times and sequence numbers, which are the log times and 0 elsewhere."""
+        """Append messages; without side columns their publish times are the log times, their sequence numbers 0."""
         if payloads.side_columns is not None and payloads.side_columns.shape[1] != len(
             self.side_column_names
         ):
@@ -152,13 +152,13 @@ class McapWriter(RecordWriter):
         super().messages(channel, time, payloads)
 
     def batch_limit(self) -> int:
-        """Bytes that the chunk may still grow by."""
+        """Return the bytes that may still be added to the chunk."""
         return max(0, self._limit - self._bytes)
 
     def write_records(
         self, channel: NDArray[np.int32], time: I64, place: I64, made: Buffer, side_columns: I64 | None
     ) -> None:
-        """Add records to the chunk, and close it if they fill it."""
+        """Add records to the chunk, and close it if it is full."""
         if side_columns is not None:
             for values, before, width in zip(side_columns.T, (PUBLISH_TIME, SEQUENCE), (8, 4), strict=True):
                 raw = values.astype(_U64).view(np.uint8).reshape(-1, 8)[:, :width]
@@ -178,13 +178,13 @@ class McapWriter(RecordWriter):
         self._places: list[I64] = []
 
     def _close_chunk(self) -> None:
-        """Begin another chunk; the one before is packed meanwhile, and written when it is its turn."""
+        """Begin another chunk; the previous one is compressed in a thread, and chunks are written in order."""
         content = ChunkContent(self._parts, self._places, len(self.schemas.channels), self._bytes)
         self._begin_chunk()
         if not self._compressor.workers:
-            self._write_chunk(self._compressor.pack(content))
+            self._write_chunk(self._compressor.compress(content))
             return
-        self._waiting.append((content.size, self._compressor.later(content)))
+        self._waiting.append((content.size, self._compressor.submit(content)))
         self._waiting_bytes += content.size
         while self._waiting and (self._waiting_bytes > WAITING_BYTES or self._waiting[0][1].done()):
             self._write_first()
@@ -195,14 +195,14 @@ class McapWriter(RecordWriter):
         self._write_chunk(packed.result())
 
     def _catch_up(self) -> None:
-        """Write the chunks that are being packed, and whatever comes before them."""
+        """Write all chunks that are being compressed, before them the header."""
         while self._waiting:
             self._write_first()
         self._begin()
 
     def _write_chunk(self, packed: CompressedChunk) -> None:
         self._begin()
-        self._summary.chunk(self.out.tell(), packed, self._compressor.name)
+        self._summary.add_chunk(self.out.tell(), packed, self._compressor.name)
         self._write(packed.head)
         self._crc = zlib.crc32(packed.stored, self._crc)
         self.out.give(packed.stored)
@@ -221,7 +221,7 @@ class McapWriter(RecordWriter):
             pos = self.out.tell()
             self._write(record_bytes(records.METADATA, string_bytes(name) + map_bytes(text)))
             self.out.commit()
-            self._summary.metadata(pos, self.out.tell() - pos, name)
+            self._summary.add_metadata(pos, self.out.tell() - pos, name)
 
     def attachment(self, name: str, data: bytes, media_type: str) -> None:
         """Append an attachment."""
@@ -229,30 +229,30 @@ class McapWriter(RecordWriter):
         self.attach(name, data, media_type, self._summary.end, 0)
 
     def attach(self, name: str, data: bytes, media_type: str, time: int, created: int) -> None:
-        """Append an attachment with its times, ns."""
+        """Append an attachment; log time and creation time in ns."""
         self._catch_up()
         pos = self.out.tell()
         self._write(attachment_record(name, data, media_type, time, created))
         self.out.commit()
-        self._summary.attachment(pos, self.out.tell() - pos, (time, created), len(data), name, media_type)
+        self._summary.add_attachment(pos, self.out.tell() - pos, (time, created), len(data), name, media_type)
 
     # ---------------------------------------------------------------------------------------------- the file
 
-    def _write(self, piece: Payload) -> None:
-        self._crc = zlib.crc32(piece, self._crc)
-        self.out.write(piece)
+    def _write(self, data: Payload) -> None:
+        self._crc = zlib.crc32(data, self._crc)
+        self.out.write(data)
 
     def _begin(self) -> None:
         if not self._begun:
             self._begun = True
-            # Profiles are about one encoding of all messages.
+            # A profile describes files with one message encoding.
             profile = "" if self.mixes_encodings else self.profile or ""
             self._write(
                 MAGIC + record_bytes(records.HEADER, string_bytes(profile) + string_bytes(self._library))
             )
 
     def commit(self) -> None:
-        """Close the chunk: what is in it can be read from here on."""
+        """Close the chunk, so that its messages can be read."""
         if self._places:
             self._close_chunk()
         self._catch_up()

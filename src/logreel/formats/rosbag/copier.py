@@ -1,4 +1,4 @@
-"""Logs copied into a new bag."""
+"""Copying of connections and chunk sizes into a new bag."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from logreel.formats.rosbag.write_records import BagWriter
+from logreel.formats.rosbag.writer_base import BagWriter
 from logreel.io.arrays import I64
 from logreel.log.log import Log
 from logreel.write.log_copier import LogCopier

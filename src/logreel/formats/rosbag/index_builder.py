@@ -163,8 +163,8 @@ class IndexBuilder:
 
     def index(self, cheap: bool) -> MessageIndex:
         """Return the MessageIndex; *cheap*: decompressing all chunks takes a fraction of a second."""
-        more = {} if self._turn is None else {CONNECTION: StoredValues(self._turn)}
-        rule_set = ChannelRules(StoredValues(self._time), StoredValues(self._size), more=more)
+        side_columns = {} if self._turn is None else {CONNECTION: StoredValues(self._turn)}
+        rule_set = ChannelRules(StoredValues(self._time), StoredValues(self._size), side_columns=side_columns)
         rules = [rule_set] * (self._blocks.start.shape[1] - 1)
         return MessageIndex(self._chunks, self._blocks, rules, None, self._resolve, cheap)
 

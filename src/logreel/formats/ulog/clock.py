@@ -160,7 +160,7 @@ class ShortClocks:
         marks = self._marks()
         offsets = {c: index.offsets(c) for c in self._stamps}
         clocks = {c: self._latest_times.before(at).tolist() for c, at in offsets.items()}
-        raws = {c: index.word(c, field_of(s)).tolist() for c, s in self._stamps.items()}
+        raws = {c: field_of(s).values(index, c).tolist() for c, s in self._stamps.items()}
         steps = [(at, c, i) for c, o in offsets.items() for i, at in enumerate(o.tolist())]
         steps += [(mark.offset, -1, k) for k, mark in enumerate(marks)]
         out = {c: np.empty(len(at), np.int64) for c, at in offsets.items()}

@@ -29,11 +29,11 @@ class UlogCopier(LogCopier):
     def copy_metadata(self, log: Log) -> list[str]:
         """Copy definitions, information, attachments, parameters and defaults, as they are written there."""
         writer, metadata = self.writer, self._metadata
-        told = metadata.take(log)
-        writer.head += metadata.drain()
+        messages = metadata.add(log)
+        writer.head += metadata.take()
         writer.has_defaults |= metadata.has_defaults
         writer.source_header, writer.has_initial_parameters = metadata.header, True
-        return told
+        return messages
 
     def import_foreign(self, log: Log, returns: bool) -> list[str]:
         """Import metadata, attachments, and initial values of parameters; changes come as messages."""
@@ -58,14 +58,14 @@ def import_foreign(writer: UlogWriter, log: Log, returns: bool) -> list[str]:
     kept = _own_metadata(log) if returns else {}
     for line in kept.get("formats", ()):
         writer.define(str(line))
-    # What people ask for first is told first; in the file it had another order.
+    # Reading reorders information; the stored types have the order of the file.
     order = {name: n for n, name in enumerate(kept.get("types", ()))}
     names = [name for name in log.metadata if name not in (log.format, OWN)]
     names.sort(key=lambda name: order.get(name, len(order)))
-    told = try_each(
+    messages = try_each(
         "metadata", names, lambda name: _import_metadata(writer, kept, name, log.metadata[name]), returns
     )
-    # Of a ULog, each text of a list in the metadata is an attachment, too.
+    # For a ULog, reading gives each text of a list in the metadata as an attachment as well.
     lists = {name: len(value) for name, value in log.metadata.items() if isinstance(value, list | tuple)}
     texts = {
         name + number + suffix
@@ -75,7 +75,9 @@ def import_foreign(writer: UlogWriter, log: Log, returns: bool) -> list[str]:
     }
     names = [name for name in log.attachments if not (returns and name in texts)]
     parts = kept.get("parts", {})
-    told += try_each("attachment", names, lambda name: _import_attachment(writer, log, name, parts), returns)
+    messages += try_each(
+        "attachment", names, lambda name: _import_attachment(writer, log, name, parts), returns
+    )
     rows = [ch for name, ch in log.channels.items() if name.split("@")[0] == "~parameter"]
     if rows and rows[0].schema.encoding == "ulog":
         decode = Layout(STRUCTS["~parameter"], "~parameter").decoder()
@@ -84,10 +86,10 @@ def import_foreign(writer: UlogWriter, log: Log, returns: bool) -> list[str]:
             if row["kind"] != "change":
                 writer.parameter_row(row)
     else:
-        told += try_each(
+        messages += try_each(
             "parameter", log.parameters, lambda name: _import_parameter(writer, log, name), returns
         )
-    return told
+    return messages
 
 
 def _import_parameter(writer: UlogWriter, log: Log, name: str) -> None:
@@ -97,11 +99,11 @@ def _import_parameter(writer: UlogWriter, log: Log, name: str) -> None:
 
 
 def _own_metadata(log: Log) -> dict[str, Any]:
-    """What the log tells of the ULog that it was, as far as it is of the right kind."""
-    told = log.metadata.get(OWN)
-    told = told if isinstance(told, Mapping) else {}
+    """Return the details that a converted ULog keeps in its metadata; values of wrong types are left out."""
+    own = log.metadata.get(OWN)
+    own = own if isinstance(own, Mapping) else {}
     kinds = {"types": Mapping, "parts": Mapping, "raw": Mapping, "formats": list}
-    return {name: told[name] for name, kind in kinds.items() if isinstance(told.get(name), kind)}
+    return {name: own[name] for name, kind in kinds.items() if isinstance(own.get(name), kind)}
 
 
 def _import_metadata(writer: UlogWriter, kept: Mapping[str, Any], name: str, value: Any) -> None:
@@ -120,7 +122,7 @@ def _import_metadata(writer: UlogWriter, kept: Mapping[str, Any], name: str, val
 
 def _import_attachment(writer: UlogWriter, log: Log, name: str, parts: Mapping[str, Any]) -> None:
     one, numbered, number = log.attachments[name], _NUMBERED.match(name), 0
-    # Reading numbers several of one key.
+    # Reading numbers several entries of one key.
     if numbered and f"{numbered[1]}-0{numbered[3]}" in log.attachments:
         name, number = numbered[1] + numbered[3], int(numbered[2])
     data, label = one.read(), name.rpartition(".")[0]

@@ -1,4 +1,4 @@
-"""What a new ULog takes over from others: definitions and records with keys, byte by byte."""
+"""Copy definitions and records with keys from other ULogs, byte by byte."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from logreel.formats.ulog.definitions import Definitions, FieldText, parse_forma
 from logreel.formats.ulog.keyed_records import Entry
 from logreel.formats.ulog.non_data_records import NonDataRecords
 from logreel.formats.ulog.records import DEFAULTS_FLAG, FILE_HEADER, FLAGS, FLAGS_AT, HEAD, BadRecord
-from logreel.formats.ulog.write_records import key, packed, record
+from logreel.formats.ulog.write_records import pack_key, pack_number, pack_record
 from logreel.log.log import Log
 from logreel.log.schema import Schema
 from logreel.write.format_writer import SourceClock
 
 
 class MetadataCopier:
-    """Collects from one log after another; what an earlier one says has precedence.
+    """Collects records from one log after another; those of earlier logs have precedence.
 
-    header        file header and flags of the first log, without those that tell of appended parts
-    has_defaults  whether there are defaults of parameters among the records collected so far
+    header        file header and flags of the first log, without the flag and offsets of appended parts
+    has_defaults  whether the records collected so far contain defaults of parameters
     """
 
     def __init__(self, definitions: Definitions) -> None:
@@ -34,13 +34,13 @@ class MetadataCopier:
         self._multiples: dict[str, list[bytes]] = {}
         self._out = bytearray()
 
-    def drain(self) -> bytes:
-        """The records collected since the last time."""
+    def take(self) -> bytes:
+        """Return the records collected since the last call."""
         out, self._out = bytes(self._out), bytearray()
         return out
 
-    def take(self, log: Log) -> list[str]:
-        """Take over everything of *log* that is not there yet; tells what differs and was left out."""
+    def add(self, log: Log) -> list[str]:
+        """Collect the records of *log* that are new; return messages about records that differ and were left out."""
         state: NonDataRecords = log.format_state
         if not self.header:
             self.header = _header(state)
@@ -48,12 +48,12 @@ class MetadataCopier:
             text = parse_format(payload)
             if text.name not in self._definitions:
                 self._definitions.add(text)
-                self._out += record("F", payload)
-        told = [sentence for entry in state.keyed.entries for sentence in self._entry(state, entry)]
-        return [*told, *self._multiple(state), *_unknown(state)]
+                self._out += pack_record("F", payload)
+        messages = [text for entry in state.keyed.entries for text in self._add_entry(state, entry)]
+        return [*messages, *self._add_multiples(state), *_unknown_record_messages(state)]
 
-    def _entry(self, state: NonDataRecords, entry: Entry) -> Iterator[str]:
-        """Take over information, a parameter or a default, unless there is one of its name."""
+    def _add_entry(self, state: NonDataRecords, entry: Entry) -> Iterator[str]:
+        """Collect information, a parameter or a default if its name is new; else yield a message if it differs."""
         if entry.key.name == UTC_OFFSET:
             return
         if entry.kind == "M" or (entry.kind == "P" and not state.keyed.is_initial(entry.offset)):
@@ -62,26 +62,26 @@ class MetadataCopier:
         known = self._known.setdefault((entry.kind, entry.key.name, entry.key.head), payload)
         if known is payload:
             self.has_defaults |= entry.kind == "Q"
-            self._out += record(entry.kind, payload)
+            self._out += pack_record(entry.kind, payload)
         elif known != payload:
             what = {"I": "information", "P": "parameter", "Q": "default"}[entry.kind]
             yield f"{what} {entry.key.name!r} has another value in {state.source.name}: the first one is kept"
 
-    def _multiple(self, state: NonDataRecords) -> list[str]:
-        """Take over information in parts, as a whole by name."""
-        told = []
+    def _add_multiples(self, state: NonDataRecords) -> list[str]:
+        """Collect multiple information, all entries of one name together; return messages about those that differ."""
+        messages = []
         for name, entries in state.keyed.multiples.items():
             payloads = [records.payload_at(state.source, e.offset) for parts in entries for e in parts]
             if name not in self._multiples:
                 self._multiples[name] = payloads
-                self._out += b"".join(record("M", payload) for payload in payloads)
+                self._out += b"".join(pack_record("M", payload) for payload in payloads)
             elif self._multiples[name] != payloads:
-                told.append(f"information {name!r} differs in {state.source.name}: the first one is kept")
-        return told
+                messages.append(f"information {name!r} differs in {state.source.name}: the first one is kept")
+        return messages
 
 
-def begun_at(header: bytes, start: int | None) -> bytes:
-    """*header* with another start, ns; as it is where that would be by another kind of clock."""
+def with_start(header: bytes, start: int | None) -> bytes:
+    """Return *header* with another start in ns; unchanged if only one of the two is wall-clock time."""
     if start is None or start < 0:
         return header
     before, after = int.from_bytes(header[8:16], "little"), start // NS_PER_US
@@ -91,15 +91,17 @@ def begun_at(header: bytes, start: int | None) -> bytes:
 
 
 def utc_record(header: bytes, clock: SourceClock | None) -> bytes:
-    """The information record of the UTC offset; empty where it is unknown or *header* has wall-clock time."""
+    """Return the information record of the UTC offset; empty if it is unknown or *header* has wall-clock time."""
     offset = None if clock is None else clock.utc_offset
     if offset is None or int.from_bytes(header[8:16], "little") >= UNIX_US:
         return b""
-    return record("I", key(f"int64_t {UTC_OFFSET}", UTC_OFFSET), packed(UTC_OFFSET, "q", offset))
+    return pack_record(
+        "I", pack_key(f"int64_t {UTC_OFFSET}", UTC_OFFSET), pack_number(UTC_OFFSET, "q", offset)
+    )
 
 
-def _unknown(state: NonDataRecords) -> Iterator[str]:
-    """Tell of records that only a copy of the file as it lies can keep."""
+def _unknown_record_messages(state: NonDataRecords) -> Iterator[str]:
+    """Yield a message if there are records of unknown kinds, which only a copy of the whole file keeps."""
     kinds = state.source.data[state.found.notes + 2]
     count = {kind: n for kind, n in enumerate(np.bincount(kinds).tolist()) if n and records.is_unknown(kind)}
     if count:
@@ -108,27 +110,27 @@ def _unknown(state: NonDataRecords) -> Iterator[str]:
 
 
 def _header(state: NonDataRecords) -> bytes:
-    """File header and flags; nothing is appended to the new file."""
+    """Return file header and flags of a log, without the flag and offsets of appended parts."""
     head, found = state.source.read(0, FILE_HEADER), state.found
     if found.begin == FILE_HEADER:
         return head
     payload = bytearray(state.source.read(FILE_HEADER + HEAD, found.begin - FILE_HEADER - HEAD))
     payload[8] &= ~1
     payload[16:FLAGS] = struct.pack("<3Q", 0, 0, 0)
-    return head + record("B", bytes(payload))
+    return head + pack_record("B", bytes(payload))
 
 
 def with_defaults_flag(head: bytes) -> bytes:
-    """File header and flags, which are added where there are none, with the bit that announces default parameters."""
+    """Return file header and flags with the bit for default parameters set; flags are added if missing."""
     if len(head) <= FLAGS_AT:
-        head += record("B", bytes(FLAGS))
+        head += pack_record("B", bytes(FLAGS))
     return head[:FLAGS_AT] + bytes((head[FLAGS_AT] | DEFAULTS_FLAG,)) + head[FLAGS_AT + 1 :]
 
 
 def renamed(schema: Schema, name: str, known: Definitions) -> list[str]:
-    """Format texts that define *name* as *schema* does; nested types that mean something else get other names.
+    """Return format texts that define *name* as *schema* does; nested types in conflict with *known* get new names.
 
-    Raises DefinitionError where the text of *schema* has something else.
+    Raises DefinitionError if the text of *schema* is invalid.
     """
     try:
         lines = [parse_format(line.encode()) for line in schema.text.splitlines()]

@@ -1,4 +1,4 @@
-"""Format texts to Layouts: ``name:type field;…`` with nested types, arrays and padding."""
+"""Parse format records (``name:type field;…``) and build Layouts from them."""
 
 from __future__ import annotations
 
@@ -23,21 +23,22 @@ from logreel.layout.nodes import (
 )
 from logreel.log.schema import Schema
 
-#: A data record holds at most this many bytes; arrays that cannot fit are refused before anything is built.
+#: Largest payload of a record; arrays that cannot fit are refused before anything is built.
 MAX_BYTES = 65535
 
 _FIELD = re.compile(r"([A-Za-z0-9_\-/]+)(?:\[(\d{1,9})\])? ([A-Za-z0-9_]+)\Z")
 _NAME = re.compile(r"[A-Za-z0-9_\-/]+\Z")
 _WIDTHS = {name: SCALARS[scalar][1] for name, scalar in BASIC.items()}
-#: So many parsed texts are kept, of so many bytes.
+#: Number of parsed texts that are cached, and the longest one in bytes.
 FORMATS, SHORT = 1024, 4096
 _STAMPS = ("uint64_t", "uint32_t", "uint16_t", "uint8_t")
 
 
 class FieldText(NamedTuple):
-    """One field as the format text has it: *times* is None where there are no brackets.
+    """One field of a format.
 
-    is_padding  True for what the writer inserted for alignment
+    times       number of items of an array; None for a single value
+    is_padding  whether the writer inserted it for alignment
     """
 
     type: str
@@ -56,7 +57,7 @@ class FormatText:
 
 
 def parse_format(payload: bytes) -> FormatText:
-    """The name and fields of an ``F`` record. Raises BadRecord."""
+    """Parse an ``F`` record. Raises BadRecord."""
     return _remembered(payload) if len(payload) <= SHORT else _parsed(payload)
 
 
@@ -80,13 +81,13 @@ def _parsed(payload: bytes) -> FormatText:
     return FormatText(name, tuple(fields), text)
 
 
-#: Logs that are merged, and what is made of them, have the same definitions.
+#: Merged logs, and the new log, have the same definitions.
 _remembered = lru_cache(FORMATS)(_parsed)
 
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """Where the message's own timestamp lies: byte offset and width, and microseconds per unit."""
+    """The timestamp of a message: byte offset, width in bytes, and microseconds per unit."""
 
     offset: int
     width: int
@@ -95,7 +96,13 @@ class Stamp:
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """A resolved format: bytes in all, bytes of its own trailing padding, flattened leaves, top-level timestamp."""
+    """Sizes of a resolved format in bytes.
+
+    size    with trailing padding
+    tail    trailing padding
+    leaves  number of fields that nested types and arrays of them flatten to
+    stamp   the top-level timestamp, if there is one
+    """
 
     size: int
     tail: int
@@ -104,12 +111,12 @@ class Extent:
 
     @property
     def least(self) -> int:
-        """Bytes of a message without its trailing padding, which writers may leave out."""
+        """Size of a message in bytes without the trailing padding, which writers may omit."""
         return self.size - self.tail
 
 
 class Definitions:
-    """All formats of a log so far, resolved by name when asked: a nested type may be defined after its user."""
+    """The formats of a log, resolved by name when asked: a nested type may be defined after its user."""
 
     def __init__(self) -> None:
         self._texts: dict[str, FormatText] = {}
@@ -123,16 +130,16 @@ class Definitions:
         return len(self._texts)
 
     def add(self, text: FormatText) -> bool:
-        """Take in a format; False if another text of that name is in force already, which then stays."""
+        """Add a format; return False, without any change, if that name is defined with other fields."""
         known = self._texts.setdefault(text.name, text)
         return known.fields == text.fields
 
     def differs(self, name: str, text: FormatText) -> bool:
-        """True if *name* is in force with other fields than *text* has."""
+        """Return whether *name* is defined with other fields than *text* has."""
         return name in self._texts and self._texts[name].fields != text.fields
 
     def extent(self, name: str) -> Extent:
-        """Sizes of format *name*, from memory after the first time.
+        """Return the sizes of format *name*; cached.
 
         Raises DefinitionError for a missing or circular nested type, or one that cannot fit into a message.
         """
@@ -162,14 +169,14 @@ class Definitions:
         return self._extents[name]
 
     def _item(self, kind: str, name: str, users: tuple[str, ...]) -> tuple[int, int]:
-        """Bytes and leaves of one item of type *kind*, used by format *name*."""
+        """Return bytes and leaves of one item of type *kind*, used by format *name*."""
         if kind in _WIDTHS:
             return _WIDTHS[kind], 1
         found = self._extent(kind, (*users, name))
         return found.size, found.leaves
 
     def layout(self, name: str) -> Layout:
-        """The Layout of format *name*, without its trailing padding, which writers may leave out.
+        """Return the Layout of format *name* without its trailing padding, which writers may omit.
 
         Raises DefinitionError as ``extent`` does.
         """
@@ -180,9 +187,9 @@ class Definitions:
         return Layout(Struct(tuple(fields)), name)
 
     def value_layout(self, name: str, count: int | None) -> tuple[Layout, int, int]:
-        """What one value of the type *name*, or an array of *count*, looks like as the field ``value``.
+        """Return the Layout of a field ``value`` of the type *name*, or an array of *count*, and its sizes.
 
-        Also the bytes that it takes without and with trailing padding. Raises DefinitionError as ``extent`` does.
+        The sizes are in bytes, without and with trailing padding. Raises DefinitionError as ``extent`` does.
         """
         extent = self.extent(name)
         size = extent.size * (1 if count is None else count)
@@ -204,7 +211,7 @@ class Definitions:
         return Field(f.name, node if f.times is None else FixedArray(node, count))
 
     def text(self, name: str) -> str:
-        """The format text of *name* and, each on a line of its own, of every type nested in it."""
+        """Return the format text of *name*, followed by that of every type nested in it, one per line."""
         lines: dict[str, str] = {}
         todo = [name]
         while todo:
@@ -217,7 +224,7 @@ class Definitions:
 
 
 def layout_of(schema: Schema) -> Layout | None:
-    """The Layout of a channel by its schema alone; None where that has no text. Raises DefinitionError."""
+    """Return the Layout of a channel from its schema alone; None if that has no text. Raises DefinitionError."""
     if not schema.text:
         return None
     known = Definitions()

@@ -1,7 +1,7 @@
-"""PX4 events as sentences, with the definitions that a log carries in the info message ``metadata_events``.
+"""Decode PX4 events into sentences, with the definitions in the information ``metadata_events`` of a log.
 
 Sources: mavlink/libevents README (text format, groups, serialisation), PX4 guide "Events Interface" (log
-levels, the TAB that marks a string sent as an event too), the definitions in six logs of PX4 1.14 to 1.17.
+levels, the TAB at the end of a string that was also sent as an event), definitions in six logs of PX4 1.14 to 1.17.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ import numpy as np
 
 from logreel.errors import DefinitionError
 
-#: Real definitions are about 100 kB; hostile JSON costs Python up to 30 times its size in memory.
+#: Real definitions have about 100 kB; hostile JSON needs up to 30 times its size in memory.
 MAX_JSON = 8 << 20
-#: No text of a definition, and no sentence made from it, is longer; real ones stay below 400 characters.
+#: Longest text of a definition, and longest sentence; real ones have less than 400 characters.
 MAX_TEXT = 16384
 #: Memory for the decompressor: PX4 writes a dictionary of 64 MiB, a damaged header can claim one of 4 GiB.
 MAX_LZMA = 80 << 20
 
-#: ScanBuilder for developers is shown: whoever reads a log wants to know the parameter behind a message.
+#: The profile whose content is shown: for developers, because it names the parameter that a message is about.
 PROFILE = "dev"
-#: Internal log levels from here on, "protocol" and "disabled", are not for people.
+#: Internal log levels from this one on, "protocol" and "disabled", are not shown.
 HIDDEN_LEVEL = 8
 
 _CODES = {
@@ -47,7 +47,7 @@ _TOKEN = re.compile(
     r"|\{(?P<index>\d{1,3})(?::(?:\.(?P<digits>\d{1,2}))?)?(?P<unit>m_v|m\^2|m/s|m|C)?\}",
     re.DOTALL,
 )
-#: JSON may escape half a character; such a text cannot be written anywhere.
+#: JSON may contain lone surrogates; such a text cannot be encoded.
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _PROFILE_NAME = re.compile(r'name="(!?)([^"]*)"')
 _T = TypeVar("_T")
@@ -72,14 +72,14 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """An event as people read it.
+    """An event as text.
 
     name         ``namespace::name``, or "" when the definitions do not know the id
     group        ``default``, ``health``, ``arming_check``, ``calibration`` …
     kind         "" or a special type such as ``summary``
     message      one line of plain text
     description  more text, often ""
-    level        internal log level, 0 (emergency) to 7 (debug), higher: not for people; None: not given
+    level        internal log level, 0 (emergency) to 7 (debug), above: not shown; None: not given
     """
 
     id: int
@@ -92,7 +92,7 @@ class Event:
 
     @property
     def shown(self) -> bool:
-        """True if the event belongs into a list of messages; other groups are protocols between programs."""
+        """Whether the event is a message for people; other groups are protocols between programs."""
         return self.group == "default" and (self.level is None or self.level < HIDDEN_LEVEL)
 
 
@@ -105,7 +105,7 @@ class _Enum:
     def text(self, value: int) -> str:
         if not self.bitfield:
             return self.entries.get(value, f"(unknown: {value})")
-        # A signed field is a set of bits like any other; its top bit may be written as a negative entry.
+        # A signed bit field may define its top bit as a negative entry.
         mask = (1 << 8 * struct.calcsize(self.code)) - 1
         names = {key & mask: name for key, name in self.entries.items()}
         bits = [1 << n for n in range(mask.bit_length()) if value & mask & (1 << n)]
@@ -124,7 +124,7 @@ class _Value(NamedTuple):
         elif digits is not None:
             text = f"{self.value:.{digits}f}"
         elif isinstance(self.value, float):
-            # As the float32 it is: 0.1, where the double of the same value prints 0.10000000149011612.
+            # As float32: 0.1 instead of 0.10000000149011612.
             text = str(np.float32(self.value))
         else:
             text = str(self.value).lower()
@@ -144,7 +144,7 @@ class _Definition:
 
 
 class Definitions:
-    """The events that a log may contain, by id; made by ``load``."""
+    """Definitions of events, by id; see ``load``."""
 
     def __init__(self, events: dict[int, _Definition], enums: dict[str, _Enum]) -> None:
         self._events, self._enums = events, enums
@@ -156,13 +156,13 @@ class Definitions:
         return event_id in self._events
 
     def sentence(self, event_id: int, arguments: bytes, log_levels: int | None = None) -> Event:
-        """The event in words; never raises.
+        """Return the event as text; never raises.
 
         event_id    component in the high 8 bits, sub id in the low 24
         arguments   little endian, unpadded; excess bytes (the topic has a fixed array) are ignored
         log_levels  the byte of that name in the topic: internal level in the high nibble
 
-        An id without definition, and arguments that do not fit it, give a text with id and bytes in hex.
+        Without a definition, or with arguments that do not fit it, the text has id and arguments in hex.
         """
         level = None if log_levels is None else log_levels >> 4
         raw = f"arguments {arguments.hex()}" if arguments else "no arguments"
@@ -178,7 +178,7 @@ class Definitions:
         return Event(event_id, name, known.group, known.kind, message, description, level)
 
     def _unpack(self, known: _Definition, arguments: bytes) -> list[_Value] | None:
-        """The arguments, or None where a type is unknown or bytes are missing."""
+        """Decode the arguments; None if a type is unknown or bytes are missing."""
         enums = [self._enums.get(t if "::" in t else f"{known.namespace}::{t}") for t in known.types]
         codes = ["<"]
         for kind, enum in zip(known.types, enums, strict=True):
@@ -194,7 +194,7 @@ class Definitions:
 
 
 def load(xz: bytes) -> Definitions:
-    """The definitions in the joined parts of ``metadata_events``, an XZ stream of JSON.
+    """Parse the joined parts of ``metadata_events``, an XZ stream of JSON.
 
     Raises DefinitionError when the stream is damaged or unreasonably large, or the JSON is not of this kind.
     """
@@ -217,10 +217,10 @@ def load(xz: bytes) -> Definitions:
 
 
 def lines(strings: Iterable[Line], rows: Iterable[Row], definitions: Definitions | None) -> list[Line]:
-    """The text of a log in order of time: its strings and its events, each statement once.
+    """Merge logged strings and events by time, each message once.
 
-    A string that ends in a TAB was sent as an event, too. With definitions the event speaks for both; without
-    them the string stays, less the TAB. At equal times events come first.
+    A string that ends in a TAB was also sent as an event: with definitions only the event is kept, without them only
+    the string, without the TAB. At equal times events come first.
     """
     found: list[Line] = []
     if definitions is not None:
@@ -235,7 +235,7 @@ def lines(strings: Iterable[Line], rows: Iterable[Row], definitions: Definitions
 
 
 def _render(template: str, values: list[_Value]) -> str:
-    """Plain text: arguments filled in, markup dropped, content of other profiles left out."""
+    """Return a template as plain text: arguments inserted, markup and content of other profiles removed."""
     pieces: list[str] = []
     size = at = 0
     hidden = False
@@ -260,7 +260,7 @@ def _render(template: str, values: list[_Value]) -> str:
 
 
 def _fill(token: re.Match[str], values: list[_Value]) -> str:
-    """What stands for an escaped character or a placeholder; one without such an argument stays as it is."""
+    """Return the text for an escaped character or a placeholder; without such an argument the placeholder."""
     if token["escaped"]:
         return token["escaped"]
     index = int(token["index"])
@@ -268,7 +268,7 @@ def _fill(token: re.Match[str], values: list[_Value]) -> str:
 
 
 def _parse(content: object) -> Definitions:
-    """Definitions from JSON of which nothing is believed."""
+    """Build definitions from JSON; every value is checked. Raises DefinitionError."""
     top = _expect(content, dict, "the top")
     if _field(top, "version", int, "") < 1:
         raise DefinitionError(f"event definitions: version {top['version']}; expected 1 or more")
@@ -313,7 +313,7 @@ def _parse_event(event: dict[str, Any], space: str, group: str, where: str) -> _
 
 
 def _expect(value: object, kind: type[_T], where: str) -> _T:
-    # JSON's true is an int to Python, but not to us.
+    # bool is a subclass of int.
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
         raise DefinitionError(
             f"event definitions: {where} is of type {type(value).__name__}; expected {kind.__name__}"
@@ -335,7 +335,7 @@ def _field(owner: dict[str, Any], key: str, kind: type[_T], where: str, default:
 def _numbered(
     owner: dict[str, Any], where: str, low: int, high: int
 ) -> Iterator[tuple[dict[str, Any], int, str]]:
-    """Objects of a table whose keys are whole numbers written as text, each with its number and its path."""
+    """Yield the objects of a JSON object whose keys are whole numbers, each with its number and its path."""
     for key, value in owner.items():
         number = int(key) if re.fullmatch(r"-?[0-9]{1,20}", key) else high + 1
         if not low <= number <= high:

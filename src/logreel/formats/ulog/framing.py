@@ -1,4 +1,4 @@
-"""Which bytes are records: what the walker accepts, what may pass without being understood, where to go on."""
+"""Framing of ULog records: what the compiled walker accepts, and where records begin again after damage."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from logreel.io.arrays import I64
 from logreel.io.source import Source
 from logreel.kernels import framed
 
-#: So many consistent records in a row are evidence enough to go on reading after damage.
+#: Number of consistent records in a row that are enough evidence to go on reading after damage.
 CHAIN = 6
-#: At so many doubtful ids or kinds on one spot the spot is damage, not a lost subscription.
+#: With this many doubtful ids or kinds in one place, the place is damage, not a lost subscription.
 MAX_DOUBTFUL = 8
-#: Lost bytes are looked through in pieces of this size.
+#: Lost bytes are searched in blocks of this many bytes.
 PIECE = 1 << 20
 
-#: So many messages inside of a record that is not understood say that it is none.
+#: With this many messages inside it, an unknown record is not a record.
 MESSAGES = 3
-#: What the table says of kinds that are stepped over and prove nothing.
+#: Action in the tables for kinds that are stepped over and prove nothing.
 TOLERATED = 4
 
 _UNDECLARED, _TOLERATED = -1, -2
 
 
 class Framing:
-    """The tables that the compiled walker judges by, and the problems found so far.
+    """Tables of the compiled walker, evidence for record boundaries, and the problems found so far.
 
     kinds     int64[256, 5], keys  int64[k, 4]: see kernels/framed.py
-    evidence  int64[256, 5]: as *kinds*, with what may stand between records that prove each other
+    evidence  int64[256, 5]: as *kinds*, plus the kinds that may lie between records that prove each other
     """
 
     def __init__(self, source: Source) -> None:
@@ -41,31 +41,31 @@ class Framing:
         self.kinds, self.evidence = records.kinds_table(), records.kinds_table()
         self.keys = np.full((1, 4), _UNDECLARED, np.int64)
         self._tolerates_ids = False
-        #: Records taken by their size alone: kind and first byte, where the first one lies, and how many.
+        #: Records accepted by their size alone, by kind and first byte: position of the first one, and their number.
         self._odd: dict[tuple[int, int], list[int]] = {}
 
     def header(self, pos: int) -> tuple[int, int]:
-        """Size and kind of the record at *pos*."""
+        """Return size and kind of the record at *pos*."""
         size, kind = RECORD.unpack_from(self.view, pos)
         return size, kind
 
     def message_id(self, pos: int) -> int:
-        """The id of the data record at *pos*."""
+        """Return the message id of the data record at *pos*."""
         return int(self.view[pos + 3]) | int(self.view[pos + 4]) << 8
 
     def problem(self, code: str, offset: int, size: int, lost: bool, text: str) -> None:
-        """Record a Problem."""
+        """Add a Problem."""
         self.problems.append(Problem(code, offset, size, lost, text))
 
     # ------------------------------------------------------------------------------------------------ keys
 
     def declare(self, number: int, channel: int, least: int, greatest: int) -> None:
-        """Data records with id *number* belong to *channel* and have one of these sizes."""
+        """Assign data records with id *number* to *channel*, if their size is in the given range."""
         self._room(number)
         self.keys[number] = channel, least, greatest, 0
 
     def forget_ids(self) -> None:
-        """No id is declared any more."""
+        """Withdraw the declarations of all ids."""
         self.keys[:] = _UNDECLARED
 
     def _room(self, number: int) -> None:
@@ -77,14 +77,14 @@ class Framing:
     # -------------------------------------------------------------------------------------------- evidence
 
     def chain(self, pos: int, end: int) -> bool:
-        """True if a convincing chain of records starts at *pos*."""
+        """Return whether a chain of consistent records starts at *pos*."""
         return 0 <= pos < end and self._resync(pos, pos, end) == pos
 
     def search(self, pos: int, last: int, end: int) -> int:
-        """The first position from *pos* to *last* where a convincing chain of records starts, or -1."""
+        """Return the first position from *pos* to *last* where a chain of consistent records starts, or -1."""
         while True:
             pos = self._resync(pos, last, end)
-            # What is accepted for its neighbours' sake cannot be the first: any byte is the kind of something.
+            # A record that only its neighbours prove cannot be the first one: any byte is a possible kind.
             if pos < 0 or self.evidence[self.header(pos)[1], 0] != TOLERATED:
                 return pos
             pos += 1
@@ -93,8 +93,8 @@ class Framing:
         return framed.resync(self.data, pos, end, CHAIN, SPEC, self.evidence, self.keys, last)
 
     def find(self, what: bytes, pos: int, end: int) -> int:
-        """The first position from *pos* on where *what* lies, not reaching over *end*, or -1."""
-        # PayloadRange by piece: a copy of all that was lost might not fit into memory.
+        """Return the first position of *what* between *pos* and *end*, or -1."""
+        # Block by block: a copy of all lost bytes might not fit into memory.
         for lo in range(pos, end, PIECE):
             found = self.source.read(lo, min(PIECE + len(what) - 1, end - lo)).find(what)
             if found >= 0:
@@ -102,17 +102,17 @@ class Framing:
         return -1
 
     def tolerate(self, pos: int, end: int, has_rows: Callable[[int], bool]) -> int:
-        """Where the walk goes on if the record at *pos* may pass for its sound neighbours; -1 if it is damage.
+        """Return where reading goes on if sound neighbours prove the doubtful record at *pos*; -1 if it is damage.
 
-        Such are messages of ids whose subscription was lost, kinds of a later format version, texts of a level that
-        there is not, and sync records of another size. An id for which *has_rows* is true is no such case: there the
-        record is damaged. *pos* itself is given where the walk takes the record from now on, and all that are like it.
+        Doubtful are messages whose subscription was lost, kinds of a later format version, logged strings with an
+        invalid level, and sync records of another size. A message is damaged, not doubtful, if *has_rows* is true for
+        its id. Returns *pos* itself if the walker accepts the record and all similar ones from now on.
         """
         if not self._is_doubtful(pos, end, has_rows):
             return -1
         size, first = self.header(pos)
         behind = pos + HEAD + size
-        # Only what is changed is kept: copies of the tables would cost more than the records.
+        # Keep only the changed rows: copies of the tables would cost more than the records.
         before: list[tuple[int, I64]] = []
         kinds: dict[int, I64] = {}
         at = pos
@@ -144,7 +144,7 @@ class Framing:
         return -1
 
     def _allow_letters(self, pos: int, kinds: Iterable[int]) -> None:
-        """Let the walk itself step over unknown kinds that are letters; others are too frequent in damaged bytes."""
+        """Let the walker step over unknown kinds that are letters; other bytes are too frequent in damaged data."""
         for kind in kinds:
             if records.is_unknown(kind) and records.is_letter(kind):
                 records.allow(self.kinds, kind)
@@ -152,14 +152,14 @@ class Framing:
                 self.problem("unknown", pos, 0, False, text)
 
     def _level(self, pos: int, kind: int) -> int:
-        """The level of a text; -1 of other kinds."""
+        """Return the level byte of a logged string; -1 for other kinds."""
         return int(self.view[pos + HEAD]) if kind in b"LC" else -1
 
     def _is_doubtful(self, pos: int, end: int, has_rows: Callable[[int], bool]) -> bool:
         size, kind = self.header(pos)
         if kind == ord("D"):
             return size >= 2 and pos + DATA_HEAD <= end and not has_rows(self.message_id(pos))
-        # Zeros are no record, and a message is one whose kind was damaged.
+        # Zeros are no record; a record with id and size of a message is a message whose kind was damaged.
         return (
             self._is_odd(pos, end)
             and (size > 0 or kind > 0)
@@ -168,7 +168,7 @@ class Framing:
         )
 
     def _is_odd(self, pos: int, end: int) -> bool:
-        """Whether a whole record at *pos* is of an unknown kind, or of a known one that is taken as it is."""
+        """Return whether a whole record at *pos* has an unknown kind, or a known kind with tolerable content."""
         size, kind = self.header(pos)
         if pos + HEAD + size > end:
             return False
@@ -177,7 +177,10 @@ class Framing:
         )
 
     def damaged_kind(self, pos: int, end: int) -> int:
-        """Where the message at *pos* ends if its id, its size and the records behind say that it was one; else -1."""
+        """Return the end of the record at *pos* if it is a message whose kind was damaged, else -1.
+
+        Evidence: its id and its size are those of a declared message, and sound records follow.
+        """
         size, _ = self.header(pos)
         behind = pos + HEAD + size
         if not self._is_odd(pos, end) or not self._fits(pos, size):
@@ -185,16 +188,16 @@ class Framing:
         return behind if behind == end or self.chain(behind, end) else -1
 
     def _fits(self, pos: int, size: int) -> bool:
-        """Whether the id and the size of a whole record at *pos* are those of a message."""
+        """Return whether id and size of a whole record at *pos* are those of a declared message."""
         number = self.message_id(pos) if size >= 2 else len(self.keys)
         return number < len(self.keys) and bool(
             self.keys[number, 0] >= 0 and self.keys[number, 1] <= size <= self.keys[number, 2]
         )
 
     def _holds_messages(self, pos: int, end: int) -> bool:
-        """Whether the bytes from *pos* to *end* hold a chain of records, at least some of them messages.
+        """Return whether the bytes from *pos* to *end* contain a chain of records with at least ``MESSAGES`` messages.
 
-        Records with keys have so little to be judged by that long values look like a chain of them by chance.
+        Records with keys have few constraints: long values look like a chain of such records by chance.
         """
         while (pos := self.search(pos, end - 1, end)) >= 0:
             at, messages = pos, 0
@@ -210,7 +213,7 @@ class Framing:
         return False
 
     def _next_refused(self, pos: int, end: int) -> int:
-        """The next record from *pos* on that is refused for its kind, id or content, or -1 if there is none soon."""
+        """Return the first of the next records that is refused for its kind, id or content, or -1."""
         for _ in range(CHAIN):
             if pos + DATA_HEAD > end:
                 return -1
@@ -231,7 +234,7 @@ class Framing:
     # ---------------------------------------------------------------------------------------------- losses
 
     def report_undeclared(self, notes: I64) -> I64:
-        """Report the data records among the *notes*, whose ids nothing declares; gives the other notes."""
+        """Report data records with undeclared ids among *notes*; return the other notes."""
         if not self._tolerates_ids:
             return notes
         is_data = self.data[notes + 2] == ord("D")
@@ -247,7 +250,7 @@ class Framing:
         return others
 
     def report_odd(self) -> None:
-        """Report the records that were taken by their size alone."""
+        """Report the records that were accepted by their size alone."""
         for (kind, level), (at, count) in self._odd.items():
             what, name = f"{count} record{'s' * (count > 1)}", records.name_of(kind)
             if level >= 0:
@@ -273,7 +276,7 @@ class Framing:
     def report_lost(self, pos: int, stop: int, reason: str) -> None:
         """Report the bytes from *pos* to *stop* as lost."""
         size = stop - pos
-        # Zeros often begin behind a header that was written before them.
+        # Zeros often follow a record header that was written before them.
         if not self.data[pos + HEAD if size > HEAD else pos : stop].any():
             self.problem("zeros", pos, size, True, f"{size} bytes of zeros where records should be")
         else:

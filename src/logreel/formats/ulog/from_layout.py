@@ -1,4 +1,4 @@
-"""From a Layout to format texts that hold the same fields."""
+"""Build format texts from a Layout."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _FIELD = re.compile(r"(?!_padding)[A-Za-z0-9_]+")
 
 
 def definition_from_layout(layout: Layout, name: str) -> str:
-    """The format *name* and, each on a line of its own, one for each struct inside.
+    """Return the text of a format *name* with the fields of *layout*, followed by one line for each nested struct.
 
-    The time of the message comes first where there is no field ``timestamp``. Raises DefinitionError for what has no
-    fixed size, arrays of arrays, and names that no field can have.
+    Without a field ``timestamp``, one is added as the first field. Raises DefinitionError for fields without a fixed
+    size, arrays of arrays, and invalid names.
     """
     if not isinstance(layout.root, Struct):
         raise DefinitionError("a message of a ULog holds one record")
@@ -30,11 +30,11 @@ def definition_from_layout(layout: Layout, name: str) -> str:
     stamp = Field(STAMP, Scalar("uint64"))
     fields = [stamp if f is found else f for f in fields] if found else [stamp, *fields]
     lines: list[str] = []
-    _add(Struct(tuple(fields)), name, lines)
+    _add_struct(Struct(tuple(fields)), name, lines)
     return "\n".join(lines)
 
 
-def _add(node: Struct, name: str, lines: list[str]) -> None:
+def _add_struct(node: Struct, name: str, lines: list[str]) -> None:
     place = len(lines)
     lines.append("")
     text = "".join(f"{kind};" for kind in _fields(node, name, lines))
@@ -52,14 +52,14 @@ def _fields(node: Struct, name: str, lines: list[str]) -> Iterator[str]:
 
 
 def _type(node: Node, name: str, lines: list[str]) -> tuple[str, str]:
-    """The type of a field, and its brackets."""
+    """Return the type of a field, and its brackets."""
     match node:
         case Scalar(type=t):
             return _KIND[t], ""
         case Time():
             return "int64_t", ""
         case Struct():
-            _add(node, name, lines)
+            _add_struct(node, name, lines)
             return name, ""
         case FixedArray(item=item, count=n):
             kind, times = _type(item, name, lines)

@@ -1,4 +1,4 @@
-"""A Found as plain data and arrays for a sidecar, and back, trusting none of it."""
+"""Store what reading found in an index sidecar, and restore it; every stored value is checked against the log."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from logreel.log.scan import Saved
 
 
 def save(found: Found) -> Saved:
-    """What ``restore`` needs to make *found* again."""
+    """Return *found* as plain data and arrays, from which ``restore`` builds it."""
     plain = {
         "version": found.version,
         "begin": found.begin,
@@ -44,7 +44,7 @@ def save(found: Found) -> Saved:
 
 
 def restore(source: Source, saved: Saved) -> Found | None:
-    """The Found that was saved, or None if anything in it does not fit the log."""
+    """Return what was saved, or None if anything in it does not fit the log."""
     try:
         return _restore(source, saved.plain, saved.arrays)
     except (KeyError, TypeError, ValueError, IndexError, OverflowError, BadRecord, DefinitionError):
@@ -59,7 +59,7 @@ def _restore(source: Source, plain: dict[str, Any], arrays: Any) -> Found | None
         a.ndim != 1 for a in (base, parsed, notes)
     ):
         return None
-    if not (_sound(source, parsed, records.PARSED) and _sound(source, notes, records.NOTED)):
+    if not (_are_records(source, parsed, records.PARSED) and _are_records(source, notes, records.NOTED)):
         return None
     segments, segment_us = ([int(n) for n in plain[key]] for key in ("segments", "segment_us"))
     own = [bool(b) for b in plain["own_definitions"]]
@@ -98,8 +98,8 @@ def _restore(source: Source, plain: dict[str, Any], arrays: Any) -> Found | None
     )
 
 
-def _sound(source: Source, positions: I64, letters: bytes) -> bool:
-    """True if a whole record of one of the *letters* lies at each of the *positions*, and of the size it needs."""
+def _are_records(source: Source, positions: I64, letters: bytes) -> bool:
+    """Return whether a whole record of one of the kinds *letters* with a valid size is at each of the *positions*."""
     if not len(positions):
         return True
     if positions.min() < FILE_HEADER or positions.max() > source.size - HEAD:
@@ -120,7 +120,7 @@ def _sound(source: Source, positions: I64, letters: bytes) -> bool:
 
 
 def _definitions(source: Source, parsed: I64, segments: list[int], own: list[bool]) -> list[Definitions]:
-    """The definitions in force for each segment."""
+    """Parse the definitions that hold in each segment."""
     found = [Definitions()]
     for fresh in own[1:]:
         found.append(Definitions() if fresh else found[-1])

@@ -1,7 +1,7 @@
 """Values of information records (``I``, ``M``): from bytes to plain values, and back to the same bytes.
 
-What the plain values do not say, so that a log that was converted can come back as it was, stands in the metadata under
-the name of the format: see ``Keeping``.
+What plain values do not say is kept in the metadata under the name of the format, so that a converted log can be
+converted back to the same records; see ``RecordDetails``.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ import numpy as np
 from logreel.errors import DefinitionError, UsageError
 from logreel.formats.ulog.definitions import Definitions
 from logreel.formats.ulog.records import BASIC, KeyValue
-from logreel.formats.ulog.write_records import key, key_value
+from logreel.formats.ulog.write_records import pack_key, pack_key_value
 from logreel.layout.nodes import SCALARS
 
-#: What the metadata calls what only this format knows.
+#: Name in the metadata of the details that only this format has.
 OWN = "ulog"
-#: Information that is a version, packed into 32 bits: major, minor, patch, and how far from a release.
+#: Information that is a version, packed into 32 bits: major, minor, patch, stage.
 RELEASES = ("ver_sw_release", "ver_vendor_sw_release")
 _STAGES = ((255, ""), (192, "-rc"), (128, "-beta"), (64, "-alpha"), (0, "-dev"))
 _RELEASE = re.compile(r"v(\d{1,3})\.(\d{1,3})\.(\d{1,3})(?:(-dev|-alpha|-beta|-rc)(\d{1,2})?)?\Z")
@@ -29,14 +29,14 @@ _TYPE = re.compile(r"([A-Za-z0-9_\-/]+)(\[\d*\])?\Z")
 
 
 def release(number: int) -> str:
-    """A packed version as people write it: ``v1.16.0``, ``v1.16.0-rc`` or, where it counts them, ``v1.16.0-rc2``."""
+    """Return a packed version as text: ``v1.16.0``, ``v1.16.0-rc`` or, with a number, ``v1.16.0-rc2``."""
     major, minor, patch, stage = struct.pack(">I", number)
     least, suffix = next(one for one in _STAGES if stage >= one[0])
     return f"v{major}.{minor}.{patch}{suffix}" + (str(stage - least) if stage > least else "")
 
 
 def release_number(text: str) -> int | None:
-    """The packed version that ``release`` gives as *text*; None where there is none."""
+    """Return the packed version for which ``release`` gives *text*, or None."""
     found = _RELEASE.match(text)
     if found is None:
         return None
@@ -47,19 +47,19 @@ def release_number(text: str) -> int | None:
 
 
 def type_of(one: KeyValue) -> str:
-    """The type of a value; that of a text without its length."""
+    """Return the type of a value with its length in brackets; without the length for text."""
     if one.count is None:
         return one.type
     return f"{one.type}[]" if one.type == "char" else f"{one.type}[{one.count}]"
 
 
 def is_binary(one: KeyValue) -> bool:
-    """Whether it is a piece of content rather than a value to be read."""
+    """Return whether a value is binary content, to be shown as an attachment."""
     return one.type == "uint8_t" and one.count is not None
 
 
 def value_of(one: KeyValue, definitions: Definitions) -> Any:
-    """Text, a number, a list of them, what a format of the log makes of it, or bytes where nothing fits."""
+    """Decode a value: text, number, list, or dict for the type of a format; bytes if the size does not fit."""
     if one.type in BASIC:
         value = one.value()
         if one.name in RELEASES and type_of(one) == "uint32_t" and isinstance(value, int):
@@ -75,29 +75,34 @@ def value_of(one: KeyValue, definitions: Definitions) -> Any:
     return row["value"]
 
 
-def packed_value(name: str, value: Any, kind: str | None) -> tuple[bytes, bytes]:
-    """Key and value of information of type *kind*; None: of the first type that holds *value*. Raises UsageError."""
+def pack_value(name: str, value: Any, kind: str | None) -> tuple[bytes, bytes]:
+    """Encode key and value of information of type *kind*; None: of the first type that holds *value*.
+
+    Raises UsageError for a value that the type does not hold.
+    """
     number = release_number(value) if name in RELEASES and isinstance(value, str) else None
     if number is not None and kind in (None, "uint32_t"):
         value, kind = number, "uint32_t"
     found = _TYPE.match(kind or "")
     if found is None or found[1] not in BASIC or isinstance(value, str | bytes):
-        return key_value(name, value)
+        return pack_key_value(name, value)
     dtype = np.dtype(SCALARS[BASIC[found[1]]][0])
     try:
         packed = np.array(value, dtype)
         if dtype.kind != "f" and (packed != np.array(value)).any():
             raise ValueError
-        return key(f"{kind} {name}", name), packed.tobytes()
+        return pack_key(f"{kind} {name}", name), packed.tobytes()
     except (ValueError, TypeError, OverflowError):
         raise UsageError(f"metadata {name!r}: {value!r:.40} is no {kind}") from None
 
 
-class Keeping:
-    """What has to be kept beside plain values so that the same records can be made of them.
+class RecordDetails:
+    """Details of information records that plain values do not have, and that writing the same records needs.
 
-    ``types`` by name; ``parts``: bytes of each part of binary entries; ``raw``: kind and payload of records whose
-    value says less than they do; ``formats``: definitions of types that such records need.
+    types    type of each value, by name
+    parts    sizes of the parts of binary entries, by name
+    raw      kind and payload of records that cannot be encoded from their value, by name
+    formats  definitions of types that are not basic
     """
 
     def __init__(self) -> None:
@@ -114,21 +119,21 @@ class Keeping:
         values: Sequence[Any],
         definitions: Definitions,
     ) -> None:
-        """Take in all records of one key: what each says, its payload, and the value that it is shown as."""
+        """Add all records of one key: key with value and payload of each, and the decoded values."""
         first = entries[0][0]
         self.types[name] = kind = type_of(first)
         if first.type not in BASIC:
             self.formats += [t for t in definitions.text(first.type).splitlines() if t not in self.formats]
         for (one, payload), value in zip(entries, values, strict=True):
             try:
-                made = b"".join(packed_value(one.name, value, kind))
+                encoded = b"".join(pack_value(one.name, value, kind))
             except UsageError:
-                made = b""
-            if payload[letter == "M" :] != made:
+                encoded = b""
+            if payload[letter == "M" :] != encoded:
                 self.raw[name] = [[letter, payload] for _, payload in entries]
                 return
 
-    def told(self) -> dict[str, Any]:
-        """As metadata; empty parts are left out."""
+    def metadata(self) -> dict[str, Any]:
+        """Return the details that are not empty, as metadata."""
         every = {"types": self.types, "parts": self.parts, "raw": self.raw, "formats": self.formats}
         return {name: value for name, value in every.items() if value}

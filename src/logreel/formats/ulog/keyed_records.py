@@ -1,4 +1,4 @@
-"""Records that carry a key: information, attachments, parameters with their changes and defaults."""
+"""Records with a key: information, attachments, parameters with their changes and defaults."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from logreel.formats.ulog import records
 from logreel.formats.ulog.clock import UTC_OFFSET
 from logreel.formats.ulog.definitions import Definitions, parse_format
 from logreel.formats.ulog.found import Found
-from logreel.formats.ulog.information import OWN, Keeping, is_binary, type_of, value_of
+from logreel.formats.ulog.information import OWN, RecordDetails, is_binary, type_of, value_of
 from logreel.formats.ulog.records import KeyValue
 from logreel.io.arrays import I64
 from logreel.io.source import Source
 from logreel.log.scan import Attachment, Change, Parameter
 
 XZ_MAGIC = b"\xfd7zXZ\x00"
-#: What people ask for first, if it is there.
+#: Information that metadata begins with.
 FIRST = (
     "sys_name",
     "ver_hw",
@@ -38,7 +38,7 @@ DEFAULT_KINDS = ("system", "setup")
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A record with a key: where it lies, its letter, what it says, and the suffix of its segment."""
+    """A record with a key: position, kind, key with value, and suffix of its segment."""
 
     offset: int
     kind: str
@@ -47,22 +47,22 @@ class Entry:
 
     @property
     def name(self) -> str:
-        """The key's name, unique among segments."""
+        """Name of the key, with the suffix of its segment."""
         return self.key.name + self.suffix
 
     @property
     def value(self) -> Any:
-        """The value as text, number, list or bytes."""
+        """The value as text, number, list or bytes; see ``KeyValue.value``."""
         return self.key.value()
 
     @property
     def default_kinds(self) -> list[str]:
-        """Which defaults a ``Q`` record states."""
+        """The defaults that a ``Q`` record states: ``system``, ``setup`` or both."""
         return [kind for bit, kind in enumerate(DEFAULT_KINDS) if self.key.head >> bit & 1]
 
 
 class KeyedRecords:
-    """The ``I``, ``M``, ``P`` and ``Q`` records of one log, parsed when first asked for."""
+    """The ``I``, ``M``, ``P`` and ``Q`` records of one log, parsed lazily."""
 
     def __init__(self, source: Source, found: Found) -> None:
         self._source, self._found = source, found
@@ -70,13 +70,13 @@ class KeyedRecords:
         self._kinds = source.data[self._parsed + 2]
 
     def positions(self, *letters: str) -> list[int]:
-        """File positions of the parsed records of these kinds."""
+        """Return the positions of records of these kinds, which must be among ``records.PARSED``."""
         found: list[int] = self._parsed[np.isin(self._kinds, [ord(letter) for letter in letters])].tolist()
         return found
 
     @cached_property
     def _phases(self) -> list[int]:
-        """Where the definitions of each segment end; those of a segment without any where it begins."""
+        """Position where the definitions of each segment end; of a segment without definitions: where it begins."""
         notes = self._found.notes
         texts = notes[np.isin(self._source.data[notes + 2], (ord("L"), ord("C")))]
         data = np.union1d(self.positions("A"), texts).astype(np.int64)
@@ -90,12 +90,15 @@ class KeyedRecords:
         return self._phases[0]
 
     def is_initial(self, offset: int) -> bool:
-        """True for a record among definitions: a parameter there is an initial value, a later one a change."""
+        """Return whether a record is among the definitions.
+
+        A parameter there is an initial value, a later one a change.
+        """
         return offset < self._phases[self._found.segment_of(offset) - 1]
 
     @cached_property
     def entries(self) -> list[Entry]:
-        """All of them, in file order."""
+        """All records with a key, in file order."""
         found = []
         for at in self.positions("I", "M", "P", "Q"):
             kind = chr(self._source.view[at + 2])
@@ -105,7 +108,10 @@ class KeyedRecords:
 
     @cached_property
     def multiples(self) -> dict[str, list[list[Entry]]]:
-        """Info-multiple messages: key to entries to parts; a part without an opener opens an entry."""
+        """``M`` records by key: a list of entries, each a list of parts.
+
+        A part that continues an entry begins one if there is none.
+        """
         found: dict[str, list[list[Entry]]] = {}
         for e in self.entries:
             if e.kind == "M":
@@ -117,7 +123,7 @@ class KeyedRecords:
 
     @cached_property
     def _definitions(self) -> list[Definitions]:
-        """The formats of each segment, also those that nothing subscribes to."""
+        """The formats of each segment, including those without a subscription."""
         found = [Definitions()]
         for fresh in self._found.own_definitions[1:]:
             found.append(Definitions() if fresh else found[-1])
@@ -130,47 +136,50 @@ class KeyedRecords:
         return value_of(entry.key, self._definitions[self._found.segment_of(entry.offset) - 1])
 
     def _texts(self, parts: list[Entry]) -> list[str]:
-        """Parts of one text; a letter that was cut in two belongs to the later one."""
+        """Decode the parts of one text; a character that was cut in two belongs to the later part."""
         decode = codecs.getincrementaldecoder("utf-8")("replace").decode
         return [decode(e.key.data, e is parts[-1]) for e in parts]
 
     def metadata(self) -> dict[str, Any]:
-        """Information by name. In parts: a list of entries, each a list of its parts; binary ones are attachments."""
-        keeping, found = Keeping(), dict[str, Any]()
+        """Return information by name.
+
+        Multiple information is a list of entries, each a list of parts; binary entries are attachments instead.
+        """
+        details, found = RecordDetails(), dict[str, Any]()
         single = {e.name: e for e in self.entries if e.kind == "I" and e.key.name != UTC_OFFSET}
         for name, e in single.items():
             found[name] = self._value(e)
-            self._keep(keeping, "I", name, [e], [found[name]])
+            self._add_details(details, "I", name, [e], [found[name]])
         for name, entries in self.multiples.items():
             if is_binary(entries[0][0].key):
-                keeping.parts[name] = [[len(e.key.data) for e in parts] for parts in entries]
+                details.parts[name] = [[len(e.key.data) for e in parts] for parts in entries]
                 continue
             is_text = all(type_of(e.key) == "char[]" for parts in entries for e in parts)
             found[name] = [self._texts(p) if is_text else [self._value(e) for e in p] for p in entries]
             every = [value for parts in found[name] for value in parts]
-            self._keep(keeping, "M", name, [e for parts in entries for e in parts], every)
+            self._add_details(details, "M", name, [e for parts in entries for e in parts], every)
         first = {name: found[name] for name in FIRST if name in found}
-        told = keeping.told()
-        return first | found | ({OWN: told} if told and OWN not in found else {})
+        own = details.metadata()
+        return first | found | ({OWN: own} if own and OWN not in found else {})
 
-    def _keep(
-        self, keeping: Keeping, letter: str, name: str, entries: list[Entry], values: list[Any]
+    def _add_details(
+        self, details: RecordDetails, letter: str, name: str, entries: list[Entry], values: list[Any]
     ) -> None:
         payloads = [records.payload_at(self._source, e.offset) for e in entries]
         keys = [e.key for e in entries]
         definitions = self._definitions[self._found.segment_of(entries[0].offset) - 1]
-        keeping.add(letter, name, list(zip(keys, payloads, strict=True)), values, definitions)
+        details.add(letter, name, list(zip(keys, payloads, strict=True)), values, definitions)
 
     def attachments(self) -> list[Attachment]:
-        """Every info-multiple entry as a piece of content."""
+        """Return every entry of multiple information as an attachment."""
         return [
             _attachment(name if len(entries) == 1 else f"{name}-{i}", parts)
             for name, entries in self.multiples.items()
             for i, parts in enumerate(entries)
         ]
 
-    def parameters(self, moments: Callable[[list[int]], I64]) -> list[Parameter]:
-        """All parameters; *moments* gives the times of records at file positions."""
+    def parameters(self, times_of: Callable[[list[int]], I64]) -> list[Parameter]:
+        """Return all parameters; *times_of* gives int64[n] ns for file positions."""
         initial: dict[str, Any] = {}
         changes: dict[str, list[Entry]] = {}
         defaults: dict[str, dict[str, Any]] = {}
@@ -185,7 +194,7 @@ class KeyedRecords:
             elif e.kind == "P":
                 changes.setdefault(e.name, []).append(e)
         moved = [e.offset for entries in changes.values() for e in entries]
-        when = dict(zip(moved, moments(moved).tolist(), strict=True))
+        when = dict(zip(moved, times_of(moved).tolist(), strict=True))
         return [
             Parameter(
                 name,
@@ -198,7 +207,7 @@ class KeyedRecords:
         ]
 
     def parameter_bytes(self, entry: Entry) -> bytes:
-        """A ``P`` or ``Q`` record in the layout of the channel ``~parameter``."""
+        """Encode a ``P`` or ``Q`` record as a message of the channel ``~parameter``."""
         kind = "initial" if self.is_initial(entry.offset) else "change"
         if entry.kind == "Q":
             kind = "+".join(entry.default_kinds) + " default"

@@ -61,7 +61,7 @@ def log_times(others: NonDataRecords, chunks: Chunks, blocks: Blocks) -> LogTime
     # Only positions are asked here: they need no rules.
     places = MessageIndex(chunks, blocks, [])
     edges = [
-        places.stamps_at(i, stamps[i], clock.edge_rows(blocks.count(i)))
+        stamps[i].values(places, i, np.array(clock.edge_rows(blocks.count(i)), np.int64)).tolist()
         for i in in_main
         if i in stamps and blocks.count(i)
     ]

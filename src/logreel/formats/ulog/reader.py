@@ -1,8 +1,8 @@
-"""From bytes to the block table: follow the records, judge what is not data, step over damage.
+"""Read the records of a ULog from front to back into a block table, and step over damage.
 
-The compiled walker runs from one record that must be understood before going on to the next one. Whatever it cannot
-accept comes back here, where the evidence decides: reading goes on at the next place where several consistent records
-follow each other, and the bytes up to there are reported.
+The compiled walker collects data records and stops at records that must be parsed before the next one. It returns
+every record that it cannot accept to this module, which decides by evidence: reading goes on at the next place where
+several consistent records follow each other, and the bytes up to there are reported.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from logreel.formats.ulog.time_jumps import first_jump
 from logreel.index.block_builder import BAD, CUT, END, PARSE, BlockBuilder
 from logreel.io.source import Source
 
-#: More segments than this are kept together in the last one.
+#: Further segments are kept together in the last one.
 MAX_SEGMENTS = 16
-#: Records that are looked at for the first format behind the header of a second file.
+#: Number of records that are searched for the first format after the header of a second file.
 MAX_BEFORE_FORMATS = 4096
 
 
@@ -74,7 +74,7 @@ class Reader:
         }
 
     def read(self) -> Found:
-        """Read the whole file. Raises UnsupportedError for incompatible flags that we do not know."""
+        """Read the whole file. Raises UnsupportedError for unknown incompatible flags."""
         begin, appended = self._flags()
         self.source.map_ahead()
         pos = begin
@@ -102,7 +102,7 @@ class Reader:
     # ------------------------------------------------------------------------------------- flags and parts
 
     def _flags(self) -> tuple[int, list[int]]:
-        """Where the records begin, and the sound ones of the offsets where appended parts begin."""
+        """Return where the records begin, and the valid offsets of appended parts."""
         head = self.source.read(FILE_HEADER, HEAD + 40)
         size = int.from_bytes(head[:2], "little")
         after = FILE_HEADER + HEAD + size
@@ -131,7 +131,7 @@ class Reader:
         return after, sound
 
     def _leads_on(self, pos: int) -> bool:
-        """True if the records from *pos* on are sound, or cut."""
+        """Return whether the records from *pos* on are sound, or cut off."""
         size = self.source.size
         return pos <= size and (pos + 2 * HEAD > size or self._framing.chain(pos, size))
 
@@ -141,7 +141,7 @@ class Reader:
         return pos
 
     def _part(self, pos: int, end: int) -> None:
-        """Walk from *pos* to *end*, where framing stops whatever the records say."""
+        """Read from *pos* to *end*; no record may reach over *end*."""
         self._part_start = pos
         while True:
             why, pos = self._blocks.walk(pos, end, self._framing.kinds, self._framing.keys)
@@ -150,7 +150,7 @@ class Reader:
             pos = self._parse(pos, end) if why == PARSE else self._recover(pos, end, why)
 
     def _parse(self, pos: int, end: int) -> int:
-        """Take in the record at *pos* and those like it that follow; gives where the next other one begins."""
+        """Parse the record at *pos* and the next ones of parsed kinds; return the position after them."""
         header, view = self._framing.header, self._view
         size, kind = header(pos)
         while True:
@@ -178,7 +178,7 @@ class Reader:
 
     def _late_flags(self, pos: int, payload: bytes) -> None:
         if pos == self.segments[-1] + FILE_HEADER:
-            # The first record of a second file. What it appends lies at offsets of that file, long gone.
+            # The first record of a second file: its offsets are positions in that file and cannot be followed.
             _, incompatible, offsets = records.parse_flags(payload)
             if any(offsets) or incompatible[0] & ~1 or any(incompatible[1:]):
                 text = f"flags of a second log are not followed (incompatible flags {incompatible.hex(' ')})"
@@ -190,8 +190,8 @@ class Reader:
         key = records.match_key(payload, at, number)
         if key[2] is None or key[1] != b"char":
             return
-        # A text states its length twice. Where the two differ, what follows must prove the record's size, and
-        # nothing the stated one.
+        # A text states its length twice. If the two differ, the next records must confirm the size of the record, and
+        # must not confirm the length stated in the key.
         stated, there = int(key[2]), len(payload) - key.end()
         after, chain = pos + HEAD + len(payload), self._framing.chain
         if stated != there and (
@@ -215,7 +215,7 @@ class Reader:
         self._assign(number, self._channel(pos, name, instance))
 
     def _channel(self, pos: int, name: str, instance: int) -> int:
-        """The channel number of a topic instance in the current segment."""
+        """Return the channel number of a topic instance in the current segment."""
         key = (name, instance, len(self.segments))
         if key not in self._numbers:
             stamp, raw = None, False
@@ -232,7 +232,7 @@ class Reader:
         return self._numbers[key]
 
     def _assign(self, number: int, channel: int) -> None:
-        """Data records with id *number* belong to *channel* from now on."""
+        """Assign data records with id *number* to *channel* from now on."""
         self._ids[number] = channel
         topic = self.topics[channel]
         least, greatest = 0, 65533
@@ -244,7 +244,7 @@ class Reader:
     # ---------------------------------------------------------------------------------------------- damage
 
     def _recover(self, pos: int, end: int, why: int, reason: str = "") -> int:
-        """Decide about the record at *pos* that cannot be accepted: where reading goes on, at most *end*."""
+        """Decide about the record at *pos*, which cannot be accepted; return where reading goes on, at most *end*."""
         framing = self._framing
         if why == BAD and not reason and (behind := framing.tolerate(pos, end, self._has_rows)) >= 0:
             if behind > pos:
@@ -253,8 +253,8 @@ class Reader:
         if why == BAD and (behind := framing.damaged_kind(pos, end)) >= 0:
             framing.report_lost(pos, behind, f"kind {framing.header(pos)[1]:#04x} where a message was")
             return behind
-        # The damage may have begun in the size of the record before: sound records inside it convict it. Formats and
-        # subscriptions are text from end to end, which proves their size.
+        # The damage may be in the size of the record before: sound records inside it prove that. Formats and
+        # subscriptions are text from start to end, which proves their size.
         before = self._blocks.last if self._blocks.last >= self._part_start else pos
         if before < pos and self._view[before + 2] in b"FAB":
             before = pos
@@ -270,7 +270,7 @@ class Reader:
             and not framing.data[before + HEAD : stop].any()
             and self._view[before + 2] == ord("D")
         ):
-            # A message of nothing but zeros in front of zeros is part of the zero fill.
+            # A message of zeros only, followed by zeros, is part of the zero fill.
             self._drop(before)
             pos = before
         glued = framing.find(MAGIC, pos, stop)
@@ -286,7 +286,7 @@ class Reader:
         return stop
 
     def _drop(self, pos: int) -> None:
-        """Forget the last record, at *pos*: what followed proved that its size was wrong."""
+        """Drop the last record, at *pos*: the bytes after it proved that its size was wrong."""
         if self.parsed and self.parsed[-1] == pos:
             self.parsed.pop()
         else:
@@ -297,7 +297,7 @@ class Reader:
         return channel is not None and self._blocks.has_rows(channel)
 
     def _goes_back(self, pos: int, end: int) -> bool:
-        """True if the topics found from *pos* on continue with times well before those read so far."""
+        """Return whether the topics from *pos* on continue with times well before those read so far."""
         steps: dict[int, int] = {}
         for _ in range(64):
             if len(steps) == 8 or pos + DATA_HEAD > end:
@@ -305,7 +305,7 @@ class Reader:
             size, kind = self._framing.header(pos)
             channel = self._ids.get(self._framing.message_id(pos))
             if kind == ord("D") and channel is not None and channel not in steps:
-                # The last message before the damage may be torn, with a wild time: the one before it counts, too.
+                # The last message before the damage may be torn and have a wrong time: check the one before it, too.
                 before = self._blocks.last_payloads(channel, 2)
                 stamp = self.topics[channel].stamp
                 if stamp is not None and stamp.width == 8 and before:
@@ -322,7 +322,7 @@ class Reader:
     # -------------------------------------------------------------------------------------------- segments
 
     def _new_segment(self, pos: int, reason: str) -> None:
-        """From *pos* on the file holds another log: its messages go to channels of their own."""
+        """Begin a new segment at *pos*: another log, whose messages get separate channels."""
         if len(self.segments) >= MAX_SEGMENTS:
             return
         self.segments.append(pos)
@@ -334,9 +334,9 @@ class Reader:
             self._assign(number, self._channel(pos, self.topics[old].name, self.topics[old].instance))
 
     def _is_second_file(self, pos: int, end: int) -> bool:
-        """True if definitions begin at *pos*, as they do after the header of a whole file."""
+        """Return whether definitions begin at *pos*, as after a file header."""
         kinds = bytearray()
-        # Loggers may tell dozens of things about themselves before the first format.
+        # Loggers may write dozens of information records before the first format.
         while pos + HEAD <= end and self._view[pos + 2] in b"BFIMPQ" and len(kinds) < MAX_BEFORE_FORMATS:
             size, kind = self._framing.header(pos)
             kinds.append(kind)
@@ -346,7 +346,7 @@ class Reader:
         return False
 
     def _second_file(self, pos: int, start: int) -> int:
-        """A whole log glued on: its own header, definitions and subscriptions hold from *start* on."""
+        """Begin a segment with its own definitions at the file header at *start*; return its end."""
         if start > pos:
             self._framing.report_lost(pos, start, "")
         self._ids.clear()

@@ -1,6 +1,6 @@
-"""Parts of a ULog copied record by record as they lie in the file; a copy of everything is the same file.
+"""Copy wanted records of a ULog as they are in the file; a copy of everything is the same file.
 
-Where all messages of a stretch are wanted it is copied in one go, without looking at single messages.
+Intervals of the file of which all messages are wanted are copied as a whole, without looking at single messages.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from logreel.formats.ulog.clock import UTC_OFFSET
-from logreel.formats.ulog.copy_metadata import begun_at, utc_record, with_defaults_flag
+from logreel.formats.ulog.copy_metadata import utc_record, with_defaults_flag, with_start
 from logreel.formats.ulog.non_data_records import NonDataRecords
 from logreel.formats.ulog.records import DATA_HEAD, FILE_HEADER, HEAD
 from logreel.formats.ulog.synthetic import synthetic_offsets
-from logreel.index.order import by_rows, count_before, part_of
+from logreel.index.order import count_before, in_file_order, part_of
 from logreel.io.append_file import Appender
 from logreel.io.arrays import I64
 from logreel.write.copy_ranges import put, runs
@@ -25,9 +25,9 @@ from logreel.write.log_copier import Excerpt
 
 
 def copy_records(excerpt: Excerpt, out: Appender, clock: SourceClock | None) -> bool:
-    """Copy the records that *excerpt* wants; False for a file that holds several logs.
+    """Copy the records of *excerpt*; return False, with nothing copied, for a file that contains several logs.
 
-    clock  what a part of a log tells of its start and of UTC
+    clock  start and UTC offset for a part of a log
     """
     state: NonDataRecords = excerpt.log.format_state
     if len(state.found.segments) > 1 or state.found.is_segment:
@@ -38,7 +38,7 @@ def copy_records(excerpt: Excerpt, out: Appender, clock: SourceClock | None) -> 
 
 
 class _RecordCopier:
-    """Writes stretches of the source in ascending order, and knows where appended parts get to."""
+    """Writes intervals of the source in ascending order, and tracks the new offsets of appended parts."""
 
     def __init__(
         self, state: NonDataRecords, excerpt: Excerpt, out: Appender, clock: SourceClock | None
@@ -52,28 +52,28 @@ class _RecordCopier:
         counts = index.blocks.start[:, 1:] - index.blocks.start[:, :-1]
         ends = np.concatenate([np.zeros((1, counts.shape[1]), np.int64), np.cumsum(counts, axis=0)])
         self._inside = [n for n in excerpt.rows if index.rules[n].synthetic is None]
-        #: Wanted messages of each channel before each block, and in all.
+        #: Number of wanted messages of each channel before each block, and in all.
         self._kept = {n: count_before(excerpt.rows[n], ends[:, n]) for n in self._inside}
 
     def run(self) -> None:
-        """Copy everything."""
+        """Copy all wanted records."""
         own = self._state
         self._write_head()
         self._notes, self._next = self._wanted_notes(), 0
-        for first, last, whole in self._stretches():
+        for first, last, whole in self._block_ranges():
             if whole:
                 self._copy_whole(first, last)
             else:
                 self._copy_some(first, last)
-        self._catch_up(own.source.size)
+        self._copy_notes(own.source.size)
         self._finish()
 
     def _write_head(self) -> None:
-        """Copy the file header and the flags; those of a part tell its start, and what else may be gone of UTC."""
+        """Copy file header and flags; for a part of a log with its start, and with a record of the UTC offset."""
         state, clock = self._state, self._clock
         head = state.source.read(0, state.found.begin)
         if clock is not None:
-            head = begun_at(head, clock.start)
+            head = with_start(head, clock.start)
         if state.lacks_defaults_flag:
             head = with_defaults_flag(head)
         self._out.write(head)
@@ -84,12 +84,12 @@ class _RecordCopier:
 
     # ---------------------------------------------------------------------------------------------- messages
 
-    def _stretches(self) -> Iterator[tuple[int, int, bool]]:
-        """Neighbouring blocks of which all messages are wanted (True), or some: first block and the one behind."""
+    def _block_ranges(self) -> Iterator[tuple[int, int, bool]]:
+        """Yield ranges of blocks as (first, end, whole); *whole*: all messages in them are wanted."""
         blocks = self._excerpt.log.index.blocks
         counts = blocks.start[:, 1:] - blocks.start[:, :-1]
         kept = np.diff(sum(self._kept.values(), np.zeros(len(counts) + 1, np.int64)))
-        # Messages that nothing declares are not in the index: where there are any, each record is looked at.
+        # Undeclared messages are not in the index: with any of them, each record must be looked at.
         exact = all(p.code != "undeclared" for p in self._state.found.problems)
         kind = np.where(kept == 0, 0, np.where(exact & (kept == counts.sum(axis=1)), 2, 1))
         cuts = [0, *(np.flatnonzero(np.diff(kind)) + 1).tolist(), len(kind)]
@@ -98,11 +98,11 @@ class _RecordCopier:
                 yield lo, hi, bool(kind[lo] == 2)
 
     def _copy_whole(self, first: int, last: int) -> None:
-        """Copy blocks of which all messages are wanted, but for lost bytes and records that are not."""
+        """Copy blocks of which all messages are wanted, without lost bytes and unwanted other records."""
         state, base = self._state, self._excerpt.log.index.blocks.base
         begin = int(base[first])
         end = int(base[last]) if last < len(base) else state.source.size
-        self._catch_up(begin)
+        self._copy_notes(begin)
         records = state.positions
         dropped = np.setdiff1d(records[records.searchsorted(begin) : records.searchsorted(end)], self._notes)
         lost = [(p.offset, p.offset + p.size) for p in state.found.problems if p.lost]
@@ -116,40 +116,40 @@ class _RecordCopier:
         self._next = int(self._notes.searchsorted(end))
 
     def _copy_some(self, first: int, last: int) -> None:
-        """Copy the wanted messages of blocks, and records of other kinds where they stand among them."""
+        """Copy the wanted messages of blocks, and wanted records of other kinds between them."""
         rows = {
             n: part_of(self._excerpt.rows[n], int(kept[first]), int(kept[last]))
             for n, kept in self._kept.items()
             if kept[last] > kept[first]
         }
-        for piece in by_rows(self._excerpt.log.index, rows):
+        for piece in in_file_order(self._excerpt.log.index, rows):
             if len(piece):
                 start, end = piece.offset - DATA_HEAD, piece.offset + piece.size
-                notes = self._due(int(end[-1]))
+                notes = self._next_notes(int(end[-1]))
                 self._write(*runs(np.append(start, notes), np.append(end, self._state.ends_of(notes))))
 
     # ------------------------------------------------------------------------------------------------- notes
 
-    def _due(self, end: int) -> I64:
-        """The next records to copy that are no messages, up to *end*."""
+    def _next_notes(self, end: int) -> I64:
+        """Return the positions of the next wanted records other than messages, up to *end*."""
         upto = int(self._notes.searchsorted(end))
         found = self._notes[self._next : max(upto, self._next)]
         self._next = max(upto, self._next)
         return found
 
-    def _catch_up(self, end: int) -> None:
-        """Copy the records up to *end* that are no messages."""
-        notes = self._due(end)
+    def _copy_notes(self, end: int) -> None:
+        """Copy the wanted records other than messages up to *end*."""
+        notes = self._next_notes(end)
         self._write(*runs(notes, self._state.ends_of(notes)))
 
-    def _reach(self) -> tuple[int, int]:
-        """From where to where blocks with wanted messages lie."""
+    def _wanted_interval(self) -> tuple[int, int]:
+        """Return the start and end of the blocks with wanted messages."""
         base = [*self._excerpt.log.index.blocks.base.tolist(), self._state.source.size]
         kept = np.flatnonzero(np.diff(sum(self._kept.values(), np.zeros(len(base), np.int64))))
         return (base[kept[0]], base[kept[-1] + 1]) if len(kept) else (0, 0)
 
     def _wanted_notes(self) -> I64:
-        """Positions of the records to copy that are no messages, ascending."""
+        """Return int64[n]: positions of all wanted records other than messages, ascending."""
         state, excerpt = self._state, self._excerpt
         every, wanted = [np.zeros(0, np.int64)], [state.initial_parameters]
         for channel, positions in synthetic_offsets(state).items():
@@ -163,9 +163,9 @@ class _RecordCopier:
                 )
             )
         if excerpt.start is not None or excerpt.end is not None:
-            # Marks stand by the hundred thousand, and have no times: they go with the blocks that they stand in.
+            # There can be 100 000 marks, and they have no times: they belong to the blocks that contain them.
             marks = state.marks
-            first, last = self._reach()
+            first, last = self._wanted_interval()
             every.append(marks[(marks < first) | (marks >= last)])
         others = np.setdiff1d(state.positions, np.concatenate(every))
         return np.union1d(others, np.concatenate(wanted)).astype(np.int64)
@@ -181,7 +181,7 @@ class _RecordCopier:
         put(self._out, self._data, start, end)
 
     def _finish(self) -> None:
-        """Say in the flags where appended parts begin now."""
+        """Write the new offsets of appended parts into the flags."""
         found = self._state.found
         if found.begin == FILE_HEADER or self._moved == found.appended:
             return

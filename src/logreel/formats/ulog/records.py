@@ -1,6 +1,6 @@
-"""The records of a ULog file: framing tables for the walker, and the parsing of each kind but data.
+"""Constants and structs of ULog records: framing tables for the walker, and parsers of all kinds except data.
 
-Facts from the ULog file format page of the PX4 guide and from real logs; docs/formats/ulog.md tells which is which.
+Sources: the page "ULog File Format" of the PX4 guide, and real logs; docs/formats/ulog.md has the source of each fact.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ FILE_HEADER = 16
 SYNC = bytes.fromhex("2f731320250cbb12")
 
 RECORD = struct.Struct("<HB")
-#: Bytes before a payload: size and kind; before the payload of a data message also its id.
+#: Bytes of a record header: size and kind; of the header of a data message: also its id.
 HEAD, DATA_HEAD = 3, 5
 
-#: Bytes of the payload of a flag bits record, and where it begins in a file that has one.
+#: Size of the payload of a flag bits record, and its position in a file that has one.
 FLAGS, FLAGS_AT = 40, FILE_HEADER + HEAD
-#: Bit of the first compatible flag byte: the log has defaults of parameters.
+#: Bit in the first byte of compatible flags: the log has default parameters.
 DEFAULTS_FLAG = 1
 
-#: ULog's basic types and what they are called in a Layout.
+#: Basic types of ULog, and their names in a Layout.
 BASIC = {
     "int8_t": "int8",
     "uint8_t": "uint8",
@@ -43,12 +43,12 @@ BASIC = {
     "double": "float64",
 }
 
-# u16 size at 0, u8 kind at 2, and for data u16 id at 3; the size does not count the header.
+# uint16 size at 0, uint8 kind at 2, and for data uint16 id at 3; the size does not include the header.
 SPEC = np.array([HEAD, 0, 0xFFFF, HEAD, 2, HEAD, 0xFFFF, DATA_HEAD], np.int64)
 
-#: Kinds that change what later bytes mean, or carry a key: each is parsed and judged before the walk goes on.
+#: Kinds that change the meaning of later bytes, or carry a key: each record is parsed before the walker goes on.
 PARSED = b"BFIMPQA"
-#: Kinds that only need to be found again.
+#: Kinds whose positions are only noted.
 NOTED = b"LCSOR"
 
 _DATA, _NOTE, _STOP, _TOLERATE = 1, 2, 3, 4
@@ -57,7 +57,7 @@ _KINDS = {
     "D": (_DATA, 2, 65535, 0, 255),
     "L": (_NOTE, 9, 65535, 0x30, 0x37),
     "C": (_NOTE, 11, 65535, 0x30, 0x37),
-    # Of any content: what the magic is was once left open.
+    # Any content: early specifications did not define the magic.
     "S": (_NOTE, 8, 8, 0, 255),
     "O": (_NOTE, 2, 2, 0, 255),
     "R": (_NOTE, 2, 2, 0, 255),
@@ -67,13 +67,13 @@ _KINDS = {
     "P": (_STOP, 4, 65535, 3, 255),
     "M": (_STOP, 5, 65535, 0, 1),
     "Q": (_STOP, 5, 65535, 1, 255),
-    # One that is not the first record says nothing, and 0x42 is common in floats: of any size it would swallow data.
+    # Only valid as the first record, and 0x42 is common in floats: with any size allowed it would swallow data.
     "B": (_STOP, 40, 40, 0, 255),
 }
 
 
 def kinds_table() -> np.ndarray:
-    """A fresh int64[256, 5] table of record kinds for the walker."""
+    """Return a new int64[256, 5] table of record kinds for the walker."""
     table = np.zeros((256, 5), np.int64)
     for letter, row in _KINDS.items():
         table[ord(letter)] = row
@@ -84,33 +84,33 @@ _PARSED_SIZES = {ord(letter): _KINDS[letter][1:3] for letter in PARSED.decode()}
 
 
 def is_parsed(size: int, kind: int, left: int) -> bool:
-    """True for a whole record, of *left* bytes at most, of a kind that is parsed and of a size it can have."""
+    """Return whether a record is whole (*left* bytes remain), of a parsed kind, and of a valid size."""
     least, greatest = _PARSED_SIZES.get(kind, (1, 0))
     return least <= size <= min(left, greatest)
 
 
 def is_letter(kind: int) -> bool:
-    """True for an ASCII letter, as all kinds are so far."""
+    """Return whether a kind is an ASCII letter, as all known kinds are."""
     return chr(kind).isascii() and chr(kind).isalpha()
 
 
 def is_unknown(kind: int) -> bool:
-    """True for a kind that the format does not use yet."""
+    """Return whether the format does not define a kind."""
     return chr(kind) not in _KINDS
 
 
 def name_of(kind: int) -> str:
-    """A kind as people write it."""
+    """Return a kind as text: the quoted letter, or the number in hex."""
     return repr(chr(kind)) if is_letter(kind) else f"0x{kind:02x}"
 
 
 def allow(table: np.ndarray, kind: int) -> None:
-    """Let the walker step over records of a kind that is not defined (yet), or of a known one with odd content."""
-    # What is zero from end to end is no record.
+    """Let the walker step over records of an undefined kind, or of a known kind with invalid content."""
+    # Zeros only are no record.
     table[kind] = _ODD.get(chr(kind), (_TOLERATE, int(kind == 0), 65535, 0, 255))
 
 
-#: Known kinds that are taken with content that the format does not allow, where the records behind prove their size.
+#: Known kinds that are accepted with invalid content if the next records prove their size.
 _ODD = {
     "L": (_NOTE, 9, 65535, 0, 255),
     "C": (_NOTE, 11, 65535, 0, 255),
@@ -119,7 +119,7 @@ _ODD = {
 
 
 def noted_table() -> np.ndarray:
-    """A fresh int64[256, 5] table of what a walk may have noted."""
+    """Return a new int64[256, 5] table of the records that a walk may note."""
     table = kinds_table()
     for letter in _ODD:
         allow(table, ord(letter))
@@ -127,7 +127,7 @@ def noted_table() -> np.ndarray:
 
 
 def is_odd(kind: int, size: int, first: int) -> bool:
-    """True for a text whose level is no digit from 0 to 7, and for a sync record of another size than 8."""
+    """Return whether a record is a logged string with an invalid level, or a sync record that is not 8 bytes."""
     letter = chr(kind)
     if letter == "S":
         return size != _KINDS["S"][1]
@@ -135,16 +135,16 @@ def is_odd(kind: int, size: int, first: int) -> bool:
 
 
 class BadRecord(ValueError):
-    """The bytes of a record are not what its kind requires; the text says what is wrong."""
+    """The content of a record is invalid; the text says what is wrong."""
 
 
 def as_text(data: bytes) -> str:
-    """Text of a log, invalid UTF-8 replaced."""
+    """Decode UTF-8; invalid bytes are replaced."""
     return data.decode("utf-8", "replace")
 
 
 def payload_at(source: Source, pos: int) -> bytes:
-    """The payload of the record at *pos*."""
+    """Return the payload of the record at *pos*."""
     size = int(source.view[pos]) | int(source.view[pos + 1]) << 8
     return source.read(pos + HEAD, size)
 
@@ -156,7 +156,11 @@ _NUMBERS = (b"int32_t", b"float")
 
 @dataclass(frozen=True, slots=True)
 class KeyValue:
-    """An info, parameter or default: ``type name`` and the raw value. *head*: continued mark or default kinds."""
+    """Key and value of an information record, parameter or default.
+
+    data  the value as bytes
+    head  the byte before the key: whether an ``M`` continues the one before, or which defaults a ``Q`` states
+    """
 
     type: str
     count: int | None
@@ -165,7 +169,7 @@ class KeyValue:
     head: int = 0
 
     def value(self) -> object:
-        """Text for char arrays, numbers or lists of numbers otherwise, raw bytes where the size does not fit."""
+        """Return text, a number or a list of numbers; bytes if the type is not basic or the size does not fit."""
         if self.type == "char" and self.count is not None:
             return as_text(self.data)
         scalar = BASIC.get(self.type)
@@ -179,9 +183,9 @@ class KeyValue:
 
 
 def match_key(payload: bytes, at: int, number: bool) -> re.Match[bytes]:
-    """The key that begins with its length at payload[at], as type, count and name; the value begins where it ends.
+    """Match the key whose length is at payload[at]: groups are type, count and name; the value begins at its end.
 
-    *number*: the value must be one int32_t or float, as parameters are. Raises BadRecord.
+    With *number* the value must be one int32_t or float, as parameters are. Raises BadRecord.
     """
     end = at + 1 + (payload[at] if len(payload) > at else 0)
     m = _TYPED.fullmatch(payload, at + 1, end)
@@ -195,14 +199,14 @@ def match_key(payload: bytes, at: int, number: bool) -> re.Match[bytes]:
 
 
 def parse_key(payload: bytes, has_head: bool) -> KeyValue:
-    """The key and value of an ``I`` or ``P`` record, or with *has_head* of an ``M`` or ``Q``. Raises BadRecord."""
+    """Parse an ``I`` or ``P`` record, or with *has_head* an ``M`` or ``Q`` record. Raises BadRecord."""
     m = match_key(payload, int(has_head), False)
     count = int(m[2]) if m[2] else None
     return KeyValue(m[1].decode(), count, m[3].decode(), payload[m.end() :], payload[0] if has_head else 0)
 
 
 def parse_subscription(payload: bytes) -> tuple[int, int, str]:
-    """The instance, the message id and the format name of an ``A`` record. Raises BadRecord."""
+    """Return instance, message id and format name of an ``A`` record. Raises BadRecord."""
     name = payload[3:]
     if not _NAME.match(name):
         raise BadRecord(f"not a message name: {name[:40]!r}")
@@ -210,5 +214,5 @@ def parse_subscription(payload: bytes) -> tuple[int, int, str]:
 
 
 def parse_flags(payload: bytes) -> tuple[bytes, bytes, tuple[int, int, int]]:
-    """The compatible and incompatible flags and the three appended offsets of a ``B`` record."""
+    """Return compatible flags, incompatible flags and the three appended offsets of a ``B`` record."""
     return payload[:8], payload[8:16], struct.unpack_from("<3Q", payload, 16)

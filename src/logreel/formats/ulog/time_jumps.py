@@ -1,7 +1,7 @@
-"""Where a file goes on with an older log although no byte is out of place.
+"""Find places where a file continues with an older log although no byte is invalid.
 
-A card that is not erased can hold, behind the end of a log, the rest of an older one that happens to begin at a record.
-Framing does not notice; the times of the topics do: nearly all of them go back.
+On a card that was not erased, the rest of an older log can follow the end of a log, and begin at a record by chance.
+Framing does not show this, but times do: those of nearly all topics go back.
 """
 
 from __future__ import annotations
@@ -12,25 +12,25 @@ from numpy.typing import NDArray
 from logreel.formats.ulog import clock
 from logreel.formats.ulog.found import Found
 from logreel.formats.ulog.records import DATA_HEAD
-from logreel.index.rules import FieldAt, field_values
+from logreel.index.rules import FieldAt
 from logreel.io.arrays import I64
 from logreel.io.source import Source
 
 _BACK = clock.BACKWARDS_US * clock.NS_PER_US
-#: Fewer topics than this could all have absurd stamps.
+#: All of fewer topics could have absurd stamps.
 LEAST_TOPICS = 3
-#: More topics than this would tell nothing more.
+#: Number of topics that are looked at: those with most messages.
 TOPICS = 12
-#: Of so many messages in a row nearly all must be from before.
-RUN = 8
+#: Of this many consecutive messages, all but one must be from before.
+MESSAGES = 8
 _NEVER = np.iinfo(np.int64).min
 
 
 def first_jump(source: Source, found: Found) -> int | None:
-    """File position of the first record of an older log, or None.
+    """Return the file position of the first record of an older log, or None.
 
-    Looks at the first and last stamp in each block of the topics with most messages; only where most of them lie
-    before what came earlier is a block looked at message by message. Zero stamps count as none.
+    Compares the first and the last stamp of each block for the topics with most messages; only blocks where most of
+    these went back are read message by message. Zero stamps count as none.
     """
     counts = found.topic_counts
     for segment in range(1, len(found.segments) + 1):
@@ -56,7 +56,7 @@ def _first_jump(source: Source, found: Found, timed: list[int]) -> int | None:
     if not len(suspects):
         return None
     block = int(suspects[0])
-    # The jump may lie in the block before, behind the last stamp of most of its topics.
+    # The jump may be in the block before, after the last stamp of most of its topics.
     for b in range(max(block - 1, 0), block + 1):
         jump = _jump_in_block(source, found, timed, b, before[b])
         if jump is not None:
@@ -65,22 +65,22 @@ def _first_jump(source: Source, found: Found, timed: list[int]) -> int | None:
 
 
 def _edges(source: Source, found: Found, timed: list[int], which: int) -> I64:
-    """int64[blocks, topics]: first (0) or last (-1) stamp of each topic in each block; _NEVER where there is none."""
+    """Return int64[blocks, topics]: first (0) or last (-1) stamp of each topic in each block; _NEVER if it has none."""
     start, blocks = found.blocks.start, found.blocks
     begin, end = start[:, timed], start[:, np.array(timed) + 1]
     stamps = np.array([s.offset for c in timed if (s := found.topics[c].stamp) is not None], np.int64)
     row, k = np.nonzero(end > begin)
     entry = begin[row, k] if which == 0 else end[row, k] - 1
     edges = np.full(begin.shape, _NEVER, np.int64)
-    # All of them are 64 bits of microseconds; only their places differ.
+    # All stamps are uint64 microseconds; only their offsets differ.
     at = blocks.base[row] + blocks.entry[entry] + stamps[k]
-    edges[row, k] = field_values(source.data, at, FieldAt(0, 8, clock.NS_PER_US))
+    edges[row, k] = FieldAt(0, 8, clock.NS_PER_US).read(source.data, at)
     edges[edges == 0] = _NEVER
     return edges
 
 
 def _jump_in_block(source: Source, found: Found, timed: list[int], block: int, before: I64) -> int | None:
-    """Position of the record in *block* from which on nearly all messages are from before their topic's latest."""
+    """Return the position of the record in *block* after which nearly all messages go back in time, or None."""
     start, base = found.blocks.start, int(found.blocks.base[block])
     parts = []
     for k, c in enumerate(timed):
@@ -88,7 +88,7 @@ def _jump_in_block(source: Source, found: Found, timed: list[int], block: int, b
         stamp = found.topics[c].stamp
         if len(entry) and stamp is not None:
             at = entry.astype(np.int64) + base
-            time = field_values(source.data, at, clock.field_of(stamp))
+            time = clock.field_of(stamp).read(source.data, at)
             top = np.maximum.accumulate(np.concatenate([before[k : k + 1], time]))[:-1]
             known = (top != _NEVER) & (time != 0)
             parts.append((at[known], (time < top - _BACK)[known]))
@@ -98,6 +98,6 @@ def _jump_in_block(source: Source, found: Found, timed: list[int], block: int, b
     order = np.argsort(at)
     back: NDArray[np.int64] = np.concatenate([p[1] for p in parts])[order].astype(np.int64)
     total = np.concatenate([[0], np.cumsum(back)])
-    run = min(RUN, len(back))
+    run = min(MESSAGES, len(back))
     enough = back[: len(back) - run + 1].astype(bool) & (total[run:] - total[:-run] >= run - 1)
     return int(at[order][np.argmax(enough)]) - DATA_HEAD if enough.any() else None

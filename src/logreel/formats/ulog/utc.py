@@ -38,6 +38,6 @@ def _offset_from_gps(index: MessageIndex, number: int, topic: Topic) -> int | No
     )
     if leaf is None or leaf.width != 8 or not int(index.counts[number]):
         return None
-    utc = index.word(number, FieldAt(leaf.runs[0], 8, NS_PER_US))
+    utc = FieldAt(leaf.runs[0], 8, NS_PER_US).values(index, number)
     known = np.flatnonzero((utc > 0) & (utc < LATEST_US * NS_PER_US))
     return int(utc[known[0]] - index.times(number)[known[0]]) if len(known) else None

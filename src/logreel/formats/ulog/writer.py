@@ -1,4 +1,4 @@
-"""ULog files being written: definitions first, then records as they come."""
+"""Write ULogs: definitions first, then records as they come."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import DefinitionError, UsageError
-from logreel.formats.ulog.copy_metadata import begun_at, renamed, utc_record, with_defaults_flag
+from logreel.formats.ulog.copy_metadata import renamed, utc_record, with_defaults_flag, with_start
 from logreel.formats.ulog.definitions import Definitions, parse_format
-from logreel.formats.ulog.information import packed_value
+from logreel.formats.ulog.information import pack_value
 from logreel.formats.ulog.keyed_records import DEFAULT_KINDS
 from logreel.formats.ulog.records import (
     BASIC,
@@ -33,9 +33,9 @@ from logreel.formats.ulog.records import (
 )
 from logreel.formats.ulog.schema_maker import UlogSchemaMaker, base_name
 from logreel.formats.ulog.synthetic import STRUCTS
-from logreel.formats.ulog.write_records import MAX_SIZE, key, key_value, packed, record
+from logreel.formats.ulog.write_records import MAX_SIZE, pack_key, pack_key_value, pack_number, pack_record
 from logreel.index.block_table import TIME_MAX
-from logreel.index.rules import FieldAt, field_values
+from logreel.index.rules import FieldAt
 from logreel.io.append_file import Appender
 from logreel.io.arrays import I64
 from logreel.layout.layout import Layout
@@ -47,7 +47,7 @@ from logreel.write.record_headers import MICROSECONDS_INSIDE, NOWHERE, RecordHea
 NS_PER_US = 1000
 #: Bytes of an attachment in one record.
 PART = 60_000
-#: Behind its name, what a message of ``~parameter`` says of a value at the start.
+#: The field ``kind`` of an initial value in a message of ``~parameter``, with its length.
 _INITIAL = b"\x07initial"
 _TOPIC = re.compile(r"(.*?)(\[\d{1,3}\])?(@\d+)?", re.DOTALL)
 _UNFIT = re.compile(r"[^A-Za-z0-9_\-/]")
@@ -73,40 +73,40 @@ class UlogWriter(FormatWriter):
         #: Whether the header was written, and whether initial values of parameters were copied: messages of
         #: ``~parameter`` repeat them.
         self.begun = self.has_initial_parameters = False
-        #: Whether a default of a parameter was given, which the flags have to announce; and the flags' first byte.
+        #: Whether a default parameter was written, which the flags must announce; and the first byte of the flags.
         self.has_defaults, self._flags = False, 0
         self._started = started
         self._headed = self._fresh = False
         self._headers = RecordHeaders()
-        #: Name of the format and instance of each channel, or the reserved name.
+        #: Name of the format and instance of each channel, or the synthetic topic and 0.
         self._channels: list[tuple[str, int]] = []
         self._stamped: dict[FieldAt, list[int]] = {}
-        self._reserved: dict[int, Callable[[int, bytes], bytes]] = {}
+        self._synthetic: dict[int, Callable[[int, bytes], bytes]] = {}
         self._subscribed: set[int] = set()
 
     # ------------------------------------------------------------------------------------------ definitions
 
     def free_name(self, topic: str, taken: Collection[str]) -> str:
-        """Names of a ULog have letters, digits, ``_ - /``, and an instance shares the definition of its topic."""
+        """Return a name with letters, digits, ``_ - /`` only; instances of a topic share its definition."""
         if topic.startswith("~"):
             return super().free_name(topic, taken)
         found = _TOPIC.fullmatch(topic)
         base, instance, log = found.groups("") if found else (topic, "", "")
-        # The number of a second log in one file becomes part of the name.
+        # The suffix of a later segment becomes part of the name.
         base = _UNFIT.sub("-", base + log)
         names = itertools.chain([base], (f"{base}-{n}" for n in itertools.count(2)))
         return next(name + instance for name in names if name + instance not in taken)
 
     def channel(self, number: int, topic: str, schema: Schema, metadata: Mapping[str, Any]) -> None:
-        """Take in a channel: its topic is the name of its format, further instances end in ``[1]``, ``[2]`` …
+        """Add a channel: its topic is the name of its format; further instances end in ``[1]``, ``[2]`` …
 
-        A topic of another name than its definition gets a definition of its own name. The reserved channels of
-        text, parameters and dropouts can be written, too; their Layouts are those that reading gives.
+        A topic with another name than its definition gets a definition of that name. Synthetic channels (``~text``,
+        ``~parameter``, ``~dropout``) can be written with the Layouts that reading gives.
         """
         if schema.encoding != "ulog":
             raise DefinitionError(f"channel {topic!r} of a ULog needs a schema of encoding 'ulog'")
         if topic.startswith("~"):
-            self._reserve(number, topic)
+            self._add_synthetic(number, topic)
             return
         if self.begun:
             raise UsageError("a ULog defines all channels before the first message")
@@ -132,13 +132,17 @@ class UlogWriter(FormatWriter):
         head = struct.pack("<HBH", 0, ord("D"), number)
         self._headers.add(head, 0, 2, 2, time_at, MICROSECONDS_INSIDE)
 
-    def _reserve(self, number: int, topic: str) -> None:
+    def _add_synthetic(self, number: int, topic: str) -> None:
         name = topic.split("@")[0]
-        write = {"~text": self._text_of, "~parameter": self._parameter_of, "~dropout": self._dropout_of}
+        write = {
+            "~text": self._text_record,
+            "~parameter": self._parameter_or_nothing,
+            "~dropout": self._dropout_record,
+        }
         if name not in write:
             raise DefinitionError(f"a ULog has no channel {topic!r}; there are {', '.join(write)}")
-        self._reserved[number] = write[name]
-        # Their messages become other records, which may not fit: each is tried when it comes.
+        self._synthetic[number] = write[name]
+        # Their messages become other records, which may not fit: each is tried by itself.
         self.largest = -1
         self.schemas.add_channel(name, Layout(STRUCTS[name], name), None)
         self._channels.append((name, 0))
@@ -153,12 +157,12 @@ class UlogWriter(FormatWriter):
         if not self.definitions.add(text):
             raise DefinitionError(f"format {text.name} is defined in two ways")
         if not known:
-            self.head += record("F", line.encode())
+            self.head += pack_record("F", line.encode())
 
     # --------------------------------------------------------------------------------------------- messages
 
     def messages(self, channel: NDArray[np.int32], time: I64, payloads: Payloads) -> None:
-        """Append data records; where the time given is not that of the field ``timestamp``, this is set."""
+        """Append data records; their field ``timestamp`` is set to the given times."""
         if not len(channel):
             return
         if int(time.min()) < 0:
@@ -168,23 +172,23 @@ class UlogWriter(FormatWriter):
             raise UsageError(f"a message of {largest} bytes; a ULog holds at most {MAX_SIZE - 2}")
         self._begin(int(time[0]))
         for number in np.flatnonzero(tallied(channel, len(self._channels))).tolist():
-            if number not in self._subscribed and number not in self._reserved:
+            if number not in self._subscribed and number not in self._synthetic:
                 self._subscribe(number)
         others = dict[int, bytes]()
-        if self._reserved:
-            rows = np.flatnonzero(self._among(self._reserved).take(channel))
+        if self._synthetic:
+            rows = np.flatnonzero(self._mask(self._synthetic).take(channel))
             some = payloads.rows(rows).in_one()
             edges = some.start.tolist(), (some.start + some.size).tolist()
             for row, lo, hi in zip(rows.tolist(), *edges, strict=True):
-                others[row] = self._reserved[int(channel[row])](int(time[row]), some.data[lo:hi].tobytes())
-                self._look_for_default(others[row])
-        self._give(channel, time, payloads, others)
+                others[row] = self._synthetic[int(channel[row])](int(time[row]), some.data[lo:hi].tobytes())
+                self._announce_default(others[row])
+        self._append_messages(channel, time, payloads, others)
         self._fresh = True
 
-    def _give(
+    def _append_messages(
         self, channel: NDArray[np.int32], time: I64, payloads: Payloads, others: Mapping[int, bytes]
     ) -> None:
-        """Append messages as data records; at the rows of *others* stand these."""
+        """Append messages as data records, except those at the rows in *others*, which are complete records."""
         room = payloads.size
         if others:
             rows, room, size = np.array(list(others), np.int64), room.copy(), room.copy()
@@ -195,15 +199,15 @@ class UlogWriter(FormatWriter):
         out = np.asarray(memory)
         self._headers.compose(channel, time, payloads, place, out)
         for word, members in self._stamped.items():
-            some = self._among(members).take(channel)
+            some = self._mask(members).take(channel)
             some &= payloads.size >= word.offset + word.width
             _set_stamps(out, (place[:-1] + DATA_HEAD)[some], time[some], word)
         for row, written in others.items():
             out[place[row] : place[row + 1]] = np.frombuffer(written, np.uint8)
         self.out.give(memory)
 
-    def _among(self, numbers: Iterable[int]) -> NDArray[np.bool_]:
-        """True for these of all channels."""
+    def _mask(self, numbers: Iterable[int]) -> NDArray[np.bool_]:
+        """Return bool[channels]: True for the given channel numbers."""
         found = np.zeros(len(self._channels), bool)
         found[list(numbers)] = True
         return found
@@ -218,23 +222,23 @@ class UlogWriter(FormatWriter):
     def metadata(self, name: str, value: Any) -> None:
         """Append an information record: text, a whole number, a float or bytes.
 
-        Of a list each item becomes a record of its own; of an item that is a list itself each part, the later ones as
-        parts that continue the first. What is read as ``v1.16.0`` is written as the number that stands for it.
+        A list becomes multiple information with an entry for each item; an item that is a list becomes an entry of
+        several parts. A version such as ``v1.16.0`` is written as the number from which reading gives it.
         """
         self.information(name, value, None)
 
     def information(self, name: str, value: Any, kind: str | None) -> None:
-        """The same, of a type as reading gives it; None: of the first one that holds *value*."""
+        """Append information of a given type; None: of the first type that holds *value*. See ``metadata``."""
         if not isinstance(value, list | tuple) or (kind is not None and not _is_in_parts(value)):
-            self._put("I", *packed_value(name, value, kind))
+            self._put("I", *pack_value(name, value, kind))
             return
         in_parts = _is_in_parts(value)
         for entry in value:
             for n, part in enumerate(entry if in_parts else [entry]):
-                self._put("M", bytes((n > 0,)), *packed_value(name, part, kind))
+                self._put("M", bytes((n > 0,)), *pack_value(name, part, kind))
 
     def keyed(self, letter: str, payload: bytes) -> None:
-        """Append an information record as it lies in a file. Raises UsageError for what is none."""
+        """Append an information record with the payload of another log. Raises UsageError for an invalid one."""
         try:
             parse_key(payload, letter == "M")
         except BadRecord as error:
@@ -242,13 +246,13 @@ class UlogWriter(FormatWriter):
         self._put(letter, payload)
 
     def define(self, line: str) -> None:
-        """Append a format, if none of its name is there."""
+        """Append a format, unless one of that name is defined."""
         if not self.begun:
             with contextlib.suppress(DefinitionError):
                 self._define(line)
 
     def parameter(self, name: str, value: float | int | str, time: int | None) -> None:
-        """Append a parameter: an int32 or a float; later ones are changes at the time of the message before."""
+        """Append a parameter, int32 or float; a later value is a change at the time of the message before it."""
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise UsageError(f"parameter {name!r}: a ULog holds whole numbers and floats, not {value!r:.40}")
         if time is not None:
@@ -263,23 +267,23 @@ class UlogWriter(FormatWriter):
         self._put("L", struct.pack("<BQ", 0x30 + level, time // NS_PER_US), text.encode())
 
     def attachment(self, name: str, data: bytes, media_type: str) -> None:
-        """Append information in parts; its key is *name* without the suffix, which reading adds again."""
+        """Append binary information; its key is *name* without the suffix, which reading adds."""
         starts = range(0, max(1, len(data)), PART)
         self.parts(name.rpartition(".")[0] or name, [data[at : at + PART] for at in starts])
 
     def parts(self, key: str, parts: Iterable[bytes]) -> None:
-        """Append binary information as one entry of these parts."""
+        """Append binary information as one entry of several parts."""
         for n, part in enumerate(parts):
-            self._put("M", bytes((n > 0,)), *key_value(key, part))
+            self._put("M", bytes((n > 0,)), *pack_key_value(key, part))
 
-    def _text_of(self, time: int, payload: bytes) -> bytes:
+    def _text_record(self, time: int, payload: bytes) -> bytes:
         level, tag, _ = struct.unpack_from("<BHH", payload)
         moment, digit = struct.pack("<Q", time // NS_PER_US), (0x30 + level) & 0xFF
         if tag:
-            return record("C", struct.pack("<BH", digit, tag), moment, payload[5:])
-        return record("L", bytes((digit,)), moment, payload[5:])
+            return pack_record("C", struct.pack("<BH", digit, tag), moment, payload[5:])
+        return pack_record("L", bytes((digit,)), moment, payload[5:])
 
-    def _parameter_of(self, time: int, payload: bytes) -> bytes:
+    def _parameter_or_nothing(self, time: int, payload: bytes) -> bytes:
         # Most are initial values, which were copied already: no need to decode them.
         copied = self.has_initial_parameters
         if copied and payload and payload[1 + payload[0] :].startswith(_INITIAL):
@@ -288,20 +292,20 @@ class UlogWriter(FormatWriter):
         return b"" if copied and row["kind"] != "change" else _parameter_record(row)
 
     def parameter_row(self, row: Mapping[str, Any]) -> None:
-        """Append a parameter as a message of the channel ``~parameter`` tells of it."""
+        """Append the parameter that a decoded message of the channel ``~parameter`` describes."""
         self._append(_parameter_record(row))
 
-    def _dropout_of(self, time: int, payload: bytes) -> bytes:
-        return record("O", payload[:2])
+    def _dropout_record(self, time: int, payload: bytes) -> bytes:
+        return pack_record("O", payload[:2])
 
     # ------------------------------------------------------------------------------------------ the file
 
     def commit(self) -> None:
-        """Write the definitions even if no message has come, and a mark by which readers find records again."""
+        """Write the definitions even without any message, and a sync mark after new messages."""
         if self._channels or self.head or self.begun:
             self._begin(0)
         elif not self._headed:
-            # Channels may still come: what follows is written over the header when it is known.
+            # Channels can still be added: the final header is written over this one.
             self.out.write(self._file_head(0))
             self.out.commit()
             self._headed = True
@@ -310,10 +314,10 @@ class UlogWriter(FormatWriter):
             self._fresh = False
 
     def finish(self) -> None:
-        """Announce the channels that got no message."""
+        """Write the subscriptions of channels without messages."""
         self._begin(0)
         for number in range(len(self._channels)):
-            if number not in self._subscribed and number not in self._reserved:
+            if number not in self._subscribed and number not in self._synthetic:
                 self._subscribe(number)
 
     def _begin(self, time: int) -> None:
@@ -330,19 +334,19 @@ class UlogWriter(FormatWriter):
             self.begun = True
 
     def _file_head(self, time: int) -> bytes:
-        """File header and flags of a log whose first message is of *time*."""
-        told = None if self.source_clock is None else self.source_clock.start
-        start = self._started if self._started is not None else time if told is None else told
-        head = MAGIC + struct.pack("<BQ", 1, max(0, start) // NS_PER_US) + record("B", bytes(FLAGS))
+        """Return file header and flags of a log whose first message has *time* ns."""
+        source_start = None if self.source_clock is None else self.source_clock.start
+        start = self._started if self._started is not None else time if source_start is None else source_start
+        head = MAGIC + struct.pack("<BQ", 1, max(0, start) // NS_PER_US) + pack_record("B", bytes(FLAGS))
         if self.source_header and self._started is None:
-            head = begun_at(self.source_header, told)
+            head = with_start(self.source_header, source_start)
         return with_defaults_flag(head) if self.has_defaults else head
 
     def _put(self, letter: str, *parts: Payload) -> None:
-        self._append(record(letter, *parts))
+        self._append(pack_record(letter, *parts))
 
-    def _look_for_default(self, written: bytes) -> None:
-        """Announce in the flags that there are defaults of parameters, if *written* is the first one."""
+    def _announce_default(self, written: bytes) -> None:
+        """Set the flag for default parameters if *written* is the first default."""
         if written[2:HEAD] == b"Q" and not self.has_defaults:
             self.has_defaults = True
             if self.begun:
@@ -350,7 +354,7 @@ class UlogWriter(FormatWriter):
                 self.out.patch(FLAGS_AT, bytes((self._flags,)))
 
     def _append(self, written: bytes) -> None:
-        self._look_for_default(written)
+        self._announce_default(written)
         if self.begun:
             self.out.write(written)
             self.out.commit()
@@ -359,13 +363,13 @@ class UlogWriter(FormatWriter):
 
 
 def _is_in_parts(value: Any) -> bool:
-    """Whether a list is one of entries that are lists of parts, as reading gives it."""
+    """Return whether a list consists of entries that are lists of parts."""
     return bool(value) and all(isinstance(entry, list | tuple) for entry in value)
 
 
 def _parameter(letter: str, name: str, value: float | int, head: bytes = b"") -> bytes:
     kind, code = ("int32_t", "i") if isinstance(value, int) else ("float", "f")
-    return record(letter, head, key(f"{kind} {name}", name), packed(name, code, value))
+    return pack_record(letter, head, pack_key(f"{kind} {name}", name), pack_number(name, code, value))
 
 
 @cache
@@ -374,7 +378,7 @@ def _parameter_row() -> Callable[[memoryview], Any]:
 
 
 def _parameter_record(row: Mapping[str, Any]) -> bytes:
-    """What a message of the channel ``~parameter`` stands for."""
+    """Return the record for a decoded message of the channel ``~parameter``."""
     value = int(row["value"]) if row["type"] == "int32_t" else float(row["value"])
     kinds = row["kind"].removesuffix(" default").split("+")
     bits = sum(1 << bit for bit, kind in enumerate(DEFAULT_KINDS) if kind in kinds)
@@ -382,12 +386,12 @@ def _parameter_record(row: Mapping[str, Any]) -> bytes:
 
 
 def _set_stamps(out: NDArray[np.uint8], payload: I64, time: I64, word: FieldAt) -> None:
-    """Write *time* into the payloads that lie at *payload* and hold another one."""
-    there = field_values(out, payload, FieldAt(word.offset, word.width))
+    """Write *time* into the payloads at *payload* that have another timestamp."""
+    there = FieldAt(word.offset, word.width).read(out, payload)
     due = time // word.mul
     if word.width < 8:
         due &= (1 << 8 * word.width) - 1
-    # Absurd stamps read as the greatest time there is; they stay as they are.
+    # Absurd stamps are read as the greatest time; they are not changed.
     rows = np.flatnonzero((there != due) & (time < TIME_MAX - word.mul))
     if len(rows):
         raw = due[rows].astype("<i8").view(np.uint8).reshape(-1, 8)[:, : word.width]

@@ -1,4 +1,4 @@
-"""Whether a log is sound: what its reader found, and what reading all of it tells."""
+"""Check of a log for damage and inconsistencies, from its reader and from reading all of it."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ from logreel.ops.inspect.checks.gaps import gaps
 from logreel.ops.inspect.checks.jumps import jumps
 from logreel.ops.inspect.checks.payloads import payloads
 from logreel.ops.inspect.contract import Contract, read_contract
-from logreel.ops.json_values import opened
+from logreel.ops.open_logs import as_open_log
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions, Readable
 
-#: So many findings of one kind and channel are told one by one; more become one.
+#: More findings of one code, severity and channel than this are joined into one.
 ALIKE = 10
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Checked(Brief):
-    """One log and what was found in it, in file order; findings without a place come last."""
+    """Findings in one log, in file order; those without an offset come last."""
 
     path: str
     format: str
     findings: tuple[Finding, ...]
 
     def worse(self, severity: Severity) -> list[Finding]:
-        """The findings that are as bad as *severity* or worse."""
+        """Return the findings of at least *severity*."""
         return [finding for finding in self.findings if finding.at_least(severity)]
 
     def as_dict(self) -> dict[str, Any]:
-        """The plain data of ``check --json``."""
+        """Return the JSON data of ``check --json``."""
         findings = [finding.as_dict() for finding in self.findings]
         return {"path": self.path, "format": self.format, "findings": findings}
 
@@ -49,22 +49,22 @@ def check(
     contract: str | os.PathLike[str] | Mapping[str, Any] | Contract | None = None,
     definitions: Definitions = (),
 ) -> Checked:
-    """What is wrong with a log: an open Log, or anything that ``logreel.open`` takes.
+    """Check a log: an open Log, or anything that ``logreel.open`` takes.
 
-    contract     what the log must hold besides: a TOML file, or the same as a mapping
+    contract     additional requirements: a TOML file, or its content as a mapping
     definitions  as for ``logreel.open``
 
     Reads the whole file. Raises what ``logreel.open`` raises, and UsageError for a contract that cannot be read.
     """
     batteries = BATTERIES if contract is None else (*BATTERIES, read_contract(contract).findings)
-    with opened(what, definitions) as log:
+    with as_open_log(what, definitions) as log:
         found = dict.fromkeys(finding for battery in batteries for finding in battery(log))
         placed = sorted(_collapsed(found), key=lambda f: (f.offset is None, f.offset or 0))
         return Checked(log.name, log.format, tuple(placed))
 
 
 def _collapsed(found: Iterable[Finding]) -> Iterator[Finding]:
-    """The same with one finding in the place of very many that are alike."""
+    """Yield the findings, with one finding in place of more than ALIKE of the same kind."""
     groups: dict[tuple[Any, ...], list[Finding]] = {}
     for one in found:
         groups.setdefault((one.code, one.severity, one.topic), []).append(one)
@@ -83,13 +83,13 @@ def _as_one(some: list[Finding]) -> Finding:
 
 
 def _problems(log: Log) -> Iterator[Finding]:
-    """What the reader met; of an index that is read part by part, all parts."""
+    """Yield the problems of the reader; reads all parts of an index that is read in parts."""
     _ = log.index.table.counts
     yield from map(Finding.of, log.problems)
 
 
 def _definitions(log: Log) -> Iterator[Finding]:
-    """Definitions that cannot be used, or are not those that the log says they are."""
+    """Yield a finding for each definition that cannot be used, and for problems found meanwhile."""
     for ch in log.channels.values():
         try:
             _ = ch.layout
@@ -99,7 +99,7 @@ def _definitions(log: Log) -> Iterator[Finding]:
 
 
 def _dropouts(log: Log) -> Iterator[Finding]:
-    """What the logger itself reports as lost."""
+    """Yield a finding for the dropouts that the logger reports."""
     for ch in log.channels.values():
         if ch.topic.split("@")[0] == "~dropout" and len(ch):
             n = len(ch)
@@ -107,7 +107,7 @@ def _dropouts(log: Log) -> Iterator[Finding]:
             yield Finding("dropout", "note", None, 0, text, ch.topic, ch.start, n)
 
 
-#: Each looks at a log as a whole; a new one is a function and a line here.
+#: Functions from a Log to findings; each checks the whole log.
 BATTERIES: tuple[Callable[[Log], Iterable[Finding]], ...] = (
     _problems,
     backwards,

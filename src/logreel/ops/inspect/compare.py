@@ -1,4 +1,4 @@
-"""Messages of two logs beside each other."""
+"""Comparison of the messages of two logs."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from logreel.ops.inspect.digests import Digests, digests
 
 @dataclass(frozen=True, slots=True)
 class First:
-    """The first difference by time.
+    """First difference by time.
 
     what  ``changed``, ``only_a`` or ``only_b``
-    a, b  number of the message in its channel in each log, in file order; None where it is not there
+    a, b  number of the message in its channel in each log, in file order; None if it is missing there
     """
 
     what: str
@@ -31,13 +31,13 @@ class First:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """The messages of one channel of two logs, paired by time; those of one time in their order.
+    """Comparison of one channel of two logs: messages paired by time, those of equal time in their order.
 
-    by       ``payload``: pairs are equal if their bytes are; ``time``: they are as they are, since the two logs
-             write this channel in two encodings
-    equal    pairs that are equal
+    by       ``payload``: pairs are equal if their bytes are; ``time``: all pairs are equal, since the logs encode this
+             channel differently
+    equal    equal pairs
     changed  pairs whose bytes differ
-    only_a, only_b  messages without a partner
+    only_a, only_b  messages without a counterpart
     """
 
     by: str
@@ -49,11 +49,11 @@ class Compared:
 
     @property
     def same(self) -> bool:
-        """True where all messages have an equal partner."""
+        """Whether all messages have an equal counterpart."""
         return self.first is None
 
     def sentence(self) -> str:
-        """It for people."""
+        """Return the result as a sentence."""
         told = f"{self.equal} messages equal, {self.changed} changed, "
         told += f"{self.only_a} only in the first log, {self.only_b} only in the second"
         if self.first is not None:
@@ -64,9 +64,9 @@ class Compared:
 
 
 def compare(one: Log, two: Log, rows: Mapping[str, tuple[Rows, Rows]]) -> dict[str, Compared]:
-    """Messages of topics that both logs have, by topic; each log is read once.
+    """Compare the messages of topics that both logs have; return the results by topic. Each log is read once.
 
-    rows  by topic, which messages of the one log and which of the other
+    rows  messages of log *one* and of log *two*, by topic
     """
     found_one = digests(one, {one[name].number: some for name, (some, _) in rows.items()})
     found_two = digests(two, {two[name].number: some for name, (_, some) in rows.items()})
@@ -105,7 +105,7 @@ def _paired(a: Digests, b: Digests, rows: tuple[Rows, Rows], by_payload: bool) -
 
 
 def _turns(time: I64) -> I64:
-    """int64[n]: how many messages with the same time come before each."""
+    """Return int64[n]: the number of earlier messages with the same time, for each message."""
     order = np.argsort(time, kind="stable")
     ordered = time[order]
     first = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])[: len(order)])
@@ -129,5 +129,5 @@ def _first(
 
 
 def _numbered(rows: Rows, at: int) -> int:
-    """The number in its channel of the message that is number *at* of *rows*."""
+    """Return the number in its channel of message *at* of *rows*."""
     return int(rows.start) + at if isinstance(rows, slice) else int(rows[at])

@@ -1,4 +1,4 @@
-"""What a log must hold to be of use: required topics, types, rates, gaps and values, written down in a TOML file."""
+"""Requirements on a log in a TOML file: topics, types, rates, gaps and values."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ Rules = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Contract:
-    """Rules for the log as a whole, and by topic or pattern for channels; the keys are those of the TOML file."""
+    """Rules for the whole log, and for channels by topic or pattern; the keys are those of the TOML file."""
 
     rules: Rules
     topics: Mapping[str, Rules]
 
     def findings(self, log: Log) -> Iterator[Finding]:
-        """A finding ``contract-…`` for everything that *log* does not keep to."""
+        """Yield a finding ``contract-…`` for each rule that *log* breaks."""
         yield from _whole(log, self.rules)
         for pattern, rules in self.topics.items():
             try:
@@ -43,7 +43,7 @@ class Contract:
 
 
 def read_contract(what: str | os.PathLike[str] | Mapping[str, Any] | Contract) -> Contract:
-    """The contract in a TOML file or a mapping. Raises UsageError that names the key that is wrong, or OSError."""
+    """Read a contract from a TOML file or a mapping; raises UsageError that names the wrong key, or OSError."""
     if isinstance(what, Contract):
         return what
     if isinstance(what, Mapping):
@@ -75,7 +75,7 @@ def _broken(
 
 
 def _read(told: Mapping[str, Any], known: Mapping[str, Callable[[str, Any], Any]], where: str) -> Rules:
-    """The values under *known* keys, each read by its function."""
+    """Return the values by key, each read by the function in *known*; raises UsageError for an unknown key."""
     inside = f" of {where!r}" if where else ""
     for key in told:
         if key not in known:
@@ -104,7 +104,7 @@ def _flag(key: str, value: Any) -> bool:
 
 
 def _length(key: str, value: Any) -> int:
-    """ns; numbers are seconds."""
+    """Return a duration in ns; numbers are seconds."""
     return duration_ns(value) if isinstance(value, str) else round(_number(key, value) * SECOND)
 
 
@@ -197,7 +197,7 @@ def _rate(ch: Channel, rules: Rules) -> Iterator[Finding]:
 
 
 def _silences(ch: Channel, most: int) -> Iterator[Finding]:
-    """Silences longer than *most* ns, those before the first message and behind the last one included."""
+    """Yield a finding for gaps longer than *most* ns, also before the first message and after the last one."""
     edges = [time for time in (ch.log.start, ch.log.end) if time is not None]
     times = np.sort(np.append(ch.times, np.array(edges, np.int64)))
     steps = times[1:].view(np.uint64) - times[:-1].view(np.uint64)

@@ -1,4 +1,4 @@
-"""What two logs do not have in common."""
+"""Differences between two logs."""
 
 from __future__ import annotations
 
@@ -17,20 +17,21 @@ from logreel.log.times import Time, intervals, seconds_text
 from logreel.log.topic_match import match_topics
 from logreel.ops.inspect.compare import Compared, compare
 from logreel.ops.inspect.stats import FieldStats, field_stats
-from logreel.ops.json_values import all_opened, plain
+from logreel.ops.json_values import to_json_values
+from logreel.ops.open_logs import open_many
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions, Readable
 
-#: Lines of a definition shown around those that differ.
+#: Lines of context in diffs of definitions.
 CONTEXT = 3
-#: Longer values are cut for people.
+#: Longer values are cut in texts.
 WIDTH = 60
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A value that differs, as plain data; None where a log does not have it."""
+    """A value that differs, as JSON data; None if a log does not have it."""
 
     name: str
     a: Any
@@ -39,14 +40,14 @@ class Change:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ChannelDiff(Brief):
-    """One topic in both logs.
+    """Differences of one topic.
 
-    only      ``a`` or ``b`` where just one log has it, else None
-    messages  how many there are in each log
-    changes   of type, encoding, counts, times (ns), rate and metadata
+    only      ``a`` or ``b`` if only one log has it, else None
+    messages  number of messages in each log
+    changes   changes of type, encoding, counts, times (ns), rate and metadata
     schema    unified diff of the definitions, empty if they are equal
-    fields    statistics of number fields by path, where they differ; empty if not asked for
-    compared  the messages themselves, None if not asked for
+    fields    changes of statistics of numeric fields, by path; empty if not requested
+    compared  comparison of the messages, None if not requested
     """
 
     topic: str
@@ -66,42 +67,42 @@ class ChannelDiff(Brief):
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """What lies between two times of a log, start <= time < end (ns); None is no bound."""
+    """Interval of a log, start <= time < end (ns); None: unbounded."""
 
     start: int | None
     end: int | None
 
     @property
     def is_whole(self) -> bool:
-        """True where nothing is left out."""
+        """Whether both ends are unbounded."""
         return self.start is None and self.end is None
 
     def rows(self, ch: Channel) -> Rows:
-        """The messages of a channel that lie in it."""
+        """Return the rows of a channel in the interval."""
         return ch.log.index.rows_between(ch.number, self.start, self.end)
 
 
 class _Side:
-    """A channel of one of the logs, or None, as far as it lies in *span*."""
+    """A channel of one of the logs within *span*; *ch* is None if the log does not have it."""
 
     def __init__(self, ch: Channel | None, span: Span) -> None:
         self.ch, self._span = ch, span
 
     def when(self) -> tuple[int, int | None, int | None]:
-        """How many messages there are, and the times of the first and of the last one in file order."""
+        """Return the number of messages, and the times of the first and last one in file order."""
         if self.ch is None:
             return 0, None, None
         if self._span.is_whole:
-            # Its edges are known without reading all times.
+            # The first and last time are known without reading all times.
             return len(self.ch), self.ch.start, self.ch.end
         times = self.ch.times[self._span.rows(self.ch)]
         return (len(times), int(times[0]), int(times[-1])) if len(times) else (0, None, None)
 
     def about(self) -> dict[str, Any]:
-        """What it is, and how many messages came when."""
+        """Return type, encoding, counts, times, rate and metadata by name."""
         if self.ch is None:
             return {}
-        told = {f"metadata.{name}": plain(value) for name, value in self.ch.metadata.items()}
+        told = {f"metadata.{name}": to_json_values(value) for name, value in self.ch.metadata.items()}
         count, first, last = self.when()
         rate = None
         if first is not None and last is not None and last > first:
@@ -117,7 +118,7 @@ class _Side:
         }
 
     def fields(self) -> dict[str, Any]:
-        """Statistics of its number fields by path."""
+        """Return statistics of numeric fields by path."""
         if self.ch is None:
             return {}
         found = field_stats(self.ch, start=self._span.start, end=self._span.end)
@@ -126,13 +127,13 @@ class _Side:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Difference(Brief):
-    """Two logs beside each other.
+    """Differences between two logs.
 
-    a, b         their paths
-    formats      what they are; another format alone is no difference
+    a, b         paths of the logs
+    formats      formats of the logs; different formats alone are no difference
     log          changes of the clock, start and end (ns), and the number of messages
-    metadata, parameters, attachments  changes by name; a parameter may have ``NAME.changes`` and the like
-    channels     all that were compared, those of *a* first
+    metadata, parameters, attachments  changes by name; of parameters also e.g. ``NAME.changes``
+    channels     all channels compared, those of *a* first
     """
 
     a: str
@@ -151,8 +152,8 @@ class Difference(Brief):
         return not told and all(channel.same for channel in self.channels)
 
     def as_dict(self) -> dict[str, Any]:
-        """The object of ``diff --json``; of the channels only those that differ, or whose messages were compared."""
-        found: dict[str, Any] = plain(asdict(self))
+        """Return the JSON data of ``diff --json``: only channels that differ or whose messages were compared."""
+        found: dict[str, Any] = to_json_values(asdict(self))
         told = zip(found["channels"], self.channels, strict=True)
         found["channels"] = [one for one, ch in told if not ch.same or ch.compared is not None]
         return {"same": self.same, **found}
@@ -170,20 +171,20 @@ def diff(
     messages: bool = False,
     definitions: Definitions = (),
 ) -> Difference:
-    """What two logs do not have in common: open Logs, or anything that ``logreel.open`` takes.
+    """Compare two logs: open Logs, or anything that ``logreel.open`` takes.
 
     topics, exclude  names or shell patterns; None: all channels
-    start, end  ns, or times as people write them, of each log by itself; half-open: only messages between them count,
-              while metadata, parameters and attachments are those of the whole logs
-    fields    also compare statistics of every number field, which decodes all messages
+    start, end  ns, or texts, for each log separately; half-open interval of the messages compared; metadata, parameters
+              and attachments are those of the whole logs
+    fields    also compare statistics of all numeric fields, which decodes all messages
     messages  also compare times and payloads message by message
     definitions  as for ``logreel.open``
 
-    Raises what ``logreel.open`` raises, TopicError for a name or pattern that fits none in either log, and UsageError
-    for what is no time and for an interval that touches neither log.
+    Raises what ``logreel.open`` raises, TopicError for a name or pattern that matches no channel of either log, and
+    UsageError for a time that cannot be read or an interval outside of both logs.
     """
     with ExitStack() as stack:
-        one, two = all_opened((a, b), stack, definitions)
+        one, two = open_many((a, b), stack, definitions)
         a_span, b_span = (Span(*bounds) for bounds in intervals((one, two), start, end))
         chosen = _chosen(one, two, topics, exclude)
         both = [topic for topic in chosen if topic in one and topic in two] if messages else []
@@ -207,7 +208,7 @@ def diff(
             b=two.name,
             formats=(one.format, two.format),
             log=_changes(_facts(one, a_span), _facts(two, b_span)),
-            metadata=_changes(plain(one.metadata), plain(two.metadata)),
+            metadata=_changes(to_json_values(one.metadata), to_json_values(two.metadata)),
             parameters=tuple(_parameters(one.parameters, two.parameters)),
             attachments=_attachments(one.attachments, two.attachments),
             channels=tuple(channels),
@@ -260,10 +261,10 @@ def _parameters(a: Mapping[str, Parameter], b: Mapping[str, Parameter]) -> Itera
 
 def _parameter(one: Parameter) -> dict[str, Any]:
     return {
-        "value": plain(one.value),
+        "value": to_json_values(one.value),
         "type": one.type,
-        "changes": [{"time_ns": c.time, "value": plain(c.value)} for c in one.changes],
-        "defaults": plain(one.defaults),
+        "changes": [{"time_ns": c.time, "value": to_json_values(c.value)} for c in one.changes],
+        "defaults": to_json_values(one.defaults),
     }
 
 
@@ -300,35 +301,35 @@ def _definition(a: Channel, b: Channel) -> str:
 
 
 def _numbers(one: FieldStats) -> dict[str, Any]:
-    found: dict[str, Any] = plain(asdict(one))
+    found: dict[str, Any] = to_json_values(asdict(one))
     del found["path"]
     return found
 
 
 def lines(found: Difference) -> Iterator[str]:
-    """The difference for people, a line for each change."""
+    """Yield the difference as text, a line for each change."""
     if found.same:
         yield f"{found.a} and {found.b}: no difference"
     if found.formats[0] != found.formats[1]:
-        yield _told("log: ", Change("format", *found.formats))
+        yield _change_text("log: ", Change("format", *found.formats))
     for what, changes in (
         ("log: ", found.log),
         ("metadata ", found.metadata),
         ("parameter ", found.parameters),
         ("attachment ", found.attachments),
     ):
-        yield from (_told(what, change) for change in changes)
+        yield from (_change_text(what, change) for change in changes)
     for ch in found.channels:
         if ch.only:
             yield f"{ch.topic}: only in {found.a if ch.only == 'a' else found.b}, messages: {sum(ch.messages)}"
-        yield from (_told(f"{ch.topic}: ", change) for change in ch.changes)
+        yield from (_change_text(f"{ch.topic}: ", change) for change in ch.changes)
         yield from ch.schema.splitlines()
-        yield from (_told(f"{ch.topic}: field ", change) for change in ch.fields)
+        yield from (_change_text(f"{ch.topic}: field ", change) for change in ch.fields)
         if ch.compared is not None and not ch.compared.same:
             yield f"{ch.topic}: {ch.compared.sentence()}"
 
 
-def _told(what: str, change: Change) -> str:
+def _change_text(what: str, change: Change) -> str:
     name = change.name.removesuffix("_ns")
     of_time = name != change.name
     return f"{what}{name}: {_short(change.a, of_time)} → {_short(change.b, of_time)}"

@@ -1,4 +1,4 @@
-"""Messages told apart by their bytes, without holding more than some megabytes of them."""
+"""Digests of messages, computed with a few megabytes of payloads in memory at a time."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from logreel.ops.rewrite.streams import in_file_order
 
 @dataclass(frozen=True, slots=True)
 class Digests:
-    """Messages of a channel in file order.
+    """Digests of the messages of a channel in file order.
 
     time    int64[n]  ns
     size    int64[n]  bytes
-    digest  uint64[n, 2]  of the bytes; equal bytes have equal ones, others by chance in 2**-128
+    digest  uint64[n, 2]  128-bit digests of the payloads
     """
 
     time: I64
@@ -31,12 +31,12 @@ class Digests:
     digest: NDArray[np.uint64]
 
     def keys(self) -> tuple[NDArray[Any], ...]:
-        """Columns that are equal where size and bytes are."""
+        """Return columns that are equal for messages of equal size and bytes."""
         return self.size, self.digest[:, 0], self.digest[:, 1]
 
 
 def digests(log: Log, rows: Mapping[int, Rows]) -> dict[int, Digests]:
-    """The messages at *rows* of each channel, by its number; read in one pass over the log."""
+    """Return the digests of the messages at *rows* of each channel, by channel number, in one pass over the log."""
     found: dict[int, list[Digests]] = {number: [] for number in rows}
     for batch in in_file_order(Part(log, rows)):
         one, channel = batch.payloads.in_one(), batch.channel

@@ -1,4 +1,4 @@
-"""What a log is and holds, at a glance."""
+"""Summary of a log."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from logreel.errors import Problem
 from logreel.log.brief import Brief
 from logreel.log.log import Log
 from logreel.log.scan import Segment
-from logreel.ops.json_values import opened, plain
+from logreel.ops.json_values import to_json_values
+from logreel.ops.open_logs import as_open_log
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions, Readable
@@ -18,10 +19,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ChannelInfo(Brief):
-    """One channel: what it is called, how much it holds, and when (ns; None if empty).
+    """Summary of one channel; times in ns, None if empty.
 
-    bytes     None where counting them means reading or unpacking a large log
-    metadata  what the log tells about the channel besides, by name
+    bytes     payload bytes; None if counting them would read or decompress a large log
+    metadata  metadata of the channel
     """
 
     topic: str
@@ -35,7 +36,7 @@ class ChannelInfo(Brief):
 
     @property
     def rate(self) -> float | None:
-        """Messages per second between the first and the last one, or None where that has no meaning."""
+        """Messages per second between the first and the last one; None for less than two times."""
         if self.start_ns is None or self.end_ns is None or self.end_ns <= self.start_ns:
             return None
         return (self.messages - 1) * 1e9 / (self.end_ns - self.start_ns)
@@ -43,7 +44,7 @@ class ChannelInfo(Brief):
 
 @dataclass(frozen=True, slots=True)
 class AttachmentInfo:
-    """One attachment: name, MIME type, bytes."""
+    """One attachment: name, MIME type, size in bytes."""
 
     name: str
     media_type: str
@@ -52,12 +53,12 @@ class AttachmentInfo:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Info(Brief):
-    """What a log is and holds.
+    """Summary of a log.
 
-    messages       of all channels but the reserved ones
-    channels       all of them, empty and reserved ones too, in file order
+    messages       messages of all channels except reserved ones
+    channels       all channels in file order, also empty and reserved ones
     segments       the logs in the file, nearly always one
-    utc_offset_ns  to add to a time to get UTC since 1970, or None; not part of ``as_dict``
+    utc_offset_ns  ns to add to a time to get Unix time, or None; not in ``as_dict``
     """
 
     path: str
@@ -76,7 +77,7 @@ class Info(Brief):
     segments: tuple[Segment, ...]
 
     def as_dict(self) -> dict[str, Any]:
-        """The object of ``info --json``: stable keys, times in ns, ready for ``json.dumps``."""
+        """Return the JSON data of ``info --json``, with times in ns."""
         return {
             "path": self.path,
             "format": self.format,
@@ -86,8 +87,8 @@ class Info(Brief):
             "start_ns": self.start_ns,
             "end_ns": self.end_ns,
             "messages": self.messages,
-            "channels": [asdict(c) | {"metadata": plain(c.metadata)} for c in self.channels],
-            "metadata": plain(self.metadata),
+            "channels": [asdict(c) | {"metadata": to_json_values(c.metadata)} for c in self.channels],
+            "metadata": to_json_values(self.metadata),
             "attachments": [asdict(attachment) for attachment in self.attachments],
             "segments": [
                 {
@@ -104,13 +105,13 @@ class Info(Brief):
 
 
 def info(what: Readable | Log, *, segment: int | None = None, definitions: Definitions = ()) -> Info:
-    """What a log is and holds, without decoding its messages.
+    """Return a summary of a log without decoding its messages.
 
     what         an open Log, or anything that ``logreel.open`` takes
-    segment      of a file that holds several logs, only this one; see ``Log.segments``
+    segment      number of one log of a file with several; see ``Log.segments``
     definitions  as for ``logreel.open``
     """
-    with opened(what, definitions) as whole:
+    with as_open_log(what, definitions) as whole:
         log = whole if segment is None else whole.segment(segment)
         channels = tuple(
             ChannelInfo(

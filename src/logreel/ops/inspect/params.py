@@ -1,4 +1,4 @@
-"""The parameters of the robot: all, those changed while logging, or those that differ from a default."""
+"""Parameters of a log: all, those changed while logging, or those that differ from a default."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from typing import Any
 
 from logreel.log.log import Log
 from logreel.log.scan import Parameter
-from logreel.ops.json_values import plain
+from logreel.ops.json_values import to_json_values
 
 
 def params(log: Log, *, changed: bool = False, defaults: bool = False) -> list[Parameter]:
-    """Parameters by name.
+    """Return the parameters, sorted by name.
 
-    changed   only those set anew while logging
-    defaults  only those with a default other than their value
+    changed   True: only those changed while logging
+    defaults  True: only those whose value differs from a default
 
-    Both: those that are either.
+    With both, those to which one of the two applies.
     """
     found = sorted(log.parameters.values(), key=lambda p: p.name)
     if not (changed or defaults):
@@ -24,7 +24,7 @@ def params(log: Log, *, changed: bool = False, defaults: bool = False) -> list[P
 
 
 def differs(parameter: Parameter) -> bool:
-    """True if a default of *parameter* is known and differs from its first value."""
+    """Return whether a default of *parameter* is known and differs from its first value."""
     value = parameter.value
     if value is None and parameter.changes:
         value = parameter.changes[0].value
@@ -32,11 +32,11 @@ def differs(parameter: Parameter) -> bool:
 
 
 def as_dict(parameter: Parameter) -> dict[str, Any]:
-    """A parameter as one entry of ``params --json``."""
+    """Return a parameter as one entry of ``params --json``."""
     return {
         "name": parameter.name,
         "type": parameter.type,
-        "value": plain(parameter.value),
-        "changes": [{"time_ns": c.time, "value": plain(c.value)} for c in parameter.changes],
-        "defaults": plain(dict(parameter.defaults)),
+        "value": to_json_values(parameter.value),
+        "changes": [{"time_ns": c.time, "value": to_json_values(c.value)} for c in parameter.changes],
+        "defaults": to_json_values(dict(parameter.defaults)),
     }

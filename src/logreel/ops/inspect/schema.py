@@ -1,4 +1,4 @@
-"""What the messages of a channel are: the definition as the log carries it, and its fields."""
+"""Definition of a channel's messages as stored in the log, and its fields."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from logreel.errors import DefinitionError
-from logreel.ops.json_values import plain
+from logreel.ops.json_values import to_json_values
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class FieldInfo:
-    """One field: its path (``q``, ``esc.rpm``), its Arrow type, and the unit if the definition states one."""
+    """One field: path (``q``, ``esc.rpm``), Arrow type, and unit, empty if the definition has none."""
 
     path: str
     type: str
@@ -26,11 +26,11 @@ class FieldInfo:
 
 @dataclass(frozen=True, slots=True)
 class SchemaInfo:
-    """A channel's definition.
+    """Definition of a channel.
 
-    text      verbatim, or empty where the log carries none
-    fields    None where the definition cannot be used; *trouble* says why then
-    metadata  what else the log tells about the channel, fit for JSON
+    text      text in the log, unchanged; empty if there is none
+    fields    None if the definition cannot be used, for the reason *trouble*
+    metadata  metadata of the channel as JSON data
     """
 
     topic: str
@@ -42,24 +42,26 @@ class SchemaInfo:
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
-        """One entry of ``schema --json``."""
+        """Return one entry of ``schema --json``."""
         return asdict(self)
 
 
 def schema(ch: Channel) -> SchemaInfo:
-    """The definition of *ch* and its fields."""
+    """Return the definition of *ch* and its fields."""
     from logreel.layout.arrow import schema_of
 
     one = ch.schema
     try:
         fields = tuple(found for top in schema_of(ch.layout) for found in _fields(top, top.name))
     except DefinitionError as error:
-        return SchemaInfo(ch.topic, one.name, one.encoding, one.text, None, error.text, plain(ch.metadata))
-    return SchemaInfo(ch.topic, one.name, one.encoding, one.text, fields, "", plain(ch.metadata))
+        return SchemaInfo(
+            ch.topic, one.name, one.encoding, one.text, None, error.text, to_json_values(ch.metadata)
+        )
+    return SchemaInfo(ch.topic, one.name, one.encoding, one.text, fields, "", to_json_values(ch.metadata))
 
 
 def _fields(one: pa.Field, path: str) -> Iterator[FieldInfo]:
-    """*one*, with the members of structs one by one; a struct within arrays shows as ``esc[8].rpm``."""
+    """Yield *one*, or the members of a struct one by one; those of arrays of structs as ``esc[8].rpm``."""
     import pyarrow as pa
 
     kind = one.type
@@ -77,7 +79,7 @@ def _fields(one: pa.Field, path: str) -> Iterator[FieldInfo]:
 
 
 def innermost(kind: pa.DataType) -> pa.DataType:
-    """What the items of nested arrays are in the end."""
+    """Return the type of the innermost items of nested arrays."""
     import pyarrow as pa
 
     while pa.types.is_nested(kind) and not pa.types.is_struct(kind):
@@ -86,7 +88,7 @@ def innermost(kind: pa.DataType) -> pa.DataType:
 
 
 def type_text(kind: pa.DataType) -> str:
-    """A type in short: ``float[4]``, ``uint8[]``, ``string``, ``duration[ns]``."""
+    """Return a short name of a type: ``float32[4]``, ``uint8[]``, ``string``, ``duration[ns]``."""
     import pyarrow as pa
 
     sizes = ""

@@ -1,4 +1,4 @@
-"""How regularly each channel came, and what its values were."""
+"""Statistics of channels: rates, gaps, and values of fields."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from logreel.errors import DefinitionError
 from logreel.log.brief import Brief
 from logreel.log.log import Log
 from logreel.log.times import Time, interval
-from logreel.ops.json_values import opened, plain
+from logreel.ops.json_values import to_json_values
+from logreel.ops.open_logs import as_open_log
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -21,18 +22,18 @@ if TYPE_CHECKING:
     from logreel.io.source import Readable
     from logreel.log.log import Channel
 
-#: A silence is a gap if it is longer than GAP_FACTOR median periods, and than twice what nine in ten periods
-#: keep within: a channel that comes by fits and starts has long periods, not gaps.
+#: A gap is longer than GAP_FACTOR median periods, and than twice the 90th percentile of the periods, so that channels
+#: with messages in bursts have no gaps.
 GAP_FACTOR = 5
-#: Fewer periods than this tell nothing about gaps.
+#: Least number of periods to find gaps.
 GAP_PERIODS = 10
-#: How many gaps are listed, the longest ones; all are counted.
+#: Number of gaps listed, the longest ones; all are counted.
 GAPS_LISTED = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """A silence between two messages (ns)."""
+    """Long interval between two messages (ns)."""
 
     start_ns: int
     end_ns: int
@@ -40,7 +41,7 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """Time between neighbouring messages in ns; *std* is the jitter."""
+    """Time between consecutive messages in ns; *std* is the jitter."""
 
     min: int
     median: float
@@ -51,9 +52,9 @@ class Period:
 
 @dataclass(frozen=True, slots=True)
 class FieldStats:
-    """Values of one number field over all messages and array items; *mean* leaves NaN out.
+    """Values of one numeric field over all messages and array items.
 
-    min, max, mean  None where there is no value but NaN
+    min, max, mean  without NaN; None if there are no other values
     """
 
     path: str
@@ -66,14 +67,14 @@ class FieldStats:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ChannelStats(Brief):
-    """One channel.
+    """Statistics of one channel.
 
     rate          messages per second between the earliest and the latest, or None
     period        None with fewer than two messages
-    gaps          the longest GAPS_LISTED silences, by time; *gap_count* counts all, *gap_ns* is their length
-    out_of_order  messages with a time before that of the message before them in the file
+    gaps          the longest GAPS_LISTED gaps, by time; *gap_count* counts all, *gap_ns* is their total length
+    out_of_order  messages with an earlier time than the previous message in the file
     duplicates    messages with the same time as another one
-    fields        None if not asked for, or the definition cannot be used
+    fields        None if not requested, or if the definition cannot be used
     """
 
     topic: str
@@ -89,8 +90,8 @@ class ChannelStats(Brief):
     fields: tuple[FieldStats, ...] | None
 
     def as_dict(self) -> dict[str, Any]:
-        """One entry of ``stats --json``."""
-        found: dict[str, Any] = plain(asdict(self))
+        """Return one entry of ``stats --json``."""
+        found: dict[str, Any] = to_json_values(asdict(self))
         return found
 
 
@@ -102,17 +103,17 @@ def stats(
     end: Time | None = None,
     fields: bool = False,
 ) -> list[ChannelStats]:
-    """Statistics of every channel with messages in the interval.
+    """Return statistics of each channel with messages in the interval.
 
     log     an open Log, or anything that ``logreel.open`` takes
-    topics  names or shell patterns; None: all but the reserved ones. A mapping of names to field paths gives, of these
-            fields, what *fields* gives of all; None: no fields
-    start, end  ns, or times as people write them; half-open; only what lies between them counts
-    fields  True: also of every number field, which decodes all messages
+    topics  names or shell patterns; None: all but the reserved ones. A mapping of names to field paths selects fields
+            for which values are counted, too; None as paths: no fields
+    start, end  ns, or texts; half-open interval
+    fields  True: also count the values of all numeric fields, which decodes all messages
 
-    Raises TopicError, and UsageError for what is no time and for an interval that does not touch the log.
+    Raises TopicError, and UsageError for a time that cannot be read or an interval outside of the log.
     """
-    with opened(log) as found:
+    with as_open_log(log) as found:
         first, last = interval(found, start, end)
         paths = topics if isinstance(topics, Mapping) else {}
         several = (
@@ -131,10 +132,10 @@ def channel_stats(
     fields: bool = False,
     paths: list[str] | None = None,
 ) -> ChannelStats:
-    """Statistics of the messages of one channel with start <= time < end (ns).
+    """Return statistics of the messages of one channel with start <= time < end (ns).
 
-    fields  True: also of every number field
-    paths   also of these fields
+    fields  True: also of the values of all numeric fields
+    paths   also of the values of these fields
     """
     fields = fields or paths is not None
     index = ch.log.index
@@ -176,7 +177,7 @@ def channel_stats(
 
 
 class _Tally:
-    """Running count, least, greatest and sum of one field."""
+    """Running count, minimum, maximum and sum of one field."""
 
     def __init__(self) -> None:
         self.count = self.nan = 0
@@ -207,16 +208,16 @@ class _Tally:
 def field_stats(
     ch: Channel, paths: list[str] | None = None, start: int | None = None, end: int | None = None
 ) -> tuple[FieldStats, ...] | None:
-    """Statistics of every number field of *ch*, in bounded memory; None if its definition cannot be used.
+    """Return statistics of all numeric fields of *ch*, in bounded memory; None if its definition cannot be used.
 
-    paths  only these fields, and what they hold
+    paths  only these fields and their members
     start, end  only of messages with start <= time < end (ns)
     """
-    from logreel.ops.query.record_batches import rows_per_piece
+    from logreel.ops.query.record_batches import rows_per_batch
 
     tallies: dict[str, _Tally] = {}
     try:
-        for batch in ch.batches(rows_per_piece(ch), paths, start, end):
+        for batch in ch.batches(rows_per_batch(ch), paths, start, end):
             for field, column in list(zip(batch.schema, batch.columns, strict=True))[1:]:
                 _tally(field.name, column, tallies)
     except DefinitionError:
@@ -225,7 +226,7 @@ def field_stats(
 
 
 def _tally(path: str, array: pa.Array, tallies: dict[str, _Tally]) -> None:
-    """Add *array* to the tallies: one per array item where all messages have the same number of items."""
+    """Add *array* to the tallies: one per item for arrays of up to 16 items in all messages."""
     import pyarrow as pa
 
     kind = array.type

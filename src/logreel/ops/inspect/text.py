@@ -1,4 +1,4 @@
-"""What the robot said for people to read."""
+"""Text lines of a log."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from logreel.log.log import Log
 from logreel.log.scan import TextLine
 from logreel.log.times import Time, interval
 
-#: Syslog's names for levels 0 … 7.
+#: Syslog names of levels 0 … 7.
 LEVELS = ("emergency", "alert", "critical", "error", "warning", "notice", "info", "debug")
 
 
 def level_number(name: str) -> int:
-    """The syslog number of a level given by name, by the beginning of its name, or by number.
+    """Return the syslog number of a level given by name, by the beginning of its name, or by number.
 
-    Raises UsageError for another name, or a beginning that fits several.
+    Raises UsageError for an unknown name or an ambiguous beginning.
     """
     if name.isascii() and name.isdigit() and int(name) < len(LEVELS):
         return int(name)
@@ -28,7 +28,7 @@ def level_number(name: str) -> int:
 
 
 def level_name(level: int | None) -> str:
-    """``error`` for 3 and so on; empty where the log does not tell."""
+    """Return the syslog name of a level, e.g. ``error`` for 3; empty for None."""
     if level is None:
         return ""
     return LEVELS[level] if 0 <= level < len(LEVELS) else str(level)
@@ -37,9 +37,9 @@ def level_name(level: int | None) -> str:
 def text(
     log: Log, level: int | None = None, start: Time | None = None, end: Time | None = None
 ) -> Iterator[TextLine]:
-    """Lines by time with start <= time < end.
+    """Yield lines by time with start <= time < end.
 
-    level  the least severe number to show (7: all); lines without a level always pass
+    level  highest level number to include (7: all); lines without a level are always included
     """
     return _lines(log, level, *interval(log, start, end))
 
@@ -53,5 +53,5 @@ def _lines(log: Log, level: int | None, start: int | None, end: int | None) -> I
 
 
 def as_dict(line: TextLine) -> dict[str, Any]:
-    """A line as one entry of ``text --json``."""
+    """Return a line as one entry of ``text --json``."""
     return {"time_ns": line.time, "level": line.level, "text": line.text, "source": line.source}

@@ -1,4 +1,4 @@
-"""Channels of one log as one table: what each of them said at the same moments."""
+"""Channels of one log in one table, sampled at the same times."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import UsageError
-from logreel.layout.arrow import schema_of
 from logreel.log.log import Log
-from logreel.log.tables import Shape, as_numpy, distinct, own_paths, table_of, time_column
+from logreel.log.tables import Shape, TableReader, as_numpy, distinct, own_paths, time_column
 from logreel.log.times import SECOND, Length, Time, duration_ns, interval, shift_of
-from logreel.ops.json_values import opened
+from logreel.ops.open_logs import as_open_log
+from logreel.ops.query.intervals import as_slice
 from logreel.ops.query.record_batches import BYTES, ROWS
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 I64 = NDArray[np.int64]
 METHODS = ("previous", "nearest")
-#: One wild time in a log must not make a table without an end.
+#: Most rows of a table: one wrong time in a log must not make a table without end.
 MOMENTS = 10**9
 _RATE = re.compile(r"(\d+(?:\.\d+)?)\s*(k?)(?:Hz)?", re.IGNORECASE)
 _FAR = np.uint64(2**64 - 1)
@@ -36,12 +36,12 @@ _FAR = np.uint64(2**64 - 1)
 
 @dataclass(frozen=True)
 class Alignment:
-    """At which moments channels are asked, and what counts as their answer.
+    """Times of the rows of an aligned table, and how rows of channels are matched to them.
 
-    method     ``previous``: the last row that is not later; ``nearest``: the one closest in time, of two the earlier
-    rate       so many moments a second, from the start on; a number, or text such as ``50Hz``
-    clock      else the topic whose messages are the moments
-    tolerance  ns, or text such as ``20ms``: nothing that is further away; None: however far
+    method     ``previous``: the last row at or before the time; ``nearest``: the closest row, the earlier of two
+    rate       rows per second, from the start on: a number, or text such as ``50Hz``
+    clock      instead of *rate*: the topic whose message times are used
+    tolerance  largest distance in time: ns, or text such as ``20ms``; None: no limit
     """
 
     method: str = "previous"
@@ -59,12 +59,12 @@ class Alignment:
 
     @cached_property
     def within(self) -> int | None:
-        """The tolerance in ns."""
+        """Tolerance in ns, or None."""
         return None if self.tolerance is None else duration_ns(self.tolerance)
 
     @cached_property
     def hertz(self) -> Fraction:
-        """The rate; raises UsageError for what is none."""
+        """Rate in Hz; raises UsageError if it cannot be read."""
         text = str(self.rate)
         match = _RATE.fullmatch(text.strip())
         rate = Fraction(match[1]) * (1000 if match[2] else 1) if match else Fraction(0)
@@ -87,22 +87,22 @@ def align(
     interpolate: bool = False,
     definitions: Definitions = (),
 ) -> pa.Table:
-    """Channels as one ``pyarrow.Table`` with a row per moment: ``time``, and ``topic.field`` for each field.
+    """Return channels as one ``pyarrow.Table`` with a row per time: ``time``, and ``topic.field`` for each field.
 
     src      an open Log, or anything that ``logreel.open`` takes
     topics   names or patterns, or a mapping of names to field paths; None: all but the reserved ones
-    rate, clock, method, tolerance  at which moments, and what counts then: see ``Alignment``
-    start, end  ns, or times as people write them: of the moments; what was said before counts all the same
+    rate, clock, method, tolerance  times of the rows, and how channels are matched to them: see ``Alignment``
+    start, end  interval of the rows: ns, or texts; messages before *start* are matched, too
     utc, interpolate  as for ``Channel.to_arrow``
     definitions  as for ``logreel.open``
 
-    Where a channel said nothing within the tolerance, its columns are null. Raises UsageError, TopicError, or
+    Columns of a channel are null where it has no message within the tolerance. Raises UsageError, TopicError, and
     DefinitionError for a channel that cannot be decoded.
     """
     import pyarrow as pa
 
     how = Alignment(method, rate, clock, tolerance)
-    with opened(src, definitions) as log:
+    with as_open_log(src, definitions) as log:
         chosen = (
             topics if isinstance(topics, Mapping) else dict.fromkeys(ch.topic for ch in log.match(topics))
         )
@@ -119,7 +119,7 @@ def aligned(
     utc: bool = False,
     interpolate: bool = False,
 ) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-    """The schema and the rows of ``align`` in batches of bounded size; *channels* with their fields, None: all."""
+    """Return the schema and the batches (bounded in size) of ``align``; *channels* with field paths, None: all."""
     import pyarrow as pa
 
     if not channels:
@@ -150,7 +150,7 @@ def aligned(
 def _moments(
     log: Log, how: Alignment, span: tuple[int | None, int | None]
 ) -> tuple[int, Callable[[int, int], I64]]:
-    """How many moments there are, and a function that gives some of them, in ns."""
+    """Return the number of rows, and a function that returns the times (ns) of rows lo to hi."""
     if how.clock is not None:
         ch = log[how.clock]
         times = np.sort(ch.times[log.index.rows_between(ch.number, *span)])
@@ -164,46 +164,48 @@ def _moments(
     if count > MOMENTS:
         text = f"from {first} ns to {end} ns there are {count} moments of {how.rate}, more than {MOMENTS}"
         raise UsageError(f"{text}: choose an interval, or a lower rate", path=log.name)
-    # In whole numbers, so that nothing drifts.
+    # Integer arithmetic does not drift.
     return count, lambda lo, hi: np.array(
         [first + i * period.numerator // period.denominator for i in range(lo, hi)], np.int64
     )
 
 
 class Follower:
-    """One channel, asked for what it said at ascending moments.
+    """One channel, sampled at ascending times.
 
-    fields  Arrow fields of its columns, named ``topic.field``; their metadata has unit, topic, field and type
+    fields  Arrow fields of its columns, named ``topic.field``, with unit, topic, field and type as metadata
     """
 
     def __init__(self, ch: Channel, paths: list[str] | None, how: Alignment, shape: Shape) -> None:
-        self._ch, self._paths, self._how, self._shape = ch, paths, how, shape
+        self._ch, self._how = ch, how
+        self._reader = TableReader(ch, paths, shape)
+        self._dense = TableReader(ch, paths, Shape(True, False, shape.interpolate, gaps=False))
         times = ch.times
         self._order = None if (times[1:] >= times[:-1]).all() else np.argsort(times, kind="stable")
         self._times = times if self._order is None else times[self._order]
-        self.fields = [_named(field, ch) for field in schema_of(ch.layout, paths)]
+        self.fields = [_named(field, ch) for field in self._reader.projection.arrow_fields()]
 
     def weight(self, at: I64) -> int:
-        """About the bytes that answering takes."""
+        """Return the approximate number of bytes that the rows take."""
         lo, hi = self._around(at)
         rows = len(at) if self._ch.is_uniform else hi - lo
         return rows * (self._ch.bytes // max(1, len(self._ch)))
 
     def at(self, at: I64) -> list[pa.Array]:
-        """The columns at the moments *at*."""
+        """Return the columns at the times *at*."""
         return self._one_each(at) if self._ch.is_uniform else self._searched(at)
 
     def _one_each(self, at: I64) -> list[pa.Array]:
-        """Where rows are messages, only those that answer are decoded."""
+        """Return the columns if each message is one row: only the matching messages are decoded."""
         picked = pick(self._times, at, self._how.method, self._how.within)
         rows = picked if self._order is None else np.where(picked < 0, -1, self._order[picked])
         wanted, place = np.unique(rows, return_inverse=True)
         none = int(len(wanted) > 0 and wanted[0] < 0)
-        table = table_of(self._ch, self._paths, _slice(wanted[none:]), self._shape)
+        table = self._reader.read(as_slice(wanted[none:]))
         return _taken(table, place.reshape(-1) - none)
 
     def _searched(self, at: I64) -> list[pa.Array]:
-        """Where a message may hold many rows or be broken: all around are decoded, and then searched."""
+        """Return the columns if messages hold several rows or may be broken: decode all messages around, then match."""
         lo, hi = self._around(at)
         while True:
             table, times = self._rows(lo, hi)
@@ -211,7 +213,7 @@ class Follower:
             after = hi < len(self._times) and (not len(times) or times[-1] < at[-1])
             if not before and not (after and self._how.method == "nearest"):
                 break
-            # What should have answered is broken: look further.
+            # The matching message is broken: look further.
             lo, hi = (
                 max(0, lo - (hi - lo)) if before else lo,
                 min(len(self._times), 2 * hi - lo) if after else hi,
@@ -219,17 +221,16 @@ class Follower:
         return _taken(table, pick(times, at, self._how.method, self._how.within))
 
     def _around(self, at: I64) -> tuple[int, int]:
-        """The messages, by time, that can answer: from the one before the first moment to one behind the last."""
+        """Return the messages, by time, that can match: from one before the first time to one after the last."""
         lo = int(self._times.searchsorted(at[0], "right")) - 1
         return max(0, lo), min(len(self._times), int(self._times.searchsorted(at[-1], "right")) + 1)
 
     def _rows(self, lo: int, hi: int) -> tuple[pa.Table, I64]:
-        """The rows of the messages *lo* to *hi* by time, and their times on the clock of the log."""
+        """Return the rows of messages *lo* to *hi* by time, and their times on the clock of the log, ns."""
         import pyarrow as pa
 
-        rows: Any = slice(lo, hi) if self._order is None else _slice(np.sort(self._order[lo:hi]))
-        shape = Shape(True, False, self._shape.interpolate, gaps=False)
-        table = table_of(self._ch, self._paths, rows, shape).combine_chunks()
+        rows: Any = slice(lo, hi) if self._order is None else as_slice(np.sort(self._order[lo:hi]))
+        table = self._dense.read(rows).combine_chunks()
         column = table.column(0)
         times = np.concatenate([np.zeros(0, np.int64), *map(as_numpy, column.chunks)])
         if (times[1:] < times[:-1]).any():
@@ -239,12 +240,12 @@ class Follower:
 
 
 def pick(times: I64, at: I64, method: str, within: int | None) -> I64:
-    """int64[m]: which of the ascending *times* answers at each moment of *at*, or -1."""
+    """Return int64[m]: index of the one of the ascending *times* that matches each time of *at*, or -1."""
     n = len(times)
     if n == 0:
         return np.full(len(at), -1, np.int64)
     before = times.searchsorted(at, "right") - 1
-    # Differences can be larger than what 63 bits hold, never than 64.
+    # Differences need 64 bits.
     gap = np.where(before < 0, _FAR, (at - times[np.maximum(before, 0)]).view(np.uint64))
     found = before
     if method == "nearest":
@@ -255,14 +256,8 @@ def pick(times: I64, at: I64, method: str, within: int | None) -> I64:
     return np.where(far, -1, found)
 
 
-def _slice(rows: I64) -> slice | I64:
-    """Ascending row numbers as a slice where they follow one another."""
-    together = len(rows) and int(rows[-1]) - int(rows[0]) == len(rows) - 1
-    return slice(int(rows[0]), int(rows[-1]) + 1) if together else rows
-
-
 def _taken(table: pa.Table, rows: I64) -> list[pa.Array]:
-    """The columns of *table* but the time, at *rows*; null where that is -1."""
+    """Return the columns of *table* except the time at *rows*; null for row -1."""
     import pyarrow as pa
 
     where = pa.array(rows, mask=rows < 0)

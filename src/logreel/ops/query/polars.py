@@ -1,4 +1,4 @@
-"""Channels as lazy frames of polars, which say what they need before anything is decoded."""
+"""Channels as polars LazyFrames, which decode only what a query needs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import numpy as np
 from logreel.errors import MissingDependencyError
 from logreel.layout.paths import path_text
 from logreel.log.log import Log
-from logreel.log.tables import Rows, Shape, batches_of, empty_table, time_column
+from logreel.log.tables import Rows, Shape, TableReader, empty_table, time_column
+from logreel.ops.query.intervals import as_slice
 from logreel.ops.query.record_batches import BYTES, MOST
 from logreel.registry.open import open_log
 
@@ -20,15 +21,15 @@ if TYPE_CHECKING:
 
 
 def scan_polars(log: Readable | Log, topic: str, *, utc: bool = False, definitions: Definitions = ()) -> Any:
-    """A ``polars.LazyFrame`` of a channel, of which only what a query needs is decoded.
+    """Return a ``polars.LazyFrame`` of a channel, which decodes only what a query needs.
 
     log    an open Log, or anything that ``logreel.open`` takes
     topic  the channel
     utc    wall-clock times
     definitions  as for ``logreel.open``
 
-    It has the columns of ``channel.to_arrow()``, in file order. Only the columns that the query needs are decoded,
-    only messages that its conditions on ``time`` alone let pass, and no more rows than it takes from the beginning.
+    It has the columns of ``channel.to_arrow()``, in file order. It decodes only the columns that the query needs, only
+    messages that meet the conditions on ``time`` alone, and no more rows than the query takes from the beginning.
 
     Raises TopicError, DefinitionError, MissingDependencyError without polars.
     """
@@ -42,7 +43,7 @@ def scan_polars(log: Readable | Log, topic: str, *, utc: bool = False, definitio
     every = [path_text((f.name,)) for f in ch.layout.record.visible()]
 
     def source(columns: list[str] | None, predicate: Any, count: int | None, _: int | None) -> Iterator[Any]:
-        # polars counts rows before it asks which of them pass.
+        # polars limits the rows before it applies the predicate.
         limited = predicate is None or count is not None
         rows = slice(0, len(ch)) if limited else _rows(ch, predicate, utc)
         needed = set(empty.column_names if columns is None else columns)
@@ -59,13 +60,13 @@ def scan_polars(log: Readable | Log, topic: str, *, utc: bool = False, definitio
 
 
 def _frames(ch: Channel, paths: dict[str, str], rows: Rows, shape: Shape, count: int | None) -> Iterator[Any]:
-    """The first *count* rows of the messages *rows* in frames of bounded size."""
+    """Yield the first *count* rows of the messages *rows* as frames of bounded size."""
     import polars as pl
     import pyarrow as pa
 
     left = count
     most = MOST if left is None else max(1, min(MOST, left))
-    for batch in batches_of(ch, rows, most, [*paths.values()], shape, BYTES):
+    for batch in TableReader(ch, [*paths.values()], shape).batches(rows, most, BYTES):
         table = pa.Table.from_batches([batch.slice(0, left)]).rename_columns(["time", *paths])
         yield pl.from_arrow(table)
         if left is not None:
@@ -75,7 +76,7 @@ def _frames(ch: Channel, paths: dict[str, str], rows: Rows, shape: Shape, count:
 
 
 def _rows(ch: Channel, predicate: Any, utc: bool) -> Rows:
-    """The messages that those parts of *predicate* let pass which are about ``time`` alone."""
+    """Return the messages that meet those conditions of *predicate* that use ``time`` alone."""
     import polars as pl
 
     parts = [part for part in _parts(predicate) if {*part.meta.root_names()} == {"time"}]
@@ -83,13 +84,11 @@ def _rows(ch: Channel, predicate: Any, utc: bool) -> Rows:
         return slice(0, len(ch))
     times = pl.DataFrame({"time": pl.from_arrow(time_column(ch, ch.times, utc))})
     passed = np.flatnonzero(times.select(pl.all_horizontal(parts).fill_null(False)).to_series().to_numpy())
-    if len(passed) and int(passed[-1]) - int(passed[0]) == len(passed) - 1:
-        return slice(int(passed[0]), int(passed[-1]) + 1)
-    return passed
+    return as_slice(passed)
 
 
 def _parts(predicate: Any) -> Iterator[Any]:
-    """The conditions that all have to be true for *predicate* to be true."""
+    """Yield the conditions that *predicate* combines with "and"."""
     inputs = predicate.meta.pop()
     if len(inputs) == 2 and any(predicate.meta.eq(a & b) for a, b in (inputs, inputs[::-1])):
         for part in inputs:

@@ -1,4 +1,4 @@
-"""Which messages a condition on their times can be true for, whatever else it asks."""
+"""Selection of the messages for which a condition on times can be true."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ import pyarrow.dataset as ds
 import pyarrow.fs
 from numpy.typing import NDArray
 
-from logreel.ops.query.spans import joined
+from logreel.ops.query.intervals import merge_intervals
 
 I64 = NDArray[np.int64]
 Rows = slice | I64
-#: What is known of the rows whose times lie between two numbers, both included.
+#: Function that returns an expression that holds for all rows with times between two numbers, both included.
 Known = Callable[[int, int], pc.Expression]
 
-#: A range of rows is looked at in so many parts, and those at its edges again.
+#: Parts that a range of rows is divided into; parts at an edge are divided again.
 PARTS = 16
 
 
-def columns_of(condition: pc.Expression, schema: pa.Schema, given: Iterable[str]) -> list[str]:
-    """The columns of *schema* that *condition* asks for and that *given* does not have."""
+def referenced_columns(condition: pc.Expression, schema: pa.Schema, given: Iterable[str]) -> list[str]:
+    """Return the columns of *schema* that *condition* uses and that are not in *given*."""
     empty = schema.empty_table()
     given = set(given)
 
@@ -39,19 +39,19 @@ def columns_of(condition: pc.Expression, schema: pa.Schema, given: Iterable[str]
     return [name for name in schema.names if name not in given and not enough({*schema.names} - {name})]
 
 
-def rows_for(condition: pc.Expression, schema: pa.Schema, times: I64, known: Known, rows: Rows) -> Rows:
-    """Those of *rows* that *condition* can be true for, as far as *known* tells; few too many, none too few.
+def matching_rows(condition: pc.Expression, schema: pa.Schema, times: I64, known: Known, rows: Rows) -> Rows:
+    """Return those of *rows* for which *condition* can be true: all that match, and few that do not.
 
-    Arrow leaves out files of a data set that a condition excludes, by what is known of each. Here the files are
-    stretches of messages, which are never opened.
+    Arrow skips files of a dataset that a condition excludes, by what is known about each file. Here ranges of messages
+    take the place of the files, which are never opened.
 
-    schema  the columns that the condition can ask for
+    schema  the columns that the condition can use
     times   int64[n] of all messages, in any order
     """
     picked = times[rows]
     order = None if (picked[1:] >= picked[:-1]).all() else np.argsort(picked, kind="stable")
     ascending = picked if order is None else picked[order]
-    found = list(_alive(condition, schema, ascending, known, 0, len(ascending)))
+    found = list(_matching_ranges(condition, schema, ascending, known, 0, len(ascending)))
     if order is None and len(found) == 1 and isinstance(rows, slice):
         first = rows.indices(len(times))[0]
         return slice(first + found[0][0], first + found[0][1])
@@ -60,29 +60,29 @@ def rows_for(condition: pc.Expression, schema: pa.Schema, times: I64, known: Kno
     return chosen + rows.indices(len(times))[0] if isinstance(rows, slice) else rows[chosen]
 
 
-def _alive(
+def _matching_ranges(
     condition: pc.Expression, schema: pa.Schema, times: I64, known: Known, first: int, stop: int
 ) -> Iterator[tuple[int, int]]:
-    """The ranges of ascending *times* from *first* to *stop* that *condition* can be true for, in order."""
+    """Yield the ranges of ascending *times* from *first* to *stop* for which *condition* can be true, in order."""
     cuts = np.unique(np.linspace(first, stop, PARTS + 1).astype(np.int64))
     low, high = times[cuts[:-1]].tolist(), times[cuts[1:] - 1].tolist()
-    kept = _possible(condition, schema, [known(a, b) for a, b in zip(low, high, strict=True)])
-    for a, b in joined([(i, i + 1) for i in kept]):
+    kept = _possible_parts(condition, schema, [known(a, b) for a, b in zip(low, high, strict=True)])
+    for a, b in merge_intervals([(i, i + 1) for i in kept]):
         lo, hi = int(cuts[a]), int(cuts[b])
         if stop - first <= PARTS:
             yield lo, hi
             continue
-        # Only what lies at an edge can be partly out.
+        # Only parts at an edge can match in part.
         inner, outer = int(cuts[a + 1]), int(cuts[b - 1])
-        ranges = [*_alive(condition, schema, times, known, lo, inner)]
+        ranges = [*_matching_ranges(condition, schema, times, known, lo, inner)]
         if inner < hi:
             ranges += [(inner, outer)] if inner < outer else []
-            ranges += _alive(condition, schema, times, known, outer, hi)
-        yield from joined(ranges)
+            ranges += _matching_ranges(condition, schema, times, known, outer, hi)
+        yield from merge_intervals(ranges)
 
 
-def _possible(condition: pc.Expression, schema: pa.Schema, known: list[pc.Expression]) -> list[int]:
-    """The numbers of what is *known* that *condition* can be true for."""
+def _possible_parts(condition: pc.Expression, schema: pa.Schema, known: list[pc.Expression]) -> list[int]:
+    """Return the indices in *known* for which *condition* can be true."""
     nowhere, form = pyarrow.fs.LocalFileSystem(), ds.IpcFileFormat()
     parts = [
         form.make_fragment(str(i), filesystem=nowhere, partition_expression=one)

@@ -1,4 +1,4 @@
-"""Channels as record batches of bounded size, and any batch as flat columns."""
+"""Channels as record batches of bounded size; batches with nested fields as flat columns."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from logreel.log.tables import Shape, batches, distinct, own_paths
-from logreel.ops.json_values import plain
+from logreel.ops.json_values import to_json_values
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -22,12 +22,12 @@ MOST = 1 << 20
 MAX_COLUMNS = 1024
 
 
-def rows_per_piece(ch: Channel) -> int:
-    """Messages that a batch of *ch* may hold, so that memory stays bounded however large a message is."""
+def rows_per_batch(ch: Channel) -> int:
+    """Return the number of messages per batch of *ch* that keeps memory bounded for large messages."""
     return max(1, min(ROWS, BYTES // max(1, ch.bytes // max(1, len(ch)))))
 
 
-def pieces(
+def bounded_batches(
     ch: Channel,
     start: int | None = None,
     end: int | None = None,
@@ -35,18 +35,18 @@ def pieces(
     interpolate: bool = False,
     fields: list[str] | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """The table of *ch* in batches of bounded size: messages with start <= time < end (ns), in file order.
+    """Yield the table of *ch* in batches of bounded size: messages with start <= time < end (ns), in file order.
 
     utc, interpolate  as for ``Channel.to_arrow``
     fields            field paths; None: all
     """
     yield from batches(
-        ch, rows_per_piece(ch), own_paths(ch, fields), start, end, Shape(True, utc, interpolate)
+        ch, rows_per_batch(ch), own_paths(ch, fields), start, end, Shape(True, utc, interpolate)
     )
 
 
 def width_of(kind: pa.DataType) -> int:
-    """How many columns a value of *kind* becomes when flattened."""
+    """Return the number of columns that a value of *kind* has when flattened."""
     import pyarrow as pa
 
     if pa.types.is_struct(kind):
@@ -57,10 +57,10 @@ def width_of(kind: pa.DataType) -> int:
 
 
 def flatten(batch: pa.RecordBatch) -> tuple[list[str], list[pa.Array]]:
-    """Names and arrays of *batch* with nested fields as columns of their own: ``q[0]``, ``esc[0].rpm``.
+    """Return names and arrays of *batch* with nested fields as separate columns: ``q[0]``, ``esc[0].rpm``.
 
-    Arrays whose length the data decides, or of more than MAX_COLUMNS values, stay one column of JSON text;
-    bytes become base64 text. Every column is a plain Arrow array.
+    Arrays of variable length, or with more than MAX_COLUMNS values, are one column of JSON text; bytes are base64
+    text.
     """
     names: list[str] = []
     arrays: list[pa.Array] = []
@@ -85,11 +85,11 @@ def _flat(name: str, array: pa.Array) -> Iterator[tuple[str, pa.Array]]:
     elif pa.types.is_nested(kind):
         yield name, pa.array([None if v is None else json_text(v) for v in array.to_pylist()], pa.string())
     elif pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
-        yield name, pa.array([plain(v) for v in array.to_pylist()], pa.string())
+        yield name, pa.array([to_json_values(v) for v in array.to_pylist()], pa.string())
     else:
         yield name, array
 
 
 def json_text(value: Any) -> str:
-    """*value* as one line of JSON, safe for any terminal: bytes as base64, NaN and infinities as strings."""
-    return json.dumps(plain(value), separators=(", ", ": "), allow_nan=False)
+    """Return *value* as one line of ASCII JSON: bytes as base64, NaN and infinities as strings."""
+    return json.dumps(to_json_values(value), separators=(", ", ": "), allow_nan=False)

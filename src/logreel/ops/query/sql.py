@@ -1,4 +1,4 @@
-"""Queries over channels as tables, by DuckDB."""
+"""SQL queries over channels as tables, executed by DuckDB."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from logreel.errors import DefinitionError, LogError, MissingDependencyError, To
 from logreel.log.log import Log
 from logreel.log.tables import distinct
 from logreel.log.times import Time, intervals, utc_shift
-from logreel.ops.json_values import all_opened
+from logreel.ops.open_logs import open_many
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from logreel.io.source import Definitions, Readable
     from logreel.ops.query.topic_table import TopicTable
 
-#: The schema that the tables about the logs themselves are in; no topic can be in their way there.
+#: Schema of the tables about the logs, so that topics cannot have the same names.
 CATALOGUE = "logreel"
 #: Rows of a batch of the result.
 RESULT_ROWS = 65536
@@ -36,7 +36,7 @@ CLOSED = {
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
 }
-#: What may be the path of a field: a name in quotes with a dot or an index in it.
+#: A quoted name with a dot or an index, which may be the path of a field.
 _QUOTED = re.compile(r'"([^"]*[.\[][^"]*)"')
 _MONTH, _DAY = 30 * 86_400 * 10**9, 86_400 * 10**9
 
@@ -49,7 +49,7 @@ def sql(
     utc: bool = False,
     definitions: Definitions = (),
 ) -> pa.Table:
-    """The result of a query over the channels of *logs*, which are tables named by their topics.
+    """Return the result of a query over the channels of *logs*, which are tables named by their topics.
 
     query  SQL as DuckDB understands it; ``SELECT avg(voltage_v) FROM battery_status``. Awkward topics stand in
            quotes, ``"/imu/data"``, or are written as words, ``imu_data``. A path in quotes, ``"pose.position.x"``,
@@ -82,16 +82,16 @@ def answer(
     utc: bool = False,
     definitions: Definitions = (),
 ) -> Iterator[tuple[pa.Schema, Iterator[pa.RecordBatch]]]:
-    """The schema of the result of ``sql`` and its rows, which are worked out while they are taken."""
+    """Return the schema of the result of ``sql``, and its rows in batches, computed while they are read."""
     if not logs:
         raise UsageError("a query needs a log to ask")
     duckdb = _duckdb()
     with contextlib.ExitStack() as stack:
-        # Making a connection takes about as long as opening a log.
+        # Connecting takes about as long as opening a log.
         pool = stack.enter_context(ThreadPoolExecutor(1))
         connection = pool.submit(duckdb.connect, ":memory:", config=CLOSED)
         stack.callback(lambda: connection.result().close())
-        held = all_opened(logs, stack, definitions)
+        held = open_many(logs, stack, definitions)
         names = distinct([log.name for log in held])
         spans = intervals(held, start, end)
         paths = tuple(dict.fromkeys(_QUOTED.findall(query)))
@@ -117,7 +117,7 @@ def _duckdb() -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A log, what it is called in the query, the interval asked for, and whether in wall-clock times."""
+    """A log in a query: its name there, its interval (ns), and whether times are wall-clock times."""
 
     log: Log
     name: str
@@ -127,12 +127,12 @@ class Asked:
 
 @dataclass
 class Tables:
-    """The topics of some logs as tables.
+    """The topics of several logs as tables.
 
-    paths   of fields inside of others that are columns besides
-    wrong   what went wrong while a table was read, in its own words
+    paths   paths of nested fields that are columns, too
+    wrong   exceptions raised while a table was read
     missed  names of tables in the query that no log has
-    turn    held while something is decoded
+    turn    lock held while messages are decoded
     """
 
     asked: list[Asked]
@@ -143,12 +143,12 @@ class Tables:
 
     @cached_property
     def topics(self) -> list[str]:
-        """All topics of all logs."""
+        """All topics of all logs, without repetitions."""
         return list(dict.fromkeys(topic for one in self.asked for topic in one.log.channels))
 
     @cached_property
     def aliases(self) -> dict[str, list[str]]:
-        """The topics that each word stands for, in lower case."""
+        """Topics by alias in lower case."""
         from logreel.ops.query.topic_table import alias
 
         found: dict[str, list[str]] = {}
@@ -157,7 +157,7 @@ class Tables:
         return found
 
     def topic(self, name: str) -> str | None:
-        """The topic that *name* means in a query, or None; raises UsageError where it may mean several."""
+        """Return the topic that *name* means in a query, or None; raises UsageError if it is ambiguous."""
         if name in self.topics:
             return name
         alike = [topic for topic in self.topics if topic.casefold() == name.casefold()]
@@ -168,7 +168,7 @@ class Tables:
         return alike[0] if alike else None
 
     def table(self, topic: str) -> TopicTable:
-        """The channels named *topic*; raises DefinitionError where one cannot be decoded."""
+        """Return the channels named *topic* as a table; raises DefinitionError if one cannot be decoded."""
         from logreel.ops.query.topic_table import Part, TopicTable
 
         parts = []
@@ -180,7 +180,7 @@ class Tables:
         return TopicTable(topic, parts, self.wrong.append, self.turn)
 
     def everything(self) -> dict[str, TopicTable]:
-        """All topics that can be decoded, by topic and by the words that stand for one; case tells none apart."""
+        """Return the tables of all topics that can be decoded, by topic and by unambiguous alias, in lower case."""
         found: dict[str, TopicTable] = {}
         for topic in self.topics:
             if topic.casefold() not in found:
@@ -193,13 +193,13 @@ class Tables:
 
 
 def _offer(con: Any, duckdb: Any, query: str, tables: Tables) -> None:
-    """Make the tables that *query* names known to *con*, and then let nothing be changed about *con*."""
+    """Register the tables that *query* names at *con*, then lock its configuration."""
     if CATALOGUE in query.casefold():
         _add_catalogue(con, tables)
     try:
         names = con.get_table_names(query)
     except duckdb.Error:
-        # Statements of several parts: which tables they name is known only when they run.
+        # DuckDB does not return the tables of several statements.
         names = set()
     chosen: dict[str, str] = {}
     for name in sorted(names):
@@ -296,7 +296,7 @@ def _is_interval(kind: pa.DataType) -> bool:
 
 
 def _duration(column: pa.Array) -> pa.Array:
-    """Intervals as durations; a month has thirty days, as where DuckDB compares them."""
+    """Return intervals as durations; a month has 30 days, as in comparisons by DuckDB."""
     import pyarrow as pa
 
     parts = np.dtype([("months", "<i4"), ("days", "<i4"), ("ns", "<i8")])

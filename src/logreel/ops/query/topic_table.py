@@ -1,4 +1,4 @@
-"""A topic of one log or several as an Arrow dataset that decodes only what it is asked for."""
+"""A topic of one or several logs as an Arrow dataset that decodes only the columns and rows requested."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from logreel.errors import NotFoundError, UsageError
 from logreel.layout.arrow import schema_of
 from logreel.layout.paths import path_text
 from logreel.log.log import Channel
-from logreel.log.tables import Rows, Shape, batches_of, time_column
-from logreel.ops.query.prune import columns_of, rows_for
+from logreel.log.tables import Rows, Shape, TableReader, time_column
+from logreel.ops.query.prune import matching_rows, referenced_columns
 from logreel.ops.query.record_batches import BYTES, MOST
 
 TIME, TIME_NS, LOG = "time", "time_ns", "log"
-#: DuckDB has arrays of 1 to so many items; others become lists.
+#: Largest array of DuckDB; larger and empty arrays become lists.
 MAX_ARRAY = 100_000
 
 
 @dataclass(frozen=True)
 class Part:
-    """The messages of one channel of one log that can be asked for.
+    """Messages of one channel of one log.
 
-    log    what the log is called
-    rows   those of the interval that was asked for
-    paths  of fields inside of others, which are columns besides
+    log    name of the log
+    rows   the messages of the interval
+    paths  paths of nested fields that are columns, too
     """
 
     ch: Channel
@@ -45,13 +45,13 @@ class Part:
 
     @cached_property
     def clock(self) -> pa.DataType:
-        """Type of the column ``time``: no zone, as comparing with zones loses nanoseconds in DuckDB."""
+        """Type of the column ``time``, without time zone: with one, DuckDB compares without nanoseconds."""
         kind = time_column(self.ch, np.zeros(0, np.int64), self.utc).type
         return pa.timestamp("ns") if pa.types.is_timestamp(kind) else kind
 
     @cached_property
     def fields(self) -> dict[str, tuple[str, pa.Field]]:
-        """Path and Arrow field by the name of a column; case does not tell columns apart in SQL."""
+        """Path and Arrow field by column name; names differ in more than case, as SQL requires."""
         layout = self.ch.layout
         every = [(path_text((field.name,)), field.name, field) for field in schema_of(layout)]
         for path in self.paths:
@@ -70,22 +70,22 @@ class Part:
         return found
 
     def times(self) -> np.ndarray[Any, np.dtype[np.int64]]:
-        """int64[n]: ns of all messages of the channel, as the column ``time`` has them."""
+        """Return int64[n]: times (ns) of all messages of the channel, as in the column ``time``."""
         column = time_column(self.ch, self.ch.times, self.utc)
         return np.frombuffer(column.buffers()[1], np.int64, len(column)) if len(column) else self.ch.times
 
     def known(self, low: int, high: int) -> pc.Expression:
-        """What is known of messages whose times lie between *low* and *high*, both included."""
+        """Return an expression that holds for all messages with times from *low* to *high*, both included."""
         ns, at, log = pc.field(TIME_NS), pc.field(TIME), pc.field(LOG) == self.log
         first, last = (pa.scalar(value, self.clock) for value in (low, high))
         return (ns >= low) & (ns <= high) & (at >= first) & (at <= last) & log
 
     def batches(self, columns: list[str], rows: Rows, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        """These messages as batches of bounded size with *columns* of *schema*; what the channel lacks is null."""
+        """Yield the messages in batches of bounded size with *columns* of *schema*; missing columns are null."""
         own = [name for name in columns if name in self.fields]
         paths = [self.fields[name][0] for name in own]
         shape = Shape(utc=self.utc, clock=not {TIME, TIME_NS}.isdisjoint(columns))
-        for batch in batches_of(self.ch, rows, MOST, paths, shape, BYTES):
+        for batch in TableReader(self.ch, paths, shape).batches(rows, MOST, BYTES):
             arrays = dict(zip(own, batch.columns[1:], strict=True))
             arrays[TIME], arrays[TIME_NS] = batch.column(0), batch.column(0).cast(pa.int64())
             if LOG in columns:
@@ -103,7 +103,7 @@ def _as(array: pa.Array | None, kind: pa.DataType, rows: int) -> pa.Array:
 
 
 def _storable(kind: pa.DataType) -> pa.DataType | None:
-    """*kind* as DuckDB can hold it; None where there is nothing to hold, as in a struct without members."""
+    """Return the type for *kind* that DuckDB can hold; None for one without values, as an empty struct."""
     if pa.types.is_struct(kind):
         inner = [(field, _storable(field.type)) for field in kind]
         some = [field.with_type(of) for field, of in inner if of is not None]
@@ -121,11 +121,11 @@ def _storable(kind: pa.DataType) -> pa.DataType | None:
 class TopicTable(ds.Dataset):  # type: ignore[misc]
     """The channels of one topic, of one log or several, as a dataset.
 
-    It has the columns ``time``, ``time_ns`` (whole ns), the fields of the channels by name, and ``log``. What
-    is decoded follows what ``scanner`` is asked for, in batches of bounded size.
+    Its columns are ``time``, ``time_ns`` (int64), the fields of the channels by name, and ``log``. It decodes what
+    ``scanner`` is asked for, in batches of bounded size.
 
-    failed  is given what goes wrong while batches are read, as Arrow would only keep its text
-    turn    held while a batch is decoded: DuckDB reads several tables at once, logs are not made for that
+    failed  called with each exception raised while batches are read: Arrow only keeps its text
+    turn    lock held while a batch is decoded: DuckDB reads several tables in parallel
     """
 
     def __init__(
@@ -149,11 +149,11 @@ class TopicTable(ds.Dataset):  # type: ignore[misc]
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns."""
+        """Names and types of the columns."""
         return self._schema
 
     def _field(self, name: str) -> pa.Field:
-        """One column, of a type that holds what all logs have there."""
+        """Return one column, of a type that holds the values of all logs."""
         kinds = {part.fields[name][1].type: part.log for part in self._parts if name in part.fields}
         try:
             return pa.unify_schemas(
@@ -168,9 +168,9 @@ class TopicTable(ds.Dataset):  # type: ignore[misc]
     def scanner(
         self, columns: Iterable[str] | None = None, filter: pc.Expression | None = None, **_: Any
     ) -> Any:
-        """What pyarrow's own datasets give: the rows for which *filter* is true, with *columns*."""
+        """Return a scanner, as pyarrow datasets do, of the rows for which *filter* is true, with *columns*."""
         names = self._schema.names if columns is None else list(columns)
-        used = names if filter is None else [*names, *columns_of(filter, self._schema, names)]
+        used = names if filter is None else [*names, *referenced_columns(filter, self._schema, names)]
         schema = pa.schema([self._schema.field(name) for name in names])
         return LazyScanner(schema, self._watched(self._batches(names, used, filter)))
 
@@ -198,24 +198,24 @@ class TopicTable(ds.Dataset):  # type: ignore[misc]
                     yield from found.to_batches()
 
     def _rows(self, part: Part, condition: pc.Expression | None) -> Rows:
-        if condition is None or not {TIME, TIME_NS, LOG} & {*columns_of(condition, self._schema, ())}:
+        if condition is None or not {TIME, TIME_NS, LOG} & {*referenced_columns(condition, self._schema, ())}:
             return part.rows
-        return rows_for(condition, self._schema, part.times(), part.known, part.rows)
+        return matching_rows(condition, self._schema, part.times(), part.known, part.rows)
 
 
 @dataclass(frozen=True)
 class LazyScanner:
-    """Stands for Arrow's scanner, which would read many batches ahead of who takes them."""
+    """Replacement for Arrow's scanner, which would read many batches ahead."""
 
     projected_schema: pa.Schema
     batches: Iterator[pa.RecordBatch]
 
     def to_reader(self) -> pa.RecordBatchReader:
-        """The batches, each made when it is taken."""
+        """Return a reader that decodes each batch when it is read."""
         return pa.RecordBatchReader.from_batches(self.projected_schema, self.batches)
 
 
 def alias(topic: str) -> str:
-    """The name by which *topic* can be asked for without quotes: ``/imu/data`` is ``imu_data``."""
+    """Return the name of *topic* that SQL accepts without quotes: ``imu_data`` for ``/imu/data``."""
     name = re.sub(r"\W+", "_", topic.removeprefix("/"), flags=re.ASCII).rstrip("_")
     return f"_{name}" if name[:1].isdigit() or not name else name

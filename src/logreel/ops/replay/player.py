@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, Self
 from logreel.errors import UsageError
 from logreel.log.log import Log, Message
 from logreel.log.times import Length, Time, duration_ns, time_ns
-from logreel.ops.json_values import all_opened
+from logreel.ops.open_logs import open_many
+from logreel.ops.replay.clock_messages import clock_channel
 from logreel.ops.replay.pace import Timer
 from logreel.ops.replay.sink import Calls, Sink
 from logreel.ops.replay.tally import Tally
-from logreel.ops.replay.ticks import clock_channel
 from logreel.ops.replay.timeline import Timeline
-from logreel.ops.replay.transport import Transport, Turn, Turns, Wishes
+from logreel.ops.replay.transport import Requests, Transport, Turn, Turns
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions, Readable
@@ -80,7 +80,7 @@ class Player:
         self._stack = contextlib.ExitStack()
         several: Sequence[Readable | Log] = logs if isinstance(logs, (list, tuple)) else [logs]  # type: ignore[list-item]
         with contextlib.ExitStack() as stack:
-            self.logs = all_opened(several, stack, definitions)
+            self.logs = open_many(several, stack, definitions)
             self._timeline = Timeline(
                 self.logs,
                 topics=topics,
@@ -99,10 +99,10 @@ class Player:
         self.sink = sink if sink is not None else Sink() if on_message is None else Calls(on_message)
         self.tally = Tally(self.channels)
         self._changed = Condition()
-        self._wishes = Wishes(_checked(rate), paused, loop, self.sink.waits if stay is None else stay)
+        self._requests = Requests(_checked(rate), paused, loop, self.sink.waits if stay is None else stay)
         self._transport = Transport(
             self._timeline,
-            self._wishes,
+            self._requests,
             self._changed,
             self.sink,
             timer or Timer(),
@@ -149,46 +149,46 @@ class Player:
     @property
     def paused(self) -> bool:
         """Whether it waits for ``resume``."""
-        return self._wishes.paused
+        return self._requests.paused
 
     @property
     def ended(self) -> bool:
         """Whether it waits behind the last message for ``seek``, ``resume`` (from the start) or ``stop``."""
-        return self._wishes.ended
+        return self._requests.ended
 
     @property
     def rate(self) -> float:
         """How much faster than recorded; may be set, also to 0 (as fast as possible) or below 0 (backwards)."""
-        return self._wishes.rate
+        return self._requests.rate
 
     @rate.setter
     def rate(self, rate: float) -> None:
-        with self._asking() as wishes:
-            wishes.rate = _checked(rate)
+        with self._change_requests() as requests:
+            requests.rate = _checked(rate)
 
     # ----------------------------------------------------------------------------------------------- controls
 
     def pause(self) -> None:
         """Stop between two messages."""
-        with self._asking() as wishes:
-            wishes.paused = True
+        with self._change_requests() as requests:
+            requests.paused = True
 
     def resume(self) -> None:
         """Go on; behind the last message, from the start."""
-        with self._asking() as wishes:
-            if wishes.ended:
-                wishes.restart = True
-            wishes.paused = False
+        with self._change_requests() as requests:
+            if requests.ended:
+                requests.restart = True
+            requests.paused = False
 
     def toggle(self) -> None:
         """Pause, or go on."""
-        (self.resume if self._wishes.paused else self.pause)()
+        (self.resume if self._requests.paused else self.pause)()
 
     def seek(self, time: Time) -> None:
         """Go on at another moment: ns, or a time as people write it; the nearest one that there is."""
         target = time_ns(time, self._timeline)
-        with self._asking() as wishes:
-            wishes.target, wishes.steps = self._timeline.clamp(target), 0
+        with self._change_requests() as requests:
+            requests.target, requests.steps = self._timeline.clamp(target), 0
 
     def skip(self, ns: int) -> None:
         """Go so much forward, or backward where it is negative."""
@@ -196,20 +196,20 @@ class Player:
 
     def step(self, count: int = 1) -> None:
         """Pause, and hand out so many messages at once; negative: those before, one after another backwards."""
-        with self._asking() as wishes:
-            wishes.paused = True
-            wishes.steps += count
+        with self._change_requests() as requests:
+            requests.paused = True
+            requests.steps += count
 
     def stop(self) -> None:
         """End the replay."""
-        with self._asking() as wishes:
-            wishes.stopped = True
+        with self._change_requests() as requests:
+            requests.stopped = True
 
     @contextlib.contextmanager
-    def _asking(self) -> Iterator[Wishes]:
+    def _change_requests(self) -> Iterator[Requests]:
         with self._changed:
-            yield self._wishes
-            self._wishes.asked = True
+            yield self._requests
+            self._requests.asked = True
             self._changed.notify_all()
 
     # ------------------------------------------------------------------------------------------------ playing
@@ -229,11 +229,11 @@ class Player:
                     message(turn)
                 elif turn.in_force:
                     self.sink.in_force(turn.run)
-                    self._went(turn, len(turn.run))
+                    self._mark_played(turn, len(turn.run))
                 elif self.sink.batches:
                     self._late(turn)
                     batch(turn.run[turn.first : turn.last])
-                    self._went(turn, turn.last - turn.first)
+                    self._mark_played(turn, turn.last - turn.first)
                 else:
                     for one in self._each(turn):
                         message(one)
@@ -254,7 +254,7 @@ class Player:
 
     def _each(self, turn: Turn) -> Iterator[Message]:
         """The messages of *turn* up to the moment when something else is asked for."""
-        done, wishes, now = 0, self._wishes, self._transport.timer.now
+        done, requests, now = 0, self._requests, self._transport.timer.now
         start, end = self.start_time, self.end_time
         try:
             for message in turn.run.messages(turn.first, turn.last):
@@ -262,13 +262,13 @@ class Player:
                     self.tally.lateness(now() - turn.pace.due(message.time))
                 done += 1
                 yield message
-                if wishes.asked and not turn.in_force:
+                if requests.asked and not turn.in_force:
                     break
         finally:
-            self._went(turn, done)
+            self._mark_played(turn, done)
 
-    def _went(self, turn: Turn, count: int) -> None:
-        self._transport.went(turn, count)
+    def _mark_played(self, turn: Turn, count: int) -> None:
+        self._transport.mark_played(turn, count)
         self.tally.count(turn.run.channel[turn.first : turn.first + count])
 
     def _late(self, turn: Turn) -> None:

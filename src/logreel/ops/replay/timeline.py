@@ -9,17 +9,16 @@ import numpy as np
 
 from logreel.errors import UsageError
 from logreel.index.block_table import TIME_MIN
-from logreel.index.channel_index import common_rows
 from logreel.index.merge import Merged, Queue, merged
 from logreel.index.order import part_of
-from logreel.index.ranges import Rows
+from logreel.index.ranges import Rows, intersect_rows
 from logreel.io.arrays import I64
 from logreel.io.chunks import FILE
 from logreel.log.log import Channel, Log
 from logreel.log.times import Length, Time, duration_ns, interval
 from logreel.ops.replay.run import Run
 from logreel.ops.rewrite.latched import in_force
-from logreel.ops.rewrite.merge import clock_shift, kept_topics
+from logreel.ops.rewrite.merge import Together, clock_shift, kept_topics
 
 #: Messages of a run at most, and bytes of the unpacked chunks that they lie in.
 RUN, RUN_BYTES = 2048, 8 << 20
@@ -71,7 +70,8 @@ class Timeline:
         first = self.logs[0]
         self.name, self.epoch, self.utc_offset = first.name, first.epoch, first.utc_offset
         self._shifts = [0, *(clock_shift(log, first, align) for log in self.logs[1:])]
-        self.start, self.end = self._span()
+        self._together = Together(self.logs, self._shifts)
+        self.start, self.end = self._together.start, self._together.end
         self.bounds = self._bounds(start, end, duration)
         self._clip()
         self.channels: list[Channel] = []
@@ -90,12 +90,6 @@ class Timeline:
             self._first = self._take(count)
 
     # ------------------------------------------------------------------------------------------------- times
-
-    def _span(self) -> tuple[int | None, int | None]:
-        some = [(log, shift) for log, shift in zip(self.logs, self._shifts, strict=True)]
-        starts = [log.start + shift for log, shift in some if log.start is not None]
-        ends = [log.end + shift for log, shift in some if log.end is not None]
-        return min(starts, default=None), max(ends, default=None)
 
     def _bounds(
         self, start: Time | None, end: Time | None, duration: Length | None
@@ -118,11 +112,8 @@ class Timeline:
         self.end = max(self.start, self.end if last is None else min(self.end, last))
 
     def holds_between(self, start: int | None, end: int | None) -> bool:
-        """Whether any message of the logs has start <= time < end (ns), be it outside of their robust bounds."""
-        return any(
-            log.holds_between(*(None if t is None else t - shift for t in (start, end)))
-            for log, shift in zip(self.logs, self._shifts, strict=True)
-        )
+        """Return whether any message has start <= time < end (ns), also outside of ``start`` and ``end``."""
+        return self._together.holds_between(start, end)
 
     def clamp(self, time: int) -> int:
         """The moment nearest to *time* between start and end; 0 where the logs have no time."""
@@ -156,7 +147,7 @@ class Timeline:
 
     # ---------------------------------------------------------------------------------------------- messages
 
-    def turned(self, place: Place, step: int) -> Place:
+    def facing(self, place: Place, step: int) -> Place:
         """The same place, as it is called by who goes in direction *step*."""
         if step == place.step:
             return place
@@ -198,7 +189,7 @@ class Timeline:
             begin = None if first is None else max(first - shift, TIME_MIN)
             stop = None if last is None else last - shift
             some = ch.log.index.rows_between(ch.number, begin, stop)
-            rows.append(some if self._first is None else common_rows(some, self._first[n]))
+            rows.append(some if self._first is None else intersect_rows(some, self._first[n]))
         return self._queued(rows)
 
     def _queued(self, rows: Sequence[Rows]) -> list[Queue]:

@@ -13,16 +13,16 @@ from logreel.index.block_table import TIME_MAX, TIME_MIN
 from logreel.io.arrays import I64
 from logreel.log.log import Channel, Message
 from logreel.log.times import SECOND
-from logreel.ops.replay.ahead import Ahead
+from logreel.ops.replay.clock_messages import clock_message
 from logreel.ops.replay.pace import LONGEST, TAIL, Pace, Timer
+from logreel.ops.replay.prefetch import RunPrefetcher
 from logreel.ops.replay.run import Run
 from logreel.ops.replay.sink import Sink
-from logreel.ops.replay.ticks import tick
 from logreel.ops.replay.timeline import Place, Timeline
 
 
 @dataclass(slots=True)
-class Wishes:
+class Requests:
     """What was asked for, from any thread.
 
     asked    whether there is something new
@@ -74,7 +74,7 @@ Going = Generator[Turn | Message, None, bool]
 
 
 class Transport:
-    """Moves along a Timeline as Wishes say; all but ``position`` is for the thread that plays.
+    """Moves along a Timeline as Requests say; all but ``position`` is for the thread that plays.
 
     silence  ns to which times without messages are shortened; None: they are not
     clock    a channel for the time, and how often per second
@@ -83,31 +83,31 @@ class Transport:
     def __init__(
         self,
         timeline: Timeline,
-        wishes: Wishes,
+        requests: Requests,
         changed: Condition,
         sink: Sink,
         timer: Timer,
         silence: int | None,
         clock: tuple[Channel, float] | None,
     ) -> None:
-        self._timeline, self._wishes, self._changed = timeline, wishes, changed
+        self._timeline, self._requests, self._changed = timeline, requests, changed
         self._sink, self.timer, self._silence, self._clock = sink, timer, silence, clock
         #: Where it is: between which messages, and which moment that is.
         self._place = Place(TIME_MIN)
-        self._reached = self._edge(wishes.rate)
+        self._reached = self._edge(requests.rate)
         self._next: int | None = None
-        self._paused, self._rate = wishes.paused, wishes.rate
+        self._paused, self._rate = requests.paused, requests.rate
         self._pace: Pace | None = None
         self._tick = self._reached
-        self._source: Ahead | None = None
+        self._source: RunPrefetcher | None = None
         self._run: Run | None = None
         self._at = 0
         self._fresh = False
 
     def position(self) -> int:
         """The moment that it is, ns."""
-        if self._wishes.target is not None:
-            return self._wishes.target
+        if self._requests.target is not None:
+            return self._requests.target
         pace = self._pace
         if pace is None:
             return self._reached
@@ -123,20 +123,20 @@ class Transport:
     # ------------------------------------------------------------------------------------------------ turns
 
     def turns(self) -> Turns:
-        """Turn after turn, each when it is due; whoever takes one says by ``went`` how much of it was handed out."""
-        wishes = self._wishes
+        """Yield turns when they are due; the caller reports with ``mark_played`` how many messages it took."""
+        requests = self._requests
         yield from self._restart()
         while True:
             with self._changed:
-                asked, wishes.asked = wishes.asked, False
+                asked, requests.asked = requests.asked, False
                 if asked:
                     # What was late until now is not to be made up for.
                     self._reached = self.position()
-                step = (wishes.steps > 0) - (wishes.steps < 0)
-                wishes.steps -= step
-                target, wishes.target = wishes.target, None
-                restart, wishes.restart = wishes.restart, False
-            if wishes.stopped:
+                step = (requests.steps > 0) - (requests.steps < 0)
+                requests.steps -= step
+                target, requests.target = requests.target, None
+                restart, requests.restart = requests.restart, False
+            if requests.stopped:
                 return
             if asked:
                 self._adapt()
@@ -151,13 +151,13 @@ class Transport:
 
     def _adapt(self) -> None:
         """Take over the rate, and whether to stand still."""
-        before, state = (self._paused, self._rate), (self._wishes.paused, self._wishes.rate)
+        before, state = (self._paused, self._rate), (self._requests.paused, self._requests.rate)
         self._paused, self._rate = state
         self._anchor()
         if state != before:
             self._sink.changed()
 
-    def went(self, turn: Turn, count: int) -> None:
+    def mark_played(self, turn: Turn, count: int) -> None:
         """Note that the first *count* messages of *turn* were handed out."""
         self._fresh = self._fresh or count > 0
         if turn.in_force or not count:
@@ -183,7 +183,7 @@ class Transport:
 
     def _restart(self) -> Turns:
         """Go to the first moment."""
-        rate = self._wishes.rate
+        rate = self._requests.rate
         return self._put(Place(TIME_MAX - 1, 0, -1) if rate < 0 else self._begin(), self._edge(rate))
 
     def _begin(self) -> Place:
@@ -199,7 +199,7 @@ class Transport:
         """Go to *place*, which is at *moment*, and give what is in force there."""
         with self._changed:
             self._place, self._reached, self._next = place, moment, None
-            self._wishes.ended = False
+            self._requests.ended = False
         self._leave()
         if self._fresh:
             self._sink.moved(moment)
@@ -222,8 +222,8 @@ class Transport:
         """Whether there is a message in direction *step*: it is number ``_at`` of ``_run``."""
         if self._place.step != step or self._source is None:
             self._leave()
-            self._place = self._timeline.turned(self._place, step)
-            self._source = Ahead(self._timeline.runs(self._place))
+            self._place = self._timeline.facing(self._place, step)
+            self._source = RunPrefetcher(self._timeline.runs(self._place))
             self._at = 0
             self._run = self._source.take(ahead=self._pace is not None)
             # What it took to find it is not to be made up for.
@@ -236,18 +236,18 @@ class Transport:
 
     def _one(self, step: int) -> Turns:
         """One message at once."""
-        self._wishes.ended = False
+        self._requests.ended = False
         if self._ready(step) and self._run is not None:
             yield Turn(self._run, self._at, self._at + 1)
-            yield from self._told(self._reached)
+            yield from self._clock_messages(self._reached)
 
     def _pause(self) -> Turns:
-        """Wait for wishes; the clock goes on telling the same time."""
+        """Wait for requests; the clock goes on telling the same time."""
         self._sink.flush()
         if self._clock is None:
             self._wait(None)
         elif self._wait(self.timer.now() + round(SECOND / self._clock[1])):
-            yield from self._told(self._reached)
+            yield from self._clock_messages(self._reached)
 
     def _go(self) -> Going:
         """What comes next, when its time has come; gives False behind the last message."""
@@ -266,7 +266,7 @@ class Transport:
             pace = self._shortened(pace, time, step)
         if self._clock is not None and step * self._tick <= step * time:
             if pace is None or self._wait(pace.due(self._tick)):
-                yield from self._told(self._tick)
+                yield from self._clock_messages(self._tick)
                 self._tick += step * max(1, round((abs(self._rate) or 1.0) * SECOND / self._clock[1]))
             return True
         if pace is not None:
@@ -295,20 +295,20 @@ class Transport:
         self._tick = step * max(step * self._tick, step * self._reached)
         return self._pace
 
-    def _told(self, time: int) -> Turns:
+    def _clock_messages(self, time: int) -> Turns:
         if self._clock is not None:
             self._fresh = True
-            yield tick(self._clock[0], time)
+            yield clock_message(self._clock[0], time)
 
     def _end(self) -> Going:
         """Behind the last message: gives whether to go on."""
-        wishes = self._wishes
-        if wishes.loop and not self._timeline.empty:
+        requests = self._requests
+        if requests.loop and not self._timeline.empty:
             yield from self._restart()
             return True
-        if wishes.stay:
+        if requests.stay:
             with self._changed:
-                wishes.paused = wishes.ended = wishes.asked = True
+                requests.paused = requests.ended = requests.asked = True
             return True
         return False
 
@@ -318,10 +318,10 @@ class Transport:
         if left > TAIL:
             self._sink.flush()
         with self._changed:
-            while left > TAIL and not self._wishes.asked:
+            while left > TAIL and not self._requests.asked:
                 self.timer.sleep(self._changed, min(left - TAIL if due else left, LONGEST))
                 left = LONGEST if due is None else due - self.timer.now()
-            if self._wishes.asked:
+            if self._requests.asked:
                 return False
         while due is not None and self.timer.now() < due:
             self.timer.nap()

@@ -1,4 +1,4 @@
-"""Which messages from before a moment still hold at it: of latched topics, of parameters, of what others need."""
+"""Messages in force at a time: of latched topics, of parameters, and of channels that others need."""
 
 from __future__ import annotations
 
@@ -9,54 +9,52 @@ from typing import Any
 import numpy as np
 
 from logreel.errors import LogError
-from logreel.index.merge import Queue, merged
-from logreel.index.rules import StoredValues
 from logreel.io.arrays import I64
 from logreel.log.log import Channel
 
 PARAMETERS = "~parameter"
-#: Last parts of topics that are latched wherever they are published, though a bag may have been written without saying
-#: so: static transforms, maps, descriptions of robots.
+#: Last parts of topics that count as latched, since bags do not always store that: static transforms, maps, robot
+#: descriptions.
 STATIC = frozenset(
     ("tf_static", "map", "map_metadata", "static_map", "robot_description", "robot_description_semantic")
 )
-#: ROS 2 has latched topics as a quality of service; its recorders keep that as text.
+#: Latched in the quality of service of ROS 2, which recorders store as text.
 _TRANSIENT = re.compile(r"durability:\s*(1\b|transient_local)")
-#: What a log may tell beside messages: which of its publishers one is of.
+#: Side column with the number of the publisher.
 _PUBLISHER = "connection"
-#: Of more messages than this nobody asks each which frames it is about.
+#: Most messages that are decoded to find their frames.
 _MOST = 20_000
 
 
 def is_parameters(ch: Channel) -> bool:
-    """Whether the messages of *ch* are values of parameters."""
+    """Return whether the messages of *ch* are values of parameters."""
     return ch.topic.split("@")[0] == PARAMETERS
 
 
-def is_told_latched(ch: Channel) -> bool:
-    """Whether the log says that *ch* is latched."""
+def is_marked_latched(ch: Channel) -> bool:
+    """Return whether the log marks *ch* as latched."""
     told = ch.metadata.get("offered_qos_profiles")
     return bool(ch.metadata.get("latching")) or (
         isinstance(told, str) and _TRANSIENT.search(told) is not None
     )
 
 
-def is_static(ch: Channel) -> bool:
-    """Whether *ch* is latched by what it is called."""
+def is_latched_by_name(ch: Channel) -> bool:
+    """Return whether *ch* counts as latched by its name."""
     topic = str(ch.metadata.get("topic", ch.topic))
     return topic.startswith("/") and topic.rpartition("/")[2] in STATIC
 
 
 def in_force(ch: Channel, start: int, latched: bool | None = None) -> list[int]:
-    """Rows of *ch* before *start* (ns) whose content still holds then.
+    """Return the rows of *ch* before *start* (ns) that are in force at *start*.
 
-    latched  the channel counts as latched: the last message of each publisher holds, and of transforms each that is
-             the last one of a frame; None: as the log says, or the name
+    latched  True: the last message of each publisher is in force, and of transforms the last one of each frame;
+             None: if the log marks the channel as latched, or its name is that of a latched topic
     """
     if latched is None:
-        latched = is_told_latched(ch) or is_static(ch)
+        latched = is_marked_latched(ch) or is_latched_by_name(ch)
     parameters = is_parameters(ch)
-    # Later messages of other channels cannot be read without them.
+    # Other channels cannot be read without these messages.
     needed = bool(ch.metadata.get("is_metadata"))
     if not (parameters or needed or latched):
         return []
@@ -82,18 +80,16 @@ def _last_of_publishers(ch: Channel, times: I64, before: I64) -> list[int]:
 
 
 def _publishers(ch: Channel, rows: I64) -> dict[int, int]:
-    """Which publisher each of *rows* is of, where the log tells of several."""
+    """Return the publisher by row; empty if the log does not store publishers."""
     index = ch.log.index
-    rule = index.rules[ch.number].more.get(_PUBLISHER)
-    if not isinstance(rule, StoredValues):
+    rule = index.rules[ch.number].side_columns.get(_PUBLISHER)
+    if rule is None:
         return {}
-    some = list(merged([Queue(index, ch.number, rows, 0, 0)], by_time=False))
-    values = np.concatenate([rule.values[one.at] for one in some]).tolist()
-    return dict(zip(rows.tolist(), values, strict=True))
+    return dict(zip(rows.tolist(), rule.values(index, ch.number, rows).tolist(), strict=True))
 
 
 def _last_of_frames(ch: Channel, start: int, before: I64) -> list[int] | None:
-    """Rows with transforms of which at least one is the last one of its frame; None where they are none."""
+    """Return the rows with the last transform of some frame; None if the messages are no transforms."""
     if len(before) > _MOST:
         return None
     try:
@@ -113,7 +109,7 @@ def _last_of_frames(ch: Channel, start: int, before: I64) -> list[int] | None:
 
 
 def _frames(values: Mapping[str, Any]) -> set[str]:
-    """The frames that a message of transforms is about."""
+    """Return the child frames of a message of transforms."""
     transforms = values.get("transforms")
     if not isinstance(transforms, list):
         return set()

@@ -12,7 +12,7 @@ from logreel.index.block_table import TIME_MAX, TIME_MIN
 from logreel.log.log import Log
 from logreel.log.times import Time, duration_ns, interval, utc_shift
 from logreel.log.topic_match import fitting, match_topics
-from logreel.ops.json_values import all_opened
+from logreel.ops.open_logs import open_many
 from logreel.ops.rewrite.parts import Part
 from logreel.ops.rewrite.rewrite import rewrite
 from logreel.ops.rewrite.target import Progress, Rewritten, Target
@@ -53,7 +53,7 @@ def merge(
     UsageError for logs of several formats, and as ``slice`` does.
     """
     with contextlib.ExitStack() as stack:
-        logs = all_opened(sources, stack, definitions)
+        logs = open_many(sources, stack, definitions)
         if not logs:
             raise UsageError("there is nothing to merge")
         if prefixes and len(prefixes) != len(logs):

@@ -1,4 +1,4 @@
-"""Which messages of a log are wanted, as arithmetic on its index."""
+"""Selections of messages of a log, computed from its index."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ import numpy as np
 
 from logreel.errors import UsageError
 from logreel.index.gather import gather_times
-from logreel.index.order import by_rows
+from logreel.index.order import in_file_order
 from logreel.index.ranges import Rows
 from logreel.log.log import Channel, Log
-from logreel.ops.rewrite.latched import in_force, is_parameters, is_static, is_told_latched
+from logreel.ops.rewrite.latched import in_force, is_latched_by_name, is_marked_latched, is_parameters
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Messages of a log.
+    """Selected messages of a log.
 
-    rows        which ones, by channel number; a channel without any is wanted, too
-    start, end  the interval that was asked for, ns
-    names       new topics, by channel number; the others keep theirs
+    rows        rows by channel number; channels without rows are selected, too
+    start, end  requested interval, ns
+    names       new topics by channel number; other channels keep theirs
     shift       ns to add to times
-    in_force    what was in force at *start* is wanted, too, where that is no message
-    floor       ns: messages from before, which are carried in since they are in force, are written with this time
-    notes       sentences about what is wanted
+    in_force    True: also select what was in force at *start* and is no message
+    floor       ns: time that earlier messages, selected since they are in force, are written with
+    notes       sentences about the selection
     """
 
     log: Log
@@ -40,37 +40,36 @@ class Part:
 
     @property
     def channels(self) -> list[Channel]:
-        """The channels wanted, in file order."""
+        """Selected channels in file order."""
         return [ch for ch in self.log.channels.values() if ch.number in self.rows]
 
     def count(self, number: int) -> int:
-        """How many messages of a channel are wanted."""
+        """Return the number of selected messages of a channel."""
         rows = self.rows[number]
         return rows.stop - rows.start if isinstance(rows, slice) else len(rows)
 
     @property
     def total(self) -> int:
-        """How many messages are wanted."""
+        """Number of selected messages."""
         return sum(map(self.count, self.rows))
 
     @property
     def is_whole(self) -> bool:
-        """Whether all messages of the log are wanted."""
+        """Whether all messages of the log are selected."""
         return all(
             ch.number in self.rows and self.count(ch.number) == len(ch) for ch in self.log.channels.values()
         )
 
     @property
     def _begins_whole(self) -> bool:
-        """Whether nothing is left out where the log begins, which may be before its first message."""
+        """Whether the selection includes the start of the log, which may be before its first message."""
         within = self.start is None or (self.log.start is not None and self.start <= self.log.start)
         return within and all(ch.number in self.rows for ch in self.log.channels.values() if not ch.reserved)
 
     def begins(self) -> int | None:
-        """ns of the first moment of what is wanted, *shift* included; None where there is none.
+        """Return the first time of the selection with *shift*, ns; None if it is empty.
 
-        Parameters do not count, nor what is carried in or was already old when the log began, unless there is nothing
-        else.
+        Parameters, and messages from before *start* or the start of the log, count only if there is nothing else.
         """
         if self.floor is not None:
             return self.floor + self.shift
@@ -81,7 +80,7 @@ class Part:
 
 
 def _first_time(log: Log, rows: Mapping[int, Rows], start: int | None) -> int | None:
-    """The earliest of the times of *rows* that is not before *start* and the start of the log, or the earliest."""
+    """Return the first time of *rows* not before *start* and the start of the log, else the first time; or None."""
     floor = max((t for t in (start, log.start) if t is not None), default=None)
     counted = [ch.number for ch in log.channels.values() if ch.number in rows and not is_parameters(ch)]
     gather_times((log.index, number) for number in counted)
@@ -95,12 +94,12 @@ def _first_time(log: Log, rows: Mapping[int, Rows], start: int | None) -> int | 
     return min(found or others, default=floor)
 
 
-def whole(log: Log) -> Part:
-    """All of a log."""
+def whole_log(log: Log) -> Part:
+    """Return all of a log."""
     return Part(log, {ch.number: slice(0, len(ch)) for ch in log.channels.values()})
 
 
-def choose(
+def select_part(
     log: Log,
     topics: str | Iterable[str] | None = None,
     exclude: str | Iterable[str] = (),
@@ -110,16 +109,16 @@ def choose(
     keep_latched: bool = False,
     latched: str | Iterable[str] = (),
 ) -> Part:
-    """Messages of some channels with start <= time < end (ns).
+    """Select messages of channels with start <= time < end (ns).
 
-    topics   names or shell patterns; None: all, the reserved ones included
-    exclude  the same, for what is left out
-    count    only so many in file order, reserved channels aside
-    keep_latched  also the messages before *start* that still hold then: of latched channels, of those that others
-                  cannot be read without, and the last change of each parameter
-    latched  names or patterns of channels that count as latched, too
+    topics   names or shell patterns; None: all, also reserved ones
+    exclude  names or patterns of channels to leave out
+    count    only the first *count* messages in file order, not counting reserved channels
+    keep_latched  also messages before *start* that are still in force: of latched channels, of channels that others
+                  need to be read, and the last change of each parameter
+    latched  names or patterns of further channels that count as latched
 
-    Raises TopicError for a name or pattern that fits none, UsageError where nothing is left.
+    Raises TopicError for a name or pattern that matches nothing, UsageError if no channel is left.
     """
     chosen = list(log.channels.values()) if topics is None else log.match(topics)
     without = {ch.number for ch in log.match(exclude)} if exclude else set()
@@ -141,10 +140,10 @@ def choose(
 
 
 def _with_latched(part: Part, start: int, latched: str | Iterable[str]) -> Part:
-    """*part* with what holds at its *start*, which gets the time of its first message."""
+    """Return *part* with the messages in force at *start*, written with the time of the first message."""
     named = {ch.number for ch in part.log.match(latched)} if latched else set[int]()
-    by_name = [ch for ch in part.channels if is_static(ch) and not is_told_latched(ch)]
-    counted = named | {ch.number for ch in part.channels if is_static(ch) or is_told_latched(ch)}
+    by_name = [ch for ch in part.channels if is_latched_by_name(ch) and not is_marked_latched(ch)]
+    counted = named | {ch.number for ch in part.channels if is_latched_by_name(ch) or is_marked_latched(ch)}
     carried = {ch.number: in_force(ch, start, ch.number in counted) for ch in part.channels}
     rows = {number: _with(carried[number], some) for number, some in part.rows.items()}
     moved = [ch for ch in part.channels if carried[ch.number] and not is_parameters(ch)]
@@ -157,7 +156,7 @@ def _with_latched(part: Part, start: int, latched: str | Iterable[str]) -> Part:
 
 
 def with_members(log: Log, topics: str | Iterable[str]) -> list[str]:
-    """The channels that *topics* name, and behind them those that some of them are joined from when they are read.
+    """Return the channels that *topics* name, followed by those that readers join them from.
 
     Raises TopicError as ``Log.match`` does.
     """
@@ -177,13 +176,13 @@ def with_members(log: Log, topics: str | Iterable[str]) -> list[str]:
 def _first(
     log: Log, rows: dict[int, Rows], count: int, end: int | None
 ) -> tuple[dict[int, Rows], int | None]:
-    """The first *count* messages in file order, reserved channels up to their last time, and the new end."""
-    # What the reader makes of other channels counts as little as what is reserved.
+    """Return rows of the first *count* messages in file order, reserved channels up to their last time, and the end."""
+    # Synthetic messages do not count, as those of reserved channels.
     made = {n for n, rule_set in enumerate(log.index.rules) if rule_set.synthetic is not None}
     reserved = made | {ch.number for ch in log.channels.values() if ch.reserved}
     plain = {n: r for n, r in rows.items() if n not in reserved}
     seen, last = dict.fromkeys(plain, 0), None
-    for piece in by_rows(log.index, plain):
+    for piece in in_file_order(log.index, plain):
         some = min(len(piece), count)
         for number, n in zip(*np.unique(piece.channel[:some], return_counts=True), strict=True):
             seen[int(number)] += int(n)

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from logreel.errors import Problem, UsageError
-from logreel.index.order import by_rows
+from logreel.index.order import in_file_order
 from logreel.io.append_file import ACTIVE
 from logreel.io.chunks import FILE
 from logreel.log.log import Log
-from logreel.ops.json_values import opened
-from logreel.ops.rewrite.parts import whole
+from logreel.ops.open_logs import as_open_log
+from logreel.ops.rewrite.parts import whole_log
 from logreel.ops.rewrite.rewrite import rewrite
 from logreel.ops.rewrite.target import Progress, Rewritten, Target
 
@@ -84,13 +84,13 @@ def recover(
     damaged one is left as it is. *compression*, *chunk_bytes*, *force*, *progress* and *definitions* are as for
     ``slice``; raises as ``slice`` does.
     """
-    with opened(src, definitions) as given:
+    with as_open_log(src, definitions) as given:
         # An index may leave out what is there.
         log = given.reread()
         path = _finished_name(log.name) if dst is None else os.fspath(dst)
         target = Target(path, compression, force, True, progress, foreign=True, chunk_bytes=chunk_bytes)
         one, others = _segment(log, segment)
-        done = rewrite([whole(one)], target, skipped=others)
+        done = rewrite([whole_log(one)], target, skipped=others)
         # Reading the messages may have found more than opening did.
         ledger = _ledger(log, [problem for problem in log.problems if problem.lost])
         return Recovered(done.path, done.size, done.channels, done.notes, done.skipped, ledger)
@@ -148,7 +148,7 @@ def _around(log: Log, ends: np.ndarray, block: int, offset: int) -> tuple[int | 
         if rule_set.synthetic is None
     }
     before, after = list[int](), list[int]()
-    for piece in by_rows(log.index, rows):
+    for piece in in_file_order(log.index, rows):
         for number in np.unique(piece.chunk).tolist():
             here = piece.chunk == number
             place = log.index.chunks.place_of(number)

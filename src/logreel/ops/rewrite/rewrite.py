@@ -26,8 +26,8 @@ from logreel.log.scan import MADE_OF
 from logreel.log.schema import Schema
 from logreel.log.side_columns import lost_side_columns
 from logreel.log.times import utc_shift
-from logreel.ops.rewrite.clocked import clocked
 from logreel.ops.rewrite.parts import Part
+from logreel.ops.rewrite.shifted_log import shift_clock
 from logreel.ops.rewrite.streams import Batch, in_file_order, in_time_order
 from logreel.ops.rewrite.target import Copied, Rewritten, Target, check_names, format_of, format_to_write
 from logreel.registry.format import Format
@@ -194,7 +194,7 @@ class Rewriting:
                 log = part.log
                 if self._is_foreign:
                     # A format_writer that is told of UTC moves what it takes over by itself.
-                    moved = log if self.copier.clock == "utc" else clocked(log, part.shift)
+                    moved = log if self.copier.clock == "utc" else shift_clock(log, part.shift)
                     told += self.copier.import_foreign(moved, log.converted_from == self.fmt.name)
                 else:
                     told += self.copier.copy_metadata(log)

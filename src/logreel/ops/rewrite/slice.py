@@ -16,8 +16,8 @@ from logreel.errors import LogError, UsageError
 from logreel.index.message_index import MessageIndex
 from logreel.log.log import Log
 from logreel.log.times import Time, interval, intervals
-from logreel.ops.json_values import opened
-from logreel.ops.rewrite.parts import Part, choose, whole, with_members
+from logreel.ops.open_logs import as_open_log
+from logreel.ops.rewrite.parts import Part, select_part, whole_log, with_members
 from logreel.ops.rewrite.rewrite import rewrite
 from logreel.ops.rewrite.target import Progress, Rewritten, Target, format_of
 
@@ -73,11 +73,11 @@ def slice_log(
 
     Raises UsageError, TopicError, UnsupportedError for a format that cannot be written, LogError where *dst* exists.
     """
-    with opened(src, definitions) as log:
+    with as_open_log(src, definitions) as log:
         log = log if segment is None else log.segment(segment)
         first, last = interval(log, start, end)
         wanted = None if topics is None else with_members(log, topics)
-        part = choose(log, wanted, exclude, first, last, count, keep_latched or bool(latched), latched)
+        part = select_part(log, wanted, exclude, first, last, count, keep_latched or bool(latched), latched)
         target = Target(os.fspath(dst), compression, force, progress=progress, chunk_bytes=chunk_bytes)
         return rewrite([part], target)
 
@@ -93,9 +93,9 @@ def sort_log(
     definitions: Definitions = (),
 ) -> Rewritten:
     """Write a log anew with its messages by time; parameters are as for ``slice``."""
-    with opened(src, definitions) as log:
+    with as_open_log(src, definitions) as log:
         target = Target(os.fspath(dst), compression, force, progress=progress, chunk_bytes=chunk_bytes)
-        return rewrite([whole(log)], target, by_time=True)
+        return rewrite([whole_log(log)], target, by_time=True)
 
 
 def split(
@@ -129,13 +129,13 @@ def split(
     """
     if sum((every is not None, size is not None, by_topic, by_segment)) != 1:
         raise UsageError("split by one of: time, size, topic, segment")
-    with opened(src, definitions) as log:
+    with as_open_log(src, definitions) as log:
         span = interval(log, start, end) if not by_segment else (None, None)
         fmt = format_of(log)
         base, suffix, place = *_stem(log, fmt.suffixes), Path(folder)
         if place.exists() and not place.is_dir():
             raise LogError("is a file, not a folder", path=os.fspath(folder))
-        names = [ch.topic for ch in choose(log, topics, exclude).channels]
+        names = [ch.topic for ch in select_part(log, topics, exclude).channels]
         if by_segment:
             named = list(_by_segment(log, topics, exclude, start, end))
         else:
@@ -176,7 +176,7 @@ def _by_time(
 ) -> Iterator[tuple[str, Part]]:
     first, last = span
     for start, end in itertools.pairwise([first, *_cuts(log, names, span, every, size), last]):
-        yield "", choose(log, names, start=start, end=end)
+        yield "", select_part(log, names, start=start, end=end)
 
 
 def _halves(part: Part) -> list[Part]:
@@ -188,7 +188,7 @@ def _halves(part: Part) -> list[Part]:
         return []
     cut = int(max(times[len(times) // 2], later[0]))
     names = [ch.topic for ch in part.channels]
-    return [choose(part.log, names, start=a, end=b) for a, b in ((part.start, cut), (cut, part.end))]
+    return [select_part(part.log, names, start=a, end=b) for a, b in ((part.start, cut), (cut, part.end))]
 
 
 def _by_segment(
@@ -202,7 +202,7 @@ def _by_segment(
     logs = [log.segment(number) for number in numbers]
     for number, one, (first, last) in zip(numbers, logs, intervals(logs, start, end), strict=True):
         if (first is None and last is None) or one.holds_between(first, last):
-            yield f"segment{number}", choose(one, topics, exclude, first, last)
+            yield f"segment{number}", select_part(one, topics, exclude, first, last)
 
 
 def _by_topic(log: Log, chosen: list[str], span: Span) -> Iterator[tuple[str, Part]]:
@@ -218,7 +218,7 @@ def _by_topic(log: Log, chosen: list[str], span: Span) -> Iterator[tuple[str, Pa
             name = f"{label}-{n}"
         names.add(name.lower())
         mine = [c.topic for c in channels if c is ch or (c.reserved and ch is most)]
-        yield name, choose(log, mine, start=span[0], end=span[1])
+        yield name, select_part(log, mine, start=span[0], end=span[1])
 
 
 def _cuts(log: Log, names: list[str], span: Span, every: int | None, size: int | None) -> list[int]:

@@ -1,4 +1,4 @@
-"""Messages of one or several logs as they are to be written: payloads in bounded pieces, none of them decoded."""
+"""Messages of one or several logs in writing order, as batches of payloads of bounded size."""
 
 from __future__ import annotations
 
@@ -11,29 +11,28 @@ from numpy.typing import NDArray
 
 from logreel.index.block_table import TIME_MIN
 from logreel.index.merge import Merged, Queue, merged
-from logreel.index.rules import StoredValues, field_values_or_zero
 from logreel.io.arrays import I64
 from logreel.io.chunks import FILE, SYNTHETIC, Buffer
 from logreel.ops.rewrite.parts import Part
 from logreel.write.payloads import Payloads, tallied
 
-#: Payload bytes written at once, about.
+#: Approximate payload bytes of a batch.
 BYTES = 8 << 20
-#: Messages of several buffers are gathered into one where fewer bytes than these follow each other in one, on average.
+#: Payloads of several buffers are copied into one if fewer consecutive bytes than these, on average, are in one buffer.
 STRETCH = 1 << 18
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Messages in order.
+    """Messages in writing order, of k channels.
 
-    queue     int32[n]  which of the channels below
-    origins   int32[k]  the Part that each is of
-    channels  int32[k]  its number in that log
-    time      int64[n]  ns, shifted; that of the floor of a Part where a message is from before
-    payloads  where they lie
-    offset    int64[n]  where the payload begins in its chunk of that log
-    more      int64[n]  each, what the logs tell beside messages, by name
+    queue     int32[n]  index in *origins* and *channels*
+    origins   int32[k]  index of the Part of each channel
+    channels  int32[k]  channel number in that log
+    time      int64[n]  ns with shift, at least the floor of the Part
+    payloads  the payloads
+    offset    int64[n]  offset of the payload in its chunk of that log
+    more      int64[n] each: side columns of the logs, by name
     """
 
     queue: NDArray[np.int32]
@@ -46,27 +45,27 @@ class Batch:
 
     @property
     def origin(self) -> NDArray[np.int32]:
-        """int32[n]: which Part each message is of."""
+        """int32[n]: index of the Part of each message."""
         return self.origins.take(self.queue)
 
     @property
     def channel(self) -> NDArray[np.int32]:
-        """int32[n]: the number of each message's channel in its log."""
+        """int32[n]: channel number of each message in its log."""
         return self.channels.take(self.queue)
 
 
 def in_file_order(part: Part) -> Iterator[Batch]:
-    """The messages of *part* as they lie in the file.
+    """Yield the messages of *part* in file order.
 
-    What the reader made of other records stands where these do, or comes first where that is not known.
+    Synthetic messages are placed where their records are, or first if that is unknown.
     """
     yield from _Stream([part], False).batches()
 
 
 def in_time_order(parts: Sequence[Part]) -> Iterator[Batch]:
-    """The messages of all *parts* by time; those of one time by part, then as they lie in the file.
+    """Yield the messages of all *parts* by time; those of equal time by part, then in file order.
 
-    What the reader made of other records has the time of the message before it, and comes behind it.
+    Synthetic messages come after other messages of their time.
     """
     yield from _Stream(parts, True).batches()
 
@@ -88,7 +87,7 @@ class _Stream:
                     continue
                 self._queues.append(queue)
                 origin.append(p)
-        #: Those whose messages are put among the others by the places that they were made of.
+        #: Synthetic channels whose messages are ordered by the positions of their records.
         self._placed = _Placed([queue for queue, _ in placed], len(self._queues))
         self._queues += [queue for queue, _ in placed]
         origin += [p for _, p in placed]
@@ -98,10 +97,10 @@ class _Stream:
         self._floors = (
             np.array(floors, np.int64)[self._origins] if any(p.floor is not None for p in parts) else None
         )
-        self._tells = any(queue.index.rules[queue.channel].more for queue in self._queues)
+        self._tells = any(queue.index.rules[queue.channel].side_columns for queue in self._queues)
 
     def batches(self) -> Iterator[Batch]:
-        """The payloads in pieces of about BYTES."""
+        """Yield batches of about BYTES payload bytes."""
         for found in map(self._lifted, self._merged()):
             piece = (np.cumsum(found.size) - found.size) // BYTES
             cuts = [0, *(np.flatnonzero(np.diff(piece)) + 1).tolist(), len(piece)]
@@ -110,7 +109,7 @@ class _Stream:
                     yield from self._buffered(found.rows(slice(lo, hi)))
 
     def _lifted(self, found: Merged) -> Merged:
-        """What is carried in from before the floor of its Part has the time of that."""
+        """Return *found* with times raised to the floor of their Part."""
         if self._floors is None:
             return found
         return replace(found, time=np.maximum(found.time, self._floors.take(found.queue)))
@@ -137,7 +136,7 @@ class _Stream:
             yield self._gathered(found, place)
 
     def _resident(self, found: Merged) -> Batch:
-        """Nothing has to be unpacked: payloads stay where they are."""
+        """Return a batch without decompressed chunks: payloads are not copied."""
         which = (2 * self._origins - 1).take(found.queue) - found.chunk
         logs = [part.log for part in self._parts]
         buffers = [log.index.chunks[chunk] for log in logs for chunk in (FILE, SYNTHETIC)]
@@ -153,7 +152,7 @@ class _Stream:
         return self._batch(found, payloads, more)
 
     def _gathered(self, found: Merged, place: I64) -> Batch:
-        """The payloads of several buffers in one, in order; one buffer after the other is read."""
+        """Return a batch with payloads of several buffers copied into one; each buffer is read once."""
         ends = np.cumsum(found.size)
         start, data = ends - found.size, np.empty(int(ends[-1]), np.uint8)
         more: dict[str, I64] = {}
@@ -167,40 +166,39 @@ class _Stream:
         return self._batch(found, Payloads(data, start, found.size), more)
 
     def _buffer(self, found: Merged) -> Buffer:
-        """What all of these lie in."""
+        """Return the buffer that contains all payloads of *found*."""
         return self._parts[int(self._origins[found.queue[0]])].log.index.chunks[int(found.chunk[0])]
 
     def _put_side_columns(
         self, more: dict[str, I64], found: Merged, mine: slice | I64, buffer: Buffer
     ) -> None:
-        """Fill in what one log tells beside these rows; all channels of a log tell the same, or nothing."""
+        """Fill in the side columns of rows *mine*; channels of one log have the same side columns, or none."""
         queue = int(found.queue[mine][0])
         part = self._parts[int(self._origins[queue])]
-        for name, rule in part.log.index.rules[int(self._channels[queue])].more.items():
-            if isinstance(rule, StoredValues):
-                values = rule.values[found.at[mine]].astype(np.int64)
-            else:
-                values = field_values_or_zero(buffer, found.offset[mine], rule)
+        entries, offset = found.at[mine], found.offset[mine]
+        rules = part.log.index.rules[int(self._channels[queue])]
+        for name, rule in rules.side_columns.items():
+            values = rule.values_at(buffer, offset, lambda stored: stored[entries].astype(np.int64))
             if name == "publish_time":
                 values += part.shift
             if isinstance(mine, slice):
                 more[name] = values
                 continue
-            # What tells nothing is published at its time, and has no number.
+            # Default of other logs: publish time is the time, and numbers are 0.
             default = found.time if name == "publish_time" else np.zeros_like(found.time)
             more.setdefault(name, default.copy())[mine] = values
 
 
 def _places(queue: Queue) -> I64 | None:
-    """Where in the file that lies what the messages of *queue* were made of, if they were and that is known."""
+    """Return the file positions of the records of synthetic messages of *queue*; None if unknown or not synthetic."""
     synthetic = queue.index.synthetic(queue.channel)
     return None if synthetic is None else synthetic.place
 
 
 class _Placed:
-    """Messages that the reader made of records among others, and that stand where these do.
+    """Synthetic messages that are placed where their records are.
 
-    first  number of the first of *queues* among all
+    first  number of the first of *queues* among all queues
     """
 
     def __init__(self, queues: Sequence[Queue], first: int) -> None:
@@ -229,7 +227,7 @@ class _Placed:
         self._all = _joined(found).rows(order) if found else None
 
     def among(self, others: Iterator[Merged]) -> Iterator[Merged]:
-        """The messages of *others*, which come in the order of the file, with these among them."""
+        """Yield the messages of *others*, which are in file order, with the synthetic ones inserted."""
         if self._all is None:
             yield from others
             return

@@ -25,15 +25,15 @@ from logreel.lenses import (
     lenses,
 )
 from logreel.log.scan import MADE_OF
-from logreel.log.tables import Shape, table_of
+from logreel.log.tables import Shape, table
 from logreel.ops.rewrite.rewrite import TRANSCODED
 from logreel.outputs.foxglove import motion, sensors
 from logreel.outputs.foxglove.encoders import Encoder, Fill, Rows
 from logreel.outputs.foxglove.interleave import Interleaving
 from logreel.outputs.foxglove.wellknown import PACKAGE, wellknown
 from logreel.registry.registry import formats
+from logreel.schemas.protobuf.fixed_encoder import fixed_encoder
 from logreel.schemas.protobuf.from_layout import descriptor_from_layout, type_name, values
-from logreel.schemas.protobuf.straight import straight
 
 if TYPE_CHECKING:
     from logreel.log.log import Channel, Log
@@ -125,14 +125,14 @@ def transcoded(ch: Channel) -> Encoder:
     message = descriptor_from_layout(ch.layout, type_name(ch.schema.encoding, ch.schema.name or ch.topic))
 
     def fill(ch: Channel, start: int | None, end: int | None) -> Rows:
-        table = table_of(ch, None, ch.log.index.rows_between(ch.number, start, end), _WHOLE)
-        time = np.asarray(table.column(0).combine_chunks().cast("int64"), np.int64)
-        return time, values(ch.layout, message, table.columns[1:])
+        found = table(ch, None, start, end, _WHOLE)
+        time = np.asarray(found.column(0).combine_chunks().cast("int64"), np.int64)
+        return time, values(ch.layout, message, found.columns[1:])
 
     metadata = {name: value for name, value in ch.metadata.items() if name not in _OF_MESSAGES}
     metadata[TRANSCODED] = ch.schema.encoding
     return Encoder(
-        ch, ch.topic, message, fill, metadata, straight(ch.layout, message) if ch.is_uniform else None
+        ch, ch.topic, message, fill, metadata, fixed_encoder(ch.layout, message) if ch.is_uniform else None
     )
 
 

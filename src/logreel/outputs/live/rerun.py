@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from logreel.errors import LogError
 from logreel.io.atomic_file import keep_sources
-from logreel.ops.query.spans import joined
+from logreel.ops.query.intervals import merge_intervals
 from logreel.ops.replay import Sink
 from logreel.outputs.job import Job
 from logreel.outputs.rerun.rrd import Place, has_frames, recording_of, send_channel
@@ -126,7 +126,7 @@ class Rerun(Sink):
             for part in self._parts:
                 part.send_between(first, last, part.job.channels)
             self._covered.append((first, last))
-        self._covered = joined(sorted(self._covered))
+        self._covered = merge_intervals(sorted(self._covered))
 
     def _unsent(self, start: int, end: int) -> Iterator[tuple[int, int]]:
         """Yield the intervals between *start* and *end* (ns) that were not sent yet."""

@@ -9,7 +9,7 @@ from typing import IO, TYPE_CHECKING
 
 from logreel.errors import UsageError
 from logreel.log.log import Message
-from logreel.ops.json_values import plain
+from logreel.ops.json_values import to_json_values
 from logreel.ops.replay import Sink
 from logreel.outputs.tables.ndjson import Decoder, line
 
@@ -70,7 +70,7 @@ class Stdout(Sink):
         number = self._numbers.get(message.channel)
         if number is None:
             number = self._numbers[message.channel] = len(self._numbers)
-            body = json.dumps(plain(_channel_info(message.channel))).encode("ascii")
+            body = json.dumps(to_json_values(_channel_info(message.channel))).encode("ascii")
             self._out.write(HEAD.pack(5 + len(body), CHANNEL, number) + body)
         size = 5 + _TIME.size + len(message.data)
         self._out.write(HEAD.pack(size, MESSAGE, number) + _TIME.pack(message.time))

@@ -11,7 +11,7 @@ from logreel.layout.nodes import FixedArray, Node, Scalar, Struct
 from logreel.lenses import F64
 from logreel.lenses.base import times_of
 from logreel.log.tables import DENSE, as_numpy, batches
-from logreel.ops.query.record_batches import rows_per_piece
+from logreel.ops.query.record_batches import rows_per_batch
 from logreel.outputs.rerun.scene import Scene
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def show_numbers(scene: Scene, ch: Channel, fields: list[str]) -> int:
     import rerun
 
     done = 0
-    for batch in batches(ch, rows_per_piece(ch), fields, scene.job.start, scene.job.end, DENSE):
+    for batch in batches(ch, rows_per_batch(ch), fields, scene.job.start, scene.job.end, DENSE):
         times = times_of(batch)
         for name, column in zip(fields, batch.columns[1:], strict=True):
             for path, values in _curves((name,), column):

@@ -9,7 +9,7 @@ from typing import IO, TYPE_CHECKING, Any
 from logreel.errors import DamagedError, DefinitionError
 from logreel.log.log import Log, Message
 from logreel.log.times import shift_of, utc_text
-from logreel.ops.json_values import plain
+from logreel.ops.json_values import to_json_values
 from logreel.ops.query.topic_fields import field_picker
 from logreel.outputs.job import Job, SkipCounter
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from logreel.log.log import Channel
     from logreel.ops.query.topic_fields import FieldsByTopic
 
-_ENCODER = json.JSONEncoder(allow_nan=False, default=plain)
+_ENCODER = json.JSONEncoder(allow_nan=False, default=to_json_values)
 
 
 def write(out: IO[bytes], job: Job) -> None:
@@ -41,7 +41,7 @@ def line(message: Message, data: dict[str, Any], shift: int | None = None) -> st
         return _ENCODER.encode(found)
     except ValueError:
         # NaN or infinity in the message: rare, so values are checked only then.
-        return _ENCODER.encode(plain(found))
+        return _ENCODER.encode(to_json_values(found))
 
 
 class Decoder:

@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import IO, TYPE_CHECKING, Any
 
 from logreel.log.tables import distinct
-from logreel.ops.json_values import plain
+from logreel.ops.json_values import to_json_values
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -50,7 +50,7 @@ def plain_rows(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
 
 def _value(value: Any) -> Any:
     # DuckDB returns sums of integers as Decimal.
-    return int(value) if isinstance(value, Decimal) else plain(value)
+    return int(value) if isinstance(value, Decimal) else to_json_values(value)
 
 
 def mapped(kind: pa.DataType, change: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:

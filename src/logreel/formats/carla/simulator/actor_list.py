@@ -1,4 +1,4 @@
-"""The command ``actors``: who is in a recording."""
+"""The command ``actors``: the actors of a recording."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def actor_list(log: Log) -> Answer:
-    """Every actor: id, type, description, role, moments of its first frame and of its removal, parent, attributes."""
+    """List all actors: id, type, description, role, times of first frame and removal, parent, attributes."""
     actors = list(log.actors.values())
     columns: dict[str, list[Any]] = {
         "id": [a.id for a in actors],
@@ -32,12 +32,12 @@ def actor_list(log: Log) -> Answer:
             end = "" if a.end is None else f"{a.end / 1e9:.3f}"
             role = a.attributes.get("role_name")
             yield (
-                f"{a.id:>6}  {a.type:<13}  {a.start / 1e9:>9.3f}  {end:>9}  {_of(a):>6}  {a.description}"
+                f"{a.id:>6}  {a.type:<13}  {a.start / 1e9:>9.3f}  {end:>9}  {_parent(a):>6}  {a.description}"
                 + (f" ({role})" if role else "")
             )
 
     return Answer("actors", columns, lines)
 
 
-def _of(actor: Actor) -> str:
+def _parent(actor: Actor) -> str:
     return "" if actor.parent is None else str(actor.parent)

@@ -1,4 +1,4 @@
-"""The public module ``logreel.carla``: queries, replay and metrics of the CARLA simulator, computed from a recording.
+"""The public module ``logreel.carla``: the simulator's queries, replay and metrics, computed from a recording.
 
 It only hands on names: ``Format.api`` names it, and users get it as ``logreel.carla``.
 """

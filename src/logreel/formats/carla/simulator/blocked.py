@@ -1,4 +1,4 @@
-"""The query ``show_recorder_actors_blocked``: who stood still for long."""
+"""The query ``show_recorder_actors_blocked``: actors that stay near one place for some time."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from logreel.registry.commands import Answer
 if TYPE_CHECKING:
     from logreel.log.log import Log
 
-#: What the simulator's C++ interface takes when nothing is said: seconds, centimetres.
+#: Defaults of the simulator's C++ interface: seconds, centimetres.
 MIN_TIME, MIN_DISTANCE = 30.0, 10.0
-#: Positions that are compared at first and at most in one go.
+#: Positions compared in the first step and at most in one step.
 FIRST, MOST = 8, 1 << 14
 
 
 @dataclass(frozen=True, slots=True)
 class Stay:
-    """An actor that stays near one place.
+    """An actor that stays near one place; frames are given by row.
 
-    place     frame in which it is seen to have left, or one behind the last
-    order     record in which that is seen
+    place     frame in which it has left, or the number of frames
+    order     record of the position in which it has left
     since     frame of its first position there
     duration  seconds
     """
@@ -44,19 +44,19 @@ class Stay:
 def blocked(
     log: Log, min_time: float = MIN_TIME, min_distance: float = MIN_DISTANCE, correct: bool = False
 ) -> Answer:
-    """Actors that for *min_time* seconds or longer move less than *min_distance* centimetres, longest first.
+    """List actors that move less than *min_distance* cm for *min_time* seconds or longer, longest first.
 
-    correct  without the simulator's faults: the last frame does not take a second away, the removal of one actor
-             does not disturb another, a stay begins where the actor is first seen and not where it first stays
-             near the origin, times are not rounded
+    correct  True: without the simulator's faults: the last frame does not subtract a second, the removal of an actor
+             does not affect another one, a stay begins at the first position of the actor and not at the origin,
+             times are not rounded
     """
     columns = Columns(log)
     known, about = KnownActors(columns, correct), recording_summary(columns)
     stays = [s for s in _stays(columns, known, min_distance, correct) if s.duration >= min_time]
-    # Equal durations stay in the order in which the stays end; those that never do in that of the actors' map.
+    # Stays of equal duration are in the order in which they end; those that do not end, in the order of the C++ map.
     stays.sort(key=lambda s: (-s.duration, s.place, s.order))
     if not correct and any(s.place == t.place == len(columns.duration) for s, t in pairwise(stays)):
-        rank = {actor: i for i, actor in enumerate(_mapped(columns, known))}
+        rank = {actor: i for i, actor in enumerate(_map_at_end(columns, known))}
         stays.sort(
             key=lambda s: (
                 -s.duration,
@@ -89,14 +89,14 @@ def blocked(
     return Answer("blocked", found, lines, about)
 
 
-def _mapped(columns: Columns, known: KnownActors) -> UnorderedIds:
-    """The actors that the simulator knows at the end: added, forgotten, and met again where they have a position."""
-    added, place = columns("actors", "id").tolist(), columns.place("actors").tolist()
-    gone, gone_at = known.forgotten.tolist(), known.forgotten_at.tolist()
-    # In a frame additions come first, removals next, positions last; each in the order of the file.
+def _map_at_end(columns: Columns, known: KnownActors) -> UnorderedIds:
+    """Return the actors in the simulator's map at the end: added, forgotten, and added again by their positions."""
+    added, place = columns("actors", "id").tolist(), columns.frame_rows("actors").tolist()
+    forgotten, forgotten_at = known.forgotten.tolist(), known.forgotten_at.tolist()
+    # In a frame, additions come first, then removals, then positions; each in file order.
     events = [(at, 0, i, actor) for i, (at, actor) in enumerate(zip(place, added, strict=True))]
-    events += [(at, 1, i, actor) for i, (at, actor) in enumerate(zip(gone_at, gone, strict=True))]
-    where = columns.place("position")
+    events += [(at, 1, i, actor) for i, (at, actor) in enumerate(zip(forgotten_at, forgotten, strict=True))]
+    where = columns.frame_rows("position")
     for actor in np.unique(columns("position", "id")).tolist():
         rows = columns.rows("position", actor)
         first = np.searchsorted(where[rows], [0, *known.forgotten_at[known.forgotten == actor]])
@@ -109,33 +109,33 @@ def _mapped(columns: Columns, known: KnownActors) -> UnorderedIds:
 
 
 def _stays(columns: Columns, known: KnownActors, limit: float, correct: bool) -> Iterator[Stay]:
-    place = columns.place("position")
+    place = columns.frame_rows("position")
     duration = np.maximum(columns.duration, 0.0) if correct else columns.duration
     for actor in np.unique(columns("position", "id")).tolist():
         rows = columns.rows("position", actor)
-        # Whoever is forgotten begins anew.
-        gone = known.forgotten_at[known.forgotten == actor]
-        cuts = np.searchsorted(place[rows], np.unique(gone)).tolist()
+        # A forgotten actor is followed from the start again.
+        forgotten_at = known.forgotten_at[known.forgotten == actor]
+        cuts = np.searchsorted(place[rows], np.unique(forgotten_at)).tolist()
         parts = np.split(rows, cuts)
         for i, part in enumerate(parts):
             if len(part):
                 points = columns.vector("position", "location", part)
                 start = points[0] if correct else np.zeros(3, points.dtype)
                 last = i == len(parts) - 1
-                yield from _of_one(actor, part, place[part], points, duration, start, limit, last)
+                yield from _stays_of_actor(actor, part, place[part], points, duration, start, limit, last)
 
 
-def _of_one(
+def _stays_of_actor(
     actor: int, rows: I64, place: I64, points: Array, duration: Array, start: Array, limit: float, last: bool
 ) -> Iterator[Stay]:
-    """The stays of one actor, followed from *start*; *last*: also the one that never ends."""
+    """Yield the stays of one actor, which begins at *start*; *last*: also the stay that does not end."""
     since, timer, at = 0, 0.0, 0
     reference, step = start, FIRST
     while at < len(rows):
         with np.errstate(all="ignore"):
             delta = points[at : at + step] - reference
             square = delta * delta
-            # In the order and width in which the simulator adds.
+            # Added in the same order and precision as in the simulator.
             far = ~(np.sqrt(square[:, 0] + square[:, 1] + square[:, 2]) < limit)
         near = int(far.argmax()) if far.any() else len(far)
         timers = np.add.accumulate(np.append(timer, duration[place[at : at + near]]))

@@ -1,4 +1,4 @@
-"""The query ``show_recorder_collisions``: where two actors begin to touch."""
+"""The query ``show_recorder_collisions``: the beginnings of collisions of two actors."""
 
 from __future__ import annotations
 
@@ -18,18 +18,17 @@ from logreel.registry.commands import Answer
 if TYPE_CHECKING:
     from logreel.log.log import Log
 
-#: Letters of types of actors: as the simulator prints them, where signs look like heroes and sensors like any; and
-#: told apart.
+#: Letter of each type of actors: as the simulator prints them, with signs as heroes and sensors as any; and distinct.
 PRINTED, DISTINCT = "ovwtha", "ovwtsn"
 
 
 def collisions(log: Log, type1: str = "a", type2: str = "a", correct: bool = False) -> Answer:
-    """Collisions that begin, as the simulator's client would list them.
+    """List the beginnings of collisions, as the simulator's client does.
 
     type1, type2  kinds of the two actors: ``a`` any, ``h`` hero, ``o`` other, ``v`` vehicle, ``w`` walker, ``t``
                   traffic light; with *correct* also ``s`` sign and ``n`` sensor
-    correct       without the simulator's faults: signs and sensors have letters of their own, heroes are heroes
-                  only, actors keep their descriptions, times are not rounded
+    correct       True: without the simulator's faults: signs and sensors have letters, ``h`` selects only heroes,
+                  actors keep their descriptions, times are not rounded
 
     Raises UsageError for another letter.
     """
@@ -41,11 +40,11 @@ def collisions(log: Log, type1: str = "a", type2: str = "a", correct: bool = Fal
             )
     columns = Columns(log)
     known = KnownActors(columns, correct)
-    place = columns.place("collisions")
+    place = columns.frame_rows("collisions")
     sides = [_Side(columns, known, place, n, letters) for n in (1, 2)]
     fits = sides[0].fits(type1, correct) & sides[1].fits(type2, correct)
     rows = np.flatnonzero(fits)
-    rows = rows[_begins(place[rows], sides[0].ids[rows], sides[1].ids[rows])]
+    rows = rows[_is_beginning(place[rows], sides[0].ids[rows], sides[1].ids[rows])]
     about = recording_summary(columns)
     found: dict[str, Any] = {
         "time_ns": columns.times(place[rows]),
@@ -84,7 +83,7 @@ class _Side:
         return found
 
     def fits(self, kind: str, correct: bool) -> NDArray[np.bool_]:
-        """Which of the actors are of a kind."""
+        """Return bool[n]: True for actors of a kind."""
         if kind == "a":
             return np.ones(len(self.ids), bool)
         same: NDArray[np.bool_] = self._table[np.minimum(self.types, len(self._table) - 1)] == kind
@@ -101,8 +100,8 @@ class _Side:
         }
 
 
-def _begins(place: I64, first: I64, second: I64) -> NDArray[np.bool_]:
-    """Which records are of a pair that has none in the frame before."""
+def _is_beginning(place: I64, first: I64, second: I64) -> NDArray[np.bool_]:
+    """Return bool[n]: True for records of a pair that has no record in the frame before."""
     if not len(place):
         return np.zeros(0, bool)
     pairs = np.unique(first << 32 | second, return_inverse=True)[1].astype(np.int64)

@@ -1,4 +1,4 @@
-"""What the simulator's client can be asked about a recording, as commands."""
+"""Commands of ``logreel carla``: the queries of the simulator's client."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What happens in one frame, in the words of show_recorder_file_info."""
+"""Lines that describe a frame, in the words of ``show_recorder_file_info``."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 
 def frames(log: Log) -> Callable[[Sequence[Message]], list[str]]:
-    """A function that tells of the packets of a frame: how many records of each kind, then each event."""
+    """Return a function that describes the packets of a frame: records per kind, then each event."""
     words = wording(None, log.metadata["format_version"], log.channels)
 
     @cache
-    def told(topic: str) -> dict[int, str]:
-        """The text of each packet of a channel of events, by its place."""
+    def event_texts(topic: str) -> dict[int, str]:
+        """Return the text of each packet of a channel of events, by payload offset."""
         return dict(zip(log.index.offsets(log[topic].number).tolist(), texts(log[topic], words), strict=True))
 
     def describe(packets: Sequence[Message]) -> list[str]:
@@ -31,24 +31,24 @@ def frames(log: Log) -> Callable[[Sequence[Message]], list[str]]:
         for packet in packets:
             topic = packet.channel.topic
             if topic == "frames":
-                begun = packet.decode()
-                title = f"Frame {begun['frame']} at {number(begun['elapsed'])} seconds"
+                frame = packet.decode()
+                title = f"Frame {frame['frame']} at {number(frame['elapsed'])} seconds"
             elif topic in EVENTS:
-                events += told(topic).get(packet.offset or 0, "").split("\n")[:-1]
+                events += event_texts(topic).get(packet.offset or 0, "").split("\n")[:-1]
             else:
-                counts.append(f"{topic} {_records(packet)}".rstrip())
+                counts.append(f"{topic} {_record_count(packet)}".rstrip())
         return [": ".join(filter(None, [title, ", ".join(counts)])), *events]
 
     return describe
 
 
-def _records(packet: Message) -> str:
-    """How many records a packet says that it has; nothing where it has no count."""
-    counted = _counts(packet.channel) and len(packet.data) >= 2
+def _record_count(packet: Message) -> str:
+    """Return the number of records that a packet states; empty if its kind has no count."""
+    counted = _has_count(packet.channel) and len(packet.data) >= 2
     return str(int.from_bytes(packet.data[:2], "little")) if counted else ""
 
 
-def _counts(ch: Channel) -> bool:
+def _has_count(ch: Channel) -> bool:
     try:
         return isinstance(ch.layout.root, Counted)
     except DefinitionError:

@@ -1,4 +1,4 @@
-"""The query ``show_recorder_file_info``: everything that happens, as text and as rows."""
+"""The query ``show_recorder_file_info``: all events of a recording, as text and as rows."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ EVENTS = ("actors", "actor_removals", "actor_parents", "collisions")
 
 
 def info(log: Log, show_all: bool = False, release: str | None = None) -> Answer:
-    """What happens in a recording: actors that come, go and are attached, and collisions.
+    """List the events of a recording: actors that are created, destroyed and attached, and collisions.
 
-    show_all  the text also has every record of positions, lights, controls and the like; the rows are the same
-    release   print as the simulator from this release on does: 0.9.4, 0.9.6, 0.9.10, 0.9.14, 0.9.15 or 0.9.16; None:
-              as the one that wrote the recording
+    show_all  True: the text also has every record of positions, lights, controls and so on; the rows are the same
+    release   print as the simulator does from this release on: 0.9.4, 0.9.6, 0.9.10, 0.9.14, 0.9.15 or 0.9.16; None:
+              as the release that wrote the recording
 
     Raises UsageError for another release.
     """
@@ -38,7 +38,7 @@ def info(log: Log, show_all: bool = False, release: str | None = None) -> Answer
 
     def lines() -> Iterator[str]:
         yield from opening(about)
-        for text in _packets(log, words, show_all):
+        for text in _packet_texts(log, words, show_all):
             yield from text.split("\n")[:-1]
         if words.ends:
             yield ""
@@ -47,18 +47,18 @@ def info(log: Log, show_all: bool = False, release: str | None = None) -> Answer
     return Answer("events", _events(columns), lines, about)
 
 
-def _packets(log: Log, words: Wording, show_all: bool) -> Iterator[str]:
-    """The text of each packet, in file order."""
+def _packet_texts(log: Log, words: Wording, show_all: bool) -> Iterator[str]:
+    """Yield the text of each packet in file order."""
     frames, data = log.channels.get("frames"), log.index.chunks.view(FILE)
-    ways = {ch.number: texts(ch, words) for ch in _printable(log, words, show_all)}
+    iterators = {ch.number: texts(ch, words) for ch in _printable(log, words, show_all)}
     if frames is not None:
-        ways[frames.number] = _frame_lines(frames)
+        iterators[frames.number] = _frame_lines(frames)
     title = ""
-    for picked in log.index.select_batches(ways, order="file"):
-        for channel, offset in zip(picked.channel.tolist(), picked.offset.tolist(), strict=True):
-            text = next(ways[channel])
+    for batch in log.index.select_batches(iterators, order="file"):
+        for channel, offset in zip(batch.channel.tolist(), batch.offset.tolist(), strict=True):
+            text = next(iterators[channel])
             if frames is not None and channel == frames.number:
-                # A FrameEnd is no message: it stands right before what begins the next frame.
+                # A FrameEnd is not a message: it directly precedes the next FrameStart.
                 if words.ends and data[max(offset - 2 * HEAD, 0) : offset - HEAD] == END:
                     yield "\n"
                 title = text
@@ -72,10 +72,10 @@ def _packets(log: Log, words: Wording, show_all: bool) -> Iterator[str]:
 
 
 def _printable(log: Log, words: Wording, show_all: bool) -> list[Channel]:
-    """Channels that are printed; weather is, whatever was asked for."""
+    """Return the channels that are printed; weather always is."""
     wanted = words.topics if show_all else [topic for topic in words.topics if topic == "weather"]
     found = [log[topic] for topic in (*EVENTS, *wanted) if topic in log.channels]
-    # How the simulator prints the physics of the UE5 line, which is kept as raw bytes, was never seen.
+    # Physics of the UE5 line is kept as bytes; how the simulator prints it is not known.
     return [ch for ch in found if ch.topic != "physics" or "id" in ch.fields]
 
 
@@ -85,9 +85,9 @@ def _frame_lines(frames: Channel) -> Iterator[str]:
 
 
 def _events(columns: Columns) -> dict[str, Any]:
-    """The rows: one for each event, in the order in which the recorder writes them."""
+    """Return the rows: one per event, in the order in which the recorder writes them."""
     parts = [_created(columns), _removed(columns), _attached(columns), _collided(columns)]
-    place = np.concatenate([columns.place(topic) for topic in EVENTS])
+    place = np.concatenate([columns.frame_rows(topic) for topic in EVENTS])
     order = np.argsort(place, kind="stable").tolist()
     names = list(dict.fromkeys(name for part in parts for name in part))
     found: dict[str, Any] = {

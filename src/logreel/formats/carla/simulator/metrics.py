@@ -1,4 +1,4 @@
-"""What the metrics of the scenario runner ask of a recording, without a server."""
+"""The log class of the scenario runner's metrics, computed from a recording without a server."""
 
 from __future__ import annotations
 
@@ -13,74 +13,76 @@ from logreel.formats.carla.simulator.values import Box, Vector
 
 
 class MetricsLog(Motion, States):
-    """Questions about single frames of a recording, named as in the scenario runner.
+    """State of a recording frame by frame; methods are named as in the scenario runner.
 
-    Frames are numbered as in the recording, from 1. Lengths are in metres, angles in degrees, along the simulator's
-    left-handed axes. What was not recorded for a frame is None; in arrays it is NaN. An actor that never was raises
+    Frames are numbered as in the recording, from 1. Lengths are in metres, angles in degrees, in the simulator's
+    left-handed axes. Values that were not recorded for a frame are None, in arrays NaN. An unknown actor raises
     NotFoundError, a KeyError.
     """
 
     # ------------------------------------------------------------------------------------------------ recording
 
     def get_total_frame_count(self) -> int:
-        """How many frames there are."""
+        """Return the number of frames."""
         return len(self._columns("frames", "frame"))
 
     def get_elapsed_time(self, frame: int) -> float | None:
-        """Seconds of the simulation since the start."""
+        """Return the simulated seconds since the start."""
         return self._of_frame(self._columns.elapsed, frame)
 
     def get_delta_time(self, frame: int) -> float | None:
-        """Seconds that the frame lasts; -1 for the last one."""
+        """Return the duration of a frame in seconds; -1 for the last frame."""
         return self._of_frame(self._columns.duration, frame)
 
     def get_platform_time(self, frame: int) -> float | None:
-        """Seconds of the wall clock since the start; only with additional data."""
+        """Return the wall-clock seconds since the start; only with additional data."""
         topic, place = "platform_time", self._columns.frame_row_of(frame)
-        at = int(np.searchsorted(self._columns.place(topic), place))
+        at = int(np.searchsorted(self._columns.frame_rows(topic), place))
         there = (
-            place >= 0 and at < len(self._columns.place(topic)) and self._columns.place(topic)[at] == place
+            place >= 0
+            and at < len(self._columns.frame_rows(topic))
+            and self._columns.frame_rows(topic)[at] == place
         )
         return float(self._columns(topic, "seconds")[at]) if there else None
 
     # --------------------------------------------------------------------------------------------------- actors
 
     def get_ego_vehicle_id(self) -> int | None:
-        """The actor with the role ``hero``, the first if there are several."""
+        """Return the id of the first actor with the role ``hero``, or None."""
         return next(iter(self.get_actor_ids_with_role_name("hero")), None)
 
     def get_actor_ids_with_role_name(self, role_name: str) -> list[int]:
-        """Actors with this role."""
+        """Return the ids of the actors with a role."""
         return [a.id for a in self.log.actors.values() if a.attributes.get("role_name") == role_name]
 
     def get_actor_ids_with_type_id(self, type_id: str) -> list[int]:
-        """Actors whose model fits a pattern such as ``vehicle.*``."""
+        """Return the ids of the actors whose model matches a pattern such as ``vehicle.*``."""
         return [a.id for a in self.log.actors.values() if fnmatchcase(a.description, type_id)]
 
     def get_actor_attributes(self, actor_id: int) -> dict[str, str]:
-        """Its attributes, with its model as ``type_id``."""
+        """Return the attributes of an actor, with its model as ``type_id``."""
         actor = self.log.actor(actor_id)
         return {"type_id": actor.description, **actor.attributes}
 
     def get_actor_alive_frames(self, actor_id: int) -> tuple[int, int]:
-        """First frame, and the last one before the frame that removes it."""
+        """Return the first frame of an actor, and the last one before the frame that removes it."""
         self.log.actor(actor_id)
         ids = self._columns.frame_ids
-        born = self._columns.place("actors")[self._columns.rows("actors", actor_id)]
-        gone = self._columns.place("actor_removals")[self._columns.rows("actor_removals", actor_id)]
-        last = int(gone[-1]) - 1 if len(gone) else len(ids) - 1
+        born = self._columns.frame_rows("actors")[self._columns.rows("actors", actor_id)]
+        removed = self._columns.frame_rows("actor_removals")[self._columns.rows("actor_removals", actor_id)]
+        last = int(removed[-1]) - 1 if len(removed) else len(ids) - 1
         return int(ids[born[0]]), int(ids[max(last, int(born[0]))])
 
     def get_actor_bounding_box(self, actor_id: int) -> Box | None:
-        """Its box, in its own frame; only with additional data."""
+        """Return the bounding box of an actor in its own frame; only with additional data."""
         return self._box("bounding_boxes", actor_id)
 
     def get_traffic_light_trigger_volume(self, traffic_light_id: int) -> Box | None:
-        """The box that triggers it, in the world; only with additional data."""
+        """Return the trigger volume of a traffic light in world coordinates; only with additional data."""
         return self._box("trigger_volumes", traffic_light_id)
 
     def get_actor_collisions(self, actor_id: int) -> dict[int, list[int]]:
-        """By frame, the actors that it hits."""
+        """Return the actors that an actor collides with, by frame."""
         self.log.actor(actor_id)
         rows = self._columns.rows("collisions", actor_id, "actor1")
         frames = self._columns("collisions", "frame")[rows].tolist()

@@ -1,4 +1,4 @@
-"""What all metrics need: the recording, and the rows of an actor in a frame."""
+"""Base class of the metrics: the recording, and the rows of an actor in a frame."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 
 class Base:
-    """A recording asked frame by frame.
+    """Access to a recording frame by frame.
 
-    log  an open Log, or anything that ``logreel.open`` takes
+    log  an open Log, or anything that ``logreel.open`` accepts
     """
 
     def __init__(self, log: Log | Readable) -> None:
@@ -33,10 +33,10 @@ class Base:
         return None if place < 0 else float(values[place])
 
     def _row(self, topic: str, actor: int, frame: int) -> int | None:
-        """The record about an actor in a frame."""
+        """Return the row of the record about an actor in a frame, or None."""
         if (topic, actor) not in self._rows:
             rows = self._columns.rows(topic, actor)
-            self._rows[topic, actor] = rows, self._columns.place(topic)[rows]
+            self._rows[topic, actor] = rows, self._columns.frame_rows(topic)[rows]
         rows, places = self._rows[topic, actor]
         place = self._columns.frame_row_of(frame)
         at = int(places.searchsorted(place))
@@ -49,8 +49,8 @@ class Base:
         return self._tracks[actor]
 
     def _at(self, actor: int, frame: int) -> tuple[Track, int | None]:
-        """The track of an actor, and its row in a frame."""
+        """Return the track of an actor, and its row in a frame or None."""
         track, place = self._track(actor), self._columns.frame_row_of(frame)
-        at = int(track.place.searchsorted(place))
-        there = place >= 0 and at < len(track.place) and track.place[at] == place
+        at = int(track.frame_row.searchsorted(place))
+        there = place >= 0 and at < len(track.frame_row) and track.frame_row[at] == place
         return track, at if there else None

@@ -1,4 +1,4 @@
-"""Packets as the lines that show_recorder_file_info prints for them."""
+"""Text that ``show_recorder_file_info`` prints for packets."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from logreel.index.ranges import payload_ranges
 if TYPE_CHECKING:
     from logreel.log.log import Channel
 
-#: Messages of a channel that are decoded together.
-TOGETHER = 256
-#: Lights of vehicles as they are printed: bit and name.
+#: Messages decoded in one batch.
+BATCH = 256
+#: Lights of vehicles in the order in which they are printed: bit and name.
 LIGHTS = (
     *enumerate(("Position", "LowBeam", "HighBeam", "Brake", "RightBlinker", "LeftBlinker", "Reverse")),
     *((8, "Interior"), (7, "Fog"), (9, "Special1"), (10, "Special2")),
@@ -32,21 +32,21 @@ WEATHER = (
     *("ScatteringIntensity", "MieScatteringScale", "RayleighScatteringScale", "DustStorm"),
 )
 
-#: Turns the records of a piece, one list per field, into a text for each.
+#: Returns a text per record; the argument: one list of values per field.
 Printer = Callable[[list[list[Any]]], list[str]]
 
 
 def texts(ch: Channel, words: Wording) -> Iterator[str]:
-    """The text of each packet of a channel, in file order; empty for one that cannot be decoded."""
+    """Yield the text of each packet of a channel in file order; empty for packets that cannot be decoded."""
     title, printer = _printer(ch.topic, words)
     for columns, records in _decoded(ch):
-        made = printer(columns)
+        lines = printer(columns)
         at = 0
         for count in records:
             if count < 0:
                 yield ""
                 continue
-            yield title.replace("#", str(count)) + "".join(made[at : at + count]) + _after(ch.topic, words)
+            yield title.replace("#", str(count)) + "".join(lines[at : at + count]) + _after(ch.topic, words)
             at += count
 
 
@@ -55,10 +55,10 @@ def _after(topic: str, words: Wording) -> str:
 
 
 def _decoded(ch: Channel) -> Iterator[tuple[list[list[Any]], list[int]]]:
-    """The fields of some packets, structs taken apart, and how many records each packet has, or -1."""
+    """Yield values by field (structs split) of a batch of packets, and records per packet (-1: undecodable)."""
     index = ch.log.index
-    for lo in range(0, len(ch), TOGETHER):
-        numbers = np.arange(lo, min(lo + TOGETHER, len(ch)), dtype=np.int64)
+    for lo in range(0, len(ch), BATCH):
+        numbers = np.arange(lo, min(lo + BATCH, len(ch)), dtype=np.int64)
         for piece in payload_ranges(index, ch.number, slice(lo, lo + len(numbers))):
             mine, numbers = numbers[: len(piece.offset)], numbers[len(piece.offset) :]
             if ch.decoder is not None:
@@ -70,31 +70,31 @@ def _decoded(ch: Channel) -> Iterator[tuple[list[list[Any]], list[int]]]:
             kept = np.arange(len(mine)) if got.kept is None else got.kept
             counts = np.full(len(mine), -1, np.int64)
             counts[kept] = 1 if got.records is None else got.records
-            yield [column for array in got.arrays for column in _apart(array)], counts.tolist()
+            yield [column for array in got.arrays for column in _split(array)], counts.tolist()
 
 
-def _apart(array: Any) -> list[list[Any]]:
-    """An Arrow array of structs as a list for each number in them."""
+def _split(array: Any) -> list[list[Any]]:
+    """Return the values of an Arrow array; of a struct one list per member."""
     import pyarrow as pa
 
     if pa.types.is_struct(array.type):
         whole = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
-        return [column for member in whole.flatten() for column in _apart(member)]
+        return [column for member in whole.flatten() for column in _split(member)]
     return [array.to_pylist()]
 
 
 def _rows(template: str) -> Printer:
-    """A printer of plain numbers; the number of the frame, which comes first, is left out."""
+    """Return a printer of numbers; the first field, the frame number, is skipped."""
     return lambda columns: filled(template, zip(*columns[1:], strict=True))
 
 
 def _each(show: Callable[..., str]) -> Printer:
-    """A printer of any fields, by a function of one record."""
+    """Return a printer that calls *show* with the fields of each record."""
     return lambda columns: [show(*row[1:]) for row in zip(*columns, strict=True)]
 
 
 def _printer(topic: str, words: Wording) -> tuple[str, Printer]:
-    """What is printed before the records, with # for their number, and how they are."""
+    """Return the title of the records, with # for their number, and their printer."""
     two = f"Location{words.place} (%g, %g, %g) Rotation{words.turn} (%g, %g, %g)\n"
     box = "  Id: %d origin: (%g, %g, %g) extension: (%g, %g, %g)\n"
     kinematics = "  Id: %d linear_velocity: (%g, %g, %g) angular_velocity: (%g, %g, %g)\n"

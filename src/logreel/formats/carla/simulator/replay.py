@@ -1,4 +1,4 @@
-"""What the simulator shows when it replays a recording: the pose of every actor at any time."""
+"""Replay of a recording as the simulator shows it: the pose of every actor at any time."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from logreel.errors import UsageError
-from logreel.formats.carla.columns import I64, TURN, XYZ, Columns
-from logreel.formats.carla.simulator.rotation import behind
+from logreel.formats.carla.columns import I64, ROLL_PITCH_YAW, XYZ, Columns
+from logreel.formats.carla.simulator.rotation import camera_pose
 from logreel.formats.carla.simulator.values import Rotation, Transform, Vector
 
 if TYPE_CHECKING:
     from logreel.log.log import Log
 
-#: Where the spectator is put to follow an actor: metres in the actor's frame, degrees of pitch.
+#: Pose of the spectator that follows an actor: metres in the frame of the actor, degrees of pitch.
 OFFSET, PITCH = (-10.0, 0.0, 5.0), -25.0
-#: From this factor on the simulator does not interpolate.
+#: From this time factor on, the simulator does not interpolate.
 FAST = 2.0
 
 
@@ -28,9 +28,9 @@ FAST = 2.0
 class Tick:
     """One step of a replay.
 
-    time   seconds of the recording
-    frame  that is shown
-    poses  of the actors that are there, by id, in centimetres and degrees as recorded
+    time   seconds since the start of the recording
+    frame  number of the frame shown
+    poses  pose of each actor that exists, by id, in centimetres and degrees as recorded
     """
 
     time: float
@@ -41,15 +41,15 @@ class Tick:
 class Replay:
     """A recording as the simulator replays it.
 
-    start             seconds; less than 0: from the end
+    start             seconds; below 0: from the end
     duration          seconds; 0: to the end
-    time_factor       how much faster than recorded
-    ignore_hero       leave out actors with the role ``hero``
-    ignore_spectator  leave out the spectator
-    replay_sensors    show sensors
+    time_factor       speed relative to the recording
+    ignore_hero       True: without actors with the role ``hero``
+    ignore_spectator  True: without the spectator
+    replay_sensors    True: with sensors
 
-    The simulator interpolates from the frame that it loaded last to the current one, so it is one frame late. A frame
-    is current from its moment to the next one; the last frame never is.
+    The simulator interpolates from the frame that it loaded before to the current one, so it is one frame late. A frame
+    is current from its time to that of the next frame; the last frame never is.
     """
 
     def __init__(
@@ -79,9 +79,9 @@ class Replay:
         }
 
     def poses(self, time: float) -> dict[int, Transform]:
-        """Every actor that is there at a time of the recording, if no frame before it was left out.
+        """Return the pose of every actor that exists at a time, if the simulator loaded all frames before it.
 
-        An actor without a position in the current frame, such as a traffic light, stays where it was last.
+        An actor without a position in the current frame, such as a traffic light, keeps its last pose.
         """
         frame, part = self._current(time)
         if frame < 0:
@@ -89,9 +89,9 @@ class Replay:
         return self._shown(frame, frame - 1, part)
 
     def ticks(self, delta: float) -> Iterator[Tick]:
-        """What a simulator shows that replays with a fixed step of *delta* seconds, from the start to the end.
+        """Yield the steps of a simulator with a fixed step of *delta* seconds, from the start to the end.
 
-        Frames that fall between two steps are not loaded: the way leads straight from the one shown before.
+        Frames between two steps are not loaded: poses are interpolated from the frame shown before.
         """
         if not delta > 0:
             raise UsageError(f"a step is greater than 0, not {delta}")
@@ -114,18 +114,18 @@ class Replay:
         offset: tuple[float, float, float] = OFFSET,
         pitch: float = PITCH,
     ) -> Transform | None:
-        """Where the simulator puts the spectator to follow an actor, in centimetres; None while it is not there.
+        """Return the pose of the spectator that follows an actor, in centimetres; None if the actor does not exist.
 
         offset  metres from the actor, in its frame
-        pitch   degrees that are added to its own
+        pitch   degrees added to the pitch of the actor
         """
         pose = self.poses(time).get(actor)
-        return None if pose is None else behind(pose, offset, pitch)
+        return None if pose is None else camera_pose(pose, offset, pitch)
 
     # -------------------------------------------------------------------------------------------------- poses
 
     def _current(self, time: float) -> tuple[int, float]:
-        """The frame that is current, counted from 0, and how much of it has passed; -1 where there is none."""
+        """Return the row of the current frame (-1: none) and the passed part of its duration, 0 to 1."""
         last = len(self._elapsed) - 2
         frame = min(int(np.searchsorted(self._elapsed, time, side="right")) - 1, last)
         duration = float(self._columns.duration[frame]) if frame >= 0 else 0.0
@@ -136,14 +136,14 @@ class Replay:
     def _shown(
         self, frame: int, before: int, part: float, kept: Mapping[int, Transform] | None = None
     ) -> dict[int, Transform]:
-        """Poses in a frame, on the way from those of the frame *before*, if there is one.
+        """Return the poses in a frame, interpolated from those of the frame *before* (-1: none) by *part*.
 
-        kept  what was shown last; None: actors without a position stay at their last one in the recording
+        kept  poses shown last; None: actors without a position keep their last recorded one
         """
         now, then = self._rows(frame), self._rows(before)
         shown = {}
         for actor in self._actors:
-            if not self._born.get(actor, 0) <= frame < self._gone.get(actor, frame + 1):
+            if not self._first_frame.get(actor, 0) <= frame < self._removal_frame.get(actor, frame + 1):
                 continue
             row, previous = now.get(actor), then.get(actor)
             if row is None:
@@ -154,31 +154,31 @@ class Replay:
             elif part == 0 or self.time_factor >= FAST:
                 shown[actor] = self._pose(previous)
             else:
-                shown[actor] = between(self._pose(previous), self._pose(row), part)
+                shown[actor] = interpolate(self._pose(previous), self._pose(row), part)
         return shown
 
     @cached_property
-    def _born(self) -> dict[int, int]:
-        """The frame that first adds each actor."""
-        return dict(reversed(self._moments("actors")))
+    def _first_frame(self) -> dict[int, int]:
+        """Row of the frame that first adds each actor."""
+        return dict(reversed(self._frame_by_id("actors")))
 
     @cached_property
-    def _gone(self) -> dict[int, int]:
-        """The frame that last removes each actor."""
-        return dict(self._moments("actor_removals"))
+    def _removal_frame(self) -> dict[int, int]:
+        """Row of the frame that last removes each actor."""
+        return dict(self._frame_by_id("actor_removals"))
 
-    def _moments(self, topic: str) -> list[tuple[int, int]]:
-        places = self._columns.place(topic).tolist()
+    def _frame_by_id(self, topic: str) -> list[tuple[int, int]]:
+        places = self._columns.frame_rows(topic).tolist()
         return list(zip(self._columns(topic, "id").tolist(), places, strict=True))
 
     @cached_property
     def _begin(self) -> I64:
-        """int64[f + 1]: where the positions of each frame begin."""
+        """int64[f + 1]: first position record of each frame."""
         frames = np.arange(len(self._elapsed) + 1)
-        return self._columns.place("position").searchsorted(frames).astype(np.int64)
+        return self._columns.frame_rows("position").searchsorted(frames).astype(np.int64)
 
     def _rows(self, frame: int) -> dict[int, int]:
-        """The record of each actor in a frame."""
+        """Return the position record of each actor in a frame."""
         if frame < 0:
             return {}
         lo, hi = self._begin[frame : frame + 2].tolist()
@@ -188,9 +188,9 @@ class Replay:
         return self._transform("position", row)
 
     def _last(self, actor: int, frame: int) -> Transform | None:
-        """The last recorded pose of an actor before a frame."""
+        """Return the last recorded pose of an actor before a frame, or None."""
         rows = self._columns.rows("position", actor)
-        rows = rows[self._columns.place("position")[rows] < frame]
+        rows = rows[self._columns.frame_rows("position")[rows] < frame]
         return self._pose(int(rows[-1])) if len(rows) else None
 
     def _added(self, actor: int) -> Transform:
@@ -198,18 +198,18 @@ class Replay:
 
     def _transform(self, topic: str, row: int) -> Transform:
         location = (self._columns(topic, f"location.{name}")[row].item() for name in XYZ)
-        rotation = (self._columns(topic, f"rotation.{name}")[row].item() for name in TURN)
+        rotation = (self._columns(topic, f"rotation.{name}")[row].item() for name in ROLL_PITCH_YAW)
         return Transform(Vector(*location), Rotation(*rotation))
 
 
-def between(one: Transform, other: Transform, part: float) -> Transform:
-    """On the straight way from one pose to another; each angle takes the shorter way round."""
+def interpolate(one: Transform, other: Transform, part: float) -> Transform:
+    """Return the pose between two poses at *part*, 0 to 1; each angle takes the shorter way."""
     location = (a + (b - a) * part for a, b in zip(one.location, other.location, strict=True))
-    rotation = (a + _turned(b - a) * part for a, b in zip(one.rotation, other.rotation, strict=True))
+    rotation = (a + _wrapped(b - a) * part for a, b in zip(one.rotation, other.rotation, strict=True))
     return Transform(Vector(*location), Rotation(*rotation))
 
 
-def _turned(angle: float) -> float:
-    """The same angle from more than -180 to 180 degrees."""
+def _wrapped(angle: float) -> float:
+    """Return the same angle in (-180, 180] degrees."""
     rest = math.fmod(angle, 360.0) if math.isfinite(angle) else angle
     return rest - 360.0 if rest > 180.0 else rest + 360.0 if rest <= -180.0 else rest

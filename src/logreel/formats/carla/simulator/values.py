@@ -1,4 +1,4 @@
-"""Plain values that metrics and replay speak in."""
+"""Values that metrics and replay return."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Vector(NamedTuple):
-    """Three numbers along the simulator's axes: x forward, y to the right, z up."""
+    """A vector in the simulator's axes: x forward, y to the right, z up."""
 
     x: float
     y: float
@@ -14,7 +14,7 @@ class Vector(NamedTuple):
 
 
 class Rotation(NamedTuple):
-    """Degrees. Yaw turns x towards y, pitch lifts the nose, roll lowers the right side."""
+    """Angles in degrees: yaw turns x towards y, pitch lifts the nose, roll lowers the right side."""
 
     roll: float
     pitch: float
@@ -22,14 +22,14 @@ class Rotation(NamedTuple):
 
 
 class Transform(NamedTuple):
-    """Where something is and how it is turned."""
+    """Location and rotation."""
 
     location: Vector
     rotation: Rotation
 
 
 class VehicleControl(NamedTuple):
-    """What the driver does."""
+    """Controls of a vehicle."""
 
     steer: float
     throttle: float
@@ -39,19 +39,19 @@ class VehicleControl(NamedTuple):
 
     @property
     def reverse(self) -> bool:
-        """True while the gear is a reverse one."""
+        """True for a reverse gear."""
         return self.gear < 0
 
 
 class Box(NamedTuple):
-    """A box by its middle and half its size, in metres."""
+    """A box: its centre, and half its size, in metres."""
 
     location: Vector
     extent: Vector
 
 
 class SceneLight(NamedTuple):
-    """A street or building light; colour in linear red, green, blue, alpha."""
+    """A street or building light; colour as linear red, green, blue, alpha."""
 
     on: bool
     intensity: float

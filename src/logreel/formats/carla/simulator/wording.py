@@ -1,4 +1,4 @@
-"""How the text of show_recorder_file_info is worded, release by release."""
+"""Wording of the text of ``show_recorder_file_info`` by release."""
 
 from __future__ import annotations
 
@@ -18,13 +18,15 @@ _DOORS = (*_BONES, "doors")
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """What releases from one on print.
+    """Text printed by a release and those after it.
 
-    topics        packets that are printed record by record where all is asked for
-    colons        of position, of rotation, of the controls of vehicles, of brake
-    child_twice   the fault of the first releases: a child is said to be its own parent
-    bones_line    an empty line behind bones
-    ends          an empty line at the end of each frame and of the file
+    topics        packets that are printed record by record if everything is asked for
+    place, turn   text after the words Location and Rotation
+    named         True: names of vehicle and walker controls are followed by a colon
+    brake         text after the word Brake
+    child_twice   True: the child is printed as its own parent, a fault of the first releases
+    bones_line    True: an empty line follows bones
+    ends          True: an empty line follows each frame and the last one
     """
 
     topics: tuple[str, ...] = ()
@@ -48,26 +50,26 @@ WORDINGS = {
 
 
 def wording(name: str | None, version: int, topics: Container[str]) -> Wording:
-    """The wording that begins with release *name*; None: of the release that wrote a file.
+    """Return the wording of release *name*; None: of the release that wrote a recording.
 
-    version  of the file's header
-    topics   that it has
+    version  header version of the recording
+    topics   its topics
 
-    Raises UsageError for another name.
+    Raises UsageError for an unknown name.
     """
-    name = _guess(version, topics) if name is None else name
+    name = _infer_release(version, topics) if name is None else name
     if name not in WORDINGS:
         raise UsageError(f"no generation {name!r}: use one of {', '.join(WORDINGS)}")
     return WORDINGS[name]
 
 
-def _guess(version: int, topics: Container[str]) -> str:
+def _infer_release(version: int, topics: Container[str]) -> str:
     if version >= 2:
         return "0.9.16"
-    signs = {
+    marks = {
         "0.9.15": ("wheels", "bikers", "doors"),
         "0.9.14": ("visual_time", "bones"),
         "0.9.10": ("vehicle_lights",),
         "0.9.6": ("vehicle_control",),
     }
-    return next((name for name, some in signs.items() if any(t in topics for t in some)), "0.9.4")
+    return next((name for name, some in marks.items() if any(t in topics for t in some)), "0.9.4")

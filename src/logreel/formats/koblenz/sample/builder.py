@@ -1,4 +1,4 @@
-"""A builder for any Koblenz log, legal or not, for tests and samples. Shares no code with the reader."""
+"""Build any Koblenz log, valid or not, for tests and samples. Shares no code with the reader."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ NAMES = ("OBDDataM", "GPSDataM", "ImageM", "RobotPoseM", "VelodyneRawDataM", "La
 
 
 def number(name: str) -> int:
-    """The id that a class name becomes."""
+    """Return the id of a class name."""
     total = 0
     for place, letter in enumerate(name):
         total += ord(letter) * (119 + place)
@@ -17,9 +17,9 @@ def number(name: str) -> int:
 
 
 class Builder:
-    """Puts messages one behind the other.
+    """Appends messages.
 
-    counted  bytes of its header that a message's size counts: 17 as described, 21 or 0 as one may misread it
+    counted  header bytes that the size of a message counts: 17 as described, 21 or 0 in other readings of that
     """
 
     def __init__(self, counted: int = 17, version: tuple[int, int] = (1, 1)) -> None:
@@ -36,7 +36,7 @@ class Builder:
         mark: int = 0x49,
         size: int | None = None,
     ) -> Builder:
-        """A message; *size* in place of the right one."""
+        """Append a message; *size* replaces the right size."""
         stated = self._counted + len(payload) if size is None else size
         what = number(kind) if isinstance(kind, str) else kind
         self.messages.append(struct.pack("<IBiid", stated, mark, what, version, ms) + payload)
@@ -44,13 +44,13 @@ class Builder:
         return self
 
     def raw(self, data: bytes) -> Builder:
-        """Bytes that are no message."""
+        """Append bytes that are no message."""
         self.messages.append(data)
         self.times.append(float("nan"))
         return self
 
     def obd(self, ms: float, speed: int, rpm: int, throttle: float) -> Builder:
-        """What the car tells of itself."""
+        """Append data of the car."""
         return self.add("OBDDataM", ms, struct.pack("<iifiifi", speed, rpm, 0.0, 0, 0, throttle, 0))
 
     def gps(
@@ -65,7 +65,7 @@ class Builder:
         speed: float = 0.0,
         course: float = 0.0,
     ) -> Builder:
-        """A fix; *date* is day, month, year."""
+        """Append a GPS fix; *date* is day, month, year."""
         first = struct.pack("<iiiiddff", *time, warning, *place, speed, course)
         second = struct.pack("<iiiiifffff", *date, quality, 8, 1.5, height, 47.5, 2.0, 2.5)
         return self.add("GPSDataM", ms, first + second)
@@ -73,29 +73,29 @@ class Builder:
     def image(
         self, ms: float, source: int, width: int, height: int, data: bytes, compressed: int = 1
     ) -> Builder:
-        """A picture of camera *source*."""
+        """Append a picture of camera *source*."""
         head = struct.pack("<iIiiI", source, compressed, width, height, len(data))
         return self.add("ImageM", ms, head + data)
 
     def pose(
         self, ms: float, quaternion: Sequence[float], acceleration: Sequence[float] = (0.0, 0.0, 9.81)
     ) -> Builder:
-        """How the robot is turned."""
+        """Append the orientation of the robot."""
         return self.add("RobotPoseM", ms, struct.pack("<7f", *quaternion, *acceleration))
 
     def velodyne(self, ms: float, packets: Sequence[bytes]) -> Builder:
-        """Some packets."""
+        """Append Velodyne packets."""
         return self.add("VelodyneRawDataM", ms, struct.pack("<I", len(packets)) + b"".join(packets))
 
     def laser(self, ms: float, model: str, name: str | bytes, ranges: Sequence[int]) -> Builder:
-        """A scan, in mm."""
+        """Append a laser scan, ranges in mm."""
         one, two = model.encode(), name.encode() if isinstance(name, str) else name
         head = struct.pack("<I", len(one)) + one + struct.pack("<I", len(two)) + two
         body = struct.pack(f"<I{len(ranges)}I", len(ranges), *ranges)
         return self.add("LaserRange2DDataM", ms, head + body, 101)
 
     def seconds(self, first: int) -> list[int]:
-        """The index of a file whose first message is at *first*: where each second can be read from."""
+        """Return the time index of a file whose first message is at *first*: a position for each second."""
         places, at = [], first
         for message in self.messages:
             places.append(at)
@@ -108,11 +108,11 @@ class Builder:
         return found
 
     def bytes(self, index: Sequence[int] | None = None, room: int = 0, tail: bytes = b"") -> bytes:
-        """The whole file.
+        """Return the whole file.
 
-        index  in place of the right one
-        room   zeros between the index and the first message
-        tail   what follows the last message
+        index  replaces the right index
+        room   number of zeros between index and first message
+        tail   bytes after the last message
         """
         if index is None:
             size = len(self.seconds(0))

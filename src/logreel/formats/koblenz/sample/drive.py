@@ -1,4 +1,4 @@
-"""The bundled log: a second of a robot that turns slowly beside a wall and a pillar."""
+"""Build the bundled log: one second of a robot that turns slowly next to a wall and a pillar."""
 
 from __future__ import annotations
 
@@ -12,27 +12,30 @@ from logreel.formats.koblenz.sample.builder import Builder
 from logreel.formats.koblenz.sample.scene import FIRING_US, Scene, hdl32e, plane
 from logreel.lenses.sensors.grey_jpeg import jpeg
 
-#: Packets in a message of the Velodyne.
+#: Packets in a Velodyne message.
 PACKETS = 18
-#: Straight ahead is step 384 of 1024 for one model, 540 of 1440 for the other.
+#: Angles in rad; straight ahead is step 384 of 1024 for one model, 540 of 1440 for the other.
 URG = np.deg2rad((np.arange(44, 726) - 384) * 360 / 1024)
 UTM = np.deg2rad((np.arange(1081) - 540) * 360 / 1440)
 
 
 def picture(camera: int, number: int) -> bytes:
-    """A grey picture of 64 x 48 pixels."""
+    """Return a grey JPEG of 64 x 48 pixels."""
     rows, columns = np.mgrid[0:48, 0:64]
     return jpeg(((rows * 3 + columns * 2 + 40 * camera + 8 * number) % 256).astype(np.uint8))
 
 
 @cache
-def drive(seconds: float = 1.0) -> bytes:
-    """All six types of message, from two cameras and two scanners among others, with a fix every second."""
+def drive(seconds: float = 1.0, packets: int = PACKETS) -> bytes:
+    """Return a log with all six message types, two cameras, two scanners, and a GPS fix every second.
+
+    packets  number of packets in a Velodyne message; fewer make a smaller log of as many messages
+    """
     out, scene = Builder(), Scene()
     near, urg, utm = Scene(wall=2.5, cylinder=(-1.0, 1.5), radius=0.3), "Hokuyo_URG-04LX", "Hokuyo_UTM-30LX"
 
     def velodyne(ms: float, i: int) -> None:
-        out.velodyne(ms, hdl32e(scene, round(i * PACKETS * 12 * FIRING_US), PACKETS))
+        out.velodyne(ms, hdl32e(scene, round(i * PACKETS * 12 * FIRING_US), packets))
 
     def pose(ms: float, _: int) -> None:
         half = ms / 1000 * 0.05
@@ -41,7 +44,7 @@ def drive(seconds: float = 1.0) -> bytes:
     def gps(ms: float, i: int) -> None:
         out.gps(ms, (12, 34, 50 + i), place=(50.3629 + 1e-5 * i, 7.5586 + 2e-5 * i), speed=3.6, quality=2)
 
-    # Of each sensor: the first message, ms from one to the next, and what it is.
+    # For each sensor: time of the first message and period in ms, and the function that appends a message.
     plan: list[tuple[float, float, Callable[[float, int], object]]] = [
         (1.25, 200, lambda ms, i: out.obd(ms, 3 + i % 2, 900 + 10 * i, 12.5)),
         (2.5, 1000, gps),

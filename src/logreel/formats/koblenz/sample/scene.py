@@ -1,4 +1,4 @@
-"""What sensors see of a small scene: a wall, a cylinder and the ground, cast ray by ray.
+"""Simulate sensors in a small scene: a wall, a cylinder and the ground, cast ray by ray.
 
 Metres, x forward, y left, z up, from the sensor.
 """
@@ -32,7 +32,7 @@ class Scene:
     ground: float = -1.8
 
     def cast(self, direction: F64) -> F64:
-        """float64[n]: metres to the nearest thing along unit vectors, float64[n, 3]; infinite if there is none."""
+        """Return float64[n]: metres to the nearest surface along unit vectors float64[n, 3]; infinite without any."""
         x, y, z = direction.T
         with np.errstate(divide="ignore", invalid="ignore"):
             wall = self.wall / x
@@ -47,7 +47,7 @@ class Scene:
 
 
 def hdl32e(scene: Scene, first_us: int, count: int, hertz: float = 20.0) -> list[bytes]:
-    """*count* packets of a HDL-32E that turns with *hertz*."""
+    """Return *count* packets of an HDL-32E that turns with *hertz*."""
     us = first_us + FIRING_US * np.arange(12 * count)
     azimuth = np.rint(us * 1e-6 * hertz * 36000).astype(np.int64) % 36000
     turn, tilt = np.deg2rad(azimuth / 100)[:, None], np.deg2rad(ELEVATIONS)
@@ -76,7 +76,7 @@ def hdl32e(scene: Scene, first_us: int, count: int, hertz: float = 20.0) -> list
 
 
 def plane(scene: Scene, angles: F64, longest: float) -> list[int]:
-    """Ranges in mm of a scanner of one plane, at *angles* in rad; 1 where it sees nothing."""
+    """Return the ranges of a planar scanner in mm at *angles* in rad; 1 where it sees nothing."""
     direction = np.stack([np.cos(angles), np.sin(angles), np.zeros(len(angles))], -1)
     far = scene.cast(direction)
     return [int(mm) for mm in np.where(far < longest, np.rint(far * 1000), 1)]

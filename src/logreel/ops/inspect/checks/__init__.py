@@ -1,1 +1,1 @@
-"""What can be wrong with a log of any format: one module per battery, each a function from a Log to Findings."""
+"""Checks of logs of any format: one module per check, each with a function from a Log to Findings."""

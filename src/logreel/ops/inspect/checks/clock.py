@@ -1,4 +1,4 @@
-"""Times that go backwards: single late messages, and clocks that were set back."""
+"""Check for times that decrease: single late messages, and clocks that were set back."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ import numpy as np
 from logreel.errors import Finding, Severity
 from logreel.log.log import Channel, Log
 from logreel.log.times import SECOND, duration_text
-from logreel.ops.inspect.checks.places import offset_of, spots, together, topics_text
+from logreel.ops.inspect.checks.places import group_overlapping, offset_of, positions, topics_text
 
-#: A message that comes late by no more than this is worth a note only: recorders with several threads do that.
+#: Messages late by no more than this are a note only: recorders with several threads cause them.
 LATE_NS = SECOND
-#: So many falls of a channel, the deepest ones, are compared with those of other channels.
+#: Number of largest decreases of a channel that are compared with those of other channels.
 COMPARED = 64
-#: Where this part of the channels that go on falls back at one place, the clock did.
+#: Share of the active channels that have to decrease at one position for a clock reset.
 PART = 1 / 3
 
 
 @dataclass(frozen=True, slots=True)
 class Fall:
-    """The time of a message of *ch* at *row* lies *depth* ns before that of the message before, at *above* ns.
+    """A decrease: the message of *ch* at *row* has a time *depth* ns before that of the previous one, *above* ns.
 
-    before, spot  where the two lie in the log
+    before, spot  positions of the previous and of this message in the log
     """
 
     ch: Channel
@@ -37,13 +37,13 @@ class Fall:
 
 
 def backwards(log: Log) -> Iterator[Finding]:
-    """``clock-reset`` where time falls back in many channels at one place, ``out-of-order`` per channel else."""
+    """Yield ``clock-reset`` if times of many channels decrease at one position, else ``out-of-order`` per channel."""
     channels = [ch for ch in log.match(None) if len(ch) > 1]
     explained: dict[int, list[int]] = {ch.number: [] for ch in channels}
     falls = [fall for ch in channels for fall in _deepest(ch)]
-    ends = [spots(ch, np.array([0, len(ch) - 1], np.int64)) for ch in channels] if falls else []
+    ends = [positions(ch, np.array([0, len(ch) - 1], np.int64)) for ch in channels] if falls else []
     firsts, lasts = sorted(first for first, _ in ends), sorted(last for _, last in ends)
-    for group in together(falls, lambda fall: fall.before, lambda fall: fall.spot):
+    for group in group_overlapping(falls, lambda fall: fall.before, lambda fall: fall.spot):
         falling, place = {fall.ch.number for fall in group}, group[0].spot
         going_on = bisect_left(firsts, place) - bisect_left(lasts, place)
         if len(falling) > 1 and len(falling) >= PART * going_on:
@@ -65,7 +65,7 @@ def _deepest(ch: Channel) -> Iterator[Fall]:
         deepest = np.sort(np.argpartition(depth, -COMPARED)[-COMPARED:])
         rows, depth = rows[deepest], depth[deepest]
     if len(rows):
-        above, before, spot = times[rows - 1].tolist(), spots(ch, rows - 1), spots(ch, rows)
+        above, before, spot = times[rows - 1].tolist(), positions(ch, rows - 1), positions(ch, rows)
         for row, d, t, a, b in zip(rows.tolist(), depth.tolist(), above, before, spot, strict=True):
             yield Fall(ch, row, d, t, a, b)
 
@@ -80,7 +80,7 @@ def _reset(group: list[Fall]) -> Finding:
 
 
 def _late(ch: Channel, explained: list[int]) -> Finding | None:
-    """What to say of messages that are late for another reason than a reset, which *explained* are due to."""
+    """Return a finding for late messages, except those at rows *explained* by a clock reset; None if there are none."""
     times = ch.times
     late = np.setdiff1d(np.flatnonzero(times[1:] < times[:-1]) + 1, explained)
     if not len(late):

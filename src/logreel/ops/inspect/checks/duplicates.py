@@ -1,4 +1,4 @@
-"""Messages that are there twice, and channels whose time stands still."""
+"""Check for repeated messages, and channels whose time does not change."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from logreel.log.log import Channel, Log
 from logreel.ops.inspect.checks.places import offset_of
 from logreel.ops.inspect.digests import Digests, digests
 
-#: Where this part of the messages shares its time with the one before, time stands still, and tells nothing.
+#: Share of messages with the time of another one above which the time of a channel counts as frozen.
 STILL = 0.5
-#: Fewer messages than this tell nothing about that.
+#: Least number of messages for frozen time.
 MESSAGES = 10
 
 
 def duplicates(log: Log) -> Iterator[Finding]:
-    """``frozen-time`` and ``duplicate``: messages of one channel with one time, one size and the same bytes.
+    """Yield ``frozen-time``, and ``duplicate`` for messages of a channel with equal time, size and bytes.
 
-    Messages that their recorder gave different sequence numbers are two messages that say the same.
+    Messages with different sequence numbers are no duplicates.
     """
     doubtful: dict[int, I64] = {}
     numbers: dict[int, I64] = {}
@@ -32,7 +32,7 @@ def duplicates(log: Log) -> Iterator[Finding]:
         if len(ch) >= MESSAGES and len(rows) > STILL * len(ch):
             yield _frozen(ch, rows)
         elif len(rows):
-            sequence = log.index.more(ch.number, "sequence")
+            sequence = log.index.side_column(ch.number, "sequence")
             counted = np.zeros(len(rows), np.int64) if sequence is None else sequence[rows]
             alike = _alike(ch.times[rows], log.index.sizes(ch.number)[rows], counted)
             if alike.any():
@@ -44,14 +44,14 @@ def duplicates(log: Log) -> Iterator[Finding]:
 
 
 def _of_one_time(times: I64) -> I64:
-    """Rows of messages that share their time with another one, ascending."""
+    """Return the rows of messages with the time of another one, ascending."""
     if (times[1:] > times[:-1]).all():
         return np.zeros(0, np.int64)
     return np.flatnonzero(_alike(times))
 
 
 def _sorted(columns: tuple[NDArray[Any], ...]) -> tuple[I64, NDArray[np.bool_]]:
-    """int64[n]: the rows by their values; bool[n - 1]: which of them in this order are like the one before."""
+    """Return int64[n]: the rows sorted by value; bool[n - 1]: whether each sorted row equals the previous one."""
     order = np.lexsort(columns)
     same = np.ones(max(len(order) - 1, 0), np.bool_)
     for column in columns:
@@ -60,7 +60,7 @@ def _sorted(columns: tuple[NDArray[Any], ...]) -> tuple[I64, NDArray[np.bool_]]:
 
 
 def _alike(*columns: I64) -> NDArray[np.bool_]:
-    """bool[n]: whether another row has the same values in all columns."""
+    """Return bool[n]: whether another row has the same values in all columns."""
     order, same = _sorted(columns)
     found = np.zeros(len(order), np.bool_)
     found[order[1:]] |= same

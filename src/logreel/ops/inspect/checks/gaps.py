@@ -1,4 +1,4 @@
-"""Silences of channels that are regular otherwise."""
+"""Check for gaps in channels that are regular otherwise."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from logreel.io.arrays import I64
 from logreel.log.log import Channel, Log
 from logreel.log.times import SECOND, duration_text
 from logreel.ops.inspect.checks import jumps
-from logreel.ops.inspect.checks.places import offset_of, together, topics_text
+from logreel.ops.inspect.checks.places import group_overlapping, offset_of, topics_text
 
-#: A channel is regular if it has so many periods, and eight in ten of them are close to the median.
+#: A regular channel has more periods than this, with the 10th and 90th percentile within these factors of the median.
 PERIODS = 50
 NEAR, FAR = 0.5, 1.5
-#: A gap is longer than so many median periods; where more than this part of the periods is, it comes in bursts.
+#: A gap is longer than so many median periods; a channel with a larger share of gaps comes in bursts.
 FACTOR = 10
 PART = 0.01
-#: So many gaps of a channel, the longest ones, are compared with those of other channels.
+#: Number of longest gaps of a channel that are compared with those of other channels.
 COMPARED = 64
-#: When all regular channels, and not fewer than these, are silent for so long, the recorder was.
+#: If all regular channels, at least this many, have a gap of this length, the recorder stalled.
 CHANNELS, STALL_NS = 3, SECOND
 
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """A silence of *ch* (ns)."""
+    """Gap of *ch*, ns."""
 
     ch: Channel
     start: int
@@ -36,13 +36,13 @@ class Gap:
 
     @property
     def length(self) -> int:
-        """ns."""
+        """Length in ns."""
         return self.end - self.start
 
 
 @dataclass(frozen=True, slots=True)
 class Regular:
-    """A channel that is regular: its first and last time, the median period (ns), and its longest gaps."""
+    """Regular channel: first and last time, median period (ns), and longest gaps."""
 
     first: int
     last: int
@@ -51,14 +51,14 @@ class Regular:
 
 
 def gaps(log: Log) -> Iterator[Finding]:
-    """``gap`` for silences that several channels share, and per channel for the others."""
+    """Yield ``gap`` for gaps that several channels share, and one per channel for the other gaps."""
     channels = [ch for ch in log.match(None) if len(ch)]
-    known = jumps.find(channels)
+    known = jumps.find_jumps(channels)
     regular = {ch: found for ch in channels if (found := _regular(ch, known)) is not None}
     span = np.array([(one.first, one.last) for one in regular.values()], np.int64).reshape(-1, 2)
     alone: dict[Channel, list[Gap]] = {}
     every = [gap for one in regular.values() for gap in one.gaps]
-    for group in together(every, lambda gap: gap.start, lambda gap: gap.end):
+    for group in group_overlapping(every, lambda gap: gap.start, lambda gap: gap.end):
         if len({gap.ch.number for gap in group}) > 1:
             yield _shared(group, span)
         else:
@@ -67,7 +67,7 @@ def gaps(log: Log) -> Iterator[Finding]:
 
 
 def _regular(ch: Channel, known: list[jumps.Jump]) -> Regular | None:
-    """A channel with its longest gaps that no jump explains; None for one that is not regular."""
+    """Return a channel with its longest gaps outside of *known* jumps; None if it is not regular."""
     times = _ordered(ch)
     if len(times) <= PERIODS:
         return None
@@ -85,7 +85,7 @@ def _regular(ch: Channel, known: list[jumps.Jump]) -> Regular | None:
 
 
 def _ordered(ch: Channel) -> I64:
-    """The times of a channel in order, without stray ones that lie outside of the log."""
+    """Return the times of a channel, sorted, without those before the start or after the end of the log."""
     times = ch.times
     if (times[1:] < times[:-1]).any():
         times = np.sort(times)

@@ -1,4 +1,4 @@
-"""Silences of the whole log that are much longer than the rest of it: a clock jumped, or some times are wrong."""
+"""Check for intervals without messages much longer than the rest of the log: clock jumps or wrong times."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from logreel.log.log import Channel, Log
 from logreel.log.times import SECOND, duration_text
 from logreel.ops.inspect.checks.places import offset_of, topics_text
 
-#: Shorter silences are never jumps.
+#: Least length of a jump.
 LEAST_NS = 600 * SECOND
-#: A jump is longer than so many times the rest of the log.
+#: Least length of a jump, relative to the rest of the log.
 FACTOR = 10
-#: More of them, and long silences are the way of this log.
+#: Most jumps in a log.
 MOST = 3
-#: A robot may have waited for some hours; what is longer is a wrong clock.
+#: Jumps from this length on are warnings: a robot may wait for hours.
 WRONG_NS = 24 * 3600 * SECOND
 
 
@@ -33,19 +33,19 @@ class Jump:
 
     @property
     def length(self) -> int:
-        """ns."""
+        """Length in ns."""
         return self.end - self.start
 
 
 def jumps(log: Log) -> Iterator[Finding]:
-    """``jump`` for each silence of the whole log that is far longer than all the rest."""
+    """Yield ``jump`` for each interval without messages that is much longer than the rest of the log."""
     channels = [ch for ch in log.match(None) if len(ch)]
-    for jump in find(channels):
-        yield _told(jump, channels)
+    for jump in find_jumps(channels):
+        yield _jump_finding(jump, channels)
 
 
-def find(channels: list[Channel]) -> list[Jump]:
-    """The jumps in the times of these channels, the longest first."""
+def find_jumps(channels: list[Channel]) -> list[Jump]:
+    """Return the jumps in the times of *channels*, longest first."""
     spans = [_activity(ch.times) for ch in channels]
     if not spans:
         return []
@@ -64,7 +64,7 @@ def find(channels: list[Channel]) -> list[Jump]:
 
 
 def _activity(times: I64) -> tuple[I64, I64]:
-    """Where stretches without a long silence begin and end."""
+    """Return first and last times of the intervals without a break longer than LEAST_NS."""
     if (times[1:] < times[:-1]).any():
         times = np.sort(times)
     cuts = np.flatnonzero(_steps(times[:-1], times[1:]) > LEAST_NS)
@@ -72,11 +72,11 @@ def _activity(times: I64) -> tuple[I64, I64]:
 
 
 def _steps(a: I64, b: I64) -> NDArray[np.uint64]:
-    """b - a where that is positive, else 0; without overflow."""
+    """Return uint64[n]: b - a, or 0 if negative; cannot overflow."""
     return np.where(b > a, b.view(np.uint64) - a.view(np.uint64), np.uint64(0))
 
 
-def _told(jump: Jump, channels: list[Channel]) -> Finding:
+def _jump_finding(jump: Jump, channels: list[Channel]) -> Finding:
     before = {ch: int(np.count_nonzero(ch.times <= jump.start)) for ch in channels}
     after = {ch: len(ch) - n for ch, n in before.items()}
     few, where = min((before, "before"), (after, "after"), key=lambda side: sum(side[0].values()))

@@ -1,4 +1,4 @@
-"""Whether every message is as long as its definition says, without decoding it where that can be told."""
+"""Check that messages have the sizes that their definitions require, if possible without decoding them."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from logreel.layout.program import Program
 from logreel.log.log import Channel, Log
 from logreel.log.padding import is_padded, skipping, too_long
 from logreel.ops.inspect.checks.places import offset_of
-from logreel.ops.query.record_batches import rows_per_piece
+from logreel.ops.query.record_batches import rows_per_batch
 
-#: Severity and sentence for messages that do not fit, by what they are.
+#: Severity and text of findings, by code.
 KINDS: dict[str, tuple[Severity, str]] = {
     "payload": ("error", "do not fit their definition, and cannot be decoded"),
     "leftover": ("warn", "are longer than their definition"),
@@ -27,7 +27,7 @@ KINDS: dict[str, tuple[Severity, str]] = {
 
 @dataclass
 class _Tally:
-    """Messages of one channel that do not fit: how many, and the row of the first, by code."""
+    """Messages of one channel that do not fit: count and first row, by code."""
 
     ch: Channel
     seen: int = 0
@@ -49,7 +49,7 @@ class _Tally:
 
 
 def payloads(log: Log) -> Iterator[Finding]:
-    """``payload`` for messages that end too early for their definition, ``leftover`` for those that go on behind it."""
+    """Yield ``payload`` for messages shorter than their definition requires, ``leftover`` for longer ones."""
     walked: dict[Channel, Program] = {}
     tallies = {ch: _Tally(ch) for ch in log.match(None) if len(ch)}
     for ch, tally in tallies.items():
@@ -72,7 +72,7 @@ def payloads(log: Log) -> Iterator[Finding]:
 
 
 def _pieces(log: Log, channels: dict[Channel, Program]) -> Iterator[tuple[Channel, PayloadRange]]:
-    """All messages of *channels*, stretch by stretch of the file: each packed chunk is unpacked once for all."""
+    """Yield all messages of *channels* in ranges; each compressed chunk is decompressed once."""
     synthetic = [ch for ch in channels if log.index.rules[ch.number].synthetic is not None]
     for ch in synthetic:
         yield from ((ch, piece) for piece in payload_ranges(log.index, ch.number, slice(0, len(ch))))
@@ -98,8 +98,8 @@ def _walk(tally: _Tally, program: Program, piece: PayloadRange) -> None:
 
 
 def _read(ch: Channel, tally: _Tally) -> None:
-    """Messages that are no walk of a Layout have to be decoded."""
-    step = rows_per_piece(ch)
+    """Decode the messages of a channel with a PayloadDecoder, and count those that do not fit."""
+    step = rows_per_batch(ch)
     for lo in range(0, len(ch), step):
         for piece in payload_ranges(ch.log.index, ch.number, slice(lo, lo + step)):
             rows = np.arange(tally.seen, tally.seen + len(piece.offset), dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Where in the file a message lies, and which of many spans lie over one another."""
+"""Positions of messages in the file, and groups of overlapping intervals."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from logreel.log.log import Channel
 Item = TypeVar("Item")
 
 
-def spots(ch: Channel, rows: I64) -> list[tuple[int, int]]:
-    """Chunk and place in it of the messages at *rows* (ascending): tuples that sort as the messages lie."""
+def positions(ch: Channel, rows: I64) -> list[tuple[int, int]]:
+    """Return chunk and offset of the messages at *rows* (ascending), as tuples that sort in file order."""
     chunk, offset, _ = places(ch.log.index, ch.number, rows)
     return list(zip(chunk.tolist(), offset.tolist(), strict=True))
 
 
 def offset_of(ch: Channel, row: int) -> int | None:
-    """Where in the file one message lies, or the chunk that it is packed in; None for one that the reader made."""
-    ((chunk, offset),) = spots(ch, np.array([row], np.int64))
+    """Return the file offset of a message, or of its compressed chunk; None for a synthetic message."""
+    ((chunk, offset),) = positions(ch, np.array([row], np.int64))
     if chunk == SYNTHETIC:
         return None
     return offset if chunk == FILE else ch.log.index.chunks.place_of(chunk)
 
 
-def together(
+def group_overlapping(
     items: Iterable[Item], first: Callable[[Item], Any], last: Callable[[Item], Any]
 ) -> Iterator[list[Item]]:
-    """Groups of spans that have a place in common, as few as there can be: first(x) < place <= last(x)."""
+    """Yield the fewest groups of intervals with a common position: first(x) < position <= last(x)."""
     group: list[Item] = []
     for item in sorted(items, key=last):
         if group and not first(item) < last(group[0]):
@@ -44,6 +44,6 @@ def together(
 
 
 def topics_text(topics: Iterable[str]) -> str:
-    """A few names for a sentence."""
+    """Return up to three topics and the number of the others, as text."""
     names = list(dict.fromkeys(topics))
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

@@ -1,4 +1,4 @@
-"""Series of JSON whose schema stands beside them: what is recorded without given types comes back as columns."""
+"""Series of JSON with a JSON Schema: messages recorded without types are read back as columns."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import logreel
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Bytes, Field, FixedArray, Rest, Scalar, Sequence, String, Struct, Time
 from logreel.ops.record import Recorded, record
-from logreel.schemas.json.from_layout import json_schema, written
+from logreel.schemas.json.from_layout import json_bytes, json_schema
 from logreel.schemas.json.payload_decoder import JsonDecoder
 
 SECOND = 10**9
@@ -24,7 +24,7 @@ def recorded(path: Path, *rows: dict[str, Any]) -> Recorded:
     return record(lines, path)
 
 
-def test_inferred_fields_come_back_as_columns(tmp_path: Path) -> None:
+def test_inferred_fields_are_read_back_as_columns(tmp_path: Path) -> None:
     rows: list[dict[str, Any]] = [
         {"n": 1, "big": 1 << 63, "x": 0.5, "ok": True, "s": "é\n", "in": {"a": [1, 2], "b": [[1.5], []]}},
         {"n": -1, "big": 7, "x": "NaN", "ok": False, "s": "", "in": {"a": [], "b": [{"no": 1}]}},
@@ -47,7 +47,7 @@ def test_inferred_fields_come_back_as_columns(tmp_path: Path) -> None:
     assert log.verify() == ()
 
 
-def test_what_was_recorded_is_recorded_again(tmp_path: Path) -> None:
+def test_recording_a_read_log_gives_the_same_log(tmp_path: Path) -> None:
     first = recorded(tmp_path / "a.bddf", {"x": 1, "s": "a"}, {"x": 2, "s": "b"})
     log = logreel.open(first.path)
     again = record(
@@ -58,19 +58,19 @@ def test_what_was_recorded_is_recorded_again(tmp_path: Path) -> None:
     assert Path(again.path).read_bytes() == Path(first.path).read_bytes()
 
 
-def test_slices_keep_the_schema(tmp_path: Path) -> None:
+def test_slice_keeps_json_schema(tmp_path: Path) -> None:
     done = recorded(tmp_path / "a.bddf", *({"x": n} for n in range(9)))
     logreel.slice(done.path, tmp_path / "b.bddf", start=4 * SECOND)
     logreel.sort(tmp_path / "b.bddf", tmp_path / "c.bddf")
     assert logreel.open(tmp_path / "c.bddf")["t"]["x"].tolist() == [4, 5, 6, 7, 8]
 
 
-def test_messages_without_fields(tmp_path: Path) -> None:
+def test_messages_without_fields_are_read_back(tmp_path: Path) -> None:
     done = recorded(tmp_path / "a.bddf", {}, {})
     assert [bytes(m.data) for m in logreel.open(done.path).messages()] == [b"{}", b"{}"]
 
 
-def test_records_of_a_number_are_plain_values(tmp_path: Path) -> None:
+def test_records_with_one_number_become_pods(tmp_path: Path) -> None:
     done = recorded(
         tmp_path / "a.bddf", {"records": [{"value": 1.5}, {"value": 2}]}, {"records": [{"value": 3}]}
     )
@@ -81,7 +81,7 @@ def test_records_of_a_number_are_plain_values(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("schema", ["{", "[1]", '{"type": "object"}', '{"$ref": "#/x"}'])
-def test_a_schema_that_tells_no_fields_leaves_text(schema: str, tmp_path: Path) -> None:
+def test_schema_without_fields_shows_messages_as_text(schema: str, tmp_path: Path) -> None:
     path = tmp_path / "a.bddf"
     with logreel.create(path) as w:
         told = {"annotations": {"logreel:json_schema": schema}}
@@ -91,7 +91,7 @@ def test_a_schema_that_tells_no_fields_leaves_text(schema: str, tmp_path: Path) 
     assert [p.code for p in log.problems] == (["definition"] if schema == "{" else [])
 
 
-def test_payloads_that_are_no_objects_are_null_in_columns(tmp_path: Path) -> None:
+def test_payloads_that_are_not_objects_are_null_in_columns(tmp_path: Path) -> None:
     path = tmp_path / "a.bddf"
     layout = Layout(Struct((Field("x", Scalar("int64")),)))
     with logreel.create(path) as w:
@@ -103,7 +103,7 @@ def test_payloads_that_are_no_objects_are_null_in_columns(tmp_path: Path) -> Non
     assert log.problems
 
 
-def test_every_node_has_a_schema() -> None:
+def test_every_layout_node_has_a_json_schema() -> None:
     pair = Struct((Field("u", Scalar("uint64")), Field("f", Scalar("float32"))))
     nodes = [
         *(Scalar("bool"), Scalar("uint8"), Time(), String(), Bytes(), Rest(text=True)),
@@ -116,4 +116,6 @@ def test_every_node_has_a_schema() -> None:
     assert texts == [3, 4, 5, 6, 8]
     many = json.loads(json_schema(Layout(Sequence(pair))))
     assert many["properties"]["records"]["items"]["properties"]["u"]["maximum"] == (1 << 64) - 1
-    assert written({"x": math.nan, "y": [math.inf, -math.inf]}) == b'{"x":"NaN","y":["Infinity","-Infinity"]}'
+    assert (
+        json_bytes({"x": math.nan, "y": [math.inf, -math.inf]}) == b'{"x":"NaN","y":["Infinity","-Infinity"]}'
+    )

@@ -1,4 +1,4 @@
-"""What CARLA recordings mean: axes and units of ROS, states of actors, sentences."""
+"""ROS axes and units, actor states, and text lines of CARLA recordings."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def unit(log: logreel.Log, topic: str, path: str) -> bytes:
 
 
 @pytest.mark.parametrize("release", ["0.9.16", "0.10.0"])
-def test_ros_axes_turn_every_vector(release: str) -> None:
+def test_ros_axes_convert_every_vector(release: str) -> None:
     log = logreel.open(eventful(release).bytes())
     ros = log.ros_axes()
     signs = {
@@ -47,7 +47,7 @@ def test_ros_axes_turn_every_vector(release: str) -> None:
     assert bones[1]["rotation"] == {"roll": 1.0, "pitch": -2.0, "yaw": -3.0}
 
 
-def test_physics_in_ros_axes() -> None:
+def test_ros_axes_convert_physics() -> None:
     data = eventful("0.9.16").bytes()
     plain, ros = (logreel.open(data, ros_axes=on).table("physics").to_pylist()[0] for on in (False, True))
     for a, b in zip(plain["wheels"], ros["wheels"], strict=True):
@@ -58,7 +58,7 @@ def test_physics_in_ros_axes() -> None:
     assert ros["mass"] == plain["mass"]
 
 
-def test_messages_turn_like_tables() -> None:
+def test_ros_axes_of_messages_equal_those_of_tables() -> None:
     log = logreel.open(eventful().bytes(), ros_axes=True)
     for topic in ("position", "bones", "physics", "walker", "actors", "velocity", "vehicle_control"):
         message = next(log.messages([topic]))
@@ -75,7 +75,7 @@ def _rounded(value: object) -> object:
     return float(f"{value:.5g}") if isinstance(value, float) else value
 
 
-def test_other_logs_have_no_other_axes() -> None:
+def test_only_recordings_not_yet_converted_have_ros_axes() -> None:
     with pytest.raises(UsageError, match="no other axes"):
         logreel.open(tiny()).ros_axes()
     log = logreel.open(eventful().bytes())
@@ -84,7 +84,7 @@ def test_other_logs_have_no_other_axes() -> None:
     assert log.ros_axes().actors[10].description == "vehicle.lincoln.mkz"
 
 
-def test_states_of_actors_have_poses_boxes_and_kinds() -> None:
+def test_actor_states_have_poses_boxes_and_kinds() -> None:
     log = logreel.open(eventful().bytes())
     (lens,) = lenses(log["position"])
     assert isinstance(lens, ActorPose)
@@ -110,7 +110,7 @@ def test_states_of_actors_have_poses_boxes_and_kinds() -> None:
         ((90.0, 0.0, 0.0), (1, 0, 0), (0, -1, 0)),  # right side down
     ],
 )
-def test_turns_are_those_of_the_simulator_in_other_axes(
+def test_quaternions_equal_simulator_rotations_in_ros_axes(
     turn: tuple[float, ...], ahead: tuple[float, ...], up: tuple[float, ...]
 ) -> None:
     out = Builder()
@@ -122,7 +122,7 @@ def test_turns_are_those_of_the_simulator_in_other_axes(
     assert (2 * (x * z + y * w), 2 * (y * z - x * w), 1 - 2 * (x * x + y * y)) == pytest.approx(up)
 
 
-def test_what_happens_is_told_in_sentences() -> None:
+def test_events_become_text_lines() -> None:
     out = eventful()
     out.frames[1].add(40, 0, "static.prop.barrel")
     out.frames[3].collision(5, 10, 20, (True, False))

@@ -1,4 +1,4 @@
-"""BDDF files as a whole: index and checksum, additional indexes, names and hashes of series."""
+"""Series of BDDF files: the same with and without index; checksum, additional indexes, names and hashes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from logreel.formats.bddf.verify import verify
 from logreel.io.source import Source
 
 
-def test_the_sample_is_sound_by_index_and_by_scan() -> None:
+def test_sample_reads_the_same_with_and_without_index() -> None:
     data = walk(3)
     assert verify(Source.open(data)) == []
     indexed, scanned = logreel.open(data), logreel.open(data[:-40])
@@ -21,7 +21,7 @@ def test_the_sample_is_sound_by_index_and_by_scan() -> None:
         assert a.equals(b), topic
 
 
-def test_a_flipped_bit_is_seen_by_the_checksum_alone() -> None:
+def test_flipped_payload_bit_is_found_by_checksum_only() -> None:
     data = bytearray(walk(1))
     data[data.index(b"start of the patrol")] ^= 1
     assert not logreel.open(bytes(data)).problems
@@ -30,7 +30,7 @@ def test_a_flipped_bit_is_seen_by_the_checksum_alone() -> None:
     assert logreel.check(bytes(data)).findings == (finding,)
 
 
-def test_additional_indexes_are_columns_under_names_that_fit() -> None:
+def test_additional_indexes_are_columns_with_valid_names() -> None:
     out = Builder()
     series = out.messages("say", "text/plain", "line", names=["pid", "", "text", "pid"])
     low, high = -(1 << 63), (1 << 63) - 1
@@ -50,7 +50,7 @@ def test_additional_indexes_are_columns_under_names_that_fit() -> None:
     assert log["say"].decode(memoryview(b"by itself")) == {"text": "by itself"}
 
 
-def test_series_of_one_name_and_several_types_are_told_apart() -> None:
+def test_series_with_same_name_and_different_types_get_suffixes() -> None:
     out = Builder()
     out.messages("mixed", "application/protobuf", "a.B")
     out.messages("mixed", "text/plain", "line")
@@ -63,7 +63,7 @@ def test_series_of_one_name_and_several_types_are_told_apart() -> None:
     assert [ch.schema.name for ch in log.channels.values()] == ["a.B", "line", "line", "int8", "int8"]
 
 
-def test_the_hash_has_no_separators_so_it_collides() -> None:
+def test_different_identifiers_can_share_a_hash() -> None:
     told = Identifier("bosdyn:message-channel", {"bosdyn:channel": "a"})
     assert told.hash == hash_of(told.type, told.spec) == 0x727781938A7FE37F
     assert Identifier("t", {"ab": "c"}).hash == Identifier("t", {"a": "bc"}).hash

@@ -1,4 +1,4 @@
-"""Plain values and structs of BDDF files: blocks of samples, their times, and members joined."""
+"""POD and struct series of BDDF files: samples in data blocks, their times, and joined members."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from support.harness.cli_runner import Run
 
 @pytest.mark.parametrize("kind", PODS)
 @pytest.mark.parametrize("dimension", [(), (1,), (3,), (2, 3), (2, 1, 4)])
-def test_every_type_and_dimension(kind: str, dimension: Sequence[int]) -> None:
+def test_every_pod_type_and_dimension_is_decoded(kind: str, dimension: Sequence[int]) -> None:
     out = Builder()
     series = out.pods({"varname": "v"}, kind, dimension, "m/s2")
     values = np.arange(2 * 3 * int(np.prod(dimension))).astype(kind)
@@ -38,7 +38,7 @@ def test_every_type_and_dimension(kind: str, dimension: Sequence[int]) -> None:
 
 
 @pytest.mark.parametrize("last", [2, 3, 0])
-def test_a_whole_series_is_what_its_parts_are(last: int) -> None:
+def test_decode_all_equals_decoding_in_batches(last: int) -> None:
     out = Builder()
     series, other = out.pods({"varname": "v"}, "int16", (2,)), out.pods({"varname": "w"}, "uint8")
     counts = [3] * 40 + [last]
@@ -56,7 +56,7 @@ def test_a_whole_series_is_what_its_parts_are(last: int) -> None:
     assert ch.to_arrow(["sample"])["sample"].to_pylist() == whole["sample"].to_pylist()
 
 
-def test_times_are_those_of_blocks_or_spread_and_the_schema_says_so() -> None:
+def test_sample_times_are_block_times_or_interpolated() -> None:
     out = Builder()
     series = out.pods({"varname": "v"}, "float32")
     for ns, n in ((T0, 4), (T0 + 100, 1), (T0 + 200, 2), (T0 + 200, 2), (T0 + 150, 3), (T0 + 450, 3)):
@@ -78,7 +78,7 @@ def test_times_are_those_of_blocks_or_spread_and_the_schema_says_so() -> None:
     assert "that of its first sample" in ch.schema.text
 
 
-def test_a_block_with_a_part_of_a_sample_stays_raw() -> None:
+def test_block_with_incomplete_sample_is_null_in_tables() -> None:
     out = Builder()
     series = out.pods({"varname": "v"}, "int32", names=["n"])
     out.data(series, T0, bytes(8), [1]).data(series, T0 + 1, bytes(7), [2]).data(series, T0 + 2, b"", [3])
@@ -92,7 +92,7 @@ def test_a_block_with_a_part_of_a_sample_stays_raw() -> None:
 
 
 @pytest.mark.parametrize("dimension", [(0,), (1 << 31, 1 << 31), (1,) * 33, (1,) * 200])
-def test_dimensions_that_no_sample_has_stay_raw(dimension: Sequence[int]) -> None:
+def test_invalid_dimensions_are_shown_as_bytes(dimension: Sequence[int]) -> None:
     out = Builder()
     series = out.pods({"varname": "v"}, "float64", dimension)
     log = logreel.open(out.data(series, T0, b"12345678").bytes())
@@ -114,7 +114,7 @@ def joined(cuts: Sequence[Sequence[int]], missing: Sequence[int] = ()) -> logree
     return logreel.open(out.bytes())["all"]
 
 
-def test_struct_series_are_joined_by_sample() -> None:
+def test_struct_members_are_joined_by_sample_number() -> None:
     ch = joined([(4, 4), (4, 4), (4, 4)])
     assert len(ch) == 2
     assert ch["m0"].tolist() == list(range(8))
@@ -133,7 +133,7 @@ def test_struct_members_with_gaps_are_joined_by_time() -> None:
     assert ch["m1"].tolist() == [100, 101, 102, 103, 108, 109, 110, 111]
 
 
-def test_structs_nest_and_hold_messages_and_never_themselves() -> None:
+def test_structs_can_be_nested_and_hold_messages_but_not_themselves() -> None:
     out = Builder()
     x = out.pods({"v": "x"}, "float32", [2], "m")
     note = out.messages("note", "text/plain", "line")
@@ -150,7 +150,7 @@ def test_structs_nest_and_hold_messages_and_never_themselves() -> None:
     assert log["loop"].fields == ["sample", "x"]
 
 
-def test_times_are_spread_on_the_command_line_too(
+def test_command_line_interpolates_sample_times(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -171,7 +171,7 @@ def test_times_are_spread_on_the_command_line_too(
         assert (done.code, "--interpolate" in done.err) == (2, True)
 
 
-def test_members_have_names_that_a_path_can_hold() -> None:
+def test_struct_members_get_valid_field_names() -> None:
     out = Builder()
     series = [out.pods({"varname": str(i)}, "int8") for i in range(4)]
     out.struct(
@@ -184,7 +184,7 @@ def test_members_have_names_that_a_path_can_hold() -> None:
     assert [ch[name].tolist() for name in ch.fields] == [[0], [0], [1], [2], [3]]
 
 
-def test_blocks_of_a_struct_series_are_shown_as_they_are() -> None:
+def test_data_blocks_of_a_struct_series_are_shown_as_bytes() -> None:
     out = Builder()
     member = out.pods({"varname": "x"}, "int8")
     struct = out.struct({"schema": "s"}, {"x": member})

@@ -1,4 +1,4 @@
-"""Built recordings of every release and of forks, against the plain reader, and what they are taken for."""
+"""Built recordings of every release and of forks: content as in the plain reader, and the inferred release."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ TOLD = {
 
 
 @pytest.mark.parametrize("release", RELEASES)
-def test_every_release_reads_as_it_was_built(release: str) -> None:
+def test_every_release_is_read_as_built(release: str) -> None:
     data = eventful(release).bytes()
     log = logreel.open(data)
     assert log.problems == ()
@@ -44,20 +44,20 @@ def test_every_release_reads_as_it_was_built(release: str) -> None:
 
 
 @pytest.mark.parametrize(("release", "told"), TOLD.items())
-def test_releases_are_told_apart(release: str, told: str) -> None:
+def test_release_is_inferred_from_content(release: str, told: str) -> None:
     log = logreel.open(eventful(release).bytes())
     # Positions of a prop tell 0.9.11 from 0.9.10.
     assert log.version == told
 
 
-def test_positions_of_props_are_of_later_releases() -> None:
+def test_positions_of_props_show_a_later_release() -> None:
     out = Builder("0.9.10")
     frame = out.frame(0.0).add(1, 0, "static.prop.mesh").position(1, (0.0, 0.0, 0.0))
     frame.physics(7)
     assert logreel.open(out.bytes()).version == "0.9.11"
 
 
-def test_the_bundled_drive_reads_whole() -> None:
+def test_bundled_drive_is_read_completely() -> None:
     data = drive(4.0).bytes()
     log = logreel.open(data)
     assert log.problems == ()
@@ -67,21 +67,21 @@ def test_the_bundled_drive_reads_whole() -> None:
 @pytest.mark.parametrize(
     ("release", "kinds"), [("0.9.16", "wheels bikers doors"), ("2023", "doors wheels bikers")]
 )
-def test_kinds_that_moved_are_told_by_content(release: str, kinds: str) -> None:
+def test_shifting_kinds_are_inferred_from_content(release: str, kinds: str) -> None:
     log = logreel.open(eventful(release).bytes())
     found = {ch.metadata["packet"]: ch.topic for ch in log.channels.values()}
     assert [found[kind] for kind in (21, 22, 23)] == kinds.split()
 
 
 @pytest.mark.parametrize(("version", "kinds"), [(2, "wheels bikers doors"), (1, "doors wheels bikers")])
-def test_kinds_that_never_have_content_are_told_by_the_header(version: int, kinds: str) -> None:
+def test_empty_shifting_kinds_are_inferred_from_the_header(version: int, kinds: str) -> None:
     out = Builder("0.9.16", version=version)
     out.frame(0.0)
     found = {ch.metadata["packet"]: ch.topic for ch in logreel.open(out.bytes()).channels.values()}
     assert [found[kind] for kind in (21, 22, 23)] == kinds.split()
 
 
-def test_packets_of_users_and_forks_are_kept_raw() -> None:
+def test_packets_of_users_and_forks_are_kept_as_bytes() -> None:
     out = Builder("0.9.14")
     for i in range(3):
         frame = out.frame(0.05 * i)
@@ -95,13 +95,13 @@ def test_packets_of_users_and_forks_are_kept_raw() -> None:
     assert message.decode() == {"frame": 2, "data": b"\xc8\1"}
 
 
-def test_a_frame_counter_is_a_number() -> None:
+def test_frame_counter_is_decoded() -> None:
     out = Builder("0.9.14")
     out.frame(0.0).packet(18, struct.pack("<Q", 77))
     assert logreel.open(out.bytes())["frame_counter"]["counter"].tolist() == [77]
 
 
-def test_wide_vectors_are_told_by_actors_where_nothing_moves() -> None:
+def test_float64_vectors_are_detected_from_actors_alone() -> None:
     out = Builder("0.10.0")
     out.frame(0.0).add(5, 1, "vehicle.a.b", (1.0, 2.0, 3.0))
     log = logreel.open(out.bytes())
@@ -109,13 +109,13 @@ def test_wide_vectors_are_told_by_actors_where_nothing_moves() -> None:
     assert log["actors"]["location.y"].dtype == "float64"
 
 
-def test_physics_of_the_newer_engine_is_kept_as_it_is() -> None:
+def test_ue5_physics_is_kept_as_bytes() -> None:
     log = logreel.open(eventful("0.10.0").bytes())
     assert log["physics"].fields == ["frame", "data"]
 
 
 @pytest.mark.parametrize("name", ["actors", "vehicle_control", "wheels", "bones", "physics"])
-def test_sizes_that_were_never_filled_in_are_told_by_content(name: str) -> None:
+def test_placeholder_sizes_are_repaired_by_content(name: str) -> None:
     kinds = {"actors": "EventAdd", "vehicle_control": "AnimVehicle", "wheels": "AnimVehicleWheels"}
     kinds |= {"bones": "WalkerBones", "physics": "PhysicsControl"}
     sound, broken = eventful("0.9.16"), eventful("0.9.16")
@@ -137,7 +137,7 @@ def test_text_mode_is_undone() -> None:
         assert repr(log.table(topic).to_pylist()) == repr(sound.table(topic).to_pylist())
 
 
-def test_frames_without_an_end_are_told() -> None:
+def test_frames_without_end_are_reported() -> None:
     out = eventful("0.9.14", frames=4)
     out.frames[1].ended = False
     log = logreel.open(out.bytes())
@@ -147,7 +147,7 @@ def test_frames_without_an_end_are_told() -> None:
     assert [p.code for p in logreel.open(out.bytes()).problems] == ["frame_end", "truncated"]
 
 
-def test_a_count_beyond_the_records_costs_one_packet() -> None:
+def test_wrong_record_count_loses_one_packet_only() -> None:
     out = eventful("0.9.14", frames=4)
     data = out.bytes()
     place = data.index(counted([struct.pack("<II", 10, 0b11 << 1), struct.pack("<II", 12, 0)]))
@@ -157,14 +157,14 @@ def test_a_count_beyond_the_records_costs_one_packet() -> None:
     assert log["vehicle_lights"]["frame"].tolist() == [1, 1, 3, 3, 4, 4]
 
 
-def test_what_is_no_recording_is_refused_by_name() -> None:
+def test_file_without_magic_is_refused_with_its_name() -> None:
     with pytest.raises(UnsupportedError, match="mark is missing"):
         logreel.open(b"something else entirely", format="carla")
 
 
 @pytest.mark.parametrize("scene", ["empty", "eventful"])
 @pytest.mark.parametrize("release", RELEASES)
-def test_a_cut_in_the_first_frames_makes_no_other_release_of_it(release: str, scene: str) -> None:
+def test_truncation_in_the_first_frames_does_not_change_the_release(release: str, scene: str) -> None:
     made = eventful(release)
     if scene == "empty":
         made = Builder(release)

@@ -8,7 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from logreel.ops.replay.run import Run
 
 
-class Ahead:
+class RunPrefetcher:
     """Takes runs from an iterator; on request the next one is read and unpacked by a thread of its own."""
 
     def __init__(self, runs: Iterator[Run]) -> None:

@@ -39,7 +39,7 @@ def clock_channel(channels: Sequence[Channel], epoch: str) -> Channel:
     return log_of(source, fmt, scan)[TOPIC]
 
 
-def tick(channel: Channel, time: int) -> Message:
+def clock_message(channel: Channel, time: int) -> Message:
     """A message that says that it is *time* (ns); ROS knows no time before 0 and none behind 2106."""
     second, rest = divmod(min(max(time, 0), (1 << 32) * SECOND - 1), SECOND)
     return Message(time, channel, memoryview(struct.pack("<II", second, rest)))

@@ -1,4 +1,4 @@
-"""The index of a BDDF file: read part by part in large files, and only as far as the blocks agree with it."""
+"""The index of a large BDDF file: read series by series, and used only if the blocks agree with it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from support.oracles import bddf as oracle
 
 @pytest.fixture
 def large(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Has every file taken as a large one; the numbers of the series whose part of the index was read."""
+    """Treat every file as a large one; return the numbers of the series whose index was read."""
     monkeypatch.setattr(index_reader, "EAGER_BYTES", 0)
     asked: list[int] = []
     load = VerifiedIndex.load
@@ -37,7 +37,7 @@ def three(again: int = 5) -> Builder:
     return out
 
 
-def test_a_large_file_is_opened_without_the_parts_of_its_index(large: list[int]) -> None:
+def test_large_file_is_opened_without_reading_series_indexes(large: list[int]) -> None:
     log = logreel.open(three().bytes())
     assert (list(log), large) == (["a", "b", "c"], [])
     assert log["b"].to_arrow()["text"].to_pylist() == [f"1 {i}" for i in range(5)]
@@ -49,7 +49,7 @@ def test_a_large_file_is_opened_without_the_parts_of_its_index(large: list[int])
     assert log.metadata["indexed"]
 
 
-def test_both_ways_give_the_same(large: list[int]) -> None:
+def test_lazy_and_eager_index_give_the_same_content(large: list[int]) -> None:
     data = walk(3)
     parts, scanned = logreel.open(data), logreel.open(data[:-40])
     for topic in scanned:
@@ -64,7 +64,7 @@ def test_both_ways_give_the_same(large: list[int]) -> None:
     assert (parts.start, parts.end) == (scanned.start, scanned.end)
 
 
-def test_a_series_whose_part_is_wrong_is_found_by_reading_the_file(large: list[int]) -> None:
+def test_wrong_series_index_falls_back_to_reading_the_file(large: list[int]) -> None:
     data = bytearray(three().bytes())
     rows = oracle.walk(bytes(data)).rows
     hit = [row for row in rows if row.series == 1][2]
@@ -84,7 +84,7 @@ def test_a_series_whose_part_is_wrong_is_found_by_reading_the_file(large: list[i
         logreel.open(bytes(data), strict=True)
 
 
-def test_blocks_that_the_index_does_not_name_are_told(large: list[int]) -> None:
+def test_blocks_missing_from_the_index_are_reported(large: list[int]) -> None:
     out = three()
     out.out += data_block(0, T0 + 9, b"the index does not know me")
     data = out.bytes()
@@ -97,7 +97,7 @@ def test_blocks_that_the_index_does_not_name_are_told(large: list[int]) -> None:
     assert [f.code for f in logreel.check(data).findings] == ["index"]
 
 
-def test_broken_large_files_give_only_true_blocks(large: list[int]) -> None:
+def test_damaged_large_files_give_only_valid_blocks(large: list[int]) -> None:
     base = three(8).bytes()
     for seed in range(300):
         data = mutate(base, seed)

@@ -1,4 +1,4 @@
-"""What a log tells of itself, by another clock."""
+"""Logs with shifted clocks."""
 
 from __future__ import annotations
 
@@ -7,18 +7,17 @@ from dataclasses import replace
 from logreel.log.log import Log
 
 
-def clocked(log: Log, shift: int) -> Log:
-    """*log* with *shift* ns added to its start and end, and to the times of parameters and attachments.
+def shift_clock(log: Log, shift: int) -> Log:
+    """Return *log* with *shift* ns added to start and end, and to the times of parameters and attachments.
 
-    Its ``utc_offset`` is that much less; where that makes it 0, times are since 1970.
-
-    Messages keep their times: whoever writes them adds the shift.
+    ``utc_offset`` is reduced by *shift*; if it becomes 0, the epoch becomes ``unix``. Messages keep their times: their
+    writer adds the shift.
     """
     if not shift:
         return log
     moved = Log.__new__(Log)
     vars(moved).update(vars(log))
-    # These are cached properties: what is put in their place is what they give.
+    # Cached properties: the values stored here are the ones returned.
     vars(moved)["_bounds"] = tuple(None if time is None else time + shift for time in (log.start, log.end))
     vars(moved)["parameters"] = {
         name: replace(one, changes=tuple(replace(c, time=c.time + shift) for c in one.changes))

@@ -1,4 +1,4 @@
-"""Rows of equal duration in ``blocked`` come as the simulator's map of actors has them; names of the weather."""
+"""Rows of equal duration in ``blocked`` are in the order of the simulator's hash map; names of the weather."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 import logreel
 from logreel.formats.carla.sample.builder import Builder
 from logreel.formats.carla.simulator import api as carla
-from logreel.formats.carla.simulator.unordered_map import SIZES, UnorderedIds
+from logreel.formats.carla.simulator.unordered_map import BUCKET_COUNTS, UnorderedIds
 
 
 class Chain:
@@ -17,7 +17,7 @@ class Chain:
 
     def __init__(self) -> None:
         self.chain: list[int] = []
-        self.sizes = list(SIZES)
+        self.sizes = list(BUCKET_COUNTS)
 
     def insert(self, number: int) -> None:
         size = self.sizes[0]
@@ -39,7 +39,7 @@ class Chain:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_ids_come_as_a_map_of_libstdcpp_has_them(seed: int) -> None:
+def test_ids_are_in_the_order_of_libstdcpp_unordered_map(seed: int) -> None:
     rng = random.Random(seed)
     fast, plain = UnorderedIds(), Chain()
     for _ in range(rng.choice((5, 13, 14, 40, 300))):
@@ -53,7 +53,7 @@ def test_ids_come_as_a_map_of_libstdcpp_has_them(seed: int) -> None:
     assert list(fast) == plain.chain
 
 
-def test_orders_that_a_compiled_program_printed() -> None:
+def test_order_equals_the_output_of_a_compiled_program() -> None:
     """By g++ 12 on Linux."""
     made = UnorderedIds()
     for number in (86, 259, 100, 101, 113, 7, 8, 20, 21, 33, 34, 46, 47):
@@ -64,7 +64,7 @@ def test_orders_that_a_compiled_program_printed() -> None:
     assert list(made) == PRINTED[1]
 
 
-def test_equal_stays_are_ordered_by_the_map_of_actors() -> None:
+def test_stays_of_equal_duration_are_in_the_order_of_the_map() -> None:
     ids = (86, 259, 100, 101, 113, 7, 8, 20, 21, 33, 34, 46, 47)
     out = Builder()
     for i in range(5):
@@ -78,7 +78,7 @@ def test_equal_stays_are_ordered_by_the_map_of_actors() -> None:
     assert {row["duration_s"] for row in answer.rows()} == {3.0}
 
 
-def test_the_weather_is_printed_in_the_words_of_the_simulator() -> None:
+def test_weather_is_printed_with_the_names_of_the_simulator() -> None:
     out = Builder("2026", date=0)
     out.frame(0.0).weather(*range(14))
     text = carla.info(logreel.open(out.bytes())).text()

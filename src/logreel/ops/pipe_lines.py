@@ -1,4 +1,4 @@
-"""Lines of a pipe as they come, without waiting for ever for the next one."""
+"""Lines of a pipe, with a timeout for each."""
 
 from __future__ import annotations
 
@@ -7,29 +7,31 @@ import select
 from collections.abc import Iterable, Iterator
 from typing import Protocol
 
-#: Bytes asked for at once.
+#: Bytes read at once.
 PIECE = 1 << 16
-#: No message is longer; what goes on after so many bytes is no line.
+#: Longer lines are cut.
 LONGEST = 1 << 28
 
 
 class Pipe(Protocol):
-    """A binary file of the system."""
+    """A file object with a file descriptor."""
 
     def fileno(self) -> int:
-        """Its number."""
+        """Return the file descriptor."""
 
 
-def lines_of(source: Pipe | Iterable[bytes | str], patience: float) -> Iterator[bytes | str | None]:
-    """The lines of *source*; None whenever none came for *patience* seconds. Those of more than LONGEST bytes are cut.
+def read_lines(source: Pipe | Iterable[bytes | str], patience: float) -> Iterator[bytes | str | None]:
+    """Yield the lines of *source*, and None after each *patience* seconds without a line.
 
-    source  a binary file of the system, which nobody else reads, or any lines
+    source  a file with a file descriptor, from which nothing else reads, or any iterable of lines
+
+    Lines longer than LONGEST bytes are cut.
     """
     number = _number(source)
     if number is not None:
         yield from _from_system(number, patience)
     else:
-        yield from source  # type: ignore[misc] # what has no number is lines
+        yield from source  # type: ignore[misc] # without a file descriptor it is an iterable of lines
 
 
 def _number(source: object) -> int | None:

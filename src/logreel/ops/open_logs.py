@@ -1,0 +1,66 @@
+"""Logs that functions are given open, or as anything that ``logreel.open`` takes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from typing import TYPE_CHECKING
+
+from logreel.errors import UsageError
+from logreel.log.log import Log
+from logreel.registry.open import check_types, open_log, open_one_of_several
+from logreel.registry.registry import formats
+
+if TYPE_CHECKING:
+    from logreel.io.source import Definitions, Readable
+
+
+def open_many(
+    several: Iterable[Readable | Log],
+    stack: ExitStack,
+    definitions: Definitions = (),
+    ros_axes: bool = False,
+    segment: int | None = None,
+) -> list[Log]:
+    """Return each item as an open Log; open those that are not open yet in parallel, and close them with *stack*.
+
+    definitions, ros_axes, segment  as for ``logreel.open``, for the logs opened here; each topic that *definitions*
+                                    gives a type for has to be in one of the logs
+    """
+    open_one = partial(open_one_of_several, definitions=definitions, ros_axes=ros_axes, segment=segment)
+    several = list(several)
+    if definitions and all(isinstance(what, Log) for what in several):
+        raise UsageError("the logs are open already: give their definitions to logreel.open")
+    # Plug-ins are loaded once, not by each thread.
+    formats()
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        coming = [what if isinstance(what, Log) else pool.submit(open_one, what) for what in several]
+    logs = []
+    for one in coming:
+        if isinstance(one, Log):
+            logs.append(one)
+        elif one.exception() is None:
+            logs.append(stack.enter_context(one.result()))
+    for one in coming:
+        if isinstance(one, Future):
+            one.result()
+    check_types(logs)
+    return logs
+
+
+@contextmanager
+def as_open_log(what: Readable | Log, definitions: Definitions = ()) -> Iterator[Log]:
+    """Return *what* as an open Log, which is closed at the end if it was opened here.
+
+    definitions  as for ``logreel.open``
+    """
+    if isinstance(what, Log):
+        if definitions:
+            raise UsageError("the log is open already: give its definitions to logreel.open", path=what.name)
+        yield what
+    else:
+        with open_log(what, definitions=definitions) as log:
+            yield log
