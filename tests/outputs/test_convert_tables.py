@@ -283,7 +283,7 @@ def test_a_failed_conversion_leaves_no_files(
     def full(job: Job, topic: str, rows: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(Job, "wrote", full)
+    monkeypatch.setattr(Job, "count_rows", full)
     with pytest.raises(OSError, match="No space left"):
         logreel.convert(tiny(), f"{tmp_path}/{name}", topics=None if "/" in name or "nd" in name else "pair")
     assert list(tmp_path.iterdir()) == []
