@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from logreel.ops.rewrite.slice import split
     from logreel.outputs.convert import convert
     from logreel.outputs.live.registry import sink
-    from logreel.outputs.mixed import merge
+    from logreel.outputs.merge_formats import merge
     from logreel.outputs.serve import Service
     from logreel.registry.format import Format
     from logreel.registry.open import open_log as open
@@ -74,7 +74,7 @@ _LAZY = {
     "sql": ("logreel.ops.query.sql", "sql"),
     "stats": ("logreel.ops.inspect.stats", "stats"),
     "slice": ("logreel.ops.rewrite.slice", "slice_log"),
-    "merge": ("logreel.outputs.mixed", "merge"),
+    "merge": ("logreel.outputs.merge_formats", "merge"),
     "split": ("logreel.ops.rewrite.slice", "split"),
     "sort": ("logreel.ops.rewrite.slice", "sort_log"),
     "play": ("logreel.ops.replay", "play"),

@@ -170,7 +170,7 @@ def tab(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Ask:
     return lambda line: ask(run, monkeypatch, line)
 
 
-def test_verbs_and_shells(tab: Ask) -> None:
+def test_verbs_and_shells_are_completed(tab: Ask) -> None:
     verbs = [verb for verbs in VERBS.values() for verb in verbs]
     assert tab("logreel ")[: len(verbs) + 1] == ["plain", *verbs]
     assert tab("logreel c") == ["plain", "cat", "check", "convert", "completion", "carla"]
@@ -203,7 +203,7 @@ def test_folders_are_left_to_the_shell(tab: Ask) -> None:
         "convert 'my log.ulg' -t ", "convert my\\ log.ulg x.csv --clock ", "play a.ulg -t ", "cat a.ulg --topic=",
     ],
 )  # fmt: skip
-def test_topics_of_the_log_on_the_line(tab: Ask, line: str) -> None:
+def test_topics_of_the_log_on_the_line_are_completed(tab: Ask, line: str) -> None:
     assert tab(f"logreel {line}") == ["plain", "pair", "rate", "rate\\[1\\]", "note"]
     if not line.endswith("="):
         assert tab(f"logreel {line}n") == ["plain", "note"]
@@ -242,13 +242,13 @@ def test_nothing_is_completed_without_an_error(tab: Ask, line: str) -> None:
     assert tab(f"logreel {line}") == ["plain"]
 
 
-def test_options_and_their_values(tab: Ask) -> None:
+def test_options_and_their_values_are_completed(tab: Ask) -> None:
     assert tab("logreel cat a.ulg --st") == ["plain", "--start"]
     assert tab("logreel cat a.ulg --format ") == ["plain", "text", "ndjson", "csv"]
     assert "--topic" in tab("logreel cat --")
 
 
-def test_strange_questions_have_no_answer(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_malformed_requests_print_nothing_on_stderr(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     for shell, *args in (("bash",), ("bash", "x", "y", "z"), ("zsh",), ("fish",), ("tcsh", "cat", ""), ("",)):
         monkeypatch.setenv("_LOGREEL_COMPLETE", shell)
         done = run(*args)
@@ -261,7 +261,7 @@ def test_other_shells_get_values_with_hints(run: Run, monkeypatch: pytest.Monkey
     assert run("cat", "a.ulg", "--topic=n").out == "plain\nnote\tnote\n"
     monkeypatch.setenv("_LOGREEL_COMPLETE", "fish")
     assert run("cat", "my log.ulg", "--topic=n").out == "plain\n--topic=note\tnote\n"
-    assert run("che").out == "plain\ncheck\tCheck logs for defects: damage,...\n"
+    assert run("che").out == "plain\ncheck\tCheck logs for defects: damage, checksums,...\n"
 
 
 def test_lines_are_read_as_a_shell_reads_them() -> None:
@@ -275,7 +275,7 @@ def test_lines_are_read_as_a_shell_reads_them() -> None:
 
 
 @pytest.mark.parametrize("words", [("cat", "flight.ulg", "-t", ""), ("",)], ids=["topics", "verbs"])
-def test_an_answer_takes_little_work(tmp_path: Path, words: tuple[str, ...]) -> None:
+def test_completion_takes_less_than_a_second_of_cpu_time(tmp_path: Path, words: tuple[str, ...]) -> None:
     (tmp_path / "flight.ulg").write_bytes(flight())
     command = [sys.executable, "-m", "logreel", *words]
     worked = []
@@ -293,7 +293,7 @@ def test_an_answer_takes_little_work(tmp_path: Path, words: tuple[str, ...]) -> 
     assert min(worked) < 1.0
 
 
-def test_an_answer_that_takes_too_long_is_none(tmp_path: Path) -> None:
+def test_completion_gives_up_on_a_log_that_does_not_open(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "slow.ulg")
     command = [sys.executable, "-m", "logreel", "cat", "slow.ulg", "-t", ""]
     env = {**environment(), "_LOGREEL_COMPLETE": "zsh", "LOGREEL_COMPLETE_SECONDS": "0.5"}

@@ -16,7 +16,7 @@ import logreel
 from logreel.errors import LogError
 from logreel.formats.bddf import index_writer
 from logreel.io import two_pass
-from logreel.outputs.sending import kinds
+from logreel.outputs.slice_stream import kinds
 from logreel.registry.format import Format
 from logreel.registry.registry import formats
 from support.harness.serving import Client, running
@@ -143,12 +143,12 @@ def test_a_format_of_another_package_needs_no_edit(tmp_path: Path, monkeypatch: 
             assert client.slice("a.oth", **wish).body == b"OTHER1234" + bytes(1234)
 
 
-def test_all_files_of_one_thing_can_be_asked_for() -> None:
+def test_every_output_that_is_one_file_can_be_requested() -> None:
     assert {"mcap", "bag", "ulg", "bddf", "arrow", "ndjson", "rosbag", "ulog"} <= kinds().keys()
     assert not {"jpg", "ply"} & kinds().keys()
 
 
-def test_arrow_holds_one_channel(client: Client) -> None:
+def test_arrow_needs_a_single_channel(client: Client) -> None:
     reply = client.slice("rosbag.bag", format="arrow", topic="/imu")
     table = pa.ipc.open_file(io.BytesIO(reply.body)).read_all()
     assert table.num_rows
@@ -167,7 +167,7 @@ def test_lines_are_those_of_cat(client: Client, folder: Path, run: Any) -> None:
     assert reply.headers["content-type"] == "application/x-ndjson"
 
 
-def test_what_is_left_out_is_counted(client: Client, folder: Path, tmp_path: Path) -> None:
+def test_skipped_content_is_counted_in_a_header(client: Client, folder: Path, tmp_path: Path) -> None:
     reply = client.slice("mcap.mcap", format="bag")
     done = logreel.convert(folder / "mcap.mcap", tmp_path / "a.bag")
     assert int(reply.headers["logreel-skipped"]) == len(done.skipped) > 0
@@ -177,7 +177,7 @@ def test_what_is_left_out_is_counted(client: Client, folder: Path, tmp_path: Pat
     assert b"can hold none of the" in reply.body
 
 
-def test_a_damaged_log_is_served_and_says_so(folder: Path, tmp_path: Path) -> None:
+def test_a_damaged_log_is_served_with_the_number_of_losses(folder: Path, tmp_path: Path) -> None:
     data = (folder / "rosbag.bag").read_bytes()
     (tmp_path / "cut.bag").write_bytes(data[: len(data) * 2 // 3])
     with running(tmp_path) as client:
@@ -189,13 +189,13 @@ def test_a_damaged_log_is_served_and_says_so(folder: Path, tmp_path: Path) -> No
     assert reply.body == (tmp_path / "due.bag").read_bytes()
 
 
-def test_info_is_that_of_the_verb(client: Client, folder: Path, run: Any) -> None:
+def test_info_equals_the_json_of_the_verb(client: Client, folder: Path, run: Any) -> None:
     for name, log in client.ids().items():
         told = run("info", folder / name, "--json").json
         assert client.ask(f"/logs/{log}").json == {**told, "path": name}
 
 
-def test_fifty_clients_get_the_slices_of_the_verb(tmp_path: Path) -> None:
+def test_fifty_clients_at_once_get_correct_slices(tmp_path: Path) -> None:
     from logreel.formats.rosbag.sample.builder import drive
     from logreel.formats.ulog.sample.builder import flight
 
@@ -216,7 +216,7 @@ def test_fifty_clients_get_the_slices_of_the_verb(tmp_path: Path) -> None:
         assert reply.body == due[key][1]
 
 
-def test_the_document_describes_what_there_is(client: Client) -> None:
+def test_the_openapi_document_matches_the_service(client: Client) -> None:
     document = client.ask("/openapi.json").json
     assert document["openapi"].startswith("3.1")
     assert set(document["paths"]) == {"/", "/openapi.json", "/logs", "/logs/{id}", "/logs/{id}/slice"}

@@ -19,8 +19,8 @@ import pytest
 from logreel.formats.rosbag.sample.builder import drive
 from logreel.io import two_pass
 from logreel.io.append_file import Appender
-from logreel.outputs.sending import Sending
 from logreel.outputs.serve import answer
+from logreel.outputs.slice_stream import SliceStream
 from support.harness.cli_runner import environment
 from support.harness.serving import TOKEN, Client, eventually, received, running, workers
 
@@ -33,13 +33,13 @@ def endless(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     """Slices of LARGE bytes that say how far they got; what is put behind that number is raised there."""
     made: list[int] = [0]
 
-    def make(self: Sending, out: Appender) -> None:
+    def make(self: SliceStream, out: Appender) -> None:
         for _ in range(LARGE >> 16):
             out.write(bytes(1 << 16))
             made[0] += 1 << 16
         out.finish()
 
-    monkeypatch.setattr(Sending, "make", make)
+    monkeypatch.setattr(SliceStream, "write", make)
     yield made
     assert eventually(lambda: not workers())
 
@@ -62,7 +62,7 @@ def settled(made: list[int]) -> int:
 
 
 @pytest.mark.parametrize("kind", ["mcap", "bag"])
-def test_who_leaves_is_not_worked_for_any_longer(client: Client, endless: list[int], kind: str) -> None:
+def test_work_stops_when_the_client_disconnects(client: Client, endless: list[int], kind: str) -> None:
     connection = client.raw(client.path("drive.bag", format=kind))
     assert connection.recv(1000).startswith(b"HTTP/1.1 200")
     connection.close()
@@ -71,20 +71,20 @@ def test_who_leaves_is_not_worked_for_any_longer(client: Client, endless: list[i
     assert endless[0] < LARGE * (2 if kind == "bag" else 1)
 
 
-def test_who_leaves_during_the_rehearsal_ends_it(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    def make(self: Sending, out: Appender) -> None:
+def test_a_dry_run_stops_when_the_client_disconnects(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    def make(self: SliceStream, out: Appender) -> None:
         while True:
             out.write(b"x")
             time.sleep(0.001)
 
-    monkeypatch.setattr(Sending, "make", make)
+    monkeypatch.setattr(SliceStream, "write", make)
     connection = client.raw(client.path("drive.bag"))
     assert eventually(workers)
     connection.close()
     assert eventually(lambda: not workers())
 
 
-def test_who_is_slow_is_waited_for(client: Client, endless: list[int]) -> None:
+def test_a_slow_client_gets_the_whole_slice(client: Client, endless: list[int]) -> None:
     connection = client.raw(client.path("drive.bag", format="mcap"), buffer=1 << 16)
     assert settled(endless) < LARGE // 2
     others = client.slice("drive.bag", format="mcap")
@@ -102,7 +102,7 @@ def received_all(connection: Any) -> bytes:
     return bytes(found)
 
 
-def test_who_takes_nothing_is_given_up(
+def test_a_client_that_reads_nothing_is_disconnected(
     client: Client, endless: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(answer, "PATIENCE", 0.2)
@@ -114,12 +114,12 @@ def test_who_takes_nothing_is_given_up(
 
 
 @pytest.mark.parametrize("kind", ["mcap", "bag"], ids=["in chunks", "of known length"])
-def test_an_error_on_the_way_is_no_short_file(
+def test_an_error_while_sending_breaks_the_connection(
     client: Client, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = Sending.make
+    real = SliceStream.write
 
-    def make(self: Sending, out: Appender) -> None:
+    def make(self: SliceStream, out: Appender) -> None:
         if isinstance(out, two_pass.DryRun):
             real(self, out)
             return
@@ -127,7 +127,7 @@ def test_an_error_on_the_way_is_no_short_file(
             out.write(bytes(1 << 16))
         raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr(Sending, "make", make)
+    monkeypatch.setattr(SliceStream, "write", make)
     monkeypatch.setattr(two_pass, "KEPT", -1)
     with contextlib.closing(client.connect()) as connection:
         connection.request(
@@ -143,18 +143,20 @@ def test_an_error_on_the_way_is_no_short_file(
     assert "Input/output error" in client.told[0]
 
 
-def test_an_error_at_the_beginning_is_told(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    def make(self: Sending, out: Appender) -> None:
+def test_an_error_before_the_first_byte_is_an_error_response(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def make(self: SliceStream, out: Appender) -> None:
         raise ValueError("a mistake of ours")
 
-    monkeypatch.setattr(Sending, "make", make)
+    monkeypatch.setattr(SliceStream, "write", make)
     reply = client.slice("drive.bag")
     assert reply.status == 500
     assert "mistake" not in reply.error
     assert "a mistake of ours" in client.told[0]
 
 
-def test_without_chunks_the_length_is_known(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_http_1_0_responses_have_a_length(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(two_pass, "KEPT", -1)
     data = received(client.raw(client.path("drive.bag", format="mcap"), version="1.0"))
     head, _, body = data.partition(b"\r\n\r\n")
@@ -164,7 +166,7 @@ def test_without_chunks_the_length_is_known(client: Client, monkeypatch: pytest.
     assert body == client.slice("drive.bag", format="mcap").body
 
 
-def test_only_so_many_are_sent_at_one_time(
+def test_too_many_slices_at_once_give_503(
     client: Client, endless: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(answer, "MOST", 2)
@@ -180,7 +182,7 @@ def test_only_so_many_are_sent_at_one_time(
 
 
 @pytest.mark.parametrize("change", ["cut", "grow", "touch"])
-def test_a_file_that_is_written_to_breaks_off_what_is_sent(
+def test_writing_to_a_file_aborts_its_slices(
     client: Client, endless: list[int], tmp_path: Path, change: str
 ) -> None:
     connection = client.raw(client.path("drive.bag", format="mcap"), buffer=1 << 16)
@@ -197,7 +199,7 @@ def test_a_file_that_is_written_to_breaks_off_what_is_sent(
 
 
 @pytest.mark.parametrize("how", ["removed", "replaced"])
-def test_a_file_that_goes_as_a_whole_is_sent_to_the_end(
+def test_slices_of_a_removed_file_are_completed(
     client: Client, endless: list[int], tmp_path: Path, how: str
 ) -> None:
     connection = client.raw(client.path("drive.bag", format="mcap"), buffer=1 << 16)
@@ -210,7 +212,7 @@ def test_a_file_that_goes_as_a_whole_is_sent_to_the_end(
     assert received_all(connection).count(0) >= LARGE
 
 
-def test_many_logs_are_not_kept_open(tmp_path: Path) -> None:
+def test_only_the_last_used_logs_stay_open(tmp_path: Path) -> None:
     from logreel.formats.ulog.sample.builder import tiny
     from logreel.outputs.serve.catalogue import Catalogue
     from logreel.outputs.serve.log_cache import OPEN, Logs
@@ -220,7 +222,7 @@ def test_many_logs_are_not_kept_open(tmp_path: Path) -> None:
     logs, entries = Logs(), Catalogue([tmp_path]).list()
     first = logs.cached(entries[0])
     for entry in entries:
-        assert logs.told(entry)["channels"]
+        assert logs.summary(entry)["channels"]
     assert len(logs._cached) == OPEN
     assert logs.cached(entries[0]) is not first
     assert logs.cached(entries[-1]) is logs.cached(entries[-1])
@@ -252,7 +254,7 @@ def ended(process: subprocess.Popen[str], stop: Callable[[], None]) -> tuple[int
     return process.returncode, out, err
 
 
-def test_ctrl_c_ends_the_verb_with_streams_that_are_open(tmp_path: Path) -> None:
+def test_ctrl_c_ends_the_verb_while_slices_are_sent(tmp_path: Path) -> None:
     from logreel.formats.ulog.sample.builder import flight
 
     (tmp_path / "flight.ulg").write_bytes(flight(600))
@@ -281,7 +283,7 @@ def test_a_chosen_token_is_not_printed(tmp_path: Path) -> None:
     assert TOKEN not in err
 
 
-def test_wrong_usage_of_the_verb_is_told(tmp_path: Path, run: Any) -> None:
+def test_wrong_usage_of_serve_gives_exit_code_2(tmp_path: Path, run: Any) -> None:
     (tmp_path / "note.txt").write_text("no log")
     assert run("serve").code == 2
     assert run("serve", tmp_path, "--token", "x").code == 2

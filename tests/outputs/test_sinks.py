@@ -32,7 +32,7 @@ def frames_of(data: bytes) -> Iterator[tuple[int, int, bytes]]:
     assert at == len(data)
 
 
-def test_raw_frames_hold_everything() -> None:
+def test_raw_frames_contain_channels_times_and_payloads() -> None:
     log, out = logreel.open(drive(2.0)), io.BytesIO()
     sink = logreel.sink("stdout", frames="raw", out=out)
     logreel.Player(log, rate=0, sink=sink).run()
@@ -53,7 +53,7 @@ def test_raw_frames_hold_everything() -> None:
         )
 
 
-def test_lines_leave_out_what_cannot_be_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lines_skip_messages_that_cannot_be_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
     short, unusable = Topic("/a", "std_msgs/Int32"), Topic("/b", "std_msgs/Int32")
     content = [(short, BASE, b"\1\0\0\0"), (short, BASE, b"\1"), (unusable, BASE, bytes(4))]
     log, out = logreel.open(version_2_0(content)), io.BytesIO()
@@ -69,7 +69,7 @@ def test_lines_leave_out_what_cannot_be_decoded(monkeypatch: pytest.MonkeyPatch)
     assert sink.skipped[1].startswith("1 message of '/a' left out: ")
 
 
-def test_a_summary_of_frames() -> None:
+def test_frames_print_time_and_counts() -> None:
     out = io.BytesIO()
     logreel.Player(logreel.open(tiny_bag()), rate=0, sink=logreel.sink("frames", out=out)).run()
     assert out.getvalue().decode().splitlines() == [
@@ -86,7 +86,7 @@ def test_messages_of_one_time_are_a_frame(tmp_path: Path) -> None:
     assert out.getvalue().decode().splitlines() == ["0.000000 s: /a ×2, /b", "0.005000 s: /a ×2"]
 
 
-def test_a_format_tells_of_frames_in_its_own_words() -> None:
+def test_a_format_can_describe_its_frames() -> None:
     log, out = logreel.open(eventful().bytes()), io.BytesIO()
     logreel.Player(log, rate=0, sink=logreel.sink("frames", out=out)).run()
     lines = out.getvalue().decode().splitlines()
@@ -101,7 +101,7 @@ def test_a_format_tells_of_frames_in_its_own_words() -> None:
     assert told
 
 
-def test_what_a_log_holds_cannot_command_a_terminal() -> None:
+def test_frames_escape_control_characters() -> None:
     topic = Topic("/a\x1b[2J", "std_msgs/Int32")
     log, out = logreel.open(version_2_0([(topic, BASE, bytes(4))])), io.BytesIO()
     logreel.Player(log, rate=0, sink=logreel.sink("frames", out=out)).run()
@@ -130,7 +130,7 @@ def plugins(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("plugins")
-def test_sinks_of_other_packages() -> None:
+def test_sinks_of_other_packages_are_found() -> None:
     made = logreel.sink("radio", port="8765", loud="yes", gain="0.5")
     assert isinstance(made, Radio)
     assert made.told == ("localhost", 8765, True, 0.5)
@@ -170,14 +170,14 @@ def test_sinks_of_other_packages() -> None:
         ("wrong", {}, logreel.LogError, "gave no Sink"),
     ],
 )
-def test_what_is_wrong_with_a_sink_is_told(
+def test_wrong_sinks_and_options_raise_errors(
     name: str, options: dict[str, str], error: type[Exception], text: str
 ) -> None:
     with pytest.raises(error, match=text):
         logreel.sink(name, **options)
 
 
-def test_a_sink_that_does_nothing_takes_everything(tmp_path: Path) -> None:
+def test_the_null_sink_accepts_all_messages(tmp_path: Path) -> None:
     log = bag(tmp_path / "a.bag", [Numbered("/a", n * MS, n) for n in range(5000)])
     assert logreel.Player(log, rate=0, sink=logreel.sink("null")).run().messages == 5000
     assert logreel.Player(log, rate=1e6, sink=logreel.Sink()).run().topics == {"/a": 5000}

@@ -63,7 +63,7 @@ def merge(
 
     from logreel.errors import UsageError
     from logreel.ops.open_logs import open_many
-    from logreel.outputs.mixed import merge as write
+    from logreel.outputs.merge_formats import merge as write
 
     for pair in rename:
         if "=" not in pair:

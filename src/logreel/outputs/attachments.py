@@ -1,4 +1,4 @@
-"""Attachments of a log as files."""
+"""Extracting attachments of a log to files."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Iterable
 
 from logreel.io.atomic_file import keep_sources
 from logreel.log.scan import Attachment
+from logreel.outputs.file_names import attachment_names
 from logreel.outputs.files import new_file
-from logreel.outputs.names import attachment_names
 
 
 def extract(
@@ -18,14 +18,15 @@ def extract(
     all_names: Iterable[str] | None = None,
     source: str = "",
 ) -> dict[str, str]:
-    """Write each attachment to a file in *folder*, which is made if need be; gives the path written by name.
+    """Write each attachment to a file in *folder*; return the paths by attachment name.
 
-    force      replace files of the same name
-    all_names  names of all attachments of the log, so that one gets the same file name alone or among the
-               others
-    source     name of the log, which is never replaced
+    folder     created if it does not exist
+    force      replace existing files
+    all_names  names of all attachments of the log, so that an attachment gets the same file name when it is
+               extracted alone
+    source     path of the log, which is never replaced
 
-    The file names are safe whatever the attachments are called. Raises LogError where a file exists.
+    File names are safe for any attachment name, see ``attachment_names``. Raises LogError for an existing file.
     """
     found = list(attachments)
     names = attachment_names([a.name for a in found] if all_names is None else all_names)

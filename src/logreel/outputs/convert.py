@@ -1,4 +1,4 @@
-"""A log into another kind of file; the suffix says which."""
+"""Converting a log to another kind of file, chosen by the suffix."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ from logreel.outputs.write import (
     Converted,
     Written,
     one_channel,
-    one_film,
     one_folder,
     one_for_all,
     one_table,
+    one_video,
 )
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions, Readable
     from logreel.log.log import Channel
 
-#: The output that can have structs, and is flat unless told otherwise.
+#: The output that can be written with structs (*flatten* False).
 NESTED = ".parquet"
-#: How a table of several channels may be laid out.
+#: Layouts of tables.
 LAYOUTS = ("wide", "long")
 
 
@@ -69,53 +69,50 @@ def convert(
     progress: Progress | None = None,
     definitions: Definitions = (),
 ) -> Converted:
-    """Write a log to *dst*, whose suffix says as what; tells what was written.
+    """Convert a log to *dst*, whose suffix chooses the output; return a summary.
 
     src       an open Log, or anything that ``logreel.open`` takes
-    dst       ``x.parquet/``, ``x.csv/``, ``x.arrow/``: a folder with a file per channel and a manifest.json;
-              without the slash: one file with the one channel that *topics* names. ``x.ndjson``: one file
-              with all messages. ``x.jpg/``, ``x.ply/``: a folder with a folder per channel that has pictures or
-              clouds, and a file for each of them. ``x.mp4``: a video of the pictures of one channel, with a
-              slash a folder with a video per channel. ``x.rrd``: a recording of Rerun. ``x.kml``, ``x.gpx``,
-              ``x.geojson``: one file with the tracks. ``x.mcap``, ``x.bag`` …: a log, message by message as bytes
-    topics    names or shell patterns; None: all that fit, the reserved ones with messages included. For tables and
-              ``x.ndjson`` also a mapping of names to the field paths wanted of each, None: all of them
-    exclude   the same, for what is left out
-    start, end  ns, or times as people write them; half-open
-    count     only so many messages of the channels that *dst* is made of, the first ones in the file; None: all
-    utc       wall-clock times
-    interpolate  where a message holds many records of one time, spread their times evenly to the next message;
-              only for tables: ``x.ndjson`` has a line per message
-    flatten   ``x.parquet``: a column per member of a struct, ``pose.position.x``; False: structs
-    layout    ``wide``; ``long``: one table of all channels with a row per value; for ``x.parquet``, ``x.csv``,
-              ``x.arrow``, ``x.ndjson``
+    dst       ``x.parquet/``, ``x.csv/``, ``x.arrow/``: a folder with a file per channel and a manifest.json; without
+              the slash, one file with a single channel. ``x.ndjson``: one file with all messages. ``x.jpg/``,
+              ``x.ply/``: a folder with a folder per channel with pictures or clouds, and a file for each of them.
+              ``x.mp4``: a video of the pictures of one channel, with a slash a folder with a video per channel.
+              ``x.rrd``: a Rerun recording. ``x.kml``, ``x.gpx``, ``x.geojson``: one file with the tracks. ``x.mcap``,
+              ``x.bag`` …: a log with the same messages
+    topics    names or shell patterns; None: all channels that *dst* can be written from, and reserved ones with
+              messages. For tables and ``x.ndjson`` also a mapping of names to field paths; None: all fields
+    exclude   names or shell patterns of channels to leave out
+    start, end  times in any form of ``Channel.to_arrow``; half-open
+    count     only the first *count* messages, in file order; None: all
+    utc       True: UTC times
+    interpolate  True: spread the times of the records in a message evenly up to the next message; only for tables
+    flatten   ``x.parquet``: one column per member of a struct, ``pose.position.x``; False: structs
+    layout    ``wide``: a column per field; ``long``: one table of all channels with a row per value; for ``x.parquet``,
+              ``x.csv``, ``x.arrow``, ``x.ndjson``
     align     ``previous`` or ``nearest``: one table of all channels with a row per moment, for the same outputs;
               *rate*, *clock* and *tolerance* as for ``logreel.align``
-    clock     beside *align*: the channel whose messages are the moments. Into a log that many tools read, an MCAP: the
-              clock of its times, ``utc`` for times since 1970 or ``log`` for those of the source; None: UTC where
-              the log tells it, and with *raw* that of the source
-    raw       only into logs: payloads and schemas byte for byte, and nothing else. Otherwise a log that many tools
-              read, an MCAP, gets channels in schemas that they know for all that lenses recognise, and messages that
-              they cannot decode become protobuf
-    strict    only into logs: write nothing where something would have to be left out
-    compression  only into logs: as their format calls it; None: as the source has it, or as is usual there
-    chunk_bytes  only into logs: size of their chunks before they are packed; None: as is usual there
+    clock     with *align*: the channel whose times are the moments. Into an MCAP: the clock of its times, ``utc`` for
+              Unix time or ``log`` for the clock of the source; None: UTC if it is known, with *raw* the clock of the
+              source
+    raw       only for logs: copy payloads and schemas unchanged, and add nothing. Otherwise an MCAP gets channels in
+              well-known schemas for all that lenses recognise, and messages that other tools cannot decode become
+              protobuf
+    strict    only for logs: write nothing if something would have to be left out
+    compression  only for logs: a compression of their format; None: that of the source, or the default of the format
+    chunk_bytes  only for logs: size of chunks before compression; None: the default of the format
     force     replace *dst*: a file, or a folder that logreel wrote
-    progress  called with the messages done and the messages in all
-    definitions  as for ``logreel.open``; a new log carries what is needed of them
+    progress  called with the number of messages done and in all
+    definitions  as for ``logreel.open``; a new log contains the definitions that it needs
 
-    Nothing but the whole result ever has the name *dst*. Channels that cannot be decoded are left out and
-    told of. Raises UsageError for an unknown suffix, several channels for one file, or unreadable times;
-    MissingDependencyError where *dst* needs an extra that is not installed; LogError where *dst* exists, or none of
-    the channels can be decoded or holds what *dst* is made of; IncompleteOutputError, which is one, where a log of
-    another
-    format could hold none of the messages.
+    *dst* appears only when it is complete. Channels that cannot be decoded are left out and reported in ``skipped``.
+    Raises UsageError for an unknown suffix, several channels for one file, or unreadable times; MissingDependencyError
+    if *dst* needs an extra that is not installed; LogError if *dst* exists, or no channel can be decoded or has the
+    content that *dst* needs; IncompleteOutputError, a LogError, if another log format can store none of the messages.
     """
     name = os.fspath(dst)
     output = find_output(name)
     is_log = output.shape is Shape.LOG and align is None
     how = _alignment(align, rate, None if is_log else clock, tolerance)
-    together = _together(output, name, layout, how)
+    one_table_for_all = _is_one_table(output, name, layout, how)
     if isinstance(topics, Mapping):
         fields = {topic: None if paths is None else listed(paths) for topic, paths in topics.items()}
         topics = listed(fields)
@@ -123,7 +120,7 @@ def convert(
             raise UsageError(f"{output.suffix} is made of whole messages: choose channels, not fields")
     else:
         fields = {}
-    if interpolate and output.shape is not Shape.TABLES and not together:
+    if interpolate and output.shape is not Shape.TABLES and not one_table_for_all:
         raise UsageError(
             f"{output.suffix} has no rows whose times could be spread",
             hint="leave out interpolate=True",
@@ -162,18 +159,18 @@ def convert(
         first, last = interval(log, start, end)
         shift_of(log, utc)
         keep_sources(name, [log.name])
-        folder = not together and _is_folder(output, name)
+        folder = not one_table_for_all and _is_folder(output, name)
         channels = channels_for(log, topics, output, exclude)
-        seen = log
+        limited = log
         if count is not None:
             part = select_part(log, [ch.topic for ch in channels], (), first, last, count)
-            # What outputs are made of is asked for by interval, which then has these messages alone.
-            seen, last = with_rows(log, part.rows), part.end
-            channels = [seen[ch.topic] for ch in channels]
+            # Outputs select messages by interval, so give them a log with only these messages.
+            limited, last = with_rows(log, part.rows), part.end
+            channels = [limited[ch.topic] for ch in channels]
         for ch in channels:
             check_fields(ch, fields.get(ch.topic) or ())
-        job = Job(seen, channels, first, last, utc, progress, interpolate=interpolate, fields=fields)
-        if together:
+        job = Job(limited, channels, first, last, utc, progress, interpolate=interpolate, fields=fields)
+        if one_table_for_all:
             return one_table(job, output, name, force, how)
         if output.shape is Shape.WHOLE:
             return one_for_all(job, output, name, force)
@@ -185,12 +182,12 @@ def convert(
                 hint=f"write the folder {name}/, or choose one channel with topics=",
                 cli=f"write the folder {name}/, or choose one channel (-t)",
             )
-        one = one_film if output.shape is Shape.FILMS else one_channel
+        one = one_video if output.shape is Shape.VIDEOS else one_channel
         return one(job, output, name, force)
 
 
 def takes_fields(output: Output) -> bool:
-    """Return whether *output* can hold chosen fields of a channel: tables and lines of JSON."""
+    """Return whether fields can be chosen for *output*: tables and lines of JSON."""
     return output.shape is Shape.TABLES or output.suffix == LINES
 
 
@@ -214,16 +211,16 @@ def _log(
             part = select_part(limited, topics, exclude, first, part.end)
         shift, kind = _clock(log, target, raw, clock)
         part, target = replace(part, shift=shift), replace(target, clock=kind)
-        done = rewrite([part], target) if raw else _with_meaning(part, target)
+        done = rewrite([part], target) if raw else _rewrite_for_tools(part, target)
         file = os.path.basename(target.path)
         channels = tuple(Written(one.topic, file, one.messages) for one in done.channels)
         return Converted(target.path, channels, done.skipped, done.notes)
 
 
 def _clock(log: Log, target: Target, raw: bool, clock: str | None) -> tuple[int, str]:
-    """ns to add to the times of *log*, and what they count then: ``utc`` or ``log``.
+    """Return ns to add to the times of *log*, and the clock that they have then: ``utc`` or ``log``.
 
-    Raises UsageError for a clock that there is not, that the log does not tell, or that the target does not have.
+    Raises UsageError for an unknown clock, and if the log or the target cannot have UTC.
     """
     checked_clock(clock)
     fmt = format_to_write(target.path, log)
@@ -232,16 +229,16 @@ def _clock(log: Log, target: Target, raw: bool, clock: str | None) -> tuple[int,
             raise UsageError(
                 f"{fmt.title} has times of its own, not those of another clock", path=target.path
             )
-        return _way_back(log, fmt.name), LOG
+        return _shift_to_original_clock(log, fmt.name), LOG
     if raw and clock is None:
         return 0, LOG
     offset = offset_for(clock, utc_shift(log), log.name)
-    # Times since 1970 stay as they are, and so does what a log says of its clock that was converted before.
+    # Unix times stay as they are, and so does the clock that a converted log states.
     return offset, UTC if log.epoch != "unix" and clock != LOG and utc_shift(log) is not None else LOG
 
 
-def _way_back(log: Log, fmt: str) -> int:
-    """ns to add to the times of a log that was converted to UTC from *fmt*, to have the clock that it had there."""
+def _shift_to_original_clock(log: Log, fmt: str) -> int:
+    """Return ns to add to a log that was converted from *fmt* to UTC, to restore its original clock; else 0."""
     told = log.metadata.get(log.format) if log.converted_from == fmt != log.format else None
     before = told.get("converted_from") if isinstance(told, Mapping) else None
     if not isinstance(before, Mapping) or before.get("clock") != UTC:
@@ -253,6 +250,7 @@ def _way_back(log: Log, fmt: str) -> int:
 def _alignment(
     method: str | None, rate: str | float | None, clock: str | None, tolerance: Length | None
 ) -> Alignment | None:
+    """Return the Alignment, None without a *method*; raises UsageError for other options without one."""
     if method is not None:
         return Alignment(method, rate, clock, tolerance)
     if (rate, clock, tolerance) != (None, None, None):
@@ -264,8 +262,8 @@ def _alignment(
     return None
 
 
-def _together(output: Output, name: str, layout: str, how: Alignment | None) -> bool:
-    """Whether all channels become one table; raises UsageError where *output* cannot hold that."""
+def _is_one_table(output: Output, name: str, layout: str, how: Alignment | None) -> bool:
+    """Return whether all channels become one table; raises UsageError if *output* cannot hold that."""
     if layout not in LAYOUTS:
         raise UsageError(f"{layout!r} is no layout of tables; known: {', '.join(LAYOUTS)}")
     if layout == "wide" and how is None:
@@ -289,8 +287,8 @@ def _together(output: Output, name: str, layout: str, how: Alignment | None) -> 
     return True
 
 
-def _with_meaning(part: Part, target: Target) -> Rewritten:
-    """Write a log so that tools understand it that do not know its format, where the format is one for exchange."""
+def _rewrite_for_tools(part: Part, target: Target) -> Rewritten:
+    """Write a log; in a format for exchange (MCAP), with schemas that other tools know."""
     if not format_to_write(target.path, part.log).exchange:
         return rewrite([part], target)
     from logreel.outputs.foxglove.channel_map import interleave
@@ -304,21 +302,21 @@ def _with_meaning(part: Part, target: Target) -> Rewritten:
 
 
 def _is_folder(output: Output, name: str) -> bool:
-    """Whether *name* means a folder; raises UsageError where *output* is none, or nothing else."""
+    """Return whether *name* is a folder; raises UsageError if *output* cannot be, or must be, a folder."""
     slash = name.endswith(("/", os.sep))
     if output.shape is Shape.WHOLE and slash:
         raise UsageError(f"{output.suffix} is one file: leave out the slash at the end of {name!r}")
     if output.shape is Shape.ITEMS and not slash:
         raise UsageError(f"{output.suffix} is a folder with a file per {output.item}: write {name}/")
-    return slash or (output.shape in (Shape.TABLES, Shape.FILMS) and os.path.isdir(name))
+    return slash or (output.shape in (Shape.TABLES, Shape.VIDEOS) and os.path.isdir(name))
 
 
 def channels_for(
     log: Log, topics: str | Iterable[str] | None, output: Output, exclude: str | Iterable[str] = ()
 ) -> list[Channel]:
-    """The channels that *output* is made of: those chosen that hold what it needs, but those of *exclude*.
+    """Return the chosen channels with the content that *output* needs, without those of *exclude*.
 
-    Raises TopicError, UsageError where all are left out, and LogError where none holds it.
+    Raises TopicError, UsageError if no channel is left, and LogError if no channel has the content.
     """
     every = list(log.channels.values())
     chosen = [ch for ch in every if not ch.reserved or len(ch)] if topics is None else log.match(topics)

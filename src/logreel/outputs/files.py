@@ -1,4 +1,4 @@
-"""New files and folders that appear whole or not at all, and never in place of another unless told so."""
+"""New files and folders that appear complete or not at all, and replace others only on request."""
 
 from __future__ import annotations
 
@@ -18,18 +18,19 @@ from logreel.io.atomic_file import exists, name_it, sync_folder, target_of
 if TYPE_CHECKING:
     import pyarrow as pa
 
-#: Names the files of a folder that logreel wrote; its presence is what allows ``force`` to replace the
-#: folder.
+#: File with the content of a folder that logreel wrote, and the key in it that marks such a folder; ``force``
+#: replaces only folders with this file.
 MANIFEST, MANIFEST_KEY = "manifest.json", "logreel_manifest"
 
 
 def _temporary(target: Path) -> Path:
+    """Return a hidden name for a temporary file in the folder of *target*."""
     return target.with_name(f".logreel-{secrets.token_hex(6)}.partial")
 
 
 @contextlib.contextmanager
 def synced(path: Path) -> Iterator[IO[bytes]]:
-    """A new binary file at *path*, its ``name``, that is on disk when the block ends; it must not exist."""
+    """Yield a new binary file at *path*, which must not exist; it is synced to disk when the block ends."""
     with open(path, "xb") as out:
         yield out
         out.flush()
@@ -37,18 +38,18 @@ def synced(path: Path) -> Iterator[IO[bytes]]:
 
 
 def sync_all() -> None:
-    """Have everything on disk that was written so far: for thousands of files far quicker than one by one."""
-    # Not every system offers it.
+    """Sync all written data to disk; for thousands of files much faster than syncing each of them."""
+    # Not available on every system.
     getattr(os, "sync", lambda: None)()
 
 
 @contextlib.contextmanager
 def new_file(path: str | os.PathLike[str], force: bool = False) -> Iterator[IO[bytes]]:
-    """A binary file that gets the name *path* when the block ends well; else nothing is left.
+    """Yield a binary file that is renamed to *path* after the block; after an exception it is removed.
 
-    force  replace a file of that name
+    force  replace an existing file
 
-    Raises LogError if there is one and *force* is not given, or where *path* is something else than a file.
+    Raises LogError if *path* exists without *force*, or is not a regular file.
     """
     target = target_of(path)
     if target.is_dir():
@@ -78,7 +79,7 @@ def new_table(
     schema: pa.Schema,
     batches: Iterable[pa.RecordBatch],
 ) -> int:
-    """Have *write* make a ``new_file`` of *batches*; gives how many rows they had."""
+    """Write *batches* with *write* to a ``new_file``; return the number of rows."""
     rows = 0
 
     def counted() -> Iterator[pa.RecordBatch]:
@@ -94,12 +95,12 @@ def new_table(
 
 @contextlib.contextmanager
 def new_folder(path: str | os.PathLike[str], force: bool = False, keep: Path | None = None) -> Iterator[Path]:
-    """A folder to fill, which gets the name *path* when the block ends well; else nothing is left.
+    """Yield a folder that is renamed to *path* after the block; after an exception it is removed.
 
-    force  replace a folder of that name, if logreel wrote it
-    keep   a file that must survive: it must not lie in a folder to be replaced
+    force  replace an existing folder, if logreel wrote it
+    keep   a file that must not be in a folder that is replaced
 
-    An empty folder of that name is taken over. Raises LogError for another one.
+    An existing empty folder is replaced. Raises LogError for any other existing folder or file.
     """
     target = target_of(path, follow=True)
     if target.exists() and not target.is_dir():
@@ -107,7 +108,7 @@ def new_folder(path: str | os.PathLike[str], force: bool = False, keep: Path | N
     if target.is_dir() and any(target.iterdir()):
         if not force:
             raise exists(path)
-        if not is_ours(target):
+        if not has_manifest(target):
             raise LogError("is a folder that logreel did not write: not replaced", path=os.fspath(path))
         if keep is not None and Path(os.path.realpath(keep)).is_relative_to(target):
             raise LogError("holds the log itself: not replaced", path=os.fspath(path))
@@ -123,6 +124,7 @@ def new_folder(path: str | os.PathLike[str], force: bool = False, keep: Path | N
 
 
 def _install(temporary: Path, target: Path, path: str | os.PathLike[str], force: bool) -> None:
+    """Rename *temporary* to *target*; with *force*, replace a folder that is not empty."""
     try:
         os.rename(temporary, target)
     except OSError as error:
@@ -140,8 +142,8 @@ def _install(temporary: Path, target: Path, path: str | os.PathLike[str], force:
         shutil.rmtree(old, ignore_errors=True)
 
 
-def is_ours(folder: Path) -> bool:
-    """True if *folder* holds a manifest that logreel wrote."""
+def has_manifest(folder: Path) -> bool:
+    """Return whether *folder* contains a manifest that logreel wrote."""
     try:
         data = json.loads((folder / MANIFEST).read_bytes())
     except (OSError, ValueError, RecursionError):

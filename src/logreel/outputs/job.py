@@ -1,4 +1,4 @@
-"""What is to be written: channels, interval, and someone to tell how far it got."""
+"""A conversion job: channels, interval, progress and results."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class LeftOut:
-    """How many things were left out, and why the first of them was."""
+class SkipCounter:
+    """Counts skipped items, and keeps the reason of the first."""
 
     count: int = 0
     reason: str = ""
 
     def add(self, reason: str) -> None:
-        """Count one more."""
+        """Count one more item."""
         self.reason = self.reason or reason
         self.count += 1
 
-    def told(self, item: str, what: str) -> list[str]:
-        """The sentence ``3 <item>s <what>: <reason>``, or none where nothing was left out."""
+    def sentences(self, item: str, what: str) -> list[str]:
+        """Return the sentence ``3 <item>s <what>: <reason>`` in a list, empty if nothing was skipped."""
         some = f"{self.count} {item}{'s' * (self.count != 1)}"
         return [f"{some} {what}: {self.reason[:200]}"] if self.count else []
 
@@ -46,13 +46,13 @@ class LeftOut:
 class Job:
     """Channels of a log to write, with start <= time < end (ns).
 
-    utc      True: wall-clock times
-    interpolate  True: the times of records that share one are spread to the next message, in tables
+    utc      True: UTC times
+    interpolate  True: in tables, spread the times of the records in a message up to the next message
     fields   field paths by topic, for tables and JSON; a topic without an entry, or with None: all
-    rows     rows, messages, pictures … written so far, by topic
-    skipped  one sentence for each thing that could not be written
-    notes    one sentence for each thing worth knowing that is no loss
-    done     messages so far, as ``went`` was told
+    rows     number of rows, messages, pictures … written so far, by topic
+    skipped  a sentence for each thing that could not be written
+    notes    a sentence for each remark that is no loss
+    done     number of messages processed so far, see ``advance``
     """
 
     log: Log
@@ -71,31 +71,31 @@ class Job:
 
     @cached_property
     def total(self) -> int:
-        """Messages of all channels; an interval may leave some of them out."""
+        """Number of messages of all channels, outside of the interval included."""
         return sum(len(ch) for ch in self.channels)
 
-    def wants(self, times: I64) -> NDArray[np.bool_]:
-        """Which of *times* (ns) lie in the interval."""
+    def in_interval(self, times: I64) -> NDArray[np.bool_]:
+        """Return bool[n]: which of *times* (ns) are in the interval."""
         first = np.ones(len(times), np.bool_) if self.start is None else times >= self.start
         return first if self.end is None else first & (times < self.end)
 
-    def wrote(self, topic: str, rows: int) -> None:
-        """Count *rows*, each of which is a message, as written."""
+    def count_rows(self, topic: str, rows: int) -> None:
+        """Count *rows* of a topic as written; each is one message."""
         self.rows[topic] = self.rows.get(topic, 0) + rows
-        self.went(rows)
+        self.advance(rows)
 
-    def went(self, messages: int) -> None:
-        """Tell *progress* that so many *messages* are done: at every half percent, and at the end."""
+    def advance(self, messages: int) -> None:
+        """Count *messages* as processed, and report to *progress* at every 0.5 % and at the end."""
         self.done += messages
         if self.progress is not None and self.done >= self._next:
             self._next = min(self.done + self.total // 200, self.total)
             self.progress(self.done, max(self.done, self.total))
 
     def table(self, ch: Channel) -> tuple[pa.Schema, Iterator[pa.RecordBatch], bool]:
-        """Schema of *ch*, its rows in batches of bounded size, counted when taken, and whether there are any.
+        """Return the schema of *ch*, its rows in batches of bounded size, and whether there are any rows.
 
-        The metadata of the schema also has the definition of the messages as the log carries it, where it is text.
-        Raises DefinitionError if the definition of *ch* cannot be used.
+        Rows are counted when they are read. The metadata of the schema contains the definition of the messages, if it
+        is text. Raises DefinitionError if the definition cannot be used.
         """
         batches = bounded_batches(
             ch, self.start, self.end, self.utc, self.interpolate, self.fields.get(ch.topic)
@@ -103,8 +103,12 @@ class Job:
         head = next(batches, None)
         if head is None:
             none = empty_table(ch, Shape(True, self.utc, self.interpolate), self.paths(ch))
-            return _defined(none.schema, ch), iter(()), False
-        return _defined(head.schema, ch), self._counted(ch.topic, itertools.chain([head], batches)), True
+            return _with_definition(none.schema, ch), iter(()), False
+        return (
+            _with_definition(head.schema, ch),
+            self._counted(ch.topic, itertools.chain([head], batches)),
+            True,
+        )
 
     def paths(self, ch: Channel) -> list[str] | None:
         """Return the Layout paths of the fields chosen of *ch*, or None for all."""
@@ -113,11 +117,11 @@ class Job:
     def _counted(self, topic: str, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             yield batch
-            self.wrote(topic, batch.num_rows)
+            self.count_rows(topic, batch.num_rows)
 
 
-def _defined(schema: pa.Schema, ch: Channel) -> pa.Schema:
-    """*schema* with the definition of *ch* in its metadata."""
+def _with_definition(schema: pa.Schema, ch: Channel) -> pa.Schema:
+    """Return *schema* with the definition of *ch* in its metadata."""
     told = {"format": ch.log.format, "encoding": ch.schema.encoding, "definition": ch.schema.text}
     meta = {key.encode(): value.encode("utf-8", "backslashreplace") for key, value in told.items() if value}
     return schema.with_metadata({**schema.metadata, **meta})

@@ -1,4 +1,4 @@
-"""Files written side by side, while what goes into them is decoded by one after another."""
+"""Writing files in parallel, while their content is decoded by one thread at a time."""
 
 from __future__ import annotations
 
@@ -10,37 +10,37 @@ from typing import TypeVar
 
 Item = TypeVar("Item")
 
-#: Files at once: writing takes about as long as decoding, and each file holds a row group in memory.
+#: Files written in parallel: writing takes about as long as decoding, and each file has a row group in memory.
 FILES = 2
 
 
 class Stopped(Exception):
-    """Another file could not be written, so this one is not wanted any more."""
+    """Raised in a task after another one failed."""
 
 
 class DecodeLock:
-    """Who may decode: one at a time, as logs are not made for more."""
+    """Lets one thread at a time decode, since logs are not thread-safe."""
 
     def __init__(self) -> None:
         self._lock = RLock()
         self.stopped = False
 
-    def take(self, work: Callable[[], Item]) -> Item:
-        """What *work* gives, when it is its turn."""
+    def call(self, work: Callable[[], Item]) -> Item:
+        """Return the result of *work*, called with the lock held; raises Stopped after a failure."""
         with self._lock:
             if self.stopped:
                 raise Stopped
             return work()
 
     def each(self, items: Iterable[Item]) -> Iterator[Item]:
-        """*items*, each of which is made when it is its turn."""
+        """Yield *items*, each produced with the lock held."""
         left = iter(items)
-        while (found := self.take(lambda: next(left, None))) is not None:
+        while (found := self.call(lambda: next(left, None))) is not None:
             yield found
 
 
-def side_by_side(tasks: Sequence[Callable[[], Item]], decode_lock: DecodeLock) -> list[Item]:
-    """What *tasks* give, in their order; the first that fails stops all of them."""
+def run_parallel(tasks: Sequence[Callable[[], Item]], decode_lock: DecodeLock) -> list[Item]:
+    """Run *tasks* in threads and return their results in order; the first failure stops all and is raised."""
     pool = ThreadPoolExecutor(min(FILES, os.cpu_count() or 1))
     try:
         futures = [pool.submit(task) for task in tasks]

@@ -1,4 +1,4 @@
-"""Which outputs there are, by the suffix of the name to write."""
+"""The outputs of ``convert``, by suffix."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 
 
 class Shape(Enum):
-    """What an output consists of.
+    """The files of an output, and the signature of the function ``write`` in its module.
 
-    TABLES  one file per channel, ``write(out, schema, batches)``, so several channels need a folder
-    FILMS   the same of what the lens of a channel reads, ``write(out, job, ch)``
-    WHOLE   one file for all, ``write(out, job)``
-    ITEMS   a folder per channel with a file per thing that its lens reads, ``write(thing)`` gives an Item
-    LOG     a log of some format, written message by message as bytes
+    TABLES  one file per channel, ``write(out, schema, batches)``; several channels need a folder
+    VIDEOS  one file per channel, ``write(out, job, ch)``; several channels need a folder
+    WHOLE   one file for all channels, ``write(out, job)``
+    ITEMS   a folder per channel with a file per item that its lens reads; ``write(item)`` returns an Item
+    LOG     a log of some format, written by the FormatWriter
     """
 
     TABLES = "tables"
-    FILMS = "films"
+    VIDEOS = "videos"
     WHOLE = "whole"
     ITEMS = "items"
     LOG = "log"
@@ -37,15 +37,15 @@ class Shape(Enum):
 class Output:
     """One kind of output.
 
-    suffix  ends the name to write, and chooses this output
-    title   what people call it
-    module  has ``write``; loaded when first used
-    shape   what it consists of
-    item    what is counted
-    reads   method of the lenses that give what is written; empty: every channel can be written
-    needs   what a channel must hold for that
-    media   its media type; empty: it needs a file that has a name, or where it can go back
-    nested  structs stay structs, where its module has ``write_nested`` for that
+    suffix  suffix of the path to write, which chooses this output
+    title   name for people
+    module  module with the function ``write``, imported at first use
+    shape   files and signature
+    item    name of the things that are counted
+    reads   method of lenses that reads the content; empty: every channel can be written
+    needs   content that a channel must have for that, for error messages
+    media   media type; empty: can only be written to a seekable file with a name
+    nested  True: use ``write_nested`` of the module, which keeps structs
     """
 
     suffix: str
@@ -59,14 +59,14 @@ class Output:
     nested: bool = False
 
     def writer(self) -> Callable[..., Any]:
-        """The function that writes."""
+        """Return the function that writes."""
         module = importlib.import_module(self.module)
         found: Callable[..., Any] = module.write_nested if self.nested else module.write
         return found
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Its suffix as people write it, with a slash where that makes a folder; the usual one first."""
+        """The suffix in all accepted forms, with a slash for a folder; the usual form first."""
         folder = () if self.shape in (Shape.WHOLE, Shape.LOG) else (f"{self.suffix}/",)
         return folder if self.shape is Shape.ITEMS else (*folder, self.suffix)
 
@@ -104,7 +104,7 @@ OUTPUTS: dict[str, Output] = {
             ".mp4",
             "Videos",
             "logreel.outputs.media.mp4",
-            Shape.FILMS,
+            Shape.VIDEOS,
             "picture",
             "pictures",
             "pictures",
@@ -133,7 +133,7 @@ OUTPUTS: dict[str, Output] = {
 
 
 def logs() -> dict[str, Output]:
-    """The outputs that are logs: those of every format that can be written."""
+    """Return an output for each log format that can be written, by suffix."""
     return {
         suffix: Output(suffix, fmt.title, "", Shape.LOG, "message")
         for fmt in formats().values()
@@ -143,12 +143,12 @@ def logs() -> dict[str, Output]:
 
 
 def readers(ch: Channel, reads: str) -> list[Callable[..., Any]]:
-    """The methods named *reads* of the lenses of *ch*, to be called with it, start and end; often none."""
+    """Return the methods named *reads* of the lenses of *ch*, called with channel, start and end; often none."""
     return [getattr(lens, reads) for lens in lenses(ch) if hasattr(lens, reads)]
 
 
 def find_output(name: str) -> Output:
-    """The output that the suffix of *name* chooses; raises UsageError that names the known ones."""
+    """Return the output for the suffix of *name*; raises UsageError with the known suffixes."""
     plain = name.rstrip("/\\").lower()
     for suffix, output in (*OUTPUTS.items(), *logs().items()):
         if plain.endswith(suffix):

@@ -1,4 +1,4 @@
-"""What the shapes of outputs are made of: files, folders of files, and what tells of these."""
+"""Writing one file or a folder of files for each Shape, and the summary of a conversion."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from logreel.errors import DefinitionError, LogError
 from logreel.log.brief import Brief
 from logreel.ops.json_values import to_json_values
 from logreel.ops.query.align import Alignment
+from logreel.outputs.file_names import file_names
 from logreel.outputs.files import MANIFEST, MANIFEST_KEY, new_file, new_folder, new_table, sync_all, synced
 from logreel.outputs.job import Job
 from logreel.outputs.media.items import write_items
-from logreel.outputs.names import file_names
-from logreel.outputs.parallel_files import DecodeLock, side_by_side
+from logreel.outputs.parallel_files import DecodeLock, run_parallel
 from logreel.outputs.registry import Output, Shape
 from logreel.outputs.tables.combined import aligned_table, long_table, write_lines
 
 if TYPE_CHECKING:
     from logreel.log.log import Channel
 
-#: JSON holds tables of several channels too, besides messages.
+#: Suffix of lines of JSON, which hold messages, or rows of one table of several channels.
 LINES = ".ndjson"
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """One channel: how many rows went to which file or folder (None: a channel without any has none)."""
+    """Number of rows of one channel, and its file or folder; None if it has no rows."""
 
     topic: str
     file: str | None
@@ -40,11 +40,11 @@ class Written:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Converted(Brief):
-    """What a conversion wrote.
+    """Summary of a conversion.
 
-    skipped  one sentence for each thing that could not be written
-    notes    one sentence for each thing worth knowing that is no loss
-    shared   rows of the one table that the channels share, or None where each has its own
+    skipped  a sentence for each thing that could not be written
+    notes    a sentence for each remark that is no loss
+    shared   number of rows of the table shared by all channels; None if there is no such table
     """
 
     path: str
@@ -55,11 +55,11 @@ class Converted(Brief):
 
     @property
     def rows(self) -> int:
-        """Rows of all channels, or of the table that they share."""
+        """Number of rows of all channels, or of the table that they share."""
         return sum(one.rows for one in self.channels) if self.shared is None else self.shared
 
     def as_dict(self) -> dict[str, Any]:
-        """The plain data of ``convert --json``."""
+        """Return the plain data of ``convert --json``."""
         return {
             "output": self.path,
             "channels": [asdict(one) for one in self.channels],
@@ -70,11 +70,12 @@ class Converted(Brief):
 
 
 def one_table(job: Job, output: Output, name: str, force: bool, how: Alignment | None) -> Converted:
+    """Write all channels as one table: aligned, or long if *how* is None."""
     schema, batches = long_table(job) if how is None else aligned_table(job, how)
     write = write_lines if output.suffix == LINES else output.writer()
     try:
         rows = new_table(name, force, write, schema, batches)
-    except _unfit() as error:
+    except _conversion_errors() as error:
         raise LogError(f"the table cannot be written: {_reason(error)}", path=name) from error
     file = os.path.basename(name)
     counts = [(ch.topic, job.rows.get(ch.topic, 0)) for ch in job.channels]
@@ -83,6 +84,7 @@ def one_table(job: Job, output: Output, name: str, force: bool, how: Alignment |
 
 
 def one_for_all(job: Job, output: Output, name: str, force: bool) -> Converted:
+    """Write all channels into one file."""
     with new_file(name, force) as out:
         write_job(out, job, output)
     file = os.path.basename(name)
@@ -92,13 +94,15 @@ def one_for_all(job: Job, output: Output, name: str, force: bool) -> Converted:
 
 
 def one_channel(job: Job, output: Output, name: str, force: bool) -> Converted:
+    """Write the only channel as one table."""
     (ch,) = job.channels
     with new_file(name, force) as out:
         write_job(out, job, output)
     return Converted(name, (Written(ch.topic, os.path.basename(name), job.rows.get(ch.topic, 0)),), ())
 
 
-def one_film(job: Job, output: Output, name: str, force: bool) -> Converted:
+def one_video(job: Job, output: Output, name: str, force: bool) -> Converted:
+    """Write the only channel as one video."""
     (ch,) = job.channels
     with new_file(name, force) as out:
         output.writer()(out, job, ch)
@@ -109,9 +113,9 @@ def one_film(job: Job, output: Output, name: str, force: bool) -> Converted:
 
 
 def write_job(out: IO[bytes], job: Job, output: Output) -> None:
-    """Write what is one file, of all channels of *job* or of its only one, to *out*, from its beginning to its end.
+    """Write an output that is one file, of all channels of *job* or its only one, to *out*, without seeking.
 
-    Raises LogError where a channel cannot be written.
+    Raises LogError if a channel cannot be written.
     """
     if output.shape is Shape.WHOLE:
         output.writer()(out, job)
@@ -120,32 +124,36 @@ def write_job(out: IO[bytes], job: Job, output: Output) -> None:
     schema, batches, _ = job.table(ch)
     try:
         output.writer()(out, schema, batches)
-    except _unfit() as error:
+    except _conversion_errors() as error:
         raise LogError(
             f"channel {ch.topic!r} cannot be written: {_reason(error)}", path=job.log.name
         ) from error
 
 
-def _unfit() -> tuple[type[Exception], ...]:
-    """What is raised for a channel that cannot be decoded, or has a type that an output cannot hold."""
+def _conversion_errors() -> tuple[type[Exception], ...]:
+    """Return the exceptions for a channel that cannot be decoded, or that an output cannot store."""
     import pyarrow as pa
 
     return (DefinitionError, pa.ArrowInvalid, pa.ArrowNotImplementedError)
 
 
 def _reason(error: Exception) -> str:
+    """Return the first line of the text of an exception."""
     return error.text if isinstance(error, LogError) else str(error).partition("\n")[0]
 
 
 def one_folder(job: Job, output: Output, name: str, force: bool) -> Converted:
+    """Write a folder with a file or folder per channel, and a manifest."""
     items = output.shape is Shape.ITEMS
     files = file_names((ch.topic for ch in job.channels), "" if items else output.suffix)
     with new_folder(name, force, Path(job.log.name)) as folder:
         paths = {topic: folder / file for topic, file in files.items()}
-        make = {Shape.ITEMS: _folders_of, Shape.FILMS: _films_of}.get(output.shape, _files_of)
-        made = make(job, output, paths)
+        make = {Shape.ITEMS: _write_folders, Shape.VIDEOS: _write_videos}.get(output.shape, _write_files)
+        written_topics = make(job, output, paths)
         written = [
-            Written(ch.topic, files[ch.topic] if ch.topic in made else None, job.rows.get(ch.topic, 0))
+            Written(
+                ch.topic, files[ch.topic] if ch.topic in written_topics else None, job.rows.get(ch.topic, 0)
+            )
             for ch in job.channels
         ]
         if job.skipped and not any(one.file for one in written):
@@ -153,45 +161,47 @@ def one_folder(job: Job, output: Output, name: str, force: bool) -> Converted:
         if items:
             sync_all()
         with synced(folder / MANIFEST) as out:
-            _manifest(out, job, written)
+            _write_manifest(out, job, written)
     return Converted(name, tuple(written), tuple(job.skipped), tuple(job.notes))
 
 
-def _folders_of(job: Job, output: Output, paths: dict[str, Path]) -> set[str]:
-    """Write the folder of each channel; gives the topics of those that had anything to write."""
+def _write_folders(job: Job, output: Output, paths: dict[str, Path]) -> set[str]:
+    """Write the folder of each channel; return the topics with content."""
     for ch in job.channels:
         write_items(paths[ch.topic], job, ch, output)
     return {*job.rows}
 
 
-def _files_of(job: Job, output: Output, paths: dict[str, Path]) -> set[str]:
-    """Write the file of each channel; gives the topics of those that had anything to write and can be decoded."""
+def _write_files(job: Job, output: Output, paths: dict[str, Path]) -> set[str]:
+    """Write the file of each channel in parallel; return the topics with rows that can be decoded."""
     decode_lock = DecodeLock()
-    # The longest first, so that none is left alone at the end.
+    # Longest first, so that both threads finish at about the same time.
     longest = sorted(job.channels, key=lambda ch: ch.bytes, reverse=True)
-    tasks = [partial(_file_of, job, ch, output, paths[ch.topic], decode_lock) for ch in longest]
-    told = dict(zip((ch.topic for ch in longest), side_by_side(tasks, decode_lock), strict=True))
-    job.skipped += [why for ch in job.channels if (why := told[ch.topic][1])]
-    return {topic for topic, (made, _) in told.items() if made}
+    tasks = [partial(_write_file, job, ch, output, paths[ch.topic], decode_lock) for ch in longest]
+    results = dict(zip((ch.topic for ch in longest), run_parallel(tasks, decode_lock), strict=True))
+    job.skipped += [why for ch in job.channels if (why := results[ch.topic][1])]
+    return {topic for topic, (written, _) in results.items() if written}
 
 
-def _file_of(job: Job, ch: Channel, output: Output, path: Path, decode_lock: DecodeLock) -> tuple[bool, str]:
-    """Write one file of a folder; gives whether there is one, and why the channel was left out."""
+def _write_file(
+    job: Job, ch: Channel, output: Output, path: Path, decode_lock: DecodeLock
+) -> tuple[bool, str]:
+    """Write one file of a folder; return whether it was written, and the reason if the channel was left out."""
     try:
-        schema, batches, some = decode_lock.take(lambda: job.table(ch))
+        schema, batches, some = decode_lock.call(lambda: job.table(ch))
         if not some:
             return False, ""
         with synced(path) as out:
             output.writer()(out, schema, decode_lock.each(batches))
-    except _unfit() as error:
+    except _conversion_errors() as error:
         path.unlink(missing_ok=True)
         job.rows.pop(ch.topic, None)
         return False, f"channel {ch.topic!r} was left out: {_reason(error)}"
     return True, ""
 
 
-def _films_of(job: Job, output: Output, paths: dict[str, Path]) -> set[str]:
-    """Write the video of each channel; gives the topics of those that had anything to show."""
+def _write_videos(job: Job, output: Output, paths: dict[str, Path]) -> set[str]:
+    """Write the video of each channel; return the topics with pictures."""
     for ch in job.channels:
         path = paths[ch.topic]
         with synced(path) as out:
@@ -201,13 +211,14 @@ def _films_of(job: Job, output: Output, paths: dict[str, Path]) -> set[str]:
     return {*job.rows}
 
 
-def _chosen(job: Job, ch: Channel) -> dict[str, Any]:
-    """Return the entry of the manifest for the fields chosen of *ch*; empty where that is all of them."""
+def _chosen_fields(job: Job, ch: Channel) -> dict[str, Any]:
+    """Return the manifest entry for the chosen fields of *ch*; empty for all fields."""
     fields = job.fields.get(ch.topic)
     return {} if fields is None else {"fields": fields}
 
 
-def _manifest(out: IO[bytes], job: Job, written: list[Written]) -> None:
+def _write_manifest(out: IO[bytes], job: Job, written: list[Written]) -> None:
+    """Write manifest.json: source, interval, options, channels with their files, and problems."""
     log = job.log
     manifest = {
         MANIFEST_KEY: 1,
@@ -226,7 +237,7 @@ def _manifest(out: IO[bytes], job: Job, written: list[Written]) -> None:
         "utc": job.utc,
         "interpolate": job.interpolate,
         "channels": [
-            {**asdict(one), "type": ch.schema.name, "encoding": ch.schema.encoding, **_chosen(job, ch)}
+            {**asdict(one), "type": ch.schema.name, "encoding": ch.schema.encoding, **_chosen_fields(job, ch)}
             for one, ch in zip(written, job.channels, strict=True)
         ],
         "skipped": job.skipped,

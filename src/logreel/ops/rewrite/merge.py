@@ -38,7 +38,7 @@ def merge(
     progress: Progress | None = None,
     definitions: Definitions = (),
 ) -> Rewritten:
-    """Merge logs of one format into one log, by time. Parameters: see ``outputs.mixed.merge``.
+    """Merge logs of one format into one log, by time. Parameters: see ``outputs.merge_formats.merge``.
 
     topics, exclude  as for ``slice``; each has to match a channel of at least one log
     start, end  as for ``slice``, by the clock of the new log; relative times count from the start of the earliest log

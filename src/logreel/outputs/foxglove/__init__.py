@@ -1,1 +1,1 @@
-"""What channels mean, in the schemas that Foxglove and others know, independent of what the messages go to."""
+"""Translation of channels to the well-known schemas of Foxglove, for files and live connections."""

@@ -1,4 +1,4 @@
-"""Which channels of other schemas a channel gives: what lenses read, and its fields where others cannot read them."""
+"""Mapping of channels to well-known schemas, and to protobuf if other tools cannot read their schema."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ from logreel.schemas.protobuf.from_layout import descriptor_from_layout, type_na
 if TYPE_CHECKING:
     from logreel.log.log import Channel, Log
 
-#: What tells how to read messages wherever they go; all other languages of definitions are those of one format.
+#: Schema encodings that any tool may read; all other encodings belong to one format.
 COMMON = {"ros1msg", "ros2msg", "ros2idl", "omgidl", "protobuf", "jsonschema", "flatbuffer", ""}
-#: Types of ROS that Foxglove shows by itself, by their whole names. From the supported messages of its Map panel in its
+#: ROS types that Foxglove displays itself, by full name. Source: the supported messages of its Map panel in its
 #: documentation, and for the 3D, Image and Log panels from the source of Foxglove Studio, now that of Lichtblick. Those
 #: also show velodyne_msgs/VelodyneScan, but not with the calibration of a scanner.
 NATIVE = {
@@ -50,20 +50,20 @@ NATIVE = {
     *("geometry_msgs/TransformStamped", "tf/tfMessage", "tf2_msgs/TFMessage"),
     *("rosgraph_msgs/Log", "rcl_interfaces/Log"),
 }
-#: What metadata tell of the encoding of messages.
+#: Keys of metadata about the message encoding.
 _OF_MESSAGES = {"message_encoding"}
 _ROS = {"ros1msg", "ros2msg", "ros2idl"}
 _WHOLE = Shape(explode=False, gaps=False)
-#: What messages are that nothing describes.
+#: Layout of messages without a definition.
 _BYTES = Struct((Field("data", Rest()),))
 
 
 def encoders_for(ch: Channel, shift: int = 0) -> Iterator[Encoder]:
-    """What makes a channel of a well-known schema for all that *ch* means; nothing where it has such a schema.
+    """Yield an Encoder to a well-known schema for each lens of *ch*; none if *ch* has such a schema already.
 
-    The new topic is that of *ch* and the name of the schema: ``/gps/LocationFix``.
+    The new topic is the topic of *ch* and the schema name: ``/gps/LocationFix``.
 
-    shift  ns to add to times of the log inside of messages
+    shift  ns to add to times of the log in message fields
     """
     name = ch.schema.name.replace("::", "/").replace(".", "/")
     if name.startswith(f"{PACKAGE}/") or ch.schema.name.startswith(f"{PACKAGE}_msgs/"):
@@ -78,7 +78,7 @@ def encoders_for(ch: Channel, shift: int = 0) -> Iterator[Encoder]:
 
 
 def message_for_lens(lens: Lens, shift: int = 0) -> tuple[str, Fill] | None:
-    """The schema for what *lens* reads, and what fills it; None where there is no schema for that."""
+    """Return the well-known schema for *lens* and the function that fills its columns; None if there is none."""
     match lens:
         case Position():
             return "LocationFix", motion.location(lens, shift)
@@ -97,17 +97,17 @@ def message_for_lens(lens: Lens, shift: int = 0) -> tuple[str, Fill] | None:
         case PackedCloud() | PlainCloud():
             return "PointCloud", sensors.clouds(lens, shift)
         case PacketCloud():
-            return "PointCloud", sensors.Turns(lens, shift)
+            return "PointCloud", sensors.Revolutions(lens, shift)
         case LaserScan() | RangeScan():
             return "LaserScan", sensors.scans(lens, shift)
     return None
 
 
 def is_common(ch: Channel) -> bool:
-    """Whether tools that do not know the format of the log can read the messages of *ch* by its schema.
+    """Return whether tools that do not know the format of the log can read *ch* by its schema.
 
-    In a log for exchange, messages of an encoding that logreel does not know either, or that nothing describes, are
-    nothing to translate: as they are, they can at least be converted back.
+    In a log for exchange, messages of unknown encoding or without definition also count as common: they cannot be
+    translated, and unchanged they can be converted back.
     """
     if ch.schema.encoding in COMMON:
         return True
@@ -118,9 +118,9 @@ def is_common(ch: Channel) -> bool:
 
 
 def transcoded(ch: Channel) -> Encoder:
-    """What makes of *ch* a channel of the same topic with a schema that says what its Layout does.
+    """Return an Encoder of *ch* to protobuf, with the same topic and the fields of its Layout.
 
-    Raises DefinitionError where the definition cannot be used.
+    Raises DefinitionError if the definition cannot be used.
     """
     message = descriptor_from_layout(ch.layout, type_name(ch.schema.encoding, ch.schema.name or ch.topic))
 
@@ -129,17 +129,17 @@ def transcoded(ch: Channel) -> Encoder:
         time = np.asarray(found.column(0).combine_chunks().cast("int64"), np.int64)
         return time, values(ch.layout, message, found.columns[1:])
 
-    told = {name: value for name, value in ch.metadata.items() if name not in _OF_MESSAGES}
-    told[TRANSCODED] = ch.schema.encoding
+    metadata = {name: value for name, value in ch.metadata.items() if name not in _OF_MESSAGES}
+    metadata[TRANSCODED] = ch.schema.encoding
     return Encoder(
-        ch, ch.topic, message, fill, told, fixed_encoder(ch.layout, message) if ch.is_uniform else None
+        ch, ch.topic, message, fill, metadata, fixed_encoder(ch.layout, message) if ch.is_uniform else None
     )
 
 
 def interleave(log: Log, channels: Iterable[Channel], shift: int = 0) -> Interleaving:
-    """What makes of *channels* of *log* those that other tools understand, and keeps those that they do.
+    """Return the Interleaving that translates *channels* of *log* for other tools.
 
-    shift  ns that are added to times of the log
+    shift  ns to add to times of the log
     """
     instead, added, told = dict[int, Encoder](), list[Encoder](), list[str]()
     there = {(ch.metadata.get(MADE_OF), ch.schema.name) for ch in log.channels.values()}

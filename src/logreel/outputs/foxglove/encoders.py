@@ -1,4 +1,4 @@
-"""Messages of a channel as messages of another schema: payloads and times of any interval, whatever they go to."""
+"""Encoders: translate the messages of a channel in any interval to another schema."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from logreel.schemas.protobuf.fixed_encoder import FixedEncoder
 if TYPE_CHECKING:
     from logreel.log.log import Channel
 
-#: Encoding of the schemas and of the messages.
+#: Encoding of schemas and messages.
 ENCODING = "protobuf"
 
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """Messages: that at time[i] is data[start[i]:start[i + 1]].
+    """Translated messages; the payload at time[i] is data[start[i]:start[i + 1]].
 
     time   int64[n]      ns
     data   uint8[b]
@@ -39,36 +39,36 @@ class Encoded:
         return len(self.time)
 
 
-#: Times from here on count from 1970, smaller ones from some start: 1973 in ns since 1970.
+#: ns; larger stamps are Unix time, smaller ones count from a start. This is in 1973.
 SINCE_1970 = 10**8 * 10**9
 
 
 def stamped(ch: Channel, time: I64, stamp: I64, shift: int) -> I64:
-    """int64[n] ns for fields ``timestamp``: when the data were taken, else when they were logged.
+    """Return int64[n] ns for the field ``timestamp``: time of measurement if known, else time of logging.
 
-    time   of the messages, by the clock of the log
-    stamp  what they tell; 0 where they do not
-    shift  ns to add to times of the clock of the log; a stamp of another clock stays as it is
+    time   int64[n]  times of the messages, by the clock of the log
+    stamp  int64[n]  stamps in the messages; 0 if they have none
+    shift  ns to add to times of the clock of the log; stamps of another clock are not changed
     """
     ours = (stamp >= SINCE_1970) == (ch.log.epoch == "unix")
     return np.where(stamp == 0, time + shift, np.where(ours, stamp + shift, stamp))
 
 
-#: Times of messages (int64[n] ns, by the clock of the log) and their columns.
+#: Times (int64[n] ns, by the clock of the log) and columns of messages.
 Rows = tuple[I64, Mapping[str, Any]]
-#: Gives Rows of a channel with start <= time < end (ns).
+#: Function that returns the Rows of a channel with start <= time < end (ns).
 Fill = Callable[["Channel", int | None, int | None], Rows]
 
 
 @dataclass(frozen=True, slots=True)
 class Encoder:
-    """What makes a channel of another schema of the messages of *source*.
+    """Translates the messages of *source* to a channel with another schema.
 
-    topic     of the channel that is made
-    message   the type of its messages
-    fill      gives its columns
-    metadata  what the channel tells about itself
-    straight  what writes the same messages without columns, where each is made of one of *source* of fixed size
+    topic     topic of the new channel
+    message   message type of the new channel
+    fill      function that returns times and columns
+    metadata  metadata of the new channel
+    straight  writer of the same messages directly from payloads of fixed size; None: only through columns
     """
 
     source: Channel
@@ -80,11 +80,11 @@ class Encoder:
 
     @property
     def schema(self) -> Schema:
-        """Name, encoding and definition: a FileDescriptorSet."""
+        """The schema of the new channel, with a FileDescriptorSet as definition."""
         return Schema.of(self.message.name, ENCODING, descriptor_set(self.message))
 
     def encode(self, start: int | None = None, end: int | None = None) -> Encoded:
-        """The messages made of those with start <= time < end (ns), in the order of the source."""
+        """Return the translated messages with start <= time < end (ns), in the order of the source."""
         time, values = self.fill(self.source, start, end)
         data, place = encode(self.message, values, len(time))
         return Encoded(np.ascontiguousarray(time, np.int64), data, place)

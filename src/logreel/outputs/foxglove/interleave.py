@@ -1,4 +1,4 @@
-"""A log's messages with what they mean between them, by time and a piece at a time."""
+"""Merging translated messages between those of a log, by time and in batches of bounded size."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from logreel.outputs.foxglove.encoders import Encoder
 from logreel.schemas.protobuf.fixed_encoder import FixedEncoder, FixedEncoders
 from logreel.write.payloads import Payloads, chained
 
-#: Payload bytes of a log made into columns at once, about.
+#: Approximate payload bytes that are translated through columns at once.
 WINDOW = 16 << 20
-#: So many samples of each window tell where it ends.
+#: Number of samples per window from which its end is computed.
 _SAMPLES = 16
-#: How much larger a packed log is taken to be when it is unpacked.
+#: Assumed compression ratio of logs whose payload sizes are not known.
 _PACKED = 4
 
 
 @dataclass(slots=True)
 class Interleaving:
-    """What ``ops.translate`` writes: channels of other schemas in place of, and besides, those of a log.
+    """The Translation for ``ops.rewrite.translate``: replaced and additional channels of a log.
 
-    instead  by the number of a channel, what makes the messages in place of its own
-    added    what makes further channels
+    instead  Encoders that replace channels, by channel number
+    added    Encoders of additional channels
     told     sentences about what could not be translated
     """
 
@@ -42,30 +42,30 @@ class Interleaving:
     told: list[str]
 
     def replaced(self, channel: Channel) -> Encoder | None:
-        """What makes the messages in place of those of a channel; None where these stay."""
+        """Return the Encoder that replaces *channel*; None if it is not replaced."""
         return self.instead.get(channel.number)
 
     def batches(self, part: Part) -> Iterator[Batch]:
-        """All messages by time; of those of one time what is made of columns comes last."""
+        """Yield all messages by time; at equal times, messages translated through columns are last."""
         straight = {n: one.straight for n, one in self.instead.items() if one.straight and n in part.rows}
         encoders = [(n, one) for n, one in self.instead.items() if n in part.rows and n not in straight]
         encoders += list(enumerate(self.added, len(part.log.channels)))
         encoders = [(n, one) for n, one in encoders if len(one.source)]
         passing = [n for n in part.rows if n not in self.instead or n in straight]
-        written = _Written(straight)
-        for start, end in itertools.pairwise(_edges(part, [one.source for _, one in encoders])):
+        written = _StraightWriter(straight)
+        for start, end in itertools.pairwise(_window_edges(part, [one.source for _, one in encoders])):
             made = _merged([self._encoded(n, one, start, end, part.shift) for n, one in encoders])
             rows = {n: part.log.index.rows_between(n, start, end) for n in passing}
             done = 0
             for batch in in_time_order([replace(part, rows=rows, start=start, end=end)]):
                 due = int(made.time.searchsorted(batch.time[-1]))
-                yield _merged([written.of(batch), _rows(made, slice(done, due))])
+                yield _merged([written.replace_in(batch), _rows(made, slice(done, due))])
                 done = due
             if done < len(made.time):
                 yield _rows(made, slice(done, None))
 
     def _encoded(self, channel: int, encoder: Encoder, start: int, end: int | None, shift: int) -> Batch:
-        """The messages that *encoder* makes of an interval, by time, which is shifted."""
+        """Return the messages of *encoder* in an interval, sorted by time, with *shift* added."""
         try:
             found = encoder.encode(start, end)
         except DefinitionError as error:
@@ -78,33 +78,33 @@ class Interleaving:
         return _rows(made, found.time.argsort(kind="stable"))
 
 
-class _Written:
-    """Messages of some channels, by number, as others that are written straight from their bytes."""
+class _StraightWriter:
+    """Replaces the messages of some channels by messages that are written directly from their payloads."""
 
     def __init__(self, channels: Mapping[int, FixedEncoder]) -> None:
         self._straights = FixedEncoders(list(channels.values()))
         self._kinds = np.full(max(channels, default=-1) + 2, -1, np.int32)
         self._kinds[list(channels)] = np.arange(len(channels))
 
-    def of(self, batch: Batch) -> Batch:
-        """The messages of *batch*, or what is written in their place."""
+    def replace_in(self, batch: Batch) -> Batch:
+        """Return *batch* with these messages replaced."""
         kind = self._kinds[np.minimum(batch.channels, len(self._kinds) - 1)].take(batch.queue)
         goes = kind >= 0
         if goes.all():
-            return self._made(batch, kind)
+            return self._encoded(batch, kind)
         if not goes.any():
             return batch
         stay, go = np.flatnonzero(~goes), np.flatnonzero(goes)
-        made = self._made(_rows(batch, go), kind[go])
+        made = self._encoded(_rows(batch, go), kind[go])
         return _woven([_rows(batch, stay), made], np.argsort(np.concatenate([stay, go])))
 
-    def _made(self, batch: Batch, kind: NDArray[np.int32]) -> Batch:
+    def _encoded(self, batch: Batch, kind: NDArray[np.int32]) -> Batch:
         data, start = self._straights.encode(kind, batch.payloads.places)
         return replace(batch, payloads=Payloads(data, start[:-1], np.diff(start)), more={})
 
 
-def _edges(part: Part, sources: Sequence[Channel]) -> list[Any]:
-    """Times between which lie about WINDOW bytes of *sources*, from that of the first message to the end of *part*."""
+def _window_edges(part: Part, sources: Sequence[Channel]) -> list[Any]:
+    """Return times (ns) that split *part* into windows of about WINDOW bytes of *sources*; the last is its end."""
     index, samples, weights = part.log.index, [np.zeros(0, np.int64)], [np.zeros(0)]
     found = [index.times(n)[rows] for n, rows in part.rows.items()]
     first = min((int(times.min()) for times in found if len(times)), default=None)

@@ -1,4 +1,4 @@
-"""Messages made of those of a channel, given out as a replay passes them, forwards or backwards."""
+"""Translated messages of a channel for a replay, forwards or backwards."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from logreel.errors import DefinitionError
 from logreel.index.block_table import TIME_MAX, TIME_MIN
 from logreel.outputs.foxglove.encoders import Encoded, Encoder
 
-#: Messages of the source that are translated at once, and bytes of these.
+#: Source messages and bytes that are translated at once.
 MESSAGES, BYTES = 256, 1 << 20
 
 
-class Made:
-    """The messages that *encoder* makes, a window of them at hand.
+class TranslatedMessages:
+    """The messages of an Encoder, of which one window is kept in memory.
 
     shift  ns that the replay adds to the times of the log
     """
@@ -24,16 +24,16 @@ class Made:
         ch = encoder.source
         many = max(1, min(MESSAGES, BYTES * len(ch) // max(1, ch.bytes)))
         span = (ch.end or 0) - (ch.start or 0)
-        #: ns of the log that a window covers.
+        #: Length of a window in ns.
         self._length = max(1, span * many // max(1, len(ch)))
         self._start = self._end = 0
         self._times: list[int] = []
         self._found: Encoded | None = None
-        #: Why there are none: what cannot be translated.
+        #: Reason why the messages cannot be translated; empty if they can.
         self.failed = ""
 
     def between(self, start: int, end: int) -> Iterator[tuple[int, bytes]]:
-        """Time and payload of those with start <= time < end, by time; by the clock of the replay."""
+        """Yield time and payload of messages with start <= time < end (ns of the replay), by time."""
         start, end = start - self._shift, end - self._shift
         source = self.encoder.source
         start, end = max(start, source.start or 0), min(end, (source.end or 0) + 1)
@@ -44,7 +44,7 @@ class Made:
             start = self._end
 
     def _load(self, start: int) -> None:
-        # Windows lie on a grid, so that a replay that goes backwards meets the same ones.
+        # Windows are on a grid, so that they are the same forwards and backwards.
         number = start // self._length
         self._start, self._end = number * self._length, (number + 1) * self._length
         try:

@@ -17,19 +17,19 @@ from logreel.schemas.protobuf.columns import Many, Values, same, texts
 if TYPE_CHECKING:
     from logreel.log.log import Channel
 
-#: The frame of poses whose log names none.
+#: Default frame of poses.
 WORLD = "world"
-#: Numbers of levels by that of syslog; 0 where the log tells none.
+#: Foxglove log levels by syslog level; 0: unknown.
 _LEVELS = {None: 0, 7: 1, 6: 2, 5: 2, 4: 3, 3: 4, 2: 5, 1: 5, 0: 5}
-#: Red, green, blue of actors by what they are; others are grey.
+#: Red, green, blue by kind of actor; others are grey.
 _COLOURS = {"vehicle": (0.2, 0.5, 1.0), "walker": (1.0, 0.6, 0.1), "traffic_light": (0.9, 0.9, 0.2)}
 _GREY, _ALPHA = (0.6, 0.6, 0.6), 0.6
-#: Metres: length of the arrow, of its head, and their widths, for actors of which no box is told.
+#: Metres: length and diameter of shaft and head of the arrow, for actors without a box.
 _ARROW = {"shaft_length": 0.7, "shaft_diameter": 0.1, "head_length": 0.3, "head_diameter": 0.3}
 
 
 def location(lens: Position, shift: int) -> Fill:
-    """``LocationFix``: the positions that are known, as in a track; degrees and metres."""
+    """Return the function that fills ``LocationFix`` with valid positions, in degrees and metres."""
 
     def fill(ch: Channel, start: int | None, end: int | None) -> Rows:
         fixes = lens.fixes(ch, start, end)
@@ -45,7 +45,7 @@ def location(lens: Position, shift: int) -> Fill:
 
 
 def pose(lens: Pose, shift: int) -> Fill:
-    """``PoseInFrame``, or ``PosesInFrame`` where a message holds any number of them."""
+    """Return the function that fills ``PoseInFrame``, or ``PosesInFrame`` for messages with many poses."""
 
     def fill(ch: Channel, start: int | None, end: int | None) -> Rows:
         places = lens.track(ch, start, end)
@@ -63,7 +63,7 @@ def pose(lens: Pose, shift: int) -> Fill:
 
 
 def transform(lens: Transform, shift: int) -> Fill:
-    """``FrameTransform``, or ``FrameTransforms`` where a message holds any number of them."""
+    """Return the function that fills ``FrameTransform``, or ``FrameTransforms`` for messages with many."""
 
     def fill(ch: Channel, start: int | None, end: int | None) -> Rows:
         places = lens.track(ch, start, end)
@@ -88,7 +88,7 @@ def _transforms(places: Places, ch: Channel, shift: int) -> Values:
 
 
 def log_lines(lens: Text, shift: int) -> Fill:
-    """``Log``: lines for people, with their level and who spoke."""
+    """Return the function that fills ``Log`` with text lines, level and source."""
 
     def fill(ch: Channel, start: int | None, end: int | None) -> Rows:
         lines, stamps = lens.stamped(ch, start, end)
@@ -104,7 +104,7 @@ def log_lines(lens: Text, shift: int) -> Fill:
 
 
 def scene(lens: ActorPose, shift: int) -> Fill:
-    """``SceneUpdate``: at each moment all actors anew, as boxes, in metres and right-handed axes."""
+    """Return the function that fills ``SceneUpdate`` with boxes of all actors, in metres, right-handed axes."""
 
     def fill(ch: Channel, start: int | None, end: int | None) -> Rows:
         states = lens.states(ch, start, end)
@@ -158,7 +158,7 @@ def _colours(kinds: NDArray[Any]) -> Values:
 
 
 def turned(rotation: F64, vectors: F64) -> F64:
-    """float64[n, 3]: each vector turned by its quaternion x, y, z, w."""
+    """Return float64[n, 3]: each vector rotated by its quaternion x, y, z, w."""
     axis, w = rotation[:, :3], rotation[:, 3:]
     across = 2 * np.cross(axis, vectors)
     found: F64 = vectors + w * across + np.cross(axis, across)
@@ -166,12 +166,12 @@ def turned(rotation: F64, vectors: F64) -> F64:
 
 
 def vector(values: F64) -> Values:
-    """float64[n, 3] as columns of a ``Vector3``."""
+    """Return float64[n, 3] as the columns of a ``Vector3``."""
     return dict(zip("xyz", values.T, strict=True))
 
 
 def quaternion(values: F64) -> Values:
-    """float64[n, 4] as columns of a ``Quaternion``."""
+    """Return float64[n, 4] as the columns of a ``Quaternion``."""
     return dict(zip("xyzw", values.T, strict=True))
 
 

@@ -21,9 +21,9 @@ from logreel.schemas.protobuf.columns import Many, Values, texts
 if TYPE_CHECKING:
     from logreel.log.log import Channel
 
-#: How encoded pictures begin, by the name of their format.
+#: First bytes of encoded pictures, by format.
 _BEGIN = {"jpeg": b"\xff\xd8", "png": b"\x89PNG"}
-#: Names of numbers by what NumPy calls them.
+#: ``NumericType`` by NumPy type.
 _TYPES = {
     "u1": "UINT8",
     "i1": "INT8",
@@ -37,7 +37,7 @@ _TYPES = {
 
 
 def images(lens: Image, shift: int) -> Fill:
-    """``CompressedImage``: JPEG, PNG and WebP as they are; others are left out and noted as a Problem."""
+    """Return the function that fills ``CompressedImage`` with JPEG, PNG and WebP; others become a Problem."""
 
     def fill(ch: Channel, start: int | None, end: int | None) -> Rows:
         found = [(one, _format(one)) for one in lens.pictures(ch, start, end)]
@@ -67,7 +67,7 @@ def _format(picture: Picture) -> str:
 
 
 def raw_images(lens: Image, shift: int) -> Fill:
-    """``RawImage``: rows of pixels without padding, little-endian."""
+    """Return the function that fills ``RawImage`` with pixels, little-endian and without padding."""
 
     def fill(ch: Channel, start: int | None, end: int | None) -> Rows:
         found = []
@@ -96,7 +96,7 @@ def _pixels(picture: Picture) -> NDArray[np.uint8]:
 
 
 def clouds(lens: PackedCloud | PlainCloud, shift: int) -> Fill:
-    """``PointCloud`` of every message."""
+    """Return the function that fills ``PointCloud``, one per message."""
 
     def fill(ch: Channel, start: int | None, end: int | None) -> Rows:
         return _clouds(list(lens.clouds(ch, start, end)), ch, shift)
@@ -104,8 +104,8 @@ def clouds(lens: PackedCloud | PlainCloud, shift: int) -> Fill:
     return fill
 
 
-class Turns:
-    """``PointCloud`` of every turn of a scanner; turns go on where one interval follows the one before."""
+class Revolutions:
+    """Fills ``PointCloud``, one per revolution of a scanner; revolutions continue across consecutive intervals."""
 
     def __init__(self, lens: PacketCloud, shift: int) -> None:
         self._lens, self._shift = lens, shift
@@ -125,7 +125,7 @@ class Turns:
 
 
 def scans(lens: LaserScan | RangeScan, shift: int) -> Fill:
-    """``LaserScan`` of every scan."""
+    """Return the function that fills ``LaserScan``, one per scan."""
 
     def fill(ch: Channel, start: int | None, end: int | None) -> Rows:
         found: list[Sector] = list(lens.sectors(ch, start, end))
@@ -144,7 +144,7 @@ def scans(lens: LaserScan | RangeScan, shift: int) -> Fill:
 
 
 def _times(ch: Channel, found: Sequence[Picture | Points | Sector], shift: int) -> tuple[I64, I64]:
-    """int64[n] each: times of the log, and what goes into ``timestamp``."""
+    """Return int64[n] ns each: times by the clock of the log, and values of ``timestamp``."""
     time = np.array([one.time for one in found], np.int64)
     return time, stamped(ch, time, np.array([one.stamp for one in found], np.int64), shift)
 
@@ -171,7 +171,7 @@ def _clouds(found: Sequence[Points], ch: Channel, shift: int) -> Rows:
 
 
 def _packed(points: Points) -> tuple[NDArray[np.uint8], np.dtype[Any]]:
-    """The points one after another, and the type of one. Whole numbers of 64 bits become floating-point ones."""
+    """Return the packed points and the dtype of one; 64-bit integers become float64."""
     columns = dict(_columns(points))
     kind = np.dtype([(name, f"<{_kind(values)}") for name, values in columns.items()])
     out = np.empty(max(map(len, columns.values()), default=0), kind)
@@ -194,19 +194,19 @@ def _kind(values: NDArray[Any]) -> str:
 
 
 def _fields(kind: np.dtype[Any]) -> Iterator[tuple[str, int, int]]:
-    """Name, place and number of the type of each field."""
+    """Yield name, offset and ``NumericType`` number of each field."""
     for name in kind.names or ():
         inner, place = kind.fields[name][:2]  # type: ignore[index]
         yield name, place, number_of("PackedElementField.NumericType", _TYPES[inner.str[1:]])
 
 
 def _origin(n: int) -> Values:
-    """A pose where nothing is moved or turned."""
+    """Return the columns of the identity pose."""
     return {"position": {}, "orientation": {"w": np.ones(n)}}
 
 
 def _joined(parts: Sequence[Any]) -> Many:
-    """Arrays, or bytes, of each row."""
+    """Return one array, or bytes, per row as a repeated column."""
     items = [np.frombuffer(one, np.uint8) if isinstance(one, memoryview) else one for one in parts]
     return Many(_edges(map(len, items)), np.concatenate(items) if items else np.zeros(0, np.uint8))
 

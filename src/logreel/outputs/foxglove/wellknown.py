@@ -1,4 +1,4 @@
-"""The well-known schemas that lenses fill, described by their fields and numbers."""
+"""The well-known schemas of Foxglove, by field names and numbers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from logreel.schemas.protobuf.describe import KINDS, TIMES, Enum, Field, Message
 
 PACKAGE = "foxglove"
 
-#: Names of numbers from 0 on; those of a message are declared inside of it.
+#: Names of enum values from 0 on; an enum is declared in the message before the dot.
 _ENUMS = {
     "LocationFix.PositionCovarianceType": "UNKNOWN APPROXIMATED DIAGONAL_KNOWN KNOWN",
     "PackedElementField.NumericType": "UNKNOWN UINT8 INT8 UINT16 INT16 UINT32 INT32 FLOAT32 FLOAT64",
@@ -17,7 +17,7 @@ _ENUMS = {
     "SceneEntityDeletion.Type": "MATCHING_ID ALL",
 }
 _PRIMITIVE = "pose 1 Pose, size 2 Vector3"
-#: Per message: name, number and kind of its fields; ``*`` after the kind: repeated.
+#: Fields per message: name, number and type; ``*`` after the type: repeated.
 MESSAGES = {
     "Color": "r 1 double, g 2 double, b 3 double, a 4 double",
     "KeyValuePair": "key 1 string, value 2 string",
@@ -87,12 +87,12 @@ MESSAGES = {
 
 @cache
 def wellknown(name: str) -> Message:
-    """The message type ``foxglove.<name>``; raises KeyError for one that is not described here."""
+    """Return the message type ``foxglove.<name>``; raises KeyError for an unknown one."""
     return Message(f"{PACKAGE}.{name}", tuple(map(_field, MESSAGES[name].split(", "))))
 
 
 def number_of(enum: str, value: str) -> int:
-    """The number of a value of an enumeration."""
+    """Return the number of an enum value."""
     return _ENUMS[enum].split().index(value)
 
 

@@ -1,1 +1,1 @@
-"""Where a replay can go."""
+"""Sinks of a replay."""

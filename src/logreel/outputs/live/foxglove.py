@@ -1,4 +1,4 @@
-"""Live to Foxglove: a WebSocket server that its app connects to, with the app's own controls of playback."""
+"""Sink for Foxglove: a WebSocket server for the Foxglove app, with the playback controls of the app."""
 
 from __future__ import annotations
 
@@ -13,31 +13,31 @@ from logreel.errors import DefinitionError, LogError, MissingDependencyError
 from logreel.ops.replay import Sink
 from logreel.outputs.foxglove.channel_map import encoders_for, is_common, transcoded
 from logreel.outputs.foxglove.clock import checked_clock, offset_for
-from logreel.outputs.foxglove.live import Made
+from logreel.outputs.foxglove.live import TranslatedMessages
 from logreel.schemas.common import complete, message_encoding, portable
 
 if TYPE_CHECKING:
     from logreel.log.log import Channel, Message
     from logreel.ops.replay import PlayerControls, Run
 
-#: Seconds between two messages that tell clients the time.
-TELL = 0.01
-#: Seconds after the first subscription in which others may come before the replay begins.
+#: Seconds between two broadcasts of the time.
+TIME_PERIOD = 0.01
+#: Seconds to wait for further subscriptions after the first one, before the replay starts.
 SETTLE = 0.3
 
 
 class Foxglove(Sink):
     """Serves the messages to the Foxglove app and other clients of its protocol.
 
-    host, port  where; port 0: any that is free
-    wait        begin when the first client has subscribed
-    backlog     messages kept for a client that is slow; then the oldest are dropped for it
-    clock       ``utc``: times since 1970; ``log``: those of the first log; empty: UTC where that log tells it
+    host, port  address to listen at; port 0: any free port
+    wait        True: start when the first client has subscribed
+    backlog     messages queued for a slow client; then the oldest are dropped for it
+    clock       ``utc``: Unix time; ``log``: clock of the first log; empty: UTC if it is known
 
-    Channels that tools can read by their schema go as they are, all others as protobuf with a schema made for them;
-    what a lens recognises also goes as a channel of Foxglove's well-known schemas, as ``convert x.mcap`` writes it.
-    Pause, rate and seek work from the app. *clock* is that of the times of messages, of ``timestamp`` in what is made
-    for Foxglove's schemas, and of the controls; messages that go as they are keep the times inside of them.
+    Channels with a schema that other tools can read are sent unchanged, others as protobuf with a generated schema.
+    Channels that a lens recognises are also sent in Foxglove's well-known schemas, as in ``convert x.mcap``. Pause,
+    rate and seek work from the app. *clock* applies to times of messages, to ``timestamp`` in well-known schemas, and
+    to the controls; unchanged messages keep the times in their fields.
     """
 
     waits = True
@@ -56,25 +56,25 @@ class Foxglove(Sink):
         self._host, self._port, self._backlog = host, port, backlog
         self._wait, self._lock = wait, Lock()
         self._server: Any = None
-        self._plain: dict[Channel, Any] = {}
-        self._made: dict[Made, Any] = {}
-        self._of: dict[Channel, list[Made]] = {}
-        self._told = 0.0
+        self._unchanged: dict[Channel, Any] = {}
+        self._translated: dict[TranslatedMessages, Any] = {}
+        self._by_source: dict[Channel, list[TranslatedMessages]] = {}
+        self._time_sent = 0.0
 
     @property
     def port(self) -> int:
-        """Where it listens, once it is open."""
+        """The port of the server, after ``open``."""
         return int(self._server.port)
 
     def open(self, player: PlayerControls) -> None:
-        """Start the server, with all channels; hold the replay until somebody listens."""
+        """Start the server with all channels; pause the replay until a client subscribes."""
         self._player = player
-        self._offset = offset_for(self._clock, player.utc_offset, player.logs[0].name)
+        self._by_sourcefset = offset_for(self._clock, player.utc_offset, player.logs[0].name)
         self._passed = player.end_time + 1 if player.rate < 0 else player.start_time
         self._wait = self._wait and not player.paused
         if self._wait:
             player.pause()
-        # The server does not keep it, and channels end with it.
+        # The server does not keep a reference, and channels are closed with the context.
         self._context = context = self._sdk.Context()
         for ch in player.channels:
             self._declare(context, ch)
@@ -99,12 +99,12 @@ class Foxglove(Sink):
         return self._sdk.websocket
 
     def _declare(self, context: Any, ch: Channel) -> None:
-        """The channels of the server that *ch* gives."""
+        """Add the channels of the server for *ch*."""
         if is_common(ch):
             schema = portable(complete(ch.schema, str(ch.metadata.get("md5sum", "*"))))
             stated = ch.metadata.get("message_encoding")
             encoding = stated if isinstance(stated, str) else message_encoding(schema)
-            self._plain[ch] = self._channel(context, ch.topic, encoding, schema)
+            self._unchanged[ch] = self._channel(context, ch.topic, encoding, schema)
             encoders = []
         else:
             try:
@@ -113,78 +113,80 @@ class Foxglove(Sink):
                 self.skipped.append(f"channel {ch.topic!r} was left out: {error.text}")
                 return
         shift = self._player.shift(ch)
-        for encoder in [*encoders, *encoders_for(ch, shift + self._offset)]:
-            made = Made(encoder, shift)
-            self._made[made] = self._channel(context, encoder.topic, encoder.schema.encoding, encoder.schema)
-            self._of.setdefault(ch, []).append(made)
+        for encoder in [*encoders, *encoders_for(ch, shift + self._by_sourcefset)]:
+            made = TranslatedMessages(encoder, shift)
+            self._translated[made] = self._channel(
+                context, encoder.topic, encoder.schema.encoding, encoder.schema
+            )
+            self._by_source.setdefault(ch, []).append(made)
 
     def _channel(self, context: Any, topic: str, encoding: str, schema: Any) -> Any:
-        told = self._sdk.Schema(name=schema.name, encoding=schema.encoding, data=schema.raw)
+        described = self._sdk.Schema(name=schema.name, encoding=schema.encoding, data=schema.raw)
         return self._sdk.Channel(
-            topic, schema=told if schema.name else None, message_encoding=encoding, context=context
+            topic, schema=described if schema.name else None, message_encoding=encoding, context=context
         )
 
     # ---------------------------------------------------------------------------------------------- messages
 
     def message(self, message: Message) -> None:
-        """Send one message, and what was made of others up to its time."""
+        """Send a message, and translated messages up to its time."""
         time = message.time
-        if self._made:
-            self._pass(time)
-        channel = self._plain.get(message.channel)
+        if self._translated:
+            self._send_translated(time)
+        channel = self._unchanged.get(message.channel)
         if channel is not None:
             channel.log(bytes(message.data), log_time=self._absolute(time))
-        self._tell(time)
+        self._broadcast_time(time)
 
     def in_force(self, run: Run) -> None:
-        """Send what holds at a place, with its old times."""
+        """Send the latched messages at a position, with their original times."""
         for message in run.messages():
             absolute = self._absolute(message.time)
-            channel = self._plain.get(message.channel)
+            channel = self._unchanged.get(message.channel)
             if channel is not None:
                 channel.log(bytes(message.data), log_time=absolute)
-            for made in self._of.get(message.channel, ()):
+            for made in self._by_source.get(message.channel, ()):
                 for _, data in made.between(message.time, message.time + 1):
-                    self._made[made].log(data, log_time=absolute)
+                    self._translated[made].log(data, log_time=absolute)
 
-    def _pass(self, time: int) -> None:
-        """Send what was made of messages between those that were passed and *time*, which is included."""
+    def _send_translated(self, time: int) -> None:
+        """Send the translated messages from the last position to *time*, included."""
         passed = self._passed
-        # A message that is out of order, as the first and the last ones of a damaged log may be, stands alone.
+        # Out of order messages, e.g. at the ends of a damaged log, are handled alone.
         if self._player.backwards:
             span = time, passed if time <= passed else time + 1
             self._passed = time
         else:
             span = passed if passed <= time + 1 else time, time + 1
             self._passed = time + 1
-        found = [(at, made, data) for made in self._made for at, data in made.between(*span)]
+        found = [(at, made, data) for made in self._translated for at, data in made.between(*span)]
         found.sort(key=itemgetter(0), reverse=self._player.backwards)
         for at, made, data in found:
-            self._made[made].log(data, log_time=self._absolute(at))
+            self._translated[made].log(data, log_time=self._absolute(at))
 
     def _absolute(self, time: int) -> int:
-        # The protocol knows no time before 1970.
-        return max(0, time + self._offset)
+        # The protocol has no times before 1970.
+        return max(0, time + self._by_sourcefset)
 
-    def _tell(self, time_: int) -> None:
+    def _broadcast_time(self, time_: int) -> None:
         now = time.monotonic()
-        if now - self._told >= TELL:
-            self._told = now
+        if now - self._time_sent >= TIME_PERIOD:
+            self._time_sent = now
             self._server.broadcast_time(self._absolute(time_))
 
     # ---------------------------------------------------------------------------------------------- controls
 
     def moved(self, time: int) -> None:
-        """Tell clients the new place."""
+        """Send the new position to clients."""
         self._passed = time + 1 if self._player.backwards else time
         self._server.broadcast_playback_state(self._state(time, True, ""))
 
     def changed(self) -> None:
-        """Tell clients whether it plays, and how fast."""
+        """Send the playback state to clients."""
         self._server.broadcast_playback_state(self._state(self._player.position, False, ""))
 
     def flush(self) -> None:
-        """Tell clients the time, which stands still for a while."""
+        """Send the time to clients, since the replay pauses."""
         self._server.broadcast_time(self._absolute(self._player.position))
 
     def close(self) -> None:
@@ -193,7 +195,7 @@ class Foxglove(Sink):
             self._server.stop()
         self.skipped += [
             f"channel {made.encoder.topic!r} was left out: {made.failed}"
-            for made in self._made
+            for made in self._translated
             if made.failed
         ]
 
@@ -204,7 +206,7 @@ class Foxglove(Sink):
         return self._ws.PlaybackState(now, self._absolute(time), abs(player.rate) or 1.0, moved, request)
 
     def listened(self) -> None:
-        """Somebody has subscribed: begin, if that is what was waited for."""
+        """Start the replay at the first subscription, if it waits for it."""
         with self._lock:
             wait, self._wait = self._wait, False
         if wait:
@@ -213,21 +215,21 @@ class Foxglove(Sink):
             timer.start()
 
     def asked(self, request: Any) -> Any:
-        """Do what the app asks for, and tell the state that comes of it."""
+        """Apply a request of the app to the Player and return the new state."""
         player = self._player
         with self._lock:
             self._wait = False
         if math.isfinite(request.playback_speed) and request.playback_speed > 0:
             player.rate = request.playback_speed
         if request.seek_time is not None:
-            player.seek(request.seek_time - self._offset)
+            player.seek(request.seek_time - self._by_sourcefset)
         (player.resume if request.playback_command == self._ws.PlaybackCommand.Play else player.pause)()
         moved = request.seek_time is not None
         return self._state(player.position, moved, request.request_id)
 
 
 class _Listener:
-    """What the server calls, from threads of its own."""
+    """Callbacks of the server, called from its threads."""
 
     def __init__(self, sink: Foxglove) -> None:
         self._sink = sink
@@ -236,7 +238,7 @@ class _Listener:
         self._sink.listened()
 
     def on_unsubscribe(self, client: Any, channel: Any) -> None:
-        """The server wants to call it."""
+        """Do nothing; the server requires this method."""
 
     def on_playback_control_request(self, request: Any) -> Any:
         return self._sink.asked(request)

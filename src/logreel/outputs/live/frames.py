@@ -1,4 +1,4 @@
-"""What happens, frame by frame, as lines for people while it is played."""
+"""Sink that prints one or more lines per frame."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ Describe = Callable[[Sequence["Message"]], list[str]]
 
 
 class Frames(Sink):
-    """Tells of each frame: the messages that one log has at one time.
+    """Describes each frame, which is all messages of one log with the same time.
 
-    A format may have its own words for them (``Format.frames``); for others it is the time since the start, and how
-    many messages there are of which channel.
+    Formats can have their own description (``Format.frames``); the default is the time since the start, and the number
+    of messages per channel.
 
     out  a binary file; None: standard output
     """
@@ -32,40 +32,40 @@ class Frames(Sink):
     def __init__(self, out: IO[bytes] | None = None) -> None:
         self._out = sys.stdout.buffer if out is None else out
         self._frame: list[Message] = []
-        self._ways: dict[int, Describe] = {}
+        self._describe: dict[int, Describe] = {}
 
     def open(self, player: PlayerControls) -> None:
-        """Ask each log for its words."""
+        """Choose the description for each log."""
         for log in player.logs:
-            self._ways[id(log)] = describer(log) or _plainly(player.start_time)
+            self._describe[id(log)] = describer(log) or _default_description(player.start_time)
 
     def message(self, message: Message) -> None:
-        """Take a message; the frame before it is told when another one begins."""
+        """Collect a message; print the frame when the next one starts."""
         frame = self._frame
         if frame and (message.time != frame[0].time or message.channel.log is not frame[0].channel.log):
-            self._tell()
+            self._print_frame()
         self._frame.append(message)
 
     def flush(self) -> None:
-        """Tell of the frame that is there."""
-        self._tell()
+        """Print the collected frame."""
+        self._print_frame()
         self._out.flush()
 
     def close(self) -> None:
-        """The same."""
+        """Print the last frame."""
         self.flush()
 
-    def _tell(self) -> None:
+    def _print_frame(self) -> None:
         frame, self._frame = self._frame, []
-        # The clock of the replay is of no log.
-        way = self._ways.get(id(frame[0].channel.log)) if frame else None
-        for text in way(frame) if way is not None else ():
-            # A log may hold characters that a terminal would obey.
+        # Messages of /clock belong to no log.
+        describe = self._describe.get(id(frame[0].channel.log)) if frame else None
+        for text in describe(frame) if describe is not None else ():
+            # Escape control characters for terminals.
             safe = "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)
             self._out.write(safe.encode("utf-8", "backslashreplace") + b"\n")
 
 
-def _plainly(start: int) -> Describe:
+def _default_description(start: int) -> Describe:
     def describe(frame: Sequence[Message]) -> list[str]:
         counts = Counter(message.channel.topic for message in frame)
         some = ", ".join(topic if n == 1 else f"{topic} ×{n}" for topic, n in counts.items())

@@ -1,4 +1,4 @@
-"""A sink for those who only want to see the time pass, or how fast it can."""
+"""Sink that discards all messages."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ if TYPE_CHECKING:
 
 
 class Null(Sink):
-    """Takes everything and does nothing with it."""
+    """Discards all messages, to see only the status line, or to measure the maximum rate."""
 
     batches = True
 
     def batch(self, run: Run) -> None:
-        """Nothing."""
+        """Do nothing."""

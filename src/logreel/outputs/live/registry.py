@@ -1,4 +1,4 @@
-"""Which sinks there are, by name: those that come along, and those of other packages."""
+"""All sinks by name: the bundled ones, and those of other packages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from logreel.errors import LogError, UsageError
 from logreel.ops.replay import Sink
 
-#: Entry points that give a class, or a function, that makes a Sink; its keywords are the options.
+#: Group of entry points: classes or functions that return a Sink, with its options as keywords.
 GROUP = "logreel.sinks"
 #: A new sink is a module and a line here.
 OWN = {
@@ -25,25 +25,25 @@ OWN = {
 
 
 def sink_names() -> list[str]:
-    """The names of all sinks, our own first."""
+    """Return the names of all sinks, bundled ones first."""
     return list(dict.fromkeys([*OWN, *sorted(point.name for point in metadata.entry_points(group=GROUP))]))
 
 
 def sink(name: str, **options: Any) -> Sink:
-    """The Sink called *name*, to be given to a Player.
+    """Return a new Sink for a Player.
 
-    options  of the sink; text is taken as what the option's default is: a number, a truth, or text
+    options  of the sink; text is converted to the type of the option's default: number, bool or text
 
-    Raises UsageError for a name that no sink has, or an option that this one does not have.
+    Raises UsageError for an unknown sink or option.
     """
-    make = _maker(name)
+    make = _sink_class(name)
     made = make(**_options(name, make, options))
     if not isinstance(made, Sink):
         raise LogError(f"the sink plug-in {name!r} gave no Sink, but {type(made).__name__}")
     return made
 
 
-def _maker(name: str) -> Callable[..., Any]:
+def _sink_class(name: str) -> Callable[..., Any]:
     if name in OWN:
         module, attribute = OWN[name]
         own: Callable[..., Any] = getattr(importlib.import_module(module), attribute)
@@ -67,7 +67,7 @@ def _options(name: str, make: Callable[..., Any], options: Mapping[str, Any]) ->
 
 
 def _value(option: str, value: Any, default: Any) -> Any:
-    """*value*, where it is text as what the *default* of the option is."""
+    """Return *value*, text converted to the type of *default*."""
     if not isinstance(value, str) or isinstance(default, str):
         return value
     try:

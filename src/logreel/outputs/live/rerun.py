@@ -1,4 +1,4 @@
-"""Live to Rerun: what ``convert x.rrd`` writes, sent to a viewer while time passes."""
+"""Sink for Rerun: sends the content of ``convert x.rrd`` to a viewer during the replay."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
     from logreel.log.log import Channel, Message
     from logreel.ops.replay import PlayerControls, Run
 
-#: Seconds between two sendings.
+#: Seconds between two batches to the viewer.
 EVERY = 0.1
 
 
 class Rerun(Sink):
-    """Shows in Rerun's viewer what a recording of the logs would hold.
+    """Sends logs to the Rerun viewer as ``convert x.rrd`` would write them.
 
-    url   of a viewer that is there; empty: one is started
-    save  a file to write to instead
+    url   URL of a running viewer; empty: start one
+    save  path of a file to write instead
 
-    What was shown stays, so a stretch of time that is played again is not sent again.
+    The viewer keeps data, so intervals that are played again are not sent again.
     """
 
     batches = True
@@ -39,14 +39,14 @@ class Rerun(Sink):
     def __init__(self, url: str = "", save: str = "") -> None:
         self._recording = recording_of(Place())
         self._url, self._save = url, save
-        self._parts: list[_Part] = []
-        #: Up to where all was sent, and up to where it was played; between them lies what is to be sent next.
+        self._parts: list[_LogScene] = []
+        #: ns up to which messages were sent, and played; the messages between are sent next.
         self._sent = self._played = 0
         self._covered: list[tuple[int, int]] = []
         self._due = 0.0
 
     def open(self, player: PlayerControls) -> None:
-        """Connect, or start a viewer."""
+        """Connect to the viewer, or start one."""
         if self._save:
             keep_sources(self._save, [log.name for log in player.logs])
         self._player = player
@@ -66,43 +66,43 @@ class Rerun(Sink):
             if channels:
                 clock = player.utc_offset is not None, player.shift(channels[0]) + (player.utc_offset or 0)
                 self._parts.append(
-                    _Part(self._recording, Job(log, channels), clock, player.shift(channels[0]))
+                    _LogScene(self._recording, Job(log, channels), clock, player.shift(channels[0]))
                 )
 
     def message(self, message: Message) -> None:
-        """The clock of the replay is no message to show."""
+        """Ignore messages of /clock."""
 
     def batch(self, run: Run) -> None:
-        """Note how far it got, and send what was played when it is time to."""
+        """Record the position, and send played messages every EVERY seconds."""
         first, last = int(run.time[0]), int(run.time[-1])
         if self._player.backwards:
             self._reach(last, last + 1)
             return
         if first < self._sent:
-            # An absurd stamp: the replay does not begin there.
+            # A time before the start of the replay: an implausible stamp.
             self._send(first, self._sent)
         self._reach(last + 1, last)
 
     def in_force(self, run: Run) -> None:
-        """Send what holds at a place, with its old times."""
+        """Send the latched messages at a position, with their original times."""
         for message in run.messages():
             shown = message.time, message.time + 1
             for part in self._parts:
                 if message.channel.log is part.job.log:
-                    for span in self._new(*shown):
+                    for span in self._unsent(*shown):
                         part.send_between(*span, [message.channel])
 
     def moved(self, time: int) -> None:
-        """Send what was played before, and go on from there."""
+        """Send what was played, and continue at the new position."""
         self.flush()
         self._sent = self._played = time + 1 if self._player.backwards else time
 
     def flush(self) -> None:
-        """Send all that was played."""
-        self._go(self._played)
+        """Send everything that was played."""
+        self._send_up_to(self._played)
 
     def close(self) -> None:
-        """Send the rest; the viewer stays open."""
+        """Send the rest and disconnect; the viewer stays open."""
         try:
             self.flush()
         finally:
@@ -111,25 +111,25 @@ class Rerun(Sink):
             self.skipped += dict.fromkeys(part.job.skipped)
 
     def _reach(self, played: int, whole: int) -> None:
-        """It was played up to *played*; up to *whole* no message is left."""
+        """Record the position *played*; all messages up to *whole* were played."""
         self._played = played
         if time.monotonic() >= self._due:
-            self._go(whole)
+            self._send_up_to(whole)
             self._due = time.monotonic() + EVERY
 
-    def _go(self, place: int) -> None:
+    def _send_up_to(self, place: int) -> None:
         self._send(min(self._sent, place), max(self._sent, place))
         self._sent = place
 
     def _send(self, start: int, end: int) -> None:
-        for first, last in self._new(start, end):
+        for first, last in self._unsent(start, end):
             for part in self._parts:
                 part.send_between(first, last, part.job.channels)
             self._covered.append((first, last))
         self._covered = merge_intervals(sorted(self._covered))
 
-    def _new(self, start: int, end: int) -> Iterator[tuple[int, int]]:
-        """The stretches from *start* to *end* that were not sent yet."""
+    def _unsent(self, start: int, end: int) -> Iterator[tuple[int, int]]:
+        """Yield the intervals between *start* and *end* (ns) that were not sent yet."""
         for first, last in self._covered:
             if first >= end:
                 break
@@ -140,8 +140,8 @@ class Rerun(Sink):
             yield start, end
 
 
-class _Part(Scene):
-    """What is shown of one log; numbers of rows go on from one stretch of time to the next."""
+class _LogScene(Scene):
+    """The Scene of one log, with row numbers that continue from one interval to the next."""
 
     def __init__(self, recording: Any, job: Job, clock: tuple[bool, int], shift: int) -> None:
         super().__init__(recording, job, "", has_frames(job), clock)
@@ -150,17 +150,17 @@ class _Part(Scene):
         self._before: Counter[str] = Counter()
 
     def send_between(self, start: int, end: int, channels: Iterable[Channel]) -> None:
-        """Send the messages of channels with start <= time < end, ns of the replay."""
+        """Send the messages of *channels* with start <= time < end (ns of the replay)."""
         self.job.start, self.job.end = start - self._shifted, end - self._shifted
         self._before = self._rows.copy()
         for ch in channels:
             send_channel(self, ch)
 
     def send(self, path: str, times: I64, first: int, columns: Iterable[Any]) -> None:
-        """See Scene."""
+        """Send rows of one entity, see Scene; *first* counts from the start of this interval."""
         first += self._before[path]
         super().send(path, times, first, columns)
         self._rows[path] = first + len(times)
 
     def fix(self, path: str, archetype: Any) -> None:
-        """The line of a whole track is not known while it is played."""
+        """Do nothing: static content such as the line of a track is not known during a replay."""

@@ -1,4 +1,4 @@
-"""Messages for the nodes of a ROS 1 system, published through rospy as the bytes that they are."""
+"""Sink that publishes messages in a ROS 1 system through rospy, as unchanged bytes."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ ENCODING = "ros1msg"
 
 
 class Ros(Sink):
-    """Publishes each message under the topic, type, hash and definition that its channel has; latched ones latch.
+    """Publishes each message with topic, type, hash, definition and latching of its channel.
 
     node  name of the node; a number is added to make it unique
-    wait  seconds to wait at most until every topic has a subscriber; 0: none
+    wait  maximum seconds to wait until every topic has a subscriber
 
-    The master is found as every node finds it (ROS_MASTER_URI). A slow subscriber slows the replay down; nothing is
-    dropped. Channels that are not of ROS 1 are left out.
+    The master is found through ROS_MASTER_URI. A slow subscriber slows the replay down; nothing is dropped. Channels of
+    other encodings than ROS 1 are left out.
     """
 
     def __init__(self, node: str = "logreel_play", wait: float = 0.0) -> None:
@@ -38,12 +38,12 @@ class Ros(Sink):
         self._publishers: dict[Channel, Any] = {}
 
     def open(self, player: PlayerControls) -> None:
-        """Make a node, and a publisher for each channel; wait for subscribers where told to."""
+        """Create the node and a publisher for each topic, and wait for subscribers."""
         self._rospy.init_node(self._node, anonymous=True, disable_signals=True)
         by_topic: dict[str, tuple[str, Any]] = {}
         for ch in player.channels:
             try:
-                kind, latch = self._kind(ch), bool(ch.metadata.get("latching"))
+                kind, latch = self._message_class(ch), bool(ch.metadata.get("latching"))
             except DefinitionError as error:
                 self.skipped.append(f"channel {ch.topic!r} was left out: {error.text}")
                 continue
@@ -60,7 +60,7 @@ class Ros(Sink):
             self._publishers[ch] = publisher
         if not self._publishers:
             raise UsageError("no channel holds messages of ROS 1")
-        self._meet()
+        self._wait_for_subscribers()
 
     def message(self, message: Message) -> None:
         """Publish one message."""
@@ -71,11 +71,11 @@ class Ros(Sink):
             publisher.publish(raw)
 
     def close(self) -> None:
-        """Leave the system."""
+        """Shut the node down."""
         self._rospy.signal_shutdown("the replay is over")
 
-    def _kind(self, ch: Channel) -> Any:
-        """A class of messages that rospy takes for that of *ch* and sends as bytes."""
+    def _message_class(self, ch: Channel) -> Any:
+        """Return a message class for rospy with the type of *ch*, which is sent as bytes."""
         if ch.schema.encoding != ENCODING:
             raise DefinitionError(f"its messages are of {ch.schema.encoding}, not of ROS 1")
         md5, text = _identity(ch)
@@ -84,11 +84,11 @@ class Ros(Sink):
 
     def _publisher(self, topic: str, kind: Any, latch: bool) -> Any:
         with warnings.catch_warnings():
-            # Without a queue each message is sent before the next one, so that none is dropped; rospy asks for one.
+            # Without a queue, publish sends at once and drops nothing; rospy warns about it.
             warnings.simplefilter("ignore", SyntaxWarning)
             return self._rospy.Publisher(topic, kind, latch=latch, queue_size=None)
 
-    def _meet(self) -> None:
+    def _wait_for_subscribers(self) -> None:
         """Wait until every topic has a subscriber."""
         until = time.monotonic() + self._wait
         waiting = set(self._publishers.values())
@@ -98,10 +98,10 @@ class Ros(Sink):
 
 
 def _identity(ch: Channel) -> tuple[str, str]:
-    """Hash and definition of the messages of *ch*, as nodes of today know them.
+    """Return MD5 sum and definition of the messages of *ch*, as current nodes know them.
 
-    Bags of version 1.1 have hashes of another kind. A hash that does not fit the definition is kept: so did whoever
-    sent the messages.
+    Bags of version 1.1 have other hashes. A hash that does not match the definition is kept, since the original
+    publisher used it, too.
     """
     stated = str(ch.metadata.get("md5sum") or "*")
     try:

@@ -1,4 +1,4 @@
-"""Messages on standard output: lines of JSON, or frames of raw bytes."""
+"""Sink that writes to standard output: lines of JSON, or binary frames."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from logreel.log.log import Channel
     from logreel.ops.replay import PlayerControls
 
-#: Size of what follows it, kind, number of the channel.
+#: Head of a binary frame: size of the rest, kind, number of the channel.
 HEAD = struct.Struct("<IBI")
 CHANNEL, MESSAGE = 0, 1
 _TIME = struct.Struct("<q")
@@ -26,7 +26,7 @@ _TIME = struct.Struct("<q")
 class Stdout(Sink):
     """Writes each message.
 
-    frames  ``ndjson``: a line of JSON, as ``logreel cat`` shows it; ``raw``: see docs/howto/play.md
+    frames  ``ndjson``: a line of JSON, as of ``logreel cat``; ``raw``: binary frames, see docs/howto/play.md
     out     a binary file; None: standard output
     """
 
@@ -40,7 +40,7 @@ class Stdout(Sink):
         self._numbers: dict[Channel, int] = {}
 
     def open(self, player: PlayerControls) -> None:
-        """Look which channels can be decoded."""
+        """Determine which channels can be decoded; raises UsageError for binary frames on a terminal."""
         if self._raw:
             if self._out.isatty():
                 raise UsageError("raw frames are not for a terminal: send them to a file or a program")
@@ -48,7 +48,7 @@ class Stdout(Sink):
         self._decode = Decoder(player.channels, self.skipped)
 
     def message(self, message: Message) -> None:
-        """Write one message; what cannot be decoded is left out and counted."""
+        """Write one message; messages that cannot be decoded are skipped and counted."""
         if self._raw:
             self._frame(message)
             return
@@ -57,28 +57,28 @@ class Stdout(Sink):
             self._out.write(line(message, data).encode("ascii") + b"\n")
 
     def flush(self) -> None:
-        """Hand over what was written."""
+        """Flush the output."""
         self._out.flush()
 
     def close(self) -> None:
-        """Hand over the rest, and tell what was left out."""
+        """Flush the output, and report skipped messages."""
         if not self._raw:
-            self._decode.tell()
+            self._decode.report()
         self._out.flush()
 
     def _frame(self, message: Message) -> None:
         number = self._numbers.get(message.channel)
         if number is None:
             number = self._numbers[message.channel] = len(self._numbers)
-            body = json.dumps(to_json_values(_about(message.channel))).encode("ascii")
+            body = json.dumps(to_json_values(_channel_info(message.channel))).encode("ascii")
             self._out.write(HEAD.pack(5 + len(body), CHANNEL, number) + body)
         size = 5 + _TIME.size + len(message.data)
         self._out.write(HEAD.pack(size, MESSAGE, number) + _TIME.pack(message.time))
         self._out.write(message.data)
 
 
-def _about(ch: Channel) -> dict[str, object]:
-    """What a receiver has to know of a channel; a definition that is no text as base64."""
+def _channel_info(ch: Channel) -> dict[str, object]:
+    """Return the description of a channel for receivers; a binary definition becomes base64."""
     schema = ch.schema
     definition = {"data": schema.data} if schema.data else {"text": schema.text}
     return {

@@ -1,4 +1,4 @@
-"""Pictures as a video takes them: packets that are encoded already, or pixels."""
+"""Pictures as frames of a video: encoded packets or raw pixels."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from logreel.lenses import Picture
 from logreel.outputs.media.pictures import encoded
 from logreel.outputs.media.pixels import pixels_of
 
-#: By what a log calls it: the codec of a video, and the kinds of NAL units that a key frame has (H.264, table 7-1;
-#: H.265, table 7-1), found behind a start code by a shift and a mask.
+#: By format name in logs: codec, shift and mask to get the NAL unit type after a start code, and the types of key
+#: frames (H.264, table 7-1; H.265, table 7-1).
 VIDEO = {"h264": ("h264", 0, 31, {5}), "h265": ("hevc", 1, 63, set(range(16, 24)))}
 _UNIT = re.compile(rb"\x00\x00\x01([^\x00])", re.DOTALL)
 
@@ -24,10 +24,10 @@ _UNIT = re.compile(rb"\x00\x00\x01([^\x00])", re.DOTALL)
 class Frame:
     """One picture of a video.
 
-    codec   of *packet*; empty where there are *pixels*
-    size    width and height, or (0, 0) where only the packet tells
+    codec   codec of *packet*; empty for *pixels*
+    size    width and height; (0, 0) if only the packet contains them
     pixels  uint8 [height, width] grey or [height, width, 3] RGB
-    key     whether it can be shown without the ones before
+    key     True: can be decoded without previous frames
     """
 
     codec: str
@@ -38,9 +38,9 @@ class Frame:
 
 
 def frame_of(picture: Picture) -> Frame:
-    """*picture* as a frame; PNG is unpacked.
+    """Return *picture* as a frame; PNG is decoded.
 
-    Raises UnsupportedError for one that is broken, or that no video holds.
+    Raises UnsupportedError for a broken picture, or one that no video can store.
     """
     if (pixels := pixels_of(picture)) is not None:
         return _raw(pixels, picture.encoding or "")
@@ -54,7 +54,7 @@ def frame_of(picture: Picture) -> Frame:
     whole = encoded(picture)
     if whole.kind == ".jpg":
         return Frame("mjpeg", (whole.width, whole.height), whole.data)
-    return _raw(_unpacked(whole.data), "PNG")
+    return _raw(_decode_png(whole.data), "PNG")
 
 
 def _raw(pixels: NDArray[Any], name: str) -> Frame:
@@ -64,7 +64,7 @@ def _raw(pixels: NDArray[Any], name: str) -> Frame:
     return Frame("", (pixels.shape[1], pixels.shape[0]), pixels=np.ascontiguousarray(colours))
 
 
-def _unpacked(png: bytes) -> NDArray[Any]:
+def _decode_png(png: bytes) -> NDArray[Any]:
     import av
 
     try:

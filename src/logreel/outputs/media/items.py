@@ -1,4 +1,4 @@
-"""A folder per channel with a file per picture or cloud, named by its time."""
+"""Folders with a file per picture or point cloud, named by its time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from logreel.errors import UnsupportedError
 from logreel.log.times import shift_of
-from logreel.outputs.job import Job, LeftOut
+from logreel.outputs.job import Job, SkipCounter
 from logreel.outputs.registry import Output, readers
 
 if TYPE_CHECKING:
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """What becomes one file.
+    """Content of one file.
 
-    suffix  of its name
-    parts   what is written, one after the other
-    lacks   what the log should have held of it and did not, or nothing
+    suffix  suffix of the file name
+    parts   bytes to write, one after the other
+    lacks   description of content that the log lost; empty if it is complete
     """
 
     suffix: str
@@ -32,13 +32,13 @@ class Item:
 
 
 def write_items(folder: Path, job: Job, ch: Channel, output: Output) -> None:
-    """Fill *folder*, which is made if there is anything, with what the lens of *ch* gives one by one.
+    """Write each item that the lens of *ch* reads to a file in *folder*, which is created for the first one.
 
-    What cannot be written is left out; *job* is told. The files need not be on disk yet.
+    Items that cannot be written are skipped and reported to *job*. The files are not synced to disk.
     """
     encode = output.writer()
-    name, shift = namer(), shift_of(job.log, job.utc) or 0
-    bad, short, done = LeftOut(), LeftOut(), 0
+    name, shift = time_namer(), shift_of(job.log, job.utc) or 0
+    bad, short, done = SkipCounter(), SkipCounter(), 0
     for one in chain.from_iterable(read(ch, job.start, job.end) for read in readers(ch, output.reads)):
         done += 1
         try:
@@ -52,15 +52,15 @@ def write_items(folder: Path, job: Job, ch: Channel, output: Output) -> None:
             job.rows[ch.topic] = job.rows.get(ch.topic, 0) + 1
             if item.lacks:
                 short.add(item.lacks)
-        job.went(1)
-    # A lens may make one cloud of several messages.
-    job.went(max(0, len(ch) - done))
-    job.skipped += bad.told(output.item, f"of {ch.topic!r} left out")
-    job.skipped += short.told(output.item, f"of {ch.topic!r} not whole")
+        job.advance(1)
+    # A lens may combine several messages into one cloud.
+    job.advance(max(0, len(ch) - done))
+    job.skipped += bad.sentences(output.item, f"of {ch.topic!r} left out")
+    job.skipped += short.sentences(output.item, f"of {ch.topic!r} not whole")
 
 
-def namer() -> Callable[[int], str]:
-    """A function that gives each time a name, different ones for equal times; names sort like times from 0 on."""
+def time_namer() -> Callable[[int], str]:
+    """Return a function from a time (ns) to a unique file name; names sort like times from 0 on."""
     seen: dict[int, int] = {}
 
     def name(time: int) -> str:

@@ -1,4 +1,4 @@
-"""Pictures as files: encoded ones as they are, raw ones as PNG."""
+"""Pictures as files: encoded ones unchanged, raw ones as PNG."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from logreel.outputs.media.png import png
 
 
 def write(picture: Picture) -> Item:
-    """JPEG and PNG byte for byte, raw pixels as PNG; colours subsampled as YUV become RGB.
+    """Return JPEG and PNG unchanged, and raw pixels as PNG; YUV colours become RGB.
 
-    Raises UnsupportedError for a picture that is broken, has another size than it is said to have, or fits no
-    picture file.
+    Raises UnsupportedError for a picture that is broken, has another size than stated, or an encoding that no picture
+    file can store.
     """
     if (pixels := pixels_of(picture)) is not None:
         return Item(".png", [png(pixels)])

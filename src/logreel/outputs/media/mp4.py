@@ -1,4 +1,4 @@
-"""The pictures of a channel as a video in MP4: what is encoded stays as it is, all else becomes H.264."""
+"""Pictures of a channel as an MP4 video: encoded packets unchanged, other pictures as H.264."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from numpy.typing import NDArray
 from logreel._version import __version__
 from logreel.errors import MissingDependencyError, UnsupportedError
 from logreel.log.times import SECOND, utc_shift, utc_text
-from logreel.outputs.job import Job, LeftOut
+from logreel.outputs.job import Job, SkipCounter
 from logreel.outputs.media.frames import Frame, frame_of
 from logreel.outputs.registry import readers
 
 if TYPE_CHECKING:
     from logreel.log.log import Channel
 
-#: The length of a picture is a number of 31 bits, so a clock of microseconds could not count 36 minutes.
+#: Ticks per second. Durations of frames have 31 bits, so ticks of 1 µs cannot represent 36 minutes.
 _FINE, _COARSE, _MOST = 1_000_000, 90_000, (1 << 31) - 1
-#: Where a time goes back or ahead by more than this, in s, the next ones count from there.
+#: Seconds; after a larger jump of the times, following times are relative to the jump.
 _JUMP = 10
 _CODEC = "libx264"
-#: So good that differences are hard to see.
+#: Encoder options for high quality.
 _QUALITY = {"crf": "18", "preset": "fast"}
 _KEY_EVERY = 30
 
@@ -33,36 +33,36 @@ _KEY_EVERY = 30
 def write(out: IO[bytes], job: Job, ch: Channel) -> None:
     """Write the pictures of *ch*, each at its time, as one video.
 
-    JPEG, H.264 and H.265 byte for byte; raw pixels of 8 bits and PNG are encoded as H.264. What the first picture is
-    decides what the video holds. Others, broken ones, and packets before the first key frame are left out; *job* is
-    told. Needs ``logreel[video]``.
+    JPEG, H.264 and H.265 are copied unchanged; raw pixels of 8 bits and PNG are encoded as H.264. The first picture
+    determines codec and size. Other pictures, broken ones, and packets before the first key frame are skipped and
+    reported to *job*. Needs ``logreel[video]``.
     """
     try:
         import av
     except ImportError as error:
         raise MissingDependencyError("av", "video") from error
-    bad, done = LeftOut(), 0
+    bad, done = SkipCounter(), 0
     with av.open(out, "w", format="mp4") as file:
-        film = _Film(file, job, ch)
+        video = _VideoWriter(file, job, ch)
         for picture in chain.from_iterable(read(ch, job.start, job.end) for read in readers(ch, "pictures")):
             done += 1
             try:
-                film.add(picture.time, frame_of(picture))
+                video.add(picture.time, frame_of(picture))
             except UnsupportedError as error:
                 bad.add(error.text)
             else:
                 job.rows[ch.topic] = job.rows.get(ch.topic, 0) + 1
-            job.went(1)
-        film.finish()
-    job.went(max(0, len(ch) - done))
-    job.skipped += bad.told("picture", f"of {ch.topic!r} left out")
-    job.notes += film.jumps.told("picture", f"of {ch.topic!r} shown right after the one before")
+            job.advance(1)
+        video.finish()
+    job.advance(max(0, len(ch) - done))
+    job.skipped += bad.sentences("picture", f"of {ch.topic!r} left out")
+    job.notes += video.jumps.sentences("picture", f"of {ch.topic!r} shown right after the one before")
 
 
-class _Film:
-    """A video that grows picture by picture.
+class _VideoWriter:
+    """Writes a video picture by picture.
 
-    jumps  pictures whose time is not after that of the one before, or far from it
+    jumps  counts pictures with a time that is not after the previous one, or hours later
     """
 
     def __init__(self, file: Any, job: Job, ch: Channel) -> None:
@@ -72,12 +72,12 @@ class _Film:
         self._stream: Any = None
         self._first: Frame | None = None
         self._origin, self._last = 0, -1
-        self._held: Any = None
+        self._buffered: Any = None
         self._step = self._rate
-        self.jumps = LeftOut()
+        self.jumps = SkipCounter()
 
     def add(self, time: int, frame: Frame) -> None:
-        """Show *frame* from *time* (ns) on; raises UnsupportedError where it is not like the first one."""
+        """Add *frame* at *time* (ns); raises UnsupportedError if codec or size differ from the first frame."""
         if self._first is None:
             if not frame.key:
                 raise UnsupportedError("there is no key frame before it")
@@ -86,7 +86,7 @@ class _Film:
             self._describe(time)
         first = self._first
         if (frame.codec, frame.size) != (first.codec, first.size):
-            raise UnsupportedError(f"it is {_told(frame)}, but the first one is {_told(first)}")
+            raise UnsupportedError(f"it is {_frame_text(frame)}, but the first one is {_frame_text(first)}")
         at = self._tick(time)
         if frame.pixels is None:
             self._put(frame.packet, at, frame.key)
@@ -94,10 +94,10 @@ class _Film:
             self._encode(frame.pixels, at)
 
     def finish(self) -> None:
-        """Write what is held back."""
+        """Write the frames that are still buffered."""
         if self._first is not None and self._first.pixels is not None:
             self._put_all(self._stream.encode(None))
-        if self._held is not None:
+        if self._buffered is not None:
             self._mux(self._step)
 
     def _add_stream(self, frame: Frame) -> Any:
@@ -114,7 +114,7 @@ class _Film:
             except (av.FFmpegError, IndexError, ValueError) as error:
                 raise UnsupportedError(f"its {frame.codec} cannot be used") from error
             if frame.codec == "mjpeg":
-                # Older releases of av open an encoder that is never used, and which refuses grey.
+                # Older releases of av open an unused encoder, which refuses grey.
                 stream.pix_fmt = "yuvj420p"
             stream.time_base = base
             return stream
@@ -124,7 +124,7 @@ class _Film:
         stream.width, stream.height = (size + size % 2 for size in frame.size)
         stream.pix_fmt = "yuv420p"
         stream.time_base = stream.codec_context.time_base = base
-        # So packets come in the order of their times.
+        # Without B-frames, packets are in the order of their times.
         stream.codec_context.max_b_frames = 0
         stream.codec_context.gop_size = _KEY_EVERY
         return stream
@@ -137,7 +137,7 @@ class _Film:
             told["creation_time"] = utc_text(time + shift, 6)
 
     def _tick(self, time: int) -> int:
-        """When to show the next picture: later than the one before, at its time wherever that goes."""
+        """Return the tick of the next picture: at its time if that is possible, and after the previous one."""
         at = ((time - self._origin) * self._rate + SECOND // 2) // SECOND
         ahead = at - self._last
         if self._last < 0 or 0 < ahead <= _MOST:
@@ -152,7 +152,7 @@ class _Film:
     def _encode(self, pixels: NDArray[np.uint8], at: int) -> None:
         import av
 
-        # Colours are stored for squares of four pixels.
+        # 4:2:0 colours need an even width and height.
         edge = [(0, pixels.shape[0] % 2), (0, pixels.shape[1] % 2), (0, 0)][: pixels.ndim]
         if any(map(any, edge)):
             pixels = np.pad(pixels, edge, mode="edge")
@@ -170,22 +170,22 @@ class _Film:
             self._put(bytes(packet), packet.pts, packet.is_keyframe)
 
     def _put(self, data: bytes, at: int, key: bool) -> None:
-        """Hold a packet back until the next one tells how long it is shown."""
+        """Buffer a packet until the time of the next one gives its duration."""
         import av
 
-        if self._held is not None:
-            self._step = at - self._held.pts
+        if self._buffered is not None:
+            self._step = at - self._buffered.pts
             self._mux(self._step)
-        self._held = packet = av.Packet(data)
+        self._buffered = packet = av.Packet(data)
         packet.pts = packet.dts = at
         packet.is_keyframe = key
 
     def _mux(self, duration: int) -> None:
-        packet = self._held
+        packet = self._buffered
         packet.stream, packet.time_base, packet.duration = self._stream, Fraction(1, self._rate), duration
         self._file.mux(packet)
 
 
-def _told(frame: Frame) -> str:
+def _frame_text(frame: Frame) -> str:
     size = f"{frame.size[0]} × {frame.size[1]} pixels" if any(frame.size) else "video"
     return f"{frame.codec or 'raw'} of {size}"

@@ -1,4 +1,4 @@
-"""Encoded pictures, checked to be whole."""
+"""Encoded pictures, checked for completeness."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PNG_MAGIC = b"\x89PNG\r\n\x1a\n"
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """The bytes of a whole picture, its kind (``.jpg`` or ``.png``) and its size in pixels."""
+    """A complete encoded picture: suffix (``.jpg`` or ``.png``), bytes, and size in pixels."""
 
     kind: str
     data: bytes
@@ -25,9 +25,9 @@ class Encoded:
 
 
 def encoded(picture: Picture) -> Encoded:
-    """The bytes of *picture* after a check that they are a whole JPEG or PNG.
+    """Return *picture* after a check that it is a complete JPEG or PNG.
 
-    Raises UnsupportedError where they are not, or are of another size than the picture is said to have.
+    Raises UnsupportedError if it is not, or has another size than stated.
     """
     data = bytes(picture.data)
     if data.startswith(JPEG_MAGIC):
@@ -49,7 +49,7 @@ def encoded(picture: Picture) -> Encoded:
 
 
 def _png_size(data: bytes) -> tuple[int, int] | None:
-    """PNG, section 5: chunks with a check sum each, the first is the header and the last the end."""
+    """Return the size of a complete PNG, else None; all checksums are verified (PNG specification, section 5)."""
     at, size = len(PNG_MAGIC), None
     while len(data) - at >= 12:
         length, kind = struct.unpack_from(">I4s", data, at)

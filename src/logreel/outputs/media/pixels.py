@@ -1,4 +1,4 @@
-"""Raw pixels of pictures in the order and the colours that files hold."""
+"""Raw pixels of pictures as grey, RGB or RGBA."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from logreel.errors import UnsupportedError
 from logreel.lenses import Picture
 
-#: Raw pixels of one sample, and those of several: which of these are red, green, blue and alpha. Pixels that are
-#: named by their type alone have the order of OpenCV.
+#: Encodings with one sample per pixel; and encodings with several, with the indices of red, green, blue and alpha.
+#: Encodings named by their type have the order of OpenCV.
 _GREY = frozenset(
     name + bits
     for name in ("mono", "bayer_rggb", "bayer_bggr", "bayer_gbrg", "bayer_grbg")
@@ -29,15 +29,15 @@ _SAMPLES = {
     )
     for bits in (8, 16)
 }
-#: Where the luma of a pixel and the two chromas of a pair lie in its four bytes.
+#: Byte indices of both lumas, blue and red chroma in the four bytes of two pixels.
 _PAIRS = {"yuv422": (1, 3, 0, 2), "yuv422_yuy2": (0, 2, 1, 3)}
 
 
 def pixels_of(picture: Picture) -> NDArray[Any] | None:
-    """Grey, RGB or RGBA of 8 or 16 bits, or None where the picture has no raw pixels that are of a colour.
+    """Return pixels as grey [height, width], or RGB or RGBA [height, width, samples], of 8 or 16 bits.
 
-    [height, width] or [height, width, samples]. Colours subsampled as YUV become RGB. Raises UnsupportedError where
-    the bytes do not suffice.
+    Returns None for encoded pictures and other encodings. YUV 4:2:2 becomes RGB. Raises UnsupportedError for too few
+    bytes.
     """
     if picture.encoding in _GREY:
         return picture.array()
@@ -49,7 +49,7 @@ def pixels_of(picture: Picture) -> NDArray[Any] | None:
 
 
 def _rgb(pixels: NDArray[np.uint8], first: int, second: int, blue: int, red: int) -> NDArray[np.uint8]:
-    """Pairs of pixels that share their chroma, ITU-R BT.601 with black at 16 and white at 235, as RGB."""
+    """Return YUV 4:2:2 pixels as RGB, by ITU-R BT.601 with black at 16 and white at 235."""
     height, width = pixels.shape[:2]
     if width % 2:
         raise UnsupportedError(f"{width} pixels in a row are no pairs")

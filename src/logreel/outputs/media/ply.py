@@ -1,4 +1,4 @@
-"""Point clouds as PLY: binary, little-endian, one property per value of a point."""
+"""Point clouds as binary little-endian PLY, with one property per value of a point."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _TYPES = {
     "i1": "char", "u1": "uchar", "i2": "short", "u2": "ushort", "i4": "int", "u4": "uint",
     "f4": "float", "f8": "double",
 }  # fmt: skip
-#: Values of a point; more make a header that nobody reads.
+#: Maximum number of values per point.
 _MAX_PROPERTIES = 4096
-#: Colours packed into four bytes, as the Point Cloud Library does: a name, and the shift of each channel.
+#: Colours packed into four bytes, as in the Point Cloud Library: field name, and shift of each colour.
 _COLOURS = {
     "rgb": {"red": 16, "green": 8, "blue": 0},
     "rgba": {"red": 16, "green": 8, "blue": 0, "alpha": 24},
@@ -28,11 +28,11 @@ _COLOURS = {
 
 
 def write(cloud: Points) -> Item:
-    """The points of *cloud* that lie somewhere; those without finite coordinates are left out.
+    """Return a PLY file of the points of *cloud* with finite coordinates.
 
-    ``x``, ``y``, ``z`` come first, as float unless the log has doubles; then all else that was measured, in its
-    own type. PLY has no integers of 64 bits: they become double. Raises UnsupportedError for a cloud without
-    coordinates, or with more than 4096 values in a point.
+    ``x``, ``y``, ``z`` are first, as float unless the log has doubles; then all other values, with their types. 64-bit
+    integers become double, since PLY has none. Raises UnsupportedError for a cloud without coordinates, or with more
+    than 4096 values per point.
     """
     columns = values_of(cloud)
     there = np.isfinite(columns["x"]) & np.isfinite(columns["y"]) & np.isfinite(columns["z"])
@@ -44,9 +44,9 @@ def write(cloud: Points) -> Item:
 
 
 def values_of(cloud: Points) -> dict[str, NDArray[Any]]:
-    """An array of k values by property name: ``x``, ``y``, ``z`` first, then all else.
+    """Return an array of k values by property name: ``x``, ``y``, ``z`` first, then all others.
 
-    Raises UnsupportedError for a cloud without coordinates, or with more than 4096 values in a point.
+    Raises UnsupportedError for a cloud without coordinates, or with more than 4096 values per point.
     """
     fields = dict(cloud.fields)
     axes = {axis: fields.pop(axis) for axis in "xyz" if axis in fields and fields[axis].ndim == 1}
@@ -72,7 +72,7 @@ def _properties(name: str, values: NDArray[Any]) -> list[tuple[str, NDArray[Any]
 
 
 def _type(values: NDArray[Any]) -> str:
-    """The type in the file, as NumPy calls it: that of *values*, or double where PLY has none."""
+    """Return the NumPy type in the file: that of *values*, or float64 if PLY does not have it."""
     kind = "u1" if values.dtype.kind == "b" else values.dtype.str[1:]
     return f"<{kind}" if kind in _TYPES else "<f8"
 

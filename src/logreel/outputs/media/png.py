@@ -1,4 +1,4 @@
-"""Pixels as PNG, without loss."""
+"""PNG encoder."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _UP = 2
 
 
 def png(pixels: NDArray[Any]) -> bytes:
-    """A PNG of 8 or 16 bits per sample.
+    """Return a PNG with 8 or 16 bits per sample.
 
     pixels  uint8 or uint16 [height, width] grey, [height, width, 3] RGB or [height, width, 4] RGBA, not empty
     """
@@ -25,7 +25,7 @@ def png(pixels: NDArray[Any]) -> bytes:
     filtered[:, 0] = _UP
     filtered[0, 1:] = raw[0]
     np.subtract(raw[1:], raw[:-1], out=filtered[1:, 1:])
-    # Differences of pixels repeat rarely: looking for runs alone is four times as fast, and not larger.
+    # Pixel differences rarely repeat: Z_RLE is four times as fast, and the file is not larger.
     packer = zlib.compressobj(1, zlib.DEFLATED, 15, 9, zlib.Z_RLE)
     head = struct.pack(">IIBBBBB", width, height, 8 * pixels.dtype.itemsize, _COLOUR_TYPES[samples], 0, 0, 0)
     body = packer.compress(filtered.data) + packer.flush()

@@ -1,4 +1,4 @@
-"""What lenses read, as archetypes of Rerun."""
+"""Content of lenses as archetypes of Rerun."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from logreel.lenses import (
     lenses,
 )
 from logreel.lenses.base import grouped
-from logreel.outputs.job import LeftOut
+from logreel.outputs.job import SkipCounter
 from logreel.outputs.media.ply import values_of
 from logreel.outputs.rerun.scene import ROWS, Rows, Scene, windows
 from logreel.outputs.rerun.stills import show_pictures
@@ -41,13 +41,13 @@ if TYPE_CHECKING:
 
 
 _CLOUDS = (PackedCloud, PlainCloud, PacketCloud, LaserScan, RangeScan)
-#: Names of syslog numbers.
+#: Rerun log levels by syslog level.
 _LEVELS = ("CRITICAL", "CRITICAL", "CRITICAL", "ERROR", "WARN", "INFO", "INFO", "DEBUG")
 
 
-def ways_of(ch: Channel) -> list[tuple[Way, Any]]:
-    """How to send what the lenses of *ch* recognise, and these lenses."""
-    return [(way, lens) for lens in lenses(ch) for kinds, way in _WAYS if isinstance(lens, kinds)]
+def senders_of(ch: Channel) -> list[tuple[SendLens, Any]]:
+    """Return the function that sends the content of each lens of *ch*, with the lens."""
+    return [(send, lens) for lens in lenses(ch) for kinds, send in _SENDERS if isinstance(lens, kinds)]
 
 
 def _positions(scene: Scene, ch: Channel, lens: Position) -> int:
@@ -55,7 +55,7 @@ def _positions(scene: Scene, ch: Channel, lens: Position) -> int:
 
     good, why = valid(lens.fixes(ch, scene.job.start, scene.job.end))
     for left in why:
-        scene.job.notes += left.told("position", f"of {ch.topic!r} left out")
+        scene.job.notes += left.sentences("position", f"of {ch.topic!r} left out")
     places = np.stack([good.latitude, good.longitude], axis=-1)
     for lo in range(0, len(good), ROWS):
         some = slice(lo, lo + ROWS)
@@ -85,7 +85,7 @@ def _level(number: int | None) -> str:
 
 
 def _poses(scene: Scene, ch: Channel, lens: Pose) -> int:
-    """Where one thing was, as a transform; many poses of one message as points."""
+    """Send a pose per message as a transform, or many poses per message as points."""
     import rerun
 
     done = rows = 0
@@ -104,7 +104,7 @@ def _poses(scene: Scene, ch: Channel, lens: Pose) -> int:
 
 
 def _transforms(scene: Scene, ch: Channel, lens: Transform) -> int:
-    """How frames lie in each other, each that is placed as an entity of its own."""
+    """Send transforms between frames, with an entity per child frame."""
     sent: Counter[str] = Counter()
     for start, end in windows(scene.job, ch):
         found = lens.track(ch, start, end)
@@ -128,12 +128,12 @@ def _transform(scene: Scene, found: Places, rows: I64 | slice, own: dict[str, li
 
 
 def _names(frames: Iterable[Any]) -> NDArray[Any]:
-    """Names of frames without the slash that old ones begin with."""
+    """Return frame names without the leading slash of old logs."""
     return np.array([str(name).lstrip("/") for name in frames], object)
 
 
 def _clouds(scene: Scene, ch: Channel, lens: Any) -> int:
-    bad, short = LeftOut(), LeftOut()
+    bad, short = SkipCounter(), SkipCounter()
     rows, make = Rows(scene, scene.path(ch)), _framed_points if scene.framed else _points
     for cloud in lens.clouds(ch, scene.job.start, scene.job.end):
         try:
@@ -144,14 +144,14 @@ def _clouds(scene: Scene, ch: Channel, lens: Any) -> int:
             rows.add(make, cloud.time, (*seen, cloud.frame.lstrip("/")), 16 * len(seen[0]) + 64)
             if cloud.lost:
                 short.add(f"it lacks {cloud.lost} of its points")
-        scene.job.went(1)
-    scene.job.skipped += bad.told("cloud", f"of {ch.topic!r} left out")
-    scene.job.skipped += short.told("cloud", f"of {ch.topic!r} not whole")
+        scene.job.advance(1)
+    scene.job.skipped += bad.sentences("cloud", f"of {ch.topic!r} left out")
+    scene.job.skipped += short.sentences("cloud", f"of {ch.topic!r} not whole")
     return rows.send()
 
 
 def _seen(cloud: Points) -> tuple[NDArray[np.float32], NDArray[np.uint8]]:
-    """float32[k, 3] metres of the points that lie somewhere, and their colours, uint8[k, 4], or none."""
+    """Return float32[k, 3] metres of the points with finite coordinates, and uint8[k, 4] colours or None."""
     found = values_of(cloud)
     with np.errstate(all="ignore"):
         place = np.stack([found[axis] for axis in "xyz"], axis=-1).astype(np.float32)
@@ -204,7 +204,7 @@ def _actors(scene: Scene, ch: Channel, lens: ActorPose) -> int:
 
 
 def _rotated(vector: F64, turn: F64) -> F64:
-    """float64[n, 3]: each vector turned by its quaternion."""
+    """Return float64[n, 3]: each vector rotated by its quaternion."""
     axis = turn[:, :3]
     half = np.cross(axis, vector) + turn[:, 3:] * vector
     out: F64 = vector + 2 * np.cross(axis, half)
@@ -216,7 +216,7 @@ def _joints(scene: Scene, ch: Channel, lens: Joints) -> int:
 
     most = 0
     for name, joint in lens.series(ch).items():
-        mine = scene.job.wants(joint.time)
+        mine = scene.job.in_interval(joint.time)
         most = max(most, int(np.count_nonzero(mine)))
         told: dict[str, F64] = {
             "position": joint.position, "velocity": joint.velocity, "effort": joint.effort
@@ -228,9 +228,9 @@ def _joints(scene: Scene, ch: Channel, lens: Joints) -> int:
     return most
 
 
-#: Sends what a lens reads of a channel; gives the number of things sent.
-Way = Callable[[Scene, "Channel", Any], int]
-_WAYS: tuple[tuple[Any, Way], ...] = (
+#: Sends the content of a channel that a lens reads; returns the number of items.
+SendLens = Callable[[Scene, "Channel", Any], int]
+_SENDERS: tuple[tuple[Any, SendLens], ...] = (
     (Position, _positions),
     (Text, _lines),
     (Pose, _poses),
@@ -240,5 +240,5 @@ _WAYS: tuple[tuple[Any, Way], ...] = (
     (ActorPose, _actors),
     (Joints, _joints),
 )
-#: Beside what these send nothing of a channel is worth showing.
+#: After these, the numbers of a channel are not shown as curves.
 WHOLE = (_clouds, show_pictures)

@@ -1,4 +1,4 @@
-"""Numbers of any channel as curves of Rerun, one for each field."""
+"""Numeric fields of any channel as curves of Rerun."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 
     from logreel.log.log import Channel
 
-#: An array of more numbers than this is no bundle of curves.
+#: Maximum length of arrays that become curves.
 _MOST = 64
 
 
 def number_fields(ch: Channel) -> list[str]:
-    """The fields of *ch* that are numbers, alone or in arrays of one size, or have such."""
+    """Return the fields of *ch* with numbers, also in structs and arrays of fixed size."""
     return [f.name for f in ch.layout.record.visible() if _has_numbers(f.node)]
 
 
 def show_numbers(scene: Scene, ch: Channel, fields: list[str]) -> int:
-    """Send the numbers of these *fields*; gives the number of rows."""
+    """Send the numbers of these *fields*; return the number of rows."""
     import rerun
 
     done = 0
@@ -39,7 +39,7 @@ def show_numbers(scene: Scene, ch: Channel, fields: list[str]) -> int:
             for path, values in _curves((name,), column):
                 scene.send(scene.path(ch, *path), times, done, rerun.Scalars.columns(scalars=values))
         done += len(batch)
-        scene.job.went(len(batch))
+        scene.job.advance(len(batch))
         scene.flush()
     return done
 
@@ -53,7 +53,7 @@ def _has_numbers(node: Node) -> bool:
 
 
 def _curves(path: tuple[str, ...], array: pa.Array) -> Iterator[tuple[tuple[str, ...], F64]]:
-    """Paths and values of all numbers below *array*: float64[n] or [n, k]."""
+    """Yield path and values of all numbers in *array*: float64[n] or [n, k]."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -78,6 +78,6 @@ def _is_number(kind: Any) -> bool:
 
 
 def _values(array: pa.Array) -> F64:
-    # A NaN may be of a kind that warns when it is touched.
+    # Signalling NaNs cause warnings.
     with np.errstate(invalid="ignore"):
         return as_numpy(array).astype(np.float64)

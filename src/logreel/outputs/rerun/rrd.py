@@ -1,4 +1,4 @@
-"""Logs as recordings of Rerun: what lenses recognise as its archetypes, other numbers as curves."""
+"""Logs as Rerun recordings: content of lenses as archetypes, other numbers as curves."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from logreel.errors import DefinitionError, LogError, MissingDependencyError
 from logreel.lenses import Transform, lenses
 from logreel.log.log import Log
 from logreel.outputs.job import Job
-from logreel.outputs.rerun.archetypes import WHOLE, ways_of
+from logreel.outputs.rerun.archetypes import WHOLE, senders_of
 from logreel.outputs.rerun.curves import number_fields, show_numbers
 from logreel.outputs.rerun.scene import Scene
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a viewer wants a recording: names of its application and of itself, and a path before all others."""
+    """Identity of a recording in a viewer: application and recording id, and a prefix of all entity paths."""
 
     application: str = "logreel"
     recording: str | None = None
@@ -32,21 +32,21 @@ class Place:
 def write(out: IO[bytes], job: Job) -> None:
     """Write all channels of *job* as a recording with the timelines ``time`` and ``count``.
 
-    Positions, poses, transforms, pictures, clouds, scans, log lines and actors become what Rerun shows of them, and
-    numbers in fields of one size a curve for each field. Needs ``logreel[rerun]``.
+    Positions, poses, transforms, pictures, clouds, scans, log lines and actors become archetypes of Rerun; numeric
+    fields of fixed size become curves. Needs ``logreel[rerun]``.
     """
     record(job, Place(), lambda recording: recording.save(out.name))
 
 
 def stream(log: Log, place: Place) -> list[str]:
-    """Send a whole log to standard output; gives a sentence for each thing that could not be sent."""
+    """Write a whole log to standard output; return a sentence for each thing that could not be sent."""
     job = Job(log, [ch for ch in log.channels.values() if not ch.reserved or len(ch)])
     record(job, place, lambda recording: recording.stdout())
     return job.skipped
 
 
 def record(job: Job, place: Place, sink: Callable[[Any], None]) -> None:
-    """As ``write``, to wherever *sink* sends the RecordingStream that it is given."""
+    """Send *job* to a RecordingStream, which *sink* connects to its destination."""
     recording = recording_of(place)
     sink(recording)
     try:
@@ -61,7 +61,7 @@ def record(job: Job, place: Place, sink: Callable[[Any], None]) -> None:
 
 
 def recording_of(place: Place) -> Any:
-    """A RecordingStream that goes nowhere yet; raises MissingDependencyError without ``logreel[rerun]``."""
+    """Return a RecordingStream without destination; raises MissingDependencyError without ``logreel[rerun]``."""
     try:
         import rerun
     except ImportError as error:
@@ -71,12 +71,12 @@ def recording_of(place: Place) -> Any:
 
 
 def send_channel(scene: Scene, ch: Channel) -> None:
-    """Send the messages of *ch*; *scene.job* is told what was left out."""
+    """Send the messages of *ch*; report skipped ones to *scene.job*."""
     job, before = scene.job, scene.job.done
     try:
-        ways = ways_of(ch)
-        fields = [] if any(way in WHOLE for way, _ in ways) else number_fields(ch)
-        rows = max((way(scene, ch, lens) for way, lens in ways), default=0)
+        senders = senders_of(ch)
+        fields = [] if any(send in WHOLE for send, _ in senders) else number_fields(ch)
+        rows = max((send(scene, ch, lens) for send, lens in senders), default=0)
         if fields:
             rows = max(rows, show_numbers(scene, ch, fields))
     except DefinitionError as error:
@@ -84,12 +84,12 @@ def send_channel(scene: Scene, ch: Channel) -> None:
     else:
         if rows:
             job.rows[ch.topic] = rows
-        if not ways and not fields and len(ch):
+        if not senders and not fields and len(ch):
             job.notes.append(f"channel {ch.topic!r} holds nothing that Rerun shows")
-    job.went(max(0, before + len(ch) - job.done))
+    job.advance(max(0, before + len(ch) - job.done))
     scene.flush()
 
 
 def has_frames(job: Job) -> bool:
-    """Whether any channel says how named frames lie in each other."""
+    """Return whether any channel has transforms between named frames."""
     return any(isinstance(lens, Transform) and lens.child for ch in job.channels for lens in lenses(ch))

@@ -1,4 +1,4 @@
-"""A recording of Rerun that is being made: entities by topic, times, and rows sent together."""
+"""Sending to a Rerun recording: entity paths, timelines, and batches of rows."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ if TYPE_CHECKING:
     from logreel.log.log import Channel
 
 Make = Callable[[list[Any]], Iterable[Any]]
-#: Rows, and bytes, that are sent together: so much a viewer loads at once.
+#: Maximum rows and bytes of a batch, which a viewer loads as one chunk.
 ROWS, BYTES = 65536, 4 << 20
-#: Seconds for these to be written, also by a disk that is very busy.
+#: Maximum seconds to write a batch.
 _PATIENCE = 300
-#: Never ``log_time`` or ``log_tick``: these say when something was recorded with Rerun itself.
+#: Names of the timelines; not ``log_time`` or ``log_tick``, which Rerun uses for its own recording time.
 TIME, COUNT = "time", "count"
 
 
 class Scene:
-    """Where the content of a log goes.
+    """The entities of a log in a recording.
 
-    job     what is to be written
-    framed  whether frames of reference have names: else entities lie where their paths say
-    clock   whether times are wall-clock times, and ns to add to those of the log; None: as the log has it
+    job     the conversion job
+    framed  True: coordinate frames have names; False: entities are placed by their paths
+    clock   whether times are UTC, and ns to add to times of the log; None: the clock of the log
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class Scene:
         self._wall, self._shift = clock or (job.log.epoch == "unix" or shift is not None, shift or 0)
 
     def path(self, ch: Channel, *parts: str) -> str:
-        """The entity of *ch*, or one below it."""
+        """Return the path of the entity of *ch*, or of one below it."""
         import rerun
 
         names = [name for name in (*ch.topic.split("/"), *parts) if name]
@@ -60,7 +60,7 @@ class Scene:
         columns = list(columns)
         if not len(times) or not columns:
             return
-        # The least number of all means that there is no time.
+        # The smallest int64 means "no time" in Rerun.
         low, high = TIME_MIN + 1 - min(self._shift, 0), TIME_MAX - max(self._shift, 0)
         shifted = np.clip(times, low, high) + self._shift
         if self._wall:
@@ -71,11 +71,11 @@ class Scene:
         self._recording.send_columns(path, [time, count], columns, strict=True)
 
     def fix(self, path: str, archetype: Any) -> None:
-        """Send what holds at any time."""
+        """Send static content, which is valid at any time."""
         self._recording.log(path, archetype, static=True, strict=True)
 
     def flush(self) -> None:
-        """Wait until all is written that was sent; raises LogError where that does not go, as on a full disk."""
+        """Wait until all sent data is written; raises LogError if that fails, e.g. on a full disk."""
         try:
             self._recording.flush(timeout_sec=_PATIENCE)
         except RuntimeError as error:
@@ -83,7 +83,7 @@ class Scene:
 
 
 class Rows:
-    """Things of one entity, collected and sent together."""
+    """Collects rows of one entity and sends them in batches."""
 
     def __init__(self, scene: Scene, path: str) -> None:
         self._scene, self._path = scene, path
@@ -93,7 +93,7 @@ class Rows:
         self._size = self._sent = 0
 
     def add(self, make: Make, time: int, thing: Any, size: int) -> None:
-        """Collect one more of *size* bytes; *make* makes columns of Rerun of several."""
+        """Add a row of *size* bytes; *make* converts a list of rows to Rerun columns."""
         if make is not self._make:
             self.send()
             self._make = make
@@ -104,7 +104,7 @@ class Rows:
             self.send()
 
     def send(self) -> int:
-        """Send what was collected; gives how many there were so far."""
+        """Send the collected rows; return the number of rows so far."""
         if self._make is not None and self._times:
             times = np.array(self._times, np.int64)
             self._scene.send(self._path, times, self._sent, self._make(self._things))
@@ -115,7 +115,7 @@ class Rows:
 
 
 def windows(job: Job, ch: Channel) -> Iterator[tuple[int | None, int | None]]:
-    """Intervals (ns, half-open) that cover what *job* wants of *ch*: some ten thousand messages each, by time."""
+    """Yield half-open intervals (ns) that cover *ch* in *job*, each with at most about ROWS messages."""
     times = np.sort(ch.times)
     first, last = (
         len(times) * i if bound is None else int(times.searchsorted(bound))

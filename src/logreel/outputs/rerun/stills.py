@@ -1,4 +1,4 @@
-"""Pictures of a channel as archetypes of Rerun."""
+"""Pictures as archetypes of Rerun."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from logreel.errors import UnsupportedError
 from logreel.lenses import Image
-from logreel.outputs.job import LeftOut
+from logreel.outputs.job import SkipCounter
 from logreel.outputs.media.frames import VIDEO, frame_of
 from logreel.outputs.media.pictures import Encoded, encoded
 from logreel.outputs.media.pixels import pixels_of
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from logreel.log.log import Channel
 
 _MEDIA = {".jpg": "image/jpeg", ".png": "image/png"}
-#: Depth images by the name of their pixels: units in a metre.
+#: Units per metre of depth images, by encoding.
 _DEPTH = {"16UC1": 1000.0, "32FC1": 1.0}
 _MODELS = {1: "L", 3: "RGB", 4: "RGBA"}
 
 
 def show_pictures(scene: Scene, ch: Channel, lens: Image) -> int:
-    """Send the pictures of *ch*: encoded ones and packets of a video as they are, raw ones as pixels."""
-    bad, rows = LeftOut(), Rows(scene, scene.path(ch))
+    """Send the pictures of *ch*: encoded ones and video packets unchanged, raw ones as pixels; return their number."""
+    bad, rows = SkipCounter(), Rows(scene, scene.path(ch))
     codec = ""
     for picture in lens.pictures(ch, scene.job.start, scene.job.end):
         try:
@@ -45,8 +45,8 @@ def show_pictures(scene: Scene, ch: Channel, lens: Image) -> int:
                 rows.add(_encoded, picture.time, whole, len(whole.data))
         except UnsupportedError as error:
             bad.add(error.text)
-        scene.job.went(1)
-    scene.job.skipped += bad.told("picture", f"of {ch.topic!r} left out")
+        scene.job.advance(1)
+    scene.job.skipped += bad.sentences("picture", f"of {ch.topic!r} left out")
     return rows.send()
 
 

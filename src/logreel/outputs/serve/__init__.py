@@ -1,4 +1,4 @@
-"""Slices of logs over HTTP: ``Service`` is what ``logreel serve`` runs."""
+"""Slices of logs over HTTP: ``Service`` implements ``logreel serve``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The answer with a slice: sent as it is made, as fast as it is taken, and broken off where it cannot be completed."""
+"""HTTP response with a slice: streamed while it is written, and aborted if it cannot be completed."""
 
 from __future__ import annotations
 
@@ -11,57 +11,57 @@ from starlette.exceptions import HTTPException
 from starlette.types import Receive, Scope, Send
 
 from logreel.errors import LogError
-from logreel.outputs.sending import Sending
 from logreel.outputs.serve.flow import Flow, Gone
 from logreel.outputs.serve.log_cache import CachedLog
+from logreel.outputs.slice_stream import SliceStream
 
-#: Slices that are sent at one time; who comes later is asked to try again.
+#: Maximum number of slices sent at the same time; further requests get 503.
 MOST = 64
-#: Seconds after which a client that takes nothing is given up.
+#: Seconds without progress after which a client is given up.
 PATIENCE = 60.0
 Tell = Callable[[str], None]
 
 
 class Flows:
-    """The answers on their way."""
+    """The responses that are being sent."""
 
     def __init__(self) -> None:
         self._all: set[Flow] = set()
         self._closed = False
 
     def add(self, flow: Flow) -> None:
-        """One more; raises HTTPException 503 where there are too many."""
+        """Register a response; raises HTTPException 503 if there are too many."""
         if self._closed or len(self._all) >= MOST:
             text = f"{MOST} slices are being sent already: try again later"
             raise HTTPException(503, text, {"Retry-After": "1"})
         self._all.add(flow)
 
     def drop(self, flow: Flow) -> None:
-        """One less."""
+        """Stop and unregister a response."""
         flow.stop()
         self._all.discard(flow)
 
     def stop(self) -> None:
-        """Break off all of them, and take no more."""
+        """Abort all responses, and accept no more."""
         self._closed = True
         for flow in self._all:
             flow.stop()
 
 
 class Answer:
-    """Sends what a Sending makes; an application of ASGI."""
+    """ASGI application that sends a SliceStream."""
 
-    def __init__(self, cached: CachedLog, sending: Sending, flows: Flows, tell: Tell, lost: int) -> None:
-        self._cached, self._sending, self._flows, self._tell = cached, sending, flows, tell
+    def __init__(self, cached: CachedLog, stream: SliceStream, flows: Flows, tell: Tell, lost: int) -> None:
+        self._cached, self._stream, self._flows, self._tell = cached, stream, flows, tell
         self._lost = lost
 
     def headers(self, size: int | None) -> list[tuple[bytes, bytes]]:
-        """What is known before the first byte."""
+        """Return the headers of the response; *size* in bytes, None if unknown."""
         known = {
-            "content-type": self._sending.media,
-            "content-disposition": f'attachment; filename="{self._sending.name}"',
+            "content-type": self._stream.media,
+            "content-disposition": f'attachment; filename="{self._stream.name}"',
             "logreel-lost": str(self._lost),
-            "logreel-skipped": str(len(self._sending.skipped)),
+            "logreel-skipped": str(len(self._stream.skipped)),
         }
         if size is not None:
             known["content-length"] = str(size)
@@ -72,11 +72,11 @@ class Answer:
             await send({"type": "http.response.start", "status": 200, "headers": self.headers(None)})
             await send({"type": "http.response.body", "body": b""})
             return
-        flow = Flow(self._cached.turn, self._cached.check)
+        flow = Flow(self._cached.lock, self._cached.check)
         self._flows.add(flow)
-        # Without chunks only a length tells whether all has come.
+        # HTTP 1.0 has no chunks, so the client needs Content-Length to detect an aborted response.
         sized = scope["http_version"] == "1.0"
-        Thread(target=flow.run, args=(self._sending, sized), name="logreel-slice", daemon=True).start()
+        Thread(target=flow.run, args=(self._stream, sized), name="logreel-slice", daemon=True).start()
         watcher = asyncio.create_task(_watch(receive, flow))
         try:
             await self._send(flow, send)
@@ -87,7 +87,7 @@ class Answer:
             self._flows.drop(flow)
 
     async def _send(self, flow: Flow, send: Send) -> None:
-        # An error before the first piece becomes an answer of its own.
+        # An error before the first piece is raised, and becomes an error response.
         piece = await flow.next()
         headers = self.headers(0 if piece is None else flow.size)
         await send({"type": "http.response.start", "status": 200, "headers": headers})
@@ -98,17 +98,17 @@ class Answer:
                 piece = await flow.next()
             await send({"type": "http.response.body", "body": b""})
         except TimeoutError:
-            self._tell(f"{self._sending.name}: broken off: nothing was taken for {PATIENCE:.0f} s")
+            self._tell(f"{self._stream.name}: broken off: nothing was taken for {PATIENCE:.0f} s")
         except Gone:
             raise
         except Exception as error:
-            # Returning without the end of the body closes the connection, which the client cannot overlook.
+            # Returning without the end of the body closes the connection, which the client detects.
             why = error.text if isinstance(error, LogError) else repr(error)
-            self._tell(f"{self._sending.name}: broken off: {why}")
+            self._tell(f"{self._stream.name}: broken off: {why}")
 
 
 async def _watch(receive: Receive, flow: Flow) -> None:
-    """Stop the work when the client goes away."""
+    """Stop the flow when the client disconnects."""
     with contextlib.suppress(asyncio.CancelledError):
         while (await receive())["type"] != "http.disconnect":
             pass

@@ -1,4 +1,4 @@
-"""What can be asked: a list of logs, what one of them is, and slices."""
+"""The HTTP requests: list of logs, information about a log, and slices."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from starlette.types import ASGIApp
 from logreel._version import __version__
 from logreel.errors import LogError, NotFoundError, UsageError
 from logreel.io.source import Definitions
-from logreel.outputs.sending import Sending, Wish, kinds
 from logreel.outputs.serve.answer import Answer, Flows, Tell
 from logreel.outputs.serve.catalogue import Catalogue, Entry
 from logreel.outputs.serve.log_cache import ChangedError, Logs
 from logreel.outputs.serve.openapi import document
+from logreel.outputs.slice_stream import SliceRequest, SliceStream, kinds
 
-#: Logs in a list, and at most.
+#: Default and maximum number of logs in a page of the list.
 PAGE, MOST = 100, 1000
-#: Threads that open logs.
+#: Number of threads that open logs.
 OPENERS = 4
 Found = TypeVar("Found")
 
 
 class App:
-    """The requests that are answered, as an application of ASGI: ``asgi``."""
+    """Handlers of all requests; ``asgi`` is the ASGI application."""
 
     def __init__(self, catalogue: Catalogue, flows: Flows, tell: Tell, definitions: Definitions = ()) -> None:
         self._catalogue, self._flows, self._tell = catalogue, flows, tell
@@ -50,7 +50,7 @@ class App:
         self.asgi.router.redirect_slashes = False
 
     def close(self) -> None:
-        """Open no more logs."""
+        """Stop the threads that open logs."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     async def _run(self, job: Callable[[], Found]) -> Found:
@@ -88,7 +88,7 @@ class App:
         lo = 0 if after is None else ids.index(after) + 1
         page = entries[lo : lo + limit]
         last = page[-1].id if lo + limit < len(entries) else None
-        return {"logs": [self._logs.told(entry) for entry in page], "next": last}
+        return {"logs": [self._logs.summary(entry) for entry in page], "next": last}
 
     async def _info(self, request: Request) -> Response:
         _parameters(request)
@@ -96,16 +96,16 @@ class App:
         return JSONResponse(await self._run(lambda: self._logs.info(entry)))
 
     async def _slice(self, request: Request) -> ASGIApp:
-        wish = _wish(request)
+        wanted = _slice_request(request)
         entry = await self._entry(request)
-        return await self._run(lambda: self._answer(entry, wish))
+        return await self._run(lambda: self._answer(entry, wanted))
 
-    def _answer(self, entry: Entry, wish: Wish) -> Answer:
+    def _answer(self, entry: Entry, request: SliceRequest) -> Answer:
         cached = self._logs.cached(entry)
         with cached.log() as log:
-            sending = Sending(log, wish)
+            stream = SliceStream(log, request)
             lost = sum(problem.lost for problem in log.problems)
-        return Answer(cached, sending, self._flows, self._tell, lost)
+        return Answer(cached, stream, self._flows, self._tell, lost)
 
     async def _entry(self, request: Request) -> Entry:
         return await self._run(lambda: self._catalogue.find(request.path_params["id"]))
@@ -133,11 +133,12 @@ class App:
         return JSONResponse({"error": text}, status, headers)
 
 
-def _wish(request: Request) -> Wish:
+def _slice_request(request: Request) -> SliceRequest:
+    """Return the SliceRequest for the query parameters."""
     given = _parameters(request, single=("start", "end", "format"), several=("topic", "exclude"))
     query = request.query_params
     topics = tuple(query.getlist("topic"))
-    return Wish(
+    return SliceRequest(
         topics or None,
         tuple(query.getlist("exclude")),
         given.get("start"),
@@ -149,7 +150,7 @@ def _wish(request: Request) -> Wish:
 def _parameters(
     request: Request, single: Collection[str] = (), several: Collection[str] = ()
 ) -> dict[str, str]:
-    """The values of the parameters *single*; raises UsageError for others, and for one given twice or empty."""
+    """Return the values of the parameters *single*; raises UsageError for unknown, repeated or empty parameters."""
     found: dict[str, str] = {}
     for name, value in request.query_params.multi_items():
         if name == "token":

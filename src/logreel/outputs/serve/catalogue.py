@@ -1,4 +1,4 @@
-"""Which logs are served: the regular files of known formats at and below the paths given, under opaque ids."""
+"""Catalogue of the served logs: regular files of known formats at and below the given paths, with opaque ids."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from logreel.errors import LogError, NotFoundError
 from logreel.io.source import Source
 from logreel.registry.registry import find_format
 
-#: Bytes of a digest that an id is made of.
+#: Bytes of the digest that is the id of a log.
 ID_BYTES = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """What says whether a file is the one it was."""
+    """Identity, size and time of a file, to detect changes."""
 
     device: int
     inode: int
@@ -29,17 +29,17 @@ class Stamp:
 
     @classmethod
     def of(cls, found: os.stat_result) -> Stamp:
-        """That of a file."""
+        """Return the stamp for the result of ``os.stat``."""
         return cls(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A file that is served.
+    """A log that is served.
 
-    id    made of where it lies, so that it stays the same as long as the file does
-    name  its path below what was given
-    path  its real path
+    id    digest of the name, so that it does not change while the file stays in its place
+    name  path relative to the given folder
+    path  real path
     """
 
     id: str
@@ -50,10 +50,10 @@ class Entry:
 
 
 class Catalogue:
-    """Finds the logs at and below *paths*; the folders are looked through anew whenever a list is asked for.
+    """Finds the logs at and below *paths*; folders are scanned again for each list.
 
-    Hidden files, symbolic links that lead out of a folder, and files of no known format are no logs. Raises OSError
-    for a path that is not there, UnknownFormatError for a file given that is no log.
+    Hidden files, symbolic links that lead out of a folder, and files of unknown formats are left out. Raises OSError
+    for a missing path, UnknownFormatError if a given file is no log.
     """
 
     def __init__(self, paths: Sequence[str | os.PathLike[str]]) -> None:
@@ -66,13 +66,13 @@ class Catalogue:
                 find_format(Source.open(root))
 
     def list(self) -> list[Entry]:
-        """All logs there are now, by name."""
+        """Return the current logs, sorted by name."""
         with self._lock:
             self._known = {entry.id: entry for entry in self._found()}
             return sorted(self._known.values(), key=lambda entry: (entry.name, entry.id))
 
     def find(self, id: str) -> Entry:
-        """The log of that id as it is now; raises TopicError that names the nearest ones."""
+        """Return the current log with this id; raises NotFoundError with the nearest ids."""
         with self._lock:
             known = self._known.get(id)
             again = None if known is None else self._entry(known.path, known.name, id)
@@ -102,7 +102,7 @@ class Catalogue:
         self._formats = {path: known for path, known in self._formats.items() if path in seen}
 
     def _entry(self, path: Path, name: str, id: str) -> Entry | None:
-        """The file at *path*, if it is a log."""
+        """Return the entry of the file at *path*; None if it is no log."""
         try:
             found = os.stat(path)
             if not stat.S_ISREG(found.st_mode):
@@ -118,7 +118,7 @@ class Catalogue:
 
 
 def _files(root: Path) -> Iterator[tuple[str, str]]:
-    """Paths below *root* and their names there; of a file only itself."""
+    """Yield path and relative name of each file below *root*, or of *root* itself if it is a file."""
     if not root.is_dir():
         yield os.fspath(root), root.name
         return

@@ -1,4 +1,4 @@
-"""From the thread that makes bytes to the event loop that sends them: a few pieces ahead, never more."""
+"""Bounded queue from the thread that writes a slice to the event loop that sends it."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ from contextlib import suppress
 from threading import Lock, Semaphore
 
 from logreel.io.two_pass import DryRun, Edit, StreamOut
-from logreel.outputs.sending import Sending
+from logreel.outputs.slice_stream import SliceStream
 
-#: Pieces that wait to be sent at most.
+#: Maximum number of pieces that wait to be sent.
 AHEAD = 4
-#: Seconds after which others that wait for the same log have their turn.
+#: Seconds after which a thread releases the lock of the log for others.
 TURN = 0.02
 
 
 class Gone(Exception):
-    """Whoever asked does not want it any more."""
+    """Raised when the client has disconnected."""
 
 
 class Flow:
-    """One answer on its way; made in the event loop.
+    """One response on its way; created in the event loop.
 
-    turn   the lock of the log, held by the thread that works and let go while it waits
-    check  raises what ends the work, for instance when the file was changed
+    lock   lock of the log, held by the thread while it works and released while it waits
+    check  called between pieces; raises to end the work, e.g. when the file has changed
 
-    size   bytes of the whole answer, where that is known when the first of them comes
+    size   bytes of the whole response, if known when the first piece arrives; else None
     """
 
-    def __init__(self, turn: Lock, check: Callable[[], None]) -> None:
-        self._turn, self._check = turn, check
+    def __init__(self, lock: Lock, check: Callable[[], None]) -> None:
+        self._lock, self._check = lock, check
         self._loop = asyncio.get_running_loop()
         self._queue: asyncio.Queue[bytes | Exception | None] = asyncio.Queue()
         self._room = Semaphore(AHEAD)
@@ -40,65 +40,65 @@ class Flow:
 
     # ------------------------------------------------------------------------------------- in the thread
 
-    def run(self, sending: Sending, sized: bool) -> None:
-        """Make everything; *sized*: learn its size first. What goes wrong comes out of ``next``."""
+    def run(self, stream: SliceStream, sized: bool) -> None:
+        """Write the slice; *sized*: determine its size first. Errors are raised by ``next``."""
         last: Exception | None = None
         try:
-            with self._turn:
+            with self._lock:
                 self._since = time.monotonic()
-                self._make(sending, sized)
-                self._go_on()
+                self._write(stream, sized)
+                self._check_in()
         except Gone:
             return
         except Exception as error:
-            # A traceback would keep what the thread was working with.
+            # A traceback would keep the data of the thread alive.
             last = error.with_traceback(None)
         self._give(last)
 
-    def _make(self, sending: Sending, sized: bool) -> None:
+    def _write(self, stream: SliceStream, sized: bool) -> None:
         edits: list[Edit] = []
-        if sized or not sending.forward:
-            dry_run = DryRun(sending.name, self._go_on, sending.make)
-            sending.make(dry_run)
+        if sized or not stream.forward:
+            dry_run = DryRun(stream.name, self._check_in, stream.write)
+            stream.write(dry_run)
             edits = dry_run.edits
             self.size = dry_run.tell()
             content = dry_run.content
             if content is not None:
-                self._take(content)
+                self._put_piece(content)
                 return
-        sending.make(StreamOut(sending.name, self._take, edits, self._go_on, sending.make))
+        stream.write(StreamOut(stream.name, self._put_piece, edits, self._check_in, stream.write))
 
-    def _go_on(self) -> None:
-        """Between two pieces of work: whether to go on, and whether somebody else has waited long enough."""
+    def _check_in(self) -> None:
+        """Raise Gone or the error of *check*; release the lock for a moment if it was held for TURN seconds."""
         if self._gone:
             raise Gone
         self._check()
         if time.monotonic() - self._since > TURN:
-            self._turn.release()
+            self._lock.release()
             time.sleep(0.0005)
-            self._turn.acquire()
+            self._lock.acquire()
             self._since = time.monotonic()
 
-    def _take(self, piece: bytes) -> None:
+    def _put_piece(self, piece: bytes) -> None:
         if not self._room.acquire(blocking=False):
-            self._turn.release()
+            self._lock.release()
             try:
                 self._room.acquire()
             finally:
-                self._turn.acquire()
+                self._lock.acquire()
                 self._since = time.monotonic()
-        self._go_on()
+        self._check_in()
         self._give(piece)
 
     def _give(self, what: bytes | Exception | None) -> None:
-        # When the loop is closed nobody waits any more.
+        # RuntimeError: the event loop is closed, so nobody waits.
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._queue.put_nowait, what)
 
     # ----------------------------------------------------------------------------------- in the event loop
 
     async def next(self) -> bytes | None:
-        """The next piece, None at the end; raises what went wrong, Gone after ``stop``."""
+        """Return the next piece, None at the end; raises errors of the thread, Gone after ``stop``."""
         if self._gone:
             raise Gone
         piece = await self._queue.get()
@@ -108,7 +108,7 @@ class Flow:
         return piece
 
     def stop(self) -> None:
-        """End the work; the thread notices before its next piece."""
+        """End the work; the thread stops before its next piece."""
         if not self._gone:
             self._gone = True
             self._room.release()

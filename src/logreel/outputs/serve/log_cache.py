@@ -1,4 +1,4 @@
-"""Logs that are open: opened when they are first asked for, the latest used ones kept, anew when their file changes."""
+"""Cache of open logs: opened at first use, least recently used ones closed, reopened when their file changes."""
 
 from __future__ import annotations
 
@@ -16,37 +16,37 @@ from logreel.ops.inspect.info import info
 from logreel.outputs.serve.catalogue import Entry, Stamp
 from logreel.registry.open import open_one_of_several
 
-#: Logs kept open; each may hold its index and 64 MiB of unpacked chunks.
+#: Number of open logs; each may have its index and 64 MiB of unpacked chunks in memory.
 OPEN = 8
-#: Logs of which is kept what the list says of them.
-TOLD = 100_000
+#: Number of cached summaries for the list.
+SUMMARIES = 100_000
 
 
 class ChangedError(LogError):
-    """Somebody wrote to a file while it was read."""
+    """A file was written to while it was read."""
 
 
 class CachedLog:
-    """A log that is open, for one at a time: *turn* is held by whoever works with it."""
+    """An open log for one thread at a time; the thread that uses it holds *lock*."""
 
     def __init__(self, entry: Entry, definitions: Definitions = ()) -> None:
-        self.entry, self.turn, self._definitions = entry, Lock(), definitions
+        self.entry, self.lock, self._definitions = entry, Lock(), definitions
         self._log: Log | None = None
 
     @contextmanager
     def log(self) -> Iterator[Log]:
-        """The log, for this thread alone. Raises what opening it does, and ChangedError."""
-        with self.turn:
+        """Yield the log, locked for this thread. Raises what ``logreel.open`` raises, and ChangedError."""
+        with self.lock:
             if self._log is None:
                 source = Source.open(self.entry.path)
-                # Sentences must not tell where on this machine the log lies.
+                # Error messages must not reveal the path on this machine.
                 source.name = self.entry.name
                 self.check()
                 self._log = open_one_of_several(source, definitions=self._definitions)  # type: ignore[arg-type]
             yield self._log
 
     def check(self) -> None:
-        """Raise ChangedError if somebody writes to the file; one that is replaced or removed stays readable."""
+        """Raise ChangedError if the file was written to; a replaced or removed file stays readable."""
         try:
             found = Stamp.of(os.stat(self.entry.path))
         except OSError:
@@ -57,16 +57,16 @@ class CachedLog:
 
 
 class Logs:
-    """The logs that were used last, opened with *definitions* as for ``logreel.open``."""
+    """The most recently used logs, opened with *definitions* as for ``logreel.open``."""
 
     def __init__(self, definitions: Definitions = ()) -> None:
         self._definitions = definitions
         self._lock = Lock()
         self._cached: OrderedDict[str, CachedLog] = OrderedDict()
-        self._told: dict[str, tuple[Stamp, dict[str, Any]]] = {}
+        self._summaries: dict[str, tuple[Stamp, dict[str, Any]]] = {}
 
     def cached(self, entry: Entry) -> CachedLog:
-        """That of *entry*, which others may be using, too."""
+        """Return the log of *entry*, which other threads may be using."""
         with self._lock:
             cached = self._cached.get(entry.id)
             if cached is None or cached.entry != entry:
@@ -76,28 +76,28 @@ class Logs:
                 self._cached.popitem(last=False)
             return cached
 
-    def told(self, entry: Entry) -> dict[str, Any]:
-        """What the list says of a log, which is opened for it once."""
-        known = self._told.get(entry.id)
+    def summary(self, entry: Entry) -> dict[str, Any]:
+        """Return the entry of a log in the list; the log is opened for it once."""
+        known = self._summaries.get(entry.id)
         if known is None or known[0] != entry.stamp:
-            if len(self._told) >= TOLD:
-                self._told.clear()
-            known = self._told[entry.id] = entry.stamp, self._summary(entry)
+            if len(self._summaries) >= SUMMARIES:
+                self._summaries.clear()
+            known = self._summaries[entry.id] = entry.stamp, self._new_summary(entry)
         return known[1]
 
     def info(self, entry: Entry) -> dict[str, Any]:
-        """The object of ``info --json``, with the name that the log has here for its path."""
+        """Return the object of ``info --json``, with the name in the catalogue as path."""
         with self.cached(entry).log() as log:
             return info(log).as_dict()
 
-    def _summary(self, entry: Entry) -> dict[str, Any]:
-        told: dict[str, Any] = dict.fromkeys(
+    def _new_summary(self, entry: Entry) -> dict[str, Any]:
+        facts: dict[str, Any] = dict.fromkeys(
             ("version", "epoch", "start_ns", "end_ns", "utc_offset_ns", "messages", "channels", "problems")
         )
         error = None
         try:
             with self.cached(entry).log() as log:
-                told = {
+                facts = {
                     "version": log.version,
                     "epoch": log.epoch,
                     "start_ns": log.start,
@@ -112,4 +112,4 @@ class Logs:
         except OSError as failed:
             error = failed.strerror or "cannot be read"
         about = {"id": entry.id, "name": entry.name, "format": entry.format, "size": entry.stamp.size}
-        return {**about, "modified_ns": entry.stamp.modified_ns, **told, "error": error}
+        return {**about, "modified_ns": entry.stamp.modified_ns, **facts, "error": error}

@@ -1,4 +1,4 @@
-"""The interface as an OpenAPI document."""
+"""OpenAPI document of the service."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _TIME = "2024-05-01T12:00:00Z, +12.5s from the start, -30s from the end, 00:01:3
 
 
 def document(kinds: Sequence[str]) -> dict[str, Any]:
-    """The OpenAPI 3.1 document; *kinds* are the formats of slices."""
+    """Return the OpenAPI 3.1 document; *kinds* are the formats of slices."""
     return {
         "openapi": "3.1.0",
         "info": {
@@ -50,6 +50,7 @@ def document(kinds: Sequence[str]) -> dict[str, Any]:
 
 
 def _json(schema: str | None) -> dict[str, Any]:
+    """Return the content for a schema by name; None: any object."""
     kind = {"type": "object"} if schema is None else {"$ref": f"#/components/schemas/{schema}"}
     return {"application/json": {"schema": kind}}
 
@@ -63,7 +64,7 @@ def _get(
     errors: Sequence[int] = (),
     headers: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """One operation; every one may be refused for its token, its Host or Origin header, or a parameter."""
+    """Return one operation; all of them can fail with 400, 401 and 403: parameters, token, Host and Origin."""
     fine: dict[str, Any] = {"description": found, "content": content}
     if headers:
         fine["headers"] = headers
@@ -185,4 +186,5 @@ def _schemas() -> dict[str, Any]:
 
 
 def _object(**properties: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of an object with required *properties*."""
     return {"type": "object", "required": list(properties), "properties": properties}

@@ -1,4 +1,4 @@
-"""The service as a server on a socket."""
+"""The HTTP server on a socket."""
 
 from __future__ import annotations
 
@@ -20,32 +20,32 @@ from logreel.outputs.serve.app import App
 from logreel.outputs.serve.catalogue import Catalogue
 from logreel.outputs.serve.guard import Guard, Rules, is_origin
 
-#: Connections at one time; more are refused with 503.
+#: Maximum number of connections; more are refused with 503.
 CONNECTIONS = 512
-#: Seconds that connections have to end when the service does.
-LEAVE = 1
-#: What a token may be, so that it fits into a header and cannot be guessed.
+#: Seconds that connections have to finish when the service stops.
+SHUTDOWN = 1
+#: Valid tokens: fit into a header, and are hard to guess.
 TOKEN = re.compile(r"[A-Za-z0-9._~+/=-]{16,200}")
 _ANY = ("0.0.0.0", "::", "")
 
 
-def _silent(text: str) -> None:
-    """Nobody wants to know."""
+def _discard(text: str) -> None:
+    """Discard *text*."""
 
 
 class Service:
-    """Slices of the logs at and below *paths* over HTTP, read only; listens as soon as it is made.
+    """Serves the logs at and below *paths* and slices of them over HTTP, read-only; listens when created.
 
-    host, port   where to listen; port 0: any that is free
-    token        that every request has to bring; None: a random one
-    allow_hosts  further names by which the service may be called
-    allow_origins  of pages elsewhere that may ask: ``https://tool.example.org``
-    tell         called with a sentence about what happens; None: nothing is told
-    log          also tell of every request
-    definitions  as for ``logreel.open``; a type is that of a topic in whatever log
+    host, port   address to listen at; port 0: any free port
+    token        required of every request; None: a random one
+    allow_hosts  further host names accepted in requests
+    allow_origins  accepted origins of web pages: ``https://tool.example.org``
+    tell         called with sentences about events; None: not reported
+    log          True: also report every request
+    definitions  as for ``logreel.open``; types are for topics of any of the logs
 
-    Raises UsageError for a token or an origin that is none, LogError where it cannot listen, OSError for a path that
-    is not there, UnknownFormatError for a file that is no log.
+    Raises UsageError for an invalid token or origin, LogError if it cannot listen, OSError for a missing path,
+    UnknownFormatError for a file that is no log.
     """
 
     def __init__(
@@ -67,14 +67,14 @@ class Service:
                 raise UsageError(f"{origin!r} is no origin: write https://tool.example.org")
         if token is not None and not TOKEN.fullmatch(token):
             raise UsageError("a token has 16 to 200 letters, digits and characters of -._~+/=")
-        tell = tell or _silent
-        #: The token that requests have to bring.
+        tell = tell or _discard
+        #: The token required of requests.
         self.token = token or secrets.token_urlsafe(24)
         self._flows = Flows()
         self._app = App(Catalogue(paths), self._flows, tell, definitions)
         self._socket = _listen(host, port)
         name = "localhost" if host in _ANY else f"[{host}]" if ":" in host else host
-        #: Where the service is, without the token.
+        #: URL of the service, without the token.
         self.url = f"http://{name}:{self._socket.getsockname()[1]}/"
         rules = Rules.of(self.token, host, allow_hosts, origins)
         guard = Guard(self._app.asgi, rules, tell if log else None)
@@ -89,13 +89,13 @@ class Service:
             proxy_headers=False,
             server_header=False,
             limit_concurrency=CONNECTIONS,
-            timeout_graceful_shutdown=LEAVE,
+            timeout_graceful_shutdown=SHUTDOWN,
         )
         self._server = _Server(config, self._flows)
 
     @property
     def address(self) -> str:
-        """Where the service is, with the token."""
+        """URL of the service, with the token."""
         return f"{self.url}?token={quote(self.token, safe='')}"
 
     def run(self) -> None:
@@ -105,17 +105,17 @@ class Service:
         finally:
             self._app.close()
             self._socket.close()
-        # Where the shell has interrupts ignored, as in the background of a script, nothing was raised.
+        # Nothing was raised if the shell ignores interrupts, as in the background of a script.
         if self._server.interrupted:
             raise KeyboardInterrupt
 
     def stop(self) -> None:
-        """Break off what is being sent and end ``run``; from any thread."""
+        """Abort all responses and end ``run``; can be called from any thread."""
         self._server.should_exit = True
 
 
 class _Server(uvicorn.Server):
-    """Breaks off what is being sent when it has to end."""
+    """Aborts all responses at shutdown."""
 
     def __init__(self, config: uvicorn.Config, flows: Flows) -> None:
         super().__init__(config)
@@ -132,6 +132,7 @@ class _Server(uvicorn.Server):
 
 
 def _listen(host: str, port: int) -> socket.socket:
+    """Return a listening socket; raises LogError."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         return socket.create_server((host, port), family=family)

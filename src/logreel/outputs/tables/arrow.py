@@ -1,4 +1,4 @@
-"""Channels as Arrow IPC files, which can be mapped and used as they are."""
+"""Tables as Arrow IPC files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def write(out: IO[bytes], schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
-    """Write one channel, uncompressed so that readers can map it."""
+    """Write a table, uncompressed so that readers can memory-map it."""
     import pyarrow as pa
 
     with pa.ipc.new_file(out, schema) as writer:

@@ -1,4 +1,4 @@
-"""Several channels as one table: aligned in time, or long, with a row per value."""
+"""Tables of several channels: aligned in time, or long, with a row per value."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
     from logreel.log.log import Channel
 
-#: Rows of a long table that are made at once.
+#: Maximum rows of a batch of a long table.
 LONG_ROWS = 1 << 18
-#: Above this, not every integer is a double.
+#: Larger integers are not always exact as double.
 EXACT = 1 << 53
 
 
 def aligned_table(job: Job, how: Alignment) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-    """The channels of *job* as one table with a row per moment, see ``logreel.align``; counts the answers of each."""
-    channels = _usable(job)
+    """Return schema and batches of a table with a row per moment, see ``logreel.align``."""
+    channels = _decodable_channels(job)
     span = (job.start, job.end)
     schema, batches = aligned(
         job.log, [(ch, job.paths(ch)) for ch in channels], how, span, job.utc, job.interpolate
@@ -33,25 +33,25 @@ def aligned_table(job: Job, how: Alignment) -> tuple[pa.Schema, Iterator[pa.Reco
     def counted() -> Iterator[pa.RecordBatch]:
         for batch in batches:
             yield batch
-            answered = {
+            counts = {
                 field.metadata[b"topic"].decode("utf-8"): len(column) - column.null_count
                 for field, column in zip(list(schema)[1:], batch.columns[1:], strict=True)
             }
-            for topic, count in answered.items():
+            for topic, count in counts.items():
                 job.rows[topic] = job.rows.get(topic, 0) + count
 
     return schema, counted()
 
 
 def long_table(job: Job) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-    """The channels of *job* as one table with a row per value, channel after channel.
+    """Return schema and batches of a table with a row per value, channel after channel.
 
-    Columns are ``time``, ``topic``, ``field`` (``q[0]``, ``pose.position.x``), ``value``, a double, and ``text``: what
-    is no number, and the digits of integers that no double holds exactly. Values that are missing have no row.
+    Columns are ``time``, ``topic``, ``field`` (``q[0]``, ``pose.position.x``), ``value`` (double), and ``text``: values
+    that are no numbers, and digits of integers that are not exact as double. Missing values have no row.
     """
     import pyarrow as pa
 
-    channels = _usable(job)
+    channels = _decodable_channels(job)
     if not channels:
         raise LogError("the log has no channel to write", path=job.log.name)
     clock = job.table(channels[0])[0].field(0)
@@ -68,13 +68,13 @@ def long_table(job: Job) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     def batches() -> Iterator[pa.RecordBatch]:
         for ch in channels:
             for batch in job.table(ch)[1]:
-                yield from _long(batch, ch.topic, schema)
+                yield from _long_batches(batch, ch.topic, schema)
 
     return schema, batches()
 
 
-def _usable(job: Job) -> list[Channel]:
-    """The channels of *job* that can be decoded; the others are told of."""
+def _decodable_channels(job: Job) -> list[Channel]:
+    """Return the channels of *job* that can be decoded; report the others as skipped."""
     found = []
     for ch in job.channels:
         try:
@@ -87,8 +87,8 @@ def _usable(job: Job) -> list[Channel]:
     return found
 
 
-def _long(batch: pa.RecordBatch, topic: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """One batch with a row per value, field after field, in batches of bounded size."""
+def _long_batches(batch: pa.RecordBatch, topic: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Yield the values of a batch as rows of a long table, field after field, in batches of bounded size."""
     import pyarrow as pa
 
     names, _ = flatten(batch.slice(0, 0))
@@ -96,14 +96,14 @@ def _long(batch: pa.RecordBatch, topic: str, schema: pa.Schema) -> Iterator[pa.R
     for lo in range(0, batch.num_rows, step):
         names, arrays = flatten(batch.slice(lo, step))
         for name, array in zip(names[1:], arrays[1:], strict=True):
-            value, text = _cells(array)
+            value, text = _value_and_text(array)
             label = (pa.repeat(pa.scalar(one), len(array)) for one in (topic, name))
             found = pa.RecordBatch.from_arrays([arrays[0], *label, value, text], schema=schema)
             yield found if not array.null_count else found.filter(array.is_valid())
 
 
-def _cells(array: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """*array* as the columns ``value`` and ``text``."""
+def _value_and_text(array: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """Return *array* as the columns ``value`` and ``text``."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -122,6 +122,6 @@ def _cells(array: pa.Array) -> tuple[pa.Array, pa.Array]:
 
 
 def write_lines(out: IO[bytes], schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
-    """Write a JSON object per row, whose time is called ``time_ns`` as everywhere in JSON."""
+    """Write a line of JSON per row; the time is ``time_ns``."""
     names = ["time_ns", *schema.names[1:]]
     rows.write(out, schema, (batch.rename_columns(names) for batch in batches))

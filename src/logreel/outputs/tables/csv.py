@@ -1,4 +1,4 @@
-"""Channels as comma-separated values, one column per number: ``q[0]``, ``esc[0].rpm``."""
+"""Tables as CSV, one column per number: ``q[0]``, ``esc[0].rpm``."""
 
 from __future__ import annotations
 
@@ -19,17 +19,16 @@ if TYPE_CHECKING:
 
 
 def write(out: IO[bytes] | io.RawIOBase, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
-    """Write one channel; every value reads back exactly.
+    """Write the table of a channel; every value can be read back exactly.
 
-    The first column is ``time_ns``, whole nanoseconds, or ``time``, an ISO 8601 time in UTC, if *schema* has
-    those. Arrays whose length the data decides are JSON text, bytes are base64; text is quoted, a missing
-    value is not.
+    The first column is ``time_ns``, integer ns, or for UTC times ``time``, in ISO 8601. Arrays of variable length are
+    JSON text, bytes are base64; text is quoted, missing values are empty and not quoted.
     """
     _write(out, schema, batches, flat)
 
 
 def write_result(out: IO[bytes], schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
-    """Write any table: as ``write`` does, but every column keeps its name."""
+    """Write any table as ``write`` does, with unchanged column names."""
     _write(out, schema, batches, plainly_flat)
 
 
@@ -49,10 +48,10 @@ def _write(
 
 
 def write_rows(out: IO[bytes] | io.RawIOBase, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
-    """Write flat batches without a header."""
+    """Write flat batches without a header line."""
     from pyarrow import csv as arrow_csv
 
-    # The header is written apart, as Arrow's writer refuses names with quotes in them.
+    # The header is written separately, because Arrow's writer refuses names with quotes.
     with arrow_csv.CSVWriter(
         out, schema, write_options=arrow_csv.WriteOptions(include_header=False)
     ) as writer:
@@ -61,7 +60,7 @@ def write_rows(out: IO[bytes] | io.RawIOBase, schema: pa.Schema, batches: Iterab
 
 
 def flat(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """*batch* with flat columns of types that CSV can hold, and the name of the time column by its unit."""
+    """Return *batch* with flat columns of types for CSV, and the first column named ``time`` or ``time_ns``."""
     import pyarrow as pa
 
     rows = plainly_flat(batch)
@@ -72,7 +71,7 @@ def flat(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def plainly_flat(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """*batch* with flat columns of types that CSV can hold; lengths of time are integer ns."""
+    """Return *batch* with flat columns of types for CSV; durations become integer ns."""
     import pyarrow as pa
 
     names, arrays = flatten(batch)
@@ -89,7 +88,10 @@ def limited(
     interpolate: bool = False,
     fields: FieldsByTopic | None = None,
 ) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-    """Schema and batches of the first *count* rows of *ch* with start <= time < end (ns)."""
+    """Return schema and batches of the first *count* rows of *ch* with start <= time < end (ns).
+
+    fields  field paths by topic; None: all fields
+    """
     schema, batches, _ = Job(
         ch.log, [ch], start, end, utc, interpolate=interpolate, fields=fields or {}
     ).table(ch)

@@ -1,4 +1,4 @@
-"""Messages as JSON, one line each, in time order."""
+"""Messages as lines of JSON, in time order."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from logreel.log.log import Log, Message
 from logreel.log.times import shift_of, utc_text
 from logreel.ops.json_values import to_json_values
 from logreel.ops.query.topic_fields import field_picker
-from logreel.outputs.job import Job, LeftOut
+from logreel.outputs.job import Job, SkipCounter
 
 if TYPE_CHECKING:
     from logreel.log.log import Channel
@@ -21,17 +21,17 @@ _ENCODER = json.JSONEncoder(allow_nan=False, default=to_json_values)
 
 
 def write(out: IO[bytes], job: Job) -> None:
-    """Write all messages of *job*; those that cannot be decoded are left out and told of."""
+    """Write all messages of *job*; messages that cannot be decoded are skipped and reported."""
     shift = shift_of(job.log, job.utc)
     for message, data in decoded(job.log, job.channels, job.start, job.end, job.skipped, job.fields):
         out.write(line(message, data, shift).encode("ascii") + b"\n")
-        job.wrote(message.channel.topic, 1)
+        job.count_rows(message.channel.topic, 1)
 
 
 def line(message: Message, data: dict[str, Any], shift: int | None = None) -> str:
-    """One message as JSON in ASCII: ``{"topic": …, "time_ns": …, "data": {…}}``.
+    """Return a message as JSON in ASCII: ``{"topic": …, "time_ns": …, "data": {…}}``.
 
-    shift  ns to add to have UTC: adds ``"utc"`` as RFC 3339
+    shift  ns to add for UTC; adds ``"utc"`` in RFC 3339. None: no ``"utc"``
     """
     found: dict[str, Any] = {"topic": message.channel.topic, "time_ns": message.time}
     if shift is not None:
@@ -40,15 +40,16 @@ def line(message: Message, data: dict[str, Any], shift: int | None = None) -> st
     try:
         return _ENCODER.encode(found)
     except ValueError:
-        # NaN or an infinity somewhere: rare, so only then every value is looked at.
+        # NaN or infinity in the message: rare, so values are checked only then.
         return _ENCODER.encode(to_json_values(found))
 
 
 class Decoder:
-    """Gives the fields of messages, and keeps count of what cannot be decoded.
+    """Decodes messages, and counts those that cannot be decoded.
 
-    skipped  gets a sentence for each channel whose definition cannot be used, and from ``tell`` for each with others
-    fields   field paths by topic; of other topics, and for None, all fields
+    skipped  gets a sentence for each channel whose definition cannot be used, and from ``report`` for each channel with
+             skipped messages
+    fields   field paths by topic; other topics, and None: all fields
     """
 
     def __init__(
@@ -56,7 +57,7 @@ class Decoder:
     ) -> None:
         self.usable: list[str] = []
         self._unusable: set[Channel] = set()
-        self._bad: dict[str, LeftOut] = {}
+        self._bad: dict[str, SkipCounter] = {}
         self._skipped = skipped
         self._pick: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {}
         for ch in channels:
@@ -72,21 +73,21 @@ class Decoder:
                     self._pick[ch.topic] = pick
 
     def __call__(self, message: Message) -> dict[str, Any] | None:
-        """The fields of *message*, or None."""
+        """Return the fields of *message*; None if it cannot be decoded."""
         if message.channel in self._unusable:
             return None
         try:
             data = message.decode()
         except (DamagedError, DefinitionError) as error:
-            self._bad.setdefault(message.channel.topic, LeftOut()).add(error.text)
+            self._bad.setdefault(message.channel.topic, SkipCounter()).add(error.text)
             return None
         pick = self._pick.get(message.channel.topic)
         return data if pick is None else pick(data)
 
-    def tell(self) -> None:
-        """Tell *skipped* of the messages that could not be decoded."""
+    def report(self) -> None:
+        """Add a sentence to *skipped* for each channel with skipped messages."""
         for topic, left in self._bad.items():
-            self._skipped += left.told("message", f"of {topic!r} left out")
+            self._skipped += left.sentences("message", f"of {topic!r} left out")
 
 
 def decoded(
@@ -97,10 +98,10 @@ def decoded(
     skipped: list[str],
     fields: FieldsByTopic | None = None,
 ) -> Iterator[tuple[Message, dict[str, Any]]]:
-    """Messages of *channels* by time with their fields; *skipped* gets a sentence for what is left out."""
+    """Yield messages of *channels* by time with their fields; *skipped* gets sentences about skipped ones."""
     decode = Decoder(channels, skipped, fields)
     for message in log.messages(decode.usable, start, end):
         data = decode(message)
         if data is not None:
             yield message, data
-    decode.tell()
+    decode.report()

@@ -1,4 +1,4 @@
-"""Channels as Parquet: zstd, row groups of bounded size, members of structs as columns of their own."""
+"""Tables as Parquet: zstd, row groups of bounded size, one column per member of a struct."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from logreel.log.tables import distinct, flattened
 if TYPE_CHECKING:
     import pyarrow as pa
 
-#: A row group ends where it has so many rows, or about so many bytes before compression.
+#: Maximum rows and approximate maximum bytes (before compression) of a row group.
 GROUP_ROWS, GROUP_BYTES = 1 << 19, 32 << 20
 
 
 def write(out: IO[bytes], schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
-    """Write one channel, flat: ``pose.position.x`` is a column of its own."""
+    """Write a table with flat columns: ``pose.position.x``."""
     write_nested(out, flattened(schema.empty_table()).schema, map(flattened, batches))
 
 
 def write_nested(out: IO[bytes], schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
-    """Write any table. Read with pyarrow, it has the types of *schema* again."""
+    """Write a table with structs. Read with pyarrow, it has the types of *schema*."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     batches, schema = _without_empty_structs(batches, schema)
     names = distinct(schema.names)
     schema = pa.schema([f.with_name(n) for f, n in zip(schema, names, strict=True)], metadata=schema.metadata)
-    # Numbers of sensors rarely repeat, so a dictionary only costs.
+    # Sensor values rarely repeat, so dictionaries are only for text.
     texts = [f.name for f in schema if pa.types.is_string(f.type)]
     with pq.ParquetWriter(out, schema, compression="zstd", use_dictionary=texts or False) as writer:
         for group in _groups(batches):
@@ -38,39 +38,39 @@ def write_nested(out: IO[bytes], schema: pa.Schema, batches: Iterable[pa.RecordB
 def _without_empty_structs(
     batches: Iterable[pa.RecordBatch], schema: pa.Schema
 ) -> tuple[Iterable[pa.RecordBatch], pa.Schema]:
-    """The same with nulls in place of structs without members, which Parquet does not know: their number stays."""
-    types = [_held(f.type) for f in schema]
+    """Return batches and schema with nulls instead of empty structs, which Parquet cannot store."""
+    types = [_without_empty(f.type) for f in schema]
     if types == schema.types:
         return batches, schema
     import pyarrow as pa
 
     made = pa.schema([f.with_type(t) for f, t in zip(schema, types, strict=True)], metadata=schema.metadata)
 
-    def turned() -> Iterator[pa.RecordBatch]:
+    def converted() -> Iterator[pa.RecordBatch]:
         for batch in batches:
             yield pa.RecordBatch.from_arrays(
-                [_turned(a, f.type) for a, f in zip(batch.columns, made, strict=True)], schema=made
+                [_as_type(a, f.type) for a, f in zip(batch.columns, made, strict=True)], schema=made
             )
 
-    return turned(), made
+    return converted(), made
 
 
-def _held(kind: pa.DataType) -> pa.DataType:
-    """The type that Parquet has for *kind*."""
+def _without_empty(kind: pa.DataType) -> pa.DataType:
+    """Return *kind* with ``null`` instead of empty structs."""
     import pyarrow as pa
 
     if pa.types.is_struct(kind):
         members = [kind.field(i) for i in range(kind.num_fields)]
-        return pa.struct([f.with_type(_held(f.type)) for f in members]) if members else pa.null()
+        return pa.struct([f.with_type(_without_empty(f.type)) for f in members]) if members else pa.null()
     if pa.types.is_fixed_size_list(kind):
-        return pa.list_(_held(kind.value_type), kind.list_size)
+        return pa.list_(_without_empty(kind.value_type), kind.list_size)
     if pa.types.is_list(kind):
-        return pa.list_(_held(kind.value_type))
+        return pa.list_(_without_empty(kind.value_type))
     return kind
 
 
-def _turned(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    """*array* as *kind*, which is what ``_held`` gave for its type."""
+def _as_type(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Return *array* as *kind*, which is ``_without_empty`` of its type."""
     import pyarrow as pa
 
     if array.type == kind:
@@ -79,19 +79,19 @@ def _turned(array: pa.Array, kind: pa.DataType) -> pa.Array:
         return pa.nulls(len(array))
     if pa.types.is_struct(kind):
         members = zip(array.flatten(), (kind.field(i) for i in range(kind.num_fields)), strict=True)
-        return pa.StructArray.from_arrays([_turned(a, f.type) for a, f in members], fields=list(kind))
+        return pa.StructArray.from_arrays([_as_type(a, f.type) for a, f in members], fields=list(kind))
     if pa.types.is_fixed_size_list(kind):
-        items = _turned(array.flatten(), kind.value_type)
+        items = _as_type(array.flatten(), kind.value_type)
         return pa.FixedSizeListArray.from_arrays(items, kind.list_size)
     import pyarrow.compute as pc
 
     first, last = (array.offsets[0].as_py(), array.offsets[-1].as_py()) if len(array) else (0, 0)
-    items = _turned(array.values.slice(first, last - first), kind.value_type)
+    items = _as_type(array.values.slice(first, last - first), kind.value_type)
     return pa.ListArray.from_arrays(pc.subtract(array.offsets, array.offsets[0]), items)
 
 
 def _groups(batches: Iterable[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
-    """Batches put together as they are to be written, so that both memory and the number of row groups are bounded."""
+    """Yield lists of batches for row groups, so that both memory and the number of row groups are bounded."""
     group: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in batches:

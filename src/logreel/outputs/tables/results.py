@@ -1,4 +1,4 @@
-"""The result of a query in the form that was asked for."""
+"""Writers for the result of a query, by format."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 Writer = Callable[[IO[bytes], "pa.Schema", Iterable["pa.RecordBatch"]], None]
 
-#: By the name of the form, which is also the suffix of a file of it.
+#: Writers by the name of the format, which is also its suffix.
 FORMS: dict[str, Writer] = {
     "csv": csv.write_result,
     "parquet": parquet.write_nested,
@@ -22,12 +22,12 @@ FORMS: dict[str, Writer] = {
     "ndjson": rows.write,
     "arrow": arrow.write,
 }
-#: Forms that no terminal can show.
+#: Binary formats.
 BINARY = ("parquet", "arrow")
 
 
 def form_of(name: str) -> str:
-    """The form that the suffix of *name* chooses; raises UsageError that names the known ones."""
+    """Return the format for the suffix of *name*; raises UsageError with the known ones."""
     suffix = os.path.splitext(name)[1].lower().removeprefix(".")
     if suffix not in FORMS:
         raise UsageError(f"the suffix of {name!r} names no form of a table; known: {', '.join(FORMS)}")

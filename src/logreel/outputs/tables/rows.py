@@ -1,4 +1,4 @@
-"""Any table as JSON: an object per row."""
+"""Tables as JSON: an object per row."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 
 def write(out: IO[bytes], schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
-    """Write a line per row; see ``plain_rows`` for values."""
+    """Write a line of JSON per row; see ``plain_rows`` for values."""
     for line in _lines(batches):
         out.write(line + b"\n")
 
 
 def write_list(out: IO[bytes], schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
-    """Write one list with a line per row; see ``plain_rows`` for values."""
+    """Write a JSON list with a line per row; see ``plain_rows`` for values."""
     between = b"["
     for line in _lines(batches):
         out.write(between + line)
@@ -36,7 +36,7 @@ def _lines(batches: Iterable[pa.RecordBatch]) -> Iterator[bytes]:
 
 
 def plain_rows(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
-    """The rows of *batch* as JSON can hold them: times and durations as integer ns, bytes as base64."""
+    """Yield the rows of *batch* as values for JSON: timestamps and durations as integer ns, bytes as base64."""
     import pyarrow as pa
 
     names = distinct(batch.schema.names)
@@ -49,12 +49,12 @@ def plain_rows(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
 
 
 def _value(value: Any) -> Any:
-    # What DuckDB makes of sums of integers.
+    # DuckDB returns sums of integers as Decimal.
     return int(value) if isinstance(value, Decimal) else to_json_values(value)
 
 
 def mapped(kind: pa.DataType, change: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
-    """*kind* with every type that is no struct and no list changed, however deep inside."""
+    """Return *kind* with *change* applied to every type in it that is no struct or list."""
     import pyarrow as pa
 
     if pa.types.is_struct(kind):

@@ -12,10 +12,10 @@ from logreel.outputs.tracks.tracks import Point, Track, degrees, metres, tracks
 
 
 def write(out: IO[bytes], job: Job) -> None:
-    """Write a feature per channel with positions: a line, or several where there were gaps; a point of a single one.
+    """Write a feature per channel with positions: a line, or several lines if there are gaps.
 
-    Where no line has a second position they are points; else a single position is both ends of its line.
-    The property ``coordTimes`` has the time of each position where UTC is known, nested as the coordinates are.
+    If no line has two positions, they are points; else a single position is both ends of its line. If UTC is known, the
+    property ``coordTimes`` has the time of each position, nested like the coordinates.
     """
     out.write(b'{"type": "FeatureCollection", "features": [')
     for number, track in enumerate(tracks(job)):
@@ -37,7 +37,7 @@ def _feature(track: Track) -> Iterator[str]:
 
 
 def _nested(track: Track, are_points: bool, text: Callable[[Point], str]) -> Iterator[str]:
-    """*text* of every position, in a list per line, in a list where there are several lines or points."""
+    """Return *text* of each position, as a list per line, and a list of these for several lines or points."""
     many = len(track.segments) > 1
     yield "[" if many else ""
     for number, segment in enumerate(track.segments):

@@ -12,7 +12,7 @@ from logreel.outputs.tracks.tracks import Point, Track, degrees, metres, tracks,
 
 
 def write(out: IO[bytes], job: Job) -> None:
-    """Write a track per channel with positions, a segment per part without a gap, times where UTC is known."""
+    """Write a track per channel with positions, with a segment per part without gaps, and times if UTC is known."""
     head = (
         '<?xml version="1.0" encoding="UTF-8"?>\n'
         f'<gpx version="1.1" creator="logreel {__version__}" xmlns="http://www.topografix.com/GPX/1/1">\n'

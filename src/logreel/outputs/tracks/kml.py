@@ -1,4 +1,4 @@
-"""Tracks as KML 2.2, with times as Google's extension has them."""
+"""Tracks as KML 2.2, with times in Google's extension."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _STYLE = '<Style id="track"><LineStyle><color>ff0000ff</color><width>3</width></
 
 
 def write(out: IO[bytes], job: Job) -> None:
-    """Write a placemark per channel with positions: a gx:Track where UTC is known, else a LineString or a Point.
+    """Write a placemark per channel with positions: a gx:Track if UTC is known, else a LineString or a Point.
 
-    Altitudes count from sea level; parts of a track in which a position has none lie on the ground.
+    Altitudes are above sea level; segments with a position without altitude are clamped to the ground.
     """
     head = (
         '<?xml version="1.0" encoding="UTF-8"?>\n'

@@ -1,4 +1,4 @@
-"""Positions of a log as tracks: what is no position left out, cut where there was none for long."""
+"""Tracks of the valid positions of a log, cut at long gaps."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ import numpy as np
 from logreel.errors import LogError
 from logreel.lenses import Fixes
 from logreel.log.times import SECOND, utc_shift, utc_text
-from logreel.outputs.job import Job, LeftOut
+from logreel.outputs.job import Job, SkipCounter
 from logreel.outputs.registry import readers
 
-#: A track is cut where nothing came for longer than both: so many ns, so many usual periods.
+#: A track is cut at gaps longer than both: ns, and number of median periods.
 GAP_NS, GAP_PERIODS = 10 * SECOND, 5
 _UNKNOWN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One position: degrees, metres (None where it has no altitude), RFC 3339 (None where UTC is not known)."""
+    """A position: degrees, metres (None without altitude), time in RFC 3339 (None if UTC is not known)."""
 
     latitude: float
     longitude: float
@@ -34,11 +34,11 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Track:
-    """The positions of one channel by time.
+    """The positions of one channel, sorted by time.
 
-    type      of its messages
-    segments  parts without a gap, none of them empty
-    shift     ns to add to a time to have UTC, None where that is not known
+    type      name of its schema
+    segments  parts without gaps, none of them empty
+    shift     ns to add for UTC; None if it is not known
     """
 
     topic: str
@@ -47,7 +47,7 @@ class Track:
     shift: int | None
 
     def points(self, segment: Fixes) -> Iterator[Point]:
-        """The positions of one of the segments."""
+        """Yield the positions of one segment."""
         columns = (segment.latitude, segment.longitude, segment.altitude, segment.time)
         for lat, lon, alt, time in zip(*(c.tolist() for c in columns), strict=True):
             wall = None if self.shift is None else utc_text(time + self.shift, 6)
@@ -55,39 +55,39 @@ class Track:
 
 
 def tracks(job: Job) -> Iterator[Track]:
-    """The tracks of all channels of *job* that hold positions, one after the other.
+    """Yield the tracks of all channels of *job* with positions.
 
-    Counts what is written and notes what is left out. Raises LogError at the end if there were positions, but none
-    was valid.
+    Counts written positions and reports skipped ones to *job*. Raises LogError at the end if there were positions, but
+    none was valid.
     """
     shift = utc_shift(job.log)
     for ch in job.channels:
         for read in readers(ch, "fixes"):
             good, why = valid(read(ch, job.start, job.end))
             for left in why:
-                job.notes += left.told("position", f"of {ch.topic!r} left out")
+                job.notes += left.sentences("position", f"of {ch.topic!r} left out")
             if len(good):
                 yield Track(ch.topic, ch.schema.name, list(segments(good)), shift)
                 job.rows[ch.topic] = len(good)
-        job.went(len(ch))
+        job.advance(len(ch))
     if job.notes and not job.rows:
         raise LogError(f"no position is valid: {'; '.join(job.notes[:3])}", path=job.log.name)
     if shift is None:
         job.notes.append("the tracks have no times, as the log does not tell how its clock relates to UTC")
 
 
-def valid(fixes: Fixes) -> tuple[Fixes, list[LeftOut]]:
-    """The rows that are positions, by time, and how many are not, for each reason."""
+def valid(fixes: Fixes) -> tuple[Fixes, list[SkipCounter]]:
+    """Return the valid positions, sorted by time, and a counter of the others for each reason."""
     good, why = np.ones(len(fixes), np.bool_), []
     for reason, rows in fixes.faults().items():
-        why.append(LeftOut(int(np.count_nonzero(rows & good)), reason))
+        why.append(SkipCounter(int(np.count_nonzero(rows & good)), reason))
         good &= ~rows
     found = fixes.take(good)
     return found.take(np.argsort(found.time, kind="stable")), why
 
 
 def segments(fixes: Fixes) -> Iterator[Fixes]:
-    """Parts of *fixes*, which are in order: cut at gaps, and where the way crosses 180° of longitude."""
+    """Return the parts of *fixes*, sorted by time: cut at gaps, and where the track crosses 180° longitude."""
     # As unsigned numbers, so that stamps from one end of int64 to the other cannot overflow.
     steps = fixes.time[1:].view(np.uint64) - fixes.time[:-1].view(np.uint64)
     usual = float(np.median(steps)) if len(steps) else 0.0
@@ -98,17 +98,17 @@ def segments(fixes: Fixes) -> Iterator[Fixes]:
 
 
 def xml_text(text: str) -> str:
-    """*text* as XML can hold it, in elements and in attributes; characters that XML forbids become U+FFFD."""
+    """Return *text* escaped for XML elements and attributes; forbidden characters become U+FFFD."""
     return escape(_UNKNOWN.sub("\ufffd", text), {'"': "&quot;"})
 
 
 def degrees(value: float) -> str:
-    """Degrees with 9 decimals, a tenth of a millimetre, and no exponent."""
+    """Return degrees with 9 decimals (0.1 mm) and no exponent."""
     return _decimal(value, 9)
 
 
 def metres(value: float) -> str:
-    """Metres with 3 decimals and no exponent."""
+    """Return metres with 3 decimals and no exponent."""
     return _decimal(value, 3)
 
 

@@ -248,7 +248,7 @@ def test_the_verb_tells_what_it_left_out(tmp_path: Path, run: Run) -> None:
     assert len(files(tmp_path / "x.jpg")) == 10
 
 
-def test_wrong_wishes_are_refused(tmp_path: Path) -> None:
+def test_wrong_options_raise_usage_errors(tmp_path: Path) -> None:
     log = logreel.open(drive(1))
     for name, topics, kind, why in (
         ("x.jpg", None, UsageError, "a folder with a file per picture: write .*x.jpg/"),

@@ -46,7 +46,7 @@ def manifest(folder: Path) -> dict[str, Any]:
 
 @pytest.mark.parametrize("suffix", [".parquet", ".arrow"])
 @pytest.mark.parametrize("rows", [7, record_batches.ROWS])
-def test_tables_come_back(
+def test_written_tables_read_back_equal(
     log: logreel.Log, tmp_path: Path, suffix: str, rows: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(record_batches, "ROWS", rows)
@@ -114,7 +114,7 @@ def test_csv_in_utc_has_times_that_read_back(log: logreel.Log, tmp_path: Path) -
     assert got["time"].cast(pa.timestamp("ns")).cast(pa.int64()).to_pylist() == times
 
 
-def test_flatten_holds_what_has_no_columns() -> None:
+def test_flatten_writes_variable_arrays_and_bytes_as_text() -> None:
     batch = pa.RecordBatch.from_pydict(
         {
             "time": pa.array([1, 2], pa.duration("ns")),
@@ -152,7 +152,7 @@ def test_ndjson_has_every_message_in_time_order(log: logreel.Log, tmp_path: Path
     assert "~text" in {one["topic"] for one in lines}
 
 
-def test_ndjson_writes_what_json_cannot(tmp_path: Path) -> None:
+def test_ndjson_writes_nan_infinity_and_bytes(tmp_path: Path) -> None:
     logreel.convert(hostile(), tmp_path / "x.ndjson", topics="odd")
     values = [json.loads(line)["data"]["value"] for line in (tmp_path / "x.ndjson").read_text().splitlines()]
     assert values == [1.5, "NaN", "Infinity", "-Infinity"]
@@ -167,7 +167,7 @@ def test_ndjson_writes_what_json_cannot(tmp_path: Path) -> None:
     assert base64.b64decode(found["missing"]["data"]) == b"\x01\xff"
 
 
-def test_ndjson_can_add_wall_clock_times(log: logreel.Log, tmp_path: Path) -> None:
+def test_ndjson_adds_utc_times(log: logreel.Log, tmp_path: Path) -> None:
     logreel.convert(log, tmp_path / "x.ndjson", topics="sensor_gps", utc=True)
     first = json.loads((tmp_path / "x.ndjson").read_text().splitlines()[0])
     assert list(first) == ["topic", "time_ns", "utc", "data"]
@@ -185,7 +185,7 @@ def test_an_interval_is_half_open(log: logreel.Log, tmp_path: Path, suffix: str)
         assert got == times[3:20].tolist()
 
 
-def test_batches_are_the_table_in_pieces(log: logreel.Log) -> None:
+def test_batches_together_are_the_table(log: logreel.Log) -> None:
     ch = log["sensor_accel"]
     lo, hi = int(ch.times[3]), int(ch.times[100])
     for start, end in ((None, None), (lo, hi), (hi, hi)):
@@ -215,7 +215,7 @@ def test_an_empty_channel_alone_is_a_file_without_rows(log: logreel.Log, tmp_pat
     assert done.channels[0].file is None
 
 
-def test_the_manifest_tells_all(log: logreel.Log, tmp_path: Path) -> None:
+def test_the_manifest_lists_source_channels_and_problems(log: logreel.Log, tmp_path: Path) -> None:
     logreel.convert(log, f"{tmp_path}/x.parquet/", start="+1s")
     found = manifest(tmp_path / "x.parquet")
     assert list(found) == [
@@ -234,7 +234,7 @@ def test_progress_counts_messages(log: logreel.Log, tmp_path: Path) -> None:
     assert calls[-1] == (total, total)
 
 
-def test_wrong_wishes_are_refused(log: logreel.Log, tmp_path: Path) -> None:
+def test_wrong_options_raise_usage_errors(log: logreel.Log, tmp_path: Path) -> None:
     for name, topics, kind, why in (
         (
             "x.doc",
@@ -267,7 +267,7 @@ def test_the_log_itself_is_never_the_output(tmp_path: Path) -> None:
         logreel.convert(tmp_path / "x.csv" / "log.ulg", f"{tmp_path}/x.csv/", force=True)
 
 
-def test_what_exists_stays_unless_told(tmp_path: Path) -> None:
+def test_existing_output_is_kept_without_force(tmp_path: Path) -> None:
     for name, topics in (("x.csv/", None), ("x.ndjson", None), ("one.parquet", "pair")):
         logreel.convert(tiny(), f"{tmp_path}/{name}", topics=topics)
         with pytest.raises(LogError, match="exists already"):
@@ -277,19 +277,21 @@ def test_what_exists_stays_unless_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["x.parquet/", "x.csv/", "x.arrow/", "x.ndjson", "x.parquet", "x.csv"])
-def test_a_failure_on_the_way_leaves_nothing(
+def test_a_failed_conversion_leaves_no_files(
     tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(job: Job, topic: str, rows: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(Job, "wrote", full)
+    monkeypatch.setattr(Job, "count_rows", full)
     with pytest.raises(OSError, match="No space left"):
         logreel.convert(tiny(), f"{tmp_path}/{name}", topics=None if "/" in name or "nd" in name else "pair")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_type_that_an_output_cannot_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_type_that_the_output_cannot_store_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def months(self: Job, ch: logreel.Channel) -> Any:
         kind = pa.month_day_nano_interval()
         batch = pa.RecordBatch.from_arrays([pa.array([(1, 2, 3)], kind)], ["months"])
@@ -303,9 +305,7 @@ def test_a_type_that_an_output_cannot_hold(tmp_path: Path, monkeypatch: pytest.M
     assert list(tmp_path.iterdir()) == []
 
 
-def test_channels_that_cannot_be_written_are_left_out(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_channels_that_cannot_be_written_are_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log = logreel.open(tiny())
 
     def broken(self: Job, ch: logreel.Channel) -> Any:
@@ -322,7 +322,7 @@ def test_channels_that_cannot_be_written_are_left_out(
         logreel.convert(log, f"{tmp_path}/y.csv/", topics="pair")
 
 
-def test_messages_that_cannot_be_decoded_are_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_messages_that_cannot_be_decoded_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     log = logreel.open(tiny())
     problem = logreel.Problem("truncated", 0, 1, True, "too short")
 
@@ -335,7 +335,7 @@ def test_messages_that_cannot_be_decoded_are_told_of(monkeypatch: pytest.MonkeyP
     assert skipped[0].startswith("8 messages of 'rate' left out: too short")
 
 
-def test_a_damaged_log_is_converted_as_far_as_it_goes(tmp_path: Path) -> None:
+def test_the_intact_part_of_a_damaged_log_is_converted(tmp_path: Path) -> None:
     log = logreel.open(damaged())
     done = logreel.convert(log, f"{tmp_path}/x.parquet/")
     assert done.rows == sum(len(ch) for ch in log.channels.values())

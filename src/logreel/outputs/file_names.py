@@ -1,4 +1,4 @@
-"""File names made from names that come out of a log, which may be anything."""
+"""Safe file names for topics and attachments, whose names in a log may be any text."""
 
 from __future__ import annotations
 
@@ -6,44 +6,43 @@ import hashlib
 import re
 from collections.abc import Iterable
 
-#: Names that Windows gives to devices, with any suffix, and that of the file which tells what is in a folder.
+#: Stems of file names that are reserved: device names of Windows, and the manifest of a folder.
 _TAKEN = frozenset(
     ["con", "prn", "aux", "nul", *(f"com{i}" for i in range(10)), *(f"lpt{i}" for i in range(10)), "manifest"]
 )
-#: Bytes of a file name at most, so that every file system and archive takes it.
+#: Maximum bytes of a file name, accepted by all common file systems and archives.
 MAX_BYTES = 200
 _DIGEST = 10
 
 
 def _clean(name: str) -> tuple[str, bool]:
-    """*name* with only harmless characters, and whether something was lost.
+    """Return *name* with only safe characters, and whether other characters were lost.
 
-    The usual cases stay readable and lose nothing: ``/imu/data`` is ``imu.data``, ``accel[1]`` is
-    ``accel-1``.
+    Common names stay readable without loss: ``/imu/data`` is ``imu.data``, ``accel[1]`` is ``accel-1``.
     """
     text = re.sub(r"\[(\d+)\]", r"-\1", name.removeprefix("/").replace("/", "."))
     text = re.sub(r"^~", "_", text)
     clean = re.sub(r"[^A-Za-z0-9_.@+-]", "_", text)
     lost = clean != text
-    # A leading dot hides a file, a leading dash is an option; a dot before the suffix is nothing but
-    # confusing.
+    # A leading dot hides a file, a leading dash looks like an option, a dot before the suffix is confusing.
     safe = re.sub(r"^[.-]+|\.+$", "_", clean) or "_"
     if safe.partition(".")[0].lower() in _TAKEN:
         safe = f"_{safe}"
     return safe, lost or safe not in (clean, f"_{clean}")
 
 
-def _marked(name: str, base: str, room: int) -> str:
+def _with_digest(name: str, base: str, room: int) -> str:
+    """Return *base*, shortened to *room* bytes, with a digest of *name* at the end."""
     digest = hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=_DIGEST // 2).hexdigest()
     return f"{base[: room - _DIGEST - 1]}-{digest}"
 
 
 def file_names(names: Iterable[str], suffix: str = "") -> dict[str, str]:
-    """A safe file name ending in *suffix* for each of *names*.
+    """Return a safe file name with *suffix* for each of *names*.
 
-    Safe means: ASCII letters, digits and ``_ . @ + -`` only, not hidden, no path, no device name, MAX_BYTES
-    bytes at most. Different names get different file names, also where case does not count. A name that had
-    to be changed beyond the usual, or would clash, ends in a digest of itself.
+    Safe means: only ASCII letters, digits and ``_ . @ + -``, not hidden, no path, no device name, at most MAX_BYTES
+    bytes. Different names get different file names, also without regard to case. A name that lost characters, or that
+    would clash, ends with a digest of itself.
     """
     cleaned = {name: _clean(name) for name in names}
     count: dict[str, int] = {}
@@ -55,18 +54,18 @@ def file_names(names: Iterable[str], suffix: str = "") -> dict[str, str]:
     for name, (base, lost) in cleaned.items():
         stem = base
         if lost or count[base.lower()] > 1 or len(base) > room:
-            stem = _marked(name, base, room)
+            stem = _with_digest(name, base, room)
         n = 1
         while stem.lower() in taken:
             n += 1
-            stem = _marked(f"{name}\0{n}", base, room)
+            stem = _with_digest(f"{name}\0{n}", base, room)
         taken.add(stem.lower())
         found[name] = stem + suffix
     return found
 
 
 def attachment_names(names: Iterable[str]) -> dict[str, str]:
-    """As ``file_names``, but each name keeps its own suffix: ``replay.txt`` stays ``replay.txt``."""
+    """Return file names as ``file_names`` does, with the suffix of each name kept: ``replay.txt``."""
     found: dict[str, str] = {}
     groups: dict[str, list[str]] = {}
     for name in names:

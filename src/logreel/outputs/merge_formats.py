@@ -1,4 +1,4 @@
-"""Logs of several formats as one log of the format that all tools read."""
+"""Merging logs of several formats into one log of a format for exchange (MCAP)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from logreel.log.log import Log
 from logreel.log.times import Time
 from logreel.ops.open_logs import open_many
 from logreel.ops.rewrite.merge import kept_topics
-from logreel.ops.rewrite.merge import merge as merge_alike
+from logreel.ops.rewrite.merge import merge as merge_same_format
 from logreel.ops.rewrite.target import Progress, Rewritten
 from logreel.outputs.convert import convert
 from logreel.registry.format import Format
@@ -44,29 +44,29 @@ def merge(
     progress: Progress | None = None,
     definitions: Definitions = (),
 ) -> Rewritten:
-    """Write several logs as one log, by time; tells what was written.
+    """Merge several logs into one log, in time order; return a summary.
 
-    dst       of the format of the logs; or ``x.mcap`` for logs of any formats, each of which is converted as
-              ``logreel.convert`` does
-    topics, exclude  as for ``slice``; each has to fit a channel of one log at least
-    start, end  as for ``slice``, by the clock that the new log gets, counted from where the first of the logs begins
-    align     how the clocks of the logs behind the first one are moved: ``utc`` so that wall-clock times agree, which
-              all become where the clocks are of different kinds; ``start`` so that all begin together; or a length of
-              time such as ``+2.5s``; None: not at all
-    prefixes  one per log, put in front of its topics; an empty one for none
-    rename    new topics by old ones, before prefixes
+    dst       path of the new log, in the format of the logs; or ``x.mcap`` for logs of any formats, each of which is
+              converted as by ``logreel.convert``
+    topics, exclude  as for ``slice``; each has to match a channel of at least one log
+    start, end  as for ``slice``, by the clock of the new log; relative times count from the start of the earliest log
+    align     how the clocks of all logs but the first are shifted: ``utc`` so that UTC times agree (clocks of different
+              kinds all become UTC); ``start`` so that all logs start at the same time; or by a duration such as
+              ``+2.5s``; None: not shifted
+    prefixes  one prefix per log for its topics; may be empty
+    rename    new topics by old topics, before prefixes
     compression, chunk_bytes, force, progress, definitions  as for ``slice``
 
-    Channels of one topic and one definition become one; of a topic with several definitions further ones get another
-    name, which ``notes`` tells. What the logs say besides messages is taken from the first one that says it. Raises
-    UsageError for logs of several formats where *dst* is not for all of them, and for clocks of different kinds that
-    are not to be moved, and as ``slice`` does.
+    Channels with the same topic and definition become one channel. If a topic has several definitions, further channels
+    get another name, which is in ``notes``. Metadata, parameters and attachments are taken from the first log that has
+    them. Raises UsageError for logs of several formats if *dst* is not for exchange, for clocks of different kinds
+    without *align*, and as ``slice`` does.
     """
     with contextlib.ExitStack() as stack:
         logs = open_many(sources, stack, definitions)
-        fmt = _exchange(os.fspath(dst), logs)
+        fmt = _format_for_exchange(os.fspath(dst), logs)
         if fmt is None:
-            return merge_alike(
+            return merge_same_format(
                 logs,
                 dst,
                 topics=topics,
@@ -104,7 +104,7 @@ def merge(
                 same.append(stack.enter_context(open_log(path)))
             _check_clocks(same, align, known)
             try:
-                made = merge_alike(
+                made = merge_same_format(
                     same,
                     dst,
                     start=start,
@@ -122,13 +122,13 @@ def merge(
                 raise
             return replace(
                 made,
-                notes=(*notes, *(_named(text, known) for text in made.notes)),
-                skipped=(*skipped, *(_named(text, known) for text in made.skipped)),
+                notes=(*notes, *(_with_log_names(text, known) for text in made.notes)),
+                skipped=(*skipped, *(_with_log_names(text, known) for text in made.skipped)),
             )
 
 
-def _exchange(dst: str, logs: Sequence[Log]) -> Format | None:
-    """The format for exchange that *dst* names, where not all logs are of it; else None."""
+def _format_for_exchange(dst: str, logs: Sequence[Log]) -> Format | None:
+    """Return the format for exchange of *dst* if some log has another format, else None."""
     for fmt in formats().values():
         if fmt.exchange and fmt.create is not None and dst.lower().endswith(fmt.suffixes):
             return fmt if any(log.format != fmt.name for log in logs) else None
@@ -136,24 +136,25 @@ def _exchange(dst: str, logs: Sequence[Log]) -> Format | None:
 
 
 def _check_output(dst: str, logs: Sequence[Log], force: bool) -> None:
-    """Refuse early what would be refused after all logs are converted."""
+    """Raise for an output that cannot be written, before the logs are converted."""
     if any(os.path.exists(log.name) and os.path.realpath(log.name) == os.path.realpath(dst) for log in logs):
         raise UsageError("input and output are the same file", path=dst)
     if target_of(dst).exists() and not force:
         raise exists(dst)
 
 
-def _named(text: str, known: Mapping[str, str]) -> str:
-    """*text* with the logs that were merged in place of the files that they were converted to."""
+def _with_log_names(text: str, known: Mapping[str, str]) -> str:
+    """Return *text* with the names of temporary files replaced by those of the logs they were converted from."""
     for made, name in known.items():
         text = text.replace(made, name)
     return text
 
 
 def _check_clocks(logs: Sequence[Log], align: str | None, known: Mapping[str, str]) -> None:
+    """Raise UsageError for clocks of different kinds without *align*."""
     kinds = {"boot": "since boot", "start": "since its start", "unix": "since 1970"}
     other = next((log for log in logs if log.epoch != logs[0].epoch), None)
     if align is None and other is not None:
-        first = f"{_named(logs[0].name, known)} counts {kinds[logs[0].epoch]}"
-        text = f"{first}, {_named(other.name, known)} {kinds[other.epoch]}: their clocks have to be aligned"
+        first = f"{_with_log_names(logs[0].name, known)} counts {kinds[logs[0].epoch]}"
+        text = f"{first}, {_with_log_names(other.name, known)} {kinds[other.epoch]}: their clocks have to be aligned"
         raise UsageError(f'{text} (align="utc", "start" or a length of time)')

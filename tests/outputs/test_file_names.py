@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from logreel.outputs.names import MAX_BYTES, attachment_names, file_names
+from logreel.outputs.file_names import MAX_BYTES, attachment_names, file_names
 
 # fmt: off
 HOSTILE = [

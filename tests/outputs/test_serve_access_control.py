@@ -29,14 +29,14 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
 # ------------------------------------------------------------------------------------------------- tokens
 
 
-def test_the_token_comes_in_a_header_or_in_the_address(client: Client) -> None:
+def test_the_token_is_accepted_in_a_header_or_the_query(client: Client) -> None:
     assert client.ask("/logs").status == 200
     assert client.ask(f"/logs?token={TOKEN}", token=None).status == 200
     assert client.ask("/logs", token=None, Authorization=f"bearer {TOKEN}").status == 200
 
 
 @pytest.mark.parametrize("path", ["/", "/logs", "/logs/x", "/logs/x/slice", "/openapi.json", "/nothing"])
-def test_nothing_is_told_without_the_token(client: Client, path: str) -> None:
+def test_requests_without_the_right_token_give_401(client: Client, path: str) -> None:
     for token, query in (
         (None, ""),
         ("wrong", ""),
@@ -54,7 +54,7 @@ def test_nothing_is_told_without_the_token(client: Client, path: str) -> None:
     assert client.ask(path, token="\xe9" * 20).status == 401
 
 
-def test_a_token_is_made_where_none_is_given(tmp_path: Path) -> None:
+def test_a_random_token_is_generated(tmp_path: Path) -> None:
     with running(tmp_path, token=None) as client:
         token = client.service.token
         assert len(token) >= 32
@@ -69,7 +69,7 @@ def test_a_token_is_made_where_none_is_given(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "host", ["localhost", "LOCALHOST:99", "127.0.0.1:80", "[::1]:8000", "robot.lan", "robot.lan."]
 )
-def test_names_of_the_service_are_known(client: Client, host: str) -> None:
+def test_host_names_of_the_service_are_accepted(client: Client, host: str) -> None:
     assert client.ask("/logs", Host=host).status == 200
 
 
@@ -85,13 +85,13 @@ def test_names_of_the_service_are_known(client: Client, host: str) -> None:
         "localhost@x",
     ],
 )
-def test_other_names_are_refused(client: Client, host: str) -> None:
+def test_other_host_names_give_403(client: Client, host: str) -> None:
     reply = client.ask("/logs", Host=host)
     assert reply.status == 403
     assert "Host" in reply.error
 
 
-def test_pages_of_another_origin_are_refused(client: Client) -> None:
+def test_pages_of_other_origins_give_403(client: Client) -> None:
     own = f"http://localhost:{client.port}"
     assert client.ask("/logs", Host=own[7:], Origin=own).status == 200
     for origin in (
@@ -105,7 +105,7 @@ def test_pages_of_another_origin_are_refused(client: Client) -> None:
         assert "access-control-allow-origin" not in reply.headers
 
 
-def test_a_page_that_is_allowed_may_ask(client: Client) -> None:
+def test_pages_of_an_allowed_origin_get_cors_headers(client: Client) -> None:
     reply = client.ask("/logs", Origin=PAGE)
     assert reply.status == 200
     assert reply.headers["access-control-allow-origin"] == PAGE
@@ -139,7 +139,7 @@ def test_a_page_that_is_allowed_may_ask(client: Client) -> None:
         ("Authorization", (f"Bearer {TOKEN}", "Bearer wrong"), (401,)),
     ],
 )
-def test_headers_that_come_twice_are_refused(
+def test_repeated_headers_are_refused(
     client: Client, name: str, values: tuple[str, str], status: tuple[int, ...]
 ) -> None:
     with contextlib.closing(client.connect()) as connection:
@@ -153,13 +153,13 @@ def test_headers_that_come_twice_are_refused(
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "BREW"])
-def test_logs_are_only_read(client: Client, method: str) -> None:
+def test_other_methods_than_get_and_head_give_405(client: Client, method: str) -> None:
     reply = client.ask("/logs", method)
     assert reply.status == 405
     assert reply.headers["allow"] == "GET, HEAD"
 
 
-def test_every_answer_says_how_to_handle_it(client: Client) -> None:
+def test_every_response_has_security_headers(client: Client) -> None:
     for path in ("/", client.path("tiny.ulg"), "/nothing"):
         headers = client.ask(path).headers
         assert headers["x-content-type-options"] == "nosniff"
@@ -167,7 +167,7 @@ def test_every_answer_says_how_to_handle_it(client: Client) -> None:
         assert headers["cache-control"] == "no-store"
 
 
-def test_head_tells_the_same_without_a_body(client: Client) -> None:
+def test_head_has_the_headers_of_get_without_a_body(client: Client) -> None:
     for path in ("/logs", client.path("tiny.ulg")):
         reply = client.ask(path, "HEAD")
         assert (reply.status, reply.body) == (200, b"")
@@ -197,7 +197,9 @@ def test_head_tells_the_same_without_a_body(client: Client) -> None:
         ({"format": "csv", "exclude": ["*", "~*"]}, 400, "no channel is left"),
     ],
 )
-def test_wrong_wishes_are_told(client: Client, wish: dict[str, str], status: int, text: str) -> None:
+def test_wrong_parameters_give_an_error_in_json(
+    client: Client, wish: dict[str, str], status: int, text: str
+) -> None:
     reply = client.slice("tiny.ulg", **wish)
     assert reply.status == status, reply
     assert text in reply.error
@@ -205,7 +207,7 @@ def test_wrong_wishes_are_told(client: Client, wish: dict[str, str], status: int
     assert reply.headers["content-type"] == "application/json"
 
 
-def test_lists_come_in_pages(tmp_path: Path) -> None:
+def test_the_list_has_pages(tmp_path: Path) -> None:
     for n in range(5):
         (tmp_path / f"{n}.ulg").write_bytes(tiny())
     with running(tmp_path) as client:
@@ -221,7 +223,7 @@ def test_lists_come_in_pages(tmp_path: Path) -> None:
             assert client.ask(f"/logs?{query}").status == 400
 
 
-def test_what_a_service_cannot_be_made_of_is_told(tmp_path: Path) -> None:
+def test_wrong_options_of_a_service_raise_errors(tmp_path: Path) -> None:
     (tmp_path / "note.txt").write_text("hello")
     for options, text in (
         ({"token": "short"}, "16 to 200"),
@@ -237,7 +239,7 @@ def test_what_a_service_cannot_be_made_of_is_told(tmp_path: Path) -> None:
         Service([tmp_path], port=client.port)
 
 
-def test_addresses_of_version_six_have_brackets(tmp_path: Path) -> None:
+def test_ipv6_addresses_have_brackets(tmp_path: Path) -> None:
     with contextlib.ExitStack() as stack:
         try:
             client = stack.enter_context(running(tmp_path, host="::1"))
@@ -247,7 +249,7 @@ def test_addresses_of_version_six_have_brackets(tmp_path: Path) -> None:
         assert client.ask("/logs").status == 200
 
 
-def test_origins_are_told_from_other_text() -> None:
+def test_is_origin_accepts_only_origins() -> None:
     assert is_origin("https://a.example:8443")
     assert is_origin("http://localhost:3000/")
     assert not any(map(is_origin, ("*", "a.example", "https://a.example/page", "file:///x", "https://")))
@@ -281,7 +283,7 @@ def test_only_files_below_the_folder_are_served(tmp_path: Path) -> None:
         assert client.ask(f"/logs/{ids['a.ulg']}/slice").status == 404
 
 
-def test_files_given_are_served_and_nothing_beside_them(tmp_path: Path) -> None:
+def test_only_given_files_are_served(tmp_path: Path) -> None:
     (tmp_path / "a.ulg").write_bytes(tiny())
     (tmp_path / "b.ulg").write_bytes(tiny())
     (tmp_path / "c.ulg").symlink_to(tmp_path / "b.ulg")
@@ -290,7 +292,7 @@ def test_files_given_are_served_and_nothing_beside_them(tmp_path: Path) -> None:
         assert client.slice("c.ulg").body == client.slice("a.ulg").body == tiny()
 
 
-def test_answers_do_not_tell_where_logs_lie(tmp_path: Path) -> None:
+def test_responses_do_not_contain_local_paths(tmp_path: Path) -> None:
     (tmp_path / "a.ulg").write_bytes(tiny())
     with running(tmp_path) as client:
         log = client.ids()["a.ulg"]
@@ -304,7 +306,7 @@ def test_answers_do_not_tell_where_logs_lie(tmp_path: Path) -> None:
             assert str(tmp_path) not in client.ask(path).body.decode()
 
 
-def test_the_list_is_that_of_now(tmp_path: Path) -> None:
+def test_the_list_follows_changes_of_the_folder(tmp_path: Path) -> None:
     from logreel.formats.rosbag.sample.builder import drive
     from support.builders.sample_logs import incompatible
 
@@ -330,7 +332,7 @@ def test_the_list_is_that_of_now(tmp_path: Path) -> None:
         assert client.ask("/logs").json == {"logs": [], "next": None}
 
 
-def test_requests_are_told_without_the_token(tmp_path: Path) -> None:
+def test_the_request_log_does_not_contain_the_token(tmp_path: Path) -> None:
     with running(tmp_path, log=True) as client:
         client.ask(f"/logs?token={TOKEN}", token=None)
         client.ask("/logs", token="wrong")

@@ -186,7 +186,9 @@ def test_channels_without_a_usable_definition_are_left_out(
             logreel.convert(tiny(), tmp_path / "y.csv", topics=["pair"], **options)  # type: ignore[arg-type]
 
 
-def test_a_type_that_an_output_cannot_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_type_that_the_output_cannot_store_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def months(*_: object) -> Any:
         batch = pa.RecordBatch.from_arrays([pa.array([(1, 2, 3)], pa.month_day_nano_interval())], ["months"])
         return batch.schema, iter([batch])

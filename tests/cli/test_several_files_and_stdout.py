@@ -39,7 +39,7 @@ def field(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 LOGS = ["day/a.bag", "day/b.ulg", "day/second/unnamed"]
 
 
-def test_info_of_a_folder_is_a_line_for_each_log_in_and_below_it(run: Run, field: Path) -> None:
+def test_info_of_a_folder_prints_a_line_per_log(run: Run, field: Path) -> None:
     done = run("info", "day")
     assert (done.code, done.err) == (0, "")
     head, *lines = done.out.splitlines()
@@ -51,14 +51,14 @@ def test_info_of_a_folder_is_a_line_for_each_log_in_and_below_it(run: Run, field
     assert run("info", "one.ulg", "day").out.splitlines()[1].endswith("  one.ulg")
 
 
-def test_info_long_shows_all_of_each(run: Run, field: Path) -> None:
+def test_info_long_prints_all_details_of_each_log(run: Run, field: Path) -> None:
     done = run("info", "--long", "day")
     assert [line for line in done.out.splitlines() if line in LOGS] == LOGS
     assert done.out.count("duration") == 3
     assert run("info", "one.ulg").out.startswith("one.ulg\n  format")
 
 
-def test_info_shows_the_channels_that_are_asked_for(run: Run, field: Path) -> None:
+def test_info_shows_only_chosen_channels(run: Run, field: Path) -> None:
     done = run("info", "one.ulg", "-t", "rate*", "-x", "rate[1]")
     assert "  rate " in done.out
     assert "rate[1]" not in done.out
@@ -70,7 +70,7 @@ def test_info_shows_the_channels_that_are_asked_for(run: Run, field: Path) -> No
 
 
 @pytest.mark.parametrize("verb", ["info", "check"])
-def test_json_is_one_object_per_file_one_a_line(run: Run, field: Path, verb: str) -> None:
+def test_json_is_one_object_per_file_and_line(run: Run, field: Path, verb: str) -> None:
     done = run(verb, "day", "one.ulg", "--json")
     assert [json.loads(line)["path"] for line in done.out.splitlines()] == [*LOGS, "one.ulg"]
     (line,) = run(verb, "one.ulg", "--json").out.splitlines()
@@ -78,7 +78,7 @@ def test_json_is_one_object_per_file_one_a_line(run: Run, field: Path, verb: str
 
 
 @pytest.mark.parametrize("verb", [["info"], ["info", "--json"], ["check"], ["sql", "FROM pair"]])
-def test_one_foreign_file_does_not_end_the_others(run: Run, field: Path, verb: list[str]) -> None:
+def test_a_file_of_unknown_format_does_not_stop_the_others(run: Run, field: Path, verb: list[str]) -> None:
     done = run(*verb, "photo.jpg", "one.ulg", "nothing.ulg")
     assert done.code == 3
     first, second = done.err.splitlines()
@@ -91,14 +91,14 @@ def test_one_foreign_file_does_not_end_the_others(run: Run, field: Path, verb: l
     assert run(*verb, "nothing.ulg", "photo.jpg").code == 1
 
 
-def test_a_damaged_log_of_a_folder_is_told_by_its_suffix(run: Run, field: Path) -> None:
+def test_an_unreadable_log_in_a_folder_is_found_by_its_suffix(run: Run, field: Path) -> None:
     Path("day/empty.ulg").touch()
     done = run("info", "day")
     assert done.code == 3
     assert done.err == "logreel: day/empty.ulg: the file is empty\n"
 
 
-def test_a_folder_without_logs_is_told(run: Run, field: Path) -> None:
+def test_a_folder_without_logs_is_an_error(run: Run, field: Path) -> None:
     for verb in (["info"], ["check"], ["sql", "SELECT 1"], ["merge", "-o", "x.ulg"], ["play"]):
         done = run(*verb, "none")
         assert done.code == 5, verb
@@ -131,7 +131,7 @@ def test_sql_and_merge_take_folders(run: Run, field: Path) -> None:
         ["formats"],
     ],
 )
-def test_text_goes_to_a_file_with_o(run: Run, field: Path, verb: list[str]) -> None:
+def test_output_option_writes_text_to_a_file(run: Run, field: Path, verb: list[str]) -> None:
     shown = run(*verb)
     done = run(*verb, "-o", "out.txt")
     assert (done.code, done.out) == (shown.code, "")
@@ -144,9 +144,7 @@ def test_text_goes_to_a_file_with_o(run: Run, field: Path, verb: list[str]) -> N
     assert run(*verb, "-o", "-").out == shown.out
 
 
-def test_text_output_is_refused_onto_a_source_and_left_out_where_nothing_was_shown(
-    run: Run, field: Path
-) -> None:
+def test_text_output_never_replaces_a_source_and_is_not_written_after_an_error(run: Run, field: Path) -> None:
     assert run("info", "one.ulg", "-o", "one.ulg", "--force").code == 2
     assert run("check", "day", "-o", "day/b.ulg", "--force").code == 2
     assert Path("one.ulg").read_bytes() == Path("day/b.ulg").read_bytes() == tiny()
@@ -155,7 +153,7 @@ def test_text_output_is_refused_onto_a_source_and_left_out_where_nothing_was_sho
     assert not Path("x.txt").exists()
 
 
-def test_the_suffix_of_o_says_how_cat_shows_messages(run: Run, field: Path) -> None:
+def test_the_suffix_of_the_output_chooses_the_format_of_cat(run: Run, field: Path) -> None:
     run("cat", "one.ulg", "-t", "rate", "-o", "x.csv")
     run("cat", "one.ulg", "-t", "rate", "-o", "x.ndjson")
     run("cat", "one.ulg", "-t", "rate", "-o", "x.log", "--format", "csv")
@@ -182,7 +180,7 @@ TO_STDOUT = [
 @pytest.mark.parametrize(
     ("verb", "suffix"), TO_STDOUT, ids=lambda one: " ".join(one) if isinstance(one, list) else ""
 )
-def test_dash_is_stdout(spawn: Spawn, run: Run, field: Path, verb: list[str], suffix: str) -> None:
+def test_output_dash_is_stdout(spawn: Spawn, run: Run, field: Path, verb: list[str], suffix: str) -> None:
     done = spawn("-m", "logreel", *verb, "-o", "-")
     assert done.returncode == 0, done.stderr
     assert b"to stdout" in done.stderr
@@ -191,7 +189,7 @@ def test_dash_is_stdout(spawn: Spawn, run: Run, field: Path, verb: list[str], su
     assert done.stdout == Path(f"file{suffix}").read_bytes()
 
 
-def test_verbs_are_joined_by_pipes(field: Path) -> None:
+def test_verbs_can_be_joined_by_pipes(field: Path) -> None:
     program = f"'{sys.executable}' -m logreel"
     line = (
         f"{program} slice one.ulg -t rate -o - | {program} convert - -o - --format mcap"
@@ -222,7 +220,7 @@ def test_verbs_are_joined_by_pipes(field: Path) -> None:
         (["attachments", "one.ulg", "-o", "-", "--json"], "leave out one"),
     ],
 )
-def test_what_cannot_go_to_stdout_is_refused(run: Run, field: Path, args: list[str], words: str) -> None:
+def test_several_files_are_refused_on_stdout(run: Run, field: Path, args: list[str], words: str) -> None:
     done = run(*args)
     assert (done.code, done.out) == (2, "")
     assert words in done.err
@@ -245,7 +243,7 @@ def on_a_terminal(*args: str) -> tuple[int, bytes]:
     return process.returncode, shown
 
 
-def test_a_terminal_gets_text_but_nothing_binary(field: Path) -> None:
+def test_a_terminal_gets_text_outputs_only(field: Path) -> None:
     assert on_a_terminal("slice", "one.ulg", "-o", "-") == (2, b"")
     assert on_a_terminal("convert", "one.ulg", "-o", "-", "--format", "parquet", "-t", "rate") == (2, b"")
     code, shown = on_a_terminal("convert", "one.ulg", "-o", "-", "--format", "csv", "-t", "rate")
@@ -257,7 +255,7 @@ def test_a_terminal_gets_text_but_nothing_binary(field: Path) -> None:
 # -- the same options everywhere
 
 
-def test_x_leaves_channels_out_of_every_verb_that_chooses_some(run: Run, field: Path) -> None:
+def test_exclude_leaves_out_channels_in_every_verb(run: Run, field: Path) -> None:
     assert '"rate"' not in run("cat", "one.ulg", "-x", "rate", "--format", "ndjson").out
     assert "rate  (" not in run("schema", "one.ulg", "-t", "rate*", "-x", "rate").out
     assert "rate[1]" in run("schema", "one.ulg", "rate*", "-x", "rate").out
@@ -269,6 +267,6 @@ def test_x_leaves_channels_out_of_every_verb_that_chooses_some(run: Run, field: 
     assert "rate" not in logreel.open("x.ulg")
 
 
-def test_n_stops_text_after_so_many_lines(run: Run, field: Path) -> None:
+def test_count_limits_the_lines_of_text(run: Run, field: Path) -> None:
     lines = run("text", "one.ulg").out.splitlines()
     assert run("text", "one.ulg", "-n", "1").out.splitlines() == lines[:1]

@@ -1,4 +1,4 @@
-"""A part of a log as the bytes of one file, to be sent on instead of being written: a log, or any other output."""
+"""A slice of a log as a stream of bytes: a log, or any other output that is one file."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9_.\-\[\]]+")
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
-    """What somebody wants of a log.
+class SliceRequest:
+    """Channels, interval and output format of a slice.
 
-    topics, exclude  names or patterns as ``logreel.slice`` takes them
-    start, end  ns, or times as people write them; half-open
-    kind     suffix of an output without its dot, or name of a format; None: that of the log
+    topics, exclude  names or patterns as for ``logreel.slice``
+    start, end  times in any form of ``logreel.slice``; half-open
+    kind     suffix of an output without the dot, or name of a format; None: the format of the log
     """
 
     topics: tuple[str, ...] | None = None
@@ -44,7 +44,7 @@ class Wish:
 
 
 def kinds() -> dict[str, str]:
-    """What ``Wish.kind`` can be, and the suffix that each means: outputs that are one file to be sent, every format."""
+    """Return the values of ``SliceRequest.kind`` with their suffixes: formats, and outputs that are one file."""
     every = {**OUTPUTS, **logs()}
     found = {
         suffix[1:]: suffix for suffix, one in every.items() if one.media and one.shape is not Shape.ITEMS
@@ -55,51 +55,51 @@ def kinds() -> dict[str, str]:
     return found
 
 
-class Sending:
-    """What a Wish gives, checked and ready to be made as often as is needed; the bytes are always the same.
+class SliceStream:
+    """The checked answer to a SliceRequest; it can be written several times, always with the same bytes.
 
-    name     what a file with it would be called
-    media    its media type
-    forward  whether it is sent as it is made; else a DryRun has to come first
-    skipped  sentences about what is left out, as far as it was made the last time
+    name     file name for the slice
+    media    media type
+    forward  True: can be streamed while it is written; False: needs a DryRun first
+    skipped  sentences about left out content, from the last run so far
 
-    Raises UsageError, TopicError, UnsupportedError, and LogError where there is nothing that could be made.
+    Raises UsageError, TopicError, UnsupportedError, and LogError if there is nothing to write.
     """
 
-    def __init__(self, log: Log, wish: Wish) -> None:
-        self._log, self._wish = log, wish
-        self._interval = interval(log, wish.start, wish.end)
+    def __init__(self, log: Log, request: SliceRequest) -> None:
+        self._log, self._request = log, request
+        self._interval = interval(log, request.start, request.end)
         self.skipped: list[str] = []
-        self._output, suffix = _output(wish.kind, log)
+        self._output, suffix = _output(request.kind, log)
         stem = os.path.basename(log.name)
         stem = _UNSAFE.sub("_", os.path.splitext(stem)[0]).strip("._") or "log"
         self.name, self.media = stem + suffix, "application/octet-stream"
         if self._output is None:
-            self._format = format_of(log) if wish.kind is None else format_to_write(self.name, log)
-            self._part = select_part(log, wish.topics, wish.exclude, *self._interval)
+            self._format = format_of(log) if request.kind is None else format_to_write(self.name, log)
+            self._part = select_part(log, request.topics, request.exclude, *self._interval)
             self.forward = _appends_only(self._format)
         else:
             self.media, self.forward = self._output.media, True
-            self._channels = channels_for(log, wish.topics, self._output, wish.exclude)
+            self._channels = channels_for(log, request.topics, self._output, request.exclude)
             if self._output.shape is Shape.TABLES and len(self._channels) != 1:
                 raise UsageError(
                     f"{len(self._channels)} channels do not fit into one {suffix} file: choose one channel"
                 )
 
-    def make(self, out: Appender) -> None:
-        """Give *out* all of it, from the beginning to the end."""
+    def write(self, out: Appender) -> None:
+        """Write all bytes to *out*."""
         self.skipped = []
         if self._output is None:
-            target = Target(self.name, foreign=self._wish.kind is not None)
+            target = Target(self.name, foreign=self._request.kind is not None)
             rewrite([self._part], target, out=out, skipped=self.skipped)
             return
         job = Job(self._log, self._channels, *self._interval, skipped=self.skipped)
-        write_job(_File(out), job, self._output)  # type: ignore[arg-type]
+        write_job(_AppenderFile(out), job, self._output)  # type: ignore[arg-type]
         out.finish()
 
 
 def _output(kind: str | None, log: Log) -> tuple[Output | None, str]:
-    """The output that *kind* means, None where that is a log; and its suffix."""
+    """Return the output for *kind*, None for a log, and its suffix."""
     if kind is None:
         return None, format_of(log).suffixes[0]
     known: Mapping[str, str] = kinds()
@@ -110,12 +110,13 @@ def _output(kind: str | None, log: Log) -> tuple[Output | None, str]:
 
 
 def _appends_only(fmt: Format) -> bool:
+    """Return whether the writer of *fmt* never changes bytes that it has written."""
     format_writer = fmt.create(DryRun("")) if fmt.create is not None else None
     return format_writer is not None and bool(format_writer.appends_only)
 
 
-class _File(io.RawIOBase):
-    """An Appender as the binary file that outputs write to."""
+class _AppenderFile(io.RawIOBase):
+    """Adapts an Appender to the binary file interface."""
 
     def __init__(self, out: Appender) -> None:
         self._out = out

@@ -158,7 +158,7 @@ def test_any_format_can_have_commands(run: Run, foreign: str, tmp_path: Path) ->
     assert run(foreign, "count", path, "3", "-l", "--kind", "b").out == "b [3, 1]\n"
     found = run(foreign, "count", path, "2", "--json").json
     assert found == {"path": str(path), "kind": "a", "counts": [{"n": 2}, {"n": 0}], "problems": []}
-    assert "Ask what only a PX4 ULog can tell." in run(foreign, "--help").out
+    assert "Commands for logs of one format: PX4 ULog." in run(foreign, "--help").out
     assert logreel.ulog is sys.modules["special_thermo"]
 
 

@@ -120,7 +120,9 @@ def test_several_logs_and_an_interval(run: Run) -> None:
         (["FROM vehicle_attitude LIMIT 1", "damaged.ulg"], 3, "could not be read"),
     ],
 )
-def test_exit_codes_and_sentences(run: Run, args: list[str], code: int, words: str) -> None:
+def test_each_error_has_its_exit_code_and_one_sentence(
+    run: Run, args: list[str], code: int, words: str
+) -> None:
     done = run("sql", *args)
     assert done.code == code, done.err
     assert words in done.err

@@ -254,7 +254,7 @@ def test_completion(run: Run, shell: str, monkeypatch: pytest.MonkeyPatch) -> No
     assert run("completion").code == 2
 
 
-def test_version_and_help(run: Run) -> None:
+def test_version_and_help_are_printed(run: Run) -> None:
     assert run("--version").out == f"logreel {logreel.__version__}\n"
     assert run("--version", "info").out == f"logreel {logreel.__version__}\n"
     done = run("--help")

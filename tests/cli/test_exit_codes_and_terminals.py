@@ -51,7 +51,7 @@ from support.harness.cli_runner import Run, Spawn, environment
         (["schema", "damaged.ulg"], 0, ""),
     ],
 )
-def test_exit_codes_and_sentences(
+def test_each_error_has_its_exit_code_and_one_sentence(
     run: Run, logs: Path, monkeypatch: pytest.MonkeyPatch, args: list[str], code: int, words: str
 ) -> None:
     monkeypatch.chdir(logs)
@@ -74,21 +74,21 @@ def test_exit_codes_and_sentences(
         (SystemExit(4), 4, ""),
     ],
 )
-def test_any_error_becomes_a_sentence(
+def test_an_unexpected_exception_becomes_one_sentence(
     capsys: pytest.CaptureFixture[str], error: BaseException, code: int, words: str
 ) -> None:
     assert report(error) == code
     assert words in capsys.readouterr().err
 
 
-def test_a_traceback_on_request(logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_logreel_traceback_shows_the_traceback(logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOGREEL_TRACEBACK", "1")
     with pytest.raises(FileNotFoundError):
         main(["cat", str(logs / "nothing")])
 
 
 @pytest.mark.parametrize("where", ["formats.draw.table", "run.run"])
-def test_interrupting_ends_with_130(where: str) -> None:
+def test_ctrl_c_gives_exit_code_130(where: str) -> None:
     # Whoever runs the tests in the background has the signal ignored.
     code = "import signal, time, logreel.cli.formats, logreel.cli.run, logreel.cli as c\n"
     code += f"signal.signal(signal.SIGINT, signal.default_int_handler)\nc.{where} = "
@@ -108,7 +108,7 @@ def test_interrupting_ends_with_130(where: str) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "darwin", reason="file names are Unicode there")
-def test_any_file_name_will_do(run: Run, tmp_path: Path) -> None:
+def test_file_names_may_contain_any_characters(run: Run, tmp_path: Path) -> None:
     path = tmp_path / os.fsdecode(b"\xff\x1b.ulg")
     path.write_bytes(tiny())
     done = run("info", path)
@@ -123,7 +123,7 @@ def test_any_file_name_will_do(run: Run, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "verb", [["info"], ["cat"], ["schema"], ["params"], ["text"], ["attachments"], ["stats"]]
 )
-def test_nothing_of_a_log_reaches_the_terminal(run: Run, logs: Path, verb: list[str]) -> None:
+def test_control_characters_of_a_log_are_escaped_in_every_verb(run: Run, logs: Path, verb: list[str]) -> None:
     done = run(*verb, logs / "hostile.ulg")
     assert done.code in (0, 3), done.err
     text = done.out + done.err
@@ -131,11 +131,11 @@ def test_nothing_of_a_log_reaches_the_terminal(run: Run, logs: Path, verb: list[
     assert "\x1b" not in text
 
 
-def test_safe_escapes_what_terminals_obey() -> None:
+def test_safe_escapes_control_characters() -> None:
     assert draw.safe("a\x1b[31m\n\t\x9b\x7f\u202e\ud800é日") == "a\\x1b[31m\\n\\t\\x9b\\x7f\\u202e\\ud800é日"
 
 
-def test_csv_on_a_terminal_is_safe(logs: Path) -> None:
+def test_csv_on_a_terminal_is_escaped(logs: Path) -> None:
     out = on_terminal("cat", logs / "hostile.ulg", "-t", "~text", "--format", "csv")
     assert b"\x1b" not in out
     assert b"\\x1b" in out
@@ -162,14 +162,14 @@ def on_terminal(*args: str | Path) -> bytes:
     return found
 
 
-def test_no_binary_on_a_terminal(logs: Path) -> None:
+def test_binary_output_to_a_terminal_is_refused(logs: Path) -> None:
     out = on_terminal("attachments", logs / "tiny.ulg", "--name", "blob.bin")
     assert b"is not text" in out
     assert b"\x00" not in out
     assert b"first part" in on_terminal("attachments", logs / "tiny.ulg", "--name", "console.txt")
 
 
-def test_a_bar_on_a_terminal_only(run: Run, logs: Path, tmp_path: Path) -> None:
+def test_the_progress_bar_is_only_on_a_terminal(run: Run, logs: Path, tmp_path: Path) -> None:
     out = on_terminal("convert", logs / "tiny.ulg", f"{tmp_path}/x.csv/")
     assert b"\x1b[" in out
     assert b"wrote" in out
@@ -178,7 +178,7 @@ def test_a_bar_on_a_terminal_only(run: Run, logs: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("style", ["text", "ndjson", "csv"])
-def test_a_broken_pipe_ends_quietly(logs: Path, style: str) -> None:
+def test_a_closed_pipe_gives_exit_code_0_and_no_error(logs: Path, style: str) -> None:
     command = [sys.executable, "-m", "logreel", "cat", str(logs / "flight.ulg"), "--format", style]
     command += ["-t", "sensor_combined"]
     child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment())
@@ -191,13 +191,13 @@ def test_a_broken_pipe_ends_quietly(logs: Path, style: str) -> None:
         assert child.wait(60) == 0
 
 
-def test_standard_input_is_a_log(spawn: Spawn, logs: Path) -> None:
+def test_dash_reads_a_log_from_standard_input(spawn: Spawn, logs: Path) -> None:
     data = (logs / "tiny.ulg").read_bytes()
     done = spawn("-m", "logreel", "cat", "-", "-t", "note", input=data)
     assert done.stdout.startswith(b"1.080000  note")
 
 
-def test_any_encoding_of_the_terminal_will_do(logs: Path) -> None:
+def test_characters_that_the_encoding_lacks_are_escaped(logs: Path) -> None:
     env = {**environment(), "PYTHONIOENCODING": "ascii"}
     command = [sys.executable, "-m", "logreel", "text", str(logs / "flight.ulg")]
     done = subprocess.run(command, capture_output=True, env=env, timeout=60)
@@ -211,7 +211,7 @@ def loaded(spawn: Spawn, code: str) -> set[str]:
     return set(spawn("-c", script, check=True).stderr.decode().split())
 
 
-def test_imports_are_lazy(spawn: Spawn, logs: Path) -> None:
+def test_small_commands_do_not_import_large_libraries(spawn: Spawn, logs: Path) -> None:
     heavy = {"pyarrow", "rich", "rich_click", "click", "pandas", "polars"}
     assert not loaded(spawn, "import logreel") & heavy
     version = loaded(spawn, "from logreel.cli import main; main(['--version'])")
@@ -223,7 +223,7 @@ def test_imports_are_lazy(spawn: Spawn, logs: Path) -> None:
     assert not text & {"pyarrow", "rich"}
 
 
-def test_short_commands_are_quick(logs: Path) -> None:
+def test_small_commands_take_little_cpu_time(logs: Path) -> None:
     def cpu(*args: str) -> float:
         """Least CPU seconds of three runs."""
         found = []
@@ -241,12 +241,12 @@ def test_short_commands_are_quick(logs: Path) -> None:
     assert cpu("-m", "logreel", "info", str(logs / "flight.ulg")) < 3 * numpy + 0.15
 
 
-def test_tables_keep_their_columns(capsys: pytest.CaptureFixture[str]) -> None:
+def test_table_columns_are_aligned_for_wide_characters(capsys: pytest.CaptureFixture[str]) -> None:
     draw.table(("name", "n"), [("日本", "1"), ("e\u0301x", "10")], right=(1,))
     assert capsys.readouterr().out == "name   n\n日本   1\ne\u0301x    10\n"
 
 
-def test_colours_only_where_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_colours_only_on_terminals_that_want_them(monkeypatch: pytest.MonkeyPatch) -> None:
     class Terminal(io.StringIO):
         def isatty(self) -> bool:
             return True
@@ -276,12 +276,12 @@ def test_colours_only_where_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"a": 1}, "{a=1}"),
     ],
 )
-def test_values_for_people(value: Any, text: str | None) -> None:
+def test_value_text_is_short(value: Any, text: str | None) -> None:
     found = draw.value_text(value)
     assert found == text if text is not None else found.endswith("… (20 in all)]")
 
 
-def test_sizes_and_rates_for_people() -> None:
+def test_size_and_rate_text_have_few_digits() -> None:
     assert [draw.size_text(n) for n in (0, 999, 1000, 99_950, 999_499, 999_500, 10**16)] == [
         "0 B", "999 B", "1.0 kB", "100 kB", "999 kB", "1.0 MB", "10000 TB",
     ]  # fmt: skip
@@ -289,7 +289,7 @@ def test_sizes_and_rates_for_people() -> None:
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is full")
-def test_a_full_disk_is_told_once(logs: Path) -> None:
+def test_a_full_disk_is_reported_once(logs: Path) -> None:
     command = [sys.executable, "-m", "logreel", "cat", str(logs / "flight.ulg")]
     with open("/dev/full", "wb") as full:
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, env=environment(), timeout=60)
@@ -297,7 +297,7 @@ def test_a_full_disk_is_told_once(logs: Path) -> None:
     assert done.stderr == b"logreel: no space left on device\n"
 
 
-def test_a_closed_stdout_is_no_trouble(logs: Path) -> None:
+def test_a_closed_stdout_is_accepted(logs: Path) -> None:
     command = f"'{sys.executable}' -m logreel info '{logs / 'tiny.ulg'}' >&-"
     done = subprocess.run(["sh", "-c", command], capture_output=True, env=environment(), timeout=60)
     assert (done.returncode, done.stderr) == (0, b"")

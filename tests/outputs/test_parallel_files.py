@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from logreel.outputs.parallel_files import FILES, DecodeLock, side_by_side
+from logreel.outputs.parallel_files import FILES, DecodeLock, run_parallel
 
 
-def test_one_decodes_at_a_time() -> None:
+def test_only_one_thread_decodes_at_a_time() -> None:
     decode_lock, busy, most = DecodeLock(), 0, 0
 
     def items() -> Iterator[int]:
@@ -21,17 +21,17 @@ def test_one_decodes_at_a_time() -> None:
             busy -= 1
             yield i
 
-    got = side_by_side([lambda: list(decode_lock.each(items()))] * 6, decode_lock)
+    got = run_parallel([lambda: list(decode_lock.each(items()))] * 6, decode_lock)
     assert got == [list(range(300))] * 6
     assert most == 1
 
 
-def test_files_are_written_at_once() -> None:
+def test_files_are_written_in_parallel() -> None:
     decode_lock, together = DecodeLock(), threading.Barrier(FILES)
-    assert side_by_side([lambda: together.wait(30) >= 0] * FILES, decode_lock) == [True] * FILES
+    assert run_parallel([lambda: together.wait(30) >= 0] * FILES, decode_lock) == [True] * FILES
 
 
-def test_the_first_that_fails_stops_the_others() -> None:
+def test_the_first_failure_stops_the_other_tasks() -> None:
     decode_lock, failed = DecodeLock(), threading.Event()
 
     def endless() -> int:
@@ -47,5 +47,5 @@ def test_the_first_that_fails_stops_the_others() -> None:
         raise OSError("No space left on device")
 
     with pytest.raises(OSError, match="No space left"):
-        side_by_side([endless, full, full, endless], decode_lock)
+        run_parallel([endless, full, full, endless], decode_lock)
     assert failed.is_set()
