@@ -1,4 +1,4 @@
-"""What can go wrong, as exceptions, and what was found damaged, as data."""
+"""Exceptions of logreel, and reports of damage as data: Problem and Finding."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-#: How bad a finding is, the worst first.
+#: Severities of a Finding, worst first.
 SEVERITIES = ("error", "warn", "note")
 Severity = Literal["error", "warn", "note"]
 
 
 class LogError(Exception):
-    """Base of every exception that logreel raises on purpose; all of them can be copied and pickled.
+    """Base of all exceptions that logreel raises on purpose; all can be copied and pickled.
 
-    text    what is wrong, with *hint* where there is one
-    path    the log concerned, as the caller named it, or None
-    offset  byte offset in it, or None
-    hint    what to do about it in Python: ``pass force=True``
-    cli     the same as words of the command line: ``pass --force``; None: as in Python
+    text    what is wrong, followed by *hint* if there is one
+    path    the file concerned, as the caller named it, or None
+    offset  byte offset in that file, or None
+    hint    what to do about it in Python, such as ``pass force=True``
+    cli     the same for the command line, such as ``pass --force``; None: as in Python
     """
 
     text: str
@@ -44,7 +44,7 @@ class LogError(Exception):
         return self._placed(self.text)
 
     def cli_text(self) -> str:
-        """``str(error)`` with the hint in the words of the command line."""
+        """Return ``str(error)`` with the hint worded for the command line."""
         return self._placed(_with(self._fact, self.hint if self.cli is None else self.cli))
 
     def _placed(self, text: str) -> str:
@@ -61,7 +61,7 @@ def _with(text: str, hint: str) -> str:
 
 
 def _rebuilt(kind: type[LogError], args: tuple[Any, ...], state: dict[str, Any]) -> LogError:
-    """An error of *kind* as it was, without its ``__init__``."""
+    """Return a pickled error of *kind* with its old state, without calling ``__init__``."""
     error = kind.__new__(kind, *args)
     error.args = args
     for name, value in state.items():
@@ -70,15 +70,18 @@ def _rebuilt(kind: type[LogError], args: tuple[Any, ...], state: dict[str, Any])
 
 
 class UnknownFormatError(LogError):
-    """No registered format recognises the content."""
+    """Content that no registered format recognises."""
 
 
 class UnsupportedError(LogError):
-    """The format is known, but this file needs something that logreel cannot do; the text says what."""
+    """A file of a known format that needs a feature logreel does not have; the text names it."""
 
 
 class DamagedError(LogError):
-    """The first Problem of a log opened with ``strict=True``; *problem* holds it."""
+    """Damaged content: a payload that cannot be decoded, or the first Problem with ``strict=True``.
+
+    problem  the Problem
+    """
 
     def __init__(self, problem: Problem, *, path: str | None = None) -> None:
         super().__init__(problem.text, path=path, offset=problem.offset)
@@ -90,11 +93,14 @@ class DefinitionError(LogError):
 
 
 class UsageError(LogError):
-    """Arguments that make no sense together, or a time or name that cannot be read."""
+    """Invalid arguments: values that contradict each other, or a time or name that cannot be read."""
 
 
 class IncompleteOutputError(LogError):
-    """Nothing is written, because that would lack something, or everything; *skipped* has a sentence for each thing."""
+    """An output that would be incomplete or empty, so that nothing is written.
+
+    skipped  one sentence for each thing that would be missing
+    """
 
     def __init__(self, why: str, skipped: Sequence[str], *, path: str | None = None) -> None:
         more = f", and {len(skipped) - 1} more like this" if len(skipped) > 1 else ""
@@ -103,16 +109,16 @@ class IncompleteOutputError(LogError):
 
 
 class MissingDependencyError(LogError, ImportError):
-    """An optional library is needed; the text says how to install it."""
+    """An optional library that is not installed; the text says how to install it."""
 
     def __init__(self, library: str, extra: str) -> None:
         super().__init__(f"this needs {library}: pip install 'logreel[{extra}]'")
 
 
 class NotFoundError(LogError, KeyError):
-    """A name that the log does not have, e.g. of a field, an actor or an attachment; the text names the nearest ones.
+    """An unknown name, such as that of a field, an actor or an attachment; the text names similar ones.
 
-    name     the name that was asked for
+    name     the name that was requested
     nearest  up to three similar names that exist
     """
 
@@ -128,19 +134,19 @@ class NotFoundError(LogError, KeyError):
 
 
 class TopicError(NotFoundError):
-    """A channel that the log does not have; the text names the nearest ones."""
+    """An unknown channel; the text names similar ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A defect found while reading, recorded instead of raised.
+    """A defect that reading found and recorded instead of raising an error.
 
     code    short stable name: ``truncated``, ``garbage``, ``zeros``, ``segment``, ``definition`` …
-    offset  byte offset in the file where it begins
+    offset  byte offset in the file where the defect begins
     size    bytes concerned
-    lost    True: these bytes could not be read as data; False: noted, nothing is missing
+    lost    True: these bytes could not be read as data; False: nothing is missing
     text    one sentence for people
-    count   of ``payload``: how many messages cannot be decoded
+    count   for the code ``payload``: number of messages that cannot be decoded
     """
 
     code: str
@@ -151,7 +157,7 @@ class Problem:
     count: int = 1
 
     def as_dict(self) -> dict[str, Any]:
-        """The problem as a plain dict with the stable keys of ``info --json``."""
+        """Return the Problem as a dict with the stable keys of ``info --json``."""
         found = asdict(self)
         del found["count"]
         return found
@@ -159,16 +165,16 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something that a check found.
+    """A result of a check.
 
     code      short stable name
-    severity  ``error``: content is lost or wrong; ``warn``: something is not as it should be; ``note``: good to know
-    offset    byte offset in the file where it begins, or None where it has no place
+    severity  ``error``: content is lost or wrong; ``warn``: something is not as it should be; ``note``: information
+    offset    byte offset in the file where it begins, or None if it has no place
     size      bytes concerned
     text      one sentence for people
     topic     the channel concerned, or None
     time_ns   ns of the log's clock where it begins, or None
-    count     how many defects it stands for; its place is that of the first
+    count     number of defects that it stands for; its place is that of the first one
     """
 
     code: str
@@ -182,15 +188,15 @@ class Finding:
 
     @classmethod
     def of(cls, problem: Problem) -> Finding:
-        """A Problem as a finding: an error where something was lost, else a warning."""
+        """Return a Problem as a Finding: an error if something was lost, else a warning."""
         # What concerns the log or a channel as a whole is recorded at its first byte, without any bytes.
         place = problem.offset if problem.offset or problem.size else None
         return cls(problem.code, "error" if problem.lost else "warn", place, problem.size, problem.text)
 
     def at_least(self, severity: Severity) -> bool:
-        """True if it is as bad as *severity* or worse."""
+        """Return whether it is as severe as *severity* or worse."""
         return SEVERITIES.index(self.severity) <= SEVERITIES.index(severity)
 
     def as_dict(self) -> dict[str, Any]:
-        """The finding as a plain dict with the stable keys of ``check --json``."""
+        """Return the Finding as a dict with the stable keys of ``check --json``."""
         return asdict(self)

@@ -7,8 +7,8 @@ import struct
 import time
 
 import pytest
-from asking import in_time, read_all
 from mutations import mutate
+from small_log_queries import in_time, read_all
 
 import logreel
 from conftest import SHARED
@@ -37,7 +37,7 @@ Place = tuple[int, int, int]
 
 
 def small() -> bytes:
-    """Every kind of series in a few blocks."""
+    """Return a file with every kind of series in a few blocks."""
     out = Builder({"note": "small"})
     text = out.messages("say", "text/plain", "line", names=["pid", "n"])
     speed = out.pods({"varname": "speed"}, "float32", [2], "m/s")
@@ -58,7 +58,7 @@ def found_in(data: bytes) -> ScanBuilder:
 
 
 def places(got: ScanBuilder) -> list[Place]:
-    """Payload start, payload size and time of every block, in file order."""
+    """Return payload offset, payload size and time of every block, in file order."""
     inside = [i for i, rule_set in enumerate(got.index.rules) if rule_set.synthetic is None]
     every = got.index.select(inside, order="file")
     return list(zip(every.offset.tolist(), every.size.tolist(), every.time.tolist(), strict=True))
@@ -90,7 +90,7 @@ def test_every_cut_of_a_sample(name: str) -> None:
 
 
 @pytest.mark.parametrize("lane", range(4))
-def test_broken_files_give_answers_and_only_true_blocks(lane: int) -> None:
+def test_damaged_files_give_only_real_blocks(lane: int) -> None:
     base = small()
     for seed in range(lane, CASES, 4):
         data = mutate(base, seed)
@@ -102,7 +102,7 @@ def test_broken_files_give_answers_and_only_true_blocks(lane: int) -> None:
         for start, size, ns in found:
             assert 0 <= start <= start + size <= len(data), seed
             assert any(_is_block(data, start - 12 - d, start, size, ns) for d in range(2, 64)), seed
-        # A declaration with damage inside may cost its series, and is told of.
+        # A damaged declaration may lose its series, which is reported.
         sound = min((p.offset for p in whole.found.problems if p.lost), default=len(data))
         due = {place(row) for row in oracle.walk(data).rows if row.end <= sound}
         assert not due - set(found), seed
@@ -117,7 +117,7 @@ def _is_block(data: bytes, at: int, start: int, size: int, ns: int) -> bool:
 
 
 @pytest.mark.parametrize("zeros", [1, 11, 12, 13, 500, 5000])
-def test_a_tail_of_zeros_is_no_data(zeros: int) -> None:
+def test_zero_tail_is_no_data(zeros: int) -> None:
     whole = Builder()
     series = whole.messages("a", "text/plain", "t")
     for i in range(5):
@@ -128,7 +128,7 @@ def test_a_tail_of_zeros_is_no_data(zeros: int) -> None:
     assert (problem.code, problem.size, problem.lost) == ("zeros", zeros, True)
 
 
-def test_bytes_after_the_end_are_told() -> None:
+def test_bytes_after_end_are_reported() -> None:
     data = small()
     for rest in (b"\x00" * 9, b"junk", bytes(range(256)) * 3):
         found = found_in(data + rest)
@@ -136,7 +136,7 @@ def test_bytes_after_the_end_are_told() -> None:
         assert [p.size for p in found.found.problems] == [len(rest)]
 
 
-def test_files_glued_together_are_read_as_one() -> None:
+def test_concatenated_files_are_read_as_one() -> None:
     a, b = small(), Builder()
     other = b.messages("other", "text/plain", "t")
     b.data(other, T0 + 50, b"from the other file")
@@ -145,7 +145,7 @@ def test_files_glued_together_are_read_as_one() -> None:
     assert len(log["say"]) == 12
     assert [p.code for p in log.problems] == ["segment", "segment"]
     assert list(log["say"].to_arrow(["n"])["n"].to_pylist()) == [0, -1, -2, -3, -4, -5] * 2
-    # The first one killed: no end between them.
+    # The writer of the first file was killed: it has no end block.
     killed = logreel.open(Builder().killed() + a)
     assert len(killed["say"]) == 6
 
@@ -161,7 +161,7 @@ def test_reading_goes_on_after_damage() -> None:
     assert [(p.code, p.offset, p.size) for p in lost] == [("garbage", hit.at, hit.end - hit.at)]
 
 
-def test_blocks_of_a_lost_declaration_are_told() -> None:
+def test_blocks_of_lost_declaration_are_reported() -> None:
     out = Builder()
     out.messages("a", "text/plain", "t")
     data = bytearray(out.killed())
@@ -174,7 +174,7 @@ def test_blocks_of_a_lost_declaration_are_told() -> None:
     assert problem.size == sum(len(data_block(5, T0 + i, b"not declared")) for i in range(8))
 
 
-def test_every_cut_behind_blocks_that_nothing_declares_keeps_all_whole_blocks() -> None:
+def test_every_cut_after_undeclared_blocks_keeps_all_whole_blocks() -> None:
     out = Builder()
     a = out.messages("a", "text/plain", "t")
     ends = []
@@ -199,7 +199,7 @@ def test_blocks_of_unknown_kinds_are_skipped_by_size() -> None:
     assert not any(p.lost for p in found.found.problems)
 
 
-def test_an_index_that_lies_is_not_believed() -> None:
+def test_wrong_index_is_not_used() -> None:
     data = small()
     rows = [place(row) for row in oracle.walk(data).rows]
     at = struct.unpack("<Q", data[-32:-24])[0]
@@ -209,7 +209,7 @@ def test_an_index_that_lies_is_not_believed() -> None:
             assert places(found_in(broken)) == rows, (change, value)
 
 
-def test_a_block_that_is_not_in_the_index_is_found() -> None:
+def test_block_missing_in_index_is_found() -> None:
     out = Builder()
     a = out.messages("a", "text/plain", "t")
     out.data(a, T0, b"1")
@@ -223,7 +223,7 @@ def index_blocks(entries: bytes) -> bytes:
     return block(1, raw(3, num(2, 22) + entries))
 
 
-def test_an_index_that_names_a_block_many_times_costs_nothing() -> None:
+def test_index_with_repeated_block_is_cheap() -> None:
     out = Builder()
     a = out.messages("a", "text/plain", "t")
     at = len(out.out)
@@ -233,7 +233,7 @@ def test_an_index_that_names_a_block_many_times_costs_nothing() -> None:
     with in_time():
         found = found_in(data)
     assert [p[0] for p in places(found)] == [at + 12 + 8]
-    # And a list that names one index for every series.
+    # And a list that names the same index for every series.
     many = Builder()
     for i in range(2000):
         many.messages(f"m{i}", "text/plain", "t")
@@ -257,7 +257,7 @@ BOMBS = {
 
 
 def cost(name: str, repeat: int) -> float:
-    """CPU seconds that a file with so many of one bomb costs."""
+    """Return the CPU seconds of reading a file with a number of hostile blocks."""
     out = Builder()
     series = out.messages("a", "text/plain", "t")
     out.data(series, T0, b"before")
@@ -270,20 +270,20 @@ def cost(name: str, repeat: int) -> float:
 
 
 @pytest.mark.parametrize("name", BOMBS)
-def test_bombs_cost_no_square(name: str) -> None:
+def test_resource_bombs_take_linear_time(name: str) -> None:
     # What is only done once, imports above all, is done before; a square would be 64 times what is linear.
     few = max(min(cost(name, 16) for _ in range(3)), 0.005)
     assert cost(name, 16 * 64) < 10 * 64 * few
 
 
-def test_long_descriptors_at_every_byte_cost_no_square() -> None:
+def test_overlapping_long_descriptors_take_linear_time() -> None:
     head = raw(2, stamp(T0)) + raw(9, bytes(100_000))
     one = struct.pack("<QI", len(head), len(head)) + b"\x12"
     with in_time():
         found_in(Builder().killed() + b"\xff" * 8 + one * 20_000 + bytes(100_000))
 
 
-def test_the_bundled_log_survives_too() -> None:
+def test_damaged_bundled_log_is_readable() -> None:
     base = walk(2.0)
     for seed in range(0, CASES, 20):
         read_all(mutate(base, seed))

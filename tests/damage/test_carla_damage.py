@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 
 import pytest
-from asking import in_time, read_all
 from mutations import mutate
+from small_log_queries import in_time, read_all
 
 import logreel
 from logreel.formats.carla.sample.builder import Builder, eventful
@@ -19,7 +19,7 @@ Place = tuple[int, int, int]
 
 
 def due(data: bytes) -> list[Place]:
-    """Place, kind and end of every packet, by stated sizes."""
+    """Return offset, kind and end of every packet, by stated sizes."""
     begin = 28 + int.from_bytes(data[26:28], "little")
     return [(at, kind, at + 5 + len(payload)) for at, kind, payload in oracle.packets(data, begin)]
 
@@ -48,13 +48,13 @@ def judged(base: bytes, seed: int) -> None:
     assert_accounted(found, data)
     got = packets(found)
     assert all(0 <= at < end <= len(data) for at, _, end in got), seed
-    # Up to the first doubt the plain chain of packets is the truth.
+    # Up to the first problem, the plain chain of packets is right.
     doubt = min((p.offset for p in found.problems), default=len(data))
     assert [one for one in got if one[2] <= doubt] == [one for one in due(data) if one[2] <= doubt], seed
 
 
 @pytest.mark.parametrize("lane", range(4))
-def test_broken_recordings_give_answers_and_account_for_every_byte(lane: int) -> None:
+def test_damaged_recordings_account_for_every_byte(lane: int) -> None:
     bases = [eventful("0.9.16", frames=6).bytes(), eventful("0.10.0", frames=3).bytes()]
     for seed in range(lane, CASES, 4):
         judged(bases[seed // 4 % 2], seed)
@@ -68,22 +68,22 @@ def frames_of(data: bytes) -> list[int]:
     return logreel.open(data)["frames"]["frame"].tolist()
 
 
-def test_recovery_begins_at_the_next_frame_or_inside_the_one_that_was_hit() -> None:
+def test_reading_resumes_at_next_frame_or_inside_damaged_one() -> None:
     data = sound().bytes()
     whole = due(data)
     starts = [at for at, kind, _ in whole if kind == 0]
     (hit,) = [at for at, kind, _ in whole if kind == 6 and starts[2] < at < starts[3]]
-    # The head of a packet turned to noise costs that packet alone.
+    # A destroyed packet header loses only that packet.
     found = walked(data[:hit] + b"\xee" * 5 + data[hit + 5 :])
     (problem,) = found.problems
     assert (problem.offset, problem.lost) == (hit, True)
     assert [one for one in whole if one not in packets(found)] == [one for one in whole if one[0] == hit]
-    # A hole across frames costs what it hits, and the rest of the frame whose beginning is gone.
+    # Damage across frames loses the bytes hit and the rest of the frame whose FrameStart is lost.
     hole = data[:hit] + bytes(starts[4] + 10 - hit) + data[starts[4] + 10 :]
     assert frames_of(hole) == [1, 2, 3, 6]
 
 
-def test_damaged_heads_are_told_by_content() -> None:
+def test_damaged_headers_are_detected_from_content() -> None:
     data = sound().bytes()
     for at, kind, end in due(data):
         if kind in (1, 139) or at < 40:
@@ -97,14 +97,14 @@ def test_damaged_heads_are_told_by_content() -> None:
 
 
 @pytest.mark.parametrize("zeros", [1, 4, 5, 6, 500, 5000])
-def test_a_tail_of_zeros_is_no_packet(zeros: int) -> None:
+def test_zero_tail_is_no_packet(zeros: int) -> None:
     data = sound().bytes()
     found = walked(data + bytes(zeros))
     (problem,) = found.problems
     assert (problem.code, problem.offset, problem.size, problem.lost) == ("zeros", len(data), zeros, True)
 
 
-def test_an_absurd_time_does_not_stretch_the_recording() -> None:
+def test_absurd_time_does_not_extend_recording() -> None:
     out = sound()
     out.frames[3].elapsed = 1e30
     data = out.bytes()
@@ -114,14 +114,14 @@ def test_an_absurd_time_does_not_stretch_the_recording() -> None:
 
 
 @pytest.mark.parametrize("kind", [2, 15, 19, 21])
-def test_wild_counts_cost_neither_memory_nor_time(kind: int) -> None:
+def test_absurd_counts_need_no_memory_or_time(kind: int) -> None:
     out = sound()
     out.frames[2].packet(kind, b"\xff" * 60, size=0)
     data = out.bytes() + b"\x01\0\0\0\0" * 20000
     assert read_all(data) is not None
 
 
-def test_many_damaged_frames_take_time_by_their_number() -> None:
+def test_many_damaged_frames_take_linear_time() -> None:
     out = Builder("0.9.14")
     for i in range(3000):
         out.frame(0.05 * i).packet(30, b"\xff" * 9, size=1 << 30)

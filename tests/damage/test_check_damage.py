@@ -72,7 +72,7 @@ def look(data: bytes, sound: bytes) -> None:
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_mutated_logs(name: str) -> None:
+def test_check_and_diff_of_mutated_logs(name: str) -> None:
     sound = SAMPLES[name]()
     assert not logreel.check(sound).worse("error")
     look(sound, sound)
@@ -83,13 +83,13 @@ def test_mutated_logs(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_cut_logs(name: str) -> None:
+def test_check_and_diff_of_cut_logs(name: str) -> None:
     sound = SAMPLES[name]()
     for size in range(1, len(sound), max(1, len(sound) // 8)):
         look(sound[:size], sound)
 
 
-def test_real_samples(shared: Path) -> None:
+def test_check_and_diff_of_damaged_samples(shared: Path) -> None:
     """No error in a sound log; what else is found fits a screen."""
     seen = 0
     for path in sorted((shared / "data").rglob("*")):

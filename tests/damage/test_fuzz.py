@@ -28,14 +28,14 @@ def failures(kind: str, name: str, seeds: range) -> list[str]:
 @pytest.mark.parametrize(
     ("kind", "name", "share"), [("mutation", "tiny", 2), ("blocks", "tiny", 4), ("mutation", "flight", 4)]
 )
-def test_broken_logs_give_answers(kind: str, name: str, share: int, lane: int) -> None:
+def test_damaged_logs_are_readable(kind: str, name: str, share: int, lane: int) -> None:
     """``blocks``: with blocks of a few records, so that their edges meet every kind of damage."""
     bad = failures(kind, name, range(lane, CASES // share, LANES))
     assert not bad, "\n".join(bad[:5])
 
 
 @pytest.mark.skipif(not REAL, reason="no samples of real logs beside the repository (LOGREEL_SHARED)")
-def test_broken_flights_give_answers() -> None:
+def test_damaged_flights_are_readable() -> None:
     bad = [
         line
         for number, name in enumerate(REAL)
@@ -45,7 +45,7 @@ def test_broken_flights_give_answers() -> None:
 
 
 @pytest.mark.skipif(SANITIZED, reason="sanitizers end the process where a fault is expected")
-def test_the_harness_notices() -> None:
+def test_harness_detects_crashes_and_hangs() -> None:
     """A worker that hangs or dies is reported as such, and the next case gets a new one."""
     with Worker(seconds=0.2) as worker:
         assert worker.run("fault", "hang", 1).outcome == "hang"

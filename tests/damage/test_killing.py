@@ -17,7 +17,7 @@ PARTS = max(1, RUNS // 100)
 
 @pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.parametrize("name", [f.name for f in formats().values() if f.create is not None])
-def test_what_was_flushed_survives(name: str, part: int, spawn: Spawn) -> None:
+def test_flushed_messages_survive_kill(name: str, part: int, spawn: Spawn) -> None:
     script = Path(__file__).with_name("killing.py")
     done = spawn(script, name, str(RUNS // PARTS), str(part * 1000))
     assert done.returncode == 0, done.stderr.decode()

@@ -7,8 +7,8 @@ import struct
 from itertools import islice, pairwise
 
 import pytest
-from asking import read_all
 from mutations import mutate
+from small_log_queries import read_all
 
 import logreel
 from conftest import SHARED
@@ -119,7 +119,7 @@ def test_every_cut_keeps_all_whole_messages_and_invents_none() -> None:
 
 
 @pytest.mark.parametrize("counted", [21, 0])
-def test_cuts_under_the_other_readings(counted: int) -> None:
+def test_every_cut_with_other_size_readings(counted: int) -> None:
     data = small(counted).bytes()
     ends = [row.end for row in oracle.walk(data).rows]
     assert len(ends) == 27
@@ -127,7 +127,7 @@ def test_cuts_under_the_other_readings(counted: int) -> None:
         assert len(places(agrees(data[:cut], cut))) == sum(end <= cut for end in ends)
 
 
-def test_every_cut_inside_the_header_and_the_index() -> None:
+def test_every_cut_inside_header_and_index() -> None:
     data = small().bytes()
     for cut in range(28):
         try:

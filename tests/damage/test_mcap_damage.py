@@ -57,13 +57,13 @@ def test_every_cut_keeps_all_whole_messages_and_invents_none(base: str) -> None:
 
 
 @pytest.mark.parametrize("cut", range(8))
-def test_a_file_cut_in_its_mark_is_one_clear_error(cut: int) -> None:
+def test_file_cut_in_magic_raises_clear_error(cut: int) -> None:
     with pytest.raises(LogError):
         logreel.open(tiny()[:cut])
 
 
 @pytest.mark.parametrize("base", BASES)
-def test_damage_never_raises_hangs_or_loses_in_silence(base: str) -> None:
+def test_damage_never_raises_hangs_or_loses_silently(base: str) -> None:
     data = BASES[base]
     for seed in range(CASES):
         broken = mutate(data, seed)
@@ -94,7 +94,7 @@ def test_damage_never_raises_hangs_or_loses_in_silence(base: str) -> None:
 
 
 @pytest.mark.parametrize("base", PLAIN)
-def test_what_the_plain_reader_finds_is_found(base: str) -> None:
+def test_reader_finds_all_that_plain_reader_finds(base: str) -> None:
     """Of the messages that damage did not touch, at most those of one damaged place are missing, and that is told."""
     data = BASES[base]
     sound = Counter(row[1:] for row in mcap_oracle.read(data).rows())
@@ -117,7 +117,7 @@ def test_noise_is_no_message() -> None:
         assert not fast_rows(logreel.open(MAGIC + noise)), seed
 
 
-def test_damage_in_the_middle_costs_one_chunk() -> None:
+def test_damage_in_middle_loses_one_chunk() -> None:
     data = walk(4.0, Builder(chunk_bytes=1 << 13))
     sound = logreel.open(data)
     chunks = sound.metadata["mcap"]["chunks"]
@@ -133,7 +133,7 @@ def test_damage_in_the_middle_costs_one_chunk() -> None:
 
 
 @pytest.mark.parametrize("grow", [0, 1, 1000])
-def test_an_index_that_lies_is_put_right(grow: int) -> None:
+def test_wrong_index_is_corrected(grow: int) -> None:
     """Places in the index records, which no checksum covers when nobody verifies the data section."""
     data = bytearray(tiny(Builder("zstd", sums=False)))
     at = data.index(b"\x07", 300)
@@ -154,7 +154,7 @@ def _chunk(stored: bytes, size: int, compression: str = "zstd") -> bytes:
 
 
 @pytest.mark.parametrize("size", [1 << 40, (1 << 64) - 1, 4 << 30, 100])
-def test_a_chunk_that_would_be_huge(size: int) -> None:
+def test_huge_chunk_size_is_refused(size: int) -> None:
     stored = zstandard.ZstdCompressor().compress(bytes(4 << 20))
     stored *= 40
     data = MAGIC + record(1, string("") * 2) + _chunk(stored, size)
@@ -182,7 +182,7 @@ def test_many_channels_in_many_chunks() -> None:
     limited(read)
 
 
-def test_lengths_that_go_beyond_the_file() -> None:
+def test_lengths_beyond_end_of_file() -> None:
     for kind in range(1, 16):
         for length in (1 << 63, (1 << 64) - 1, (1 << 62) + 7):
             log = logreel.open(MAGIC + struct.pack("<BQ", kind, length) + bytes(100))
@@ -193,7 +193,7 @@ def test_lengths_that_go_beyond_the_file() -> None:
         assert not fast_rows(logreel.open(body))
 
 
-def test_a_wrong_checksum_is_found_by_check() -> None:
+def test_check_finds_wrong_checksum() -> None:
     for base, code in (("zstd", "crc"), ("plain", "crc"), ("loose", "crc")):
         data = bytearray(BASES[base])
         at = data.index(b"remember")
@@ -207,7 +207,7 @@ def test_a_wrong_checksum_is_found_by_check() -> None:
     assert sorted("chunk" in f.text for f in found) == [False, True]
 
 
-def test_times_that_a_chunk_lies_about_are_found_by_check() -> None:
+def test_check_finds_wrong_chunk_times() -> None:
     data = bytearray(tiny(Builder(sums=False)))
     log = logreel.open(bytes(data))
     first = struct.pack("<QQ", log.start or 0, log.end or 0)

@@ -67,7 +67,7 @@ def test_recover_writes_what_every_mutant_delivers(base: str, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("base", BASES)
-def test_other_verbs_write_what_mutants_deliver(base: str, tmp_path: Path) -> None:
+def test_other_verbs_write_all_that_mutants_deliver(base: str, tmp_path: Path) -> None:
     for seed in range(0, CASES, 5):
         try:
             log = logreel.open(mutate(BASES[base], seed))

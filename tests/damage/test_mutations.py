@@ -11,13 +11,13 @@ from logreel.formats.ulog.sample import builder
 from support.oracles import ulog as ulog_oracle
 
 
-def test_the_seed_decides() -> None:
+def test_mutation_depends_on_seed_only() -> None:
     data = builder.tiny()
     assert [mutate(data, n) for n in range(50)] == [mutate(data, n) for n in range(50)]
     assert len({mutate(data, n) for n in range(400)}) > 300
 
 
-def test_every_kind_changes_something() -> None:
+def test_every_mutation_kind_changes_data() -> None:
     for damage in KINDS:
         results = set()
         for n in range(20):
@@ -27,13 +27,13 @@ def test_every_kind_changes_something() -> None:
         assert len(results - {builder.tiny()}) > 2, damage.__name__
 
 
-def test_nothing_is_too_small() -> None:
+def test_mutation_accepts_tiny_data() -> None:
     for size in range(4):
         for seed in range(200):
             mutate(bytes(size), seed)
 
 
-def test_the_oracle_reads_whatever_is_left() -> None:
+def test_oracle_reads_mutants() -> None:
     for seed in range(600):
         data = mutate(builder.tiny(), seed)
         try:
@@ -50,7 +50,7 @@ def test_the_oracle_reads_whatever_is_left() -> None:
 
 
 @pytest.mark.slow
-def test_the_oracle_reads_whatever_is_left_of_a_flight() -> None:
+def test_oracle_reads_mutated_flights() -> None:
     data = builder.flight(3)
     for seed in range(100):
         broken = mutate(data, seed)

@@ -88,20 +88,20 @@ def judged(data: bytes, suffix: str, out: Path, case: object) -> None:
 
 
 @pytest.mark.parametrize("suffix", SMALL)
-def test_recover_writes_all_that_is_delivered_of_every_cut(suffix: str, tmp_path: Path) -> None:
+def test_recover_keeps_all_messages_of_every_cut(suffix: str, tmp_path: Path) -> None:
     data = SMALL[suffix]()
     for cut in range(4, len(data), 1 if CASES > 240 else 3):
         judged(data[:cut], suffix, tmp_path / f"a{suffix}", cut)
 
 
 @pytest.mark.parametrize("suffix", SMALL)
-def test_recover_writes_all_that_is_delivered_of_mutants(suffix: str, tmp_path: Path) -> None:
+def test_recover_keeps_all_messages_of_mutants(suffix: str, tmp_path: Path) -> None:
     data = SMALL[suffix]()
     for seed in range(CASES):
         judged(mutate(data, seed), suffix, tmp_path / f"a{suffix}", seed)
 
 
-def test_recover_writes_all_that_is_delivered_of_a_patrol(tmp_path: Path) -> None:
+def test_recover_keeps_all_messages_of_patrol(tmp_path: Path) -> None:
     data = patrol()
     for seed in range(CASES // 8):
         judged(mutate(data, seed), ".bddf", tmp_path / "a.bddf", seed)

@@ -79,7 +79,7 @@ def test_every_cut_keeps_all_whole_packed_chunks(base: str) -> None:
 
 
 @pytest.mark.parametrize("cut", range(13))
-def test_a_bag_cut_in_its_first_line_is_one_clear_error(cut: int) -> None:
+def test_bag_cut_in_version_line_raises_clear_error(cut: int) -> None:
     with pytest.raises(LogError):
         logreel.open(tiny()[:cut])
 
@@ -110,7 +110,7 @@ def _check_places(log: logreel.Log, data: bytes, seed: int) -> None:
 
 
 @pytest.mark.parametrize("base", BASES)
-def test_what_the_plain_reader_finds_is_found(base: str) -> None:
+def test_reader_finds_all_that_plain_reader_finds(base: str) -> None:
     """Of the messages that damage did not touch, at most those of one damaged place are missing, and that is told."""
     data = BASES[base]
     # Names stand in two places, of which one counts; they are compared elsewhere.
@@ -133,7 +133,7 @@ def test_what_the_plain_reader_finds_is_found(base: str) -> None:
 
 
 @pytest.mark.parametrize("base", ["1.2", "1.2 indexed", "2.0"])
-def test_what_is_read_is_there(base: str) -> None:
+def test_all_messages_read_are_in_the_file(base: str) -> None:
     """A payload is bytes of the file, behind a record header that says so."""
     data = BASES[base]
     for seed in range(CASES):

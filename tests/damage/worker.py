@@ -19,10 +19,10 @@ from pathlib import Path
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
 
 import pyarrow as pa  # noqa: E402
-from accounting import assert_accounted  # noqa: E402
 from bombs import BOMBS  # noqa: E402
 from full_read import full_read  # noqa: E402
 from mutations import mutate  # noqa: E402
+from ulog_byte_accounting import assert_accounted  # noqa: E402
 
 from logreel.formats.ulog.sample import builder  # noqa: E402
 from logreel.index import block_builder  # noqa: E402

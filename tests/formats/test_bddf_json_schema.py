@@ -13,7 +13,7 @@ import logreel
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Bytes, Field, FixedArray, Rest, Scalar, Sequence, String, Struct, Time
 from logreel.ops.record import Recorded, record
-from logreel.schemas.json.from_layout import json_schema, written
+from logreel.schemas.json.from_layout import json_bytes, json_schema
 from logreel.schemas.json.payload_decoder import JsonDecoder
 
 SECOND = 10**9
@@ -31,7 +31,7 @@ def test_inferred_fields_are_read_back_as_columns(tmp_path: Path) -> None:
         {"n": -2, "big": 8, "x": "-Infinity", "ok": False, "s": "x", "in": {"a": [3], "b": []}},
     ]
     done = recorded(tmp_path / "a.bddf", *rows)
-    # A list that holds something else than the others do is told, and not bent.
+    # A list with another type than in the other messages is reported and not converted.
     assert (done.broken, done.messages) == (1, 2)
     log = logreel.open(done.path)
     ch = log["t"]
@@ -116,4 +116,6 @@ def test_every_layout_node_has_a_json_schema() -> None:
     assert texts == [3, 4, 5, 6, 8]
     many = json.loads(json_schema(Layout(Sequence(pair))))
     assert many["properties"]["records"]["items"]["properties"]["u"]["maximum"] == (1 << 64) - 1
-    assert written({"x": math.nan, "y": [math.inf, -math.inf]}) == b'{"x":"NaN","y":["Infinity","-Infinity"]}'
+    assert (
+        json_bytes({"x": math.nan, "y": [math.inf, -math.inf]}) == b'{"x":"NaN","y":["Infinity","-Infinity"]}'
+    )

@@ -71,14 +71,14 @@ def test_sample_times_are_block_times_or_interpolated() -> None:
     assert times(spread) == [0, 25, 50, 75, 100, 200, 200, 200, 200, 150, 250, 350, 450, 550, 650]
     assert b"first record" in plain.schema.field("time").metadata[b"meaning"]
     assert b"spread evenly" in spread.schema.field("time").metadata[b"meaning"]
-    # In pieces, and from the middle, the next block is still the one that follows.
+    # Also in batches and from the middle, times are interpolated to the block that follows.
     parts = pa.Table.from_batches(list(ch.batches(2, interpolate=True)))
     assert times(parts) == times(spread)
     assert times(ch.to_arrow(start=T0 + 100, end=T0 + 101, interpolate=True)) == [100]
     assert "that of its first sample" in ch.schema.text
 
 
-def test_block_with_incomplete_sample_is_skipped_in_tables() -> None:
+def test_block_with_incomplete_sample_is_null_in_tables() -> None:
     out = Builder()
     series = out.pods({"varname": "v"}, "int32", names=["n"])
     out.data(series, T0, bytes(8), [1]).data(series, T0 + 1, bytes(7), [2]).data(series, T0 + 2, b"", [3])
@@ -100,7 +100,7 @@ def test_invalid_dimensions_are_shown_as_bytes(dimension: Sequence[int]) -> None
 
 
 def joined(cuts: Sequence[Sequence[int]], missing: Sequence[int] = ()) -> logreel.Channel:
-    """A struct of as many members as there are *cuts*, each with blocks of these sample counts."""
+    """Return a struct with one member per item of *cuts*, the numbers of samples of its blocks."""
     out = Builder()
     kinds = ["float64", "int16", "uint8"]
     members = {f"m{i}": out.pods({"varname": f"m{i}"}, kinds[i]) for i in range(len(cuts))}
@@ -121,7 +121,7 @@ def test_struct_members_are_joined_by_sample_number() -> None:
     assert ch["m1"].tolist() == list(range(100, 108))
     assert ch["sample"].tolist() == [0, 1, 2, 3] * 2
     assert ch.times.tolist() == [T0, T0 + 40]
-    # Blocks of bytes and blocks of doubles are not cut at the same samples.
+    # Blocks of bytes and of doubles are split at different samples.
     other = joined([(4, 4), (8,), (2, 2, 2, 2)])
     assert other["m2"].tolist() == list(range(200, 208))
     assert len(other) == 2

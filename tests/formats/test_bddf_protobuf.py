@@ -19,7 +19,7 @@ KIND = descriptor_pb2.FieldDescriptorProto
 
 
 def described() -> descriptor_pb2.FileDescriptorProto:
-    """A file with every kind of field that a message can have."""
+    """Return a descriptor file with every kind of field."""
     out = descriptor_pb2.FileDescriptorProto(name="t.proto", package="t", syntax="proto3")
     out.dependency.append("google/protobuf/timestamp.proto")
     enum = out.enum_type.add(name="Colour")
@@ -65,7 +65,7 @@ def file_of(*payloads: bytes, name: str = "t.All") -> bytes:
 @pytest.fixture
 def descriptors(tmp_path: Path) -> Path:
     path = tmp_path / "t.binpb"
-    # Without the library's own files, as people often make them.
+    # Without the files of the protobuf library, which users often omit.
     path.write_bytes(descriptor_pb2.FileDescriptorSet(file=[described()]).SerializeToString())
     return path
 
@@ -100,7 +100,7 @@ def test_payloads_are_decoded_as_the_protobuf_library_decodes_them(descriptors: 
             assert first[f"r{field.number}"] == list(getattr(message, f"r{field.number}"))
     assert first["colour"] == "BLUE"
     assert first["inner"]["x"] == 1.5
-    # A type inside itself stays as its bytes.
+    # A recursive type is shown as bytes.
     assert first["inner"]["again"] == message.inner.again.SerializeToString()
     assert [m["x"] for m in first["many"]] == [3, 0]
     assert first["when"].value == -5
@@ -152,7 +152,7 @@ def test_command_line_accepts_descriptors(run: Run, descriptors: Path, tmp_path:
 def test_message_classes_of_a_named_module_are_used(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As with the classes of an installed package; each test needs names of its own, since the library keeps them."""
+    """Like the classes of an installed package; names must be unique, since the library keeps all types."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path / "lib"))
     out = descriptor_pb2.FileDescriptorProto(name="installed.proto", package="installed", syntax="proto3")

@@ -19,9 +19,9 @@ from support.harness.rewriting import rewrite
 from support.oracles import bddf as oracle
 
 FILES = sorted((SHARED / "data/bddf").glob("*.bddf"))
-#: Damaged, or closed without an index.
+#: Samples that are damaged or have no index.
 OTHERS = {"06_killed_no_index", "07_cut_in_payload", "08_cut_in_trailer", "09_bad_checksum", "10_offset_zero"}
-#: Code, place and size of what cannot be read of the damaged ones.
+#: Code, offset and size of the damage in these samples.
 LOST = {"07_cut_in_payload": ("truncated", 1633, 91), "08_cut_in_trailer": ("truncated", 9019, 25)}
 
 Row = tuple[int, int, bytes, list[int]]
@@ -32,7 +32,7 @@ def rows(data: bytes) -> list[Row]:
 
 
 def by_spec(data: bytes) -> dict[str, tuple[Any, list[tuple[int, bytes, list[int]]]]]:
-    """What each series is, and its blocks, by type and spec."""
+    """Return the declaration and the blocks of each series, by type and spec."""
     found = oracle.closed(data)
     table: dict[str, Any] = {}
     for number, one in enumerate(found.series):
@@ -103,7 +103,7 @@ def test_copy_of_bundled_log_has_the_same_bytes(tmp_path: Path, monkeypatch: pyt
         assert out.read_bytes() == data
         logreel.recover(data, out, force=True)
         assert out.read_bytes() == data
-    # Nothing but the order of the file is needed to write the same blocks again.
+    # Blocks written message by message in file order are the same.
     monkeypatch.setattr(block_copier, "plan", lambda excerpt: None)
     logreel.slice(data, out, force=True)
     assert rows(out.read_bytes()) == rows(data)
@@ -171,7 +171,7 @@ def test_series_numbers_begin_at_zero_in_a_slice(tmp_path: Path) -> None:
 
 
 def mixed(*kinds: str, notes: dict[str, str] | None = None) -> bytes:
-    """Series of one name, with a block each."""
+    """Return a file of series with the same name, one block each."""
     out = Builder(notes)
     for i, kind in enumerate(kinds):
         series = (
@@ -200,7 +200,7 @@ def test_merge_joins_series_with_same_identifier_and_type(tmp_path: Path) -> Non
     assert len(done.skipped) == 1
     assert "annotation 'a'" in done.skipped[0]
     assert found.metadata["a"] == "1"
-    # Only one of them: there is nothing left to tell it from.
+    # A single series needs no suffix.
     done = logreel.slice(first, out, topics=["mixed[[]1]"], force=True)
     assert done.notes == ("'mixed[1]' of <bytes> became 'mixed'",)
     assert [one.spec for one in oracle.closed(out.read_bytes()).series] == [{"bosdyn:channel": "mixed"}]
@@ -247,7 +247,7 @@ def test_keep_latched_includes_metadata_series(tmp_path: Path) -> None:
 
 
 def damaged() -> tuple[bytes, list[oracle.Row], list[tuple[int, int]]]:
-    """A file with a hole of zeros and one of noise, the blocks that are left, and where the holes are."""
+    """Return a file with zeros and noise, the undamaged blocks, and the damaged intervals."""
     data = bytearray(patrol())
     every = oracle.walk(bytes(data)).rows
     holes = [(every[20].at, every[22].end), (every[90].at, every[90].end)]
@@ -325,6 +325,6 @@ def test_every_readable_damaged_file_can_be_recovered(tmp_path: Path, lane: int)
 
 
 def payloads(log: logreel.Log) -> list[tuple[int, bytes]]:
-    """Of all channels in the file: a struct may find its members again, or lose them with what was lost."""
+    """Return the messages of all channels except synthetic ones, which may change when damage is dropped."""
     inside = [ch.topic for ch in log.channels.values() if log.index.rules[ch.number].synthetic is None]
     return sorted((m.time, bytes(m.data)) for m in log.messages(inside)) if inside else []

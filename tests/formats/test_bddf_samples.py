@@ -46,11 +46,11 @@ def scanned(data: bytes) -> Found:
 
 
 def blocks_of(data: bytes, found: Found) -> list[list[dict[str, Any]]]:
-    """By series: what ``expected`` says of every block."""
+    """Return the expected values of every block, by series."""
     index = scan_builder.ScanBuilder(Source.open(data), found).index
     table: list[list[dict[str, Any]]] = []
     for channel, series in enumerate(found.series):
-        # The messages of a struct series are made.
+        # The messages of a struct series are synthetic.
         n = 0 if isinstance(series.type, StructType) else index.count(channel)
         columns = (index.starts(channel), index.offsets(channel), index.sizes(channel), index.times(channel))
         table.append(
@@ -145,7 +145,7 @@ def test_channels_match_the_manifest(name: str) -> None:
 
 
 def plain(value: Any) -> str:
-    """A number as text that is the same for the same number, NaN included."""
+    """Return a number as text, equal for equal numbers including NaN."""
     return repr(float(value)) if isinstance(value, (float, str)) else repr(value)
 
 

@@ -16,7 +16,7 @@ from support.oracles import bddf as oracle
 
 
 def recording(path: Path, flushed: int) -> bytes:
-    """A recording that was left after *flushed* messages of four had been flushed, each time."""
+    """Return an unfinished recording of *flushed* messages per channel, flushed after every fourth."""
     w = logreel.create(path, flush_every=None)
     say, speed = w.add_channel("say", LINE, NUMBERED), w.add_channel("speed", POINT)
     for i in range(flushed):
@@ -35,7 +35,7 @@ def test_truncated_or_zeroed_recording_keeps_flushed_messages(tmp_path: Path) ->
     for cut in range(4, len(whole)):
         due = [(row.ns, row.payload) for row in everything if row.end <= cut]
         assert _messages(whole[:cut]) == due
-        # Nothing tells zeros at the end of a payload from what was to be written there.
+        # Zeros at the end of a payload cannot be distinguished from content.
         assert _messages(whole[:cut] + bytes(100))[: len(due)] == due
 
 

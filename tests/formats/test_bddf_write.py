@@ -69,7 +69,7 @@ def test_every_type_of_series_is_declared(tmp_path: Path) -> None:
 
 
 def test_written_bytes_equal_the_worked_example(tmp_path: Path) -> None:
-    """The same content as the independent builder's, in the same order."""
+    """The bytes equal those of the independent builder, in the same order."""
     for checksum in ("sha1", "none"):
         made, path = Builder({"me:a": "b"}, 2 if checksum == "sha1" else 1), tmp_path / f"{checksum}.bddf"
         with logreel.create(path, checksum=checksum) as w:
@@ -210,7 +210,7 @@ def test_invalid_input_is_refused_and_the_file_stays_valid(tmp_path: Path) -> No
             with pytest.raises(logreel.UnsupportedError, match="no place"):
                 call()
         w.write(value, T0, struct.pack("<d", 1))
-        # What is read of a struct is made of its members.
+        # The messages of a struct are joined from its members.
         w.write(struct_, T0, b"whatever was read")
         with pytest.raises(logreel.UsageError, match="before the first message"):
             w.metadata("late", "x")

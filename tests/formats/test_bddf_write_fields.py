@@ -54,7 +54,7 @@ def test_tables_and_single_messages_give_the_same_file(tmp_path: Path) -> None:
     assert log["p"]["value"].tolist() == values.reshape(n, 2).tolist()
     assert log["say"]["n"].tolist() == list(range(n))
     assert log["say"]["pid"].tolist() == [0] * n
-    # What was read as a table can be written as one.
+    # A table that was read can be written.
     again = tmp_path / "again.bddf"
     with logreel.create(again) as w:
         for ch in log.channels.values():
@@ -129,7 +129,7 @@ def test_messages_of_user_descriptors_are_written_by_fields(tmp_path: Path) -> N
         w.write(other, T0, {"data": b"\x08\x01", "n": 6})
     log = logreel.open(path, definitions=[tmp_path / "mine.binpb"])
     first, second = log.messages("mine")
-    # A part that is zero or empty, and one that is not there, are given in the same way.
+    # Fields that are zero or empty are written like missing ones.
     absent = {
         "many": [{"x": 1.0, "when": 5}, {"x": 0.0, "when": None}],
         "by_name": [{"key": "k", "value": {"x": 2.0, "when": None}}],
@@ -140,7 +140,7 @@ def test_messages_of_user_descriptors_are_written_by_fields(tmp_path: Path) -> N
 
 
 def descriptor_set() -> bytes:
-    """A type with a field of every shape."""
+    """Return a type with a field of every shape."""
     from google.protobuf import descriptor_pb2 as pb
 
     file = pb.FileDescriptorProto(name="mine.proto", package="my", syntax="proto3")
@@ -211,7 +211,7 @@ def test_unknown_fields_next_to_records_are_refused(tmp_path: Path) -> None:
         position = w.add_channel("position", logreel.Schema("position", "carla"))
         with pytest.raises(logreel.UsageError, match="no field 'actor' beside 'records'"):
             w.write(position, 0, {"records": [], "actor": 5})
-        # The number of the frame follows from the place in the file.
+        # The frame number follows from the position in the file.
         w.write(position, 0, {"records": [], "frame": 5})
 
 
@@ -224,7 +224,7 @@ def test_reserved_annotation_keys_are_refused(tmp_path: Path) -> None:
             w.add_channel("a", POINT, {"annotations": {"unit": "m"}})
         w.metadata("me:count", 3)
         w.add_channel("a", POINT, {"annotations": {"units": "m", "me:x": "1"}})
-    # Files that have such keys keep them.
+    # Files with such keys keep them.
     made = Builder({"note": "made"})
     made.data(made.messages("say", "text/plain", "line"), T0, b"hello")
     for verb in (logreel.slice, logreel.recover, logreel.sort):

@@ -61,7 +61,7 @@ def test_trajectory_equals_the_formulas_of_the_sample(log: logreel.Log) -> None:
         np.linalg.norm(vectors(table, "velocity"), axis=1), [m.speed for m in moves], atol=1e-5
     )
     assert np.allclose(vectors(table, "angular_velocity")[:, 2], [m.turn for m in moves], atol=1e-4)
-    # On the straight street all acceleration is along x; at the edges of a ramp the neighbours blur it.
+    # On the straight street the acceleration is along x; it is inexact where the slope of the speed changes.
     first = (seconds > 2.1) & (seconds < 7.9)
     assert np.allclose(vectors(table, "acceleration")[first, 0], 13 / 6, atol=1e-4)
 

@@ -105,7 +105,7 @@ def test_distances_of_two_actors(metrics: Any) -> None:
     apart = metrics.get_distances(HERO, LEAD)
     assert apart.shape == (595,)
     assert apart[0] == pytest.approx(14.0)
-    # They touch where the recording has their collision.
+    # The cars touch in the frame of the recorded collision.
     assert (np.flatnonzero(apart < 4.7) + 1)[0] == 515
     assert np.isnan(metrics.get_distances(HERO, BIKE)[480:]).all()
 

@@ -162,7 +162,7 @@ def test_bones_and_frame_ends_print_empty_lines() -> None:
     last = " Walkers Bones: 0\n\n\n\nFrames: 2\nDuration: 0.5 seconds\n"
     assert carla.info(log, True, "0.9.16").text().endswith(last)
     cut = logreel.open(generations().bytes()[:-5])
-    # A frame that was never ended has no empty line, the end of the file has.
+    # A frame without FrameEnd prints no empty line, but the end of the file does.
     assert carla.info(cut, True).text().endswith(last.replace("\n\n\n\n", "\n\n\n"))
     events = carla.info(log).text().splitlines()
     assert events[4:8] == ["Frame 1 at 0 seconds", " Create 10: vehicle.a (1) at (1, 2, 3)", *events[6:8]]
@@ -221,7 +221,7 @@ def test_corrected_queries_keep_actors_after_a_removal() -> None:
     assert carla.collisions(log).rows()[0]["description1"] == ""
     (row,) = carla.collisions(log, correct=True).rows()
     assert (row["description1"], row["description2"]) == ("vehicle.b", "vehicle.a")
-    # The removal of 1 made the simulator forget 2, and the first position of each is no stay near the origin.
+    # The removal of 1 makes the simulator forget 2, and stays begin at the origin, far from the first positions.
     assert {r["id"]: r["duration_s"] for r in carla.blocked(log, 1, 10).rows()} == {1: 3.5, 2: 1.5}
     right = carla.blocked(log, 1, 10, correct=True)
     assert {r["id"]: (r["time_ns"], r["duration_s"]) for r in right.rows()} == {1: (0, 4.0), 2: (0, 4.0)}
@@ -261,7 +261,7 @@ def test_invalid_arguments_of_queries_are_refused() -> None:
 
 
 def ask_everything(data: bytes) -> None:
-    """Every query on whatever the bytes are."""
+    """Run every query on any bytes."""
     try:
         log = logreel.open(data)
     except logreel.LogError:

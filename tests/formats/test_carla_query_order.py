@@ -13,7 +13,7 @@ from logreel.formats.carla.simulator.unordered_map import BUCKET_COUNTS, Unorder
 
 
 class Chain:
-    """The map of libstdc++ as it is: one chain, in which each bucket begins behind a place that it remembers."""
+    """Model of the map of libstdc++: one linked list; each bucket remembers the node before its first one."""
 
     def __init__(self) -> None:
         self.chain: list[int] = []
@@ -54,7 +54,7 @@ def test_ids_are_in_the_order_of_libstdcpp_unordered_map(seed: int) -> None:
 
 
 def test_order_equals_the_output_of_a_compiled_program() -> None:
-    """By g++ 12 on Linux."""
+    """Orders printed by a program compiled with g++ 12 on Linux."""
     made = UnorderedIds()
     for number in (86, 259, 100, 101, 113, 7, 8, 20, 21, 33, 34, 46, 47):
         made.add(number)

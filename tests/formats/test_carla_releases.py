@@ -46,7 +46,7 @@ def test_every_release_is_read_as_built(release: str) -> None:
 @pytest.mark.parametrize(("release", "told"), TOLD.items())
 def test_release_is_inferred_from_content(release: str, told: str) -> None:
     log = logreel.open(eventful(release).bytes())
-    # Positions of a prop tell 0.9.11 from 0.9.10.
+    # Positions of a prop distinguish 0.9.11 from 0.9.10.
     assert log.version == told
 
 

@@ -46,7 +46,7 @@ def place(pose: Any) -> tuple[float, float]:
 def test_poses_equal_values_worked_out_by_hand() -> None:
     replay = carla.Replay(straight())
     assert (replay.total, replay.start, replay.end) == (2.0, 0.0, 2.0)
-    # Nothing was loaded before the first frame: it shows its own poses.
+    # No frame is loaded before the first one, which shows its own poses.
     assert place(replay.poses(0.0)[10]) == place(replay.poses(0.4)[10]) == (0.0, 170.0)
     assert place(replay.poses(0.5)[10]) == (0.0, 170.0)
     assert place(replay.poses(0.75)[10]) == (50.0, 180.0)

@@ -21,7 +21,7 @@ STEP = 50_000_000
 
 
 def sound(data: bytes) -> oracle.Recording:
-    """What the plain reader finds, which must be all of it, in frames that end."""
+    """Return the recording as the plain reader reads it; it must be complete, and all frames must end."""
     found = oracle.read(data)
     assert (found.stop, found.why, found.outside) == (len(data), "", [])
     assert all(frame.ended for frame in found.frames)
@@ -29,7 +29,7 @@ def sound(data: bytes) -> oracle.Recording:
 
 
 def rows(frames: list[oracle.Frame]) -> list[tuple[float, ...] | tuple[int, bytes]]:
-    """Frames and packets, one after another."""
+    """Return frames and packets in file order."""
     found: list[tuple[float, ...] | tuple[int, bytes]] = []
     for frame in frames:
         found.append((frame.number, frame.duration, frame.elapsed))
@@ -38,7 +38,7 @@ def rows(frames: list[oracle.Frame]) -> list[tuple[float, ...] | tuple[int, byte
 
 
 def check(data: bytes, folder: Path) -> None:
-    """Everything that makes a sound recording the same one again, to the byte."""
+    """Check every operation that gives a valid recording with the same bytes."""
     source, log, out = folder / "source.rec", logreel.open(data), folder / "out.rec"
     source.write_bytes(data)
     assert not log.problems
@@ -89,7 +89,7 @@ def test_slice_keeps_all_frames_of_its_interval(tmp_path: Path) -> None:
 
 
 def alive(frames: list[oracle.Frame]) -> list[int]:
-    """Who is there behind some frames."""
+    """Return the actors that exist after some frames."""
     there: list[int] = []
     for frame in frames:
         there += [record["id"] for record in frame.records("EventAdd")]
@@ -127,7 +127,7 @@ def test_keep_latched_carries_records_in_force(release: str, tmp_path: Path) -> 
         for name, count in lasting.items():
             before = [record for frame in due[: first + 1] for record in frame.records(name)]
             assert len(found[0].records(name)) == (count if before else 0), name
-        # All but what was carried is as it was.
+        # Everything except the carried records is unchanged.
         assert rows(found[1:]) == rows(due[first + 1 :])
         assert not logreel.open(out).problems
         assert logreel.open(out).text[0].text == f"the recording begins with {len(begin)} actors"
@@ -182,7 +182,7 @@ def test_merge_joins_equal_frames_and_renumbers_others(tmp_path: Path) -> None:
     assert content(out)["position"][1] == sorted(
         content(one)["position"][1] + content(two)["position"][1], key=lambda row: row[0]
     )
-    # Frames of one number and time are one frame, whose packets are those of both.
+    # Frames with the same number and time become one frame with the packets of both.
     done = logreel.merge([one, one], out, force=True)
     found = sound(out.read_bytes())
     assert [frame.number for frame in found.frames] == [1, 2, 3, 4]
@@ -226,7 +226,7 @@ def test_split_by_topic_and_merge_gives_the_same_recording(tmp_path: Path) -> No
 
 
 def recovered(data: bytes, folder: Path) -> tuple[bytes, logreel.ops.rewrite.recover.Recovered]:
-    """What is recovered, which must be sound and hold all messages."""
+    """Return the recovered recording, which must be valid and hold all messages."""
     out, log = folder / "out.rec", logreel.open(data)
     done = logreel.recover(data, out, force=True)
     assert done.messages == log.message_count
@@ -256,7 +256,7 @@ def test_recover_writes_true_sizes_for_placeholders(name: str, tmp_path: Path) -
         made.frames[3].sizes[name] = 0
         assert made.bytes() != whole
         assert recovered(made.bytes(), tmp_path)[0] == whole
-        # Also in a part, and with what was in force.
+        # Also in a slice, and with records in force.
         log = logreel.open(made.bytes())
         for keep in (False, True):
             out, due = tmp_path / "part.rec", tmp_path / "due.rec"

@@ -29,7 +29,7 @@ def kind(name: str) -> logreel.Schema:
 
 
 def like(log: logreel.Log) -> dict[str, object]:
-    """Options that write what *log* is."""
+    """Return the options that write a recording like *log*."""
     told = log.metadata
     return {
         "version": told["format_version"],
@@ -40,7 +40,7 @@ def like(log: logreel.Log) -> dict[str, object]:
 
 
 def sound(data: bytes) -> oracle.Recording:
-    """What the plain reader finds, which must be all of it, in frames as the recorder writes them."""
+    """Return the recording as the plain reader reads it; it must be complete, with frames as recorded."""
     found = oracle.read(data)
     assert (found.stop, found.why, found.outside) == (len(data), "", [])
     assert all(frame.ended for frame in found.frames)
@@ -110,7 +110,7 @@ def test_frames_are_added_by_the_times_of_packets(tmp_path: Path) -> None:
 
 
 def test_single_and_batched_writes_give_the_same_file(tmp_path: Path) -> None:
-    """Durations are filled in when the next frame begins, however the packets come."""
+    """Durations are written when the next frame begins, however packets are batched."""
 
     def write(name: str, flush: int) -> bytes:
         with logreel.create(tmp_path / name, flush_every=None, **HEADER) as w:

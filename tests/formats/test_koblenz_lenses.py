@@ -55,7 +55,7 @@ def log_of(packets: list[bytes], each: int, ms: float = 5.0) -> logreel.Log:
     return logreel.open(out.bytes())
 
 
-def test_every_turn_is_a_cloud() -> None:
+def test_each_turn_is_one_cloud() -> None:
     ch = logreel.open(drive(0.3))["VelodyneRawDataM"]
     found = clouds(ch)
     # 20 turns a second, of which one has begun at 0.
@@ -77,14 +77,14 @@ def test_every_turn_is_a_cloud() -> None:
     assert azimuth.max() > 359
 
 
-def test_a_part_of_the_time() -> None:
+def test_clouds_of_interval() -> None:
     ch = logreel.open(drive(0.3))["VelodyneRawDataM"]
     some = clouds(ch, start=100 * MS, end=160 * MS)
     times = np.concatenate([c.fields["time"] for c in some])
     assert 100 * MS <= times.min() <= times.max() < 160 * MS + 18 * 12 * FIRING_US * 1000
 
 
-def test_points_are_those_of_the_plain_decoder() -> None:
+def test_points_equal_plain_decoder() -> None:
     packets = hdl32e(Scene(), 0, 10)
     (cloud,) = clouds(log_of(packets, 3)["VelodyneRawDataM"])
     wanted = [p for one in packets for p in oracle.decode(one, oracle.HDL32E)]
@@ -100,7 +100,7 @@ def test_points_are_those_of_the_plain_decoder() -> None:
     assert cloud.fields["time"].tolist() == times
 
 
-def test_the_model_is_told_by_the_packets() -> None:
+def test_model_is_detected_from_packets() -> None:
     lens = PacketCloud()
     assert lens.calibration(log_of(hdl32e(Scene(), 0, 3), 3)["VelodyneRawDataM"]) is HDL32E
     assert lens.calibration(log_of(hdl64e(3), 3)["VelodyneRawDataM"]) is HDL64E
@@ -111,11 +111,11 @@ def _no_packets() -> logreel.Channel:
     return logreel.open(Builder().velodyne(0, []).bytes())["VelodyneRawDataM"]
 
 
-def test_no_packets_are_no_clouds() -> None:
+def test_no_packets_give_no_clouds() -> None:
     assert clouds(_no_packets()) == []
 
 
-def test_a_calibration_that_the_packets_carry() -> None:
+def test_calibration_from_packets() -> None:
     sends = np.concatenate([status(), status()])[100:]
     ch = log_of(hdl64e(len(sends), sends), 40)["VelodyneRawDataM"]
     found = PacketCloud().calibration(ch)
@@ -127,7 +127,7 @@ def test_a_calibration_that_the_packets_carry() -> None:
     assert np.allclose(first.xyz[: len(wanted)], [[p.x, p.y, p.z] for p in wanted], atol=4e-5)
 
 
-def test_a_calibration_that_the_user_gives(tmp_path: Path) -> None:
+def test_calibration_from_user(tmp_path: Path) -> None:
     path = tmp_path / "db.xml"
     path.write_bytes(xml())
     out = Builder().velodyne(0, hdl64e(4)).bytes()
@@ -155,7 +155,7 @@ def bag_of(packets: list[bytes], each: int, stamped: bool = True) -> logreel.Cha
     return channel("velodyne_msgs/VelodyneScan", *messages)
 
 
-def test_packets_of_a_bag_are_the_same_points() -> None:
+def test_packets_in_bag_give_same_points() -> None:
     packets = hdl32e(Scene(), 0, 150)
     bag = bag_of(packets, 20)
     lens = lens_of(bag, PacketCloud)
@@ -182,7 +182,7 @@ def scans(model: str, ranges: list[int]) -> tuple[logreel.Log, list]:
 @pytest.mark.parametrize(
     ("model", "angles", "longest"), [("Hokuyo_URG-04LX", URG, 5.6), ("Hokuyo_UTM-30LX", UTM, 30.0)]
 )
-def test_points_of_a_scan_lie_on_what_was_seen(model: str, angles: np.ndarray, longest: float) -> None:
+def test_scan_points_lie_on_scene_surfaces(model: str, angles: np.ndarray, longest: float) -> None:
     scene = Scene(wall=2.5, half=6.0, cylinder=(-1.0, 1.5), radius=0.3)
     log, (scan, cloud) = scans(model, plane(scene, angles, longest))
     assert not log.problems
@@ -196,7 +196,7 @@ def test_points_of_a_scan_lie_on_what_was_seen(model: str, angles: np.ndarray, l
     assert (scan.codes[np.isnan(scan.ranges)] == 1).all()
 
 
-def test_scans_of_odd_lengths_and_models_are_noted() -> None:
+def test_unusual_scan_lengths_and_models_are_reported() -> None:
     log, (scan, _) = scans("Hokuyo_URG-04LX", [1000] * 11)
     assert scan.angles[5] == 0
     assert "centred" in log.problems[0].text
@@ -214,12 +214,12 @@ def fixes(*messages: dict[str, object]) -> Iterator[tuple[float, float, bool]]:
     return zip(found.latitude.tolist(), found.longitude.tolist(), found.fixed.tolist(), strict=True)
 
 
-def test_fixes_that_are_not_valid() -> None:
+def test_invalid_fixes_are_marked() -> None:
     found = list(fixes({"warning": 1}, {"quality": 0}, {"quality": 2}))
     assert [fixed for *_, fixed in found] == [False, False, True]
 
 
-def test_degrees_and_minutes() -> None:
+def test_nmea_degrees_and_minutes_are_converted() -> None:
     rows = [
         {"place": (5021.774, 733.516)},
         {"place": (-5021.774, -733.516)},
@@ -234,7 +234,7 @@ def test_degrees_and_minutes() -> None:
     )
 
 
-def test_pictures_of_another_size_than_stated() -> None:
+def test_picture_with_wrong_size_is_reported() -> None:
     data = picture(0, 0)
     log = logreel.open(
         Builder().image(0, 0, 64, 48, data).image(1, 0, 32, 24, data).image(2, 0, 1, 1, b"xy").bytes()
@@ -249,7 +249,7 @@ def test_pictures_of_another_size_than_stated() -> None:
 
 
 @pytest.mark.parametrize("verb", [["info"], ["stats"], ["cat", "-n", "30"], ["schema", "{}", "GPSDataM"]])
-def test_verbs(verb: list[str], tmp_path: Path, run: Run) -> None:
+def test_verbs_show_gps_channel(verb: list[str], tmp_path: Path, run: Run) -> None:
     path = tmp_path / "drive.log"
     path.write_bytes(drive(0.3))
     args = [part.format(path) for part in verb]
@@ -259,7 +259,7 @@ def test_verbs(verb: list[str], tmp_path: Path, run: Run) -> None:
 
 
 @pytest.mark.parametrize("suffix", [".parquet/", ".csv/", ".arrow/", ".ndjson", ".jpg/", ".ply/", ".kml"])
-def test_conversions(suffix: str, tmp_path: Path, run: Run) -> None:
+def test_convert_to_every_output(suffix: str, tmp_path: Path, run: Run) -> None:
     path = tmp_path / "drive.log"
     path.write_bytes(drive(0.1))
     assert run("convert", str(path), f"{tmp_path}/out{suffix}").code == 0

@@ -76,7 +76,7 @@ def told(message: logreel.Message) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_message_is_as_expected(name: str) -> None:
+def test_messages_equal_expected(name: str) -> None:
     want, log = expected(name), logreel.open(sample(name))
     base = want["header_bytes_counted_in_size"]
     got = {m.offset - 21: m for m in log.messages(order="file")}
@@ -97,7 +97,7 @@ def test_every_message_is_as_expected(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_file_is_understood(name: str) -> None:
+def test_file_properties_equal_expected(name: str) -> None:
     want, log = expected(name), logreel.open(sample(name))
     assert log.version == ".".join(map(str, want["version"]))
     assert log.epoch == "start"
@@ -110,7 +110,7 @@ def test_the_file_is_understood(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_plain_reader_agrees(name: str) -> None:
+def test_plain_reader_agrees(name: str) -> None:
     want, found = expected(name), oracle.walk(sample(name))
     assert [row.at for row in found.rows] == [r["at"] for r in want["messages"] if r["mark"] == 0x49]
 
@@ -136,7 +136,7 @@ def test_two_scanners_of_one_type_are_two_channels() -> None:
     assert (left.times == log["LaserRange2DDataM/right"].times).all()
 
 
-def test_fixes_tell_utc_and_place() -> None:
+def test_fixes_give_utc_and_position() -> None:
     log = logreel.open(sample("k01_all_six"))
     # 12:34:50 on 17 June 2010 at 2.5 ms.
     assert log.utc_offset == 1276778090 * 10**9 - 2_500_000
@@ -148,7 +148,7 @@ def test_fixes_tell_utc_and_place() -> None:
     assert np.allclose([lat[0], lon[0], alt[0]], [50.3629, 7.5586, 92.5])
 
 
-def test_pictures_are_whole() -> None:
+def test_pictures_are_complete() -> None:
     log = logreel.open(sample("k01_all_six"))
     ch = log["ImageM/1"]
     (lens,) = lenses(ch)

@@ -54,7 +54,7 @@ def rows(data: bytes) -> list[tuple[int, int, float, bytes]]:
 
 
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda p: p.stem)
-def test_samples_written_again(path: Path, tmp_path: Path) -> None:
+def test_rewritten_samples_equal_source(path: Path, tmp_path: Path) -> None:
     data, log = path.read_bytes(), logreel.open(path)
     due = oracle.walk(data)
     messages = [(r.type, r.version, r.ms, data[r.at + 21 : r.end]) for r in due.rows]
@@ -81,7 +81,7 @@ def test_samples_written_again(path: Path, tmp_path: Path) -> None:
     assert entries(again.read_bytes()) == seconds_of(again.read_bytes())
 
 
-def test_every_type_from_fields(tmp_path: Path) -> None:
+def test_every_type_is_written_from_fields(tmp_path: Path) -> None:
     path, source = tmp_path / "a.vel", logreel.open(drive(0.3))
     with logreel.create(path) as w:
         numbers = {ch.topic: w.add_channel(ch.topic, kind(ch.schema.name)) for ch in source.channels.values()}
@@ -94,7 +94,7 @@ def test_every_type_from_fields(tmp_path: Path) -> None:
     assert entries(path.read_bytes()) == entries(drive(0.3))
 
 
-def test_tables_and_payloads_are_written_at_once(tmp_path: Path) -> None:
+def test_tables_and_payloads_can_be_mixed(tmp_path: Path) -> None:
     path, n = tmp_path / "a.vel", 3000
     times = 5 * MS + np.arange(n) * 3 * MS
     names = [f.name for f in logreel.open(drive())["OBDDataM"].layout.record.visible()]
@@ -111,7 +111,7 @@ def test_tables_and_payloads_are_written_at_once(tmp_path: Path) -> None:
     assert len(entries(made)) == 9
 
 
-def test_the_index_leads_to_the_first_message_of_each_second(tmp_path: Path) -> None:
+def test_index_names_first_message_of_each_second(tmp_path: Path) -> None:
     rng, path = np.random.default_rng(3), tmp_path / "a.vel"
     for case in range(20):
         steps = rng.integers(-400, 900, 60) * (rng.random(60) < 0.9) + 7000 * (rng.random(60) < 0.05)
@@ -127,7 +127,7 @@ def test_the_index_leads_to_the_first_message_of_each_second(tmp_path: Path) -> 
         assert [p for p in logreel.open(path).problems if p.code == "index"] == []
 
 
-def test_one_absurd_stamp_makes_no_huge_index(tmp_path: Path) -> None:
+def test_absurd_stamp_makes_no_huge_index(tmp_path: Path) -> None:
     path = tmp_path / "a.vel"
     with logreel.create(path) as w:
         car = w.add_channel("OBDDataM", kind("OBDDataM"))
@@ -137,7 +137,7 @@ def test_one_absurd_stamp_makes_no_huge_index(tmp_path: Path) -> None:
     assert logreel.open(path)["OBDDataM"].times.tolist() == [0, 10**18, 10**9]
 
 
-def test_sizes_counted_otherwise(tmp_path: Path) -> None:
+def test_other_size_readings_are_written(tmp_path: Path) -> None:
     for reading in "ABC":
         path = tmp_path / f"{reading}.vel"
         rewrite(logreel.open(drive()), path, size_reading=reading)
@@ -150,7 +150,7 @@ def test_sizes_counted_otherwise(tmp_path: Path) -> None:
         logreel.create(tmp_path / "x.vel", size_reading="D")
 
 
-def test_types_that_nothing_describes(tmp_path: Path) -> None:
+def test_undescribed_types_are_written_as_bytes(tmp_path: Path) -> None:
     path = tmp_path / "a.vel"
     with logreel.create(path) as w:
         own = w.add_channel("0x00013732", kind("MyDataM"))
@@ -172,7 +172,7 @@ def test_types_that_nothing_describes(tmp_path: Path) -> None:
     assert next(log.messages("OBDDataM@102")).decode()["rest"] == b"more"
 
 
-def test_two_sensors_of_one_name(tmp_path: Path) -> None:
+def test_two_sensors_with_same_name(tmp_path: Path) -> None:
     """Reading numbers the second one; without the first it has the name for itself."""
     made = Builder()
     for i in range(40):
@@ -187,7 +187,7 @@ def test_two_sensors_of_one_name(tmp_path: Path) -> None:
     }
 
 
-def test_messages_that_are_longer_than_their_type(tmp_path: Path) -> None:
+def test_longer_messages_are_copied(tmp_path: Path) -> None:
     made = Builder()
     for i in range(6):
         made.obd(100.0 * i, i, 900, 1.0)
@@ -205,7 +205,7 @@ def write_and_flush(w: logreel.Writer, channel: int, payload: bytes) -> None:
     w.flush()
 
 
-def test_what_cannot_be_written(tmp_path: Path) -> None:
+def test_invalid_input_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.vel"
     with logreel.create(path, flush_every=None) as w:
         for topic, name, why in (
@@ -256,7 +256,7 @@ def test_what_cannot_be_written(tmp_path: Path) -> None:
     assert (tmp_path / "a.log").read_bytes() == b"\xa4VEL\x01\0\x01\0\0\0\0\0"
 
 
-def test_holes_and_cuts(tmp_path: Path) -> None:
+def test_damaged_logs_are_recovered(tmp_path: Path) -> None:
     made, out = Builder(), tmp_path / "a.vel"
     for i in range(40):
         made.obd(70.0 * i, i, 900, 1.0)
@@ -293,7 +293,7 @@ WRITE = """
 
 
 @pytest.mark.parametrize("acknowledged", [1, 30])
-def test_a_killed_recorder_loses_nothing_that_was_flushed(tmp_path: Path, acknowledged: int) -> None:
+def test_killed_recorder_keeps_flushed_messages(tmp_path: Path, acknowledged: int) -> None:
     path, due = killed(tmp_path / "a.vel", "", CHANNELS, WRITE, acknowledged)
     log = logreel.open(path)
     for topic in ("OBDDataM", "ImageM/3"):
@@ -319,7 +319,7 @@ def _recording(path: Path, count: int = 9) -> list[int]:
     return sizes
 
 
-def test_cut_or_filled_with_zeros_what_was_flushed_is_there(tmp_path: Path) -> None:
+def test_cut_or_zero_filled_recording_keeps_flushed_messages(tmp_path: Path) -> None:
     sizes = _recording(tmp_path / "a.vel")
     data = (tmp_path / "a.vel.active").read_bytes()
     for cut in range(sizes[0], len(data) + 1, 3):
@@ -330,7 +330,7 @@ def test_cut_or_filled_with_zeros_what_was_flushed_is_there(tmp_path: Path) -> N
             assert log["ImageM/3"].times.tolist()[:due] == [i * MS for i in range(due)]
 
 
-def test_a_full_disk_leaves_a_sound_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_disk_leaves_sound_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = os.write
     for room in (0, 50, 700):
         left = [1 << 40]

@@ -37,20 +37,20 @@ def test_times_on_the_utc_clock_are_unix_times() -> None:
     assert (log.epoch, log.utc_offset, log.start, log.end) == ("unix", 0, START + 1, START + 2)
 
 
-def test_files_of_the_former_form_are_read_as_before() -> None:
+def test_clock_of_earlier_releases_is_read() -> None:
     clock = {"utc_offset": 17, "start": 1, "end": 99 * SECOND, "messages": 2}
     log = with_record({"format": "ulog", "epoch": "boot", "clock": json.dumps(clock)})
     assert (log.epoch, log.utc_offset, log.start, log.end) == ("boot", 17, 1, 99 * SECOND)
 
 
 @pytest.mark.parametrize("offset", ["", "soon", "1e9", "9" * 30, "[1]"])
-def test_an_offset_that_is_no_number_is_none(offset: str) -> None:
+def test_offset_that_is_no_number_is_ignored(offset: str) -> None:
     log = with_record({"epoch": "boot", "utc_offset": offset, "clock": "log"})
     assert (log.epoch, log.utc_offset) == ("boot", None)
 
 
 @pytest.mark.parametrize("clock", ["", "7", "[]", "{", "local", '{"utc_offset": "x", "messages": [1]}'])
-def test_a_clock_of_nonsense_is_as_if_it_were_not_there(clock: str) -> None:
+def test_invalid_clock_is_ignored(clock: str) -> None:
     log = with_record({"epoch": "yesterday", "clock": clock})
     assert (log.epoch, log.utc_offset, log.start) == ("start", None, 5 * SECOND)
 
@@ -79,7 +79,7 @@ def test_an_mcap_for_other_tools_begins_and_ends_with_its_source(tmp_path: Path)
     assert (log.start, log.end) == (source.start + source.utc_offset, source.end + source.utc_offset)
 
 
-def test_a_sink_on_the_utc_clock_says_so_and_shifts_what_it_adopts(tmp_path: Path) -> None:
+def test_utc_clock_shifts_imported_times(tmp_path: Path) -> None:
     (tmp_path / "x.ulg").write_bytes(flight())
     source = logreel.open(tmp_path / "x.ulg")
     offset = source.utc_offset
@@ -102,7 +102,7 @@ def test_a_sink_on_the_utc_clock_says_so_and_shifts_what_it_adopts(tmp_path: Pat
         assert there == [(c.time, c.value) for c in one.changes]
 
 
-def test_what_is_told_of_the_source_has_its_clock() -> None:
+def test_metadata_of_the_converted_log_has_its_clock() -> None:
     told = {"format": "ulog", "version": "1", "epoch": "boot", "utc_offset": "17", "clock": "log"}
     assert with_record(told).metadata["mcap"]["converted_from"] == told
     former = {"format": "ulog", "epoch": "boot", "clock": json.dumps({"utc_offset": 17})}
@@ -110,7 +110,7 @@ def test_what_is_told_of_the_source_has_its_clock() -> None:
     assert with_record(former).metadata["mcap"]["converted_from"] == due
 
 
-def test_a_raw_mcap_inherited_on_the_utc_clock_has_its_record_shifted(tmp_path: Path) -> None:
+def test_copy_on_the_utc_clock_shifts_the_record(tmp_path: Path) -> None:
     (tmp_path / "x.ulg").write_bytes(flight())
     source = logreel.open(tmp_path / "x.ulg")
     logreel.convert(source, tmp_path / "raw.mcap", raw=True)

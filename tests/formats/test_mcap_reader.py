@@ -25,7 +25,9 @@ def built(way: tuple[str | None, bool, bool, bool], chunk_bytes: int = 120) -> B
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_every_way_of_packing_holds_the_same(way: tuple[str | None, bool, bool, bool]) -> None:
+def test_every_compression_and_structure_has_the_same_content(
+    way: tuple[str | None, bool, bool, bool],
+) -> None:
     data = tiny(built(way))
     log = logreel.open(data)
     judge = mcap_oracle.read(data)
@@ -61,7 +63,7 @@ def test_a_walk_is_read_as_the_library_reads_it() -> None:
     }
 
 
-def test_opening_by_the_summary_unpacks_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_opening_by_the_summary_decompresses_no_chunk(monkeypatch: pytest.MonkeyPatch) -> None:
     data = walk(2.0, Builder(chunk_bytes=1 << 12))
     unpacked = []
     true = packing.unpack
@@ -77,7 +79,7 @@ def test_opening_by_the_summary_unpacks_nothing(monkeypatch: pytest.MonkeyPatch)
     assert 0 < len(set(unpacked)) < log.metadata["mcap"]["chunks"]
 
 
-def test_messages_of_four_languages_are_decoded() -> None:
+def test_messages_of_four_encodings_are_decoded() -> None:
     log = logreel.open(walk(2.0))
     assert log["/imu"]["orientation.w"][0] == 1.0
     assert log["/fix"].to_arrow().column("status").to_pylist()[0] == {"status": 0, "service": 1}
@@ -92,7 +94,7 @@ def test_messages_of_four_languages_are_decoded() -> None:
     assert not log.problems
 
 
-def test_json_is_shown_as_far_as_its_schema_tells() -> None:
+def test_json_has_the_columns_of_its_schema() -> None:
     kinds = {
         "a": {"type": ["number", "null"]},
         "b": {"anyOf": [{"$ref": "#/$defs/pair"}, {"type": "null"}]},
@@ -130,13 +132,13 @@ def test_json_is_shown_as_far_as_its_schema_tells() -> None:
 
 
 @pytest.mark.parametrize("schema", [b"{", b"[" * 9999, b'{"$ref": "#"}', b"17", b'{"type": "object"}'])
-def test_schemas_of_json_that_tell_nothing(schema: bytes) -> None:
+def test_json_schemas_without_fields_give_one_column(schema: bytes) -> None:
     out = Builder().schema(1, "s", "jsonschema", schema).channel(1, 1, "/j", "json")
     log = logreel.open(out.message(1, START, b"{}").bytes())
     assert log["/j"].to_arrow().num_rows == 1
 
 
-def test_a_schema_without_end_is_refused() -> None:
+def test_recursive_json_schema_is_refused() -> None:
     wide = {"type": "object", "properties": {f"{n}": {"$ref": "#"} for n in range(2000)}}
     out = Builder().schema(1, "s", "jsonschema", json.dumps(wide).encode()).channel(1, 1, "/j", "json")
     log = logreel.open(out.message(1, START, b"{}").bytes())
@@ -144,7 +146,7 @@ def test_a_schema_without_end_is_refused() -> None:
     assert [p.code for p in log.problems] == ["definition"]
 
 
-def test_what_nobody_can_decode_is_bytes() -> None:
+def test_unknown_encodings_are_bytes() -> None:
     out = Builder().schema(1, "a/B", "ros1msg", b"float64 x\nnobody/knows y\n").channel(1, 1, "/a", "ros1")
     out.schema(2, "B", "flatbuffer", b"\xff\x00").channel(2, 2, "/b", "flatbuffer")
     out.schema(3, "C", "protobuf", b"\xff\x00").channel(3, 3, "/c", "protobuf")
@@ -161,7 +163,7 @@ def test_what_nobody_can_decode_is_bytes() -> None:
     )
 
 
-def test_a_topic_of_several_channels() -> None:
+def test_second_channel_of_a_topic_gets_an_instance_number() -> None:
     out = Builder().channel(7, 0, "/a", "").channel(9, 0, "/a", "json").channel(8, 0, "/a[1]", "")
     for number, payload in ((7, b"x"), (9, b"{}"), (8, b"y")):
         out.message(number, START, payload)
@@ -171,7 +173,7 @@ def test_a_topic_of_several_channels() -> None:
     assert [bytes(m.data) for m in log.messages(["/a[1]"])] == [b"y"]
 
 
-def test_records_that_are_unknown_undeclared_or_stand_alone() -> None:
+def test_unknown_and_undeclared_records_are_reported() -> None:
     out = Builder("zstd").channel(1, 0, "/a", "").message(1, START, b"x").raw(record(0x81, b"mine"))
     out.raw(record(0x42, b"future")).message(3, START, b"lost")
     log = logreel.open(out.bytes())
@@ -209,7 +211,7 @@ def test_entries_sorted_by_time_come_in_file_order() -> None:
     assert not log.problems
 
 
-def test_clocks() -> None:
+def test_epoch_follows_from_times() -> None:
     def opened(time: int) -> logreel.Log:
         return logreel.open(Builder().channel(1, 0, "/a", "").message(1, time, b"").bytes())
 
@@ -220,7 +222,7 @@ def test_clocks() -> None:
     assert (empty.start, empty.end) == (None, None)
 
 
-def test_metadata_and_attachments_of_one_name() -> None:
+def test_metadata_and_attachments_of_the_same_name_are_all_kept() -> None:
     out = (
         Builder()
         .metadata("a", {"x": "1"})
@@ -233,7 +235,7 @@ def test_metadata_and_attachments_of_one_name() -> None:
     assert {name: one.read() for name, one in log.attachments.items()} == {"f": b"1", "f[1]": b"2"}
 
 
-def test_statistics_that_lie_are_not_believed() -> None:
+def test_wrong_statistics_are_not_used() -> None:
     data = bytearray(tiny(Builder(chunk_bytes=120, sums=False)))
     log = logreel.open(bytes(data))
     told = log.metadata["mcap"]["statistics"]
@@ -253,7 +255,7 @@ def test_statistics_that_lie_are_not_believed() -> None:
         (None, "has two indexes of one channel"),
     ],
 )
-def test_places_that_no_index_record_has_are_not_used(moved: int | None, why: str | None) -> None:
+def test_wrong_offsets_of_index_records_are_not_used(moved: int | None, why: str | None) -> None:
     """The index is read from the chunks where that may be of later writers, else these are unpacked."""
     data = bytearray(tiny(built(("zstd", True, True, True))))
     start = int.from_bytes(data[-28:-20], "little")

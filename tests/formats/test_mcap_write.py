@@ -31,7 +31,7 @@ OPTIONS = [
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
-def test_the_library_reads_what_was_given(tmp_path: Path, options: dict[str, object]) -> None:
+def test_mcap_library_reads_written_messages(tmp_path: Path, options: dict[str, object]) -> None:
     path = tmp_path / "a.mcap"
     due = []
     with logreel.create(path, **options) as w:
@@ -74,7 +74,7 @@ def test_the_library_reads_what_was_given(tmp_path: Path, options: dict[str, obj
     assert [s.data for s in summary.schemas.values()] == [b"string data\n", b"uint8 a\n"]
 
 
-def test_what_lies_beside_messages_is_kept(tmp_path: Path) -> None:
+def test_publish_time_and_sequence_are_kept(tmp_path: Path) -> None:
     """Sequence numbers and publish times, through slice, merge and a change of compression."""
     source = tmp_path / "a.mcap"
     source.write_bytes(walk(3.0, Builder(chunk_bytes=1 << 12)))
@@ -110,7 +110,7 @@ def test_bulk_messages_with_their_own_times(tmp_path: Path) -> None:
     assert rows[5] == ("/a", START, START, 0, b"x")
 
 
-def test_what_cannot_be_is_said(tmp_path: Path) -> None:
+def test_invalid_channels_and_values_are_refused(tmp_path: Path) -> None:
     for options in ({"compression": "bz2"}, {"chunk_bytes": 0}, {"colour": "red"}):
         with pytest.raises(logreel.UsageError):
             logreel.create(tmp_path / "a.mcap", **options)
@@ -127,7 +127,7 @@ def test_what_cannot_be_is_said(tmp_path: Path) -> None:
             w.parameter("a", 1)
 
 
-def test_what_was_flushed_survives_a_kill(tmp_path: Path) -> None:
+def test_flushed_messages_survive_a_kill(tmp_path: Path) -> None:
     script = """
         import os, sys, logreel
         w = logreel.create(sys.argv[1], flush_every=None)
@@ -150,7 +150,7 @@ def test_what_was_flushed_survives_a_kill(tmp_path: Path) -> None:
     assert [row[1] for row in rows] == list(range(len(log["/a"])))
 
 
-def test_recover_of_a_cut_file(tmp_path: Path) -> None:
+def test_recover_reads_a_cut_file(tmp_path: Path) -> None:
     data = walk(3.0, Builder(chunk_bytes=1 << 12))
     (tmp_path / "a.mcap").write_bytes(data[: len(data) * 2 // 3])
     log = logreel.open(tmp_path / "a.mcap")

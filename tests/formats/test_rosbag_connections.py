@@ -75,7 +75,7 @@ def source(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("indexed", [True, False])
 @pytest.mark.parametrize("compression", ["none", "lz4"])
-def test_the_index_tells_the_connection_of_each_message(indexed: bool, compression: str) -> None:
+def test_each_message_has_its_connection(indexed: bool, compression: str) -> None:
     data = bag("Abc", compression=compression)
     if not indexed:
         # Without its last bytes the index is not believed, and everything is read.
@@ -83,11 +83,11 @@ def test_the_index_tells_the_connection_of_each_message(indexed: bool, compressi
     assert read(logreel.open(data)) == rows(bag("Abc"))
 
 
-def test_channels_of_one_connection_tell_none() -> None:
+def test_channels_with_one_connection_have_no_connection_column() -> None:
     assert logreel.open(bag("a")).index.side_column(0, "connection") is None
 
 
-def test_slices_sorted_and_recovered_bags_keep_connections(source: Path, tmp_path: Path) -> None:
+def test_slice_sort_and_recover_keep_connections(source: Path, tmp_path: Path) -> None:
     whole, middle = rows(source.read_bytes()), START + 150
     for name, due in (("all", whole), ("late", [row for row in whole if row[0] >= middle])):
         out = tmp_path / f"{name}.bag"
@@ -105,7 +105,7 @@ def test_slices_sorted_and_recovered_bags_keep_connections(source: Path, tmp_pat
     assert len(parts) > 3
 
 
-def test_merged_bags_keep_connections_though_their_numbers_change(source: Path, tmp_path: Path) -> None:
+def test_merge_renumbers_connections_of_messages(source: Path, tmp_path: Path) -> None:
     other, out = tmp_path / "other.bag", tmp_path / "merged.bag"
     other.write_bytes(bag("cXA", START + 5))
     logreel.merge([source, other], out)
@@ -116,7 +116,7 @@ def test_merged_bags_keep_connections_though_their_numbers_change(source: Path, 
 
 
 @pytest.mark.parametrize("callers", ["x", "A", "xA"])
-def test_a_bag_of_one_connection_is_merged_with_others(callers: str, tmp_path: Path) -> None:
+def test_merge_with_a_bag_of_one_connection(callers: str, tmp_path: Path) -> None:
     """Its index tells no connections, but in the new bag there are several."""
     paths = [tmp_path / "1.bag", tmp_path / "2.bag", tmp_path / "3.bag"]
     for n, (path, who) in enumerate(zip(paths, ("a", callers, "b"), strict=True)):
@@ -126,7 +126,7 @@ def test_a_bag_of_one_connection_is_merged_with_others(callers: str, tmp_path: P
     assert rows((tmp_path / "out.bag").read_bytes()) == read(logreel.open(tmp_path / "out.bag")) == due
 
 
-def test_a_bag_of_several_connections_written_by_hand(source: Path, tmp_path: Path) -> None:
+def test_writer_takes_several_connections_of_a_channel(source: Path, tmp_path: Path) -> None:
     """Written again in the order of the file, with what the index tells, the bytes are those of the C++ recorder."""
     log, path = logreel.open(source), tmp_path / "again.bag"
     ch = log["/chatter"]
@@ -149,7 +149,7 @@ def test_a_bag_of_several_connections_written_by_hand(source: Path, tmp_path: Pa
     assert [row[2] for row in found if row[0] == START] == [b"a", b"c"]
 
 
-def test_the_variant_of_several_connections_is_copied_whole(tmp_path: Path) -> None:
+def test_slice_copies_all_connections(tmp_path: Path) -> None:
     name = next(name for name in SYNTHETIC if "connections" in name)
     path, out = tmp_path / "variant.bag", tmp_path / "out.bag"
     path.write_bytes(SYNTHETIC[name]())

@@ -35,7 +35,7 @@ def test_arrays_of_a_type_without_fields_are_lists_of_empty_structs() -> None:
     assert not log.problems
 
 
-def test_they_come_out_of_every_table(tmp_path: Path) -> None:
+def test_empty_structs_are_written_by_every_table_format(tmp_path: Path) -> None:
     log = logreel.open(_bag(PAYLOAD))
     pytest.importorskip("pandas")
     pytest.importorskip("polars")
@@ -49,14 +49,14 @@ def test_they_come_out_of_every_table(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("suffix", [".parquet", ".arrow", ".csv"])
-def test_tables_are_written_with_them(suffix: str, tmp_path: Path) -> None:
+def test_tables_with_empty_structs_become_messages(suffix: str, tmp_path: Path) -> None:
     log = logreel.open(_bag(PAYLOAD, PAYLOAD))
     done = logreel.convert(log, tmp_path / f"x{suffix}", topics="/holder")
     assert done.rows == 2
 
 
 @pytest.mark.parametrize("name", ["x.bag", "x.mcap"])
-def test_record_writes_them_back(name: str, tmp_path: Path) -> None:
+def test_record_writes_empty_structs(name: str, tmp_path: Path) -> None:
     log = logreel.open(_bag(PAYLOAD))
     line = json.dumps({"topic": "/holder", "time_ns": START, "data": DECODED})
     logreel.record(io.BytesIO(line.encode()), tmp_path / name, like=log)
@@ -68,7 +68,7 @@ def test_record_writes_them_back(name: str, tmp_path: Path) -> None:
         assert next(found.messages()).decode() == DECODED
 
 
-def test_a_table_of_them_is_written(tmp_path: Path) -> None:
+def test_table_of_empty_structs_becomes_messages(tmp_path: Path) -> None:
     log = logreel.open(_bag(PAYLOAD, PAYLOAD))
     with logreel.create(tmp_path / "x.bag") as w:
         ch = w.add_channel("/holder", log["/holder"].schema)
@@ -76,7 +76,7 @@ def test_a_table_of_them_is_written(tmp_path: Path) -> None:
     assert [bytes(m.data) for m in logreel.open(tmp_path / "x.bag").messages()] == [PAYLOAD, PAYLOAD]
 
 
-def test_a_wild_count_of_empty_items_is_a_problem() -> None:
+def test_too_large_count_of_empty_items_is_a_problem() -> None:
     wild = struct.pack("<IiI", 2**32 - 1, 7, 0)
     log = logreel.open(_bag(PAYLOAD, wild))
     assert log["/holder"].to_arrow()["e"].is_null().to_pylist() == [False, True]

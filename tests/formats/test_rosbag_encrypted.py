@@ -84,7 +84,7 @@ def _gpg(home: str, *arguments: str, data: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("compression", ["none", "bz2", "lz4"])
-def test_bags_that_genuine_rosbag_encrypted(at_home: str, compression: str, tmp_path: Path) -> None:
+def test_bags_encrypted_by_genuine_rosbag_are_read(at_home: str, compression: str, tmp_path: Path) -> None:
     _require("rosbag")
     path = tmp_path / "secret.bag"
     done = subprocess.run([_SYSTEM, "-c", _WRITE, str(path), compression], capture_output=True)
@@ -105,7 +105,7 @@ def test_bags_that_genuine_rosbag_encrypted(at_home: str, compression: str, tmp_
 
 
 @pytest.mark.parametrize("option", ["--quiet", "--bz2", "--lz4"])
-def test_bags_that_the_genuine_program_encrypted(at_home: str, option: str, tmp_path: Path) -> None:
+def test_bags_encrypted_by_the_genuine_program_are_read(at_home: str, option: str, tmp_path: Path) -> None:
     """Its key is binary, that of the library in Python is text."""
     _require("cryptography")
     if not Path(_PROGRAM).exists():
@@ -126,14 +126,14 @@ def test_bags_that_the_genuine_program_encrypted(at_home: str, option: str, tmp_
 
 
 @pytest.mark.parametrize("armor", [("--armor",), ()])
-def test_the_key_is_what_gnupg_says(at_home: str, armor: tuple[str, ...]) -> None:
+def test_key_is_decrypted_by_gnupg(at_home: str, armor: tuple[str, ...]) -> None:
     key = _gpg(at_home, *armor, "--recipient", USER, "--encrypt", data=KEY)
     log = logreel.open(encrypted(many(), encrypted_key=key))
     assert fast_rows(log) == fast_rows(logreel.open(version_2_0(many())))
     assert log.problems == ()
 
 
-def test_a_key_behind_a_passphrase(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_passphrase_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     _require("cryptography", "gpg")
     with gpg_home("open sesame") as home:
         monkeypatch.setenv("GNUPGHOME", home)
@@ -150,7 +150,7 @@ def test_a_key_behind_a_passphrase(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("key", [KEY + b"more", KEY[:8], bytes(1 << 20)])
-def test_a_key_of_another_size_is_none(at_home: str, key: bytes) -> None:
+def test_key_of_another_size_is_refused(at_home: str, key: bytes) -> None:
     data = encrypted(many(), encrypted_key=_gpg(at_home, "--recipient", USER, "--encrypt", data=key))
     with pytest.raises(UnsupportedError, match="somebody"):
         logreel.open(data)
@@ -159,12 +159,12 @@ def test_a_key_of_another_size_is_none(at_home: str, key: bytes) -> None:
 @pytest.mark.parametrize(
     "key", [b"", b"none", b"-----BEGIN PGP MESSAGE-----\n\nabcd\n", bytes(3000), b"\xff" * 400]
 )
-def test_what_is_no_key_is_refused(at_home: str, key: bytes) -> None:
+def test_bytes_that_are_no_key_are_refused(at_home: str, key: bytes) -> None:
     with pytest.raises(UnsupportedError, match="rosbag/AesCbcEncryptor, for GnuPG user 'somebody'"):
         logreel.open(encrypted(many(), encrypted_key=key))
 
 
-def test_without_the_program_or_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_gnupg_or_library_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     _require("cryptography")
     data = encrypted(many())
     monkeypatch.setenv("PATH", "")
@@ -186,14 +186,16 @@ def test_another_encryptor_is_refused_by_name() -> None:
 
 @pytest.mark.parametrize("compression", ["none", "bz2", "lz4"])
 @pytest.mark.parametrize("finished", [True, False])
-def test_every_compression(with_key: None, compression: str, finished: bool) -> None:
+def test_encrypted_chunks_of_every_compression_are_read(
+    with_key: None, compression: str, finished: bool
+) -> None:
     log = logreel.open(encrypted(many(), compression, chunk_bytes=4000, finished=finished))
     assert fast_rows(log) == fast_rows(logreel.open(version_2_0(many())))
     assert [p.code for p in log.problems] == ([] if finished else ["index"])
 
 
 @pytest.mark.parametrize("compression", ["none", "bz2", "lz4"])
-def test_without_its_index_an_encrypted_bag_is_the_same(with_key: None, compression: str) -> None:
+def test_encrypted_bag_without_index_has_the_same_messages(with_key: None, compression: str) -> None:
     data = bytearray(encrypted(many(), compression, chunk_bytes=4000))
     whole = fast_rows(logreel.open(bytes(data)))
     at = data.index(b"index_pos=") + 10
@@ -203,7 +205,7 @@ def test_without_its_index_an_encrypted_bag_is_the_same(with_key: None, compress
     assert [p.code for p in log.problems] == ["index"]
 
 
-def test_a_cut_chunk_gives_what_decrypts(with_key: None) -> None:
+def test_whole_blocks_of_a_cut_encrypted_chunk_are_read(with_key: None) -> None:
     data = encrypted(many(), finished=False)
     whole = fast_rows(logreel.open(data))
     for share in (0.9, 0.5, 0.3):
@@ -214,7 +216,7 @@ def test_a_cut_chunk_gives_what_decrypts(with_key: None) -> None:
         assert any(p.code == "chunk" and p.lost for p in log.problems)
 
 
-def test_one_wrong_bit_costs_few_messages_and_is_told(with_key: None) -> None:
+def test_one_wrong_bit_in_an_encrypted_chunk_loses_few_messages_and_is_reported(with_key: None) -> None:
     """A damaged block garbles 17 bytes or so; what it hits inside of a payload nobody can see."""
     data = encrypted([(CHATTER, START + k, bytes(8)) for k in range(200)], finished=False)
     whole = [row[3:] for row in fast_rows(logreel.open(data))]
@@ -231,7 +233,7 @@ def test_one_wrong_bit_costs_few_messages_and_is_told(with_key: None) -> None:
     assert any(p.code == "chunk" and p.lost for p in logreel.open(bytes(broken)).problems)
 
 
-def test_the_last_chunk_of_a_recorder_that_died_is_in_the_clear(with_key: None) -> None:
+def test_unfinished_last_chunk_is_not_encrypted(with_key: None) -> None:
     """Chunks are encrypted when they are finished."""
     fields = (("encryptor", b"rosbag/AesCbcEncryptor"), ("gpg_user", b"x"), ("encrypted_key", b"x"))
     out = Builder(extra=fields, pack=encrypt, finished=False)
@@ -245,7 +247,7 @@ def test_the_last_chunk_of_a_recorder_that_died_is_in_the_clear(with_key: None) 
     assert sorted(p.code for p in log.problems) == ["index", "unfinished"]
 
 
-def test_the_padding_is_looked_at(with_key: None) -> None:
+def test_wrong_padding_is_reported(with_key: None) -> None:
     cipher = encryption.Cipher(KEY, USER)
     for n in range(40):
         data, wrong = cipher.decrypt(encrypt(bytes(n)))

@@ -46,7 +46,7 @@ def _batches(log: logreel.Log) -> int:
 
 
 @pytest.mark.parametrize("read", [_messages, _file_order, _batches])
-def test_memory_follows_the_chunk(read: Callable[[logreel.Log], int]) -> None:
+def test_memory_depends_on_chunk_size_not_on_file_size(read: Callable[[logreel.Log], int]) -> None:
     data = _large("lz4")
 
     def job() -> None:

@@ -77,7 +77,7 @@ def _compare_genuine(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", [p for p in SAMPLES if p.stem not in UNREADABLE], ids=lambda p: p.stem)
-def test_genuine_rosbag_on_samples(path: Path) -> None:
+def test_genuine_rosbag_reads_the_same_messages_of_samples(path: Path) -> None:
     if not _genuine():
         pytest.skip("rosbag of ROS is not installed (Debian: python3-rosbag)")
     if path.stem == "v20_ternaris_lz4":
@@ -86,14 +86,14 @@ def test_genuine_rosbag_on_samples(path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", [n for n in BUILT if n not in FOREIGN and n != "2.0 star"])
-def test_genuine_rosbag_on_built_bags(name: str, tmp_path: Path) -> None:
+def test_genuine_rosbag_reads_the_same_messages_of_built_bags(name: str, tmp_path: Path) -> None:
     if not _genuine():
         pytest.skip("rosbag of ROS is not installed (Debian: python3-rosbag)")
     _compare_genuine(_built(name, tmp_path))
 
 
 @pytest.mark.parametrize("name", sorted(FOREIGN))
-def test_genuine_rosbag_refuses_other_flags(name: str, tmp_path: Path) -> None:
+def test_genuine_rosbag_refuses_other_lz4_flags(name: str, tmp_path: Path) -> None:
     """So the builder makes what it says."""
     if not _genuine():
         pytest.skip("rosbag of ROS is not installed (Debian: python3-rosbag)")
@@ -121,14 +121,14 @@ def _renamed(kind: str) -> str:
 
 
 @pytest.mark.parametrize("path", [p for p in SAMPLES if p.stem not in UNREADABLE], ids=lambda p: p.stem)
-def test_rosbags_on_samples(path: Path) -> None:
+def test_rosbags_reads_the_same_messages_of_samples(path: Path) -> None:
     if path.stem == "v20_real_cturtle_2010":
         pytest.skip("rosbags stops at the index records of C Turtle")
     _compare_rosbags(path)
 
 
 @pytest.mark.parametrize("name", BUILT)
-def test_rosbags_on_built_bags(name: str, tmp_path: Path) -> None:
+def test_rosbags_reads_the_same_messages_of_built_bags(name: str, tmp_path: Path) -> None:
     if name in ("2.0 entries of 20", "2.0 entries of 24"):
         pytest.skip("rosbags stops at the index records of C Turtle")
     if name in ("2.0 star", "2.0 extra fields"):
@@ -136,14 +136,14 @@ def test_rosbags_on_built_bags(name: str, tmp_path: Path) -> None:
     _compare_rosbags(_built(name, tmp_path))
 
 
-def test_rosbags_on_a_tiny_bag(tmp_path: Path) -> None:
+def test_rosbags_reads_the_same_messages_of_a_tiny_bag(tmp_path: Path) -> None:
     path = tmp_path / "tiny.bag"
     path.write_bytes(version_2_0(few(), Builder(chunk_bytes=400)))
     _compare_rosbags(path)
 
 
 @pytest.mark.parametrize("kind", sorted(TYPES))
-def test_checksums_of_the_builder(kind: str) -> None:
+def test_checksums_of_the_builder_are_those_of_rosbags(kind: str) -> None:
     """Two ways to the same figure: the builder's own, and the definitions that rosbags ships."""
     typesys = pytest.importorskip("rosbags.typesys", reason="rosbags is not installed")
     store = typesys.get_typestore(typesys.Stores.ROS1_NOETIC)

@@ -39,7 +39,7 @@ def _rows(log: logreel.Log) -> Counter[tuple[str, int, bytes]]:
         (b"topic=/chatter", b"topic=/chat\x07er"),
     ],
 )
-def test_one_bad_byte_in_a_connection_costs_no_message(old: bytes, new: bytes, tmp_path: Path) -> None:
+def test_damaged_connection_loses_no_message(old: bytes, new: bytes, tmp_path: Path) -> None:
     data = tiny("2.0")
     assert old in data
     log = logreel.open(data.replace(old, new))
@@ -76,7 +76,7 @@ def test_recover_writes_every_message_that_reading_delivers(base: str, tmp_path:
     assert tried > CASES // 6
 
 
-def test_a_name_that_somebody_asks_for_is_still_refused(tmp_path: Path) -> None:
+def test_invalid_name_from_the_user_is_refused(tmp_path: Path) -> None:
     with pytest.raises(logreel.UsageError, match="printable"):
         logreel.merge(
             [tiny("2.0")], tmp_path / "x.bag", rename={next(iter(logreel.open(tiny("2.0")))): "\x07"}

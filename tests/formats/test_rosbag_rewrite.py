@@ -80,7 +80,7 @@ def test_made_bags(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(NEGATIVE))
-def test_times_before_1970_have_no_place(name: str, tmp_path: Path) -> None:
+def test_times_before_1970_are_skipped(name: str, tmp_path: Path) -> None:
     path = tmp_path / "made.bag"
     path.write_bytes(SYNTHETIC[name]())
     with pytest.raises(logreel.UsageError, match="holds 0 to"):
@@ -88,7 +88,7 @@ def test_times_before_1970_have_no_place(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("options", [{}, {"compression": "bz2"}, {"compression": "lz4"}])
-def test_chunks_stay_as_they_are(options: dict[str, str], shared: Path, tmp_path: Path) -> None:
+def test_slice_keeps_chunk_sizes(options: dict[str, str], shared: Path, tmp_path: Path) -> None:
     log = logreel.open(shared / "data" / "rosbag" / "v20_real_turtlesim.bag")
     first = rewrite(log, tmp_path / "a.bag", chunk_bytes=50_000, **options)
     assert logreel.open(first).metadata["chunks"] > 10

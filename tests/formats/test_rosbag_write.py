@@ -70,7 +70,7 @@ def write(path: Path, **options: Any) -> list[tuple[str, str, str, int, bytes]]:
 
 
 @pytest.mark.parametrize("compression", ["none", "bz2", "lz4"])
-def test_everybody_reads_what_was_written(tmp_path: Path, compression: str) -> None:
+def test_written_messages_are_read_by_logreel_and_rosbags(tmp_path: Path, compression: str) -> None:
     path = tmp_path / "a.bag"
     due = write(path, compression=compression)
     log = logreel.open(path)
@@ -91,7 +91,7 @@ def test_everybody_reads_what_was_written(tmp_path: Path, compression: str) -> N
 
 
 @pytest.mark.parametrize("compression", ["none", "bz2", "lz4"])
-def test_genuine_rosbag_reads_and_checks_it(tmp_path: Path, compression: str) -> None:
+def test_genuine_rosbag_reads_and_checks_a_written_bag(tmp_path: Path, compression: str) -> None:
     genuine()
     path = tmp_path / "a.bag"
     due = write(path, compression=compression)
@@ -110,7 +110,7 @@ def test_genuine_rosbag_reads_and_checks_it(tmp_path: Path, compression: str) ->
 
 
 @pytest.mark.parametrize("kind", ["rosgraph_msgs/Log", "nav_msgs/Odometry"])
-def test_genuine_rosbag_checks_it(tmp_path: Path, kind: str) -> None:
+def test_genuine_rosbag_checks_a_written_bag(tmp_path: Path, kind: str) -> None:
     package, _, name = kind.partition("/")
     genuine(package)
     path = tmp_path / "own.bag"
@@ -124,7 +124,7 @@ def test_genuine_rosbag_checks_it(tmp_path: Path, kind: str) -> None:
     assert "does not need any migrations" in check.stdout
 
 
-def test_one_by_one_and_many_at_a_time_are_one_file(tmp_path: Path) -> None:
+def test_single_messages_and_batches_give_the_same_bytes(tmp_path: Path) -> None:
     single, many = tmp_path / "single.bag", tmp_path / "many.bag"
     write(single)
     rows = given()
@@ -144,7 +144,7 @@ def test_one_by_one_and_many_at_a_time_are_one_file(tmp_path: Path) -> None:
     assert many.read_bytes() == single.read_bytes()
 
 
-def test_small_and_large_ones_keep_their_order(tmp_path: Path) -> None:
+def test_small_and_large_messages_keep_their_order(tmp_path: Path) -> None:
     path = tmp_path / "a.bag"
     texts = [str(i) * (1 if i % 3 else 700_000) for i in range(9)]
     with logreel.create(path, compression="lz4") as w:
@@ -154,7 +154,7 @@ def test_small_and_large_ones_keep_their_order(tmp_path: Path) -> None:
     assert [m.decode()["data"] for m in logreel.open(path).messages(order="file")] == texts
 
 
-def test_a_chunk_is_closed_by_the_message_that_outgrows_it(tmp_path: Path) -> None:
+def test_chunk_is_closed_by_the_message_that_exceeds_its_size(tmp_path: Path) -> None:
     path = tmp_path / "a.bag"
     with logreel.create(path, chunk_bytes=1) as w:
         channel = w.add_channel("/chatter", STRING)
@@ -163,7 +163,7 @@ def test_a_chunk_is_closed_by_the_message_that_outgrows_it(tmp_path: Path) -> No
     assert logreel.open(path).metadata["chunks"] == 5
 
 
-def test_channels_of_one_topic(tmp_path: Path) -> None:
+def test_channels_of_one_topic_are_written(tmp_path: Path) -> None:
     """A topic with two checksums, two publishers that latch, a channel without messages."""
     path, copy = tmp_path / "a.bag", tmp_path / "b.bag"
     with logreel.create(path) as w:
@@ -196,7 +196,7 @@ def test_channels_of_one_topic(tmp_path: Path) -> None:
     assert list(logreel.open(tmp_path / "c.bag").channels) == ["/renamed"]
 
 
-def test_definitions_and_checksums(tmp_path: Path) -> None:
+def test_definitions_and_checksums_are_completed(tmp_path: Path) -> None:
     path = tmp_path / "a.bag"
     with logreel.create(path) as w:
         w.write(w.add_channel("/standard", ODOM), START, {"child_frame_id": "base"})
@@ -231,7 +231,7 @@ BAD_CHANNELS = {
 
 
 @pytest.mark.parametrize("version", ["2.0", "1.2", "1.1"])
-def test_what_cannot_be_is_said_and_the_file_stays_sound(
+def test_invalid_channels_and_messages_are_refused_and_the_file_stays_valid(
     tmp_path: Path, version: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("logreel.formats.rosbag.writer_base.BagWriter.largest", 1000)
@@ -256,7 +256,7 @@ def test_what_cannot_be_is_said_and_the_file_stays_sound(
     assert [m.decode()["data"] for m in log.messages()] == ["first", "last"]
 
 
-def test_options_that_mean_nothing(tmp_path: Path) -> None:
+def test_invalid_options_are_refused(tmp_path: Path) -> None:
     bad = [
         {"version": "0.9"},
         {"version": "1.2", "compression": "bz2"},

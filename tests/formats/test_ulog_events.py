@@ -98,7 +98,7 @@ def message(template: str, types: list[str], arguments: bytes) -> str:
         ("top_t", b"\x81", "Top|(unknown: 1)"),
     ],
 )
-def test_arguments_of_every_type(kind: str, arguments: bytes, expected: str) -> None:
+def test_event_arguments_of_every_type(kind: str, arguments: bytes, expected: str) -> None:
     # The topic has a fixed array: bytes follow the last argument. The first puts the second off alignment.
     assert message("[{2}]", ["uint8_t", kind], b"\x09" + arguments + bytes(20)) == f"[{expected}]"
 
@@ -120,11 +120,11 @@ def test_arguments_of_every_type(kind: str, arguments: bytes, expected: str) -> 
         ("  ends trimmed \n", "ends trimmed"),
     ],
 )
-def test_text_format(template: str, expected: str) -> None:
+def test_event_template_is_rendered(template: str, expected: str) -> None:
     assert message(template, ["int8_t", "float"], struct.pack("<bf", -5, 2.55)) == expected
 
 
-def test_an_event_says_what_it_is() -> None:
+def test_event_has_name_group_level_and_description() -> None:
     definitions = load(pack(document("Text {1}", ["uint8_t"], "More\n\n{1}", type="summary")))
     event = definitions.sentence(EVENT, b"\x05", 0x64)
     assert (event.id, event.name, event.group, event.kind) == (EVENT, "px4::test", "default", "summary")
@@ -134,7 +134,7 @@ def test_an_event_says_what_it_is() -> None:
     assert EVENT in definitions
 
 
-def test_only_messages_for_people_are_shown() -> None:
+def test_only_default_group_and_low_levels_are_shown() -> None:
     content = document("Text", [])
     groups = content["components"]["1"]["event_groups"]
     groups["health"] = {"events": {"8": groups["default"]["events"]["7"]}}
@@ -166,14 +166,12 @@ def test_only_messages_for_people_are_shown() -> None:
         ),
     ],
 )
-def test_what_cannot_be_decoded_keeps_its_bytes(
-    event_id: int, kind: str, arguments: bytes, expected: str
-) -> None:
+def test_undecodable_event_shows_its_bytes(event_id: int, kind: str, arguments: bytes, expected: str) -> None:
     event = load(pack(document("{1}", [kind]))).sentence(event_id, arguments, 0x44)
     assert (event.message, event.level, event.shown) == (expected, 4, True)
 
 
-def test_a_sentence_has_an_end() -> None:
+def test_sentence_length_is_limited() -> None:
     content = document("{1}" * 5000, ["mode_t"])
     content["components"]["1"]["enums"] = copy.deepcopy(ENUMS)
     content["components"]["1"]["enums"]["mode_t"]["entries"]["1"]["description"] = "x" * events.MAX_TEXT
@@ -224,7 +222,7 @@ def test_a_sentence_has_an_end() -> None:
         ("components/1/event_groups/default/events/7/type", 5, "events.7.type is of type int"),
     ],
 )
-def test_wrong_json_is_named_by_its_path(path: str, value: object, expected: str) -> None:
+def test_invalid_json_error_names_its_path(path: str, value: object, expected: str) -> None:
     content: Any = copy.deepcopy(document("{1}", ["mode_t"]))
     *parents, last = path.split("/")
     owner = content
@@ -253,12 +251,12 @@ def test_wrong_json_is_named_by_its_path(path: str, value: object, expected: str
     ],
     ids=["empty", "no-xz", "one-short", "cut", "no-utf8", "no-json", "deep", "big-number", "bomb"],
 )
-def test_damaged_streams(data: bytes, expected: str) -> None:
+def test_damaged_xz_streams_are_refused(data: bytes, expected: str) -> None:
     with pytest.raises(DefinitionError, match=expected):
         load(data)
 
 
-def test_a_huge_dictionary_is_refused() -> None:
+def test_huge_xz_dictionary_is_refused() -> None:
     stream = bytearray(lzma.compress(b"{}", filters=[{"id": lzma.FILTER_LZMA2, "dict_size": 4096}]))
     # Writing with a dictionary of 4 GiB would itself take gigabytes, so claim it afterwards: in the block
     # header, after the stream header of 12 bytes, filter id 0x21 with one property byte; CRC32 at the end.
@@ -274,7 +272,7 @@ GOOD = pack(document("Text {1} {2:.1m} <a>x</a>", ["sides_t", "float"], "More {3
 
 @given(st.data())
 @settings(max_examples=300, deadline=None)
-def test_damage_raises_nothing_else(data: st.DataObject) -> None:
+def test_damaged_definitions_raise_only_definition_errors(data: st.DataObject) -> None:
     damaged = bytearray(GOOD)
     for _ in range(data.draw(st.integers(1, 4))):
         damaged[data.draw(st.integers(0, len(GOOD) - 1))] = data.draw(st.integers(0, 255))
@@ -293,14 +291,14 @@ def test_damage_raises_nothing_else(data: st.DataObject) -> None:
     st.integers(0, 255),
 )
 @settings(max_examples=300, deadline=None)
-def test_any_template_and_any_arguments_give_text(template: str, arguments: bytes, log_levels: int) -> None:
+def test_any_template_and_arguments_give_text(template: str, arguments: bytes, log_levels: int) -> None:
     definitions = load(pack(document(template, ["sides_t", "float", "top_t"], template)))
     event = definitions.sentence(EVENT, arguments, log_levels)
     assert isinstance(event.message, str)
     assert isinstance(event.description, str)
 
 
-def test_strings_give_way_to_their_events() -> None:
+def test_events_replace_strings_that_end_in_tab() -> None:
     definitions = load(pack(document("Takeoff {1}", ["uint8_t"])))
     strings = [Line(5, 6, "boot"), Line(8, 6, "[cmd] Takeoff\t"), Line(8, 4, "after"), Line(1, 3, "late")]
     rows = [Row(8, EVENT, b"\x01", 0x66), Row(9, EVENT, b"\x01", 0x86), Row(2, 3, b"", 0x26)]

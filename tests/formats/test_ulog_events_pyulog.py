@@ -52,7 +52,7 @@ def rows_of(log: Any) -> Iterator[Row]:
 
 
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem)
-def test_sentences_of_real_logs_are_those_of_pyulog(path: Path, offline: None) -> None:
+def test_event_sentences_of_real_logs_equal_pyulog(path: Path, offline: None) -> None:
     log = ULog(str(path))
     definitions = load(metadata(log))
     judge = PX4Events()
@@ -82,7 +82,7 @@ def valid_argument(kind: str, space: str, enums: dict[str, Any], rng: random.Ran
 
 
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem)
-def test_every_definition_reads_as_in_pyulog(path: Path) -> None:
+def test_every_event_definition_equals_pyulog(path: Path) -> None:
     raw = metadata(ULog(str(path), message_name_filter_list=["event"]))
     content, definitions, rng = json.loads(lzma.decompress(raw)), load(raw), random.Random(1)
     parser = Parser()
@@ -108,7 +108,7 @@ def test_every_definition_reads_as_in_pyulog(path: Path) -> None:
     assert count == len(definitions) > 300
 
 
-def test_text_of_a_log_is_the_text_of_ulog_messages() -> None:
+def test_log_text_equals_ulog_messages_tool() -> None:
     log = ULog(str(LOGS / "sample_px4_events.ulg"))
     strings = [Line(m.timestamp, m.log_level - ord("0"), m.message) for m in log.logged_messages]
     found = []

@@ -61,7 +61,7 @@ def _rich() -> bytes:
     return _finished(made)
 
 
-def test_values_have_the_types_of_their_keys() -> None:
+def test_values_have_types_of_their_keys() -> None:
     told = logreel.open(_rich()).metadata
     assert (told["gains"], told["one"], told["small"], told["yes"]) == (
         pytest.approx([1.5, 2.25, -0.1]), [-7], 5, True)  # fmt: skip
@@ -72,7 +72,7 @@ def test_values_have_the_types_of_their_keys() -> None:
     assert told["unknown"] == b"abc"
 
 
-def test_information_in_parts_is_a_list_of_lists() -> None:
+def test_multiple_information_is_list_of_lists() -> None:
     log = logreel.open(_rich())
     assert log.metadata["parts"] == [["ab", "cd", "ef"]]
     assert log.metadata["limits"] == [[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]]
@@ -81,14 +81,14 @@ def test_information_in_parts_is_a_list_of_lists() -> None:
     assert log.metadata["console"] == [["caf", "é one"], ["two"]]
 
 
-def test_parts_of_a_text_are_joined_by_nothing() -> None:
+def test_parts_of_text_are_joined_without_separator() -> None:
     log = logreel.open(_rich())
     assert log.attachments["parts.txt"].read() == b"abcdef"
     assert log.attachments["console-0.txt"].read() == "café one".encode()
     assert log.attachments["blob-0.bin"].read() == b"\xfd7zXZ"
 
 
-def test_structure_is_that_of_pyulog() -> None:
+def test_multiple_information_equals_pyulog() -> None:
     for data in (_rich(), flight(3.0)):
         log, peer = logreel.open(data), load(data)
         for name, entries in peer.msg_info_multiple_dict.items():
@@ -96,7 +96,7 @@ def test_structure_is_that_of_pyulog() -> None:
                 assert [len(e) for e in log.metadata[name]] == [len(e) for e in entries], name
 
 
-def test_information_is_the_same_after_mcap_and_back(tmp_path: Path, shared: Path) -> None:
+def test_information_survives_mcap_round_trip(tmp_path: Path, shared: Path) -> None:
     real = sorted((shared / "data" / "ulog").glob("*.ulg"))
     for data in (_rich(), flight(3.0), *(path.read_bytes() for path in real)):
         source = logreel.open(data)
@@ -119,7 +119,7 @@ def test_information_is_the_same_after_mcap_and_back(tmp_path: Path, shared: Pat
         }
 
 
-def test_lists_of_lists_can_be_written(tmp_path: Path) -> None:
+def test_multiple_information_can_be_written(tmp_path: Path) -> None:
     with logreel.create(tmp_path / "a.ulg") as w:
         w.add_channel("a", logreel.Schema("a", "ulog", "a:uint64_t timestamp;float x;"))
         w.metadata("parts", [["ab", "cd"], ["e"]])
@@ -132,7 +132,7 @@ def test_lists_of_lists_can_be_written(tmp_path: Path) -> None:
     assert peer.get_version_info_str() == "v1.16.0 (RC)"
 
 
-def test_releases_are_read_as_people_write_them() -> None:
+def test_releases_are_shown_as_text() -> None:
     told = logreel.open(_rich()).metadata
     assert (told["ver_sw_release"], told["ver_vendor_sw_release"]) == ("v1.16.0", "v1.2.0-dev3")
     assert told["ulog"]["types"]["ver_sw_release"] == "uint32_t"
@@ -152,11 +152,11 @@ def test_releases_are_read_as_people_write_them() -> None:
         (0, "v0.0.0-dev"),
     ],
 )
-def test_a_packed_release_has_one_text(number: int, text: str) -> None:
+def test_release_text_and_number_are_one_to_one(number: int, text: str) -> None:
     assert (release(number), release_number(text)) == (text, number)
 
 
-def test_every_stage_of_a_release_comes_back() -> None:
+def test_every_release_stage_round_trips() -> None:
     assert all(release_number(release(0xFF00FF00 + n)) == 0xFF00FF00 + n for n in range(256))
     assert [release_number(text) for text in ("1.2.3", "v1.2", "v300.0.0", "v1.2.3-rc99", "v1.2.3-rc63")] == [
         None

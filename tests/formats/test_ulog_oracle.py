@@ -48,14 +48,14 @@ def real(request: pytest.FixtureRequest) -> Path:
 
 @pytest.mark.skipif(not LOGS, reason="no samples of real logs beside the repository (LOGREEL_SHARED)")
 class TestRealLogs:
-    def test_same_as_pyulog(self, real: Path) -> None:
+    def test_oracle_equals_pyulog(self, real: Path) -> None:
         data = real.read_bytes()
         log = read(data)
         # The one damaged log ends in zeros; pyulog skips them one by one, and has the same rows.
         assert log.lost == ([(751_497, len(data))] if real.name == DAMAGED else [])
         assert_same(log, load(data))
 
-    def test_same_as_the_stored_counts(self, real: Path) -> None:
+    def test_oracle_equals_stored_counts(self, real: Path) -> None:
         log = read(real.read_bytes())
         stored: dict[str, Any] = json.loads((real.parent / "counts.json").read_text())[real.name]
         peer = stored["pyulog"]
@@ -85,7 +85,7 @@ class TestRealLogs:
 # ------------------------------------------------------------------ sound files
 
 
-def test_what_is_no_ulog_raises() -> None:
+def test_other_files_raise() -> None:
     for data in (b"", MAGIC, b"x" * 100):
         with pytest.raises(ValueError, match="not a ULog"):
             read(data)
@@ -93,7 +93,7 @@ def test_what_is_no_ulog_raises() -> None:
         read(Builder().flags(incompat=2).bytes())
 
 
-def test_last_padding_may_be_there() -> None:
+def test_trailing_padding_is_optional() -> None:
     """pyulog 1.3.0 calls the middle record corrupt, though the public text allows it."""
     out = started().data(0, tick(1)).data(0, tick(2) + b"\xaa" * 4).data(0, tick(3) + b"\xaa")
     assert numbers(out.bytes()) == [1, 2, 3]
@@ -101,7 +101,7 @@ def test_last_padding_may_be_there() -> None:
     assert load(out.bytes()).file_corruption
 
 
-def test_padding_at_the_end_of_a_nested_type_is_never_left_out() -> None:
+def test_nested_trailing_padding_is_never_omitted() -> None:
     out = Builder().flags().format("a:uint64_t timestamp;b[2] x;uint16_t[3] _padding1;")
     out.format("b:uint16_t y;uint8_t[2] _padding0;").subscribe("a", 0)
     out.data(0, struct.pack("<QHxxHxx", 5, 6, 7)).data(0, struct.pack("<QHxxH", 5, 6, 7))
@@ -110,7 +110,7 @@ def test_padding_at_the_end_of_a_nested_type_is_never_left_out() -> None:
     assert log.lost == [(len(out) - 19, len(out))]
 
 
-def test_appended_parts_keep_the_subscriptions() -> None:
+def test_appended_parts_keep_subscriptions() -> None:
     """pyulog 1.3.0 forgets them, and loses the rows after each offset."""
     out = ticks(started(), range(5)).raw("D", b"\0\0cut", size=14).append_part()
     begin = len(out)
@@ -123,7 +123,7 @@ def test_appended_parts_keep_the_subscriptions() -> None:
     assert len(load(out.bytes()).data_list[0].data["timestamp"]) < 10
 
 
-def test_offsets_that_make_no_sense_are_not_used() -> None:
+def test_invalid_appended_offsets_are_not_used() -> None:
     head = len(Builder().flags().format(TICK))
     for offset in (17, head, 10_000):
         out = Builder().flags(incompat=1, offsets=(offset,)).format(TICK).subscribe("tick", 0)
@@ -132,7 +132,7 @@ def test_offsets_that_make_no_sense_are_not_used() -> None:
     assert numbers(ticks(out, range(4)).bytes()) == [0, 1, 2, 3]
 
 
-def test_types_of_the_future_are_stepped_over() -> None:
+def test_unknown_kinds_are_skipped() -> None:
     out = ticks(started().raw("x", b"future").raw("Z"), range(3)).raw("y", b"")
     log = read(out.bytes())
     assert not log.lost
@@ -140,13 +140,13 @@ def test_types_of_the_future_are_stepped_over() -> None:
     assert (log.types["x"], log.types["Z"], log.types["y"]) == (1, 1, 1)
 
 
-def test_a_text_before_any_subscription_ends_the_definitions() -> None:
+def test_string_before_subscriptions_ends_definitions() -> None:
     out = Builder().flags().parameter("P", 1).parameter("P", 2).text(6, 9, "").parameter("P", 3)
     log = read(out.bytes())
     assert (log.parameters, log.changes) == ({"P": 2}, [(0, "P", 3)])
 
 
-def test_formats_may_be_odd_but_not_circular() -> None:
+def test_circular_formats_are_refused() -> None:
     out = Builder().flags().format("a:uint64_t timestamp;b x").format("b:c y;").format("c:b z;")
     out.format("none:uint8_t n;").format("one:uint8_t n;uint64_t timestamp;float[1] f")
     out.subscribe("one", 3).data(3, struct.pack("<BQf", 1, 2, 0.5)).subscribe("a", 1).sync()
@@ -198,7 +198,7 @@ def test_cut_at_every_byte_only_the_end_is_missing() -> None:
 
 
 @pytest.mark.parametrize("junk", [b"\0" * 500, b"\xff" * 3, b"\xff" * 700, bytes(range(256)), b"D", b"SSSS"])
-def test_what_is_behind_junk_is_found(junk: bytes) -> None:
+def test_records_after_junk_are_found(junk: bytes) -> None:
     out = ticks(started(), range(20))
     at = len(out)
     ticks(out.junk(junk), range(20, 40))
@@ -207,7 +207,7 @@ def test_what_is_behind_junk_is_found(junk: bytes) -> None:
     assert log.lost == [(at, at + len(junk))]
 
 
-def test_a_run_must_be_long_enough_or_end_well() -> None:
+def test_chain_needs_six_records_or_end_of_file() -> None:
     def after_junk(count: int, tail: bytes) -> int:
         out = ticks(started(), range(3)).junk(b"\0" * 9)
         return len(numbers(ticks(out, range(3, 3 + count)).junk(tail).bytes())) - 3
@@ -220,7 +220,7 @@ def test_a_run_must_be_long_enough_or_end_well() -> None:
     assert after_junk(3, cut[:2]) == 0  # two bytes are no header
 
 
-def test_a_wrong_length_loses_one_record() -> None:
+def test_wrong_length_loses_one_record() -> None:
     """pyulog 1.3.0 ends silently at the second kind, and loses all that follows."""
     for size in (3, 0, 1, 60_000):
         out = ticks(started(), range(10)).raw("D", b"\0\0" + tick(77), size=size)
@@ -228,7 +228,7 @@ def test_a_wrong_length_loses_one_record() -> None:
         assert numbers(out.bytes()) == list(range(20))
 
 
-def test_another_topic_under_a_live_id_begins_a_segment() -> None:
+def test_other_topic_for_used_id_begins_segment() -> None:
     out = ticks(started().format("tock:uint64_t timestamp;uint32_t n;"), range(4)).subscribe("tick", 0)
     ticks(out, range(4, 6))
     at = len(out)
@@ -238,14 +238,14 @@ def test_another_topic_under_a_live_id_begins_a_segment() -> None:
     assert (second.offset, list(second.topics)) == (at, ["tock"])
 
 
-def test_an_id_may_be_used_again_once_it_is_released() -> None:
+def test_released_id_can_be_assigned_again() -> None:
     out = ticks(started().format("tock:uint64_t timestamp;uint32_t n;"), range(4))
     ticks(out.unsubscribe(0).data(0, tick(4)).subscribe("tock", 0), range(3))
     log = read(out.bytes())
     assert {topic: len(rows) for topic, rows in log.topics.items()} == {"tick": 5, "tock": 3}
 
 
-def test_older_times_behind_damage_begin_a_segment() -> None:
+def test_older_times_after_damage_begin_segment() -> None:
     s = 1_000_000
     out = ticks(started().format("tock:uint64_t timestamp;uint32_t n;"), range(10 * s, 20 * s, s))
     out.junk(b"\0" * 11).subscribe("tock", 1)
@@ -263,7 +263,7 @@ def test_older_times_behind_damage_begin_a_segment() -> None:
 
 
 @pytest.mark.parametrize("what", [b"Fsensor_combined", b"\0sensor_combined"], ids=["format", "subscription"])
-def test_one_bad_bit_in_a_definition(what: bytes) -> None:
+def test_single_bit_flip_in_definition(what: bytes) -> None:
     """By the bare rules it costs nearly all topics; stepping over orphans, the one topic."""
     data = bytearray(builder.flight(4))
     whole = {topic: len(rows) for topic, rows in read(bytes(data)).topics.items()}

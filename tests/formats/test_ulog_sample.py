@@ -47,12 +47,12 @@ def flight() -> bytes:
         (Builder().dropout(258), "02 00 4f 02 01"),
     ],
 )
-def test_each_message_is_byte_exact(built: Builder, expected: str) -> None:
+def test_builder_records_are_byte_exact(built: Builder, expected: str) -> None:
     header = bytes.fromhex("55 4c 6f 67 01 12 35 01") + bytes(8)
     assert built.bytes() == header + bytes.fromhex(expected)
 
 
-def test_flag_bits_and_appended_offsets_lie_where_the_format_says() -> None:
+def test_builder_flags_and_appended_offsets() -> None:
     out = Builder(start_us=7).flags(compat=1, extra=b"\xaa").append_part().sync().append_part()
     data = out.bytes()
     assert data[8:19] == bytes.fromhex("07 00 00 00 00 00 00 00 29 00 42")
@@ -63,7 +63,7 @@ def test_flag_bits_and_appended_offsets_lie_where_the_format_says() -> None:
         out.append_part().append_part()
 
 
-def test_tiny_is_small_and_holds_every_type() -> None:
+def test_tiny_log_contains_every_kind() -> None:
     data = builder.tiny()
     log = ulog_oracle.read(data)
     assert len(data) < 2500
@@ -98,13 +98,13 @@ def test_oracle_and_pyulog_read_the_same(seconds: float) -> None:
     assert_same(ulog_oracle.read(data), peer)
 
 
-def test_flight_is_repeatable_and_the_seed_matters(flight: bytes) -> None:
+def test_flight_depends_on_seed_only(flight: bytes) -> None:
     assert builder.flight() == flight
     assert builder.flight(2, seed=2) != builder.flight(2)
     assert 1_000_000 < len(flight) < 4_000_000
 
 
-def test_flight_is_a_full_log(flight: bytes) -> None:
+def test_flight_has_topics_of_full_log(flight: bytes) -> None:
     log = ulog_oracle.read(flight)
     assert not log.lost
     assert log.compat == 1
@@ -123,7 +123,7 @@ def test_flight_is_a_full_log(flight: bytes) -> None:
     assert flight.rfind(b"perf_counter_postflight") > len(flight) - 200
 
 
-def test_records_lack_only_their_last_padding(flight: bytes) -> None:
+def test_flight_records_omit_trailing_padding_only(flight: bytes) -> None:
     log = ulog_oracle.read(flight)
     for topic, rows in log.segments[0].records.items():
         name = topic.partition("[")[0]
@@ -133,7 +133,7 @@ def test_records_lack_only_their_last_padding(flight: bytes) -> None:
         assert {len(row.payload) for row in rows} == {kind.itemsize - dropped}
 
 
-def test_formats_are_aligned_as_in_c() -> None:
+def test_flight_formats_are_aligned_as_in_c() -> None:
     def alignment(kind: np.dtype[np.void]) -> int:
         if kind.subdtype:
             return alignment(kind.subdtype[0])
@@ -149,7 +149,7 @@ def test_formats_are_aligned_as_in_c() -> None:
             assert kind.fields[field][1] % alignment(kind[field]) == 0, (name, field)
 
 
-def test_the_vehicle_moves_like_one(flight: bytes) -> None:
+def test_flight_motion_is_physical(flight: bytes) -> None:
     topics = ulog_oracle.read(flight).topics
     q = np.array([[row[f"q[{i}]"] for i in range(4)] for row in topics["vehicle_attitude"]])
     assert np.allclose(np.linalg.norm(q, axis=1), 1, atol=1e-6)
@@ -167,20 +167,20 @@ def test_the_vehicle_moves_like_one(flight: bytes) -> None:
     assert charge == sorted(charge, reverse=True)
 
 
-def test_gps_gives_the_wall_clock(flight: bytes) -> None:
+def test_flight_gps_gives_utc(flight: bytes) -> None:
     rows = ulog_oracle.read(flight).topics["sensor_gps"]
     assert {row["time_utc_usec"] - row["timestamp"] for row in rows} == {sample_rows.BOOT_UTC_US}
     assert all(row["fix_type"] == 3 for row in rows)
 
 
-def test_console_parts_cut_a_letter_in_two(flight: bytes) -> None:
+def test_flight_console_part_cuts_character(flight: bytes) -> None:
     (parts,) = ulog_oracle.read(flight).info_multiple["boot_console_output"]
     assert b"".join(parts).decode() == tables.BOOT_CONSOLE
     with pytest.raises(UnicodeDecodeError):
         [part.decode() for part in parts]
 
 
-def test_events_can_be_told_in_words(flight: bytes) -> None:
+def test_flight_events_have_definitions(flight: bytes) -> None:
     log = ulog_oracle.read(flight)
     (parts,) = log.info_multiple["metadata_events"]
     packed = b"".join(parts)
@@ -200,7 +200,7 @@ def test_events_can_be_told_in_words(flight: bytes) -> None:
     assert ("WARNING", "Battery at 89% after 0.51 minutes; BAT_LOW_THR warns") in said
 
 
-def test_the_sample_needs_only_numpy() -> None:
+def test_sample_builder_needs_only_numpy() -> None:
     folder = Path(builder.__file__).parent
     for path in folder.glob("sample*.py"):
         for line in path.read_text().splitlines():
@@ -209,7 +209,7 @@ def test_the_sample_needs_only_numpy() -> None:
                 assert "sample" in line, (path.name, line)
 
 
-def test_what_pyulog_writes_back_holds_the_same_values() -> None:
+def test_pyulog_copy_of_flight_has_same_values() -> None:
     out = io.BytesIO()
     load(builder.tiny()).write_ulog(out)
     again, first = ulog_oracle.read(out.getvalue()), ulog_oracle.read(builder.tiny())

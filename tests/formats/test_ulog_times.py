@@ -32,7 +32,7 @@ def times_us(data: bytes, topic: str) -> list[int]:
 
 @pytest.mark.parametrize(("kind", "code", "unit"), SHORT)
 @pytest.mark.parametrize("seed", range(6))
-def test_short_clocks_equal_the_oracle(kind: str, code: str, unit: int, seed: int) -> None:
+def test_short_timestamps_equal_oracle(kind: str, code: str, unit: int, seed: int) -> None:
     """With dropouts, texts and a full clock among the rows, and without."""
     rng = Random(seed)
     period = unit << 8 * struct.calcsize(code)
@@ -53,7 +53,7 @@ def test_short_clocks_equal_the_oracle(kind: str, code: str, unit: int, seed: in
     assert times_us(out.bytes(), "n") == [row.time for row in judge]
 
 
-def test_a_damaged_stamp_of_a_text_does_not_carry_short_clocks_away() -> None:
+def test_damaged_string_stamp_does_not_shift_short_timestamps() -> None:
     out = started().format("n:uint8_t timestamp;").subscribe("n", 1)
     for i in range(50):
         out.data(0, tick(S + 10_000 * i)).data(1, bytes([(1000 + 10 * i) % 256]))
@@ -62,7 +62,7 @@ def test_a_damaged_stamp_of_a_text_does_not_carry_short_clocks_away() -> None:
     assert times_us(out.bytes(), "n") == [S + 10_000 * i for i in range(50)]
 
 
-def test_a_clock_at_the_end_of_time_is_held_there() -> None:
+def test_times_are_limited_to_int64() -> None:
     for start in (2**64 - 1, 2**63, (2**63 - 1) // 1000):
         out = Builder(start_us=start).flags().format("n:uint8_t timestamp;").subscribe("n", 0)
         for i in range(10):
@@ -73,7 +73,7 @@ def test_a_clock_at_the_end_of_time_is_held_there() -> None:
         assert log["n"].to_arrow().num_rows == 10
 
 
-def test_one_absurd_stamp_is_not_the_end() -> None:
+def test_single_absurd_stamp_is_not_log_end() -> None:
     out = started().format("m:uint64_t timestamp;").subscribe("m", 1)
     for i in range(100):
         out.data(0, tick(2 * S + i * 1000))
@@ -87,7 +87,7 @@ def absurd_row(time_us: int) -> bytes:
     return Builder().data(1, struct.pack("<Q", time_us)).bytes()[16:]
 
 
-def test_zero_stamps_are_no_times() -> None:
+def test_zero_stamps_do_not_count_for_bounds() -> None:
     out = started().format("z:uint64_t timestamp;").subscribe("z", 1)
     for i in range(10):
         out.data(1, bytes(8)).data(0, tick(2 * S + i))
@@ -96,7 +96,7 @@ def test_zero_stamps_are_no_times() -> None:
     assert not log["z"].times.any()
 
 
-def test_a_log_without_rows_or_times() -> None:
+def test_bounds_of_log_without_messages() -> None:
     empty = logreel.open(Builder(start_us=5 * S).flags().bytes())
     assert (empty.start, empty.end, len(empty.index)) == (5 * S * 1000, 5 * S * 1000, 0)
     assert logreel.open(Builder().flags().bytes()).start is None
@@ -104,7 +104,7 @@ def test_a_log_without_rows_or_times() -> None:
     assert (zeros.start, zeros.end) == (None, None)
 
 
-def test_a_topic_without_a_clock_takes_the_time_around_it() -> None:
+def test_topic_without_timestamp_gets_latest_time() -> None:
     out = started().format("plain:uint32_t n;").subscribe("plain", 1).data(1, b"\1\0\0\0")
     for i in range(5):
         out.data(0, tick(2 * S + i)).data(1, b"\2\0\0\0")
@@ -114,13 +114,13 @@ def test_a_topic_without_a_clock_takes_the_time_around_it() -> None:
 # ------------------------------------------------------------------ UTC
 
 
-def test_utc_from_the_header_where_that_is_a_wall_clock() -> None:
+def test_utc_from_wall_clock_header() -> None:
     now = 1_700_000_000 * S
     log = logreel.open(started(now).data(0, tick(now + 5)).bytes())
     assert (log.epoch, log.utc_offset, log.end) == ("unix", 0, (now + 5) * 1000)
 
 
-def test_utc_from_the_information_of_the_log() -> None:
+def test_utc_from_information() -> None:
     out = Builder(start_us=S).flags().info("uint64_t boot_time_utc_us", 1_700_000_000 * S).format(TICK)
     log = logreel.open(out.subscribe("tick", 0).data(0, tick(2 * S)).bytes())
     assert (log.epoch, log.utc_offset) == ("boot", 1_700_000_000 * S * 1000)
@@ -129,7 +129,7 @@ def test_utc_from_the_information_of_the_log() -> None:
 
 
 @pytest.mark.parametrize("name", ["sensor_gps", "vehicle_gps_position"])
-def test_utc_from_the_first_gps_message_that_knows_it(name: str) -> None:
+def test_utc_from_first_gps_message_with_time(name: str) -> None:
     out = Builder(start_us=S).flags().format(f"{name}:uint64_t timestamp;uint64_t time_utc_usec;")
     out.subscribe(name, 0).data(0, struct.pack("<QQ", 2 * S, 0))
     assert logreel.open(out.bytes()).utc_offset is None
@@ -137,27 +137,27 @@ def test_utc_from_the_first_gps_message_that_knows_it(name: str) -> None:
     assert logreel.open(out.bytes()).utc_offset == (1_700_000_000 - 3) * 10**9
 
 
-def test_no_utc_is_a_clear_error() -> None:
+def test_missing_utc_raises_clear_error() -> None:
     log = logreel.open(started().data(0, tick(2 * S)).bytes())
     assert log.utc_offset is None
     with pytest.raises(logreel.UsageError, match="UTC"):
         log["tick"].to_arrow(utc=True)
 
 
-def test_a_damaged_boot_time_is_no_crash() -> None:
+def test_damaged_boot_time_is_ignored() -> None:
     for value in (2**64 - 1, 2**63, 0):
         out = Builder(start_us=S).flags().info("uint64_t boot_time_utc_us", value).format(TICK)
         log = logreel.open(out.subscribe("tick", 0).data(0, tick(2 * S)).bytes())
         assert log.utc_offset is None
 
 
-def test_an_absurd_stamp_does_not_wrap_around_in_utc() -> None:
+def test_absurd_stamp_does_not_wrap_in_utc() -> None:
     out = Builder(start_us=S).flags().info("uint64_t boot_time_utc_us", 1_700_000_000 * S).format(TICK)
     log = logreel.open(out.subscribe("tick", 0).data(0, tick(2 * S)).data(0, tick(2**64 - 1)).bytes())
     assert [t.value for t in log["tick"].to_arrow(utc=True)["time"]] == [1_700_000_002 * 10**9, 2**63 - 1]
 
 
-def test_the_bundled_flight_tells_utc() -> None:
+def test_bundled_flight_has_utc() -> None:
     log = logreel.open(builder.flight(2))
     assert log.utc_offset is not None
     assert 10**18 < log.utc_offset < 2 * 10**18

@@ -42,21 +42,21 @@ def _rich(appended: bool = True) -> Builder:
     return made.unsubscribe(3)
 
 
-def test_an_unchanged_log_is_the_same_to_the_byte(tmp_path: Path) -> None:
+def test_copy_of_whole_log_is_identical(tmp_path: Path) -> None:
     for data in (flight(3.0), tiny(), _rich().bytes(), Builder(7).bytes(), Builder(7).flags().bytes()):
         assert _copied(tmp_path, data) == data
         logreel.recover(data, tmp_path / "sound.ulg", force=True)
         assert (tmp_path / "sound.ulg").read_bytes() == data
 
 
-def test_real_logs_are_the_same_to_the_byte(shared: Path, tmp_path: Path) -> None:
+def test_copy_of_whole_real_log_is_identical(shared: Path, tmp_path: Path) -> None:
     for path in sorted((shared / "data" / "ulog").glob("*.ulg")):
         data = path.read_bytes()
         if not logreel.open(data).problems:
             assert _copied(tmp_path, data) == data, path.name
 
 
-def test_everything_survives_being_sorted(tmp_path: Path) -> None:
+def test_sorted_log_has_all_content(tmp_path: Path) -> None:
     data, out = _rich().bytes(), tmp_path / "out.ulg"
     done = logreel.sort(data, out)
     assert (done.notes, done.skipped) == (
@@ -77,7 +77,7 @@ def test_everything_survives_being_sorted(tmp_path: Path) -> None:
     }
 
 
-def test_appended_parts_move_with_what_is_before_them(tmp_path: Path) -> None:
+def test_appended_offsets_of_slice_are_updated(tmp_path: Path) -> None:
     data = _rich().bytes()
     start = 5_000_000_000 + 200_000_000
     cut = _copied(tmp_path, data, start=start, topics=["a", "~text"])
@@ -94,7 +94,7 @@ def test_appended_parts_move_with_what_is_before_them(tmp_path: Path) -> None:
     assert not found.problems or {p.code for p in found.problems} == {"unknown"}
 
 
-def test_content_that_is_no_message_can_be_written(tmp_path: Path) -> None:
+def test_metadata_parameters_text_and_attachments_are_written(tmp_path: Path) -> None:
     source, out = logreel.open(_rich().bytes()), tmp_path / "a.ulg"
     with logreel.create(out) as w:
         number = w.add_channel("a", PX4)
@@ -121,7 +121,7 @@ def test_content_that_is_no_message_can_be_written(tmp_path: Path) -> None:
     assert log.metadata["who"] == "PX4"
 
 
-def test_a_flush_before_the_first_channel_closes_no_door(tmp_path: Path) -> None:
+def test_channels_can_be_added_after_first_flush(tmp_path: Path) -> None:
     """As of a pipe that is silent for a while before its first line."""
     with logreel.create(tmp_path / "a.ulg") as w:
         w.flush()
@@ -132,7 +132,7 @@ def test_a_flush_before_the_first_channel_closes_no_door(tmp_path: Path) -> None
     assert logreel.open(tmp_path / "b.ulg").format == "ulog"
 
 
-def test_the_time_given_is_the_time_written(tmp_path: Path) -> None:
+def test_given_time_is_written_as_timestamp(tmp_path: Path) -> None:
     with logreel.create(tmp_path / "a.ulg") as w:
         number = w.add_channel("a", PX4)
         w.write(number, 7_000_000, struct.pack("<Qf", 1, 2.0))
@@ -141,7 +141,7 @@ def test_the_time_given_is_the_time_written(tmp_path: Path) -> None:
     assert log["a"].times[0] == 7_000_000
 
 
-def test_names_that_a_ulog_cannot_have(tmp_path: Path) -> None:
+def test_invalid_names_are_refused(tmp_path: Path) -> None:
     with logreel.create(tmp_path / "a.ulg") as w:
         for topic in ("a b", "ä", "a[256]", "float"):
             with pytest.raises(logreel.UsageError, match="names have letters"):
@@ -156,7 +156,7 @@ def test_names_that_a_ulog_cannot_have(tmp_path: Path) -> None:
     assert logreel.open(tmp_path / "a.ulg")["b/c"].schema.text.startswith("b/c:uint64_t timestamp;")
 
 
-def test_told_is_what_is_compared(tmp_path: Path) -> None:
+def test_comparison_helper_detects_differences(tmp_path: Path) -> None:
     """The helper sees a difference where there is one."""
     assert told(logreel.open(_rich().bytes())) != told(
         logreel.open(_rich(False).info("char[1] z", "z").bytes())

@@ -1,4 +1,4 @@
-"""A file that only grows: what was committed is there, whatever happens."""
+"""Append-only files: committed bytes are in the file, whatever happens."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def let_in(monkeypatch: pytest.MonkeyPatch, room: int) -> None:
     monkeypatch.setattr(os, "write", write)
 
 
-def test_the_name_comes_when_it_is_complete(tmp_path: Path) -> None:
+def test_file_gets_its_name_when_complete(tmp_path: Path) -> None:
     path = tmp_path / "a.bin"
     with Appender(path) as out:
         out.write(b"one")
@@ -48,7 +48,7 @@ def test_the_name_comes_when_it_is_complete(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["a.bin"]
 
 
-def test_what_was_not_committed_is_not_in_the_file(tmp_path: Path) -> None:
+def test_uncommitted_bytes_are_not_in_the_file(tmp_path: Path) -> None:
     with Appender(tmp_path / "a.bin") as out:
         out.write(b"whole")
         out.commit()
@@ -56,7 +56,7 @@ def test_what_was_not_committed_is_not_in_the_file(tmp_path: Path) -> None:
     assert (tmp_path / "a.bin").read_bytes() == b"whole"
 
 
-def test_large_pieces_are_handed_over_as_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_pieces_are_not_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, large, real = tmp_path / "a.bin", bytes(range(256)) * (module.BUFFER // 256), os.write
     monkeypatch.setattr(os, "write", lambda handle, data: real(handle, data[:300_000]))
     with Appender(path) as out:
@@ -98,7 +98,7 @@ def test_an_exception_leaves_the_unfinished_file(tmp_path: Path) -> None:
     assert (tmp_path / "a.bin.active").read_bytes() == b"whole"
 
 
-def test_no_file_is_replaced_unasked(tmp_path: Path) -> None:
+def test_files_are_replaced_only_with_force(tmp_path: Path) -> None:
     path = tmp_path / "a.bin"
     path.write_bytes(b"old")
     with pytest.raises(LogError, match="exists already"):
@@ -126,7 +126,9 @@ def test_a_name_taken_meanwhile_is_not_replaced(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("room", [0, 1, 7, 8, 9, 15, 16])
-def test_a_full_disk_leaves_whole_records(tmp_path: Path, room: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_leaves_complete_records(
+    tmp_path: Path, room: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The system takes *room* bytes in all and then no more."""
     monkeypatch.setattr(module, "BUFFER", 1)
     let_in(monkeypatch, room)
@@ -146,7 +148,7 @@ def test_a_full_disk_leaves_whole_records(tmp_path: Path, room: int, monkeypatch
     assert not (tmp_path / "a.bin").exists()
 
 
-def test_a_limit_of_the_system_is_an_error(tmp_path: Path) -> None:
+def test_file_size_limit_is_an_error(tmp_path: Path) -> None:
     """The same with a true limit: no signal, no half record."""
     script = """
         import resource, signal, sys
@@ -185,7 +187,7 @@ def test_pieces_of_all_kinds_and_sizes(tmp_path: Path) -> None:
     assert (tmp_path / "a.bin").read_bytes() == due
 
 
-def test_large_pieces_follow_what_was_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_pieces_keep_their_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "BUFFER", 4)
     with Appender(tmp_path / "a.bin") as out:
         out.write(b"ab")
@@ -196,7 +198,7 @@ def test_large_pieces_follow_what_was_written(tmp_path: Path, monkeypatch: pytes
     assert (tmp_path / "a.bin").read_bytes() == b"abcdefgh"
 
 
-def test_what_is_given_follows_in_order_and_memory_comes_back(
+def test_given_pieces_are_written_in_order_and_memory_is_reused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "BUFFER", 4)
@@ -221,7 +223,7 @@ def test_what_is_given_follows_in_order_and_memory_comes_back(
 
 
 @pytest.mark.parametrize("room", [0, 3, 10, 25, 39])
-def test_a_disk_that_fills_behind_the_writer_leaves_what_was_whole(
+def test_a_full_disk_in_the_background_leaves_complete_records(
     tmp_path: Path, room: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The system takes *room* bytes in all and then no more, while pieces of 10 wait to be written."""
@@ -246,9 +248,7 @@ def test_a_disk_that_fills_behind_the_writer_leaves_what_was_whole(
 
 
 @pytest.mark.parametrize("piece", [b"", b"x", b"a long one"])
-def test_bytes_in_the_stead_of_others_move_what_follows(
-    tmp_path: Path, piece: bytes, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_splice_moves_the_bytes_behind(tmp_path: Path, piece: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "COPIED", 3)
     with Appender(tmp_path / "a.bin") as out:
         out.put(b"0123456789")
@@ -261,7 +261,9 @@ def test_bytes_in_the_stead_of_others_move_what_follows(
     assert os.listdir(tmp_path) == ["a.bin"]
 
 
-def test_a_disk_full_of_moved_bytes_leaves_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_splice_on_a_full_disk_leaves_the_file_unchanged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     out = Appender(tmp_path / "a.bin")
     out.put(b"0123456789")
     out.flush()

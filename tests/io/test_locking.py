@@ -1,4 +1,4 @@
-"""One recorder for one name: whoever comes second is refused, and no link leads a recording elsewhere."""
+"""Locks of recordings: a second recorder of a name is refused, and links are not followed."""
 
 from __future__ import annotations
 
@@ -65,7 +65,9 @@ def test_a_second_recorder_is_refused_and_the_first_loses_nothing(
     assert os.listdir(tmp_path) == ["x.mcap"]
 
 
-def test_the_verb_refuses_in_a_sentence(recording: subprocess.Popen[str], tmp_path: Path, run: Run) -> None:
+def test_cli_refuses_a_locked_recording_with_an_error(
+    recording: subprocess.Popen[str], tmp_path: Path, run: Run
+) -> None:
     (tmp_path / "in.ndjson").write_text('{"topic": "/b", "time_ns": 1, "data": {"x": 1}}\n')
     done = run("record", "--from", str(tmp_path / "in.ndjson"), str(tmp_path / "x.mcap"), "--force")
     assert done.code == 1
@@ -90,7 +92,7 @@ def test_a_killed_recorder_holds_no_lock_and_its_messages_can_be_saved(
 
 
 @pytest.mark.parametrize("leftover", [False, True])
-def test_of_many_threads_one_records(tmp_path: Path, leftover: bool) -> None:
+def test_only_one_of_many_threads_records(tmp_path: Path, leftover: bool) -> None:
     path, count = tmp_path / "a.bin", 16
     if leftover:
         (tmp_path / "a.bin.active").write_bytes(b"of a crash")
@@ -116,7 +118,7 @@ def test_of_many_threads_one_records(tmp_path: Path, leftover: bool) -> None:
     assert os.listdir(tmp_path) == ["a.bin"]
 
 
-def test_names_are_free_again_when_a_recorder_ends_in_any_way(tmp_path: Path) -> None:
+def test_names_are_free_when_a_recorder_ends(tmp_path: Path) -> None:
     path = tmp_path / "a.bin"
     Appender(path).leave()
     Appender(path, force=True).discard()
@@ -194,7 +196,7 @@ def test_a_target_that_is_a_link_is_replaced_and_not_written_through(tmp_path: P
     assert not (tmp_path / "nowhere").exists()
 
 
-def test_links_of_folders_lead_to_them(tmp_path: Path) -> None:
+def test_links_to_folders_are_followed(tmp_path: Path) -> None:
     (tmp_path / "deep" / "er").mkdir(parents=True)
     (tmp_path / "way").symlink_to("deep/er")
     with Appender(tmp_path / "way" / ".." / "a.bin") as out:
@@ -203,7 +205,7 @@ def test_links_of_folders_lead_to_them(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("force", [True, False])
-def test_what_is_no_file_is_never_replaced(tmp_path: Path, force: bool) -> None:
+def test_non_files_are_never_replaced(tmp_path: Path, force: bool) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "link").symlink_to("pipe")
     for name in ("pipe", "link"):

@@ -1,4 +1,4 @@
-"""Whatever a log is handed in as, its bytes are the same."""
+"""Sources of every kind have the same bytes."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ WAYS: dict[str, Callable[[Path], Any]] = {
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_every_way_gives_the_same_bytes(way: str, tmp_path: Path) -> None:
+def test_every_kind_of_source_has_the_same_bytes(way: str, tmp_path: Path) -> None:
     path = tmp_path / "log.ulg"
     path.write_bytes(DATA)
     what = WAYS[way](path)
@@ -93,7 +93,7 @@ def test_a_pipe_and_standard_input(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert Source.open("-").data.tobytes() == DATA
 
 
-def test_files_that_state_no_size() -> None:
+def test_virtual_files_of_size_0_are_read() -> None:
     """Those of /proc are regular files of zero bytes, which still have content."""
     stat = Path("/proc/self/stat")
     if not stat.exists():
@@ -114,7 +114,7 @@ def test_a_long_stream_goes_to_a_temporary_file(more: int, monkeypatch: pytest.M
     assert log.message_count == logreel.open(DATA).message_count
 
 
-def test_what_cannot_be_a_log(tmp_path: Path) -> None:
+def test_unreadable_sources_raise(tmp_path: Path) -> None:
     with pytest.raises(LogError, match="is a directory, not a log"):
         logreel.open(tmp_path)
     with pytest.raises(FileNotFoundError):
@@ -133,7 +133,7 @@ def test_what_cannot_be_a_log(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"x", b"ULog", bytes(5000)])
-def test_what_is_no_log_is_one_clear_error(data: bytes, tmp_path: Path) -> None:
+def test_bytes_that_are_not_a_log_raise_one_error(data: bytes, tmp_path: Path) -> None:
     path = tmp_path / "x.ulg"
     path.write_bytes(data)
     for what in (data, path):

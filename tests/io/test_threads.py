@@ -1,4 +1,4 @@
-"""Items that are made in a thread while the one before is used."""
+"""Items produced ahead in a background thread, and shares of work in threads."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_items_come_in_order_and_one_is_made_ahead() -> None:
 
 
 @pytest.mark.parametrize("depth", [1, 2, 4, 9])
-def test_so_many_are_made_before_they_are_asked_for(depth: int) -> None:
+def test_depth_limits_the_items_made_ahead(depth: int) -> None:
     made: list[int] = []
     enough = threading.Event()
 
@@ -51,7 +51,7 @@ def test_so_many_are_made_before_they_are_asked_for(depth: int) -> None:
     assert list(found) == [1, 2, 3, 4, 5]
 
 
-def test_errors_come_where_their_item_would() -> None:
+def test_errors_are_raised_in_place_of_their_item() -> None:
     def items() -> Iterator[int]:
         yield 1
         raise ValueError("no more")
@@ -62,7 +62,7 @@ def test_errors_come_where_their_item_would() -> None:
         next(found)
 
 
-def test_who_stops_early_leaves_no_thread_behind() -> None:
+def test_stopping_early_leaves_no_thread() -> None:
     before = threading.active_count()
     found = ahead(iter(range(100)))
     assert next(found) == 0
@@ -70,7 +70,7 @@ def test_who_stops_early_leaves_no_thread_behind() -> None:
     assert threading.active_count() == before
 
 
-def test_shares_that_share_their_work_themselves_end() -> None:
+def test_nested_run_does_not_deadlock() -> None:
     def nested(i: int, share: slice) -> int:
         parts = [slice(k, k + 1) for k in range(share.start, share.stop)]
         return sum(run(lambda _, part: part.start, parts))

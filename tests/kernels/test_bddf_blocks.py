@@ -1,4 +1,4 @@
-"""The block walker against the plain reader: sound blocks, any bytes, and the edge of readable memory."""
+"""Reading kernels of bddf against the plain reader: sound blocks, any bytes, and the edge of readable memory."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ blocks = st.builds(data_block, st.integers(0, 3), TIMES, st.binary(max_size=40),
 
 
 @given(st.lists(blocks, max_size=12), st.binary(max_size=30))
-def test_blocks_are_found_where_the_plain_reader_finds_them(parts: list[bytes], rest: bytes) -> None:
+def test_walk_equals_the_plain_reader(parts: list[bytes], rest: bytes) -> None:
     data = b"".join(parts) + rest
     if not data:
         return
@@ -82,7 +82,7 @@ def test_blocks_are_found_where_the_plain_reader_finds_them(parts: list[bytes], 
 
 @settings(max_examples=400)
 @given(st.lists(blocks, min_size=1, max_size=4), st.data())
-def test_changed_bytes_and_cuts_are_judged_alike(parts: list[bytes], draw: st.DataObject) -> None:
+def test_walk_of_damaged_bytes_equals_the_plain_reader(parts: list[bytes], draw: st.DataObject) -> None:
     data = bytearray(b"".join(parts))
     for _ in range(draw.draw(st.integers(0, 3))):
         data[draw.draw(st.integers(0, len(data) - 1))] = draw.draw(st.integers(0, 255))
@@ -100,13 +100,13 @@ def field_lists() -> st.SearchStrategy[bytes]:
 
 @settings(max_examples=600)
 @given(field_lists(), st.binary(max_size=3))
-def test_any_descriptor_is_judged_alike(head: bytes, payload: bytes) -> None:
+def test_any_descriptor_equals_the_plain_reader(head: bytes, payload: bytes) -> None:
     data = struct.pack("<QI", len(head) + len(payload), len(head)) + head + payload
     got = Walk(data, known=1 << 20)
     assert (got.rows, got.pos) == plain(data, 1 << 20)
 
 
-def test_seconds_without_any_byte_are_refused() -> None:
+def test_seconds_without_bytes_are_refused() -> None:
     head = b"\x12\x0c\x08" + bytes(5) + b"\x10" + b"\x80\x80\x80\x80\x01"
     data = struct.pack("<QI", len(head), len(head)) + head + bytes(80)
     got = Walk(data)
@@ -119,7 +119,7 @@ def like(nanos: int, series: int = 1, seconds: int = 1_700_000_000) -> bytes:
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 10**9 - 1)), min_size=3, max_size=20), st.data())
-def test_descriptors_like_the_one_before_are_judged_as_others_are(
+def test_descriptors_of_the_previous_shape_equal_the_plain_reader(
     parts: list[tuple[int, int]], draw: st.DataObject
 ) -> None:
     rest = like(5) + bytes(80)
@@ -131,7 +131,7 @@ def test_descriptors_like_the_one_before_are_judged_as_others_are(
     assert (got.rows, got.pos) == plain(whole)
 
 
-def test_a_whole_second_of_nanoseconds_is_refused_after_one_below() -> None:
+def test_nanoseconds_of_a_full_second_are_refused_behind_a_valid_block() -> None:
     for nanos, good in ((10**9 - 1, True), (10**9, False), (10**9 + 1, False), ((1 << 35) - 1, False)):
         head = b"\x08\x01\x12\x0c\x08" + number(1_700_000_000) + b"\x10" + number(nanos)
         block = struct.pack("<QI", len(head), len(head)) + head
@@ -141,13 +141,13 @@ def test_a_whole_second_of_nanoseconds_is_refused_after_one_below() -> None:
         assert got.n == (13 if good else 3)
 
 
-def test_numbers_of_too_many_bits_are_refused() -> None:
+def test_varints_of_more_than_64_bits_are_refused() -> None:
     for head in (b"\x08" + b"\xff" * 10, b"\x08" + b"\xff" * 9 + b"\x02", b"\x12\x0c\x08" + b"\x80" * 11):
         data = struct.pack("<QI", len(head), len(head)) + head
         assert Walk(data).why == BAD
 
 
-def test_sizes_beyond_everything_are_no_surprise() -> None:
+def test_huge_sizes_do_not_overflow() -> None:
     for size in (1 << 55, (1 << 56) - 1, (1 << 56) - 12):
         for d in (2, 10, 1 << 31, (1 << 32) - 1):
             data = struct.pack("<QI", size, d) + bytes(20)
@@ -155,13 +155,13 @@ def test_sizes_beyond_everything_are_no_surprise() -> None:
         assert Walk(struct.pack("<Q", 1 << 56 | size) + bytes(20)).why == CUT
 
 
-def test_a_full_array_is_told() -> None:
+def test_walk_stops_when_its_array_is_full() -> None:
     data = b"".join(data_block(0, i, b"x") for i in range(10))
     got = Walk(data, capacity=4)
     assert (got.why, got.n) == (FULL, 4)
 
 
-def test_a_search_finds_chains_only() -> None:
+def test_resync_finds_only_chains() -> None:
     chain = b"".join(data_block(1, i, b"payload") for i in range(4))
     known = np.array([-1, 0], np.int32)
     for junk in (b"", b"\x00" * 50, bytes(range(1, 200)), data_block(0, 5, b"undeclared")):
@@ -175,7 +175,7 @@ entries = st.lists(st.tuples(TIMES, st.integers(0, 1 << 62), st.lists(INT64, max
 
 
 @given(entries, st.integers(0, 1 << 31), st.integers(0, 1 << 60), st.data())
-def test_an_index_is_read_as_it_is(
+def test_index_entries_equal_the_written_ones(
     rows: list[tuple[int, int, list[int]]], key: int, total: int, draw: st.DataObject
 ) -> None:
     body = num(1, key) + num(2, 77)
@@ -207,7 +207,7 @@ def test_further_numbers_are_gathered(rows: list[tuple[list[int], bytes]]) -> No
     assert out.tolist() == [[*numbers[:2], 0, 0][:2] for numbers, _ in rows]
 
 
-def test_places_are_verified() -> None:
+def test_verify_blocks_stops_at_the_first_wrong_block() -> None:
     parts = [data_block(1, 100 + i, bytes(i)) for i in range(5)]
     data = b"".join(parts)
     place = np.cumsum([0, *map(len, parts[:-1])]).astype(np.int64)
@@ -225,7 +225,7 @@ def test_places_are_verified() -> None:
         assert good(1, np.where(np.arange(5) == 3, wrong, place), time) == 3
 
 
-def test_where_no_block_is_nothing_is_told() -> None:
+def test_positions_without_a_block_give_zeros() -> None:
     data = data_block(0, 5, b"x") + b"\xff" * 30
     place = np.array([0, len(data) - 1, len(data), -1, 1 << 62, 8], np.int64)
     payload, size, time = (np.empty(len(place), np.int64) for _ in range(3))

@@ -1,4 +1,4 @@
-"""Blocks with descriptors of varints, and index entries of them, as plain Python makes them."""
+"""Writing kernels of bddf, blocks and index entries, against plain Python."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ def composed(rows: list[tuple[int, int, bytes, list[int]]]) -> tuple[bytes, np.n
     time = np.array([row[1] for row in rows], np.int64)
     size = np.array([len(row[2]) for row in rows], np.int64)
     data = np.frombuffer(b"".join(row[2] for row in rows), np.uint8)
-    beside = np.array([row[3] for row in rows], np.int64).reshape(len(rows), 3)
+    further = np.array([row[3] for row in rows], np.int64).reshape(len(rows), 3)
     series = np.stack([np.array(KEYS, np.int64), np.array(COUNTS, np.int64)], axis=1)
     head = np.empty(len(rows), np.int64)
-    bddf.descriptor_sizes(channel, time, size, series, beside, head)
+    bddf.descriptor_sizes(channel, time, size, series, further, head)
     place = np.concatenate([[0], np.cumsum(12 + head + size)]).astype(np.int64)
     out = np.zeros(int(place[-1]), np.uint8)
     start = np.cumsum(size) - size
-    bddf.write_blocks(data, channel, time, start, size, series, beside, head, place[:-1], out)
+    bddf.write_blocks(data, channel, time, start, size, series, further, head, place[:-1], out)
     return out.tobytes(), place
 
 
 @given(MESSAGES)
-def test_blocks_are_those_of_the_plain_builder(rows: list[tuple[int, int, bytes, list[int]]]) -> None:
+def test_blocks_equal_the_plain_builder(rows: list[tuple[int, int, bytes, list[int]]]) -> None:
     due = [make(KEYS[k], ns, data, numbers[: COUNTS[k]]) for k, ns, data, numbers in rows]
     assert composed(rows)[0] == b"".join(due)
 
 
 @given(MESSAGES)
-def test_entries_are_those_of_the_plain_builder(rows: list[tuple[int, int, bytes, list[int]]]) -> None:
+def test_index_entries_equal_the_plain_builder(rows: list[tuple[int, int, bytes, list[int]]]) -> None:
     made, place = composed(rows)
     data, place = np.frombuffer(b"BDDF" + made, np.uint8), place[:-1] + 4
     due = b""
@@ -56,7 +56,7 @@ def test_entries_are_those_of_the_plain_builder(rows: list[tuple[int, int, bytes
     assert out.tobytes() == due
 
 
-def test_descriptors_as_others_write_them() -> None:
+def test_index_entries_keep_descriptors_of_other_writers() -> None:
     """Numbers one by one, parts in another order, and what nobody knows."""
     head = number(3 << 3) + number(5) + raw(9, b"?") + raw(2, stamp(7)) + number(24) + number(6) + num(1, 2)
     block = (len(head) + 3).to_bytes(8, "little") + len(head).to_bytes(4, "little") + head + b"abc"
@@ -69,7 +69,7 @@ def test_descriptors_as_others_write_them() -> None:
     assert (out[:size].tobytes(), payloads) == (due, 3)
 
 
-def test_places_without_a_block_are_told() -> None:
+def test_index_entries_of_positions_without_a_block_are_refused() -> None:
     data = np.frombuffer(b"BDDF" + make(0, 7, b"x")[:-1], np.uint8)
     for at in (-1, 0, 4, 5, len(data), 1 << 40):
         assert bddf.write_index_entries(data, np.array([at], np.int64), np.zeros(0, np.uint8))[0] == -1

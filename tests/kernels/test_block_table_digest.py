@@ -1,4 +1,4 @@
-"""Digests of payloads, judged by the same sums in plain Python."""
+"""Digests of payloads against the same arithmetic in plain Python."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def digests(data: np.ndarray, start: list[int], size: list[int]) -> tuple[int, l
     return n, [(int(a), int(b)) for a, b in out[:n]]
 
 
-def test_it_is_what_the_sums_say() -> None:
+def test_digests_equal_plain_python() -> None:
     rng = np.random.default_rng(3)
     data = rng.integers(0, 256, 4000, np.uint8)
     size = [*range(40), *rng.integers(0, 300, 60).tolist()]
@@ -40,7 +40,7 @@ def test_it_is_what_the_sums_say() -> None:
     assert found == [plainly(data[a : a + k].tobytes()) for a, k in zip(start, size, strict=True)]
 
 
-def test_it_reads_no_byte_too_many() -> None:
+def test_digests_do_not_read_beyond_payloads() -> None:
     for size in range(20):
         data = guarded(bytes(range(size)))
         assert digests(data, [0, size], [size, 0]) == (2, [plainly(bytes(range(size))), plainly(b"")])
@@ -49,11 +49,11 @@ def test_it_reads_no_byte_too_many() -> None:
 @pytest.mark.parametrize(
     ("start", "size"), [(-1, 1), (0, 11), (11, 0), (10, 1), (0, -1), (2**62, 2**62), (1, 2**63 - 1)]
 )
-def test_what_lies_outside_is_refused(start: int, size: int) -> None:
+def test_payloads_outside_of_the_data_are_refused(start: int, size: int) -> None:
     assert digests(np.zeros(10, np.uint8), [3, start, 3], [4, size, 4])[0] == 1
 
 
-def test_every_bit_matters() -> None:
+def test_every_bit_changes_the_digest() -> None:
     sound = bytes(range(50))
     found = {plainly(sound)}
     for bit in range(400):

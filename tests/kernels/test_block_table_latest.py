@@ -1,4 +1,4 @@
-"""The latest time before places in a file, against a look at every message."""
+"""Latest times before positions in a file, against plain Python over every message."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MESSAGES = st.lists(st.tuples(st.integers(0, 4), st.integers(1, 3)), max_size=30
     st.lists(st.integers(0, 4000), max_size=12),
     st.sampled_from([0, 1, 5000, 10**10, (1 << 63) - 1]),
 )
-def test_the_latest_of_a_block(
+def test_latest_times_equal_plain_python(
     messages: list[tuple[int, int]], seed: int, places: list[int], end: int
 ) -> None:
     data = np.random.default_rng(seed).integers(0, 256, 4096).astype(np.uint8)

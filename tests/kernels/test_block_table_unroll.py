@@ -14,7 +14,7 @@ RUNS = st.lists(st.tuples(st.integers(0, 20), st.integers(0, 9), st.integers(0, 
 
 
 @given(RUNS, st.sampled_from([np.uint32, np.int64]))
-def test_runs_of_blocks_follow_each_other(runs: list[tuple[int, int, int]], kind: type) -> None:
+def test_unroll_equals_numpy(runs: list[tuple[int, int, int]], kind: type) -> None:
     values = np.arange(30, dtype=kind) * 7
     first, count, base = (np.array([run[i] for run in runs], np.int64) for i in range(3))
     due = [int(b) + 7 * k for f, n, b in runs for k in range(f, f + n)]
@@ -37,7 +37,7 @@ def test_nothing_is_read_or_written_beyond_the_ends() -> None:
 
 
 @given(st.lists(st.integers(0, 5), max_size=40), st.integers(1, 7))
-def test_numbers_repeated_by_several_threads_are_those_of_one(counts: list[int], least: int) -> None:
+def test_repeat_in_threads_equals_numpy(counts: list[int], least: int) -> None:
     count = np.array(counts, np.int64)
     before, parallel.NUMBERS = parallel.NUMBERS, least
     try:

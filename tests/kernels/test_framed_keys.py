@@ -1,4 +1,4 @@
-"""Keys too wide for a table: rows by a digest, the whole key compared."""
+"""Framed records with wide keys: rows by a digest, then the whole key is compared."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_a_key_at_the_edge_of_the_data() -> None:
         assert (why, pos) == ((END, cut) if cut in (0, len(raw)) else (CUT, 0))
 
 
-def test_other_keys_can_be_declared_on_the_way() -> None:
+def test_keys_can_be_declared_between_walks() -> None:
     one, two = tables([7], 1 << 58 | 1), tables([7, 9], 1 << 58 | 1)
     assert one is not None
     assert two is not None

@@ -1,4 +1,4 @@
-"""Arrays of types without fields: counted, fixed and nested, against the plain decoder; their counts are bounded."""
+"""Arrays of types without fields: counted, fixed and nested, against the plain decoder; limits of their counts."""
 
 from __future__ import annotations
 
@@ -101,13 +101,13 @@ def walked(counts: list[int]) -> tuple[int, list[int], list[int]]:
     return good, status.tolist(), told.tolist()
 
 
-def test_a_count_is_bounded_by_the_message_and_a_reserve() -> None:
+def test_counts_of_empty_items_are_limited_by_message_size_and_spare() -> None:
     most = kernel.SPARE + 5
     assert walked([most, 0, 3]) == (3, [0, 0, 0], [most + 3, 0])
     assert walked([most + 1, 2, 2**32 - 1, 1]) == (2, [3, 0, 3, 0], [3, 0])
 
 
-def test_a_wild_count_takes_neither_memory_nor_time() -> None:
+def test_absurd_counts_of_empty_items_cost_nothing() -> None:
     wild = struct.pack("<IB", 2**32 - 1, 1)
     data = wild + struct.pack("<IB", 2, 9)
     tracemalloc.start()
@@ -120,7 +120,7 @@ def test_a_wild_count_takes_neither_memory_nor_time() -> None:
     assert [array.to_pylist() for array in got.arrays] == [[[{}, {}]], [9]]
 
 
-def test_lists_in_lists_share_the_bound_of_their_message() -> None:
+def test_nested_lists_share_the_limit_of_their_message() -> None:
     inner = nodes.Struct((nodes.Field("e", nodes.Sequence(EMPTY)),))
     layout = Layout(nodes.Struct((nodes.Field("many", nodes.Sequence(inner)),)))
     data = struct.pack("<I", 3) + struct.pack("<I", kernel.SPARE // 2) * 3
@@ -130,7 +130,7 @@ def test_lists_in_lists_share_the_bound_of_their_message() -> None:
     assert got.bad == [(0, CROWDED)]
 
 
-def test_more_items_than_offsets_can_tell_come_in_several_arrays() -> None:
+def test_more_empty_items_than_32_bit_offsets_make_several_arrays() -> None:
     n = 2**31 // kernel.SPARE + 10
     messages = np.frombuffer(struct.pack("<IB", kernel.SPARE, 1) * n, np.uint8)
     start = np.arange(n, dtype=np.int64) * 5
@@ -145,6 +145,6 @@ def test_a_definition_of_too_many_empty_items_is_refused() -> None:
         Layout(nodes.Struct((nodes.Field("e", nodes.FixedArray(EMPTY, 10**9)),)))
 
 
-def test_fields_beside_empty_items_are_read_alone() -> None:
+def test_other_fields_can_be_projected_without_empty_items() -> None:
     (found,) = table(LISTS, [struct.pack("<IB", 3, 7), struct.pack("<IB", 0, 8)], ["x"])
     assert found.to_pylist() == [7, 8]

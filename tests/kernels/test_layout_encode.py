@@ -1,4 +1,4 @@
-"""Values back to bytes: the compiled encoder and the one for single messages against a plain one."""
+"""Encoders of tables and of single messages against a plain encoder."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def plain(node: nodes.Node, value: Any) -> bytes:
 
 @settings(max_examples=300, deadline=None)
 @given(st.data())
-def test_what_was_decoded_is_encoded_as_plainly(data):
+def test_encoders_equal_the_plain_encoder(data):
     layout = data.draw(layouts())
     messages = data.draw(st.lists(payloads(layout.root), max_size=5))
     read = decoder(layout.root)

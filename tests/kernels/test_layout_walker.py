@@ -79,7 +79,7 @@ def test_sound_messages(data):
 
 @settings(max_examples=300)
 @given(st.data())
-def test_shares_of_threads_meet_without_a_seam(data):
+def test_shares_of_threads_equal_one_share(data):
     layout = data.draw(layouts())
     sound = payloads(layout.root)
     messages = data.draw(st.lists(sound | st.binary(max_size=30), max_size=12))
@@ -208,13 +208,13 @@ def test_every_truncation_of_a_last_member(node, message):
 
 
 @pytest.mark.parametrize("at", [12, 20, 24])
-def test_bombs(at):
+def test_absurd_counts_take_no_memory(at):
     message = bytearray(joints(1, ["a"]))
     message[at : at + 4] = b"\xff\xff\xff\xff"
     judge(JOINTS, [bytes(message), joints(1, ["b"])])
 
 
-def test_a_nested_bomb():
+def test_nested_absurd_counts_take_no_memory():
     node: nodes.Node = nodes.Scalar("uint8")
     for _ in range(20):
         node = nodes.Sequence(nodes.Struct((nodes.Field("a", node),)))
@@ -242,7 +242,7 @@ def test_invalid_text_is_replaced_in_its_column_only():
     assert got.arrays[1].to_pylist() == ["b", "é"]
 
 
-def test_more_than_offsets_can_tell_is_cut(monkeypatch):
+def test_more_bytes_than_32_bit_offsets_make_several_batches(monkeypatch):
     monkeypatch.setattr("logreel.layout.walker.MAX_SIZE", 100)
     monkeypatch.setattr("logreel.layout.arrow.MAX_SIZE", 100)
     layout = Layout(nodes.Struct((nodes.Field("a", nodes.Bytes()),)))
@@ -290,7 +290,7 @@ def test_many_turns_of_neighbouring_words(words, around):
     judge(Layout(nodes.Sequence(record, 2)), messages)
 
 
-def test_the_kernel_refuses_tables_that_do_not_fit():
+def test_tables_of_other_shapes_are_refused():
     program = compile_layout(JOINTS)
     one = np.zeros(1, np.int64)
     source, counts = np.zeros(1, np.uint8), np.zeros(len(program.columns), np.int64)
@@ -299,7 +299,7 @@ def test_the_kernel_refuses_tables_that_do_not_fit():
 
 
 @given(st.data())
-def test_where_a_message_ends_is_told_by_its_content(data):
+def test_extent_is_the_end_of_the_message_by_its_content(data):
     layout = data.draw(layouts())
     message = data.draw(payloads(layout.root) | st.binary(max_size=40))
     source = guarded(b"\xee" + message)

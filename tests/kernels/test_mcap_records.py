@@ -1,4 +1,4 @@
-"""Records of a kind and a length of eight bytes, by the compiled walk and by a plain one."""
+"""Kernels of mcap against plain Python: records, message indexes."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def some(rng: random.Random) -> bytes:
     return bytes(out)
 
 
-def test_the_walk_is_the_plain_walk() -> None:
+def test_walk_equals_the_plain_walk() -> None:
     for seed in range(3000):
         rng = random.Random(seed)
         data, stop = some(rng), rng.choice((0, 1 << 6, 1 << 2 | 1 << 6))
@@ -91,7 +91,7 @@ def test_the_walk_is_the_plain_walk() -> None:
         assert walk(data, 0, end, stop) == plain(data, 0, end, stop), seed
 
 
-def test_the_walk_stops_where_there_is_no_room() -> None:
+def test_walk_stops_when_its_arrays_are_full() -> None:
     data = message(1, 5, b"a") * 4
     why, pos, found, _ = walk(data, 0, len(data), room=3)
     assert (why, pos, len(found)) == (mcap.FULL, 3 * 32, 3)
@@ -99,7 +99,7 @@ def test_the_walk_stops_where_there_is_no_room() -> None:
 
 
 @pytest.mark.parametrize("junk", [b"", b"\0", bytes(100), b"\x05" * 50, b"\xff" * 20])
-def test_records_are_found_behind_anything(junk: bytes) -> None:
+def test_find_records_skips_junk(junk: bytes) -> None:
     two = message(1, 2, b"abc") + message(2, 3, b"")
 
     def find(data: bytes) -> int:
@@ -113,7 +113,7 @@ def test_records_are_found_behind_anything(junk: bytes) -> None:
     assert find(junk + two[:34] + bytes(9)) == len(junk) + 43
 
 
-def test_index_records_and_messages_are_compared() -> None:
+def test_locate_messages_accepts_only_matching_entries() -> None:
     chunk = message(3, 10, b"xy") + message(4, 11, b"") + message(3, 12, b"z")
     index = record(7, struct.pack("<HI", 3, 32) + struct.pack("<4Q", 10, 0, 12, 64))
     data = np.frombuffer(b"\xee" + index, np.uint8)
@@ -147,7 +147,7 @@ def test_index_records_and_messages_are_compared() -> None:
     assert locate(4, (64, 11)) == (1, [0])
 
 
-def test_index_records_are_those_of_each_key() -> None:
+def test_write_index_equals_the_plain_index() -> None:
     for seed in range(200):
         rng = random.Random(seed)
         chunk, rows = b"", []

@@ -74,7 +74,7 @@ def indexed(
 
 
 @given(MESSAGES, st.integers(1, 4), st.booleans(), st.booleans(), st.booleans(), st.integers(1, 50))
-def test_messages_come_by_time_or_by_place(
+def test_merge_equals_sorting_by_time_or_place(
     rows: list[tuple[int, int, int]], blocks: int, late: bool, by_time: bool, reverse: bool, first: int
 ) -> None:
     index, due = indexed(rows, blocks, late)
@@ -97,7 +97,7 @@ def test_messages_come_by_time_or_by_place(
 
 
 @given(MESSAGES, MESSAGES, st.integers(-4, 4), st.data())
-def test_some_messages_of_two_logs_come_by_time_then_by_log(
+def test_merge_of_two_logs_equals_sorting_by_time_then_log(
     one: list[tuple[int, int, int]], two: list[tuple[int, int, int]], shift: int, data: st.DataObject
 ) -> None:
     queues, due = [], []
@@ -128,7 +128,7 @@ SIZES = {
 
 
 @given(st.lists(st.sampled_from(sorted(SIZES)), min_size=1, max_size=4))
-def test_every_way_to_tell_a_size(names: list[str]) -> None:
+def test_sizes_of_every_rule(names: list[str]) -> None:
     """Sizes that the kernel knows how to ask for and others, mixed."""
     data = np.arange(60, dtype=np.uint8)
     sources = [Chunks(Source(data.tobytes(), "log")) for _ in names]
@@ -155,7 +155,7 @@ def test_every_way_to_tell_a_size(names: list[str]) -> None:
 
 
 @pytest.mark.parametrize("counts", [[1], [5, 5], [1, 100, 1, 1, 1000, 7], [0, 0, 3, 0], list(range(40))])
-def test_busy_queues_have_few_others_above_them(counts: list[int]) -> None:
+def test_queues_with_many_messages_are_near_the_root(counts: list[int]) -> None:
     up = _tournament(counts).tolist()
     k = len(counts)
     depth = []
@@ -174,14 +174,14 @@ def test_busy_queues_have_few_others_above_them(counts: list[int]) -> None:
             assert counts[i] <= counts[j] or depth[i] <= depth[j]
 
 
-def test_nothing_is_merged_of_nothing() -> None:
+def test_merge_without_queues_is_empty() -> None:
     assert list(merged([])) == []
     index, _ = indexed([], 1)
     assert list(merged([Queue(index, 0, slice(0, 0))])) == []
 
 
 @pytest.mark.parametrize("reverse", [False, True])
-def test_the_ends_of_64_bits_have_an_order(reverse: bool) -> None:
+def test_extreme_int64_times_are_ordered(reverse: bool) -> None:
     last = (1 << 63) - 1
     index, _ = indexed([(0, 0, 1), (1, 0, 1), (2, 0, 1)], 1)
     index._times = {0: np.array([last]), 1: np.array([-last - 1]), 2: np.array([0])}

@@ -1,4 +1,4 @@
-"""Messages collected one by one: what is taken, what is left to another way, and what comes out."""
+"""Batch: which messages it accepts, and what ``take`` returns."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def batch() -> Batch:
     return made
 
 
-def test_what_was_added_is_taken_once(batch: Batch) -> None:
+def test_take_returns_added_messages_once(batch: Batch) -> None:
     assert batch.take() is None
     assert batch.add(0, 7, b"one")
     assert batch.add(1, -5, b"")
@@ -56,12 +56,12 @@ def test_what_was_added_is_taken_once(batch: Batch) -> None:
         (np.int64(0), 0, b""),
     ],
 )
-def test_what_is_not_taken(batch: Batch, message: tuple[Any, Any, Any]) -> None:
+def test_messages_outside_of_the_limits_are_not_accepted(batch: Batch, message: tuple[Any, Any, Any]) -> None:
     assert not batch.add(*message)
     assert batch.take() is None
 
 
-def test_there_is_room_for_so_many(batch: Batch) -> None:
+def test_a_full_batch_accepts_nothing(batch: Batch) -> None:
     assert batch.add(0, 0, bytes(60))
     assert not batch.add(0, 0, bytes(41))
     assert batch.add(0, 0, bytes(40))
@@ -71,12 +71,12 @@ def test_there_is_room_for_so_many(batch: Batch) -> None:
     assert not batch.add(0, 0, b"")
 
 
-def test_nothing_is_taken_when_it_is_due(batch: Batch) -> None:
+def test_a_due_batch_accepts_nothing(batch: Batch) -> None:
     batch.due = now()
     assert not batch.add(0, 0, b"")
 
 
-def test_threads_add_while_others_take() -> None:
+def test_threads_can_add_while_others_take() -> None:
     batch, found = Batch(64, 1 << 10), []
     batch.channels, batch.latest, batch.largest, batch.due = 4, 1 << 40, 8, float("inf")
     lock = threading.Lock()

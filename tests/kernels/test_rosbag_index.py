@@ -1,4 +1,4 @@
-"""Chunks and their index records against a plain reading, on sound and damaged bytes up to a forbidden page."""
+"""Chunk headers and index records of rosbag against plain Python, on sound and damaged bytes up to a forbidden page."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def chunks(draw: st.DrawFn) -> tuple[bytes, list[tuple[int, list[tuple[int, int,
 
 @settings(max_examples=300)
 @given(st.lists(chunks(), min_size=1, max_size=3), st.data())
-def test_what_was_written_is_found(parts: list, draw: st.DataObject) -> None:
+def test_index_entries_equal_the_written_ones_of_bags(parts: list, draw: st.DataObject) -> None:
     data = b"".join(raw for raw, _ in parts)
     places = np.cumsum([0, *(len(raw) for raw, _ in parts)])
     many = np.array([len(runs) for _, runs in parts], np.int64)
@@ -63,7 +63,7 @@ def test_what_was_written_is_found(parts: list, draw: st.DataObject) -> None:
 
 @settings(max_examples=400)
 @given(chunks(), st.data())
-def test_damage_is_noticed_and_never_read_beyond(part: tuple, draw: st.DataObject) -> None:
+def test_damaged_chunks_are_refused_without_reading_beyond(part: tuple, draw: st.DataObject) -> None:
     data, runs = bytearray(part[0]), part[1]
     for _ in range(draw.draw(st.integers(0, 2))):
         data[draw.draw(st.integers(0, len(data) - 1))] = draw.draw(st.integers(0, 255))
@@ -80,7 +80,7 @@ def test_damage_is_noticed_and_never_read_beyond(part: tuple, draw: st.DataObjec
         assert k == 0
 
 
-def test_every_cut_says_what_is_missing() -> None:
+def test_every_truncation_has_its_reason() -> None:
     chunk = record({b"op": b"\x05", b"compression": b"lz4", b"size": b"\x09\0\0\0"}, b"packed")
     index = record({b"op": b"\x04", b"conn": bytes(4), b"count": b"\1\0\0\0"}, bytes(12))
     whole = chunk + index

@@ -1,4 +1,4 @@
-"""The walk over tagged records against a plain one, on random records, damaged ones, and up to a forbidden page."""
+"""Records of rosbag against plain Python: random and damaged ones, up to a forbidden page."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def plain_walk(
 
 @settings(max_examples=400)
 @given(files(), st.integers(1, 6), st.sampled_from((0, 1 << 3, 0b11111000)), st.data())
-def test_the_walk_is_the_plain_one(data: bytes, cap: int, foreign: int, draw: st.DataObject) -> None:
+def test_walk_equals_the_plain_walk_of_bags(data: bytes, cap: int, foreign: int, draw: st.DataObject) -> None:
     end = draw.draw(st.integers(0, len(data))) if draw.draw(st.booleans()) else len(data)
     key, time = np.zeros(cap, np.uint64), np.zeros(cap, np.int64)
     start, size, note = np.zeros(cap, np.int64), np.zeros(cap, np.int64), np.zeros((cap, 2), np.int64)
@@ -152,7 +152,7 @@ def test_the_walk_is_the_plain_one(data: bytes, cap: int, foreign: int, draw: st
 
 @settings(max_examples=400)
 @given(files(), st.sampled_from((16, 64, 1 << 15)), st.data())
-def test_finding_is_trying_every_place(data: bytes, longest: int, draw: st.DataObject) -> None:
+def test_find_record_equals_trying_every_position(data: bytes, longest: int, draw: st.DataObject) -> None:
     pos = draw.draw(st.integers(0, len(data)))
     due = len(data)
     for at in range(pos, len(data) - 15):
@@ -166,7 +166,7 @@ def test_finding_is_trying_every_place(data: bytes, longest: int, draw: st.DataO
 
 @settings(max_examples=400)
 @given(files(), st.data())
-def test_locating_gives_the_messages_that_the_walk_gives(data: bytes, draw: st.DataObject) -> None:
+def test_located_messages_equal_those_of_the_walk(data: bytes, draw: st.DataObject) -> None:
     places = draw.draw(st.lists(st.integers(0, len(data) + 3), min_size=1, max_size=6).map(sorted))
     conn = draw.draw(st.sampled_from((0, 1, 0x01010101)))
     by_place = {}
@@ -203,7 +203,7 @@ def test_locating_gives_the_messages_that_the_walk_gives(data: bytes, draw: st.D
         st.tuples(st.integers(0, 2), st.binary(min_size=8, max_size=8), st.binary(max_size=9)), max_size=9
     )
 )
-def test_runs_of_records_with_like_headers(rows: list[tuple[int, bytes, bytes]]) -> None:
+def test_records_with_equal_headers_are_located(rows: list[tuple[int, bytes, bytes]]) -> None:
     """Headers of one run that differ in the time only take a short way; those of other runs lie between."""
     data, places = b"", []
     for conn, stamp, payload in rows:

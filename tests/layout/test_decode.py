@@ -1,4 +1,4 @@
-"""One message to one dict."""
+"""Decoders of single messages."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_garbage_decodes_like_the_oracle_or_is_refused(data):
         assert same(decoder(memoryview(payload)), expected)
 
 
-def test_a_wild_count_costs_nothing():
+def test_absurd_counts_cost_nothing():
     item = nodes.Struct((nodes.Field("s", nodes.String()),))
     for node in (
         nodes.Sequence(item),

@@ -1,4 +1,4 @@
-"""Fixed-size messages: leaf buffers to NumPy and to Arrow."""
+"""Columns of fixed-size messages in NumPy and Arrow."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ POSE = struct(position=struct(x=F64, y=F64), covariance=FixedArray(FixedArray(F6
 ODOM = Layout(struct(stamp=Time(), frame=String(), pose=POSE, points=Sequence(struct(x=F32, y=F32))))
 
 
-def test_leaves_tell_where_every_column_lies():
+def test_leaves_have_the_offsets_of_every_column():
     t, q, rpm, load, name = STATUS.leaves
     assert t == Leaf(("t",), "uint64", (0,))
     assert q == Leaf(("q",), "float32", (8,), 4, (4,))
@@ -49,7 +49,7 @@ def test_leaves_tell_where_every_column_lies():
     assert STATUS.size == 45
 
 
-def test_neighbouring_runs_are_one():
+def test_adjacent_runs_are_merged():
     (leaf,) = Layout(struct(m=FixedArray(FixedArray(F32, 3), 4))).leaves
     assert leaf == Leaf(("m",), "float32", (0,), 12, (4, 3))
 
@@ -86,7 +86,7 @@ def test_a_wrong_path_names_the_nearest():
         STATUS.find("q[9]")
 
 
-def test_a_group_names_its_leaves():
+def test_a_path_of_a_struct_names_its_leaves_in_the_error():
     with pytest.raises(UsageError, match=r"esc\.rpm, esc\.load"):
         STATUS.find("esc")
 
@@ -124,7 +124,7 @@ def test_a_projection_keeps_the_bytes():
     ]
 
 
-def test_shared_parts_do_not_blow_up():
+def test_shared_parts_are_measured_in_linear_time():
     began = time.perf_counter()
     for leaf, text in ((U8, "bytes"), (String(), "bytes"), (FixedArray(U8, 0), "leaves")):
         node = struct(x=leaf)
@@ -150,7 +150,7 @@ def test_shared_parts_do_not_blow_up():
         String(3),
     ],
 )
-def test_what_no_bytes_could_mean_is_refused(node):
+def test_undecodable_nodes_are_refused(node):
     with pytest.raises(DefinitionError):
         Layout(struct(a=node))
 

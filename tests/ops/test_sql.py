@@ -300,7 +300,7 @@ def test_errors_while_decoding_are_raised_unchanged(
     def broken(*_: object) -> None:
         raise UsageError("the chunk is encrypted")
 
-    monkeypatch.setattr("logreel.ops.query.topic_table.TableReader.batches", broken)
+    monkeypatch.setattr("logreel.log.tables.TableReader.read", broken)
     with pytest.raises(UsageError, match="the chunk is encrypted"):
         logreel.sql("SELECT avg(x) FROM sensor_accel", log)
 

@@ -48,11 +48,11 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
     """Makes entry points out of what is given."""
 
     def entry_points(*loads: Callable[[], Any]) -> None:
-        registry._foreign.cache_clear()
+        registry._plugin_formats.cache_clear()
         monkeypatch.setattr(metadata, "entry_points", lambda group: [Point(load) for load in loads])
 
     yield entry_points
-    registry._foreign.cache_clear()
+    registry._plugin_formats.cache_clear()
 
 
 def test_a_format_of_another_package_opens(install: Install) -> None:

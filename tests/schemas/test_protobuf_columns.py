@@ -160,7 +160,7 @@ def as_library(made: Any, row: dict[str, Any]) -> bytes:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_bytes_are_those_of_the_library(seed: int) -> None:
+def test_bytes_equal_those_of_the_protobuf_library(seed: int) -> None:
     rng = random.Random(seed)
     rows = [plain(rng) for _ in range(30)]
     data, start = encode(ALL, columns(ALL, rows, rng), len(rows))

@@ -36,7 +36,7 @@ def constant(text: str) -> Constant:
         ("Own_2 _x9", FieldLine("Own_2", "_x9")),
     ],
 )
-def test_a_field(line, field):
+def test_field_lines(line, field):
     assert fields(line) == [field]
     assert fields(f"# int8 no\n\n \t\n{line}\n#") == [field]
 
@@ -65,7 +65,7 @@ def test_a_field(line, field):
         ("int32 A=", ("int32", "A", "", None)),
     ],
 )
-def test_a_constant(line, expected):
+def test_constant_lines(line, expected):
     assert constant(line) == Constant(*expected)
     assert fields(line) == []
 
@@ -103,7 +103,7 @@ def test_a_constant(line, expected):
         "int32 " + "y" * 300,
     ],
 )
-def test_what_is_no_line(line):
+def test_invalid_lines_are_refused(line):
     with pytest.raises(DefinitionError, match=r"p/T, line 2: expected .*, found"):
         parse_message(f"int8 fine\n{line}\n", "p/T")
 

@@ -104,7 +104,7 @@ STAMPS = {
         ("diagnostic_msgs/DiagnosticArray", []),
     ],
 )
-def test_what_a_type_means(name, expected):
+def test_types_have_their_lenses(name, expected):
     at = STAMPS.get(name, "header.stamp")
     stamp = Stamp(((at, 1),)) if at else None
     expected = [replace(lens, stamp=stamp) if hasattr(lens, "stamp") else lens for lens in expected]

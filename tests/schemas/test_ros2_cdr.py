@@ -160,7 +160,7 @@ def test_messages_are_read_and_written_as_rosbags_does(name: str) -> None:
         assert not some.bad
 
 
-def test_what_does_not_fit_is_left_out() -> None:
+def test_payloads_that_do_not_fit_are_skipped() -> None:
     layout = ros2msg.layout("a/msg/B", "uint8 x\nfloat64 y\n")
     sound = b"\0\1\0\0" + b"\5" + bytes(7) + bytes(8)
     read = layout.decoder()
@@ -178,7 +178,7 @@ def test_what_does_not_fit_is_left_out() -> None:
     assert got.arrays[0].to_pylist() == [5]
 
 
-def test_gaps_that_the_definition_tells_are_padding() -> None:
+def test_gaps_known_from_the_definition_are_padding() -> None:
     def parts(text: str) -> list[type]:
         return [type(f.node) for f in ros2msg.layout("a/B", text).record.fields[2:]]
 
@@ -210,7 +210,7 @@ def test_gaps_that_the_definition_tells_are_padding() -> None:
         ("uint8[9999999999] a\n", "bytes"),
     ],
 )
-def test_definitions_that_cannot_be_used(text: str, why: str) -> None:
+def test_invalid_definitions_are_refused(text: str, why: str) -> None:
     with pytest.raises(DefinitionError, match=why):
         ros2msg.layout("a/B", text)
 
@@ -222,7 +222,7 @@ def test_types_that_share_parts_take_no_time() -> None:
         ros2msg.layout("a/B", text + f"{rule}\nMSG: a/T40\nuint8 x\nstring y\n")
 
 
-def test_grids_that_mean_nothing_are_refused() -> None:
+def test_invalid_grids_are_refused() -> None:
     for node in (
         nodes.Align(nodes.Grid(3)),
         nodes.Align(nodes.Grid(8, -1)),

@@ -39,7 +39,9 @@ def given_as(buffers: list[bytes], places: list[tuple[int, float, float]]) -> tu
 
 
 @given(BUFFERS, PLACES, st.data())
-def test_payloads_are_where_they_lie(buffers: list[bytes], places: list[Any], data: st.DataObject) -> None:
+def test_payloads_of_several_buffers_equal_their_slices(
+    buffers: list[bytes], places: list[Any], data: st.DataObject
+) -> None:
     payloads, due = given_as(buffers, places)
     assert payloads.are_inside
     assert payloads.joined().tobytes() == b"".join(due)
@@ -55,7 +57,7 @@ def test_payloads_are_where_they_lie(buffers: list[bytes], places: list[Any], da
 
 
 @given(BUFFERS, PLACES)
-def test_records_are_heads_and_payloads(buffers: list[bytes], places: list[Any]) -> None:
+def test_composed_records_are_headers_and_payloads(buffers: list[bytes], places: list[Any]) -> None:
     payloads, due = given_as(buffers, places)
     heads = RecordHeaders()
     heads.add(b"ab....cd", size_at=2, size_width=4, size_add=1)
@@ -80,7 +82,7 @@ def test_records_are_heads_and_payloads(buffers: list[bytes], places: list[Any])
     ("start", "size", "which"),
     [(0, 4, 0), (1, 3, 0), (-1, 1, 0), (0, -1, 0), (0, 6, 1), (1 << 62, 1, 1), (1, (1 << 63) - 1, 0)],
 )
-def test_what_lies_outside_is_noticed(start: int, size: int, which: int) -> None:
+def test_payloads_outside_of_their_buffer_are_detected(start: int, size: int, which: int) -> None:
     three, five = np.zeros(3, np.uint8), np.zeros(5, np.uint8)
     where = np.array([start], np.int64), np.array([size], np.int64)
     assert not Payloads(three, *where, None, [five], np.array([which], np.int32)).are_inside
@@ -88,7 +90,7 @@ def test_what_lies_outside_is_noticed(start: int, size: int, which: int) -> None
         assert not Payloads(three, *where).are_inside
 
 
-def test_what_is_no_row_of_bytes_is_not_taken() -> None:
+def test_buffers_other_than_one_dimensional_bytes_are_refused() -> None:
     one, two = np.zeros(1, np.int64), np.zeros(2, np.int64)
     raw = np.zeros(8, np.uint8)
     assert Payloads(raw, one, one).are_inside
@@ -103,14 +105,14 @@ def test_what_is_no_row_of_bytes_is_not_taken() -> None:
         assert not wrong.are_inside
 
 
-def test_bytes_may_lie_apart() -> None:
+def test_strided_buffers_are_accepted() -> None:
     every_other = np.arange(10, dtype=np.uint8)[::2]
     payloads = Payloads(every_other, np.array([1, 0], np.int64), np.array([3, 1], np.int64))
     assert payloads.joined().tolist() == [2, 4, 6, 0]
 
 
 @given(st.lists(st.integers(0, 6), max_size=50))
-def test_messages_are_counted_by_channel(numbers: list[int]) -> None:
+def test_tallied_counts_messages_by_channel(numbers: list[int]) -> None:
     channel = np.array(numbers, np.int32)
     assert tallied(channel, 7).tolist() == [numbers.count(k) for k in range(7)]
     for wrong in (-1, 7):
@@ -118,8 +120,8 @@ def test_messages_are_counted_by_channel(numbers: list[int]) -> None:
             tallied(np.append(channel, np.int32(wrong)), 7)
 
 
-class Kept(FormatWriter):
-    """Keeps what it is given."""
+class RecordingFormatWriter(FormatWriter):
+    """Format writer that stores payloads in a list."""
 
     def __init__(self, out: Any) -> None:
         super().__init__(out)
@@ -132,8 +134,8 @@ class Kept(FormatWriter):
         self.found.append(payloads.joined().tobytes())
 
 
-class Open:
-    """What a Writer asks of its file."""
+class OpenFile:
+    """Stand-in for an Appender: what a Writer calls of its file."""
 
     name = "nothing"
 
@@ -141,9 +143,9 @@ class Open:
         """All is well."""
 
 
-def test_a_writer_takes_payloads_of_several_buffers() -> None:
-    format_writer = Kept(Open())
-    writer = Writer(Open(), format_writer, None, False)  # type: ignore[arg-type]
+def test_writer_accepts_payloads_of_several_buffers() -> None:
+    format_writer = RecordingFormatWriter(OpenFile())
+    writer = Writer(OpenFile(), format_writer, None, False)  # type: ignore[arg-type]
     number = writer.add_channel("a", None)  # type: ignore[arg-type]
     buffers = [np.frombuffer(one, np.uint8) for one in (b"one", b"other")]
     start, size = np.array([1, 0], np.int64), np.array([2, 5], np.int64)

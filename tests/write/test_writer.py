@@ -41,7 +41,7 @@ KINDS |= {kind: KINDS[kind.rpartition(".")[2]] for kind in OPTIONS}
 OTHERS = {"bddf", "vel", "rec"}
 
 
-def test_every_writable_format_is_tried_here() -> None:
+def test_every_writable_format_has_a_case() -> None:
     able = {f.suffixes[0].lstrip(".") for f in formats().values() if f.create is not None}
     assert able == {kind for kind in KINDS if kind not in OPTIONS} | OTHERS
 
@@ -59,7 +59,7 @@ def rows(log: logreel.Log, topic: str) -> list[tuple[int, float, float, float]]:
     return [(m.time, *(m.decode()[k] for k in "xyz")) for m in log.messages(topic)]
 
 
-def test_fields_tables_and_payloads_come_back(tmp_path: Path, kind: str) -> None:
+def test_dicts_tables_and_payloads_read_back_equal(tmp_path: Path, kind: str) -> None:
     path, (topic, schema) = tmp_path / f"a.{kind}", KINDS[kind]
     times = STAMP + np.arange(5) * 10**6
     with create(path, kind) as w:
@@ -91,7 +91,7 @@ def test_fields_tables_and_payloads_come_back(tmp_path: Path, kind: str) -> None
     assert bulk.read_bytes() == copy.read_bytes()
 
 
-def test_an_empty_log_is_sound(tmp_path: Path, kind: str) -> None:
+def test_log_without_messages_is_valid(tmp_path: Path, kind: str) -> None:
     path, (topic, schema) = tmp_path / f"a.{kind}", KINDS[kind]
     with create(path, kind):
         pass
@@ -101,7 +101,7 @@ def test_an_empty_log_is_sound(tmp_path: Path, kind: str) -> None:
     assert not logreel.open(path).problems
 
 
-def test_what_cannot_be_is_said(tmp_path: Path, kind: str) -> None:
+def test_impossible_requests_raise_clear_errors(tmp_path: Path, kind: str) -> None:
     path, (topic, schema) = tmp_path / f"a.{kind}", KINDS[kind]
     with create(path, kind) as w:
         channel = w.add_channel(topic, schema)
@@ -136,7 +136,7 @@ def test_what_cannot_be_is_said(tmp_path: Path, kind: str) -> None:
             w.add_channel("x", logreel.Schema("x", "martian", ""))
 
 
-def test_names_that_mean_nothing(tmp_path: Path) -> None:
+def test_unknown_suffixes_formats_and_options_are_refused(tmp_path: Path) -> None:
     with pytest.raises(logreel.UsageError, match="names no format"):
         logreel.create(tmp_path / "a.txt")
     with pytest.raises(logreel.UsageError, match="no format 'martian'"):
@@ -153,7 +153,7 @@ def test_names_that_mean_nothing(tmp_path: Path) -> None:
     assert logreel.open(tmp_path / "a.txt").format == "rosbag"
 
 
-def test_an_exception_keeps_what_was_written(tmp_path: Path, kind: str) -> None:
+def test_exception_keeps_the_active_file_readable(tmp_path: Path, kind: str) -> None:
     path, (topic, schema) = tmp_path / f"a.{kind}", KINDS[kind]
 
     def fail() -> None:
@@ -167,7 +167,7 @@ def test_an_exception_keeps_what_was_written(tmp_path: Path, kind: str) -> None:
     assert rows(logreel.open(tmp_path / f"a.{kind}.active"), topic) == [(STAMP, 1.0, 0.0, 0.0)]
 
 
-def test_numbers_of_numpy_and_views_are_taken(tmp_path: Path, kind: str) -> None:
+def test_numpy_integers_and_memoryviews_are_accepted(tmp_path: Path, kind: str) -> None:
     path, (topic, schema) = tmp_path / f"a.{kind}", KINDS[kind]
     payload = (STAMP // 1000).to_bytes(8, "little") * (schema is PX4) + bytes(24)
     with create(path, kind) as w:
@@ -178,7 +178,7 @@ def test_numbers_of_numpy_and_views_are_taken(tmp_path: Path, kind: str) -> None
     assert rows(logreel.open(path), topic) == [(STAMP, 0.0, 0.0, 0.0)] * 3
 
 
-def test_a_full_disk_is_an_error_from_there_on(
+def test_full_disk_raises_for_all_later_messages(
     tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, (topic, schema) = tmp_path / f"a.{kind}", KINDS[kind]
@@ -199,7 +199,7 @@ def test_a_full_disk_is_an_error_from_there_on(
     assert not path.exists()
 
 
-def test_threads_may_share_a_writer(tmp_path: Path, kind: str) -> None:
+def test_threads_share_a_writer(tmp_path: Path, kind: str) -> None:
     path, (topic, schema) = tmp_path / f"a.{kind}", KINDS[kind]
     with create(path, kind, flush_every=0.001) as w:
         channel = w.add_channel(topic, schema)
@@ -236,9 +236,7 @@ KILLED = """
 
 
 @pytest.mark.parametrize("acknowledged", [1, 40])
-def test_a_killed_recorder_loses_nothing_that_was_flushed(
-    tmp_path: Path, kind: str, acknowledged: int
-) -> None:
+def test_killed_recorder_keeps_flushed_messages(tmp_path: Path, kind: str, acknowledged: int) -> None:
     path, (topic, schema) = tmp_path / f"a.{kind}", KINDS[kind]
     command = [sys.executable, "-c", textwrap.dedent(KILLED), str(path)]
     command += [topic, schema.name, schema.encoding, schema.text, json.dumps(OPTIONS.get(kind, {}))]
@@ -254,7 +252,7 @@ def test_a_killed_recorder_loses_nothing_that_was_flushed(
     assert found == [float(i) for i in range(len(found))]
 
 
-def test_fields_that_nobody_knows_are_refused_with_the_nearest_ones(tmp_path: Path) -> None:
+def test_unknown_fields_are_refused_with_similar_names(tmp_path: Path) -> None:
     layout = Layout(Struct((Field("voltage", Scalar("float32")), Field("current", Scalar("float32")))))
     with logreel.create(tmp_path / "x.bag") as w:
         channel = w.add_channel("/battery", layout)

@@ -19,14 +19,12 @@ END, PARSE, BAD, CUT, _FULL = range(5)
 
 
 class BlockBuilder:
-    """Collects the records of one buffer, block by block, with the compiled walker.
+    """Collector of the records of one buffer, block by block, with the compiled walker.
 
-    spec       int64[8], see kernels/framed.py
-    least      least bytes of a data record, and of any record
-    last       start of the last record collected, -1 before the first
-    sizes      uint32[n], after ``finish``: the size field of each data record in the order of the table; else empty
-
-    keep_sizes  whether sizes are wanted
+    spec        int64[8], see kernels/framed.py
+    least       minimum bytes of a data record, and of any record
+    keep_sizes  whether to collect sizes
+    sizes       uint32[n], after ``finish``: the size field of each data record in the order of the table, if kept
     """
 
     def __init__(
@@ -53,7 +51,7 @@ class BlockBuilder:
 
     @property
     def last(self) -> int:
-        """Start of the last record collected, or -1."""
+        """Start of the last record collected, -1 before the first."""
         return int(self._state[4])
 
     @last.setter
@@ -74,14 +72,14 @@ class BlockBuilder:
         self._block = max(BLOCK, 1024 * wide)
 
     def follow(self, spec: I64) -> None:
-        """Read headers by another *spec*, of the same framing with other keys, from now on."""
+        """Read the following headers by another *spec*, of the same framing with other keys."""
         self._spec = spec
 
     def walk(self, pos: int, end: int, tags: I64, keys: I64) -> tuple[int, int]:
-        """Collect from *pos* until something needs a decision: (END, PARSE, BAD or CUT, position)."""
+        """Collect from *pos* until the caller must decide; return (END, PARSE, BAD or CUT, position)."""
         state = self._state
-        # Whoever reads a record again, after proof against its size, may go back to before the block, where its
-        # places would be negative. A block that is full is closed only after the record that proves its last one.
+        # A caller that reads a record again, because its size was wrong, may go back to before the block, where its
+        # relative starts would be negative. A full block is closed only after the record that confirms its last one.
         if not 0 <= int(state[1]) <= pos:
             self._close(pos)
         while True:
@@ -105,7 +103,7 @@ class BlockBuilder:
             self._close(pos)
 
     def _close(self, pos: int) -> None:
-        """End the block and begin the next one at *pos*."""
+        """Close the block and begin the next one at *pos*."""
         n, m = int(self._state[2]), int(self._state[3])
         if n:
             row = len(self._base)
@@ -139,7 +137,7 @@ class BlockBuilder:
             self.sizes = _grown(self.sizes, self._used, room)
 
     def add(self, pos: int, channel: int, size: int = 0) -> None:
-        """Collect the record at *pos*, after the last one, though the walk would refuse it; its true *size*."""
+        """Collect the data record at *pos*, after the last one, which the walk refuses; *size*: its correct size."""
         base, n = int(self._state[1]), int(self._state[2])
         if not 0 <= base <= pos < base + self._block or n == len(self._record):
             self._close(pos)
@@ -151,14 +149,14 @@ class BlockBuilder:
         self._state[2], self._state[4] = n + 1, pos
 
     def note(self, pos: int) -> None:
-        """Note the record at *pos*, after the last one, though the walk would refuse it."""
+        """Collect the other record at *pos*, after the last one, which the walk would refuse."""
         if not 0 <= int(self._state[1]) <= pos or int(self._state[3]) == len(self._note):
             self._close(pos)
         self._note[int(self._state[3])] = pos
         self._state[3], self._state[4] = int(self._state[3]) + 1, pos
 
     def drop_last(self) -> None:
-        """Forget the last record collected: what followed proved that its size was wrong."""
+        """Remove the last record collected, whose size proved to be wrong."""
         base, n, m = (int(x) for x in self._state[1:4])
         if m and self._note[m - 1] == self.last:
             self._state[3] -= 1
@@ -167,12 +165,12 @@ class BlockBuilder:
             self._count[int(self._record[n - 1]) >> 32] -= 1
 
     def has_rows(self, channel: int) -> bool:
-        """True if *channel* has any record so far."""
+        """Return whether *channel* has any record so far."""
         rows = self._start[: len(self._base)]
         return bool(self._count[channel]) or bool((rows[:, channel + 1] > rows[:, channel]).any())
 
     def last_payloads(self, channel: int, wanted: int) -> list[int]:
-        """File positions of the latest *wanted* payloads of *channel* so far, the latest first; fewer at the start."""
+        """Return offsets of the last *wanted* payloads of *channel* so far, latest first; fewer if there are fewer."""
         base, n = int(self._state[1]), int(self._state[2])
         found: list[int] = []
         if self._count[channel]:
@@ -187,7 +185,7 @@ class BlockBuilder:
         return found
 
     def finish(self, channels: int) -> tuple[Blocks, I64]:
-        """The block table over *channels* channels, and int64 positions of all notes."""
+        """Return the block table of *channels* channels, and int64[k] offsets of all other records."""
         self._close(int(self._state[0]))
         rows = len(self._base)
         self.sizes = self.sizes[: self._used]

@@ -1,11 +1,11 @@
-"""The parts of the index: the block table, and rules that say where times and sizes lie."""
+"""Block tables: where the messages of each channel begin."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,11 +14,7 @@ from logreel.io.arrays import I64, U32
 from logreel.io.chunks import FILE
 from logreel.kernels import block_table as kernel
 
-if TYPE_CHECKING:
-    pass
-
-
-#: Size of a message that the log's own index names, but that turned out not to be there; it is passed over.
+#: Size of a message that the index in the file lists but that is not there; it is skipped.
 MISSING_SIZE = (1 << 32) - 1
 TIME_MIN, TIME_MAX = -(1 << 63), (1 << 63) - 1
 
@@ -28,9 +24,9 @@ class Blocks:
     """The block table.
 
     base   int64[b]       start of each block in its chunk
-    chunk  int32[b]       the chunk it lies in, FILE for the file itself
-    start  int64[b, c+1]  where each channel's run begins in *entry*
-    entry  uint32[n]      payload starts relative to their block
+    chunk  int32[b]       chunk of each block, FILE for the file itself
+    start  int64[b, c+1]  index in *entry* where the run of each channel begins
+    entry  uint32[n]      message starts relative to their block
     """
 
     base: I64
@@ -40,7 +36,7 @@ class Blocks:
 
     @classmethod
     def empty(cls, channels: int) -> Blocks:
-        """A table without any message."""
+        """Return a table without messages."""
         return cls(
             np.zeros(0, np.int64),
             np.zeros(0, np.int32),
@@ -50,7 +46,7 @@ class Blocks:
 
     @classmethod
     def of(cls, offset: I64, channel: NDArray[Any], channels: int, chunk: int = FILE) -> Blocks:
-        """A table of messages given one by one in file order: payload starts, and channel numbers below *channels*."""
+        """Return a table of messages in file order: int64[n] starts, and int[n] channel numbers below *channels*."""
         order = np.argsort(channel, kind="stable")
         # Relative positions have 32 bits.
         block = (offset - (offset[0] if len(offset) else 0)) >> 31
@@ -68,28 +64,28 @@ class Blocks:
         return cls(base, np.full(len(base), chunk, np.int32), start, entry)
 
     def live(self) -> list[int]:
-        """The channels that have messages."""
+        """Return the channels that have messages."""
         found: list[int] = np.flatnonzero((self.start[:, 1:] > self.start[:, :-1]).any(axis=0)).tolist()
         return found
 
     def first(self, channel: int) -> int:
-        """Where the first payload begins of a channel that has any."""
+        """Return the start of the first message of a channel that has messages."""
         row = int(np.argmax(self.start[:, channel + 1] > self.start[:, channel]))
         return int(self.base[row]) + int(self.entry[self.start[row, channel]])
 
     def rows(self, channel: int) -> tuple[I64, I64]:
-        """int64[n] each, message by message of a channel: the block that it is in, and its place in *entry*."""
+        """Return int64[n], int64[n]: the block of each message of a channel, and its index in *entry*."""
         first, count = self.start[:, channel], self.start[:, channel + 1] - self.start[:, channel]
         block = np.repeat(np.arange(len(count), dtype=np.int64), count)
         number = np.arange(len(block), dtype=np.int64) - np.repeat(np.cumsum(count) - count, count)
         return block, first[block] + number
 
     def offsets(self, channel: int) -> I64:
-        """int64[n]: where the payloads of a channel begin."""
+        """Return int64[n]: the start of each message of a channel."""
         return unrolled(self.entry, *self.run(channel), self.base)
 
     def split(self, channel: int, part: I64, parts: int) -> Blocks:
-        """The same table with *parts* channels in the place of one, whose messages, in order, go to part[i]."""
+        """Return the table with a channel replaced by *parts* channels; part[i], int64[n], is the one of message i."""
         block, at = self.rows(channel)
         entry = self.entry.copy()
         # Of one block, and there of one part, in the order of the file.
@@ -100,7 +96,7 @@ class Blocks:
         return Blocks(self.base, self.chunk, start, entry)
 
     def without(self, gone: I64) -> Blocks:
-        """The same table without the messages at these places in *entry*."""
+        """Return the table without the messages at *gone*, int64[k] indexes in *entry*."""
         keep = np.ones(len(self.entry), np.bool_)
         keep[gone] = False
         before = np.concatenate([[0], np.cumsum(~keep)])
@@ -108,24 +104,24 @@ class Blocks:
 
     @cached_property
     def counts(self) -> I64:
-        """int64[c]: messages of each channel."""
+        """int64[c]: number of messages of each channel."""
         counts: I64 = (self.start[:, 1:] - self.start[:, :-1]).sum(axis=0, dtype=np.int64)
         return counts
 
     def count(self, channel: int) -> int:
-        """Messages of a channel."""
+        """Return the number of messages of a channel."""
         return int(self.counts[channel])
 
     def run(self, channel: int) -> tuple[I64, I64]:
-        """int64[b], int64[b]: for each block, where the channel's run begins and ends in ``entries``."""
+        """Return int64[b], int64[b]: where the channel's run begins and ends in ``entries``, for each block."""
         return self.start[:, channel], self.start[:, channel + 1]
 
     def entries(self, channel: int) -> U32:
-        """The array that the runs of a channel point into."""
+        """Return the array that the runs of a channel point into."""
         return self.entry
 
     def reshaped(self, keep: list[int], more: int) -> Blocks:
-        """The same table with only the channels *keep*, of which the others are empty, and *more* empty ones."""
+        """Return the table with only the channels *keep*, all others being empty, followed by *more* empty ones."""
         start = np.empty((len(self.base), len(keep) + more + 1), np.int64)
         start[:, : len(keep)] = self.start[:, keep]
         start[:, len(keep) :] = self.start[:, -1:]
@@ -133,14 +129,14 @@ class Blocks:
 
 
 class Separate:
-    """A block table of messages in the file itself whose channels are read one by one, when first touched.
+    """Block table of messages in the file itself whose channels are read one by one, at first use.
 
-    load      gives int64[n], ascending: where the messages of a channel begin
-    channels  how many there are
+    load      returns int64[n], ascending: the start of each message of a channel
+    channels  number of channels
     size      bytes of the file
     """
 
-    #: Bytes of a block; a channel that is touched costs eight bytes for each of them.
+    #: Bytes of a block; a channel in use takes eight bytes per block.
     BLOCK = 4 << 20
 
     def __init__(self, load: Callable[[int], I64], channels: int, size: int) -> None:
@@ -157,12 +153,12 @@ class Separate:
         return self._runs[channel]
 
     def count(self, channel: int) -> int:
-        """Messages of a channel."""
+        """Return the number of messages of a channel."""
         return len(self._channel(channel)[1])
 
     @property
     def counts(self) -> I64:
-        """int64[c]: messages of each channel; reads all of them."""
+        """int64[c]: number of messages of each channel; reads all channels."""
         return np.array([self.count(c) for c in range(self._channels)], np.int64)
 
     def run(self, channel: int) -> tuple[I64, I64]:
@@ -176,9 +172,9 @@ class Separate:
 
 
 def unrolled(values: NDArray[Any], first: I64, last: I64, base: I64 | None = None) -> I64:
-    """int64[n]: values[first[i]:last[i]] of every block i, one after another, plus base[i] where that is given.
+    """Return int64[n]: values[first[i]:last[i]] of each block i, one after another, plus base[i] if given.
 
-    values  numbers for each entry of the block table, mostly uint32
+    values  a number for each entry of the block table, mostly uint32
     """
     out = np.empty(int((last - first).sum()), np.int64)
     base = np.zeros(len(first), np.int64) if base is None else base
@@ -195,7 +191,7 @@ def unrolled(values: NDArray[Any], first: I64, last: I64, base: I64 | None = Non
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Messages picked from the index: five arrays of one length, in the order asked for."""
+    """Messages selected from the index: five arrays of one length, in the order asked for."""
 
     time: I64
     channel: NDArray[np.int32]

@@ -1,7 +1,7 @@
-"""Columns of fixed-size messages: exact counts, one arena, then one pass over the blocks.
+"""Columns of fixed-size messages, gathered in one pass over the blocks.
 
-An arena is one allocation that all columns of a call are views of: large enough that the system backs it with huge
-pages, which costs a fraction of the page faults that separate columns would.
+All columns of a call are views of one arena, a single allocation large enough for huge pages, which costs a fraction
+of the page faults of separate columns.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ BLOCKS_PER_THREAD = 16
 
 @dataclass(frozen=True, slots=True)
 class Want:
-    """Leaves of one channel, and whether its times too (only where the index has them as a FieldAt)."""
+    """Leaves of a channel to gather, and the field of its times; None: not wanted, or no field."""
 
     channel: int
     leaves: tuple[Leaf, ...]
@@ -42,7 +42,7 @@ class Want:
 class Gathered:
     """Filled columns of one Want.
 
-    time     int64[n] ns, or None where not wanted
+    time     int64[n] ns, or None if not wanted
     columns  per leaf uint8[n * len(leaf.runs) * leaf.width]
     """
 
@@ -53,7 +53,7 @@ class Gathered:
 def _allocate(
     wants: Sequence[Want], counts: Sequence[int]
 ) -> tuple[Bytes1, list[Gathered], list[list[FieldRow]]]:
-    """One arena for everything wanted, 64-byte aligned columns in it, and rows of the kernel's table to fill them."""
+    """Return an arena for all wants, 64-byte aligned columns in it, and rows of the kernel's table to fill them."""
     size = sum(
         -(-n * w // 64) * 64
         for want, n in zip(wants, counts, strict=True)
@@ -81,7 +81,7 @@ def _allocate(
 
 
 def gather_bytes(data: Bytes1, offset: I64, width: int, at: int = 0) -> Bytes1:
-    """Return uint8[n, width]: the bytes at offset[i] + *at* of *data*, which the caller has found to be there."""
+    """Return uint8[n, width]: the bytes at offset[i] + *at* of *data*; the caller has checked the bounds."""
     out = np.empty((len(offset), width), np.uint8)
     field = np.array([(at, width, 0, width, 0)], block_table.FIELD)
     block_table.gather_at(data, np.ascontiguousarray(offset, np.int64), field, out.reshape(-1))
@@ -89,9 +89,9 @@ def gather_bytes(data: Bytes1, offset: I64, width: int, at: int = 0) -> Bytes1:
 
 
 def gather(index: ChannelIndex, wants: Sequence[Want], threads: int | None = None) -> list[Gathered]:
-    """Columns of all messages of several channels that lie in the file, in file order.
+    """Gather columns of all messages of several channels in the file, in file order.
 
-    threads  None: as many as there are processors, for data large enough to share
+    threads  None: as many as processors, if the data is large enough
     """
     counts = [index.count(want.channel) for want in wants]
     arena, out, every = _allocate(wants, counts)
@@ -136,12 +136,12 @@ def gather(index: ChannelIndex, wants: Sequence[Want], threads: int | None = Non
 
 
 def _row_bytes(want: Want) -> int:
-    """Bytes of each message that a Want touches."""
+    """Return the bytes of each message that a Want reads."""
     return sum(len(leaf.runs) * leaf.width for leaf in want.leaves) + (want.time.width if want.time else 0)
 
 
 def gather_rows(index: ChannelIndex, want: Want, rows: slice | I64) -> Gathered:
-    """Columns of chosen messages of one channel, made or in the file.
+    """Gather columns of some messages of one channel, synthetic or in the file.
 
     rows  a slice or int64[k] row numbers of the channel in file order
     """
@@ -150,22 +150,22 @@ def gather_rows(index: ChannelIndex, want: Want, rows: slice | I64) -> Gathered:
     arena, (out,), (fields,) = _allocate([want], [n])
     table = np.array(fields, block_table.FIELD)
     done = 0
-    for piece in payload_ranges(index, want.channel, rows):
-        block_table.gather_at(piece.data, np.ascontiguousarray(piece.offset), table, arena, done)
-        done += len(piece.offset)
+    for some in payload_ranges(index, want.channel, rows):
+        block_table.gather_at(some.data, np.ascontiguousarray(some.offset), table, arena, done)
+        done += len(some.offset)
     return out
 
 
-def gather_piece(want: Want, piece: PayloadRange) -> Gathered:
-    """Columns of the messages of one piece."""
-    arena, (out,), (fields,) = _allocate([want], [len(piece.offset)])
+def gather_range(want: Want, some: PayloadRange) -> Gathered:
+    """Gather columns of the messages of one range."""
+    arena, (out,), (fields,) = _allocate([want], [len(some.offset)])
     table = np.array(fields, block_table.FIELD)
-    block_table.gather_at(piece.data, np.ascontiguousarray(piece.offset), table, arena)
+    block_table.gather_at(some.data, np.ascontiguousarray(some.offset), table, arena)
     return out
 
 
 def gather_times(channels: Iterable[tuple[ChannelIndex, int]]) -> None:
-    """Have times that lie in the messages read, of several channels together; the index keeps them."""
+    """Gather times that are fields of messages, of several channels together; the index caches them."""
     together: dict[int, tuple[ChannelIndex, list[Want]]] = {}
     for index, channel in channels:
         field = index.rules[channel].time_field

@@ -1,6 +1,6 @@
-"""Messages of many channels, of one log or several, in one order and piece by piece.
+"""Messages of many channels, of one log or several, in one order, batch by batch.
 
-What is held at once are the times of the channels wanted and one piece, never a list of all messages.
+Only the times of the wanted channels and one batch are in memory at once, never a list of all messages.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from logreel.io.arrays import I64
 from logreel.io.chunks import FILE
 from logreel.kernels import merge as kernel
 
-#: About so many messages make a piece.
+#: Messages of a batch.
 BATCH = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """Messages of a channel that wait for their turn.
+    """Messages of a channel to be merged.
 
-    rows   which ones: a slice, or ascending row numbers
-    shift  ns to add to their times
-    rank   among messages of one time (or of any, in the order of places) those of a lower rank come first
+    rows   a slice, or ascending row numbers
+    shift  ns to add to times
+    rank   messages of a lower rank come first among those of equal time, or among all in file order
     """
 
     index: ChannelIndex
@@ -44,12 +44,12 @@ class Queue:
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """Some messages in order, as arrays of one length.
+    """A batch of messages in order, as arrays of one length.
 
     queue  int32[n]  number of the Queue
     time   int64[n]  ns, shifted
-    chunk, offset, size  int32[n], int64[n], int64[n]: where the payload lies
-    at     int64[n]  its place in the entries of the block table, or its row where it does not lie in blocks
+    chunk, offset, size  int32[n], int64[n], int64[n]: chunk, start and bytes of the payload
+    at     int64[n]  index in the entries of the block table; of synthetic messages, the row
     """
 
     queue: NDArray[np.int32]
@@ -60,20 +60,20 @@ class Merged:
     at: I64
 
     def rows(self, which: slice | I64 | NDArray[np.bool_]) -> Merged:
-        """Some of them."""
+        """Return the messages at these rows."""
         return Merged(*(getattr(self, name)[which] for name in Merged.__slots__))
 
 
 def merged(
     queues: Sequence[Queue], by_time: bool = True, reverse: bool = False, first: int = BATCH
 ) -> Iterator[Merged]:
-    """All messages by time, ties by rank and place; or by rank and place; *reverse*: backwards.
+    """Yield all messages by time, ties by rank and offset; or by rank and offset; *reverse*: in reverse order.
 
-    first  so many messages make the first piece
+    first  number of messages of the first batch
     """
-    contest, wanted = _Contest(queues, by_time, reverse), first
+    merge, wanted = _Merge(queues, by_time, reverse), first
     while True:
-        found = contest.take(wanted)
+        found = merge.take(wanted)
         if found is None:
             return
         if len(found.time):
@@ -81,13 +81,13 @@ def merged(
         wanted = BATCH
 
 
-class _Contest:
-    """The tables of the kernel, and what they point to."""
+class _Merge:
+    """Tables of the kernel, and the arrays that they point to."""
 
     def __init__(self, queues: Sequence[Queue], by_time: bool, reverse: bool) -> None:
         self._queues, self._by_time, self._reverse = queues, by_time, reverse
         self._held: list[NDArray[Any]] = []
-        #: Which blocks of a log may be read.
+        #: uint8 per block of each index that resolves lazily: whether the block is resolved.
         self._ready = {
             id(queue.index): np.zeros(len(queue.index.table.base), np.uint8)
             for queue in queues
@@ -100,10 +100,10 @@ class _Contest:
         self._state = np.zeros(len(queues), kernel.STATE)
         self._tree = np.zeros(len(queues), np.int64)
         self._up = _tournament(self._table["count"].tolist())
-        self._rules = _Rules(queues)
+        self._rules = _SizeRules(queues)
 
     def _at(self, array: NDArray[Any], kind: type) -> int:
-        """The address of an array that stays where it is."""
+        """Return the address of an array, which is kept alive."""
         array = np.ascontiguousarray(array, kind)
         self._held.append(array)
         return int(array.ctypes.data)
@@ -137,7 +137,7 @@ class _Contest:
             row["ready"] = int(self._ready[id(index)].ctypes.data)
 
     def take(self, wanted: int) -> Merged | None:
-        """The next messages, about as many as are wanted; None where nothing is left."""
+        """Return the next messages, about *wanted*; None at the end."""
         time, start, at = (np.empty(wanted, np.int64) for _ in range(3))
         queue, chunk = (np.empty(wanted, np.int32) for _ in range(2))
         n = 0
@@ -150,13 +150,13 @@ class _Contest:
         if not n:
             return None
         queue, at = queue[:n], at[:n]
-        offset, size = self._rules.measured(queue, start[:n], at)
+        offset, size = self._rules.measure(queue, start[:n], at)
         found = Merged(queue, time[:n], chunk[:n], offset, size, at)
         there = size != MISSING_SIZE
         return found if there.all() else found.rows(there)
 
     def _make_ready(self) -> bool:
-        """Resolve the blocks that queues wait for, if any does."""
+        """Resolve the blocks that queues wait for; return whether any does."""
         waiting = np.flatnonzero(self._state["known"] == 0).tolist()
         for i in waiting:
             index, block = self._queues[i].index, int(self._state[i]["block"])
@@ -167,9 +167,9 @@ class _Contest:
 
 
 def _tournament(counts: Sequence[int]) -> I64:
-    """int64[2k]: the node above each of k queues, and above each of k - 1 nodes: Huffman's tree.
+    """Return int64[2k]: the node above each of k queues, and above each of k - 1 nodes of a Huffman tree.
 
-    The more messages a queue has, the fewer others it has to meet; the root is node 1, and above it is 0.
+    The more messages a queue has, the fewer comparisons they take; the root is node 1, and above it is 0.
     """
     k = len(counts)
     up = np.zeros(2 * k, np.int64)
@@ -182,16 +182,16 @@ def _tournament(counts: Sequence[int]) -> I64:
     return up
 
 
-class _Rules:
-    """Where payloads begin and how large they are, for queues of any logs; those of one rule are asked together."""
+class _SizeRules:
+    """Payload starts and sizes for queues of any logs; queues with the same rule are evaluated together."""
 
     def __init__(self, queues: Sequence[Queue]) -> None:
         numbers: dict[Any, int] = {}
         self._table = np.zeros(len(queues), kernel.RULE)
-        #: What the addresses in the table point to.
+        #: Arrays that the table has addresses of.
         self._held: list[NDArray[Any]] = []
-        #: One queue of each rule that the table does not have, and its number by queue.
-        self._asked = list[Queue]()
+        #: One queue of each rule that the kernel cannot evaluate, and the number of the rule by queue.
+        self._others = list[Queue]()
         self._number = np.full(len(queues), -1, np.int64)
         for i, queue in enumerate(queues):
             if (row := _kernel_row(queue)) is not None:
@@ -204,21 +204,21 @@ class _Rules:
             key = id(queue.index), rules.size, id(rules.payload)
             if key not in numbers:
                 numbers[key] = len(numbers)
-                self._asked.append(queue)
+                self._others.append(queue)
             self._number[i] = numbers[key]
 
-    def measured(self, queue: NDArray[np.int32], start: I64, at: I64) -> tuple[I64, I64]:
-        """Payload start and size (or MISSING_SIZE) of messages; *at* are their places in the entries, or rows."""
+    def measure(self, queue: NDArray[np.int32], start: I64, at: I64) -> tuple[I64, I64]:
+        """Return payload starts and sizes (or MISSING_SIZE) of messages; *at*: as in Merged."""
         offset, size = start, np.empty(len(start), np.int64)
         if not kernel.measure_sizes(self._table, queue, start, at, size):
             return offset, size
         number = self._number.take(queue)
         rows, offset = np.flatnonzero(number >= 0), start.copy()
         for one in np.unique(number[rows]).tolist():
-            mine = rows if len(self._asked) == 1 else rows[number[rows] == one]
-            asked, entries = self._asked[one], at[mine]
+            mine = rows if len(self._others) == 1 else rows[number[rows] == one]
+            other, entries = self._others[one], at[mine]
             # Only formats without chunks store anything outside the message or compute it.
-            data, rules = asked.index.chunks[FILE], asked.index.rules[asked.channel]
+            data, rules = other.index.chunks[FILE], other.index.rules[other.channel]
             offset[mine], size[mine] = rules.measure(data, start[mine], _pick_at(entries))
         return offset, size
 

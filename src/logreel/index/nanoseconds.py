@@ -1,4 +1,4 @@
-"""Checks of times that are whole nanoseconds, as the index takes them."""
+"""Checks of times in integer nanoseconds, as the index takes them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ONLY_NS = (
 
 
 def whole_ns(value: Any, accepted: str = ONLY_NS) -> int:
-    """*value*, an int or one of NumPy, as ns of 64 bits; raises UsageError that says what is *accepted*."""
+    """Return *value*, a Python or NumPy int, as ns of 64 bits; raises UsageError that says what is *accepted*."""
     if isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.timedelta64)):
         return checked_ns(int(value), repr(value))
     raise refused_time(value, accepted)

@@ -1,7 +1,7 @@
-"""Messages of one channel piece by piece: for each piece the bytes they lie in and their places there.
+"""Messages of one channel range by range: the bytes that contain them, and payload starts and sizes there.
 
-A piece is as much as can be decoded in one go: all that lies in the file itself, or some megabytes of unpacked chunks
-put together. Only the blocks that the wanted rows lie in are touched.
+A range is decoded in one call: all that is in the file itself, or some megabytes of decompressed chunks joined. Only
+blocks with wanted rows are read.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from logreel.io.chunks import FILE, SYNTHETIC, Buffer
 
 Rows = slice | I64
 
-#: Unpacked chunks are decoded together until they make this many bytes.
+#: Bytes of decompressed chunks that are decoded together.
 RANGE_BYTES = 8 << 20
 
 
@@ -32,7 +32,7 @@ RANGE_BYTES = 8 << 20
 class PayloadRange:
     """Consecutive messages of a channel.
 
-    data    uint8[b]  the bytes that they lie in
+    data    uint8[b]  bytes that contain them
     offset  int64[n]  payload start of each
     size    int64[n]  payload bytes of each
     """
@@ -44,11 +44,11 @@ class PayloadRange:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """Blocks whose bytes are at hand.
+    """Blocks with their bytes.
 
-    numbers  their numbers, ascending
-    data     uint8[b]  the bytes that they lie in
-    bases    int64[k]  where each begins in them
+    numbers  block numbers, ascending
+    data     uint8[b]  bytes that contain them
+    bases    int64[k]  start of each in *data*
     """
 
     numbers: list[int]
@@ -58,9 +58,9 @@ class Loaded:
     def payload_range(
         self, index: ChannelIndex, channel: int, entries: list[Rows] | None = None
     ) -> PayloadRange:
-        """Messages of a channel in these blocks.
+        """Return the messages of a channel in these blocks.
 
-        entries  for each block the entries wanted; None: all
+        entries  entries wanted of each block; None: all
         """
         if entries is None:
             first, last = index.table.run(channel)
@@ -70,7 +70,7 @@ class Loaded:
 
 
 def load(index: ChannelIndex, numbers: list[int], threads: int | None = None) -> Loaded:
-    """The bytes of some blocks, unpacked by so many threads (None: as many as there are processors)."""
+    """Return some blocks with their bytes, decompressed by *threads* (None: as many as processors)."""
     chunks = [int(index.table.chunk[i]) for i in numbers]
     bases = index.table.base[numbers]
     distinct = list(dict.fromkeys(chunks))
@@ -87,7 +87,7 @@ def load(index: ChannelIndex, numbers: list[int], threads: int | None = None) ->
 
 
 def batches(index: ChannelIndex, numbers: Iterable[int]) -> Iterator[list[int]]:
-    """Blocks *numbers* put together as they are to be loaded: as much of the file as there is, or some megabytes."""
+    """Yield block numbers to be loaded together: all consecutive ones in the file, or some megabytes of chunks."""
     batch: list[int] = []
     total = 0
     for number in numbers:
@@ -103,7 +103,7 @@ def batches(index: ChannelIndex, numbers: Iterable[int]) -> Iterator[list[int]]:
 
 
 def payload_ranges(index: ChannelIndex, channel: int, rows: Rows) -> Iterator[PayloadRange]:
-    """The messages at *rows* of a channel (a slice, or ascending row numbers), in order."""
+    """Yield the messages at *rows* of a channel (a slice, or ascending row numbers), in order."""
     synthetic = index.synthetic(channel)
     if synthetic is not None:
         yield PayloadRange(index.chunks[SYNTHETIC], synthetic.offset[rows], synthetic.size[rows])
@@ -117,7 +117,7 @@ def payload_ranges(index: ChannelIndex, channel: int, rows: Rows) -> Iterator[Pa
 
 
 def _in_file(index: ChannelIndex, channel: int, rows: slice) -> tuple[I64, Pick]:
-    """Where messages in a row begin, of a log that lies in the file as a whole, and what picks numbers of them."""
+    """Return the starts of consecutive messages of a log without chunks, and what selects their stored numbers."""
     first, last = index.table.run(channel)
     ends = np.cumsum(last - first)
     lo, hi, _ = rows.indices(int(ends[-1]) if len(ends) else 0)
@@ -134,14 +134,13 @@ def _in_file(index: ChannelIndex, channel: int, rows: slice) -> tuple[I64, Pick]
 
 def _payload_range(index: ChannelIndex, channel: int, data: Buffer, start: I64, pick: Pick) -> PayloadRange:
     offset, size = index.rules[channel].measure(data, start, pick)
-    # Without bytes it cannot be decoded, which is noted there.
+    # A message without bytes cannot be decoded; decoding reports it.
     size[size == MISSING_SIZE] = 0
     return PayloadRange(data, offset, size)
 
 
 def places(index: ChannelIndex, channel: int, rows: Rows) -> tuple[NDArray[np.int32], I64, I64]:
-    """Chunk, payload start in it and payload size (or MISSING_SIZE) of the messages at *rows* of a channel
-    (ascending)."""
+    """Return int32[n] chunks, int64[n] payload starts and sizes (or MISSING_SIZE) of messages at *rows*, ascending."""
     synthetic = index.synthetic(channel)
     if synthetic is not None:
         offset = synthetic.offset[rows]
@@ -157,12 +156,12 @@ def places(index: ChannelIndex, channel: int, rows: Rows) -> tuple[NDArray[np.in
     index.resolve(numbers)
     start, lengths = _starts(index, channel, entries, index.table.base[numbers])
     chunk = np.repeat(index.table.chunk[numbers], lengths)
-    # Only formats without chunks leave anything beside the message or to be worked out.
+    # Only formats without chunks store sizes outside the message or compute them.
     return chunk, *index.rules[channel].measure(index.chunks[FILE], start, partial(_picked, entries))
 
 
 def _starts(index: ChannelIndex, channel: int, entries: list[Rows], bases: I64) -> tuple[I64, list[int]]:
-    """Where messages begin, of blocks that begin at *bases*, and how many there are in each block."""
+    """Return message starts in blocks that begin at *bases*, and their number in each block."""
     found = [index.table.entries(channel)[entry] for entry in entries]
     lengths = [len(some) for some in found]
     start, n = np.empty(sum(lengths), np.int64), 0
@@ -177,7 +176,7 @@ def _picked(entries: list[Rows], values: NDArray[Any]) -> I64:
 
 
 def _by_block(index: ChannelIndex, channel: int, rows: Rows) -> Iterator[tuple[int, Rows]]:
-    """Block by block: its number, and the entries wanted."""
+    """Yield each block with wanted rows: its number, and the entries wanted."""
     start, last = index.table.run(channel)
     count = last - start
     ends = np.cumsum(count)

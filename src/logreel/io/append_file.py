@@ -1,4 +1,4 @@
-"""A file that only grows, holds whole records at any moment, and gets its name when it is complete."""
+"""Append-only files that end with a complete record at any moment, and get their names when complete."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from logreel.errors import LogError
 from logreel.io.atomic_file import exists, name_it, sync_folder, target_of
 from logreel.io.locking import create_locked, is_at, lock
 
-#: Bytes collected before they are handed to the system.
+#: Bytes collected before they are written to the file.
 BUFFER = 1 << 20
-#: Memory for them at first, and how much of it is kept.
+#: Initial size of the memory for them, and the greatest size that is kept.
 ROOM, MOST_ROOM = 2 * BUFFER, 8 * BUFFER
-#: Pieces that may wait to be written, or be written, while others are made.
+#: Greatest number of pieces that wait for, or are written by, the background thread.
 GIVEN = 3
-#: Bytes written between two times that those are brought to disk which a thread of its own writes.
+#: Bytes that the background thread writes between two syncs to disk.
 SYNCED = 32 << 20
-#: Bytes moved at once.
+#: Bytes copied at once.
 COPIED = 4 << 20
-#: Added to the name while a file is being written.
+#: Suffix of the name of unfinished files.
 ACTIVE = ".active"
 
 Piece = bytes | bytearray | memoryview
@@ -36,17 +36,17 @@ Piece = bytes | bytearray | memoryview
 class Appender:
     """A new file at *path*, called ``path + ".active"`` until it is finished.
 
-    Bytes become part of the file with ``commit``, in the order given: whatever happens, the file ends where some
-    commit ended. After an error nothing more can be written, and what was handed to the system stays.
+    Bytes become part of the file with ``commit``, in the order given: whatever happens, the file ends at a commit.
+    After an error nothing more can be written; bytes already written stay.
 
-    force  replace a file of that name, and one that was not finished and that nobody writes any more
-    keep   False: the unfinished file has a name of its own, and nothing is left of it when it is not completed
+    force  replace an existing file, and an unfinished one that no process writes
+    keep   False: the unfinished file has a unique name, and is removed if it is not completed
 
-    Links are replaced with *force*, never followed. The unfinished file is locked for as long as it is written, by
-    whatever process. Raises LogError where a file or link exists and *force* is not given, or somebody writes it.
+    Links are replaced with *force*, never followed. The unfinished file is locked against all processes while it is
+    written. Raises LogError where a file or link exists and *force* is not given, or another writer has locked it.
     """
 
-    #: Whether what was written can be read again, in ``unfinished``, before it is finished.
+    #: Whether the bytes written can be read from ``unfinished`` before the file is finished.
     readable = True
 
     def __init__(self, path: str | os.PathLike[str], force: bool = False, keep: bool = True) -> None:
@@ -61,34 +61,34 @@ class Appender:
         hidden = f".logreel-{secrets.token_hex(6)}.partial"
         self._active = self._target.with_name(self._target.name + ACTIVE if keep else hidden)
         self._handle = create_locked(self._active, force and keep)
-        #: What was written since the last time it was handed over: bytes, how many, and how many of them are committed.
+        #: Bytes not yet written to the file: the buffer, how many, and how many of them are committed.
         self._pending = memoryview(bytearray(ROOM))
         self._filled = self._committed = self._sound = 0
         self._error: LogError | None = None
-        #: What a thread of its own is writing, how many bytes each, and how many in all.
+        #: Pieces of the background thread, the bytes of each, and of all.
         self._thread: ThreadPoolExecutor | None = None
         self._given = deque[tuple[Future[None], int]]()
         self._under_way = self._unsynced = 0
         self._broken = False
-        #: Memory that was lent and is free again.
+        #: Lent memory that is free again.
         self._free: list[bytearray] = []
 
     @property
     def unfinished(self) -> Path:
-        """The file until it is finished."""
+        """Path of the file until it is finished."""
         return self._active
 
     def check(self) -> None:
-        """Raise the error after which nothing more can be written, if there was one."""
+        """Raise the error that ended writing, if any."""
         if self._error is not None:
             raise self._error
 
     def tell(self) -> int:
-        """Where the next byte will stand."""
+        """Return the offset of the next byte."""
         return self._sound + self._under_way + self._filled
 
     def write(self, piece: Piece) -> None:
-        """Append bytes, which ``commit`` makes part of the file."""
+        """Append bytes; they become part of the file with ``commit``."""
         self.check()
         if isinstance(piece, memoryview):
             piece = piece.cast("B")
@@ -99,13 +99,13 @@ class Appender:
         self._filled = end
 
     def _resize(self, room: int) -> None:
-        """Memory is kept while it is not far too much: to get it anew takes longer than to fill it."""
+        """Replace the buffer by one of *room* bytes with the same content."""
         pending = memoryview(bytearray(room))
         pending[: self._filled] = self._pending[: self._filled]
         self._pending = pending
 
     def put(self, piece: Piece) -> None:
-        """Append bytes that are whole, and with them everything written so far; many are not copied."""
+        """Append and commit bytes, with everything written so far; large pieces are not copied."""
         if len(piece) < BUFFER:
             self.write(piece)
             self.commit()
@@ -120,14 +120,14 @@ class Appender:
         self._sound += len(piece)
 
     def lend(self, size: int) -> memoryview:
-        """So many bytes of memory to be filled, and then to be given: to have it anew takes longer than to fill it."""
+        """Return *size* bytes of reused memory, to be filled and passed to ``give``; saves allocation."""
         room = self._free.pop() if self._free else bytearray()
         return memoryview(room if len(room) >= size else bytearray(size + size // 4))[:size]
 
     def give(self, piece: Piece) -> None:
-        """As ``put``, of memory that nobody will touch again: many bytes may be written while the caller goes on.
+        """Append and commit memory that the caller will not touch again; large pieces are written in the background.
 
-        What goes wrong then is raised by a later call.
+        Errors of the background thread are raised by a later call.
         """
         if len(piece) < BUFFER:
             self.put(piece)
@@ -143,7 +143,7 @@ class Appender:
         self._given.append((self._thread.submit(self._write_behind, piece), len(piece)))
 
     def _take_back(self, piece: Piece) -> None:
-        """Lend the same memory again, if it was lent."""
+        """Return memory to the pool if it was lent."""
         if isinstance(piece, memoryview) and isinstance(piece.obj, bytearray):
             self._free.append(piece.obj)
 
@@ -154,7 +154,7 @@ class Appender:
             _write_all(self._handle, piece)
             self._take_back(piece)
             self._unsynced += len(piece)
-            # What has to be on disk at the end anyway gets there meanwhile; nobody waits for it.
+            # Sync meanwhile, so that the sync at the end is short.
             if not self._keep and self._unsynced >= SYNCED:
                 self._unsynced = 0
                 getattr(os, "fdatasync", os.fsync)(self._handle)
@@ -163,13 +163,13 @@ class Appender:
             raise
 
     def _settle(self, most: int = 0) -> None:
-        """Wait until all that was given is written but for so many pieces."""
+        """Wait until at most *most* of the given pieces are not written."""
         while len(self._given) > most:
             given, size = self._given.popleft()
             try:
                 given.result()
             except OSError as error:
-                # What was given behind it is not written.
+                # Pieces given after the failed one are not written.
                 self._end_thread()
                 self._given.clear()
                 self._under_way = 0
@@ -178,13 +178,13 @@ class Appender:
             self._sound += size
 
     def commit(self) -> None:
-        """Everything written so far is whole."""
+        """Make everything written so far part of the file."""
         self._committed = self._filled
         if self._committed >= BUFFER:
             self._hand_over()
 
     def flush(self, sync: bool = False) -> None:
-        """Hand what was committed to the system; *sync*: and wait until it is on disk."""
+        """Write committed bytes to the file; *sync*: wait until they are on disk."""
         self.check()
         self._hand_over()
         if sync:
@@ -194,7 +194,7 @@ class Appender:
                 raise self._failed(error) from error
 
     def patch(self, place: int, piece: Piece) -> None:
-        """Write over bytes that were handed to the system already; they must stay sound in between."""
+        """Overwrite bytes at *place* that are in the file already; the file must be sound before and after."""
         self.flush()
         try:
             if os.pwrite(self._handle, piece, place) != len(piece):
@@ -203,7 +203,7 @@ class Appender:
             raise self._failed(error) from error
 
     def splice(self, place: int, size: int, piece: Piece) -> None:
-        """Put *piece*, of any length, in the place of *size* bytes: what follows moves, by way of a second file."""
+        """Replace *size* bytes at *place* by *piece* of any length; the bytes behind move, through a second file."""
         self.flush()
         other = self._active.with_name(f".logreel-{secrets.token_hex(6)}.partial")
         try:
@@ -228,7 +228,7 @@ class Appender:
         self._sound += len(piece) - size
 
     def again(self, take: Callable[[bytes], None], upto: int) -> None:
-        """Give *take* the bytes up to *upto* once more, piece by piece; before anything was spliced."""
+        """Pass the bytes up to *upto* to *take* again, in pieces; only before any ``splice``."""
         self.flush()
         try:
             for part in self._read(0, upto):
@@ -245,7 +245,7 @@ class Appender:
             yield part
 
     def finish(self) -> None:
-        """Hand over everything, wait until it is on disk, and give the file its name."""
+        """Write everything, wait until it is on disk, and rename the file to its final name."""
         self.flush(sync=True)
         self._end_thread()
         try:
@@ -261,18 +261,18 @@ class Appender:
         sync_folder(self._target.parent)
 
     def _check_place(self) -> None:
-        """Raise an OSError where the unfinished file is not the one that is written any more."""
+        """Raise an OSError if the unfinished path does not name the open file any more."""
         if not is_at(self._handle, self._active):
             raise OSError(f"somebody else moved or replaced {self._active.name}")
 
     def _close(self) -> None:
-        """Close the file, and with it the lock."""
+        """Close the file, which releases its lock."""
         with contextlib.suppress(OSError):
             os.close(self._handle)
         self._handle = -1
 
     def leave(self) -> None:
-        """Close the file under the name of an unfinished one, as whole as it can be, if that is to be kept."""
+        """Close the file under its unfinished name, with all commits written; remove it if ``keep`` is False."""
         with contextlib.suppress(LogError):
             self._settle()
         if self._keep:
@@ -290,12 +290,12 @@ class Appender:
         self._keep = keep
 
     def _remove(self) -> None:
-        # While it is open, so that nobody else can have taken the name meanwhile.
+        # Before closing: the lock guarantees that the name is still that of this file.
         if is_at(self._handle, self._active):
             self._active.unlink(missing_ok=True)
 
     def __del__(self) -> None:
-        # A recording that everybody has forgotten must not keep its lock.
+        # A recording without references must not keep its lock.
         if getattr(self, "_handle", -1) >= 0:
             self._close()
 
@@ -319,7 +319,7 @@ class Appender:
             self._thread = None
 
     def _failed(self, error: OSError) -> LogError:
-        """What to raise; the file is cut back to where it was sound."""
+        """Return the error to raise; truncate the file to its last sound end."""
         with contextlib.suppress(OSError):
             os.ftruncate(self._handle, self._sound)
         why = os.strerror(error.errno) if error.errno else str(error)

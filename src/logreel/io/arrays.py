@@ -1,4 +1,4 @@
-"""Types of NumPy arrays that are used everywhere."""
+"""NumPy array types used everywhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How new files get their names: whole or not at all, and never in place of another unless told so."""
+"""Atomic naming of new files: complete or not at all, never replacing another file unless requested."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from pathlib import Path
 
 from logreel.errors import LogError, UsageError
 
-#: The name of a log that comes from standard input.
+#: Name of a log read from standard input.
 STDIN = "<stdin>"
 _NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
 
 
 def target_of(path: str | os.PathLike[str], follow: bool = False) -> Path:
-    """The true place of *path*, after making sure that its folder is there.
+    """Return the resolved *path*; create its folder if missing.
 
-    follow  True: where a link of that name leads; else the link itself, which a new file takes the place of
+    follow  True: resolve a link of that name; False: the link itself, which a new file would replace
     """
     head, tail = os.path.split(os.fspath(path))
     named = not follow and tail not in ("", os.curdir, os.pardir)
@@ -29,21 +29,21 @@ def target_of(path: str | os.PathLike[str], follow: bool = False) -> Path:
 
 
 def keep_sources(path: str | os.PathLike[str], sources: Iterable[str | os.PathLike[str]]) -> None:
-    """Raise UsageError where *path* is one of the files that are read: by device and inode, so through links, too.
+    """Raise UsageError if *path* is one of the files that are read, compared by device and inode, through links too.
 
-    sources  names as ``Log.name`` has them; those that are no paths, such as ``<bytes>``, cannot be meant
+    sources  names as in ``Log.name``; names that are not paths, such as ``<bytes>``, are ignored
     """
     with contextlib.suppress(OSError, ValueError):
         found = os.stat(path)
         for source in sources:
-            # What stands in for a name may be the file that the shell opened.
+            # Standard input may be a file that the shell has opened.
             with contextlib.suppress(OSError, ValueError):
                 if os.path.samestat(found, os.stat(0 if source == STDIN else source)):
                     raise UsageError("input and output are the same file", path=os.fspath(path))
 
 
 def exists(path: str | os.PathLike[str]) -> LogError:
-    """The error for a name that is taken."""
+    """Return the error for a path that exists."""
     return LogError(
         "exists already",
         path=os.fspath(path),
@@ -53,8 +53,8 @@ def exists(path: str | os.PathLike[str]) -> LogError:
 
 
 def sync_folder(folder: Path) -> None:
-    """Have the names in *folder* on disk."""
-    # Not every system lets a folder be opened; the rename itself has happened by then.
+    """Write the entries of *folder* to disk."""
+    # Some systems cannot open folders; the rename itself has happened by then.
     with contextlib.suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:
@@ -64,7 +64,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def name_it(temporary: Path, target: Path, path: str | os.PathLike[str]) -> None:
-    """Give the file its name unless something has taken it meanwhile, which a link alone notices."""
+    """Name the file *target* unless that exists meanwhile; a hard link detects this, a rename would not."""
     try:
         os.link(temporary, target)
     except FileExistsError:

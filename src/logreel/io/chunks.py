@@ -1,4 +1,4 @@
-"""The stretches of bytes that messages lie in: the file itself, and what must be made or unpacked first."""
+"""Chunks, the buffers that contain messages: the file itself, synthetic records, and decompressed chunks."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from logreel.io.source import Source
 
 #: Chunk number of the file itself.
 FILE = -1
-#: Chunk number of records that the reader made from content kept in another shape (text lines, parameters).
+#: Chunk number of records that the reader builds from other content (text lines, parameters).
 SYNTHETIC = -2
 
 Buffer = NDArray[np.uint8]
 
 
 class Chunks:
-    """Bytes by chunk number: FILE, SYNTHETIC, or 0 … for what the format unpacks.
+    """Buffers by chunk number: FILE, SYNTHETIC, or 0 … for chunks that the format unpacks.
 
-    unpack  turns a chunk number ≥ 0 into its bytes; only formats with compressed chunks have one
-    sizes   how many bytes that will be, about
-    places  where in the file what is unpacked begins
+    unpack  returns the bytes of a chunk number ≥ 0; only for formats with compressed chunks
+    sizes   approximate unpacked bytes of each chunk
+    places  offsets of the packed chunks in the file
     """
 
     def __init__(
@@ -53,33 +53,33 @@ class Chunks:
         return self._unpack(chunk)
 
     def size_of(self, chunk: int) -> int:
-        """Bytes of a chunk, without unpacking it where its size is known."""
+        """Return the bytes of a chunk, without unpacking it if its size is known."""
         return self._sizes(chunk) if chunk >= 0 else len(self[chunk])
 
     def place_of(self, chunk: int) -> int:
-        """Where in the file the stored bytes of a chunk begin."""
+        """Return the offset in the file of the stored bytes of a chunk."""
         return self._places(chunk) if chunk >= 0 else 0
 
     def view(self, chunk: int) -> memoryview:
-        """The same bytes as a memoryview."""
+        """Return the buffer of a chunk as a memoryview."""
         return self._source.view if chunk == FILE else memoryview(self[chunk])  # type: ignore[arg-type]
 
 
-#: Unpacked chunks kept in memory, whatever the size of the log.
+#: Bytes of unpacked chunks kept in memory, for logs of any size.
 CACHE_BYTES = 64 << 20
-#: Unpacked chunks kept in a temporary file.
+#: Bytes of unpacked chunks kept in a temporary file.
 SPOOL_BYTES = 16 << 30
 
 
 class ChunkCache:
-    """Unpacked chunks by number, each unpacked once however often it is asked for; safe to use from several threads.
+    """Thread-safe cache of unpacked chunks by number.
 
-    unpack  gives the bytes of a chunk; of a damaged one what there is
-    sizes   the most bytes that each may have
-    slow    True where unpacking takes longer than reading a file
+    unpack  returns the bytes of a chunk; of a damaged one the valid prefix
+    sizes   greatest size of each chunk in bytes
+    slow    True if unpacking takes longer than reading a file
 
-    Small logs are kept in memory. The chunks of larger ones, where unpacking is slow, go to a temporary file, whose
-    pages the system drops and brings back as it needs memory; else the latest used ones are kept.
+    Small logs stay in memory. Of larger ones, slowly unpacked chunks go to a mapped temporary file, whose pages the
+    system can evict and read again; otherwise the most recently used chunks are kept.
     """
 
     def __init__(self, unpack: Callable[[int], Buffer], sizes: Sequence[int], slow: bool) -> None:
@@ -95,7 +95,7 @@ class ChunkCache:
                 weakref.finalize(self, self._spool.close)
 
     def __call__(self, number: int) -> Buffer:
-        """The unpacked bytes of a chunk; of a damaged one what there is."""
+        """Return the unpacked bytes of a chunk; of a damaged one the valid prefix."""
         with self._locks[number % len(self._locks)]:
             with self._lock:
                 if number in self._kept:
@@ -108,7 +108,7 @@ class ChunkCache:
             return data
 
     def _spooled(self, number: int, data: Buffer) -> Buffer:
-        """The same bytes as pages of the temporary file; *data* itself where they cannot be written."""
+        """Return the bytes mapped from the temporary file; *data* itself if they cannot be written."""
         if self._spool is None or len(data) > self._place[number + 1] - self._place[number]:
             return data
         try:
@@ -116,7 +116,7 @@ class ChunkCache:
             view, done = memoryview(data), 0  # type: ignore[arg-type]
             while done < len(view):
                 done += os.pwrite(handle, view[done:], at + done)
-            # A mapping begins at a page.
+            # Mappings begin at page borders.
             page = at // mmap.ALLOCATIONGRANULARITY * mmap.ALLOCATIONGRANULARITY
             pages = mmap.mmap(handle, at - page + len(view), access=mmap.ACCESS_READ, offset=page)
         except OSError:
@@ -128,6 +128,6 @@ class ChunkCache:
         with self._lock:
             self._kept[number] = data
             if self._spool is None:
-                # Mapped ones cost no memory of ours; they stay.
+                # Mapped chunks do not occupy memory of the process, so they stay.
                 while sum(map(len, self._kept.values())) > CACHE_BYTES and len(self._kept) > 1:
                     self._kept.popitem(last=False)

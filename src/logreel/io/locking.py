@@ -1,4 +1,4 @@
-"""Unfinished files that belong to one writer: nobody else's bytes get into them, and no link leads elsewhere."""
+"""Exclusive unfinished files: locked against other writers, created without following links."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ try:
 except ImportError:  # pragma: no cover - systems without it have no such locks
     fcntl = None  # type: ignore[assignment]
 
-#: What systems of files answer that have no locks.
+#: Error numbers of file systems without locks.
 _NO_LOCKS = {errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK, errno.ENOSYS, errno.EINVAL}
 _FLAGS = os.O_RDWR | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
-#: Others may finish or remove the file between two steps, but not for ever.
+#: Number of attempts: another process may finish or remove the file between two steps.
 _TRIES = 100
 
 
 def create_locked(path: Path, force: bool) -> int:
-    """A handle of the empty file *path*, which belongs to it until it is closed.
+    """Create the empty file *path*, locked until the returned handle is closed.
 
-    force  what was not finished under this name is replaced, unless somebody still writes it
+    force  replace an unfinished file of this name, unless another writer has locked it
 
-    The lock ends with the process, however that ends. Raises LogError where the name is taken.
+    The lock ends with the process in any case. Raises LogError if the name exists.
     """
     for _ in range(_TRIES):
         try:
@@ -42,13 +42,13 @@ def create_locked(path: Path, force: bool) -> int:
             raise _recording(path)
         if is_at(handle, path):
             return handle
-        # Somebody with *force* removed it before it was locked.
+        # Another writer with *force* removed it before it was locked.
         os.close(handle)
     raise LogError("cannot be created: others keep creating and removing it", path=os.fspath(path))
 
 
 def lock(handle: int) -> bool:
-    """Lock an open file for this handle alone; False where another one holds it."""
+    """Lock an open file exclusively for this handle; return False if another handle has the lock."""
     if fcntl is None:
         return True
     try:
@@ -62,7 +62,7 @@ def lock(handle: int) -> bool:
 
 
 def is_at(handle: int, path: Path) -> bool:
-    """Whether *path* still names the open file."""
+    """Return whether *path* still names the open file."""
     try:
         return os.path.samestat(os.fstat(handle), os.lstat(path))
     except OSError:
@@ -70,7 +70,7 @@ def is_at(handle: int, path: Path) -> bool:
 
 
 def _clear(path: Path) -> None:
-    """Remove an unfinished file that nobody writes, or a link, which is not followed."""
+    """Remove an unfinished file that is not locked, or a link without following it."""
     try:
         handle = os.open(path, _FLAGS | getattr(os, "O_NONBLOCK", 0))
     except FileNotFoundError:
@@ -97,7 +97,7 @@ def _recording(path: Path) -> LogError:
 
 
 def _taken(path: Path) -> LogError:
-    """Why *path* cannot be created."""
+    """Return the error for a *path* that cannot be created."""
     if path.is_symlink():
         return LogError("is a symbolic link, which is not followed: remove it", path=os.fspath(path))
     with contextlib.suppress(OSError):

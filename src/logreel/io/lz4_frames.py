@@ -1,6 +1,6 @@
-"""LZ4 as chunks hold it: any legal sequence of frames; of a cut one as much as can be had.
+"""Decompression of concatenated LZ4 frames; for truncated input, the valid prefix.
 
-After the public description of LZ4 frames and blocks.
+Source: the LZ4 frame and block format descriptions.
 """
 
 from __future__ import annotations
@@ -16,18 +16,21 @@ Buffer = NDArray[np.uint8]
 #: LZ4 cannot shrink data by more than this factor.
 RATIO = 255
 MAGIC = 0x184D2204
-#: Sixteen values from this on begin a frame that holds something else, and its length.
+#: The first of sixteen magic numbers of skippable frames.
 SKIPPABLE = 0x184D2A50
 _U32 = struct.Struct("<I")
-#: Matches reach back so far.
+#: Greatest distance of matches in bytes.
 _WINDOW = 1 << 16
-#: Bytes that a cut block unpacks to besides its own.
+#: Extra bytes that a truncated block, closed by ``_closed``, unpacks to.
 _ADDED = 5
 _INDEPENDENT, _BLOCK_SUMS, _SIZE, _SUM, _DICTIONARY = 0x20, 0x10, 8, 4, 1
 
 
 def unpack_lz4(packed: Buffer, limit: int) -> tuple[Buffer, str, int]:
-    """At most *limit* bytes, what is wrong, and how many packed bytes were left over."""
+    """Decompress concatenated frames to at most *limit* bytes; for truncated input, return the valid prefix.
+
+    Returns the bytes, a description of what is wrong or ``""``, and the number of packed bytes left over.
+    """
     limit = min(limit, RATIO * len(packed) + 64)
     view = memoryview(packed)  # type: ignore[arg-type]
     parts: list[Buffer] = []
@@ -51,13 +54,13 @@ def unpack_lz4(packed: Buffer, limit: int) -> tuple[Buffer, str, int]:
 
 
 def _header(view: memoryview) -> tuple[int, int]:
-    """The flags of a frame and the bytes of its header."""
+    """Return the flags of a frame and the size of its header in bytes."""
     flags = view[4] if len(view) > 4 else 0
     return flags, 7 + (8 if flags & _SIZE else 0) + (4 if flags & _DICTIONARY else 0)
 
 
 def _frame_end(view: memoryview, pos: int) -> int:
-    """Where the frame at *pos* ends, if its lengths are right; the end of *view* if it is cut."""
+    """Return where the frame at *pos* ends by its lengths; the end of *view* if it is truncated."""
     flags, header = _header(view[pos : pos + 5])
     at, extra = pos + header, 4 if flags & _BLOCK_SUMS else 0
     while at + 4 <= len(view):
@@ -69,7 +72,7 @@ def _frame_end(view: memoryview, pos: int) -> int:
 
 
 def _frame(frame: memoryview, limit: int) -> tuple[Buffer, str]:
-    """At most *limit* bytes of one frame and what is wrong with it."""
+    """Return at most *limit* bytes of one frame, and a description of what is wrong with it."""
     import lz4.frame
 
     decompressor = lz4.frame.LZ4FrameDecompressor()
@@ -85,7 +88,7 @@ def _frame(frame: memoryview, limit: int) -> tuple[Buffer, str]:
 
 
 def _blocks(frame: memoryview, limit: int) -> tuple[Buffer, str]:
-    """What unpacks of the blocks of a frame, up to the first that does not; of one that is cut its beginning."""
+    """Decompress the blocks of a frame up to the first damaged one; of a truncated block, its valid prefix."""
     import lz4.block
 
     flags, at = _header(frame)
@@ -115,13 +118,13 @@ def _blocks(frame: memoryview, limit: int) -> tuple[Buffer, str]:
 
 
 def _closed(block: bytes) -> bytes:
-    """The beginning of a cut block as a block of its own; it unpacks to _ADDED bytes more."""
+    """Return a complete block from the start of a truncated one; it unpacks to _ADDED bytes more."""
     at = 0
     while True:
         literals = _length(block, at + 1, block[at] >> 4) if at < len(block) else None
         if literals is None:
             return block[:at] + _literals(b"")
-        # After the literals stand two bytes that tell how far the match reaches back.
+        # Behind the literals are two bytes with the distance of the match.
         match = _length(block, sum(literals) + 2, block[at] & 15)
         if match is None:
             return block[:at] + _literals(block[literals[0] : sum(literals)])
@@ -129,14 +132,14 @@ def _closed(block: bytes) -> bytes:
 
 
 def _literals(data: bytes) -> bytes:
-    """What ends a block: *data* and bytes that do not count, since a block ends in five literals at least."""
+    """Return the last sequence of a block: *data* and filler, since a block must end in at least five literals."""
     more, left = divmod(len(data) + _ADDED - 15, 255)
     length = bytes([(len(data) + _ADDED) << 4]) if more < 0 else b"\xf0" + b"\xff" * more + bytes([left])
     return length + data + bytes(_ADDED)
 
 
 def _length(block: bytes, at: int, value: int) -> tuple[int, int] | None:
-    """Where what follows a length begins, and the length, of which *value* stood in the token; None if it is cut."""
+    """Return where a length ends, and the length, whose token has *value*; None if it is truncated."""
     if value == 15:
         while at < len(block):
             value += block[at]

@@ -1,4 +1,4 @@
-"""Work shared among the processors."""
+"""Threads that share work among processors."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 from logreel.kernels import block_table as kernel
 
 T = TypeVar("T")
-#: Fewer numbers than this are not worth a thread.
+#: Least number of values for a thread.
 NUMBERS = 1 << 19
 _here = threading.local()
 
 
 def alone(work: Callable[[], T]) -> T:
-    """``work()`` in this thread only, where others keep the processors busy: more threads than those cost time."""
+    """Run ``work()`` without further threads, for callers that keep all processors busy themselves."""
     before = getattr(_here, "alone", False)
     _here.alone = True
     try:
@@ -32,9 +32,9 @@ def alone(work: Callable[[], T]) -> T:
 
 
 def shares(n: int, least: int, threads: int | None = None) -> list[slice]:
-    """range(n) cut into a share for each processor, none of less than *least*.
+    """Return slices that split range(n) into one share per processor, each of at least *least*.
 
-    threads  None: as many as there are processors, or one in ``alone``
+    threads  None: the number of processors, or one in ``alone``
     """
     threads = threads or (1 if getattr(_here, "alone", False) else os.cpu_count() or 1)
     count = max(1, min(threads, n // least))
@@ -86,7 +86,7 @@ def run(work: Callable[[int, slice], T], cut: list[slice]) -> list[T]:
 
 
 def ahead(items: Iterable[T], depth: int = 1) -> Iterator[T]:
-    """The same items; while one is used, as many as *depth* are made in a thread of their own."""
+    """Yield *items*, of which up to *depth* are produced ahead in a background thread."""
     source, end = iter(items), object()
     with ThreadPoolExecutor(1) as pool:
         coming = deque[Future[Any]](pool.submit(next, source, end) for _ in range(depth))
@@ -96,14 +96,14 @@ def ahead(items: Iterable[T], depth: int = 1) -> Iterator[T]:
 
 
 def repeated(values: NDArray[Any], count: NDArray[np.int64]) -> NDArray[Any]:
-    """Each of *values* as often as *count* says, one after another."""
+    """Return *values* with each repeated *count* times, like ``np.repeat``."""
     if values.dtype.itemsize != 8:
         return np.repeat(values, count)
     count = np.ascontiguousarray(count, np.int64)
     ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(count)])
     source, out = np.ascontiguousarray(values).view(np.int64), np.empty(int(ends[-1]), values.dtype)
     parts = shares(len(out), NUMBERS)
-    # Of each share the values that begin in it.
+    # For each share, the values that begin in it.
     cuts = [0, *(int(ends.searchsorted(part.stop)) for part in parts[:-1]), len(source)]
 
     def fill(i: int, _: slice) -> int:

@@ -1,4 +1,4 @@
-"""Where the bytes come from: one read-only buffer, whatever was handed in."""
+"""Source: the bytes of a log as one read-only buffer, from a path, bytes, file object or stream."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ from logreel.errors import LogError, UnsupportedError
 from logreel.kernels import block_table
 
 Readable = str | os.PathLike[str] | bytes | bytearray | memoryview | IO[bytes]
-#: What people give for logs that do not say how to read them: files or folders, and types by topic.
+#: Definitions that users provide for logs without them: files or folders, and types by topic.
 Definition = str | os.PathLike[str] | Mapping[str, str]
 Definitions = Definition | Iterable[Definition]
 
-#: How much of a stream is held in memory before it goes to a temporary file.
+#: Bytes of a stream kept in memory before it goes to a temporary file.
 SPOOL_BYTES = 16 << 20
 HEAD_BYTES = 4096
-#: Files below this are mapped as they are read.
+#: Smaller files are not mapped ahead.
 AHEAD_BYTES = 32 << 20
 
 
 class Source:
-    """The bytes of one log as a read-only buffer, with a name for messages to people.
+    """The bytes of one log as a read-only buffer, with a name to show.
 
     name   the path as given, or ``<bytes>``, ``<stdin>`` …
-    path   absolute Path of a regular file, or None where there is none to put a sidecar beside
+    path   absolute Path of a regular file, or None for other sources, which have no sidecar
     data   uint8[size], read only; mapped where the source is a file
-    definitions  files or folders with message definitions that the user gave, for logs that carry none
-    types        by topic, the types that the user gave, for channels whose log does not tell
+    definitions  files or folders with message definitions from the user, for logs without definitions
+    types        types by topic from the user, for channels without a type in the log
     """
 
     def __init__(self, buffer: Any, name: str, path: Path | None = None) -> None:
@@ -53,10 +53,10 @@ class Source:
 
     @classmethod
     def open(cls, what: Readable | Source) -> Source:
-        """A Source over *what*: a path, ``-`` for standard input, bytes, or a binary file object.
+        """Return a Source of *what*: a path, ``-`` for standard input, bytes, or a binary file object.
 
-        Streams that cannot be mapped are spooled to a temporary file. Raises LogError for a directory, OSError as
-        the system gives it for a missing or unreadable file.
+        Streams that cannot be mapped are copied to a temporary file. Raises LogError for a directory, OSError for a
+        missing or unreadable file.
         """
         if isinstance(what, Source):
             return what
@@ -81,7 +81,7 @@ class Source:
             found = os.fstat(fd)
             if stat.S_ISDIR(found.st_mode):
                 raise LogError("is a directory, not a log", path=text, hint="open the files in it one by one")
-            # Files of the system that are made when read, as below /proc, state no size.
+            # Virtual files, as below /proc, have size 0.
             if not stat.S_ISREG(found.st_mode) or not found.st_size:
                 with os.fdopen(os.dup(fd), "rb") as stream:
                     return cls._stream(stream, text)
@@ -103,7 +103,7 @@ class Source:
             if not piece:
                 return cls(bytes(head), name)
             head += piece
-        # The mapping keeps the file, which has no name, after it is closed.
+        # The mapping keeps the unnamed file alive after it is closed.
         with tempfile.TemporaryFile(prefix="logreel-") as spool:
             spool.write(head)
             while piece := stream.read(1 << 20):
@@ -112,7 +112,7 @@ class Source:
             return cls._mapped(spool.fileno(), name, None)
 
     def define(self, definitions: Definitions) -> None:
-        """Take in what the user gave: paths, and mappings of topics to types."""
+        """Add definitions from the user: paths, and mappings of topics to types."""
         alone = isinstance(definitions, str | os.PathLike | Mapping)
         several: Iterable[Definition] = [definitions] if alone else definitions  # type: ignore[assignment,list-item]
         paths, types = list[Path](), dict[str, str]()
@@ -125,18 +125,18 @@ class Source:
 
     @property
     def size(self) -> int:
-        """Bytes in all."""
+        """Size in bytes."""
         return int(self.data.size)
 
     @cached_property
     def view(self) -> memoryview:
-        """The same bytes for plain Python, which reads single numbers from it faster than from an array."""
+        """The bytes as a memoryview, from which Python reads single numbers faster than from an array."""
         return memoryview(self.data)  # type: ignore[arg-type]
 
     def map_ahead(self) -> None:
-        """Have the system map most of a large file from a thread of its own, while it is read from the start.
+        """Touch the pages of most of a large file in a background thread, while it is read from the start.
 
-        Mapping the pages of a file that is in memory takes about as long as walking its records.
+        Mapping the pages of a cached file takes about as long as walking its records.
         """
         if self.path is not None and self.size >= AHEAD_BYTES and (os.cpu_count() or 1) > 1:
             Thread(
@@ -149,12 +149,12 @@ class Source:
         return self.data[:HEAD_BYTES].tobytes()
 
     def read(self, offset: int, size: int) -> bytes:
-        """A copy of *size* bytes at *offset*; fewer at the end."""
+        """Return a copy of *size* bytes at *offset*; fewer at the end."""
         return self.data[offset : offset + size].tobytes()
 
     @cached_property
     def identity(self) -> str:
-        """A key of this content: size, modification time in ns, and a digest of the first and last 64 KiB."""
+        """Return a key of this content: size, modification time in ns, and a digest of the first and last 64 KiB."""
         span = 1 << 16
         digest = hashlib.blake2b(self.data[:span].tobytes(), digest_size=12)
         digest.update(self.data[max(0, self.size - span) :].tobytes())

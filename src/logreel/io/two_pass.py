@@ -1,10 +1,8 @@
-"""A log that is sent on while it is written: what its FormatWriter changes later is found out by a dry run.
+"""Writing a log to a stream that cannot go back: a dry run first finds what the FormatWriter changes later.
 
-A FormatWriter appends, and some go back at the end to fill in what they could not know before: where the index is,
-how long a
-frame lasted. What has been sent cannot be changed. So the same FormatWriter writes the same log twice: first for a
-DryRun,
-which keeps nothing but sizes and these changes, then for a StreamOut, which makes them when their turn comes.
+A FormatWriter appends, and some go back at the end to fill in late facts: the position of the index, the duration of a
+frame. Bytes that have been sent cannot be changed. So the same FormatWriter writes the same log twice: first to a
+DryRun, which keeps only sizes and these changes, then to a StreamOut, which applies each change in its turn.
 """
 
 from __future__ import annotations
@@ -17,9 +15,9 @@ from dataclasses import dataclass
 from logreel.errors import LogError, UnsupportedError
 from logreel.io.append_file import Appender, Piece
 
-#: Bytes that are sent at once.
+#: Bytes sent at once.
 PIECE = 128 << 10
-#: What a log may have at most to be kept by its DryRun, so that it need not be written twice.
+#: Greatest size in bytes of a log that its DryRun keeps, so that it is not written twice.
 KEPT = 1 << 20
 
 Take = Callable[[bytes], None]
@@ -28,7 +26,7 @@ Make = Callable[[Appender], object]
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """*size* bytes at *place*, as they were appended, are *content* in the end, which may be of another size."""
+    """A change: the *size* bytes appended at *place* become *content*, which may have another size."""
 
     place: int
     size: int
@@ -36,13 +34,13 @@ class Edit:
 
 
 def _nothing() -> None:
-    """Nobody has to be asked whether to go on."""
+    """Do nothing: the default of ``go_on``."""
 
 
 class _Forward(Appender):
-    """Takes bytes that cannot be read again; they are made again where somebody has to see them.
+    """An Appender whose bytes cannot be read again; ``again`` produces them by writing the log again.
 
-    go_on  called between pieces of work; raises what ends it
+    go_on  called between pieces of work; raises to cancel it
     make   writes the same log to another Appender
     """
 
@@ -52,30 +50,30 @@ class _Forward(Appender):
         self.name, self._go_on, self._make = name, go_on, make
 
     def check(self) -> None:
-        """Raise what ends the work."""
+        """Raise the error of ``go_on``, if it cancels the work."""
         self._go_on()
 
     def commit(self) -> None:
-        """Everything is taken as it comes."""
+        """Do nothing: bytes are accepted immediately."""
 
     def flush(self, sync: bool = False) -> None:
-        """Everything is taken as it comes."""
+        """Do nothing: bytes are accepted immediately."""
         self.check()
 
     def put(self, piece: Piece) -> None:
-        """Take bytes."""
+        """Append bytes."""
         self.write(piece)
 
     def lend(self, size: int) -> memoryview:
-        """So many bytes of memory to be filled and given."""
+        """Return *size* bytes of memory, to be filled and passed to ``give``."""
         return memoryview(bytearray(size))
 
     def give(self, piece: Piece) -> None:
-        """Take bytes."""
+        """Append bytes."""
         self.write(piece)
 
     def again(self, take: Take, upto: int) -> None:
-        """Give *take* the bytes up to *upto* once more, piece by piece, by making them."""
+        """Pass the bytes up to *upto* to *take* again, in pieces, by writing the log again."""
         if self._make is None:
             raise UnsupportedError(
                 "cannot be sent while it is written: it has to be read again", path=self.name
@@ -84,23 +82,23 @@ class _Forward(Appender):
             self._make(_Again(self.name, self._go_on, take, upto))
 
     def finish(self) -> None:
-        """Nothing is left to do."""
+        """Do nothing."""
 
     def leave(self) -> None:
-        """Nothing is left to do."""
+        """Do nothing."""
 
     def discard(self) -> None:
-        """Nothing is left to do."""
+        """Do nothing."""
 
 
 class _Enough(Exception):
-    """All that somebody wanted to see was made."""
+    """Raised to end writing when enough bytes have been passed on."""
 
 
 class _Again(_Forward):
-    """Gives *take* the first *size* bytes."""
+    """An Appender that passes the first *size* bytes to *take*."""
 
-    #: Nothing has to be known of what comes behind them.
+    #: The bytes behind them are not needed.
     readable = True
 
     def __init__(self, name: str, go_on: Callable[[], None], take: Take, size: int) -> None:
@@ -108,11 +106,11 @@ class _Again(_Forward):
         self._take, self._size, self._at = take, size, 0
 
     def tell(self) -> int:
-        """Where the next byte will stand."""
+        """Return the offset of the next byte."""
         return self._at
 
     def write(self, piece: Piece) -> None:
-        """Give bytes away, as far as they are wanted."""
+        """Pass bytes on, up to *size*."""
         self.check()
         view = memoryview(piece).cast("B")[: self._size - self._at]
         self._take(bytes(view))
@@ -122,10 +120,10 @@ class _Again(_Forward):
 
 
 class DryRun(_Forward):
-    """Takes a log and keeps what a StreamOut of the same has to know.
+    """An Appender that keeps what a StreamOut of the same log needs.
 
-    edits    what is changed later, by place
-    content  the log itself, where it has at most KEPT bytes; else None
+    edits    later changes, by place
+    content  the log itself if it has at most KEPT bytes, else None
     """
 
     def __init__(self, name: str, go_on: Callable[[], None] = _nothing, make: Make | None = None) -> None:
@@ -136,12 +134,12 @@ class DryRun(_Forward):
 
     @property
     def edits(self) -> list[Edit]:
-        """What is changed later, by place."""
+        """Later changes, by place."""
         return sorted(self._edits.values(), key=lambda edit: edit.place)
 
     @property
     def content(self) -> bytes | None:
-        """The log as it is in the end, if it is small."""
+        """The final log if it is small, else None."""
         if self._kept is None:
             return None
         for edit in reversed(self.edits):
@@ -149,11 +147,11 @@ class DryRun(_Forward):
         return bytes(self._kept)
 
     def tell(self) -> int:
-        """Where the next byte will stand."""
+        """Return the offset of the next byte."""
         return self._size + self._moved
 
     def write(self, piece: Piece) -> None:
-        """Take bytes."""
+        """Append bytes."""
         self.check()
         view = memoryview(piece).cast("B")
         self._size += len(view)
@@ -163,11 +161,11 @@ class DryRun(_Forward):
             self._kept += view
 
     def patch(self, place: int, piece: Piece) -> None:
-        """Write over bytes."""
+        """Record that the bytes at *place* are overwritten."""
         self._change(Edit(place, len(piece), bytes(piece)))
 
     def splice(self, place: int, size: int, piece: Piece) -> None:
-        """Put *piece*, of any length, in the place of *size* bytes."""
+        """Record that *size* bytes at *place* are replaced by *piece* of any length."""
         self._change(Edit(place, size, bytes(piece)))
         self._moved += len(piece) - size
 
@@ -180,7 +178,7 @@ class DryRun(_Forward):
             and (one.place, one.size) != (edit.place, edit.size)
             for one in self._edits.values()
         )
-        # Where bytes moved, places do not mean any more what they meant before.
+        # After bytes have moved, earlier places are not valid any more.
         if self._moved or clash or not 0 <= edit.place <= end <= self._size:
             raise UnsupportedError(
                 "cannot be sent while it is written: it is changed too often", path=self.name
@@ -189,10 +187,10 @@ class DryRun(_Forward):
 
 
 class StreamOut(_Forward):
-    """Sends a log on, piece by piece, in order.
+    """An Appender that sends a log in order, piece by piece.
 
-    take   called with bytes; what it raises ends the work
-    edits  of a DryRun of the same log; without it nothing may be changed later
+    take   called with bytes; its errors end the work
+    edits  of a DryRun of the same log; without it no later changes are allowed
     """
 
     def __init__(
@@ -208,11 +206,11 @@ class StreamOut(_Forward):
         self._due = {edit.place: edit for edit in edits}
         self._edits = deque(sorted(self._due.values(), key=lambda edit: edit.place))
         self._waiting = bytearray()
-        #: Where the next byte to be sent was appended, how many follow that were replaced, and how far bytes moved.
+        #: Offset of the next byte to be sent, number of replaced bytes to drop, and shift of bytes behind a splice.
         self._sent = self._dropped = self._moved = 0
 
     def tell(self) -> int:
-        """Where the next byte will stand."""
+        """Return the offset of the next byte."""
         return self._sent + len(self._waiting) + self._moved
 
     def write(self, piece: Piece) -> None:
@@ -228,11 +226,11 @@ class StreamOut(_Forward):
         self._waiting += view[whole:]
 
     def patch(self, place: int, piece: Piece) -> None:
-        """Nothing is left to do: the change was made when its turn came."""
+        """Check that the dry run announced this change, which has been applied in its turn."""
         self._made(place, len(piece))
 
     def splice(self, place: int, size: int, piece: Piece) -> None:
-        """Nothing is left to do: the change was made when its turn came."""
+        """Check that the dry run announced this change, which has been applied in its turn."""
         self._made(place, size)
         self._moved += len(piece) - size
 
@@ -242,17 +240,17 @@ class StreamOut(_Forward):
             raise LogError("was changed by somebody else while it was sent", path=self.name)
 
     def finish(self) -> None:
-        """Send what is left."""
+        """Send the remaining bytes."""
         self._send()
         if self._edits or self._dropped:
             raise LogError("was changed by somebody else while it was sent", path=self.name)
 
     def leave(self) -> None:
-        """Send nothing more."""
+        """Stop sending."""
         self._waiting.clear()
 
     def discard(self) -> None:
-        """Send nothing more."""
+        """Stop sending."""
         self.leave()
 
     def _send(self) -> None:
@@ -260,7 +258,7 @@ class StreamOut(_Forward):
         self._pass(memoryview(waiting))
 
     def _pass(self, view: memoryview) -> None:
-        """Send bytes with the changes that are due among them."""
+        """Send bytes with the changes that fall among them."""
         out = bytearray()
         while len(view):
             if self._dropped:

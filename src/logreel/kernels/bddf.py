@@ -142,7 +142,7 @@ def walk(
 @cython.nogil
 @cython.exceptval(check=False)
 def _framed(b: u8p, pos: cython.longlong, end: cython.longlong) -> cython.bint:
-    """Return whether one length-delimited field with a number from 1 to 4 fills the bytes exactly, or there are none."""
+    """Return whether there are no bytes, or one length-delimited field numbered 1 to 4 fills them exactly."""
     v: cython.ulonglong = 0
     p: u8p = b + pos
     if pos == end:
@@ -663,7 +663,7 @@ def write_blocks(
     width: cython.Py_ssize_t = numbers.shape[1]
     if n == 0:
         return
-    # One byte of its own stands for no bytes, whose memory may have no address.
+    # Memory of 0 bytes may have no address.
     b: u8p = cython.address(data[0]) if data.shape[0] else cython.cast(u8p, b"")
     with cython.nogil:
         for i in range(n):
@@ -702,7 +702,7 @@ def write_blocks(
 @cython.nogil
 @cython.exceptval(check=False)
 def _entry(p: u8p, e: u8p, place: cython.longlong, out: mp, write: cython.bint) -> cython.longlong:
-    """Return the size of the index entry for the descriptor p … e, -1 if malformed; write it to *out* if *write*."""
+    """Return the size of the index entry of the descriptor p … e, -1 if malformed; if *write*, write it to *out*."""
     n: cython.longlong = 0
     part: cython.int
     tag: cython.ulonglong = 0
@@ -723,7 +723,7 @@ def _entry(p: u8p, e: u8p, place: cython.longlong, out: mp, write: cython.bint) 
                 q = skip(q, e, tag)
             if q == cython.NULL:
                 return -1
-            # The entry has the time first, then the position of the block, then the further numbers with their own tags.
+            # The entry has the time first, then the position of the block, then the further numbers with their tags.
             if (tag == 18) if part == 0 else (tag == 24 or tag == 26):
                 n += q - first
                 if write:

@@ -1,9 +1,9 @@
-# What is put before a place, for those who write from the end to the start; the caller knows that there is room.
+# Functions that write before a pointer, for messages written from the end to the start; the caller provides the room.
 
 ctypedef unsigned char* mp
 
 
-# A number of variable length. Gives where it begins.
+# Write a varint before p; return where it begins.
 cdef inline mp number_before(mp p, unsigned long long v) noexcept nogil:
     cdef unsigned long long rest = v >> 7
     cdef long long n = 1
@@ -23,7 +23,8 @@ cdef inline mp number_before(mp p, unsigned long long v) noexcept nogil:
     return p
 
 
-# Seconds and nanoseconds as fields 1 and 2, those that are not 0; with one sign, or such that the latter have none.
+# Write seconds and nanoseconds as fields 1 and 2, except zeros, before p; return where they begin.
+# one_sign: both have the sign of the time; otherwise nanoseconds are never negative.
 cdef inline mp moment_before(mp p, long long time, bint one_sign) noexcept nogil:
     cdef long long seconds = time // 1000000000
     cdef long long nanos = time % 1000000000

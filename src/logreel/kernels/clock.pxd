@@ -17,5 +17,5 @@ cdef extern from *:
     }
     #endif
     """
-    # Seconds of a clock that only goes forward, some milliseconds at a time where reading that one costs less.
+    # Seconds of a monotonic clock; coarse (some milliseconds) where that is cheaper to read.
     double clock_now "logreel_now" () nogil

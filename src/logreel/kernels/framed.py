@@ -266,8 +266,8 @@ def walk(
                     pl[n] = cython.cast(cython.uint, size)
                 n += 1
                 if size >= 1024:
-                    # The prefetch does not reach beyond it. Prefetch behind the next record of this channel instead, assuming
-                    # the same distance as between the last two.
+                    # The prefetch does not reach beyond it. Prefetch behind the next record of this channel instead,
+                    # assuming the same distance as between the last two.
                     again = cython.address(ended[k.channel & 63])
                     if nx - again[0] < end - nx and again[0] < nx:
                         prefetch_span(b + nx + (nx - again[0]), 512)
@@ -362,8 +362,8 @@ def resync(
 ):
     """Return the first position from *pos* to *last* where a convincing chain of records starts, or -1.
 
-    Convincing: *need* acceptable records in a row, fewer that end exactly at *end*, or at least two complete ones before
-    a plausible record that *end* cuts.
+    Convincing: *need* acceptable records in a row, fewer that end exactly at *end*, or at least two complete ones
+    before a plausible record that *end* cuts.
     """
     b: u8p = cython.address(buf[0])
     ps: specp = cython.cast(specp, cython.address(spec[0]))

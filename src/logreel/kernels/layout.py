@@ -19,9 +19,9 @@ ops     int64[n, 6]  one row per op; its body, where it has one, is the rows rig
 copies  int64[m, 5]  from (bytes from the start of the run), width, column, step (bytes that one turn adds to the
                      column), tail (step on the last run of the column, else 0)
 
-layout/program.py writes these tables; nothing here checks them. ``encode`` reads columns where ``fill`` writes them: each
-column has a cursor over its bytes, counted ones another over their int32 offsets. Skipped nodes are encoded as zeros, hidden
-arrays as empty ones.
+layout/program.py writes these tables; nothing here checks them. ``encode`` reads columns where ``fill`` writes
+them: each column has a cursor over its bytes, counted ones another over their int32 offsets. Hidden bytes are encoded as
+zeros, hidden arrays as empty ones.
 """
 
 import cython

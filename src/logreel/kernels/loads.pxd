@@ -1,4 +1,4 @@
-# Little-endian numbers at any place, which the caller knows to be there.
+# Little-endian numbers at any address; the caller has checked that the bytes exist.
 
 from libc.string cimport memcpy
 
@@ -23,7 +23,7 @@ cdef inline unsigned long long u64(u8p p) noexcept nogil:
     return v
 
 
-# A whole number of so many bytes, of 64 bits then; negative: one that has a sign; 0: a flag, which is 0 or 1.
+# Read an integer of |width| bytes as 64 bits; negative width: signed; 0: a flag, 0 or 1.
 cdef inline unsigned long long whole(u8p p, long long width) noexcept nogil:
     if width == 8 or width == -8:
         return u64(p)
@@ -40,7 +40,7 @@ cdef inline unsigned long long whole(u8p p, long long width) noexcept nogil:
     return p[0] if width else p[0] != 0
 
 
-# A count of 1, 2 or 4 bytes.
+# Read a count of 1, 2 or 4 bytes.
 cdef inline long long prefix(u8p p, long long width) noexcept nogil:
     if width == 4:
         return u32(p)
@@ -49,14 +49,14 @@ cdef inline long long prefix(u8p p, long long width) noexcept nogil:
     return u16(p)
 
 
-# The largest count that a prefix of so many bytes can hold.
+# Return the largest count that fits a prefix of 1, 2 or 4 bytes.
 cdef inline long long largest_count(long long width) noexcept nogil:
     if width == 4:
         return 4294967295LL
     return 255 if width == 1 else 65535
 
 
-# Write a count of 1, 2 or 4 bytes; gives where it ends.
+# Write a count of 1, 2 or 4 bytes; return where it ends.
 cdef inline unsigned char* put_prefix(unsigned char* p, long long width, long long n) noexcept nogil:
     cdef unsigned int v4 = <unsigned int>n
     cdef unsigned short v2 = <unsigned short>n
@@ -69,6 +69,6 @@ cdef inline unsigned char* put_prefix(unsigned char* p, long long width, long lo
     return p + width
 
 
-# Bytes from a place to the next one of a grid: its step, a power of two, and 256 times its origin.
+# Return the bytes from position *at* to the next one of a grid: its step, a power of two, plus 256 times its origin.
 cdef inline long long gap(long long grid, long long at) noexcept nogil:
     return ((grid >> 8) - at) & ((grid & 255) - 1)

@@ -317,7 +317,7 @@ def measure_sizes(
     """Fill *size*, int64[n], with the sizes of messages.
 
     rules             RULE[k], see above
-    queue, start, at  of each message, as ``merge`` gives them
+    queue, start, at  of each message, as ``merge`` fills them
 
     Returns the number of messages whose size is unknown here.
     """

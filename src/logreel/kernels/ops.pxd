@@ -1,4 +1,4 @@
-# Op codes of the programs that kernels interpret. Each kernel exports its own to Python.
+# Op codes of the programs that kernels interpret; each kernel exports its codes to Python.
 
 # Of layout, see its docstring.
 cdef enum:

@@ -14,5 +14,5 @@ cdef extern from *:
     """
     void prefetch "LOGREEL_PREFETCH" (const void* p) nogil
     void prefetch_write "LOGREEL_PREFETCH_WRITE" (const void* p) nogil
-    # The first cache lines of n bytes.
+    # Prefetch the first cache lines of n bytes, at most 512 bytes.
     void prefetch_span "logreel_prefetch_span" (const void* p, long long n) nogil

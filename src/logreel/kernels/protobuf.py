@@ -1,34 +1,35 @@
 """Kernels that write protobuf messages: from columns, and from messages of fixed size.
 
-Messages are written from the last to the first and each from its end, so that the length of what is nested is known
-when it is put before it: one pass, no measuring.
+Messages are written from the last to the first, and each from its end to its start, so that the length of nested
+messages is known when it is written before them: one pass, no measuring.
 
-write_columns: ops  int64[m, 6]  code, tag, column, more, body, other column; the ops of a body stand before their own op
+ops of write_columns  int64[m, 6]: code, tag, column, more, body, other column; ops of a body stand before their own op
 
-  VARINT    tag and number, unless it is 0; more: bytes of a number in the column, negative for signed ones
+  VARINT    tag and number, unless it is 0; more: bytes of a number in the column, negative if signed
   FIXED     tag and *more* bytes, unless all are 0
-  SPAN      tag, length and bytes, unless there are none; more: bytes of an item, column: items, other: their offsets
-  PACKED    the same of numbers as varints; more: as of VARINT
+  SPAN      tag, length and bytes, unless empty; more: bytes of an item, column: items, other: their offsets
+  PACKED    tag, length and numbers as varints, unless empty; more: as of VARINT, other: offsets of the numbers
   MESSAGE   tag, length and *body* ops
-  MESSAGES  the same for each item; other: offsets of the items
-  SPANS     a span for each item, also an empty one; other: offsets of the items; more: column of the spans' offsets
-  TIME      seconds and nanoseconds as fields 1 and 2; more: 1 if both have one sign
+  MESSAGES  as MESSAGE for each item; other: offsets of the items
+  SPANS     as SPAN for each item, also empty ones; other: offsets of the items, more: column of byte offsets
+  TIME      seconds and nanoseconds as fields 1 and 2; more: 1 if both have the same sign
 
-A tag is the varint itself as a number. Row i of a column belongs to row i of what it is in; offsets are int64[n + 1].
+Tags are the varint as a number. Row i of a column belongs to row i of its message; offsets are int64[n + 1].
 
-write_fixed: ops  int32[m, 8]  code, tag, tag bytes, place, more, count, step, body; the ops of a body stand before their own op
+ops of write_fixed  int32[m, 8]: code, tag, tag bytes, offset, more, count, step, body;
+                    ops of a body stand before their own op
 
-  WORDS     *count* fields of 4 bytes each, but those that are all 0
-  LONGS     the same of 8 bytes each
-  VARINTS   *count* fields of a number each, but those that are 0; more: its bytes, negative if signed, 0 for a flag
+  WORDS     *count* fields of 4 bytes each, except those that are 0
+  LONGS     *count* fields of 8 bytes each, except those that are 0
+  VARINTS   *count* fields of a number each, except those that are 0; more: its bytes, negative if signed, 0 for a flag
   SPAN      the next *count* bytes
-  PACKED    *count* numbers as varints; more: as of VARINT
-  MESSAGE   *body* ops; their places count from where those of the message itself do
-  MESSAGES  *count* messages of *body* ops, *step* bytes apart; their places count from each of them
-  TIME      u32 seconds and nanoseconds as fields 1 and 2, without a tag; more: 1 if both are i32 and have one sign
+  PACKED    *count* numbers as varints; more: as of VARINTS
+  MESSAGE   *body* ops; their offsets count from the same byte as its own
+  MESSAGES  *count* messages of *body* ops, *step* bytes apart; offsets of the body count from each of them
+  TIME      u32 seconds and nanoseconds as fields 1 and 2, without a tag; more: 1 if both are i32 with the same sign
 
-Places are bytes from the start of the message. A tag is its varint, the last bytes of the four. Fields of one op lie one
-after another, and so do their numbers: the tag is that of the last one, and *step* the difference between two.
+Offsets are bytes from the start of the message. Tags are the varint in the last bytes of an int32. The fields of one op
+are adjacent and so are their numbers: the tag is that of the last one, *step* the difference between two.
 """
 
 import cython
@@ -91,7 +92,7 @@ def _span(p: mp, tag: cython.longlong, data: u8p, size: cython.longlong) -> mp:
 def _write_row(
     ops: i64p, n: cython.longlong, columns: cython.pointer[u8p], row: cython.longlong, p: mp
 ) -> mp:
-    """Put the fields of *n* ops before p; gives where they begin."""
+    """Write the fields of *n* ops before p; return where they begin."""
     op: i64p
     o: i64p
     inner: i64p
@@ -164,10 +165,10 @@ def write_columns(
     start: cython.longlong[::1],
     out: cython.uchar[::1],
 ):
-    """Write n messages to the end of *out*, whose room nothing here checks.
+    """Write n messages to the end of *out*; the caller has provided enough room.
 
     columns  uint64[c]     address of each column
-    start    int64[n + 1]  set to where each message begins in *out*, and the end
+    start    int64[n + 1]  set to the start of each message in *out*, and the end
     """
     row: cython.longlong = start.shape[0] - 1
     n: cython.longlong = ops.shape[0]
@@ -194,7 +195,7 @@ def write_columns(
 
 i32p = cython.typedef(cython.pointer[cython.const[cython.int]])
 
-#: Bytes that must be free before the first message.
+#: Bytes of *out* that must be free before the first message.
 ROOM = 4
 _AHEAD = cython.declare(cython.longlong, 8)
 _LINE = cython.declare(cython.longlong, 128)
@@ -222,7 +223,7 @@ def _bytes(width: cython.longlong) -> cython.longlong:
 @cython.nogil
 @cython.exceptval(check=False)
 def _write_fixed(ops: i32p, n: cython.longlong, b: u8p, p: mp) -> mp:
-    """Put the fields of *n* ops before p; gives where they begin."""
+    """Write the fields of *n* ops before p; return where they begin."""
     op: i32p
     d: u8p
     end: mp
@@ -307,13 +308,13 @@ def write_fixed(
     start: cython.longlong[::1],
     out: cython.uchar[::1],
 ):
-    """Write n messages to the end of *out*, whose room nothing here checks.
+    """Write n messages to the end of *out*; the caller has provided enough room.
 
-    first  int64[k + 1]  the ops of messages of kind j are those from first[j] to first[j + 1]
-    kind   int32[n]
-    place  uint64[n]     address of each message, which is as long as its ops need
-    start  int64[n + 1]  set to where each message begins in *out*, and the end
-    out    uint8[b]      ROOM or more
+    first  int64[k + 1]  messages of kind j have the ops from first[j] to first[j + 1]
+    kind   int32[n]      kind of each message
+    place  uint64[n]     address of each message, which has the bytes that its ops read
+    start  int64[n + 1]  set to the start of each message in *out*, and the end
+    out    uint8[b]      at least ROOM bytes more than the messages
     """
     i: cython.longlong = kind.shape[0]
     k: cython.longlong

@@ -1,10 +1,10 @@
-"""Velodyne packets to points: one pass over packets of 1206 bytes.
+"""Kernels of sensors: points of Velodyne packets, in one pass over packets of 1206 bytes.
 
 A packet is 12 blocks of 100 bytes: u16 flag, u16 azimuth in hundredths of a degree, 32 times u16 distance in 2 mm and
-u8 intensity. Six bytes follow, of which the fifth tells dual returns.
+u8 intensity. Six bytes follow, of which the fifth is 0x39 for dual returns.
 
-laser  float32[8, 64]  per laser: cosine and sine of its elevation, cosine and sine of its azimuth's correction, metres
-                       to add to the distance, vertical and horizontal offset in metres, azimuth's correction in degrees
+laser  float32[8, 64]  per laser: cosine and sine of its elevation, cosine and sine of its azimuth correction, metres
+                       to add to the distance, vertical and horizontal offset in metres, azimuth correction in degrees
 
 Axes of the points are x forward (azimuth 0), y left, z up.
 """
@@ -39,20 +39,20 @@ def velodyne_points(
     time: cython.longlong[::1],
     count: cython.longlong[::1],
 ):
-    """Points of *offset*'s packets, in their order; laser returns of distance 0 are none.
+    """Fill the points of the packets at *offset*, in their order; returns of distance 0 are left out.
 
     buf       uint8[b]
-    offset    int64[n]        where packets begin; callers see to it that each ends before b
+    offset    int64[n]        starts of packets; the caller has checked that each ends in *buf*
     stamp     int64[n]        ns of each packet
     turn      float32[2, 36000]  sine and cosine of every azimuth
     laser     float32[8, 64]  see above; lasers 32 to 63 are the lower bank
-    delay     int64[2, 12, 32]  ns of each laser behind the packet: with one return, and with two
-    ring_of   uint8[64]       the laser's place from below
-    two_banks bool            flag 0xDDFF is the lower bank; else it is no block of points
+    delay     int64[2, 12, 32]  ns to add to the stamp for each laser: with single return, and with dual return
+    ring_of   uint8[64]       rank of each laser from below
+    two_banks bool            flag 0xDDFF is the lower bank; False: such blocks have no points
     xyz       float32[3, m], and the others [m]: filled; m >= 384 n
-    count     int64[n]        points of each packet
+    count     int64[n]        number of points of each packet
 
-    Returns the points of all packets.
+    Returns the number of points of all packets.
     """
     n: cython.Py_ssize_t = offset.shape[0]
     i: cython.Py_ssize_t
@@ -89,7 +89,7 @@ def velodyne_points(
     b: u8p = cython.address(buf[0])
     with cython.nogil:
         for j in range(64):
-            # The farthest that a correction turns an azimuth.
+            # The largest azimuth correction.
             if laser[7, j] > most:
                 most = laser[7, j]
             if -laser[7, j] > most:
@@ -121,14 +121,14 @@ def velodyne_points(
                     x[j] = flat * cosine + f[384 + j] * sine
                     y[j] = f[384 + j] * cosine - flat * sine
                     a[j] = degrees - f[448 + j]
-                # Apart, because it branches: the loop above becomes one of vectors.
+                # A separate loop because it branches: the loop above can be vectorised.
                 if degrees < most or degrees + most >= 360:
                     for j in range(32):
                         a[j] = a[j] + 360 if a[j] < 0 else a[j]
                         a[j] = a[j] - 360 if a[j] >= 360 else a[j]
                 for j in range(32):
                     raw = u16(p + 3 * j)
-                    # Written always, kept if there was a return: no branch to guess.
+                    # Always written, kept only if there was a return: no branch to predict.
                     px[used] = x[j]
                     py[used] = y[j]
                     pz[used] = z[j]

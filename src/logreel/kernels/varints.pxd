@@ -1,5 +1,5 @@
-# Numbers of variable length, and blocks whose descriptors are made of them. Every length is checked by subtraction,
-# in 64 bits, before use.
+# Varints, and BDDF blocks, whose descriptors are built from them. Every length is checked by subtraction, in 64 bits,
+# before use.
 
 from libc.string cimport memcpy, memset
 
@@ -12,10 +12,10 @@ cdef struct Block:
     long long payload
     long long size  # of the payload
     unsigned long long key
-    long long time  # ns, held at the limits of int64
+    long long time  # ns, limited to the range of int64
 
 
-# The number at p. Gives where it ends, NULL if it is cut or has more than 64 bits.
+# Read the varint at p; return where it ends, NULL if it is cut or has more than 64 bits.
 cdef inline u8p varint(u8p p, u8p e, unsigned long long* out) noexcept nogil:
     cdef unsigned long long v = 0
     cdef unsigned int shift = 0
@@ -33,7 +33,7 @@ cdef inline u8p varint(u8p p, u8p e, unsigned long long* out) noexcept nogil:
     return NULL
 
 
-# Bytes of a number that is written.
+# Return the bytes of a varint.
 cdef inline long long varint_length(unsigned long long v) noexcept nogil:
     cdef long long n = 1
     while v > 127:
@@ -42,7 +42,7 @@ cdef inline long long varint_length(unsigned long long v) noexcept nogil:
     return n
 
 
-# Write a number at p; gives where it ends.
+# Write a varint at p; return where it ends.
 cdef inline unsigned char* put_varint(unsigned char* p, unsigned long long v) noexcept nogil:
     while v > 127:
         p[0] = <unsigned char>(v | 128)
@@ -52,7 +52,7 @@ cdef inline unsigned char* put_varint(unsigned char* p, unsigned long long v) no
     return p + 1
 
 
-# The length at p, which must fit before e. Gives where its bytes begin, or NULL.
+# Read the length at p, whose bytes must fit before e; return where they begin, or NULL.
 cdef inline u8p span(u8p p, u8p e, unsigned long long* out) noexcept nogil:
     p = varint(p, e, out)
     if p == NULL or out[0] > <unsigned long long>(e - p):
@@ -60,7 +60,7 @@ cdef inline u8p span(u8p p, u8p e, unsigned long long* out) noexcept nogil:
     return p
 
 
-# Where the value after a tag ends, NULL if it is cut or of no known kind.
+# Return where the value after a tag ends, NULL if it is cut or of an unknown wire type.
 cdef inline u8p skip(u8p p, u8p e, unsigned long long tag) noexcept nogil:
     cdef unsigned long long v = 0
     if tag >> 3 == 0 or tag >> 32 != 0:
@@ -87,7 +87,7 @@ cdef inline long long nanoseconds(long long seconds, long long nanos) noexcept n
     return seconds * 1000000000 + nanos
 
 
-# A time of 1 seconds and 2 nanoseconds. False where it is malformed or has no such nanoseconds.
+# Read a time { 1 seconds, 2 nanoseconds }; False if it is malformed or has 10**9 nanoseconds or more.
 cdef inline bint stamp(u8p p, u8p e, long long* seconds, long long* nanos) noexcept nogil:
     cdef unsigned long long tag = 0
     cdef unsigned long long v = 0
@@ -110,21 +110,21 @@ cdef inline bint stamp(u8p p, u8p e, long long* seconds, long long* nanos) noexc
     return True
 
 
-# The number of a varint of five bytes or fewer, the others zero.
+# Return the number of a varint of up to five bytes in a word whose other bytes are 0.
 cdef inline unsigned long long folded(unsigned long long w) noexcept nogil:
     w = (w & 0x007F007F007FULL) | ((w & 0x7F007F00ULL) >> 1)
     return (w & 0x3FFFULL) | ((w >> 2) & 0xFFFC000ULL) | ((w >> 4) & 0x7F0000000ULL)
 
 
 cdef inline void none_before(unsigned long long* last) noexcept nogil:
-    # Five bytes never make this number.
+    # No varint of five bytes equals this word.
     last[0] = ~0ULL
     last[1] = 0
 
 
-# A descriptor as writers put it: a key below 128 or none, then the time, seconds of five bytes, and nothing else.
-# False where it is another one, sound or not. 24 bytes must be readable at p. In last are the bytes of the seconds that
-# came before, which seldom change, and those in nanoseconds; see `none_before`.
+# Read a descriptor in the usual form: a key below 128 or none, then a time with seconds of five bytes, nothing else.
+# False for any other descriptor, sound or not. 24 bytes must be readable at p. *last* caches the bytes of the previous
+# seconds, which seldom change, and their value in ns; initialise it with `none_before`.
 cdef inline bint usual(u8p p, unsigned int d, Block* r, unsigned long long* last) noexcept nogil:
     cdef unsigned long long w = 0
     cdef unsigned long long v = 0
@@ -160,7 +160,7 @@ cdef inline bint usual(u8p p, unsigned int d, Block* r, unsigned long long* last
     return True
 
 
-# What descriptors of one shape have in common: all but the key below 128, if they have one, and the nanoseconds.
+# The common bits of descriptors of one shape: all except the key below 128, if any, and the nanoseconds.
 cdef struct Shape:
     unsigned int d
     unsigned int limit
@@ -172,12 +172,12 @@ cdef struct Shape:
     int top
 
 
-# That of no descriptor.
+# Reset to the shape that matches no descriptor.
 cdef inline void no_shape(Shape* s) noexcept nogil:
     memset(s, 0, sizeof(Shape))
 
 
-# The shape of a descriptor that `usual` takes.
+# Compute the shape of a descriptor that `usual` accepts.
 cdef inline void shape_of(u8p p, unsigned int d, Shape* s) noexcept nogil:
     cdef unsigned long long w = 0
     cdef unsigned long long v = 0
@@ -194,7 +194,7 @@ cdef inline void shape_of(u8p p, unsigned int d, Shape* s) noexcept nogil:
         s.key_mask = 127
         at = 24
         n -= 2
-    # Of the nanoseconds only which byte is the last one; two more bytes tell that they are clearly below a second.
+    # Of the nanoseconds only the continuation bits; the two highest bytes prove that they are below 10**9.
     s.tail_mask = ((1ULL << at) - 1) | (more & ((1ULL << 8 * n) - 1)) << at
     s.head = w & s.head_mask
     s.tail = v & s.tail_mask
@@ -202,7 +202,7 @@ cdef inline void shape_of(u8p p, unsigned int d, Shape* s) noexcept nogil:
     s.limit = 0x03DC if n == 5 else 0x10000
 
 
-# A sound descriptor of the shape, and its key. 16 bytes must be readable at p.
+# Return whether the descriptor is sound and of the shape; set its key. 16 bytes must be readable at p.
 cdef inline bint alike(u8p p, unsigned int d, const Shape* s, unsigned long long* key) noexcept nogil:
     cdef unsigned long long w = 0
     cdef unsigned long long v = 0
@@ -214,7 +214,7 @@ cdef inline bint alike(u8p p, unsigned int d, const Shape* s, unsigned long long
     return w & s.head_mask == s.head and v & s.tail_mask == s.tail and ((v >> s.top) & 0xFFFF) < s.limit
 
 
-# Key and time of a data block. False where the bytes are no descriptor.
+# Read key and time of a data block; False if the descriptor is malformed.
 cdef inline bint descriptor(u8p p, u8p e, Block* r) noexcept nogil:
     cdef unsigned long long tag = 0
     cdef unsigned long long v = 0
@@ -240,7 +240,7 @@ cdef inline bint descriptor(u8p p, u8p e, Block* r) noexcept nogil:
     return True
 
 
-# The block at pos: 0 sound as far as can be told, 2 no block, 3 its bytes end after end.
+# Read the block at pos; return 0 sound, 2 not a block, 3 it ends after end.
 cdef inline int block(u8p b, long long pos, long long end, Block* r) noexcept nogil:
     cdef unsigned long long word = 0
     cdef unsigned int d = 0

@@ -1,4 +1,4 @@
-"""The door between payload bytes and Arrow: types, fixed-size columns, and any Layout by the walker."""
+"""Arrow arrays of payloads: types, columns of fixed-size Layouts, and of any Layout by the walker."""
 
 from __future__ import annotations
 
@@ -52,10 +52,10 @@ class Decoded:
 
     arrays    one per column, as ``Projection.arrow_fields`` describes them; a ChunkedArray where one Array cannot
               hold them
-    kept      int64[k]: the messages that decoded, or None where all did
+    kept      int64[k]: the messages that decoded, or None if all did
     bad       (message, reason) of every message that did not
-    leftover  int64[l]: messages with bytes left over, which decoded all the same
-    records   int64[k]: records in each message kept, or None where the rows are the messages
+    leftover  int64[l]: messages that decoded, with bytes left over
+    records   int64[k]: number of records of each message kept, or None where rows are messages
     """
 
     arrays: list[pa.Array | pa.ChunkedArray]
@@ -65,7 +65,7 @@ class Decoded:
     records: I64 | None
 
     def times(self, times: I64) -> I64:
-        """The time of every row, given int64[n] times of all messages."""
+        """Return the time of every row, given int64[n] times of all messages."""
         kept = times if self.kept is None else times[self.kept]
         if self.records is None or (self.records == 1).all():
             return kept
@@ -83,19 +83,19 @@ def decode_variable(
     """Decode messages of any Layout, of fixed size too, into Arrow arrays.
 
     layout   what to read: a Projection, or a Layout for all its fields; other fields are walked over, not copied
-    source   uint8[b]   the bytes that the messages lie in
+    source   uint8[b]   the bytes that contain the messages
     start    int64[n]   message i is source[start[i]:stop[i]]
     stop     int64[n]
-    explode  False: where one message holds many records, one row of lists per message
+    explode  False: where one message contains many records, one row of lists per message
     records  see ``walk``
 
-    Never raises for what the bytes hold: messages that end too early are left out and listed in ``bad``.
+    Never raises for damaged payloads: messages that end too early are left out and listed in ``bad``.
     """
     projection = layout if isinstance(layout, Projection) else Projection(layout)
     program = projection.program
     start = np.ascontiguousarray(start, np.int64)
     huge = np.asarray(stop) - start > MAX_SIZE
-    # A message that ends before it starts is short to the kernel, whatever its bytes.
+    # The kernel rejects messages that end before they start as short.
     stop = np.where(huge, np.int64(-1), stop)
     status = np.zeros(len(start), np.uint8)
     pieces, found = [], []
@@ -130,7 +130,7 @@ def decode_variable(
 def select_decoded(projection: Projection, got: Decoded, explode: bool) -> Decoded:
     """Return *got*, which has one flat array per visible member of ``projection.part``, with one array per column.
 
-    explode  False: where one message holds many records, one row of lists per message
+    explode  False: where one message contains many records, one row of lists per message
     """
     arrays = projection.select(got.arrays)
     if explode or got.records is None:
@@ -142,7 +142,7 @@ def select_decoded(projection: Projection, got: Decoded, explode: bool) -> Decod
 def _piece(
     projection: Projection, buffers: Buffers, messages: int, explode: bool
 ) -> tuple[list[pa.Array], I64]:
-    """Arrays of one batch, and how many records each of its messages has."""
+    """Return the arrays of one batch, and the number of records of each of its messages."""
     part = projection.part
     many = isinstance(part.root, Sequence)
     offsets = next(buffers) if many else np.arange(1, dtype=np.int32)

@@ -1,7 +1,7 @@
-"""Column buffers in, Arrow arrays out: one recursion over the nodes serves the gather kernel and the walker.
+"""Arrow arrays from column buffers, for the gather kernel and the walker: one recursion over the nodes.
 
-Buffers come in the order in which the tree is walked: a number or char array brings its bytes, a counted
-sequence its offsets and then whatever its items bring, text and opaque bytes their offsets and then bytes.
+Buffers are in the order of the tree: a number or char array has its bytes, a counted sequence its offsets and then
+the buffers of its items, text and opaque bytes their offsets and then bytes.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _NUMBERS: dict[str, pa.DataType] = {
 
 
 def arrow_type(node: Node) -> pa.DataType:
-    """The Arrow type that shows *node*."""
+    """Return the Arrow type of *node*."""
     match node:
         case Scalar(type=t):
             return _NUMBERS[t]
@@ -69,15 +69,15 @@ def arrow_type(node: Node) -> pa.DataType:
 
 
 def arrow_field(f: Field, kind: pa.DataType | None = None) -> pa.Field:
-    """The Arrow field of a visible member, of type *kind* where that is known; its unit, if any, is in the metadata."""
+    """Return the Arrow field of a visible member, of type *kind* if given; a unit is stored in its metadata."""
     kind = arrow_type(f.node) if kind is None else kind
     return pa.field(f.name, kind, metadata={"unit": f.unit} if f.unit else None)
 
 
 def build(node: Node, buffers: Buffers, length: int) -> pa.Array:
-    """The next *length* values of *node*, of the type that ``arrow_type`` tells.
+    """Return the next *length* values of *node*, with the type that ``arrow_type`` returns.
 
-    Types are made from those of the children: asking ``arrow_type`` at every level would make them again and again.
+    Types are built from those of the children: ``arrow_type`` at every level would build them repeatedly.
     """
     match node:
         case Scalar(type="bool"):
@@ -110,12 +110,12 @@ def build(node: Node, buffers: Buffers, length: int) -> pa.Array:
 
 
 def build_fields(struct: Struct, buffers: Buffers, length: int) -> list[pa.Array]:
-    """The visible members of *struct*, *length* values each."""
+    """Return the visible members of *struct*, *length* values each."""
     return [build(f.node, buffers, length) for f in struct.visible()]
 
 
 def list_array(offsets: NDArray[np.int32], child: pa.Array) -> pa.Array:
-    """Lists of the values of *child*, cut at *offsets*."""
+    """Return lists of the values of *child*, split at *offsets*."""
     kind = pa.list_(child.type)
     return pa.Array.from_buffers(kind, len(offsets) - 1, [None, pa.py_buffer(offsets)], 0, children=[child])
 
@@ -125,7 +125,7 @@ def _blob_array(kind: pa.DataType, offsets: NDArray[np.int32], data: NDArray[np.
 
 
 def _cut(chars: NDArray[np.uint8]) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
-    """Offsets and bytes of NUL-padded rows, each cut at its first NUL."""
+    """Return offsets and bytes of NUL-padded rows, each cut at its first NUL."""
     lengths = text_lengths(chars)
     ends = np.cumsum(lengths)
     if len(ends) and ends[-1] > MAX_SIZE:
@@ -135,7 +135,7 @@ def _cut(chars: NDArray[np.uint8]) -> tuple[NDArray[np.int32], NDArray[np.uint8]
 
 
 def text_array(offsets: NDArray[np.int32], data: NDArray[np.uint8]) -> pa.Array:
-    """Strings; where any is not UTF-8, the column is decoded anew with replacement characters."""
+    """Return strings; if any is not UTF-8, the whole column is decoded with replacement characters."""
     strings = _blob_array(pa.string(), offsets, data)
     if _is_ascii(data):
         return strings

@@ -1,4 +1,4 @@
-"""Parts of Arrow arrays, by field path."""
+"""Selection of parts of Arrow arrays by field path."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from logreel.layout.arrow_from_buffers import list_array
 
 
 def arrow_select(array: pa.Array, steps: Seq[str | int]) -> pa.Array:
-    """What lies at *steps* below *array*; a name goes through lists, an index takes one item of each.
+    """Return the part of *array* at *steps*; a name goes through lists, an index takes one item of each.
 
     An item beyond the end of a shorter list is null. Raises UsageError for an index into text or bytes.
     """
@@ -23,7 +23,7 @@ def arrow_select(array: pa.Array, steps: Seq[str | int]) -> pa.Array:
     if isinstance(step, int):
         return arrow_select(_item(array, step), rest)
     if pa.types.is_struct(array.type):
-        # What is inside of nothing is nothing.
+        # Members of nulls are nulls.
         return arrow_select(pc.struct_field(array, [step]) if array.null_count else array.field(step), rest)
     child = arrow_select(array.values, steps)
     if pa.types.is_fixed_size_list(array.type):

@@ -1,4 +1,4 @@
-"""Arrow arrays in, column buffers out: the way back of ``arrow_from_buffers``, in the same order."""
+"""Column buffers from Arrow arrays: the inverse of ``arrow_from_buffers``, in the same order."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ Buffer = NDArray[Any]
 
 
 def buffers_from_arrow(node: Node, array: pa.Array, name: str) -> Iterator[Buffer]:
-    """The buffers of *array*, which has the type that ``arrow_type(node)`` tells, as ``assemble.build`` takes them.
+    """Yield the buffers of *array*, of type ``arrow_type(node)``, as ``arrow_from_buffers.build`` takes them.
 
     name  of the field, for errors
 
-    Raises UsageError for missing values, and for values that the bytes of *node* cannot hold.
+    Raises UsageError for missing values, and for values that do not fit the bytes of *node*.
     """
     if array.null_count:
         raise UsageError(f"{name}: {array.null_count} values are missing; a message has every field")
@@ -54,7 +54,7 @@ def buffers_from_arrow(node: Node, array: pa.Array, name: str) -> Iterator[Buffe
 
 
 def _bytes(array: pa.Array) -> NDArray[np.uint8]:
-    """The values of an array of numbers or times."""
+    """Return the values of an array of numbers or times as bytes."""
     width, data = array.type.bit_width // 8, array.buffers()[1]
     if data is None or not len(array):
         return np.zeros(0, np.uint8)
@@ -77,7 +77,7 @@ def _words(ns: NDArray[np.int64], signed: bool, name: str) -> NDArray[np.uint8]:
 
 
 def _padded(array: pa.Array, width: int, name: str) -> NDArray[np.uint8]:
-    """Texts as rows of *width* bytes, NUL behind them."""
+    """Return texts as rows of *width* bytes, padded with NUL."""
     out = np.zeros((len(array), width), np.uint8)
     offsets = _offsets(array).astype(np.int64)
     length = np.diff(offsets)

@@ -1,4 +1,4 @@
-"""One message to one dict, in plain Python: what ``msg.decode()`` and the text outputs use.
+"""Decoders of single messages to dicts, in plain Python, for ``msg.decode()`` and the text outputs.
 
 A Layout is compiled once into small closures; every run of bytes of fixed size is one ``struct.Struct``.
 """
@@ -37,14 +37,14 @@ from logreel.layout.nodes import (
     size_of,
 )
 
-#: Reads one value at a position and says where it ends.
+#: Read one value at a position, return it and where it ends.
 Read = Callable[[memoryview, int], tuple[Any, int]]
-#: Builds one value from the scalars of its run.
+#: Build one value from the scalars of its run.
 Build = Callable[[Iterator[Any]], Any]
-#: Reads some members at a position into a dict and says where they end.
+#: Read some members at a position into a dict, return where they end.
 Part = Callable[[memoryview, int, dict[str, Any]], int]
 
-#: The character of ``struct`` for every Scalar type.
+#: Format character of ``struct`` by Scalar type.
 CODES = dict(
     zip(SCALARS, ("?", "b", "b", "B", "h", "H", "i", "I", "q", "Q", "f", "d"), strict=True),
     char="b",
@@ -53,11 +53,11 @@ _LENGTHS = {1: struct.Struct("<B"), 2: struct.Struct("<H"), 4: struct.Struct("<I
 
 
 def decoder(root: Struct | Sequence) -> Callable[[memoryview], dict[str, Any]]:
-    """A function from the bytes of one message to a dict of the visible members of *root*, in file order.
+    """Return a function from the bytes of one message to a dict of the visible members of *root*, in file order.
 
     Numbers are int, float and bool; Time is int ns; text is str, with replacement characters where it is not
     UTF-8; char arrays end at the first NUL; opaque bytes and counted arrays of uint8 or char are bytes; other
-    arrays are lists. Where a message holds many records the dict is ``{"records": [...]}``. Bytes after the
+    arrays are lists. Where a message contains many records the dict is ``{"records": [...]}``. Bytes after the
     last member are ignored. The function raises DamagedError (code ``truncated``) when a message ends early.
     """
     read = _reader(root, {})
@@ -74,7 +74,7 @@ def decoder(root: Struct | Sequence) -> Callable[[memoryview], dict[str, Any]]:
 
 
 def _count_checker(root: Struct | Sequence) -> Callable[[memoryview], None] | None:
-    """Return what refuses messages with more items without bytes than the kernel allows; None: there are no such."""
+    """Return a function that rejects messages with too many items without bytes; None if *root* has no such items."""
     if not _has_empty_items(root, {}):
         return None
     from logreel.kernels import layout as kernel
@@ -101,7 +101,7 @@ def _crowded(size: int) -> NoReturn:
 
 
 def _has_empty_items(node: Node, found: dict[int, bool]) -> bool:
-    """Whether a counted array anywhere in *node* has items that take no bytes; by distinct nodes, as ``measure``."""
+    """Return whether any counted array in *node* has items without bytes; takes time by distinct nodes."""
     if id(node) not in found:
         match node:
             case Sequence(item=item):
@@ -130,7 +130,7 @@ def _padded_text(raw: bytes) -> str:
 
 def _reader(node: Node, sizes: dict[int, Measure]) -> Read:
     found = measure(node, sizes)
-    # A huge array of structs would make a huge format; it is read item by item instead.
+    # A huge array of structs would need a huge struct format; it is read item by item instead.
     if found.size is not None and found.runs <= MAX_LEAVES:
         return _read_run(*_run(node, sizes))
     match node:
@@ -164,7 +164,7 @@ def _reader(node: Node, sizes: dict[int, Measure]) -> Read:
 
 
 def _run(node: Node, sizes: dict[int, Measure]) -> tuple[str, Build]:
-    """The struct format of a node of fixed size, and how to build its value from the numbers."""
+    """Return the struct format of a node of fixed size, and the function from its numbers to its value."""
     match node:
         case Scalar(type=t):
             return CODES[t], next
@@ -187,7 +187,7 @@ def _run(node: Node, sizes: dict[int, Measure]) -> tuple[str, Build]:
             form = "".join(form for form, _ in runs)
             return form, lambda numbers: {name: build(numbers) for name, build in shown}
         case _:
-            # Padding has no value; Skip of a fixed node is as good as Padding.
+            # Hidden bytes have no value.
             return f"{measure(node, sizes).size}x", next
 
 
@@ -204,7 +204,7 @@ def _read_run(form: str, build: Build) -> Read:
 
 
 def _parts(fields: tuple[Field, ...], sizes: dict[int, Measure]) -> list[Part]:
-    """Neighbours of fixed size as one part, every other member as its own."""
+    """Return parts: adjacent members of fixed size together, every other member by itself."""
     parts: list[Part] = []
     run: list[Field] = []
     for f in fields:
@@ -273,7 +273,7 @@ def _read_repeated(item: Read, count: int, least: int) -> Read:
 
 
 def _items(item: Read, data: memoryview, pos: int, count: int, least: int) -> tuple[list[Any], int]:
-    # Checked before the first item, so that a wild count costs nothing.
+    # Checked before the first item, so that an absurd count costs nothing.
     if count * least > len(data) - pos:
         _short(data, pos, count * least)
     values = []

@@ -1,4 +1,4 @@
-"""Values to payload bytes by a Layout: many rows at once from Arrow, or one message from a mapping."""
+"""Encoding of payloads by a Layout: many rows at once from Arrow, or one message from a mapping."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 I64 = NDArray[np.int64]
-#: For columns that only count what is hidden.
+#: Offsets of columns that only count hidden items.
 _NOTHING = np.zeros(1, np.int32)
 _WHY = {-1: "an array is longer than its count can say", -2: "it would be larger than 2 GiB"}
 
@@ -42,12 +42,12 @@ _WHY = {-1: "an array is longer than its count can say", -2: "it would be larger
 def encode_table(
     layout: Layout, table: pa.Table, records: I64 | None = None
 ) -> tuple[NDArray[np.uint8], I64]:
-    """The payloads of messages, one after another, and int64[n + 1] where each begins, and the end.
+    """Return consecutive payloads of messages, and int64[n + 1] with the start of each and the end.
 
-    table    one column per visible member of *layout*, by name; columns of other names are not used
-    records  int64[n]: rows that make one message each where a message holds many records
+    table    one column per visible member of *layout*, by name; other columns are ignored
+    records  int64[n]: number of rows of each message, for Layouts with many records in one message
 
-    Raises UsageError where a column is missing, or holds what the Layout cannot.
+    Raises UsageError where a column is missing, or contains values that do not fit the Layout.
     """
     import pyarrow as pa
 
@@ -92,7 +92,7 @@ def _names(layout: Layout) -> str:
 def _addresses(
     columns: tuple[Column, ...], buffers: Iterator[NDArray[Any]]
 ) -> tuple[NDArray[np.uint64], NDArray[np.uint64], list[NDArray[Any]]]:
-    """Where the bytes and the offsets of each column are, and what must be kept meanwhile."""
+    """Return the addresses of the bytes and of the offsets of each column, and the arrays to keep alive."""
     data, offsets, kept = [], [], []
     for column in columns:
         places = [0, 0]
@@ -105,7 +105,7 @@ def _addresses(
 
 
 def encode_message(layout: Layout, fields: Mapping[str, Any]) -> bytes:
-    """The payload of one message, given as ``msg.decode()`` gives it; members that are left out are zero or empty.
+    """Return the payload of one message from a mapping like ``msg.decode()``; missing members are zero or empty.
 
     Raises UsageError for a member that the Layout does not have, and for a value that does not fit.
     """
@@ -118,7 +118,7 @@ def encode_message(layout: Layout, fields: Mapping[str, Any]) -> bytes:
 
 
 def check_beside(fields: Mapping[str, Any]) -> None:
-    """Raise UsageError for what nobody knows beside the records of a message that holds many."""
+    """Raise UsageError for fields other than ``records`` of a message that contains many records."""
     others = [name for name in fields if name != "records"]
     if others:
         names = ", ".join(repr(name) for name in others)
@@ -135,7 +135,7 @@ def _put(node: Node, value: Any, name: str, out: bytearray) -> None:
 
 
 def _unknown(others: list[Any], known: set[str], name: str) -> str:
-    """A sentence about fields that a struct called *name* does not have, with the nearest ones that it has."""
+    """Return a sentence about unknown fields of the struct *name*, with the nearest known ones."""
     from difflib import get_close_matches
 
     told = ", ".join(repr(f"{name}.{other}".lstrip(".")) for other in others)
@@ -197,12 +197,12 @@ def _put_checked(node: Node, value: Any, name: str, out: bytearray) -> None:
 def _raw(value: Any) -> bytes:
     if value is None:
         return b""
-    # A number is no text of so many zeros.
+    # bytes(5) would be five zeros.
     return value.encode() if isinstance(value, str) else bytes(memoryview(value))
 
 
 def times_of(table: pa.Table) -> I64:
-    """int64[n]: column ``time`` in ns. Raises UsageError where there is none, or one of another kind."""
+    """Return int64[n]: column ``time`` in ns; raise UsageError if it is missing or has another type."""
     import pyarrow as pa
 
     if "time" not in table.column_names:

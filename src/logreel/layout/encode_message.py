@@ -1,7 +1,7 @@
-"""One dict to one message, compiled once: the mirror of ``model.decode``.
+"""Encoders of single messages from dicts, compiled once per Layout: the inverse of ``layout.decode``.
 
-The closures take values that are all there and fit. Anything else is left to ``encode_message``, which is slower and
-either makes the message or says what is wrong.
+The closures accept only complete values that fit. All others go to ``encode.encode_message``, which is slower and
+either encodes the message or raises the error to show.
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ from logreel.layout.nodes import (
     measure,
 )
 
-#: Appends the bytes of one value.
+#: Append the bytes of one value.
 Put = Callable[[Any, bytearray], None]
-#: Appends the numbers that one value becomes.
+#: Append the numbers of one value.
 Pull = Callable[[Any, list[Any]], None]
 Encode = Callable[[Mapping[str, Any]], bytes]
 
 
 class _Slow(Exception):
-    """A value for ``encode_message``."""
+    """Raised for a value that only ``encode_message`` can handle."""
 
 
-#: What the closures raise for what they cannot take.
+#: Errors of the closures for values that they cannot handle.
 _OTHERS = (_Slow, struct.error, TypeError, ValueError, KeyError, OverflowError, AttributeError)
 
 
 def encoder(layout: Layout) -> Encode:
-    """A function that does what ``encode_message`` does for messages of *layout*, faster."""
+    """Return a faster function with the results of ``encode_message`` for messages of *layout*."""
     if isinstance(layout.root, Struct) and layout.size is not None:
         flat = _flat_getter(layout.root)
         if flat is not None:
@@ -70,7 +70,7 @@ def encoder(layout: Layout) -> Encode:
 
 
 def _flat_encoder(layout: Layout, flat: Callable[[Any], tuple[Any, ...]]) -> Encode:
-    """The encoder of a message of numbers only."""
+    """Return the encoder of a message of numbers only."""
     pack = struct.Struct("<" + _run(layout.root, {})[0]).pack
     count = sum(1 for _ in layout.record.visible())
 
@@ -146,7 +146,7 @@ def _put_items(item: Put, width: int, count: int | None) -> Put:
 
 
 def _put_struct(node: Struct, sizes: dict[int, Measure]) -> Put:
-    """Neighbours of fixed size as one part, every other member as its own."""
+    """Return the writer of a Struct: adjacent members of fixed size are one part, every other member is its own."""
     known = {f.name for f in node.visible()}
     parts: list[tuple[str | None, Put]] = []
     run: list[Any] = []
@@ -175,7 +175,7 @@ def _put_struct(node: Struct, sizes: dict[int, Measure]) -> Put:
 
 
 def _put_run(node: Node, sizes: dict[int, Measure], whole: bool = True) -> Put:
-    """Writes a node of fixed size; *whole*: there are no other members beside it."""
+    """Return the writer of a node of fixed size; *whole*: it is the whole Struct."""
     form, pull = _run(node, sizes, whole)
     pack = struct.Struct("<" + form).pack
     flat = _flat_getter(node)
@@ -198,18 +198,18 @@ def _put_run(node: Node, sizes: dict[int, Measure], whole: bool = True) -> Put:
 
 
 def _flat_getter(node: Node) -> Callable[[Any], tuple[Any, ...]] | None:
-    """Takes the members of a Struct of numbers all at once; None for other nodes."""
+    """Return a getter of all members of a Struct of numbers at once; None for other nodes."""
     if not isinstance(node, Struct) or not all(isinstance(f.node, Scalar | Padding) for f in node.fields):
         return None
     names = [f.name for f in node.visible()]
     if len(names) < 2:
-        # A getter of one name gives no tuple.
+        # itemgetter of one name does not return a tuple.
         return lambda value: tuple(value[name] for name in names)
     return itemgetter(*names)
 
 
 def _run(node: Node, sizes: dict[int, Measure], whole: bool = True) -> tuple[str, Pull]:
-    """The struct format of a node of fixed size, and how its value becomes numbers."""
+    """Return the struct format of a node of fixed size, and the function from its value to numbers."""
     match node:
         case Scalar(type=t):
             return CODES[t], lambda value, out: out.append(value)

@@ -1,7 +1,7 @@
-"""How the bytes of one message are laid out: a small tree that every schema language compiles to.
+"""Layout: the byte layout of a message as a small tree that every schema language compiles to.
 
-A Layout says nothing of names of formats; it is a little-endian walk. Fixed-size Layouts also answer where
-each leaf lies (``leaves``), so that whole columns come from one pass of the gather kernel.
+A Layout is independent of log formats and always little-endian. A fixed-size Layout also has the offset of each leaf
+(``leaves``), so that whole columns are filled in one pass of the gather kernel.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from logreel.layout.paths import Leaf, Place, leaves_of
 class Layout:
     """The layout of a message; *root* is a Struct, or a Sequence of Structs: many records in one message.
 
-    Raises DefinitionError for a tree of more than MAX_LEAVES nodes or MAX_DEPTH levels, so that whoever holds
-    a Layout may walk it freely.
+    Raises DefinitionError for a tree of more than MAX_LEAVES nodes or MAX_DEPTH levels, so that a Layout can always be
+    walked.
     """
 
     root: Struct | Sequence
@@ -33,7 +33,7 @@ class Layout:
             raise DefinitionError(f"{self.name or 'layout'} has more than {MAX_LEAVES} leaves")
 
     def __repr__(self) -> str:
-        # Parts may be shared many times over, so that all of them written out would be far too long.
+        # Shared parts, written out, could be far too long.
         size = "any size" if self.size is None else f"{self.size} bytes"
         return f"<logreel.Layout {self.name!r}: {len(list(self.record.visible()))} fields, {size}>"
 
@@ -44,14 +44,14 @@ class Layout:
 
     @property
     def size(self) -> int | None:
-        """Bytes of a message, or None where the data decides."""
+        """Size of a message in bytes, or None if it depends on the data."""
         return self.measure.size
 
     @cached_property
     def leaves(self) -> tuple[Leaf, ...]:
         """The columns of a fixed-size Layout, in file order.
 
-        Raises DefinitionError for a Layout of no fixed size or of more than MAX_LEAVES runs of bytes.
+        Raises DefinitionError for a Layout of variable size or of more than MAX_LEAVES runs of bytes.
         """
         if self.measure.runs > MAX_LEAVES:
             raise DefinitionError(f"{self.name or 'layout'} has more than {MAX_LEAVES} leaves")
@@ -61,26 +61,26 @@ class Layout:
 
     @property
     def record(self) -> Struct:
-        """The Struct that one row of a table shows."""
+        """The Struct of one row of a table."""
         return paths.record_of(self.root, self.name)
 
     def paths(self) -> list[str]:
-        """The dotted path of every leaf, in file order; arrays of structs show no index (``esc.esc_rpm``)."""
+        """Return the dotted path of every leaf, in file order; arrays of structs have no index (``esc.esc_rpm``)."""
         return paths.paths(self.record)
 
     def find(self, path: str) -> Leaf:
-        """The Leaf at *path*: ``lat``, ``pose.position.x``, ``q[2]``, ``esc[0].esc_rpm``, ``esc.esc_rpm``.
+        """Return the Leaf at *path*: ``lat``, ``pose.position.x``, ``q[2]``, ``esc[0].esc_rpm``, ``esc.esc_rpm``.
 
-        An array without an index means its whole axis. Works for any leaf whose place no data decides, in a
-        Layout of variable size too. Raises NotFoundError (a KeyError) for an unknown path, UsageError for a path
-        that names a whole struct, DefinitionError where the data decides the place or the size.
+        An array without an index means its whole axis. Works for any leaf at a fixed offset, in a Layout of variable
+        size too. Raises NotFoundError (a KeyError) for an unknown path, UsageError for a path that names a whole
+        struct, DefinitionError where offset or size depend on the data.
         """
         return paths.find(self.root, path)
 
     def project(self, fields: Iterable[str]) -> Layout:
-        """The same bytes with only *fields* visible: paths of leaves or of whole structs, indices ignored."""
+        """Return the same Layout with only *fields* visible: paths of leaves or of whole structs, indices ignored."""
         return Layout(paths.project(self.root, fields), self.name)
 
     def decoder(self) -> Callable[[memoryview], dict[str, Any]]:
-        """A function that decodes one message into a dict; see ``logreel.layout.decode.decoder``."""
+        """Return a function that decodes one message into a dict; see ``logreel.layout.decode.decoder``."""
         return decode.decoder(self.root)

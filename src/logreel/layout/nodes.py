@@ -1,7 +1,7 @@
-"""The nodes of a Layout: a little-endian walk, spelled as a small tree of immutable parts.
+"""The nodes of a Layout: a small tree of immutable parts that describes little-endian bytes in their order.
 
 Schemas may share parts, so a tree can be exponentially larger than its distinct nodes: never hash, compare or
-walk one before ``measure`` (or the making of a Layout) has said how large it is.
+walk one before ``measure`` (or the constructor of Layout) has accepted its size.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ SCALARS: dict[str, tuple[str, int]] = {
     "float64": ("<f8", 8),
 }
 
-#: A Layout with more flattened leaves or deeper nesting than this is refused: no real schema comes near.
+#: Limits of the flattened leaves and of the nesting of a Layout, far above those of real schemas.
 MAX_LEAVES = 100_000
 MAX_DEPTH = 64
-#: A node that can never be smaller than this is refused: Arrow's offsets and every real message end below.
+#: Limit of the least size of a node in bytes, that of Arrow's 32-bit offsets.
 MAX_SIZE = 2**31 - 1
 
 
@@ -48,19 +48,19 @@ class Scalar:
 
 @dataclass(frozen=True, slots=True)
 class Time:
-    """Seconds and nanoseconds as two 32-bit words: an int64 of nanoseconds. *signed*: a duration."""
+    """Seconds and nanoseconds as two 32-bit words, decoded as int64 ns; *signed*: a duration."""
 
     signed: bool = False
 
 
 class Grid(NamedTuple):
-    """Places in a message: byte *origin*, and from there on every *step* bytes (1, 2, 4, 8)."""
+    """Positions in a message: byte *origin*, and every *step* bytes (1, 2, 4, 8) after it."""
 
     step: int
     origin: int = 0
 
     def gap(self, at: int) -> int:
-        """Bytes from *at* to the next place."""
+        """Return the bytes from *at* to the next position of the grid."""
         return (self.origin - at) % self.step
 
 
@@ -68,8 +68,8 @@ class Grid(NamedTuple):
 class String:
     """A length of *width* bytes (1, 2, 4), then that many bytes of text.
 
-    grid  where the length begins, None: anywhere
-    tail  bytes at the end that are counted and not shown, such as a NUL
+    grid  alignment of the length, None: unaligned
+    tail  bytes at the end that are counted but hidden, such as a NUL
     """
 
     width: int = 4
@@ -86,35 +86,35 @@ class Bytes:
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """Everything to the end of the message; *text* tells characters from opaque bytes."""
+    """All bytes to the end of the message; *text*: characters, else opaque bytes."""
 
     text: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Padding:
-    """*size* bytes that mean nothing: skipped, never shown."""
+    """*size* bytes without meaning: skipped, never shown."""
 
     size: int
 
 
 @dataclass(frozen=True, slots=True)
 class Align:
-    """Bytes up to the next place of *grid*, never shown."""
+    """Bytes up to the next position of *grid*, never shown."""
 
     grid: Grid
 
 
 @dataclass(frozen=True, slots=True)
 class Expect:
-    """Bytes (at most 8) that every message has here; one with others does not fit. Never shown."""
+    """Constant bytes (at most 8), never shown; messages with other bytes here do not decode."""
 
     data: bytes
 
 
 @dataclass(frozen=True, slots=True)
 class FixedArray:
-    """*count* items, one after another, with no count in the bytes."""
+    """*count* consecutive items, without a count in the bytes."""
 
     item: Node
     count: int
@@ -124,7 +124,7 @@ class FixedArray:
 class Sequence:
     """A count of *width* bytes (1, 2, 4), then that many items.
 
-    grid  where the first item begins, None: right behind the count
+    grid  alignment of the first item, None: directly behind the count
     """
 
     item: Node
@@ -134,7 +134,7 @@ class Sequence:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One named member of a Struct; *unit* as the schema states it, empty if it does not."""
+    """One named member of a Struct; *unit* as stated by the schema, or empty."""
 
     name: str
     node: Node
@@ -143,18 +143,18 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Struct:
-    """Members in file order; those that are never shown have the name ``""``."""
+    """Members in file order; hidden members have the name ``""``."""
 
     fields: tuple[Field, ...]
 
     def visible(self) -> Iterator[Field]:
-        """The members that hold data."""
+        """Yield the members with data to show."""
         return (f for f in self.fields if not isinstance(f.node, HIDDEN))
 
 
 @dataclass(frozen=True, slots=True)
 class Skip:
-    """A member that is walked over and never shown: what a projection leaves of a *node* of no fixed size."""
+    """A hidden member of variable size: a projection puts it in place of a *node* that is not wanted."""
 
     node: Node
 
@@ -162,19 +162,19 @@ class Skip:
 Node = (
     Scalar | Time | String | Bytes | Rest | Padding | Align | Expect | FixedArray | Sequence | Struct | Skip
 )
-#: What holds no data of a message.
+#: Nodes without data to show.
 HIDDEN = (Padding, Align, Expect, Skip)
 
 
 class Measure(NamedTuple):
-    """What is known of a node before any of its bytes are seen.
+    """Properties of a node that do not depend on the data.
 
-    size    bytes, or None where the data decides
-    least   the fewest bytes it can take
-    nodes   nodes of the tree when every shared part is written out
-    runs    runs of leaf bytes when also every FixedArray is written out
+    size    bytes, or None if it depends on the data
+    least   least size in bytes
+    nodes   nodes of the tree with every shared part written out
+    runs    runs of leaf bytes with every FixedArray written out too
     height  levels of nesting
-    rest    a Rest is somewhere inside
+    rest    whether the node contains a Rest
     """
 
     size: int | None
@@ -186,10 +186,10 @@ class Measure(NamedTuple):
 
 
 def measure(node: Node, memo: dict[int, Measure] | None = None, level: int = 0) -> Measure:
-    """The Measure of *node*.
+    """Return the Measure of *node*.
 
-    Takes time by distinct nodes, not by the size of the tree: schemas may share parts so that the tree is
-    exponentially larger. Raises DefinitionError for what no bytes could mean or no program should walk.
+    Takes time by distinct nodes, not by the size of the tree, which shared parts can make exponentially larger.
+    Raises DefinitionError for nodes that cannot be decoded, or are too large or too deep to walk.
     """
     memo = {} if memo is None else memo
     # The key is the identity: hashing a frozen dataclass walks the whole tree below it.
@@ -236,7 +236,7 @@ def _measure(node: Node, memo: dict[int, Measure], level: int) -> Measure:
             one = _measure_item(item, memo, level)
             size = None if one.size is None else one.size * n
             runs = 1 if isinstance(item, Scalar) else max(1, one.runs * n)
-            # No bytes bound how many values such an array makes of a message.
+            # The size of a message does not limit the number of such items.
             nodes = one.nodes * (n if one.size == 0 else 1) + 1
             return Measure(size, one.least * n, nodes, runs, one.height + 1)
         case Struct(fields=fields):
@@ -267,12 +267,12 @@ def _measure_item(item: Node, memo: dict[int, Measure], level: int) -> Measure:
     one = measure(item, memo, level)
     if one.rest or isinstance(item, HIDDEN):
         raise DefinitionError(f"an array of {type(item).__name__} items")
-    # Items that never have bytes are bounded by what a message may hold of them; others decide it by their bytes.
+    # Items without bytes are limited by a number per message (kernels.layout.SPARE), all others by their bytes.
     if one.least == 0 and one.size != 0:
         raise DefinitionError("an array of items that may take no bytes")
     return one
 
 
 def size_of(node: Node) -> int | None:
-    """Bytes of *node*, or None where the data decides."""
+    """Return the size of *node* in bytes, or None if it depends on the data."""
     return measure(node).size

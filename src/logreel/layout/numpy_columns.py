@@ -1,4 +1,4 @@
-"""Raw column bytes as typed NumPy arrays."""
+"""Typed NumPy arrays from raw column bytes."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ Buffer = NDArray[np.uint8]
 
 
 def numpy_column(leaf: Leaf, buffer: Buffer, rows: int) -> NDArray[Any]:
-    """The values of one leaf: shape ``(rows, *leaf.shape)``.
+    """Return the values of one leaf with shape ``(rows, *leaf.shape)``.
 
     buffer  uint8[rows * len(leaf.runs) * leaf.width], as the gather kernel fills it; the result is a view of
-            it wherever the bytes already are the values
+            it where the bytes are the values already
 
-    Times and durations are int64 ns; a char array is ``S`` bytes, cut at its first NUL, and takes the last
+    Times and durations are int64 ns; a char array is ``S`` bytes, cut at its first NUL, without the last
     axis of the shape. Raises ValueError if *buffer* has another size.
     """
     if len(buffer) != rows * len(leaf.runs) * leaf.width:
@@ -33,10 +33,10 @@ def numpy_column(leaf: Leaf, buffer: Buffer, rows: int) -> NDArray[Any]:
 
 
 def typed(kind: str, buffer: Buffer) -> NDArray[Any]:
-    """The bytes of scalars of one type (or ``time``, ``duration``) as a flat array of their values."""
+    """Return a flat array of the values of scalars of one type (or ``time``, ``duration``) from their bytes."""
     if kind in ("time", "duration"):
         words = buffer.view("<u4" if kind == "time" else "<i4").reshape(-1, 2)
-        # Two steps in place: one temporary the less on columns of millions.
+        # In place: one temporary array less for columns of millions of rows.
         ns: NDArray[np.int64] = words[:, 0].astype(np.int64)
         ns *= 1_000_000_000
         ns += words[:, 1]
@@ -46,7 +46,7 @@ def typed(kind: str, buffer: Buffer) -> NDArray[Any]:
 
 
 def text_lengths(chars: Buffer) -> NDArray[np.int64]:
-    """Characters before the first NUL of each row of a uint8[n, width] array."""
+    """Return the number of characters before the first NUL of each row of a uint8[n, width] array."""
     n, width = chars.shape
     if width == 0:
         return np.zeros(n, np.int64)
@@ -56,7 +56,7 @@ def text_lengths(chars: Buffer) -> NDArray[np.int64]:
 
 
 def padded_text(buffer: Buffer, count: int, width: int) -> NDArray[np.bytes_]:
-    """*count* NUL-padded texts of *width* bytes as an ``S`` array; what follows a NUL is dropped."""
+    """Return *count* NUL-padded texts of *width* bytes as an ``S`` array; bytes after a NUL are dropped."""
     if width == 0:
         return np.zeros(count, "S1")
     chars = buffer.reshape(count, width)

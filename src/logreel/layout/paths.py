@@ -1,4 +1,4 @@
-"""Field paths: which there are, where one lies, and a Layout that shows only some."""
+"""Field paths: listing them, finding the leaf of one, and projecting a Layout to some of them."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from logreel.layout.nodes import (
     measure,
 )
 
-#: Names listed in an error text; more would help nobody.
+#: Number of names listed in the text of an error.
 MAX_NAMED = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """Where one column of a fixed-size Layout lies inside a message.
+    """Position of one column of a fixed-size Layout in a message.
 
     type   Scalar type, or ``time`` / ``duration``; ``char``: NUL-padded text of ``shape[-1]`` bytes
     runs   byte offsets from the start of the payload; several for a leaf inside an array of structs
-    items  scalars side by side in each run
+    items  adjacent scalars in each run
     shape  array axes of one message, outermost first: their product is ``len(runs) * items``
     """
 
@@ -47,29 +47,29 @@ class Leaf:
 
     @property
     def width(self) -> int:
-        """Bytes of one run."""
+        """Size of one run in bytes."""
         return self.items * scalar_width(self.type)
 
 
 def scalar_width(kind: str) -> int:
-    """Bytes of one scalar of a Leaf type."""
+    """Return the bytes of one scalar of a Leaf type."""
     return 8 if kind in ("time", "duration") else SCALARS[kind][1]
 
 
 class Place(NamedTuple):
-    """Where a node lies in a message: bytes from the start, and (count, step) of each array around it."""
+    """Position of a node in a message: bytes from the start, and (count, step) of each array around it."""
 
     path: tuple[str, ...] = ()
     offset: int = 0
     axes: tuple[tuple[int, int], ...] = ()
 
     def leaf(self, kind: str, items: int | None = None) -> Leaf:
-        """The Leaf of one scalar here, or of an array of *items* scalars."""
+        """Return the Leaf of one scalar at this place, or of an array of *items* scalars."""
         shape = tuple(count for count, _ in self.axes)
         if items is not None:
             shape = (*shape, items)
         items, axes = 1 if items is None else items, list(self.axes)
-        # Neighbouring runs are one: fewer, longer copies for the kernels.
+        # Adjacent runs are merged: fewer, longer copies for the kernels.
         while axes and axes[-1][1] == items * scalar_width(kind):
             items *= axes.pop()[0]
         runs = [self.offset]
@@ -79,7 +79,7 @@ class Place(NamedTuple):
 
 
 def leaves_of(node: Node, place: Place, sizes: dict[int, Measure]) -> Iterator[Leaf]:
-    """The Leaves of *node* at *place*, in file order; raises DefinitionError where the data decides."""
+    """Yield the Leaves of *node* at *place*, in file order; raise DefinitionError for variable sizes."""
     match node:
         case Scalar(type=t):
             yield place.leaf("int8" if t == "char" else t)
@@ -104,9 +104,9 @@ _STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
 
 
 def parse_path(path: str) -> tuple[str | int, ...]:
-    """``esc[0].esc_rpm`` as ``("esc", 0, "esc_rpm")``.
+    """Return the steps of a path: ``("esc", 0, "esc_rpm")`` for ``esc[0].esc_rpm``.
 
-    Raises ValueError on anything else than names, dots and indices.
+    Raises ValueError for anything except names, dots and indices.
     """
     steps: list[str | int] = []
     pos = 0
@@ -124,9 +124,9 @@ def parse_path(path: str) -> tuple[str | int, ...]:
 
 
 def record_of(root: Struct | Sequence, name: str = "") -> Struct:
-    """The Struct that one row of a table shows; *name* of the layout is for an error.
+    """Return the Struct of one row of a table; *name* of the layout is for the error.
 
-    Raises DefinitionError where a message holds many of anything else.
+    Raises DefinitionError where a message is a sequence of other nodes than Structs.
     """
     record = root if isinstance(root, Struct) else root.item
     if not isinstance(record, Struct):
@@ -135,7 +135,7 @@ def record_of(root: Struct | Sequence, name: str = "") -> Struct:
 
 
 def paths(struct: Struct) -> list[str]:
-    """The dotted path of every leaf below *struct*, in file order."""
+    """Return the dotted path of every leaf below *struct*, in file order."""
     return [".".join(path) for path in _below(struct, ())]
 
 
@@ -155,7 +155,7 @@ def _innermost(node: Node) -> Node:
 
 
 def steps_of(record: Struct, path: str) -> tuple[str | int, ...]:
-    """*path* below *record* in steps, every name checked; raises NotFoundError (a KeyError) with the nearest paths."""
+    """Return the steps of *path* below *record*; raise NotFoundError (a KeyError) with the nearest paths."""
     try:
         steps = parse_path(path)
     except ValueError:
@@ -185,12 +185,12 @@ def _unknown(record: Struct, path: str) -> NoReturn:
 
 
 def path_text(steps: Iterable[str | int]) -> str:
-    """*steps* as people write them: ``("esc", 0, "rpm")`` is ``esc[0].rpm``."""
+    """Return the path of *steps*: ``esc[0].rpm`` for ``("esc", 0, "rpm")``."""
     return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps).lstrip(".")
 
 
 def find(root: Struct | Sequence, path: str) -> Leaf:
-    """The Leaf at *path*; see ``Layout.find``."""
+    """Return the Leaf at *path*; see ``Layout.find``."""
     steps = steps_of(record_of(root), path)
     sizes: dict[int, Measure] = {}
     node: Node = root
@@ -254,7 +254,7 @@ Wanted = dict[str, "Wanted | None"]
 
 
 def project(root: Struct | Sequence, fields: Iterable[str]) -> Struct | Sequence:
-    """The same bytes with only *fields* visible; see ``Layout.project``."""
+    """Return the same tree with only *fields* visible; see ``Layout.project``."""
     wanted: Wanted = {}
     record = record_of(root)
     for path in fields:

@@ -1,6 +1,6 @@
-"""A Layout compiled to the op table that ``kernels.layout`` walks, and what its columns need.
+"""Compiler from Layouts to the op tables of ``kernels.layout``, and memory for the columns.
 
-Columns come in the order in which the tree is walked; ``layout/arrow_from_buffers.py`` takes buffers in that order.
+Columns are in the order of the tree; ``layout/arrow_from_buffers.py`` takes their buffers in that order.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ I64 = NDArray[np.int64]
 
 NO_COLUMN = -1
 
-#: Arrays of structs with more runs of bytes than this are walked in a loop instead of written out.
+#: Arrays of structs with more runs of bytes than this become loops instead of being written out.
 MAX_INLINE = 64
 
 
 class Column(NamedTuple):
-    """What one column holds.
+    """Content of one column.
 
     width   bytes of an element; 0 where there are only offsets
-    counted elements are counted by the kernel, and int32 offsets come before the bytes
+    counted whether the kernel counts elements and fills int32 offsets
     scope   the column whose elements contain this one's, or -1 for messages
     times   entries in each element of the scope
     """
@@ -57,12 +57,12 @@ class Column(NamedTuple):
 
 
 class Columns(NamedTuple):
-    """Memory for the columns of a Program, in s shares that are filled each on its own.
+    """Memory for the columns of a Program, in s shares that are filled independently.
 
     buffers  per column its offsets (int32) if counted, then its bytes (uint8) if any: views of *arena*
     arena    uint8[a]
-    offsets  int64[s, c]: where in *arena* each column's offsets begin, share by share; the first of each share is set
-    data     int64[s + 1, c]: where in *arena* each column's bytes begin, and where the last share ends
+    offsets  int64[s, c]: start in *arena* of the offsets of each column and share, of which the first is set
+    data     int64[s + 1, c]: start in *arena* of the bytes of each column and share, and the end of the last share
     """
 
     buffers: list[NDArray[Any]]
@@ -73,17 +73,17 @@ class Columns(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """Tables for the kernel: ops int64[n, 6], copies int64[m, 5], see there; and the columns they fill."""
+    """Tables of ``kernels.layout``, ops int64[n, 6] and copies int64[m, 5], and the columns that they fill."""
 
     ops: NDArray[np.int64]
     copies: NDArray[np.int64]
     columns: tuple[Column, ...]
 
     def allocate(self, rows: list[int], counts: NDArray[np.int64]) -> Columns:
-        """Exact memory for shares of messages: one allocation, so that the system backs it with huge pages.
+        """Allocate exact memory for shares of messages: one block, so that the system backs it with huge pages.
 
-        rows    messages of each of s shares
-        counts  int64[s, c]  what the kernel counted in each
+        rows    number of messages of each of s shares
+        counts  int64[s, c]  items of each column in each share, as counted by the kernel
         """
         counts = np.concatenate([np.zeros_like(counts[:1]), np.cumsum(counts, axis=0)])
         entries, items = self._extent(np.concatenate([[0], np.cumsum(rows, dtype=np.int64)]), counts)
@@ -106,7 +106,7 @@ class Program:
         return Columns(buffers, arena, offset, starts[:, 1] + items * width)
 
     def _extent(self, rows: I64, counts: I64) -> tuple[I64, I64]:
-        """int64[k, c] each: entries and items of every column in so many messages with these counts."""
+        """Return int64[k, c] twice: entries and items of every column for these numbers of messages and counts."""
         entries = np.empty_like(counts)
         for i, column in enumerate(self.columns):
             entries[:, i] = column.times * (rows if column.scope < 0 else counts[:, column.scope])
@@ -115,23 +115,23 @@ class Program:
 
 
 class Rooted(Protocol):
-    """A Layout, which is above this module."""
+    """A Layout, which this module does not import."""
 
     @property
     def root(self) -> Struct | Sequence: ...
 
 
 def compile_layout(layout: Rooted) -> Program:
-    """The Program that walks one message of *layout*; hidden members are walked over, not copied."""
+    """Return the Program of *layout*; hidden members are skipped, not copied."""
     return compile_root(layout.root)
 
 
 def compile_root(root: Struct | Sequence) -> Program:
-    """The same of its root node."""
+    """Return the Program of a root node; hidden members are skipped, not copied."""
     emitter = _Emitter()
     emitter.node(root, NO_COLUMN, 1)
     emitter.flush()
-    # Behind the others, since nobody takes anything out of them.
+    # At the end, because no Arrow array takes their buffers.
     for op in emitter.uncounted:
         op[1] = emitter.column(0, True, NO_COLUMN, 0)
     return Program(
@@ -142,19 +142,19 @@ def compile_root(root: Struct | Sequence) -> Program:
 
 
 def _packed(grid: Grid | None) -> int:
-    """A grid as the kernels have it."""
+    """Return a grid as the number that kernels use: step + 256 * origin, 0 for None."""
     return 0 if grid is None else grid.origin << 8 | grid.step
 
 
 class _Emitter:
-    """Writes ops; bytes of fixed size gather in a pending run until something else needs to be written."""
+    """Writer of ops; bytes of fixed size collect in a pending run until another op follows."""
 
     def __init__(self) -> None:
         self.ops: list[list[int]] = []
         self.copies: list[list[int]] = []
         self.columns: list[Column] = []
         self.sizes: dict[int, Measure] = {}
-        #: Hidden lists of items without bytes, which have to be counted all the same: nothing else bounds them.
+        #: Hidden lists of items without bytes, which are counted too: nothing else limits them.
         self.uncounted: list[list[int]] = []
         self.pending, self.first = 0, 0
 
@@ -174,7 +174,7 @@ class _Emitter:
     def body(
         self, code: int, a: int, b: int, item: Node, scope: int, times: int, shown: bool = True, grid: int = 0
     ) -> None:
-        """An op whose body is the ops of *item*."""
+        """Add an op whose body is the ops of *item*."""
         self.op(code, a, b, 0, measure(item, self.sizes).least, grid)
         head = self.ops[-1]
         at = len(self.ops)
@@ -183,7 +183,7 @@ class _Emitter:
         head[3] = len(self.ops) - at
 
     def node(self, node: Node, scope: int, times: int, shown: bool = True) -> None:
-        """The ops of *node*, of which there are *times* in each element of *scope*."""
+        """Add the ops of *node*, which occurs *times* in each element of *scope*."""
         found = measure(node, self.sizes)
         if found.size is not None and (found.runs <= MAX_INLINE or not shown or not found.size):
             self.fixed(node, found.size, scope, times, shown)
@@ -212,7 +212,7 @@ class _Emitter:
                 self.node(inner, scope, times, False)
 
     def fixed(self, node: Node, size: int, scope: int, times: int, shown: bool) -> None:
-        """*size* bytes more in the pending run, and the copies of their leaves."""
+        """Add *size* bytes to the pending run, and the copies of their leaves."""
         for leaf in leaves_of(node, Place(), self.sizes) if shown and not isinstance(node, Padding) else ():
             self.leaf(leaf, scope, times)
         self.pending += size
@@ -250,7 +250,7 @@ class _Emitter:
             self.body(LIST, column, prefix, item, column, 1, shown, grid)
 
     def is_one_run(self, item: Node, size: int) -> bool:
-        """Whether the bytes of *item* are one column as they are."""
+        """Return whether the bytes of *item* are exactly the bytes of one column."""
         if isinstance(item, Scalar):
             return SCALARS[item.type][1] == size
         if measure(item, self.sizes).runs > MAX_INLINE:

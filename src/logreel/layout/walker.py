@@ -1,4 +1,4 @@
-"""Messages of any Layout to column buffers, by the compiled walker."""
+"""Column buffers from messages of any Layout, by ``kernels.layout``, shared among threads."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from logreel.layout.program import Program, compile_layout
 
 I64 = NDArray[np.int64]
 
-#: Fewer messages than this are not worth a thread.
+#: Least number of messages for a thread.
 SHARE = 1 << 14
 
 SHORT, LEFTOVER, TOO_MANY = kernel.SHORT, kernel.LEFTOVER, kernel.TOO_MANY
 
 
 class Crowded(Exception):
-    """Messages together hold more items without bytes than 32-bit offsets can tell: take fewer at a time."""
+    """Raised where messages have more items without bytes than 32-bit offsets allow: take fewer at a time."""
 
 
 def unsound(status: NDArray[np.uint8]) -> NDArray[np.bool_]:
-    """bool[n]: which messages do not decode."""
+    """Return bool[n]: which messages do not decode."""
     return (status & 1).astype(bool)
 
 
 def batches(start: I64, stop: I64) -> Iterator[slice]:
-    """Rows cut where more would not fit 32-bit offsets; no message may be larger than that itself."""
-    # No column holds more elements than its messages have bytes; but for items without any, see ``Crowded``.
+    """Yield slices of rows whose columns fit 32-bit offsets; single messages must be smaller than that."""
+    # No column has more elements than its messages have bytes, except for items without bytes, see ``Crowded``.
     ends = np.cumsum(np.maximum(stop - start, 0))
     lo, n = 0, len(start)
     while lo < n:
@@ -52,14 +52,14 @@ def walk(
     cut: list[slice] | None = None,
     records: I64 | None = None,
 ) -> tuple[list[NDArray[Any]], int]:
-    """Buffers of all sound messages, for ``arrow_from_buffers.build_fields``, and how many messages those are.
+    """Return buffers of all sound messages, for ``arrow_from_buffers.build_fields``, and the number of these messages.
 
     status   uint8[n]  set to 0 sound, SHORT, TOO_MANY or LEFTOVER (sound too)
-    cut      shares of the messages for threads; None: as it pays
-    records  int64[n]: records of one size in each message, where whoever found the messages has seen that each holds
-             as many and nothing else; None: every message is walked and checked
+    cut      shares of the messages for threads; None: chosen by their number
+    records  int64[n]: number of records of fixed size in each message, if the reader has checked that messages contain
+             nothing else; None: every message is walked and checked
 
-    Raises Crowded where several messages are too much for the columns.
+    Raises Crowded where several messages have too many items for the columns.
     """
     cut = shares(len(start), SHARE) if cut is None else cut
     counts = np.zeros((len(cut), len(program.columns)), np.int64)
@@ -91,12 +91,12 @@ def walk(
 
 
 def measuring(layout: Layout) -> Program:
-    """A Program for ``extent``: what a message holds, and after it the rest of the bytes."""
+    """Return a Program for ``extent``: the message, then all remaining bytes as a last column."""
     return compile_layout(Layout(Struct((Field("message", layout.root), Field("rest", Rest())))))
 
 
 def extent(program: Program, source: NDArray[np.uint8], start: int, stop: int) -> int:
-    """Where the message that begins at source[start] ends by its content, or -1 if that is after *stop*."""
+    """Return where the message at source[start] ends by its content, or -1 if that is after *stop*."""
     counts = np.zeros(len(program.columns), np.int64)
     first, last = np.array([start], np.int64), np.array([stop], np.int64)
     good = kernel.count(source, first, last, program.ops, counts, np.zeros(1, np.uint8))

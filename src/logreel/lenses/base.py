@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Sequence as Seq
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -183,23 +183,37 @@ def columns(
     """
     from logreel.log.tables import DENSE, table
 
-    names = list(dict.fromkeys([*paths, *(stamp.paths if stamp else ())]))
+    names = paths_with(paths, stamp)
     found = table(ch, names, start, end, DENSE)
-    kinds = dict(zip(names, found.columns[1:], strict=True))
+    kinds = columns_by_path(names, found)
     flat = {path: flatten(column) for path, column in kinds.items()}
     deep = next((flat[path][1] for path in flat if _is_list(kinds[path].type)), None)
     if deep is None:
-        rows = np.arange(len(found), dtype=np.int64)
-        single = {path: values for path, (values, _) in flat.items()}
-        return Columns(times_of(found), single, rows, _stamps(stamp, single, len(rows)))
-    values = {
-        path: values if _is_list(kinds[path].type) else values[deep] for path, (values, _) in flat.items()
-    }
-    return Columns(times_of(found)[deep], values, deep, _stamps(stamp, values, len(deep)))
+        deep = np.arange(len(found), dtype=np.int64)
+        values = {path: one for path, (one, _) in flat.items()}
+        times = times_of(found)
+    else:
+        values = {path: one if _is_list(kinds[path].type) else one[deep] for path, (one, _) in flat.items()}
+        times = times_of(found)[deep]
+    stamps = stamp.of(values) if stamp else np.zeros(len(deep), np.int64)
+    return Columns(times, values, deep, stamps)
 
 
-def _stamps(stamp: Stamp | None, values: Mapping[str, NDArray[Any]], n: int) -> I64:
-    return stamp.of(values) if stamp else np.zeros(n, np.int64)
+def paths_with(paths: Iterable[str], stamp: Stamp | None) -> list[str]:
+    """Return *paths* and those of *stamp*, without repeats: what to read."""
+    return list(dict.fromkeys([*paths, *(stamp.paths if stamp else ())]))
+
+
+def columns_by_path(paths: Seq[str], table: pa.Table | pa.RecordBatch) -> dict[str, Any]:
+    """Return the columns of a table that was read with *paths*, by these; a field ``time`` has another name there."""
+    return dict(zip(paths, table.columns[1:], strict=True))
+
+
+def stamps_of(stamp: Stamp | None, columns: Mapping[str, Any], n: int) -> I64:
+    """int64[n]: ns of *stamp* for each of *n* rows, from Arrow columns by path; 0 where there is no stamp."""
+    if stamp is None:
+        return np.zeros(n, np.int64)
+    return stamp.of({path: flatten(columns[path])[0] for path in stamp.paths})
 
 
 def _is_list(kind: pa.DataType) -> bool:
@@ -217,12 +231,12 @@ def times_of(table: pa.Table | pa.RecordBatch) -> I64:
     return parts[0] if len(parts) == 1 else np.concatenate([np.zeros(0, np.int64), *parts])
 
 
-def flatten(column: pa.ChunkedArray) -> tuple[NDArray[Any], I64]:
-    """The innermost items of a column of lists of lists, and the row of each."""
+def flatten(column: pa.ChunkedArray | pa.Array) -> tuple[NDArray[Any], I64]:
+    """Return the innermost items of a column of lists (of lists …), and int64[k]: the row of each item."""
     import pyarrow.compute as pc
 
     parts, owners, first = [], [], 0
-    for chunk in column.chunks:
+    for chunk in getattr(column, "chunks", [column]):
         rows = np.arange(first, first + len(chunk), dtype=np.int64)
         first += len(chunk)
         while _is_list(chunk.type):
@@ -252,13 +266,10 @@ def stamped_rows(
     from logreel.log.tables import DENSE, batches
 
     names = list(dict.fromkeys(paths))
-    more = stamp.paths if stamp else []
-    wanted = list(dict.fromkeys([*names, *more]))
+    wanted = paths_with(names, stamp)
     for batch in batches(ch, FEW, wanted, start, end, DENSE, FEW_BYTES):
-        column = dict(zip(wanted, batch.columns[1:], strict=True))
-        stamps = [0] * len(batch)
-        if stamp:
-            stamps = stamp.of({path: column[path].to_numpy(zero_copy_only=False) for path in more}).tolist()
+        column = columns_by_path(wanted, batch)
+        stamps = stamps_of(stamp, column, len(batch)).tolist()
         for i, (time, own) in enumerate(zip(times_of(batch).tolist(), stamps, strict=True)):
             yield time, own, {name: column[name][i] for name in names}
 

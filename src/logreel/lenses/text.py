@@ -6,11 +6,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from logreel.io.arrays import I64
 from logreel.layout.nodes import String
-from logreel.lenses.base import Nodes, Stamp, find_stamp, flatten, is_number, times_of
+from logreel.lenses.base import (
+    Nodes,
+    Stamp,
+    columns_by_path,
+    find_stamp,
+    is_number,
+    paths_with,
+    stamps_of,
+    times_of,
+)
 from logreel.log.scan import TextLine
 
 if TYPE_CHECKING:
@@ -44,19 +51,15 @@ class Text:
         """The same, and int64[n] ns when each was said, 0 where the message does not tell."""
         from logreel.log.tables import DENSE, table
 
-        wanted = [name for name in (self.text, self.level, self.source) if name]
-        wanted += self.stamp.paths if self.stamp else []
-        names = list(dict.fromkeys(wanted))
+        names = paths_with([name for name in (self.text, self.level, self.source) if name], self.stamp)
         found = table(ch, names, start, end, DENSE)
-        column = dict(zip(names, found.columns[1:], strict=True))
+        column = columns_by_path(names, found)
         none = [None] * len(found)
         convert: Callable[[int], int | None] = dict(self.levels).get if self.levels else lambda level: level
         level = map(convert, column[self.level].to_pylist()) if self.level else none
         source = column[self.source].to_pylist() if self.source else [""] * len(found)
         lines = list(map(TextLine, times_of(found).tolist(), level, column[self.text].to_pylist(), source))
-        if self.stamp is None:
-            return lines, np.zeros(len(lines), np.int64)
-        return lines, self.stamp.of({path: flatten(column[path])[0] for path in self.stamp.paths})
+        return lines, stamps_of(self.stamp, column, len(lines))
 
 
 def find_text(nodes: Nodes) -> Text | None:

@@ -1,4 +1,4 @@
-"""Who takes part in a log of a simulator: actors, their life and their way."""
+"""Actors of a simulation, with their lifetime and trajectory."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ if TYPE_CHECKING:
 class Actor:
     """One actor of a log.
 
-    type         what it is, e.g. ``vehicle``
-    description  what the simulator calls its model, e.g. ``vehicle.audi.tt``
-    attributes   by name, as text
-    start, end   ns of the first moment and of its removal; *end* None: it is there to the end of the log
-    parent       the actor that it is attached to, or None
+    id           number of the actor in the log
+    type         kind of actor, such as ``vehicle``
+    description  model name in the simulator, such as ``vehicle.audi.tt``
+    attributes   text by name
+    start, end   ns at which it appears and is removed; *end* None: it exists until the end of the log
+    parent       id of the actor that it is attached to, or None
     """
 
     id: int
@@ -31,9 +32,9 @@ class Actor:
     _trajectory: Callable[[], pa.Table] = field(repr=False, compare=False)
 
     def trajectory(self) -> pa.Table:
-        """A ``pyarrow.Table`` with a row for each recorded position.
+        """Return a ``pyarrow.Table`` with one row per recorded position.
 
         Columns: time, frame, location, rotation, velocity, angular_velocity, acceleration. The metadata of each field
-        tells its ``unit``, and under ``source`` whether it was recorded or worked out.
+        contain its ``unit``, and under ``source`` whether it was recorded or computed.
         """
         return self._trajectory()

@@ -1,4 +1,4 @@
-"""A repr of a line or two for what may hold thousands of things."""
+"""A short repr for dataclasses that may contain thousands of items."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
-#: Characters of a value, above which it is only counted or cut.
+#: Values with a longer repr are counted or cut.
 LONG = 100
 
 
 class Brief:
-    """For dataclasses with ``repr=False``: values that would be long are counted or cut."""
+    """Mixin for dataclasses with ``repr=False``: long values are counted or cut in the repr."""
 
     __slots__ = ()
 
     def __repr__(self) -> str:
-        told = (f"{one.name}={_short(getattr(self, one.name))}" for one in fields(self) if one.repr)  # type: ignore[arg-type]
-        return f"{type(self).__name__}({', '.join(told)})"
+        shown = (f"{one.name}={_short(getattr(self, one.name))}" for one in fields(self) if one.repr)  # type: ignore[arg-type]
+        return f"{type(self).__name__}({', '.join(shown)})"
 
 
 def _short(value: Any) -> str:

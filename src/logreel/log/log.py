@@ -1,4 +1,4 @@
-"""What people hold in their hands: a Log, its Channels, its Messages."""
+"""The public objects of an open log: Log, Channel and Message."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import cached_property
 from sys import modules
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +16,13 @@ from numpy.typing import NDArray
 from logreel.errors import Finding, LogError, NotFoundError, Problem, TopicError, UsageError
 from logreel.io.arrays import I64
 from logreel.io.source import Source
-from logreel.log.scan import Attachment, Parameter, Scan, Segment, TextLine
+from logreel.layout.layout import Layout
+from logreel.log.optional import import_optional
+from logreel.log.payload_decoder import PayloadDecoder
+from logreel.log.scan import Attachment, ChannelInfo, Parameter, Scan, Segment, TextLine
+from logreel.log.schema import Schema
 from logreel.log.times import Time, duration_text, interval
-from logreel.log.topic_match import match_topics
+from logreel.log.topic_match import listed, match_topics
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,30 +30,19 @@ if TYPE_CHECKING:
     from logreel.index.block_table import Selection
     from logreel.index.message_index import MessageIndex
     from logreel.log.actor import Actor
-from typing import TYPE_CHECKING, overload
-
-from logreel.errors import MissingDependencyError
-from logreel.layout.layout import Layout
-from logreel.log.payload_decoder import PayloadDecoder
-from logreel.log.scan import ChannelInfo
-from logreel.log.schema import Schema
-from logreel.log.topic_match import listed
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
-#: So many messages are turned into Python's numbers at once.
+#: Messages whose index entries become Python objects at once; these take much more memory than arrays.
 LIST_LENGTH = 8192
 
 
 class Message(NamedTuple):
-    """One message.
+    """One message of a log.
 
     time     ns, by the clock of the log
-    channel  the Channel it belongs to
-    data     its payload, a view into the log
-    offset   where the payload begins in the bytes that it lies in
+    channel  the Channel that the message belongs to
+    data     the payload, a view of the bytes of the log
+    offset   position of the payload in the file, or in the chunk that contains it; None where it is not known
     """
 
     time: int
@@ -58,26 +51,29 @@ class Message(NamedTuple):
     offset: int | None = None
 
     def decode(self) -> dict[str, Any]:
-        """The fields as plain Python values; for many messages a table is far faster.
+        """Return the fields as a dict of plain Python values; for many messages ``Channel.to_arrow`` is far faster.
 
-        Raises DefinitionError if the channel's definition cannot be used, DamagedError if the payload does not fit it.
+        Raises DefinitionError if the definition of the channel cannot be used, DamagedError if the payload does not
+        fit it.
         """
         return self.channel.decode(self.data, self.offset)
 
 
-#: A batch of an Arrow stream has at most so many messages, and about so many bytes.
+#: Limits of one batch of an Arrow stream: messages, and approximate bytes.
 STREAM_ROWS, STREAM_BYTES = 1 << 16, 8 << 20
 
 
 class Channel:
-    """The messages of one topic: a sequence of Messages in file order, and their fields by name.
+    """The messages of one topic: a sequence of Messages in file order, whose fields can be read as columns.
 
-    ``for message in ch``, ``ch[0]``, ``ch[:10]`` give messages, ``ch["q"]`` and ``ch[["q", "lat"]]`` fields.
+    ``for message in ch``, ``ch[0]`` and ``ch[:10]`` give messages; ``ch["q"]`` and ``ch[["q", "lat"]]`` give fields.
 
-    topic     its name, unique inside the log
-    schema    the definition of its messages as the log carries it
-    metadata  what the format tells about the channel
-    number    its number in ``log.index``
+    log       the Log that the channel belongs to
+    topic     name of the channel, unique inside the log
+    schema    the definition of the messages, as the log contains it
+    metadata  what the format records about the channel, by name
+    number    number of the channel in ``log.index``
+    reserved  whether the name begins with ``~``: a synthetic channel of text, parameters and the like
     """
 
     def __init__(self, log: Log, number: int, info: ChannelInfo) -> None:
@@ -88,7 +84,7 @@ class Channel:
         self.reserved = info.topic.startswith("~")
 
     def __len__(self) -> int:
-        """Messages, not records."""
+        """Return the number of messages; where a message holds many records, each message counts once."""
         return self.log.index.count(self.number)
 
     def __bool__(self) -> bool:
@@ -100,19 +96,19 @@ class Channel:
 
     @cached_property
     def layout(self) -> Layout:
-        """How its messages are laid out; raises DefinitionError if the definition cannot be used."""
+        """The Layout of the messages; raises DefinitionError if the definition cannot be used."""
         return self._info.layout()
 
     @cached_property
     def decoder(self) -> PayloadDecoder | None:
-        """What decodes its messages where the Layout is no walk of their bytes, else None."""
+        """The PayloadDecoder of the channel, or None where the Layout alone describes the payloads."""
         return self._info.decoder()
 
     @cached_property
     def is_uniform(self) -> bool:
-        """True if all messages lie in the file as it is and are as long as the Layout says.
+        """Whether all messages are uncompressed in the file and have the fixed size of the Layout.
 
-        Then columns are gathered from known places; otherwise each message is walked and checked.
+        If so, columns are gathered from known offsets; otherwise each message is walked and checked.
         """
         if self.decoder is not None:
             return False
@@ -121,7 +117,7 @@ class Channel:
 
     @property
     def times(self) -> I64:
-        """int64[n]: time of each message in ns, in file order, read only."""
+        """``int64[n]``: time of each message in ns, in file order; read-only."""
         return self.log.index.times(self.number)
 
     @cached_property
@@ -130,17 +126,17 @@ class Channel:
 
     @property
     def start(self) -> int | None:
-        """ns of the first message in file order, or None if there is none."""
+        """Time in ns of the first message in file order; None for an empty channel."""
         return self._edges[0]
 
     @property
     def end(self) -> int | None:
-        """ns of the last message in file order, or None if there is none."""
+        """Time in ns of the last message in file order; None for an empty channel."""
         return self._edges[1]
 
     @property
     def rate(self) -> float | None:
-        """Messages per second between the first and the last one, or None where that has no meaning."""
+        """Mean rate in Hz from the first to the last message; None if the last one is not later."""
         first, last = self._edges
         if first is None or last is None or last <= first:
             return None
@@ -148,12 +144,12 @@ class Channel:
 
     @property
     def bytes(self) -> int:
-        """Payload bytes of all its messages."""
+        """Total size of all payloads in bytes."""
         return self.log.index.bytes_of(self.number)
 
     @property
     def fields(self) -> list[str]:
-        """Paths of all fields, e.g. ``q``, ``pose.position.x``; one named ``time`` as tables call it, ``time_2``."""
+        """Paths of all fields, such as ``q`` or ``pose.position.x``; a field ``time`` is listed as ``time_2``."""
         label = self.time_label
         return [label if label and path == "time" else path for path in self.layout.paths()]
 
@@ -162,9 +158,12 @@ class Channel:
         return self.layout.decoder()
 
     def decode(self, data: memoryview, offset: int | None = None) -> dict[str, Any]:
-        """The fields of one payload of this channel as plain Python values.
+        """Return the fields of one payload of this channel as a dict of plain Python values.
 
-        offset  its place in the log, where the payload is one of the log: some formats keep fields beside it
+        offset  offset of the message (``Message.offset``) if *data* is from this log; needed for side columns, which
+                some formats store outside the payload
+
+        Raises DefinitionError if the definition cannot be used, DamagedError if the payload does not fit it.
         """
         if self.decoder is not None:
             return self.decoder.decode_message(
@@ -183,7 +182,7 @@ class Channel:
 
     @cached_property
     def time_label(self) -> str | None:
-        """What tables call a field that is itself named ``time``, usually ``time_2``; None where there is none."""
+        """Column name of a field that is itself named ``time``, usually ``time_2``; None without such a field."""
         from logreel.log.tables import time_label
 
         return time_label(self.layout)
@@ -197,18 +196,18 @@ class Channel:
     @overload
     def __getitem__(self, key: list[str]) -> pa.Table: ...
     def __getitem__(self, key: Any) -> Any:
-        """A field, some fields, or messages.
+        """Return a field, several fields, or messages.
 
-        ``ch["q"]``          one field as array[n] or [n, …], a row per message (per record, where messages hold
-                             many), reading nothing else; paths are ``lat``, ``q[2]``, ``pose.position.x``
-        ``ch["time"]``       int64[n]: ns of each of these rows
-        ``ch[["a", "b"]]``   a ``pyarrow.Table`` of these fields, as ``to_arrow`` gives it
+        ``ch["q"]``          one field as a NumPy array of shape [n] or [n, …], with one row per message (per record,
+                             where messages hold many); paths are ``lat``, ``q[2]``, ``pose.position.x``
+        ``ch["time"]``       ``int64[n]``: time of each row in ns
+        ``ch[["a", "b"]]``   a ``pyarrow.Table`` of these fields, see ``to_arrow``
         ``ch[0]``, ``ch[-1]``  one Message, in file order
         ``ch[:10]``          a list of Messages
 
-        A message that cannot be decoded has NaN in floats and None in objects; other arrays are then masked arrays
-        of NumPy. Raises NotFoundError, a KeyError, for a field that the schema does not have, IndexError for a
-        message beyond the end, UsageError for another key.
+        For a message that cannot be decoded, floats are NaN and objects are None; arrays of other types are then
+        NumPy masked arrays. Raises NotFoundError (a KeyError) for an unknown field, IndexError for a message after
+        the last one, UsageError for any other key.
         """
         if isinstance(key, str):
             from logreel.log.tables import field_values
@@ -226,7 +225,7 @@ class Channel:
         return self._messages_at(np.array([row], np.int64))[0]
 
     def _messages_at(self, rows: I64) -> list[Message]:
-        """Messages by number, in the order of *rows*, which goes up or down."""
+        """Return the messages with these row numbers, which ascend or descend."""
         from logreel.index.order import in_file_order
 
         down = len(rows) > 1 and rows[0] > rows[-1]
@@ -235,17 +234,18 @@ class Channel:
         return messages[::-1] if down else messages
 
     def __iter__(self) -> Iterator[Message]:
-        """Its messages in file order."""
+        """Yield the messages in file order."""
         index = self.log.index
         return self.log.messages_of({self.number: self}, index.select_batches([self.number], order="file"))
 
     def __reversed__(self) -> Iterator[Message]:
+        """Yield the messages from the last one in the file to the first."""
         index = self.log.index
         pieces = index.select_batches([self.number], order="file", reverse=True)
         return self.log.messages_of({self.number: self}, pieces)
 
     def __contains__(self, item: object) -> bool:
-        """Whether ``ch[item]`` is a field, for text; else whether one of its messages equals *item*."""
+        """Return whether *item* is the path of a field, or else whether it equals one of the messages."""
         if not isinstance(item, str):
             return any(message == item for message in self)
         from logreel.log.tables import own_paths
@@ -267,19 +267,21 @@ class Channel:
         utc: bool = False,
         interpolate: bool = False,
     ) -> pa.Table:
-        """Messages with start <= time < end as a ``pyarrow.Table``, in file order.
+        """Return the messages with start <= time < end as a ``pyarrow.Table``, in file order.
 
-        The first column is ``time``: timestamp[ns] where the epoch is ``unix``, else duration[ns]; with *utc* always
-        timestamp[ns, UTC], which raises UsageError if the log does not tell its offset. A field that is itself
-        named ``time`` is the column ``time_2``. A message that cannot be decoded is a row of nulls, and a Problem.
+        The first column is ``time``: timestamp[ns] if the epoch is ``unix``, else duration[ns]; with *utc* always
+        timestamp[ns, UTC]. A field that is itself named ``time`` becomes the column ``time_2``. A message that cannot
+        be decoded becomes a row of nulls, and is reported in ``log.problems``.
 
-        fields   field paths, or one of them; None: all
-        start, end  int ns, text such as ``+5s``, aware datetimes, or timedeltas; None: no bound
-        explode  False: one row per message with lists, where a message holds many records
-        interpolate  where a message holds many records of one time, spread their times evenly to the next message
+        fields       one field path or several; None: all
+        start, end   int ns, text such as ``+5s``, aware datetimes, or timedeltas; None: no bound
+        explode      True: one row per record, where a message holds many; False: one row per message, with lists
+        utc          wall-clock times instead of the clock of the log
+        interpolate  where a message holds many records, spread their times evenly up to the next message
 
-        Raises NotFoundError for an unknown field, UsageError for what is no time and for an interval that does not
-        touch the log.
+        Raises NotFoundError for an unknown field; UsageError for a time that cannot be read, for an interval outside
+        of the log, and with *utc* for a log whose offset to UTC is unknown; DefinitionError if the definition of the
+        channel cannot be used.
         """
         from logreel.log.tables import Shape, own_paths, table
 
@@ -296,9 +298,9 @@ class Channel:
         utc: bool = False,
         interpolate: bool = False,
     ) -> Iterator[pa.RecordBatch]:
-        """The table of ``to_arrow`` in pieces of at most *rows* messages, each decoded when asked for.
+        """Yield the table of ``to_arrow`` in batches of at most *rows* messages, decoding each one on demand.
 
-        Raises UsageError for less than one row.
+        Parameters and errors are those of ``to_arrow``; raises UsageError also if *rows* is less than 1.
         """
         from logreel.log.tables import Shape, batches, own_paths
 
@@ -308,9 +310,9 @@ class Channel:
         return batches(self, int(rows), own_paths(self, fields), *span, Shape(True, utc, interpolate))
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """The table of ``to_arrow`` for any library of the Arrow PyCapsule protocol, decoded while it is read.
+        """Return the table of ``to_arrow`` as an Arrow stream (PyCapsule protocol), decoded while it is read.
 
-        So ``pa.table(ch)``, ``pl.DataFrame(ch)`` and ``duckdb.sql("from ch")`` work.
+        This is what makes ``pa.table(ch)``, ``pl.DataFrame(ch)`` and ``duckdb.sql("from ch")`` work.
         """
         import pyarrow as pa
 
@@ -326,7 +328,10 @@ class Channel:
         start: Time | None = None,
         end: Time | None = None,
     ) -> dict[str, NDArray[Any]]:
-        """Arrays by field path, all of one length, with ``time`` as int64 ns first; see ``ch[field]``."""
+        """Return NumPy arrays of equal length by field path; the first one is ``time``, int64 ns.
+
+        Parameters and errors are those of ``to_arrow``, types of arrays those of ``ch[field]``.
+        """
         from logreel.log.tables import TIME, numpy_columns
 
         rows = self.log.index.rows_between(self.number, *interval(self.log, start, end))
@@ -345,14 +350,16 @@ class Channel:
         flatten: bool = True,
         index: str | None = None,
     ) -> Any:
-        """A ``pandas.DataFrame``; parameters as for ``to_arrow``. Needs ``logreel[pandas]``.
+        """Return a ``pandas.DataFrame``; other parameters as for ``to_arrow``. Needs ``logreel[pandas]``.
 
-        flatten  a column per member of a struct, ``pose.position.x``; False: dicts
-        index    the column that becomes the index, above all ``time``
+        flatten  True: one column per member of a struct, such as ``pose.position.x``; False: dicts
+        index    the column that becomes the index, usually ``time``; None: row numbers
+
+        Raises NotFoundError for an unknown *index*, MissingDependencyError without pandas.
         """
         from logreel.log.tables import flattened
 
-        _need("pandas")
+        import_optional("pandas")
         table = self.to_arrow(fields, start, end, explode=explode, utc=utc, interpolate=interpolate)
         frame = (flattened(table) if flatten else table).to_pandas()
         if index is None:
@@ -371,9 +378,12 @@ class Channel:
         utc: bool = False,
         interpolate: bool = False,
     ) -> Any:
-        """A ``polars.DataFrame``; parameters as for ``to_arrow``. Needs ``logreel[polars]``."""
+        """Return a ``polars.DataFrame``; parameters as for ``to_arrow``. Needs ``logreel[polars]``.
+
+        Raises MissingDependencyError without polars.
+        """
         table = self.to_arrow(fields, start, end, explode=explode, utc=utc, interpolate=interpolate)
-        return _need("polars").from_arrow(table)
+        return import_optional("polars").from_arrow(table)
 
     def to_xarray(
         self,
@@ -384,12 +394,12 @@ class Channel:
         utc: bool = False,
         interpolate: bool = False,
     ) -> Any:
-        """An ``xarray.Dataset`` with the coordinate ``time`` and a variable per field, named by its path.
+        """Return an ``xarray.Dataset`` with the coordinate ``time`` and one variable per field, named by its path.
 
-        Arrays of fixed size get a dimension of their own, ``q_dim_0``. Units are in ``attrs``. Parameters as for
-        ``to_arrow``. Needs ``logreel[xarray]``.
+        Arrays of fixed size have further dimensions, such as ``q_dim_0``. Units are in ``attrs``. Parameters as for
+        ``to_arrow``. Needs ``logreel[xarray]``; raises MissingDependencyError without it.
         """
-        _need("xarray")
+        import_optional("xarray")
         from logreel.log.xarray import dataset
 
         names = self.fields if fields is None else fields
@@ -407,7 +417,7 @@ class Channel:
         return table(head, ("field",), rows)
 
     def _numbers_text(self) -> tuple[str, str]:
-        """Messages and rate for people, both empty where the log is closed."""
+        """Return the message count and the rate as text; both are empty if the log is closed."""
         if self.log.closed:
             return "", ""
         return str(len(self)), "" if self.rate is None else f"{self.rate:.4g} Hz"
@@ -426,30 +436,20 @@ def _channel_of(log: Log, topic: str) -> Channel:
     return log[topic]
 
 
-def _need(library: str) -> Any:
-    import importlib
-
-    try:
-        return importlib.import_module(library)
-    except ImportError as error:
-        raise MissingDependencyError(library, library) from error
-
-
 class Log(Mapping[str, Channel]):
-    """An open log: a mapping of channels by topic, and an index of messages. Use ``logreel.open``.
+    """An open log: a mapping of channels by topic. ``logreel.open`` returns it.
 
-    format, version  what the file is
-    size             bytes
-    epoch            what time 0 means: ``unix``, ``boot`` or ``start``
-    metadata         information that the log carries, by name
-    index            the MessageIndex
-    definitions      files and folders with definitions that the user gave
-    own              what the format keeps for its writer, or None
-    given_types      types of topics that the user gave, for logs that do not tell them
-    origin           name of the format that the log was converted from, message by message; else its own
-    closed           whether it was closed; then whatever reads messages raises LogError, and the rest stays
+    name             name of the file, or the name given for bytes and streams
+    size             size of the file in bytes
+    format           name of the format, such as ``ulog``
+    epoch            meaning of time 0: ``unix`` (1970), ``boot`` of the robot, or ``start`` of the log
+    definitions      files and folders with message definitions that the user gave
+    given_types      message types by topic that the user gave, for logs that do not contain them
+    format_state     data of the format for its FormatWriter, or None
+    converted_from   name of the format that the log was converted from without loss; else its own format
+    closed           whether the log was closed; then everything that reads messages raises LogError
 
-    Logs are equal only to themselves. They pickle as their path and the options they were opened with.
+    A Log equals only itself. It pickles as its path and the options of ``logreel.open``.
     """
 
     def __init__(
@@ -473,7 +473,7 @@ class Log(Mapping[str, Channel]):
 
     @property
     def index(self) -> MessageIndex:
-        """Where the messages lie; raises LogError if the log is closed."""
+        """The MessageIndex: where the messages are in the file. Raises LogError if the log is closed."""
         if self.closed:
             raise LogError(
                 "the log is closed", path=self.name, hint="read from it before close(), or open it again"
@@ -482,7 +482,7 @@ class Log(Mapping[str, Channel]):
 
     @cached_property
     def version(self) -> str:
-        """Version of the format, or what is known of it."""
+        """Version of the format as text, as far as it is known."""
         version = self._scan.version
         return version if isinstance(version, str) else version()
 
@@ -493,38 +493,38 @@ class Log(Mapping[str, Channel]):
 
     @property
     def start(self) -> int | None:
-        """ns of the first moment, robust against single absurd stamps; None if empty."""
+        """Time in ns at which the log begins, ignoring single absurd time stamps; None for an empty log."""
         return self._bounds[0]
 
     @property
     def end(self) -> int | None:
-        """ns of the last moment, robust against single absurd stamps; None if empty."""
+        """Time in ns at which the log ends, ignoring single absurd time stamps; None for an empty log."""
         return self._bounds[1]
 
     @property
     def duration(self) -> int | None:
-        """ns from the first moment to the last one; None if empty."""
+        """Time in ns from ``start`` to ``end``; None for an empty log."""
         return None if self.start is None or self.end is None else self.end - self.start
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        """What was found damaged so far, in file order; reading messages can add to it."""
+        """Damage found so far, in file order; reading messages can add further Problems."""
         return tuple(sorted(self._scan.problems, key=lambda p: p.offset))
 
     def note(self, problem: Problem) -> None:
-        """Record a Problem that was found while reading messages, once."""
+        """Add a Problem that was found while reading messages, unless it is there already."""
         if problem not in self._scan.problems:
             self._scan.problems.append(problem)
 
     @cached_property
     def channels(self) -> Mapping[str, Channel]:
-        """All channels by name, in file order; reserved names of text, parameters and the like begin with ``~``."""
+        """All channels by topic, in file order; reserved topics (text, parameters, …) begin with ``~``."""
         return MappingProxyType(
             {info.topic: Channel(self, i, info) for i, info in enumerate(self._scan.channels)}
         )
 
     def __getitem__(self, topic: str) -> Channel:
-        """The channel named *topic*; raises TopicError, a KeyError, that names the nearest ones."""
+        """Return the channel named *topic*; raises TopicError (a KeyError), which names similar topics."""
         try:
             return self.channels[topic]
         except KeyError:
@@ -537,7 +537,7 @@ class Log(Mapping[str, Channel]):
         return iter(self.channels)
 
     def __len__(self) -> int:
-        """Channels, reserved ones included."""
+        """Return the number of channels, including reserved ones."""
         return len(self.channels)
 
     def __bool__(self) -> bool:
@@ -576,17 +576,17 @@ class Log(Mapping[str, Channel]):
 
     @cached_property
     def metadata(self) -> Mapping[str, Any]:
-        """What the log tells about itself, by name: text, numbers, lists, or bytes."""
+        """Information about the log as a whole, by name: text, numbers, lists, or bytes."""
         return MappingProxyType(dict(self._scan.metadata()))
 
     @cached_property
     def utc_offset(self) -> int | None:
-        """ns to add to a time to get UTC since 1970; None where the log does not tell."""
+        """Offset in ns from the clock of the log to UTC since 1970; None if it is unknown."""
         return self._scan.utc_offset()
 
     @cached_property
     def attachments(self) -> Mapping[str, Attachment]:
-        """Content that is not messages, by name."""
+        """Named content other than messages, such as files stored in the log."""
         return MappingProxyType({a.name: a for a in self._scan.attachments()})
 
     @cached_property
@@ -596,18 +596,18 @@ class Log(Mapping[str, Channel]):
 
     @cached_property
     def text(self) -> tuple[TextLine, ...]:
-        """What was logged for people to read, events included, by time."""
+        """Text messages and events for people to read, sorted by time."""
         if self._scan.text is not None:
             return tuple(self._scan.text())
         return () if self._read_text is None else tuple(self._read_text(self))
 
     @cached_property
     def actors(self) -> Mapping[int, Actor]:
-        """Who takes part, by id: vehicles, walkers, lights … of a simulator; empty where the format has no actors."""
+        """Actors of a simulation by id: vehicles, walkers, traffic lights …; else empty."""
         return {} if self._scan.actors is None else self._scan.actors(self)
 
     def actor(self, id: int) -> Actor:
-        """The actor with this id; raises NotFoundError, a KeyError, where there is none."""
+        """Return the actor with this id; raises NotFoundError (a KeyError) for an unknown id."""
         try:
             return self.actors[id]
         except KeyError:
@@ -615,15 +615,18 @@ class Log(Mapping[str, Channel]):
 
     @cached_property
     def segments(self) -> tuple[Segment, ...]:
-        """The logs in the file, by number: nearly always one, this one; see ``segment``."""
+        """The logs that the file contains, in file order: nearly always exactly one; see ``segment``."""
         found = tuple(self._scan.segments())
         return found or (Segment(1, 0, self.start, self.end, self.message_count),)
 
     def segment(self, number: int) -> Log:
-        """One of the logs in the file, from 1, with its own channels, start and end.
+        """Return one of the logs that the file contains, with its own channels, start and end.
 
-        A card that was used again can hold the rest of an older log behind the end of a new one. Raises UsageError
-        where there is no such segment.
+        A memory card that was used again can contain the rest of an older log after the end of the new one.
+
+        number  from 1
+
+        Raises UsageError for an unknown number.
         """
         many = len(self.segments)
         if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= many:
@@ -637,13 +640,13 @@ class Log(Mapping[str, Channel]):
 
     @property
     def has_other_axes(self) -> bool:
-        """Whether lengths are not in metres or axes not right-handed, and ``ros_axes`` can bring them there."""
+        """Whether ``ros_axes`` can convert the log: lengths are not in metres, or axes not right-handed."""
         return self._scan.ros_axes is not None
 
     def ros_axes(self) -> Log:
-        """The same log in metres and right-handed axes (x forward, y left, z up), as ROS has them.
+        """Return the same log in metres and right-handed axes (x forward, y left, z up), as in ROS.
 
-        Fields keep their names and say their units. Raises UsageError where the log has no other axes.
+        Fields keep their names; their units are in the Layout. Raises UsageError if ``has_other_axes`` is False.
         """
         if self._scan.ros_axes is None:
             raise UsageError("the log has no other axes than its own", path=self.name)
@@ -653,21 +656,23 @@ class Log(Mapping[str, Channel]):
         return log
 
     def reread(self) -> Log:
-        """The same log from everything that is wholly in the file, where opening believed an index; else itself."""
+        """Return the log read from all complete records; itself where opening did not trust an index."""
         if self._scan.reread is None:
             return self
         return Log(self._source, self.format, self._scan.reread(), self._read_text)
 
     @property
     def message_count(self) -> int:
-        """Messages of all channels but the reserved ones."""
+        """Number of messages of all channels except reserved ones."""
         counts = self.index.counts
         return int(sum(counts[ch.number] for ch in self.channels.values() if not ch.reserved))
 
     def match(self, topics: str | Iterable[str] | None) -> list[Channel]:
-        """The channels that *topics* name: exact names or shell patterns; None: all but the reserved ones.
+        """Return the channels that *topics* select: names, shell patterns, or ``re:`` and a regular expression.
 
-        Raises TopicError for a name or pattern that fits none.
+        topics  None: all channels except reserved ones
+
+        Raises TopicError for a name or pattern that matches no channel, UsageError for an invalid expression.
         """
         return [self.channels[name] for name in match_topics(self.channels, topics, self.name)]
 
@@ -679,36 +684,40 @@ class Log(Mapping[str, Channel]):
         order: str = "time",
         reverse: bool = False,
     ) -> Iterator[Message]:
-        """Messages with start <= time < end, by ``time`` (ties in file order) or in ``file`` order.
+        """Yield the messages with start <= time < end.
 
-        topics      names or shell patterns; None: all channels but the reserved ones
+        topics      names or patterns, see ``match``; None: all channels except reserved ones
         start, end  int ns, text such as ``+5s``, aware datetimes, or timedeltas; None: no bound
+        order       ``time`` (equal times in file order), or ``file``
+        reverse     from the last message to the first
 
-        Raises TopicError for a topic that the log does not have, UsageError for another order, for what is no time,
-        and for an interval that does not touch the log.
+        Raises TopicError for an unknown topic; UsageError for another *order*, for a time that cannot be read, and for
+        an interval outside of the log.
         """
         channels = {ch.number: ch for ch in self.match(topics)}
         first, last = interval(self, start, end)
         return self.messages_of(channels, self.index.select_batches(channels, first, last, order, reverse))
 
     def holds_between(self, start: int | None, end: int | None) -> bool:
-        """Whether any message of any channel has start <= time < end (ns), be it outside of the robust bounds."""
+        """Return whether any message has start <= time < end (ns), even outside of ``self.start`` and ``end``."""
         spans = (self.index.rows_between(n, start, end) for n in range(len(self.index.rules)))
         return any(
             len(range(rows.start, rows.stop)) if isinstance(rows, slice) else len(rows) for rows in spans
         )
 
     def play(self, **options: Any) -> Iterable[Message]:
-        """Messages when they are due, by a clock: ``logreel.play(log, …)``, a Player, whose options these are."""
+        """Return a Player, which yields messages in real time; options are those of ``logreel.play``."""
         # Players live on a higher floor, which is reached by the names that the package offers.
         return modules[__name__.partition(".")[0]].play(self, **options)  # type: ignore[no-any-return]
 
-    def messages_of(self, channels: Mapping[int, Channel], pieces: Iterator[Selection]) -> Iterator[Message]:
-        """The messages of these pieces of the index; *channels* by number."""
+    def messages_of(
+        self, channels: Mapping[int, Channel], selections: Iterator[Selection]
+    ) -> Iterator[Message]:
+        """Yield the messages of selections of the index; *channels*: by number."""
         views: dict[int, memoryview] = {}
-        for picked in pieces:
+        for picked in selections:
             offset, end = picked.offset, picked.offset + picked.size
-            for lo, hi in _stretches(picked.chunk):
+            for lo, hi in _ranges_in_one_chunk(picked.chunk):
                 chunk = int(picked.chunk[lo])
                 if chunk not in views:
                     # Each view may keep an unpacked chunk in memory.
@@ -733,21 +742,24 @@ class Log(Mapping[str, Channel]):
         utc: bool = False,
         interpolate: bool = False,
     ) -> pa.Table:
-        """A channel as a ``pyarrow.Table``; see ``Channel.to_arrow``."""
+        """Return one channel as a ``pyarrow.Table``; see ``Channel.to_arrow``."""
         return self[topic].to_arrow(fields, start, end, utc=utc, interpolate=interpolate)
 
     def tables(self, topics: str | Iterable[str] | None = None) -> dict[str, pa.Table]:
-        """Whole channels as ``pyarrow.Table`` by name, all filled in one pass over the log; empty ones left out."""
+        """Return whole channels as ``pyarrow.Table`` by topic, read in one pass; empty channels are left out.
+
+        topics  names or patterns, see ``match``; None: all channels except reserved ones
+        """
         from logreel.log.read_tables import tables
 
         return tables([ch for ch in self.match(topics) if len(ch)])
 
     def verify(self) -> tuple[Finding, ...]:
-        """What reading the whole file tells and opening it does not, such as a wrong checksum."""
+        """Read the whole file and return what opening it does not check, such as wrong checksums."""
         return tuple(self._scan.verify())
 
     def close(self) -> None:
-        """Let go of the file. Messages, tables and arrays already made stay valid; reading more raises LogError."""
+        """Close the log. Messages, tables and arrays read before stay valid; reading more raises LogError."""
         self.closed = True
 
     def __enter__(self) -> Self:
@@ -757,24 +769,23 @@ class Log(Mapping[str, Channel]):
         self.close()
 
 
-def _stretches(chunk: NDArray[np.int32]) -> Iterator[tuple[int, int]]:
-    """Rows that lie in one chunk, LIST_LENGTH at most: Python's numbers take far more room than those of arrays."""
+def _ranges_in_one_chunk(chunk: NDArray[np.int32]) -> Iterator[tuple[int, int]]:
+    """Yield start and end of consecutive rows in one chunk, at most LIST_LENGTH of them."""
     edges = np.flatnonzero(np.diff(chunk)) + 1
     cuts = np.union1d(edges, np.arange(0, len(chunk), LIST_LENGTH))
     return itertools.pairwise([*cuts.tolist(), len(chunk)])
 
 
 def with_rows(log: Log, rows: Mapping[int, slice | I64]) -> Log:
-    """The same open log whose intervals have no other messages than *rows* of each channel, by its number."""
-    found = Log(
-        log._source, log.format, replace(log._scan, index=log.index.restricted_to(rows)), log._read_text
-    )
+    """Return the same open log, whose intervals contain only *rows* of each channel (by number)."""
+    scan = replace(log._scan, index=log.index.restricted_to(rows))
+    found = Log(log._source, log.format, scan, log._read_text)
     found.name, found._options = log.name, log._options
     return found
 
 
 def _reopened(path: str, name: str, options: dict[str, Any]) -> Log:
-    """The log in another process, called what it was called."""
+    """Return the log opened again in another process, under its old name."""
     # Opening lives on a higher floor, which is reached by the names that the package offers.
     log: Log = modules[__name__.partition(".")[0]].open(path, **options)
     log.name = name

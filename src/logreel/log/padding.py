@@ -1,4 +1,4 @@
-"""Bytes behind the content of messages that are no content: what writers of CDR fill up with."""
+"""Padding after the content of CDR messages."""
 
 from __future__ import annotations
 
@@ -15,24 +15,25 @@ from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, Skip, Struct
 from logreel.layout.program import Program, compile_layout
 
-#: Writers of CDR fill messages up with zeros to a multiple of four bytes: at most so many.
+#: Writers of CDR append zeros up to a multiple of four bytes: at most this many.
 PADDING = 3
 
 
 def is_padded(metadata: Mapping[str, Any]) -> bool:
-    """Whether messages of a channel with this metadata may have padding behind their content."""
+    """Return whether messages of a channel with this metadata may end with padding."""
     return metadata.get("message_encoding") == "cdr"
 
 
 def skipping(layout: Layout) -> Program:
-    """A Program that finds where messages end, and gives none of their content."""
+    """Return a Program that finds the end of messages without copying their content."""
     return compile_layout(Layout(Struct((Field("", Skip(layout.root)),))))
 
 
 def too_long(program: Program, piece: PayloadRange, rows: I64) -> I64:
-    """Those *rows* of a piece that have more than padding behind their content; all of them have something.
+    """Return those *rows* of a range that have more than padding after their content.
 
-    program  as ``skipping`` gives it for the layout of these messages
+    program  the result of ``skipping`` for the Layout of these messages
+    rows     messages with bytes after their content
     """
     start, end = piece.offset[rows], piece.offset[rows] + piece.size[rows]
     zeros, found = np.ones(len(rows), np.bool_), np.zeros(len(rows), np.bool_)

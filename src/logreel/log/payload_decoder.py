@@ -1,4 +1,4 @@
-"""How messages become records where their bytes are no little-endian walk."""
+"""Protocols and helpers of decoders for payloads that a Layout alone does not describe."""
 
 from __future__ import annotations
 
@@ -17,46 +17,50 @@ if TYPE_CHECKING:
 
 
 class PayloadDecoder(Protocol):
-    """Takes the place of the Layout kernel for one channel, whose Layout then says only what comes out."""
+    """Decodes the payloads of one channel instead of the Layout kernel; the Layout then describes only the result."""
 
     def decode_batch(self, index: MessageIndex, layout: Layout, piece: PayloadRange, rows: I64) -> Decoded:
-        """Messages as Arrow arrays, one per visible member of *layout*, flat where a message holds many records.
+        """Decode messages into Arrow arrays, one per visible member of *layout*; flat where messages hold many records.
 
-        layout  the channel's, or a part of it
-        rows    int64[n]: numbers of the messages of *piece* in their channel
+        layout  the Layout of the channel, or a part of it
+        rows    int64[n]: row numbers in the channel of the messages of *piece*
         """
         ...
 
     def decode_message(self, index: MessageIndex, data: memoryview, row: int | None) -> dict[str, Any]:
-        """One message as ``msg.decode()`` shows it; *row* is its number in the channel, where that is known.
+        """Decode one message as ``msg.decode()`` returns it.
 
-        Raises DamagedError where the bytes do not fit.
+        row  row number of the message in the channel, or None if unknown
+
+        Raises DamagedError if the bytes do not fit.
         """
         ...
 
 
 class WholeChannelDecoder(PayloadDecoder, Protocol):
-    """A PayloadDecoder that has a shorter way to all messages of a channel."""
+    """A PayloadDecoder with a faster way to decode all messages of a channel."""
 
     def decode_all(
         self, index: MessageIndex, channel: int, layout: Layout, explode: bool
     ) -> tuple[Decoded, I64] | None:
-        """What ``columns`` gives for all messages, and int64[n] times in ns; None where the short way is none.
+        """Decode all messages as ``decode_batch`` does, and return also their times, int64[n] ns.
 
-        explode  messages without records may be left out
+        explode  True: messages without records may be left out
+
+        None if the faster way cannot be used for this channel.
         """
         ...
 
 
 def spread(times: I64, rows: I64, records: I64) -> I64:
-    """A time for every record: spread evenly from its message to the next one of the channel.
+    """Return a time for every record, spread evenly from its message to the next message of the channel.
 
-    times    int64[n]  ns of all messages of the channel
-    rows     int64[k]  the messages that the records are of
-    records  int64[k]  how many each of them has
+    times    int64[n]  time of all messages of the channel in ns
+    rows     int64[k]  row numbers of the messages that hold the records
+    records  int64[k]  number of records in each of these messages
 
-    The last message takes the step of the one before. Where time stands still or goes back, the records of a message
-    share its time.
+    The last message uses the step of the one before. Where time does not advance, the records of a message share
+    its time.
     """
     gap = np.diff(times)
     gap = np.append(gap, gap[-1:] if len(gap) else np.zeros(1, np.int64))[rows]
@@ -68,17 +72,18 @@ def spread(times: I64, rows: I64, records: I64) -> I64:
 
 
 def payloads(piece: PayloadRange) -> Iterator[bytes]:
-    """The bytes of each message of a piece."""
+    """Yield the payload of each message of a range."""
     view = memoryview(piece.data)  # type: ignore[arg-type]
     for at, size in zip(piece.offset.tolist(), piece.size.tolist(), strict=True):
         yield bytes(view[at : at + size])
 
 
 def decoded(layout: Layout, rows: list[dict[str, Any]], bad: list[tuple[int, str]], n: int) -> Decoded:
-    """Plain values of the messages that could be read, as columns of the members that *layout* shows.
+    """Return plain values of messages as columns of the visible members of *layout*.
 
-    rows  those that could be read
-    bad   number and reason of the others, of *n* in all
+    rows  one dict per message that could be decoded
+    bad   (row, reason) of each of the others
+    n     number of all messages
     """
     import pyarrow as pa
 

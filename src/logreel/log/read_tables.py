@@ -1,4 +1,4 @@
-"""Whole channels as tables, many at once: packed chunks are unpacked once for all of them."""
+"""Read many whole channels as tables in one pass; packed chunks are unpacked once for all of them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from logreel.index.gather import Want, gather, gather_piece
+from logreel.index.gather import Want, gather, gather_range
 from logreel.index.ranges import PayloadRange, batches, load
 from logreel.io.arrays import I64
 from logreel.io.chunks import FILE
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from logreel.log.table_channel import TableChannel
 
 Work = Callable[[], list[tuple[str, "pa.Table"]]]
-#: What a message costs, in bytes of a large one that could be read in its time.
+#: Fixed cost of a message, as the number of payload bytes that take the same time.
 MESSAGE = 500
 
 
@@ -122,5 +122,5 @@ def _of_range(reader: TableReader, piece: PayloadRange, numbers: I64) -> pa.Tabl
     ch = reader.ch
     if not ch.is_uniform:
         return reader.from_range(piece, numbers)
-    got = gather_piece(Want(ch.number, reader.projection.part.leaves), piece)
+    got = gather_range(Want(ch.number, reader.projection.part.leaves), piece)
     return reader.from_columns(got, ch.log.index.times(ch.number)[numbers])

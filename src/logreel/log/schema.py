@@ -1,4 +1,4 @@
-"""What a channel's messages are: the definition as the log carries it."""
+"""The definition of the messages of a channel, as the log contains it."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from logreel.log.brief import Brief
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Schema(Brief):
-    """A message type as the log defines it.
+    """A message type, as the log defines it.
 
-    name      the type's name, e.g. ``vehicle_attitude`` or ``sensor_msgs/Imu``
-    encoding  the definition language, e.g. ``ulog``, ``ros1msg``
-    text      the definition verbatim, or empty where the log carries none
-    data      the definition where it is no text, such as compiled descriptors; else empty
+    name      name of the type, such as ``vehicle_attitude`` or ``sensor_msgs/Imu``
+    encoding  definition language, such as ``ulog``, ``ros1msg``
+    text      the definition verbatim; empty if the log contains none
+    data      a binary definition, such as compiled descriptors; else empty
     """
 
     name: str
@@ -24,7 +24,7 @@ class Schema(Brief):
 
     @classmethod
     def of(cls, name: str, encoding: str, raw: bytes) -> Schema:
-        """The schema whose definition are these bytes."""
+        """Return the Schema with the definition *raw*: text if it is UTF-8, else data."""
         try:
             return cls(name, encoding, raw.decode("utf-8"))
         except UnicodeDecodeError:

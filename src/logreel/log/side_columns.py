@@ -1,4 +1,4 @@
-"""Columns that lie beside the payloads: numbers of a whole message, repeated for each of its records."""
+"""Side columns: numbers stored outside payloads, one per message, repeated for each of its records."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from logreel.layout.arrow import Decoded
     from logreel.log.log import Channel
 
-#: Gives, for the messages with these numbers in their channel, one array of n numbers per column.
+#: Returns one array of n numbers per column for the messages with these n row numbers.
 Values = Callable[[MessageIndex, I64], Sequence[NDArray[Any]]]
 
 
@@ -51,14 +51,14 @@ class LayoutDecoder:
 
 
 def lost_side_columns(ch: Channel) -> list[str]:
-    """What a log that only has the payloads of *ch* does without, as a sentence; often nothing."""
+    """Return a sentence on the side columns of *ch* that a log with only its payloads lacks; [] if none."""
     names = getattr(ch.decoder, "logged", ())
     text = f"{', '.join(names)} of channel {ch.topic!r} left out: these numbers lie beside its messages"
     return [text] if names else []
 
 
 def with_members(layout: Layout, members: Sequence[Field]) -> Layout:
-    """*layout* with *members* before those of its records."""
+    """Return *layout* with *members* before those of its records."""
     record = Struct((*members, *layout.record.fields))
     return Layout(
         Records(record, layout.root.width) if isinstance(layout.root, Records) else record, layout.name
@@ -66,11 +66,12 @@ def with_members(layout: Layout, members: Sequence[Field]) -> Layout:
 
 
 class SideColumnsDecoder:
-    """The Reading of a channel whose Layout is ``with_members(…)``: these columns, then what *body* finds.
+    """Decoder of a channel whose Layout is ``with_members(…)``: side columns, then the columns of *body*.
 
-    names   of the columns
-    values  their numbers, for chosen messages
-    logged  names of those that follow from nothing else in the log
+    names   names of the side columns
+    values  function that returns their numbers for chosen messages
+    body    decoder of the payload
+    logged  names of the side columns that cannot be derived from anything else in the log
     """
 
     logged: tuple[str, ...] = ()
@@ -103,7 +104,7 @@ class SideColumnsDecoder:
         return replace(got, arrays=[*arrays, *got.arrays])
 
     def decode_message(self, index: MessageIndex, data: memoryview, row: int | None) -> dict[str, Any]:
-        """See PayloadDecoder; without *row* the columns beside the payload are not known and left out."""
+        """See PayloadDecoder; without *row* the side columns are unknown and left out."""
         import numpy as np
 
         found = self._body.decode_message(index, data, row)

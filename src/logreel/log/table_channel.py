@@ -1,4 +1,4 @@
-"""What making tables needs to know of a channel and of its log, so that tables stand below both."""
+"""Protocols of a channel and its log with only what tables need, so that tables do not import Log."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from logreel.log.schema import Schema
 
 
 class LogContext(Protocol):
-    """The log of a channel: its index, its clock, and where Problems are noted."""
+    """The part of a Log that tables need: index, clock, name, and ``note`` for Problems."""
 
     name: str
     epoch: str
@@ -28,7 +28,7 @@ class LogContext(Protocol):
 
 
 class TableChannel(Protocol):
-    """A channel whose messages become tables; see ``Channel`` for what these are."""
+    """The part of a Channel that tables need; see ``Channel`` for its members."""
 
     number: int
     topic: str

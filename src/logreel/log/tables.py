@@ -1,4 +1,4 @@
-"""Channels to Arrow tables and NumPy arrays: which bytes to gather, and how to present them."""
+"""Read channels as Arrow tables and NumPy arrays."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ Rows = slice | I64
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How rows are shown.
+    """Options for the rows of a table.
 
-    explode      one row per record where a message holds many; else one per message, with lists
-    utc          wall-clock times
-    interpolate  spread the times of the records of a message evenly to the next one
-    clock        False: nobody looks at the times, so they are zeros
-    gaps         a row of nulls for each message that cannot be decoded; else such messages are left out
+    explode      True: one row per record, where a message holds many; False: one row per message, with lists
+    utc          True: wall-clock times; False: the clock of the log
+    interpolate  spread the times of the records of a message evenly up to the next message
+    clock        False: the times are not needed, and are zeros
+    gaps         True: a row of nulls for each message that cannot be decoded; False: such messages are left out
     """
 
     explode: bool = True
@@ -53,16 +53,16 @@ class Shape:
 
 
 PLAIN = Shape()
-#: For who has no use for rows without values.
+#: For callers that do not need rows without values.
 DENSE = Shape(gaps=False)
 
 #: The first column of every table.
 TIME = "time"
 
-#: An array of more structs is not flattened.
+#: Arrays of more structs than this are not flattened.
 MAX_STRUCTS = 64
 
-#: A piece of a table holds at most so many times the messages of the one before.
+#: A batch holds at most this many times the messages of the previous one.
 GROWTH = 64
 
 #: What the time of a record means where a message holds many of them: metadata of the column ``time``.
@@ -80,9 +80,9 @@ def _length(rows: Rows, n: int) -> int:
 
 
 def own_paths(ch: TableChannel, fields: str | Iterable[str] | None) -> list[str] | None:
-    """The paths of the Layout that *fields* of the user mean, without repeats; None: all.
+    """Return the paths of the Layout for *fields* as users name them, without repeats; None: all.
 
-    ``time`` is the time of the messages, the first column of every table, and not a field; see ``time_label``.
+    ``time`` means the time of the messages, the first column of every table, and no field; see ``time_label``.
     """
     if fields is None:
         return None
@@ -96,9 +96,9 @@ def own_paths(ch: TableChannel, fields: str | Iterable[str] | None) -> list[str]
 
 
 def time_label(layout: Layout) -> str | None:
-    """The column of a field that is itself named ``time``: ``time_2``, or the next number that is free.
+    """Return the column name of a field that is itself named ``time``: ``time_2``, or the next free number.
 
-    None where there is no such field.
+    None without such a field.
     """
     names = {f.name for f in layout.record.visible()}
     return next(n for i in itertools.count(2) if (n := f"{TIME}_{i}") not in names) if TIME in names else None
@@ -123,7 +123,7 @@ def numpy_columns(
 
 
 def _arrays(ch: TableChannel, paths: list[str], rows: Rows) -> list[NDArray[Any]]:
-    """One array per path of the Layout, without repeats in *paths*."""
+    """Return one array per path of the Layout; *paths* has no repeats."""
     if not paths:
         return []
     if not ch.is_uniform:
@@ -142,22 +142,22 @@ def _arrays(ch: TableChannel, paths: list[str], rows: Rows) -> list[NDArray[Any]
 
 
 def _record_times(ch: TableChannel, rows: Rows) -> I64:
-    """int64[n]: ns of each row, which is a record where messages hold many."""
+    """int64[n]: time of each row in ns; a row is a record where messages hold many."""
     try:
         many = isinstance(ch.layout.root, Records)
     except DefinitionError:
         many = False
     if not many:
         return ch.log.index.times(ch.number)[rows]
-    # Some field has to be decoded to know how many records each message has.
+    # The number of records in each message is only known by decoding a field.
     column = TableReader(ch, ch.layout.paths()[:1]).read(rows).column(0)
     return np.concatenate([np.zeros(0, np.int64), *map(as_numpy, column.chunks)])
 
 
 def column_values(column: pa.ChunkedArray | pa.Array) -> NDArray[Any]:
-    """The values of a column; arrays of fixed size become further axes.
+    """Return the values of a column; arrays of fixed size become further axes.
 
-    What is null is NaN in floats and None in objects; other types become a masked array of the same type.
+    Nulls are NaN in floats and None in objects; other types become a masked array of the same type.
     """
     import pyarrow as pa
 
@@ -173,7 +173,7 @@ def column_values(column: pa.ChunkedArray | pa.Array) -> NDArray[Any]:
 
 
 def _items(array: pa.FixedSizeListArray) -> pa.Array:
-    """The items of all lists one after another, nulls for a list that is null."""
+    """Return the items of all lists, concatenated; a null list gives null items."""
     import pyarrow as pa
 
     if not array.null_count:
@@ -185,7 +185,7 @@ def _items(array: pa.FixedSizeListArray) -> pa.Array:
 
 
 def _masked(array: pa.Array) -> NDArray[Any]:
-    """The values of *array*, of which those that are null stand behind a mask where their type has no NaN."""
+    """Return the values of *array*; as a masked array where it has nulls and its type has no NaN."""
     import pyarrow as pa
 
     kind = array.type
@@ -200,9 +200,9 @@ def _masked(array: pa.Array) -> NDArray[Any]:
 
 
 def as_numpy(array: pa.Array) -> NDArray[Any]:
-    """The values of *array*: numbers, and times as int64 ns, are views of its memory.
+    """Return the values of *array*: numbers, and times as int64 ns, as views of its memory.
 
-    pyarrow's own way imports pandas wherever that is installed, which takes longer than most fields.
+    ``Array.to_numpy`` imports pandas if installed, which takes longer than reading most fields.
     """
     import pyarrow as pa
 
@@ -247,11 +247,11 @@ def batches(
 
 
 class TableReader:
-    """Reads rows of one channel as tables: what is worked out once, for all the rows that are read.
+    """Reads rows of one channel as tables; projection, schema and programs are computed once for all reads.
 
     ch          the channel
-    projection  its fields that become columns
-    shape       how rows are shown
+    projection  the fields that become columns
+    shape       options for the rows
 
     Raises NotFoundError for an unknown field, DefinitionError if the definition of the channel cannot be used.
     """
@@ -341,7 +341,7 @@ class TableReader:
         return select_decoded(self.projection, got, explode)
 
     def _times(self) -> I64:
-        """int64[n]: ns of every message of the channel; zeros where nobody looks at them."""
+        """int64[n]: time of every message of the channel in ns; zeros where times are not needed."""
         ch = self.ch
         return ch.log.index.times(ch.number) if self.shape.clock else np.zeros(len(ch), np.int64)
 
@@ -407,7 +407,7 @@ class TableReader:
             hi = min(lo + count, picked.stop) if isinstance(picked, slice) else lo + count
             found = self.read(slice(lo, hi) if isinstance(picked, slice) else picked[lo:hi])
             if size is not None:
-                # A caller that wants only the first rows should not wait for thousands to be decoded.
+                # A caller that needs only the first rows should not wait for thousands.
                 count = max(1, min(rows, count * size // max(1, found.nbytes), count * GROWTH))
             yield from found.combine_chunks().to_batches()
             lo = hi
@@ -420,7 +420,7 @@ class TableReader:
 
 
 def with_gaps(got: Decoded, n: int) -> Decoded:
-    """*got*, of *n* messages, with a row of nulls for each message that did not decode."""
+    """Return *got*, decoded from *n* messages, with a row of nulls for each message that did not decode."""
     if not got.bad:
         return got
     import pyarrow as pa
@@ -486,9 +486,9 @@ def time_column(ch: TableChannel, times: I64, utc: bool = False) -> pa.Array:
 
 
 def flattened(rows: Any) -> Any:
-    """A table or a batch whose structs became columns of their own: ``pose.position.x``, ``esc[0].rpm``.
+    """Return a table or batch whose struct members are columns: ``pose.position.x``, ``esc[0].rpm``.
 
-    Lists stay what they are, but for structs in arrays of fixed size, of up to MAX_STRUCTS.
+    Lists stay lists, except arrays of fixed size with up to MAX_STRUCTS structs.
     """
     import pyarrow as pa
 
@@ -505,12 +505,12 @@ def flattened(rows: Any) -> Any:
 
 
 def _has_structs(kind: pa.DataType) -> bool:
-    """Whether *kind* becomes columns of its own when it is flattened."""
+    """Return whether flattening replaces a column of this type by several."""
     import pyarrow as pa
 
     if pa.types.is_fixed_size_list(kind):
         return kind.list_size <= MAX_STRUCTS and _has_structs(kind.value_type)
-    # A struct without members has no columns to become.
+    # A struct without members would leave no column.
     return bool(pa.types.is_struct(kind)) and kind.num_fields > 0
 
 
@@ -533,7 +533,7 @@ def _flat(field: pa.Field, column: Any) -> Iterator[tuple[pa.Field, Any]]:
 
 
 def distinct(names: list[str]) -> list[str]:
-    """*names* with every repeated one made unique by a number: ``time`` twice is ``time``, ``time_2``."""
+    """Return *names*, made unique by numbers: ``time`` twice becomes ``time``, ``time_2``."""
     taken, found = set(names), set()
     out = []
     for name in names:

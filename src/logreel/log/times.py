@@ -1,4 +1,4 @@
-"""The one door for times: whatever people give becomes int64 nanoseconds of the log's clock, and back to text.
+"""Convert times that users give to int64 nanoseconds of the clock of a log, and back to text.
 
 Every ``start`` and ``end`` of the library and of the command line goes through ``interval``.
 """
@@ -23,7 +23,7 @@ Length = int | np.integer[Any] | str | timedelta | np.timedelta64
 
 
 class Clocked(Protocol):
-    """What times can be relative to: a Log, or something else with a clock. See ``Log`` for what these are."""
+    """An object to which times can be relative, such as a Log; see there for its members."""
 
     @property
     def name(self) -> str: ...
@@ -41,7 +41,7 @@ class Clocked(Protocol):
     def utc_offset(self) -> int | None: ...
 
     def holds_between(self, start: int | None, end: int | None) -> bool:
-        """Whether any message has start <= time < end, be it outside of the robust bounds."""
+        """Return whether any message has start <= time < end, even outside of ``self.start`` and ``end``."""
 
 
 SECOND = 10**9
@@ -75,7 +75,7 @@ _FINER_UNITS = {"ps": 10**3, "fs": 10**6, "as": 10**9}
 
 
 def time_ns(value: Time, log: Clocked) -> int:
-    """The time that *value* means, in ns of the clock of *log*.
+    """Return the time *value* in ns of the clock of *log*.
 
     int                   ns of the log's clock
     str                   see ``parse_time``
@@ -99,7 +99,7 @@ def time_ns(value: Time, log: Clocked) -> int:
 
 
 def _is_a_moment(value: datetime) -> bool:
-    """Whether a datetime has a zone; raises UsageError where it has none. NaT of pandas is none: it equals nothing."""
+    """Return True for a datetime with a zone, False for NaT of pandas; raises UsageError without a zone."""
     if value != value:
         return False
     if value.utcoffset() is None:
@@ -126,7 +126,7 @@ def _delta_ns(value: timedelta | np.timedelta64, accepted: str) -> int:
 
 
 def _numpy_ns(value: np.datetime64 | np.timedelta64, accepted: str) -> int:
-    """ns since 1970, or of a length of time, without the overflow of NumPy's own way."""
+    """Return ns since 1970, or of a duration, without the overflow of NumPy conversions."""
     if np.isnat(value):
         raise refused_time(value, accepted)
     unit, step = np.datetime_data(value.dtype)
@@ -141,7 +141,7 @@ def _numpy_ns(value: np.datetime64 | np.timedelta64, accepted: str) -> int:
 
 
 def parse_time(text: str, log: Clocked) -> int:
-    """The time that *text* means, in ns of the clock of *log*.
+    """Return the time *text* in ns of the clock of *log*.
 
     ``+12.5s`` and ``00:01:30`` count from the start of the log, ``-30s`` from its end; ``123ns`` is a time
     of the log's clock; a plain number is seconds of that clock, from a thousand million up seconds since
@@ -208,9 +208,9 @@ def _stamp_ns(match: re.Match[str], text: str) -> int:
 
 
 def duration_ns(value: Length) -> int:
-    """A length of time in ns, of int ns, text (``60s``, ``-250ms``, ``00:01:30``), or a timedelta.
+    """Return a duration in ns, given as int ns, text (``60s``, ``-250ms``, ``00:01:30``), or a timedelta.
 
-    Raises UsageError for all else.
+    Raises UsageError for other values.
     """
     if isinstance(value, (timedelta, np.timedelta64)):
         return checked_ns(_delta_ns(value, _LENGTHS), repr(value))
@@ -233,10 +233,10 @@ def _length_of(text: str) -> int:
 
 
 def interval(log: Clocked, start: Time | None, end: Time | None) -> tuple[int | None, int | None]:
-    """The half-open interval ``[start, end)`` in ns that two times of the user mean; None is no bound.
+    """Return the half-open interval ``[start, end)`` in ns for two times that users give; None: no bound.
 
-    Raises UsageError for times that cannot be read, an end before the start, or an interval that does not touch the
-    log. A log without messages has nothing to touch.
+    Raises UsageError for a time that cannot be read, an end before the start, or an interval outside of the log. For
+    a log without messages no interval is outside.
     """
     first, last = _bounds(log, start, end)
     if not _touches(log, first, last):
@@ -247,7 +247,7 @@ def interval(log: Clocked, start: Time | None, end: Time | None) -> tuple[int | 
 def intervals(
     logs: Sequence[Clocked], start: Time | None, end: Time | None
 ) -> list[tuple[int | None, int | None]]:
-    """``interval`` for each of several logs; one that it does not touch is refused only where it touches none."""
+    """Return ``interval`` for each of several logs; raises UsageError only if it is outside of all of them."""
     spans = [_bounds(log, start, end) for log in logs]
     found = [_touches(log, *span) for log, span in zip(logs, spans, strict=True)]
     if logs and not any(found):
@@ -263,7 +263,7 @@ def _bounds(log: Clocked, start: Time | None, end: Time | None) -> tuple[int | N
 
 
 def _touches(log: Clocked, first: int | None, last: int | None) -> bool:
-    """Whether the interval has part in what the log covers, or a stamp outside of that lies in it."""
+    """Return whether the interval overlaps the log, or contains a message outside of its bounds."""
     if (first is None and last is None) or log.start is None or log.end is None:
         return True
     # An empty interval touches where its place lies in the log.
@@ -291,7 +291,7 @@ def _nothing(log: Clocked, first: int | None, last: int | None) -> UsageError:
 
 
 def duration_text(ns: int | None) -> str:
-    """A length of time for people: ``350 ms``, ``6.5 s``, ``2 min 05 s``, ``3 h 07 min``."""
+    """Return a duration as text for people: ``350 ms``, ``6.5 s``, ``2 min 05 s``, ``3 h 07 min``."""
     if ns is None:
         return "–"
     if ns < 0:
@@ -314,7 +314,7 @@ def duration_text(ns: int | None) -> str:
 
 
 def utc_text(ns: int, digits: int = 9) -> str:
-    """Nanoseconds since 1970 as RFC 3339 in UTC with *digits* decimals of a second (cut, not rounded)."""
+    """Return ns since 1970 as RFC 3339 in UTC, with *digits* decimals of a second (cut, not rounded)."""
     seconds, rest = divmod(ns, SECOND)
     try:
         moment = datetime(1970, 1, 1) + timedelta(seconds=seconds)
@@ -325,18 +325,18 @@ def utc_text(ns: int, digits: int = 9) -> str:
 
 
 def seconds_text(ns: int, digits: int = 6) -> str:
-    """A time of the log's clock in seconds, with *digits* decimals (cut, not rounded)."""
+    """Return a time of the clock of a log in seconds, with *digits* decimals (cut, not rounded)."""
     sign, size = ("-", -ns) if ns < 0 else ("", ns)
     return f"{sign}{size // SECOND}.{size % SECOND:09d}"[: len(sign) + len(str(size // SECOND)) + 1 + digits]
 
 
 def utc_shift(log: Clocked) -> int | None:
-    """ns to add to a time of *log* to have UTC since 1970; None where the log does not tell."""
+    """Return the ns from the clock of *log* to UTC since 1970; None if unknown."""
     return log.utc_offset or 0 if log.epoch == "unix" else log.utc_offset
 
 
 def shift_of(log: Clocked, utc: bool) -> int | None:
-    """ns to add to show UTC: None unless *utc*; raises UsageError where the log does not tell."""
+    """Return the ns to add to show UTC, None unless *utc*; raises UsageError if the offset is unknown."""
     if not utc:
         return None
     shift = utc_shift(log)
@@ -351,5 +351,5 @@ def shift_of(log: Clocked, utc: bool) -> int | None:
 
 
 def time_text(ns: int, shift: int | None = None) -> str:
-    """One time for people: seconds of the log's clock, or UTC where *shift* (see ``shift_of``) is given."""
+    """Return a time as text: seconds of the clock of the log, or UTC if *shift* (see ``shift_of``) is given."""
     return seconds_text(ns) if shift is None else utc_text(ns + shift, 6)

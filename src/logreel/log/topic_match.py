@@ -1,4 +1,4 @@
-"""Which names a list of names, shell patterns and regular expressions means."""
+"""Select names by names, shell patterns and regular expressions."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from fnmatch import fnmatchcase
 
 from logreel.errors import TopicError, UsageError
 
-#: What a regular expression begins with.
+#: Prefix of a regular expression.
 REGEX = "re:"
 
 
 def listed(names: str | Iterable[str]) -> list[str]:
-    """*names* as a list, without repeats; a lone string is one name. Raises UsageError for what is no string."""
+    """Return *names* as a list without repeats; a string is one name. Raises UsageError for other types."""
     if not isinstance(names, Iterable):
         raise UsageError(f"{names!r} is not a name: give strings")
     found = [names] if isinstance(names, str) else list(names)
@@ -26,9 +26,9 @@ def listed(names: str | Iterable[str]) -> list[str]:
 def match_topics(
     names: Collection[str], wanted: str | Iterable[str] | None, path: str | None = None
 ) -> list[str]:
-    """The *names* that *wanted* means, in the order of *names*; None: all that do not begin with ``~``.
+    """Return the *names* that *wanted* selects, in the order of *names*; None: all that do not begin with ``~``.
 
-    Raises TopicError for a wanted name or pattern that fits none, UsageError for what is no regular expression and for
+    Raises TopicError for a name or pattern without match, UsageError for an invalid regular expression and for
     ``topic.field``.
     """
     if wanted is None:
@@ -48,11 +48,11 @@ def match_topics(
 
 
 def fitting(names: Collection[str], want: str) -> set[str]:
-    """Those of *names* that one wanted name means; raises UsageError for what is no regular expression.
+    """Return those of *names* that one name or pattern selects; raises UsageError for an invalid expression.
 
-    A name that exists is taken as it is (``sensor_accel[1]`` is no pattern then). ``re:`` and a regular expression mean
-    the names that it fits as a whole; others are shell patterns. Reserved names are meant only by patterns that begin
-    with ``~`` themselves.
+    An existing name selects only itself (``sensor_accel[1]`` is then no pattern). ``re:`` and a regular expression
+    select the names that it matches completely; other texts are shell patterns. Only patterns that begin with ``~``
+    select reserved names.
     """
     if want in names:
         return {want}

@@ -1,4 +1,4 @@
-"""Channels as datasets of xarray."""
+"""Convert tables of channels to xarray datasets."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from logreel.log.tables import column_values
 
 
 def dataset(table: pa.Table) -> Any:
-    """A *table* of ``Channel.to_arrow`` as an ``xarray.Dataset``, see ``Channel.to_xarray``."""
+    """Return a table of ``Channel.to_arrow`` as an ``xarray.Dataset``, see ``Channel.to_xarray``."""
     import xarray
 
     clock = table.schema.field(0)
@@ -26,7 +26,7 @@ def dataset(table: pa.Table) -> Any:
 
 
 def _values(column: pa.ChunkedArray) -> NDArray[Any]:
-    """The values of *column*, times and durations as NumPy knows them."""
+    """Return the values of *column*; times and durations as datetime64 and timedelta64."""
     values, kind = column_values(column), column.type
     while pa.types.is_fixed_size_list(kind):
         kind = kind.value_type
@@ -36,6 +36,6 @@ def _values(column: pa.ChunkedArray) -> NDArray[Any]:
 
 
 def _text(metadata: dict[bytes, bytes] | None, names: dict[str, str]) -> dict[str, str]:
-    """Metadata of Arrow as attributes, some of them under other *names*."""
-    told = {key.decode(): value.decode() for key, value in (metadata or {}).items()}
-    return {names.get(key, key): value for key, value in told.items()}
+    """Return Arrow metadata as attributes, renamed by *names*."""
+    texts = {key.decode(): value.decode() for key, value in (metadata or {}).items()}
+    return {names.get(key, key): value for key, value in texts.items()}

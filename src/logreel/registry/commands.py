@@ -1,6 +1,6 @@
-"""What a format can be asked beyond what every log can: commands as plain descriptions, answers as plain data.
+"""Format-specific commands as plain descriptions, and their answers as plain data.
 
-A format names its commands in ``Format.commands``; the command line makes verbs of them, ``logreel FORMAT COMMAND``.
+A format names its commands in ``Format.commands``; on the command line they are ``logreel FORMAT COMMAND``.
 """
 
 from __future__ import annotations
@@ -15,11 +15,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One thing that a command can be told.
+    """One option of a command.
 
-    name      of the keyword that the command takes
-    flags     as written on the command line, such as ``--all``; none: an argument that may be left out
-    kind      bool for a switch, float, str, or the texts to choose from
+    name     keyword of the function
+    flags    spelling on the command line, such as ``--all``; none: an optional argument
+    help     description for people
+    kind     bool for a switch, float, str, or a tuple of allowed texts
+    default  value if the option is not given
     """
 
     name: str
@@ -31,9 +33,12 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A question about logs of one format.
+    """A command for logs of one format.
 
-    run  called with an open Log and the options as keywords
+    name     name on the command line
+    help     description for people
+    run      called with an open Log, and the options as keywords
+    options  options of the command
     """
 
     name: str
@@ -44,12 +49,12 @@ class Command:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a command found: as a table, and as text for people.
+    """The result of a command: a table, and text for people.
 
-    key      what the rows are called
-    columns  values by name, all of one length; times in ns have names that end in ``_ns``
-    lines    makes the text, line by line
-    about    what holds for all rows
+    key      name of the rows in JSON
+    columns  values by name, all of one length; names of times in ns end in ``_ns``
+    lines    yields the text, line by line
+    about    values that apply to all rows, by name
     """
 
     key: str
@@ -61,18 +66,18 @@ class Answer:
         return len(next(iter(self.columns.values()), ()))
 
     def rows(self) -> list[dict[str, Any]]:
-        """A dict of plain values for each row."""
+        """Return a dict of plain values for each row."""
         plain = [_plain(column) for column in self.columns.values()]
         return [dict(zip(self.columns, row, strict=True)) for row in zip(*plain, strict=True)]
 
     def to_arrow(self) -> pa.Table:
-        """The rows as a ``pyarrow.Table``."""
+        """Return the rows as a ``pyarrow.Table``."""
         import pyarrow as pa
 
         return pa.table({name: pa.array(column) for name, column in self.columns.items()})
 
     def text(self) -> str:
-        """All lines, each with its line feed."""
+        """Return all lines, each with its line feed."""
         return "".join(f"{line}\n" for line in self.lines())
 
 

@@ -1,4 +1,4 @@
-"""What a format offers: the record that its folder fills in."""
+"""The description of a log format, by which the rest of logreel uses it."""
 
 from __future__ import annotations
 
@@ -16,29 +16,30 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Format:
-    """One log format: what a format's folder offers as ``FORMAT``.
+    """One log format; each format package offers one as ``FORMAT``.
 
     name      short, lower case; also the value of ``Log.format``
-    title     what people call it
-    suffixes  usual file name endings, for naming outputs only
-    sniff     True if the content is of this format; looks at ``source.head`` first, never raises
-    scan      reads the structure; with *saved* restores an earlier scan of the same bytes, and returns None when
-              *saved* does not fit. Raises UnsupportedError for what it cannot do
-    create    gives the FormatWriter of a new file, ``create(appender, **options)``; None where such files cannot be
-    written
-    copier    gives the LogCopier of a FormatWriter that ``create`` gave, which copies logs into it; None: one that
-              copies nothing format-specific
-    like      options for ``create`` that make a file like one with this metadata, e.g. of the same compression
-    layout    the Layout of messages whose schema is of this format's own language, by that and the topic, in whatever
-              file they lie; None where these do not tell
-    sample    bytes of a realistic log that the package makes itself
-    exchange  True for a format that takes any schema and is read by many tools: logs converted to it get channels in
-              schemas that these know
+    title     name for people
+    suffixes  usual file name suffixes, used only to name outputs
+    sniff     returns whether the content is of this format; looks at ``source.head`` first, never raises
+    scan      reads the structure; with *saved* it restores an earlier scan of the same bytes, and returns None if
+              *saved* does not fit. Raises UnsupportedError for unsupported features
+    versions  versions of the format that can be read, for people
+    create    returns the FormatWriter of a new file: ``create(appender, **options)``; None if such files cannot be
+              written
+    copier    returns the LogCopier of a FormatWriter, which copies logs into it; None: nothing format-specific is
+              copied
+    like      returns options for ``create`` that make a file similar to one with this metadata, e.g. its compression
+    layout    returns the Layout of messages whose schema is in the language of this format, from schema and topic, in
+              files of any format; None if these do not define it
+    sample    returns the bytes of a realistic, generated log
+    exchange  True for a format that takes any schema and that many tools read: logs converted to it also get channels
+              with schemas that these tools know
     showcase  True for the format whose sample the demo shows
-    api       name of the module that ``logreel.NAME`` gives: what can be done with logs of this format only
-    commands  ``module:name`` of a tuple of ``model.commands.Command``, which become ``logreel NAME COMMAND``
-    frames    ``module:name`` of a function that gives, for a Log, a function that tells in lines of text of messages
-              that have one time
+    api       name of the format-specific module that is available as ``logreel.NAME``
+    commands  ``module:name`` of a tuple of ``registry.commands.Command``, which become ``logreel NAME COMMAND``
+    frames    ``module:name`` of a function that takes a Log and returns a function that describes messages of one time
+              as lines of text
     """
 
     name: str

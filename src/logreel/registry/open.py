@@ -1,20 +1,16 @@
-"""Open a log: find its format, scan it or load its index, and hand out a Log."""
+"""Open a log: find its format, scan it or load its cached index, and return a Log."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from logreel.errors import DamagedError, TopicError, UsageError
 from logreel.io.source import Definitions, Readable, Source
+from logreel.log.log import Log
 from logreel.log.scan import Scan, TextLine
 from logreel.registry import index_cache
 from logreel.registry.format import Format
 from logreel.registry.registry import find_format
-
-if TYPE_CHECKING:
-    pass
-from logreel.log.log import Log
 
 
 def open_log(
@@ -26,20 +22,19 @@ def open_log(
     ros_axes: bool = False,
     segment: int | None = None,
 ) -> Log:
-    """An open Log of any known format.
+    """Open a log of any known format.
 
-    path    a path, ``-`` for standard input, bytes, or a binary file object
-    format  name of the format, where the content is not to be asked
-    strict  True: the first Problem raises DamagedError instead of being recorded
-    definitions  files or folders with message definitions (.msg …), for logs that do not carry their own; mappings of
-                 topics to types among them tell the types of channels whose log does not. What is needed of them is
-                 carried into every log that is written from this one
-    ros_axes  True: in metres and right-handed axes; see ``Log.ros_axes``
-    segment  number of one of several logs in the file; see ``Log.segments``. None: all of them, channels of later ones
-             by names of their own
+    path         a path, ``-`` for standard input, bytes, or a binary file object
+    format       name of the format; None: the content decides
+    strict       True: raise DamagedError for the first Problem instead of recording it
+    definitions  files or folders with message definitions (.msg …), for logs that do not contain them; also mappings of
+                 topics to types, for logs that do not contain these. Logs written from this one contain what is used
+    ros_axes     True: in metres and right-handed axes, see ``Log.ros_axes``
+    segment      number of one of several logs in the file, see ``Log.segments``; None: all of them, where channels of
+                 later ones have names of their own
 
-    Raises UnknownFormatError, UnsupportedError, LogError for a folder, or OSError as the system gives it; TopicError
-    for the type of a topic that the log does not have, UsageError for one that the log tells otherwise.
+    Raises UnknownFormatError, UnsupportedError; LogError for a folder; OSError if the file cannot be read; TopicError
+    for the type of an unknown topic, UsageError for a type that contradicts the log.
     """
     log = open_one_of_several(path, format, strict, definitions, ros_axes, segment)
     check_types([log])
@@ -72,9 +67,9 @@ def open_one_of_several(
 
 
 def check_types(logs: Sequence[Log]) -> None:
-    """Raise where a type that the user gave is that of no channel of *logs*.
+    """Raise an error for a type given by the user that fits no channel of *logs*.
 
-    TopicError for a topic that none of them has, UsageError for one whose log tells what its messages are.
+    TopicError for a topic that no log has, UsageError for a topic whose log contains another type.
     """
     for log in logs:
         for topic, kind in log.given_types.items():
@@ -89,7 +84,7 @@ def check_types(logs: Sequence[Log]) -> None:
 
 
 def log_of(source: Source, fmt: Format, scan: Scan) -> Log:
-    """A Log of what *fmt* found in *source*; its text is read by lenses where the format has no text of its own."""
+    """Return a Log of *scan*; lenses read its text where the format has no text of its own."""
 
     def read_text(log: Log) -> Iterable[TextLine]:
         from logreel.lenses import text_lines

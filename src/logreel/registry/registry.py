@@ -23,8 +23,8 @@ GROUP = "logreel.formats"
 
 
 @cache
-def _own() -> dict[str, Format]:
-    """The formats that come with logreel: every folder below ``logreel.formats``."""
+def _own_formats() -> dict[str, Format]:
+    """Return the formats of logreel itself: every folder below ``logreel.formats``."""
     package = importlib.import_module(GROUP)
     found = {}
     for module in pkgutil.iter_modules(package.__path__):
@@ -35,8 +35,8 @@ def _own() -> dict[str, Format]:
 
 
 @cache
-def _foreign() -> dict[str, Format]:
-    """Formats of other packages, by entry point; looked up only when none of our own fits."""
+def _plugin_formats() -> dict[str, Format]:
+    """Return the formats of other packages, by entry point; loaded only if no own format fits."""
     from importlib import metadata
 
     found = {}
@@ -48,7 +48,7 @@ def _foreign() -> dict[str, Format]:
             continue
         if not isinstance(fmt, Format):
             _warn(point.name, f"{point.value} is no Format")
-        elif fmt.name not in _own():
+        elif fmt.name not in _own_formats():
             found[fmt.name] = fmt
     return found
 
@@ -59,24 +59,24 @@ def _warn(name: str, why: str) -> None:
 
 
 def formats() -> dict[str, Format]:
-    """All formats by name, our own first."""
-    return {**_own(), **_foreign()}
+    """Return all formats by name, those of logreel first."""
+    return {**_own_formats(), **_plugin_formats()}
 
 
 def public_module(name: str) -> ModuleType | None:
-    """What the format called *name* offers beyond what every log can; None where there is no such thing."""
+    """Return the format-specific API module, such as ``logreel.carla``; None if the format has none."""
     fmt = formats().get(name)
     return importlib.import_module(fmt.api) if fmt is not None and fmt.api else None
 
 
 def commands_of(fmt: Format) -> tuple[Command, ...]:
-    """The commands of a format, loaded when asked for."""
+    """Return the commands of a format; they are imported by this call."""
     found: tuple[Command, ...] = _named(fmt.commands) if fmt.commands else ()
     return found
 
 
 def describer(log: Log) -> Callable[[Sequence[Message]], list[str]] | None:
-    """What tells of messages of *log* that have one time, in the words of its format; None where that has none."""
+    """Return the function that describes messages of one time as lines of text; None if the format has none."""
     fmt = formats().get(log.format)
     if fmt is None or not fmt.frames:
         return None
@@ -85,7 +85,7 @@ def describer(log: Log) -> Callable[[Sequence[Message]], list[str]] | None:
 
 
 def lazy(place: str) -> Callable[..., Any]:
-    """The function ``module:name``, imported when it is called: a format costs nothing until there is a log of it."""
+    """Return a function that imports and calls ``module:name``, so that unused formats are not imported."""
 
     def call(*args: Any, **options: Any) -> Any:
         return _named(place)(*args, **options)
@@ -94,7 +94,7 @@ def lazy(place: str) -> Callable[..., Any]:
 
 
 def lazy_scan(place: str) -> Callable[[Source, Saved | None], Scan | None]:
-    """A ``Format.scan`` by ``module:name``, which takes the Source alone: what was saved is of no use to it."""
+    """Return a ``Format.scan`` that calls ``module:name`` with the Source; it restores no saved scan."""
 
     def scan(source: Source, saved: Saved | None) -> Scan | None:
         found: Scan | None = _named(place)(source) if saved is None else None
@@ -104,16 +104,16 @@ def lazy_scan(place: str) -> Callable[[Source, Saved | None], Scan | None]:
 
 
 def _named(place: str) -> Any:
-    """What ``module:name`` stands for."""
+    """Return the object ``module:name``, importing the module."""
     module, _, name = place.partition(":")
     return getattr(importlib.import_module(module), name)
 
 
 def _sniffed(source: Source) -> Format | None:
-    for fmt in _own().values():
+    for fmt in _own_formats().values():
         if fmt.sniff(source):
             return fmt
-    for fmt in _foreign().values():
+    for fmt in _plugin_formats().values():
         try:
             if fmt.sniff(source):
                 return fmt
@@ -123,12 +123,12 @@ def _sniffed(source: Source) -> Format | None:
 
 
 def find_format(source: Source, name: str | None = None) -> Format:
-    """The format of *source*, or the one called *name*.
+    """Return the format of *source*, or the format called *name*.
 
-    Raises UnknownFormatError where no format recognises the content, UnsupportedError for an unknown *name*.
+    Raises UnknownFormatError if no format recognises the content, UnsupportedError for an unknown *name*.
     """
     if name is not None:
-        fmt = _own().get(name) or formats().get(name)
+        fmt = _own_formats().get(name) or formats().get(name)
         if fmt is None:
             raise UnsupportedError(f"no format {name!r}; there are: {', '.join(formats())}", path=source.name)
         return fmt

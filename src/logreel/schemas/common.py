@@ -1,11 +1,11 @@
-"""What any tool has to know to read messages: how they are encoded, and their whole definition."""
+"""Message encodings and complete definitions, for files and connections that other tools read."""
 
 from __future__ import annotations
 
 from logreel.errors import DefinitionError
 from logreel.log.schema import Schema
 
-#: The encoding of messages, by that of their schema, where the two have different names.
+#: Message encoding by schema encoding, where they have different names.
 ENCODINGS = {
     "ros1msg": "ros1",
     "ros2msg": "cdr",
@@ -16,7 +16,7 @@ ENCODINGS = {
 
 
 def message_encoding(schema: Schema) -> str:
-    """How messages of a schema are encoded, as MCAP and Foxglove call it."""
+    """Return the encoding of messages of a schema, by its name in MCAP and Foxglove."""
     return ENCODINGS.get(schema.encoding, schema.encoding)
 
 
@@ -34,9 +34,9 @@ def portable(schema: Schema) -> Schema:
 
 
 def complete(schema: Schema, md5: str = "*") -> Schema:
-    """The same; with the definition of a message that the log did not carry, where it is known.
+    """Return *schema*, with a known definition of its type if it has none.
 
-    md5  what a definition of ROS 1 has to be summed up to; ``*``: anything
+    md5  checksum of the ROS 1 definition; ``*``: any
     """
     if schema.raw:
         return schema

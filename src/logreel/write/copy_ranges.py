@@ -1,4 +1,4 @@
-"""Stretches of a log copied as they lie there."""
+"""Byte ranges of a log, copied unchanged."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from logreel.io.arrays import I64
 from logreel.io.chunks import Buffer
 from logreel.write.payloads import joined
 
-#: Stretches are gathered into one piece below this mean length, else written one by one.
+#: Mean length below which ranges are joined before they are written, else they are written one by one.
 SHORT = 4096
-#: Bytes handed over at once.
+#: Bytes written at once.
 STEP = 4 << 20
 
 
 def runs(start: I64, end: I64) -> tuple[I64, I64]:
-    """Stretches in ascending order, those that touch as one."""
+    """Return ranges in ascending order, adjacent ones joined; int64[n] starts and ends."""
     if not len(start):
         return start, end
     order = np.argsort(start, kind="stable")
@@ -26,7 +26,7 @@ def runs(start: I64, end: I64) -> tuple[I64, I64]:
 
 
 def put(out: Appender, data: Buffer, start: I64, end: I64) -> None:
-    """Append the stretches data[start[i]:end[i]], one after another."""
+    """Append the ranges data[start[i]:end[i]], one after another."""
     if int((end - start).sum()) < SHORT * len(start):
         _put(out, joined(data, start, end - start))
         return

@@ -1,4 +1,4 @@
-"""Payloads of many messages at once, where they lie."""
+"""Payloads of many messages, referenced where they are in buffers."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ Payload = bytes | bytearray | memoryview
 
 @dataclass(frozen=True, slots=True)
 class Payloads:
-    """Messages: the payload of message i is data[start[i]:start[i] + size[i]].
+    """Payloads of messages: that of message i is data[start[i]:start[i] + size[i]].
 
-    beside  int64[n, k]  numbers that lie beside each payload, or None
-    others  further buffers
-    which   int32[n]  the buffer that each payload lies in: 0 is *data*, 1 … are *others*; None: all lie in *data*
+    side_columns  int64[n, k]  numbers that the format stores outside payloads, or None
+    others        further buffers
+    which         int32[n]  buffer of each payload: 0 is *data*, 1 … are *others*; None: *data* for all
     """
 
     data: Buffer
@@ -34,7 +34,7 @@ class Payloads:
 
     @property
     def are_inside(self) -> bool:
-        """Whether every payload lies in its buffer, and these are bytes in a row."""
+        """Whether each payload is inside its buffer, and all buffers are uint8[b]."""
         lengths = {len(self.start), len(self.size), len(self.start if self.which is None else self.which)}
         if len(lengths) > 1 or any(
             one.ndim != 1 or one.dtype != np.uint8 for one in (self.data, *self.others)
@@ -46,11 +46,11 @@ class Payloads:
 
     @property
     def _which(self) -> NDArray[np.int32]:
-        """As the kernel has it."""
+        """int32[n] for the kernel; empty for None."""
         return np.zeros(0, np.int32) if self.which is None else np.ascontiguousarray(self.which, np.int32)
 
     def rows(self, which: slice | I64) -> Payloads:
-        """Some of them."""
+        """Return the payloads at these rows."""
         return replace(
             self,
             start=self.start[which],
@@ -67,14 +67,14 @@ class Payloads:
         return start + (begin[0] if self.which is None else begin.take(self.which))
 
     def in_one(self) -> Payloads:
-        """The same in one buffer."""
+        """Return the payloads in one buffer."""
         if self.which is None:
             return self
         data = self.joined()
         return Payloads(data, np.cumsum(self.size) - self.size, self.size, self.side_columns)
 
     def joined(self) -> Buffer:
-        """uint8[sum of size]: the payloads one after another."""
+        """Return uint8[sum of size]: the payloads one after another."""
         out = np.empty(int(self.size.sum()), np.uint8)
         self.put_at(out, np.cumsum(self.size) - self.size)
         return out
@@ -115,12 +115,12 @@ class Payloads:
 
 
 def joined(data: Buffer, start: I64, size: I64) -> Buffer:
-    """uint8[sum of size]: the stretches data[start[i]:start[i] + size[i]], one after another."""
+    """Return uint8[sum of size]: the ranges data[start[i]:start[i] + size[i]], one after another."""
     return Payloads(data, start, size).joined()
 
 
 def chained(parts: Sequence[Payloads]) -> Payloads:
-    """The payloads of all *parts*, one part after another, where they lie; what lies beside them is left out."""
+    """Return the payloads of all *parts*, one part after another, without copying and without side columns."""
     buffers, which = list[Buffer](), list[NDArray[np.int32]]()
     for one in parts:
         inside = np.zeros(len(one.start), np.int32) if one.which is None else one.which
@@ -131,7 +131,7 @@ def chained(parts: Sequence[Payloads]) -> Payloads:
 
 
 def tallied(channel: NDArray[np.int32], channels: int) -> I64:
-    """int64[k]: how many messages there are of each channel below *channels*, which all are."""
+    """Return int64[channels]: the number of messages of each channel; raises IndexError for other channels."""
     counts = np.zeros(channels, np.int64)
     kernel.count_channels(np.ascontiguousarray(channel, np.int32), counts)
     return counts

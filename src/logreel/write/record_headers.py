@@ -1,4 +1,4 @@
-"""Records of many messages at once: each payload behind the head of its channel."""
+"""Records of many messages: each payload after the header of its channel."""
 
 from __future__ import annotations
 
@@ -14,17 +14,14 @@ from logreel.write.payloads import Payloads
 
 #: How times are written, see kernels/records.py; positive numbers are ns per unit of a float64.
 SECONDS_AND_NANOSECONDS, NANOSECONDS_TWICE = 0, -2
-#: As u64 microseconds in the payload, whose place counts from the head's; where the payload is long enough.
+#: As uint64 microseconds in the payload, at an offset from the start of the header, if the payload is long enough.
 MICROSECONDS_INSIDE = -1000
 NOWHERE = -1
 
 
 @dataclass(slots=True)
 class RecordHeaders:
-    """What stands before the payloads of each channel.
-
-    RecordHeaders are added in the order of channel numbers; ``compose`` makes records of messages.
-    """
+    """Headers of the records of each channel, added in the order of channel numbers; ``compose`` writes records."""
 
     _bytes: bytearray = field(default_factory=bytearray)
     _rows: list[tuple[int, int, int, int, int, int, int]] = field(default_factory=list)
@@ -39,20 +36,20 @@ class RecordHeaders:
         time_at: int = NOWHERE,
         time_kind: int = SECONDS_AND_NANOSECONDS,
     ) -> None:
-        """The head of the next channel: where in it the size of the payload stands, plus *size_add*, and the time."""
+        """Add the header of the next channel, with the offsets of the payload size (plus *size_add*) and the time."""
         self._rows.append((len(self._bytes), len(head), size_at, size_width, size_add, time_at, time_kind))
         self._bytes += head
 
     @property
     def _tables(self) -> tuple[I64, I64]:
-        """What the kernel has to know of each head, its shape and its stamp; made anew where there are more heads."""
+        """Tables of the kernel, of shapes and of times; rebuilt when headers were added."""
         if len(self._known[0]) != len(self._rows):
             rows = np.array(self._rows, np.int64).reshape(-1, 7)
             self._known = np.ascontiguousarray(rows[:, :5]), np.ascontiguousarray(rows[:, 5:])
         return self._known
 
     def places(self, channel: NDArray[np.int32], size: I64) -> I64:
-        """int64[n + 1]: where each record begins when they lie one after another, and the end."""
+        """Return int64[n + 1]: the start of each record when they are written one after another, and the end."""
         place = np.empty(len(channel) + 1, np.int64)
         channel, size = np.ascontiguousarray(channel, np.int32), np.ascontiguousarray(size, np.int64)
         kernel.record_offsets(channel, size, self._tables[0], place)
@@ -66,7 +63,7 @@ class RecordHeaders:
         place: I64,
         out: Buffer | None = None,
     ) -> Buffer:
-        """The records of messages one after another, in *out* or new memory; *place* is what ``places`` gave."""
+        """Return the records of messages one after another, in *out* or new memory; *place*: as from ``places``."""
         out = np.empty(int(place[-1]), np.uint8) if out is None else out
         payloads.compose(channel, time, np.frombuffer(self._bytes, np.uint8), *self._tables, place, out)
         return out

@@ -1,5 +1,4 @@
-"""FormatWriters that write messages in stretches: records one after another, each channel declared before its first
-message."""
+"""FormatWriters of records in batches, with a declaration of each channel before its first message."""
 
 from __future__ import annotations
 
@@ -17,9 +16,9 @@ from logreel.write.schema_maker import SchemaMaker
 
 
 class RecordWriter(FormatWriter):
-    """Messages come in stretches; each channel is declared before its first message.
+    """Writes batches of records; each channel is declared before its first message.
 
-    A format may give channels several heads: what is called a channel here is then one of these.
+    A format may have several headers per channel: each of them is a channel here.
     """
 
     def __init__(self, out: Appender, schemas: SchemaMaker | None = None) -> None:
@@ -28,16 +27,16 @@ class RecordWriter(FormatWriter):
         self._fresh = np.zeros(0, bool)
 
     def declare(self, number: int) -> None:
-        """Write what stands before the first message of a channel."""
+        """Write what comes before the first message of a channel."""
 
     def batch_limit(self) -> int:
-        """Bytes after which a stretch ends, with the message that outgrows them."""
+        """Return the bytes after which a batch ends, with the message that exceeds them."""
         raise NotImplementedError
 
     def write_records(
         self, channel: NDArray[np.int32], time: I64, place: I64, made: Buffer, side_columns: I64 | None
     ) -> None:
-        """Write records, *made* of messages; *place* is where each begins among them, *beside* as in Payloads."""
+        """Write records; *place*, int64[n], is the start of each in *made*, *side_columns* as in Payloads."""
         raise NotImplementedError
 
     def message(self, channel: int, time: int, data: Payload) -> None:
@@ -47,7 +46,7 @@ class RecordWriter(FormatWriter):
         super().message(channel, time, data)
 
     def messages(self, channel: NDArray[np.int32], time: I64, payloads: Payloads) -> None:
-        """Append messages, stretch by stretch; none of them where one cannot be written."""
+        """Append messages, batch by batch; none of them if one cannot be written."""
         if not len(channel):
             return
         for moment in (int(time.min()), int(time.max())):

@@ -1,4 +1,4 @@
-"""Logs being written: what people hold (``Writer``); what a format offers for it is a ``FormatWriter``."""
+"""The public interface for writing logs: ``Writer`` and ``create``; each format implements a ``FormatWriter``."""
 
 from __future__ import annotations
 
@@ -31,20 +31,19 @@ from logreel.write.payloads import Payload, Payloads
 if TYPE_CHECKING:
     import pyarrow as pa
 
-#: Seconds after which what was written is handed to the system at the next message.
+#: Seconds after which the next message flushes.
 FLUSH_EVERY = 1.0
-#: Messages given one by one that are collected, and bytes of them.
+#: Maximum number of messages of a batch collected from single ones, and their bytes.
 BATCH_MESSAGES, BATCH_BYTES = 16384, 1 << 20
 
 
 class Writer:
-    """A log being written; use ``logreel.create``, as a context manager.
+    """A log being written; returned by ``logreel.create``, to be used as a context manager.
 
-    Messages are appended in the order given, from any thread. What was flushed survives whatever happens after it.
-    While it is written the file is called ``path + ".active"``; it gets its name when it is complete, and keeps that
-    one when the block ends with an exception.
+    Messages are appended in the order given, from any thread. Flushed messages survive a crash. While it is written,
+    the file is called ``path + ".active"``; it is renamed when complete, and keeps that name if the block raises.
 
-    flush_every  seconds after which messages are handed to the system, None: only when asked or when there are many
+    flush_every  seconds after which messages are flushed; None: only by ``flush`` or when there are many
     sync         wait for the disk at every flush
     """
 
@@ -57,8 +56,8 @@ class Writer:
         self._lock = RLock()
         self._topics: dict[str, int] = {}
         self._encoders: dict[int, tuple[Callable[[Mapping[str, Any]], bytes], tuple[str, int] | None]] = {}
-        #: Channels whose messages are what the encoder makes of their fields.
-        self._plain: set[int] = set()
+        #: Channels whose payloads are exactly what the encoder returns.
+        self._directly_encoded: set[int] = set()
         self._open = True
         self._batch = Batch(BATCH_MESSAGES, BATCH_BYTES, self._write)
         self._batch.earliest, self._batch.latest = format_writer.earliest, format_writer.latest
@@ -69,15 +68,15 @@ class Writer:
 
     @property
     def format_writer(self) -> FormatWriter:
-        """What the format offers: what its channels may be called and hold. Messages are written through the Writer."""
+        """The format's writer, for names and schemas of channels; messages are written by the Writer."""
         return self._format_writer
 
     def add_channel(
         self, topic: str, schema: Schema | Layout, metadata: Mapping[str, Any] | None = None
     ) -> int:
-        """A number for *topic*, to be used with ``write``.
+        """Add a channel; return its number for ``write``.
 
-        schema  as the format has it; of a Layout the format makes one that holds the same fields
+        schema  in the language of the format; from a Layout, the format makes a schema with the same fields
 
         Raises UsageError for a topic added before, DefinitionError if the schema cannot be written.
         """
@@ -95,16 +94,16 @@ class Writer:
             return number
 
     def write(self, channel: int, time: int, data: Payload | Mapping[str, Any]) -> None:
-        """Append one message at *time* ns: its payload, or its fields as ``msg.decode()`` gives them.
+        """Append one message at *time* ns: its payload, or its fields as ``msg.decode()`` returns them.
 
-        Fields that are left out are zero or empty. Raises UsageError for fields that do not fit, LogError where the
-        file cannot be written.
+        Missing fields are zero or empty. Raises UsageError for fields that do not fit, LogError if the file cannot be
+        written.
         """
         self._batch.write(channel, time, data)
 
     def _write(self, channel: int, time: int, data: Payload | Mapping[str, Any]) -> None:
-        """A message that was not simply collected: fields, numbers of NumPy, large payloads, or time to flush."""
-        if type(data) is dict and channel in self._plain:
+        """Write a message that the batch did not collect: a dict, NumPy numbers, a large payload, or a flush is due."""
+        if type(data) is dict and channel in self._directly_encoded:
             data = self._encoded(channel, time, data)
             if self._batch.add(channel, time, data):
                 return
@@ -113,18 +112,18 @@ class Writer:
             channel, time = int(channel), int(time)
             if isinstance(data, Mapping):
                 splitter = self._schemas.splitter(channel)
-                told: dict[str, Any] = {}
+                numbers: dict[str, Any] = {}
                 if splitter is not None:
-                    # Payloads that were collected may tell what is derived of this message.
+                    # Collected payloads may determine the computed fields of this message.
                     self._drain()
                 if splitter is not None and splitter.side_columns:
-                    told = {name: data[name] for name in splitter.side_columns if name in data}
-                    data = {name: value for name, value in data.items() if name not in told}
+                    numbers = {name: data[name] for name in splitter.side_columns if name in data}
+                    data = {name: value for name, value in data.items() if name not in numbers}
                 data = self._encoded(channel, time, data)
                 if splitter is not None:
-                    opened = splitter.split(np.frombuffer(data, np.uint8), np.array([0, len(data)]))
-                    opened = _with_side_columns(opened, splitter.side_columns, told)
-                    self._append(np.array([channel], np.int32), _one(time), opened)
+                    payloads = splitter.split(np.frombuffer(data, np.uint8), np.array([0, len(data)]))
+                    payloads = _with_side_columns(payloads, splitter.side_columns, numbers)
+                    self._append(np.array([channel], np.int32), _one(time), payloads)
                     return
             data = bytes(data)
             if not self._batch.add(channel, time, data):
@@ -141,7 +140,7 @@ class Writer:
                 self._schemas.time_field(channel),
             )
             if self._schemas.splitter(channel) is None and not self._schemas.computed_fields(channel):
-                self._plain.add(channel)
+                self._directly_encoded.add(channel)
         encode, stamp = self._encoders[channel]
         if stamp is not None and stamp[0] not in data:
             data = {**data, stamp[0]: time // stamp[1]}
@@ -150,10 +149,10 @@ class Writer:
         return encode(data)
 
     def write_table(self, channel: int, table: pa.Table) -> None:
-        """Append a message per row: column ``time`` in ns (an integer, timestamp or duration), and a column per field.
+        """Append a message per row: column ``time`` in ns (integers, timestamps or durations), and a column per field.
 
-        Where a message holds many records, neighbouring rows of one time are one message. Raises UsageError where a
-        column is missing, or holds what does not fit.
+        If messages hold many records, consecutive rows of one time are one message. Raises UsageError for a column
+        that is missing or holds what does not fit.
         """
         from logreel.layout.encode import encode_table, times_of
 
@@ -194,15 +193,15 @@ class Writer:
         size: I64,
         side_columns: I64 | None = None,
     ) -> None:
-        """Append many payloads, of any channels: that of message i is data[start[i]:start[i] + size[i]].
+        """Append messages of any channels: the payload of message i is data[start[i]:start[i] + size[i]].
 
         channel int32[n], time int64[n] ns, data uint8[b], start and size int64[n]
-        beside  int64[n, k]: numbers that lie beside each payload, where the format has such; None: zeros
+        side_columns  int64[n, k]: numbers stored outside payloads, if the format has any; None: zeros
         """
         self.write_payloads(channel, time, Payloads(data, start, size, side_columns))
 
     def write_payloads(self, channel: NDArray[np.int32], time: I64, payloads: Payloads) -> None:
-        """The same with payloads that lie in one buffer or several."""
+        """Append messages with payloads in one buffer or several: channel int32[n], time int64[n] ns."""
         side_columns = payloads.side_columns
         with self._lock:
             self._check()
@@ -217,47 +216,47 @@ class Writer:
             self._append(channel, time, payloads)
 
     def metadata(self, name: str, value: Any) -> None:
-        """Add to what the log tells about itself; raises UnsupportedError where the format has no place for it."""
+        """Write metadata of the log; raises UnsupportedError if the format cannot hold it."""
         with self._lock:
             self._check()
             self._drain()
             self._format_writer.metadata(name, value)
 
     def parameter(self, name: str, value: float | int | str, time: int | None = None) -> None:
-        """Set a parameter at *time* ns, None: at the start; raises UnsupportedError where there are none."""
+        """Write a parameter set at *time* ns, None: at the start; raises UnsupportedError if the format has none."""
         with self._lock:
             self._check()
             self._drain()
             self._format_writer.parameter(name, value, time)
 
     def text(self, time: int, text: str, level: int = 6) -> None:
-        """Append a line of text with its syslog level; raises UnsupportedError where the format has no such lines."""
+        """Append a line of text with its syslog level; raises UnsupportedError if the format has none."""
         with self._lock:
             self._check()
             self._drain()
             self._format_writer.text(int(time), level, text)
 
     def attachment(self, name: str, data: bytes, media_type: str = "application/octet-stream") -> None:
-        """Add a named piece of content; raises UnsupportedError where the format has no place for it."""
+        """Write an attachment; raises UnsupportedError if the format cannot hold it."""
         with self._lock:
             self._check()
             self._drain()
             self._format_writer.attachment(name, data, media_type)
 
     def flush(self, sync: bool | None = None) -> None:
-        """Hand everything written so far to the system; *sync*: wait until it is on disk. Then it survives a crash."""
+        """Write everything so far to the file, so that it survives a crash; *sync*: wait for the disk."""
         with self._lock:
             self._check()
-            with self._care():
+            with self._stop_collecting_on_error():
                 self._drain()
                 self._format_writer.commit()
                 self._out.flush(self._sync if sync is None else sync)
             self._batch.due = now() + self._every
 
     def close(self, check: Callable[[Path], None] | None = None) -> None:
-        """Complete the file and give it its name; closing twice does nothing.
+        """Complete the file and rename it to its final name; closing twice does nothing.
 
-        check  called with the complete file before it gets its name, which it does not if this raises
+        check  called with the complete file before it is renamed; if it raises, the file is not
         """
         with self._lock:
             if self._open:
@@ -268,7 +267,7 @@ class Writer:
                     self._format_writer.finish()
                     if check is not None:
                         self._out.flush()
-                        # The disk has time to write while the file is looked at.
+                        # The disk writes while the file is checked.
                         with ThreadPoolExecutor(1) as pool:
                             on_disk = pool.submit(self._out.flush, True)
                             check(self._out.unfinished)
@@ -279,7 +278,7 @@ class Writer:
                     raise
 
     def leave(self) -> None:
-        """Close the file as it is, under the name of an unfinished one."""
+        """Close the incomplete file, which keeps its temporary name."""
         with self._lock:
             if self._open:
                 self._shut()
@@ -304,16 +303,16 @@ class Writer:
             self.flush()
 
     def _drain(self) -> None:
-        """Give the FormatWriter what was collected, before anything else that has to follow it."""
+        """Pass the collected messages to the FormatWriter, before whatever must come after them."""
         collected = self._batch.take()
         if collected is not None:
-            with self._care():
+            with self._stop_collecting_on_error():
                 channel, time, data, start, size = collected
                 self._format_writer.messages(channel, time, Payloads(data, start, size))
 
     @contextlib.contextmanager
-    def _care(self) -> Iterator[None]:
-        """Once the file cannot be written any more, no message is taken as if it could."""
+    def _stop_collecting_on_error(self) -> Iterator[None]:
+        """Collect no more messages after a LogError: the file cannot be written any more."""
         try:
             yield
         except LogError:
@@ -346,20 +345,21 @@ def _one(time: int) -> I64:
         raise UsageError(f"time {time} ns does not fit into 64 bits") from None
 
 
-def _with_side_columns(payloads: Payloads, names: Collection[str], told: Mapping[str, Any]) -> Payloads:
-    """One payload with the numbers that were *told* of those beside it, which have these *names*."""
-    if not told or payloads.side_columns is None:
+def _with_side_columns(payloads: Payloads, names: Collection[str], numbers: Mapping[str, Any]) -> Payloads:
+    """Return one payload with *numbers* in its side columns, which are called *names*."""
+    if not numbers or payloads.side_columns is None:
         return payloads
     side_columns = payloads.side_columns.copy()
     for i, name in enumerate(names):
         try:
-            side_columns[0, i] = index(told.get(name, side_columns[0, i]))
+            side_columns[0, i] = index(numbers.get(name, side_columns[0, i]))
         except (TypeError, OverflowError):
-            raise UsageError(f"{name}: {told[name]!r:.60} is no whole number of 64 bits") from None
+            raise UsageError(f"{name}: {numbers[name]!r:.60} is no whole number of 64 bits") from None
     return replace(payloads, side_columns=side_columns)
 
 
 def _with_zeros(table: pa.Table, names: Collection[str]) -> pa.Table:
+    """Return the table with columns of zeros for the *names* that it does not have."""
     import pyarrow as pa
 
     for name in names:
@@ -377,15 +377,15 @@ def create(
     sync: bool = False,
     **options: Any,
 ) -> Writer:
-    """A new log, to be filled and closed; use it as a context manager.
+    """Create a log and return its Writer; use it as a context manager.
 
-    path     the format is that of its suffix
-    format   name of the format, where the suffix is not to be asked
-    force    replace a file of that name
+    path     its suffix selects the format
+    format   name of the format; None: by the suffix
+    force    replace an existing file
     flush_every, sync  see Writer
     options  of the format, see its page
 
-    Raises LogError where the file exists, UsageError for a suffix or an option that means nothing.
+    Raises LogError if the file exists, UsageError for an unknown suffix or option.
     """
     fmt = format_of(os.fspath(path), format)
     out = Appender(path, force)
@@ -400,7 +400,7 @@ def create(
 
 
 def format_of(name: str, format: str | None) -> Any:
-    """Return the Format called *format*, else the one that the suffix of *name* means; raises UsageError for none."""
+    """Return the Format called *format*, for None that of the suffix of *name*; raises UsageError if there is none."""
     able = {f.name: f for f in formats().values() if f.create is not None}
     if format is not None:
         if format not in able:

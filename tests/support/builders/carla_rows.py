@@ -1,4 +1,4 @@
-"""What the fast reader of CARLA recordings finds, in the shape of the plain one."""
+"""Content of CARLA recordings as the fast reader reads it, in the form of the plain reader."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ Span = tuple[int, int]
 
 
 def rows(log: Log, topic: str) -> list[dict[str, Any]]:
-    """The rows of a channel as dicts, time in ns."""
+    """Return the rows of a channel as dicts, time in ns."""
     table = log.table(topic)
     table.validate(full=True)
     return table.set_column(0, "time", table["time"].cast(pa.int64())).to_pylist()
 
 
 def assert_equal(log: Log, judge: oracle.Recording) -> None:
-    """Every row of every channel equals what the plain reader reads; NaN equals NaN."""
+    """Check that every row of every channel equals that of the plain reader; NaN equals NaN."""
     due = {topic: records for topic, records in oracle.channels(judge).items() if records}
     if judge.wide and "packet_15" in due:
-        # Physics that only keeps its bytes is still called what it is.
+        # Physics that is kept as bytes still has its topic.
         due["physics"] = due.pop("packet_15")
     got = {topic: found for topic in log.channels if (found := rows(log, topic))}
     assert list(map(sorted, (got, due))) == [sorted(due)] * 2
@@ -38,7 +38,7 @@ def assert_equal(log: Log, judge: oracle.Recording) -> None:
 
 
 def packets(found: Found) -> list[tuple[int, int, int]]:
-    """Place, kind and end of every packet collected, FrameEnds included, in file order."""
+    """Return offset, kind and end of every packet and FrameEnd, in file order."""
     blocks = found.blocks
     count = np.diff(blocks.start, axis=1)
     kinds = np.concatenate([np.repeat(np.arange(count.shape[1]), row) for row in count] or [[]])
@@ -50,12 +50,12 @@ def packets(found: Found) -> list[tuple[int, int, int]]:
 
 
 def walked(data: bytes) -> Found:
-    """What the walk finds."""
+    """Return what the reader finds."""
     return Reader(Source.open(data)).read()
 
 
 def assert_accounted(found: Found, data: bytes) -> None:
-    """Header, packets and ranges reported as lost tile the file."""
+    """Check that header, packets and lost intervals cover the file without gaps."""
     spans = [(0, found.header.size)] if found.header.size else []
     spans += [(at, end) for at, _, end in packets(found)]
     spans += [(p.offset, p.offset + p.size) for p in found.problems if p.lost]

@@ -35,7 +35,7 @@ SAMPLES = {
     ".bddf": patrol,
     ".mcap": lambda: walk(6.0),
     ".ulg": lambda: flight(3.0),
-    ".vel": lambda: koblenz.drive(2.0),
+    ".vel": lambda: koblenz.drive(2.0, packets=2),
     ".rec": lambda: carla.drive(4.0).bytes(),
 }
 #: Formats whose topics follow from what messages are, by suffix: there is nothing to rename.

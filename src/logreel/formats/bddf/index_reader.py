@@ -47,7 +47,7 @@ class BadIndex(ValueError):
 
 
 class Index:
-    """The index of a file. Raises BadIndex if there is none."""
+    """The index of a file. Raises BadIndex if the file has no valid one."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -111,11 +111,11 @@ class Index:
         n, _, _, _ = bddf.read_index_entries(self.source.data, body, end, none, none)
         if n < 0:
             raise BadIndex(f"the index of series {number} cannot be read")
-        time, place = np.empty(n, np.int64), np.empty(n, np.int64)
-        _, _, _, total = bddf.read_index_entries(self.source.data, body, end, time, place)
-        if n and (place[0] < len(MAGIC) or not (place[1:] > place[:-1]).all()):
+        time, offset = np.empty(n, np.int64), np.empty(n, np.int64)
+        _, _, _, total = bddf.read_index_entries(self.source.data, body, end, time, offset)
+        if n and (offset[0] < len(MAGIC) or not (offset[1:] > offset[:-1]).all()):
             raise BadIndex(f"the blocks of series {number} do not follow each other")
-        return place, time, total
+        return offset, time, total
 
     def _series_index(self, pos: int) -> tuple[int, int]:
         """Return start and end of the content of the series index block at *pos*, which may be too large to copy."""
@@ -140,8 +140,8 @@ class Index:
                 found.append(self.blocks(number)[0])
             except (BadIndex, BadWire):
                 continue
-        places: I64 = np.unique(np.concatenate(found)) if found else np.zeros(0, np.int64)
-        return places[(places >= len(MAGIC)) & (places < self.source.size)]
+        offsets: I64 = np.unique(np.concatenate(found)) if found else np.zeros(0, np.int64)
+        return offsets[(offsets >= len(MAGIC)) & (offsets < self.source.size)]
 
 
 class VerifiedIndex:
@@ -166,19 +166,19 @@ class VerifiedIndex:
 
     def load(self, number: int) -> I64:
         """Return the offsets of the blocks of a series. Raises BadIndex if other blocks are there."""
-        place, time, stated = self._index.blocks(number)
+        offset, time, stated = self._index.blocks(number)
         good, payloads, total = bddf.verify_blocks(
-            self._source.data, self._index.ending.index, number, place, time
+            self._source.data, self._index.ending.index, number, offset, time
         )
-        if good < len(place):
-            raise BadIndex(f"block {good} of series {number} is not at {place[good]} as it says")
+        if good < len(offset):
+            raise BadIndex(f"block {good} of series {number} is not at {offset[good]} as it says")
         if payloads != stated:
             raise BadIndex(f"series {number} has {payloads} bytes, not {stated}")
         if len(time):
             self._times[number] = int(time.min()), int(time.max())
         self._used += total
         self._left -= 1
-        return place
+        return offset
 
     @property
     def unnamed(self) -> int:
@@ -232,7 +232,7 @@ class LazyIndex:
 
     def _load(self, number: int) -> I64:
         try:
-            place = self._verified.load(number)
+            offset = self._verified.load(number)
         except (BadIndex, BadWire) as error:
             self.problems.append(unused_index(self._source, f"{error}"))
             return self._scan(self._verified.series[number])
@@ -240,7 +240,7 @@ class LazyIndex:
             size = self._verified.unnamed
             text = f"{size} bytes of the file are not what its index tells of: blocks are missing from it"
             self.problems.append(Problem("index", len(MAGIC), max(size, 0), True, text))
-        return place
+        return offset
 
     def _scan(self, series: Series) -> I64:
         """Return the offsets of the blocks of a series by reading the file from the front."""

@@ -205,10 +205,10 @@ def encode_entries(data: Buffer, start: I64, size: int, base: int = 0) -> Buffer
 
 def index_blocks(at: int, all_series: Iterable[SeriesEntries]) -> Pieces:
     """Yield the series index blocks of all series, the first at offset *at*, then the file index block."""
-    names, places, hashes = [], [], []
+    names, offsets, hashes = [], [], []
     for series, declared, size, payloads, entries in all_series:
         names.append(series.identifier)
-        places.append(at)
+        offsets.append(at)
         hashes.append(series.hash)
         first, last = number(1, series.index) + number(2, declared), number(4, payloads)
         content = len(first) + size + len(last)
@@ -218,4 +218,4 @@ def index_blocks(at: int, all_series: Iterable[SeriesEntries]) -> Pieces:
         yield from entries
         yield last
         at += 8 + len(head) + content
-    yield file_index(FileIndex(tuple(names), tuple(places), tuple(hashes)))
+    yield file_index(FileIndex(tuple(names), tuple(offsets), tuple(hashes)))

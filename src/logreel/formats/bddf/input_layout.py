@@ -18,7 +18,7 @@ from logreel.formats.bddf.scan_builder import TEXT
 from logreel.io.arrays import I64
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Sequence, Struct
-from logreel.schemas.json.from_layout import written
+from logreel.schemas.json.from_layout import json_bytes
 from logreel.schemas.json.payload_decoder import JsonDecoder
 from logreel.write.payloads import Payloads, joined
 from logreel.write.schema_maker import PayloadSplitter
@@ -95,7 +95,7 @@ def _content_layout(series: Series, find: Find) -> tuple[Layout, Serialize | Non
     schema = json_schema(series.annotations)
     if kind.content_type == JSON and schema is not None:
         decoder = JsonDecoder(schema)
-        return (decoder.layout if decoder.has_fields else Layout(Struct(()))), written
+        return (decoder.layout if decoder.has_fields else Layout(Struct(()))), json_bytes
     if kind.content_type.startswith("text/") or kind.content_type == JSON:
         return TEXT, None
     descriptor = find(kind.name) if kind.content_type == PROTOBUF and kind.name else None

@@ -148,8 +148,8 @@ class ScanBuilder:
         return sorted((line for line in lines if line is not None), key=lambda line: line.time)
 
     def _payloads_of(self, number: int) -> Iterator[bytes]:
-        places = self._stored.offsets(number), self._stored.sizes(number)
-        for at, size in zip(*(p.tolist() for p in places), strict=True):
+        locations = self._stored.offsets(number), self._stored.sizes(number)
+        for at, size in zip(*(p.tolist() for p in locations), strict=True):
             yield self.source.read(at, size)
 
     def _metadata(self) -> Mapping[str, Any]:

@@ -127,9 +127,9 @@ class Columns:
         found = self("frames", path)
         return found if len(found) else np.array([alone])
 
-    def times(self, place: I64) -> I64:
+    def times(self, frame_row: I64) -> I64:
         """Return the times of frames given by row, ns: int64[n]."""
-        seconds = np.clip(np.nan_to_num(self.elapsed[place]), -MAX_SECONDS, MAX_SECONDS)
+        seconds = np.clip(np.nan_to_num(self.elapsed[frame_row]), -MAX_SECONDS, MAX_SECONDS)
         found: I64 = np.rint(seconds * 1e9).astype(np.int64)
         return found
 

@@ -32,7 +32,7 @@ class _Edit:
     inside  True: write them only if the bytes there are copied
     """
 
-    place: int
+    at: int
     size: int
     inside: bool
     data: bytes
@@ -60,9 +60,9 @@ class PacketCopier:
             self._kept[self._rows[number]] = True
         self._ends, missing = self._frame_ends()
         in_force, self.inserted = self._packets_in_force()
-        replaced = {edit.place for edit in in_force if edit.inside}
-        headers = [edit for edit in self._corrected_headers() if edit.place not in replaced]
-        self._edits = deque(sorted([*missing, *headers, *in_force], key=lambda edit: (edit.place, edit.size)))
+        replaced = {edit.at for edit in in_force if edit.inside}
+        headers = [edit for edit in self._corrected_headers() if edit.at not in replaced]
+        self._edits = deque(sorted([*missing, *headers, *in_force], key=lambda edit: (edit.at, edit.size)))
 
     def run(self) -> None:
         """Copy everything that is wanted."""
@@ -87,7 +87,7 @@ class PacketCopier:
         ended = np.zeros(len(self._start), bool)
         ended[frame[frame >= 0]] = True
         stop = np.append(self._start[1:], self._source.size)
-        missing = [_Edit(place, 0, False, END[:HEAD]) for place in stop[self._kept & ~ended].tolist()]
+        missing = [_Edit(at, 0, False, END[:HEAD]) for at in stop[self._kept & ~ended].tolist()]
         return ends[self._kept[np.maximum(frame, 0)]], missing
 
     def _corrected_headers(self) -> list[_Edit]:
@@ -95,9 +95,9 @@ class PacketCopier:
         resized = self._state.found.resized
         found = []
         for number, kind in enumerate(self._kinds) if resized else ():
-            for place in np.intersect1d(self._index.offsets(number), list(resized)).tolist():
-                head = bytes((kind,)) + resized[place].to_bytes(4, "little")
-                found.append(_Edit(place - HEAD, HEAD, True, head))
+            for at in np.intersect1d(self._index.offsets(number), list(resized)).tolist():
+                head = bytes((kind,)) + resized[at].to_bytes(4, "little")
+                found.append(_Edit(at - HEAD, HEAD, True, head))
         return found
 
     def _packets_in_force(self) -> tuple[list[_Edit], list[int]]:
@@ -166,20 +166,20 @@ class PacketCopier:
     def _write(self, start: I64, end: I64) -> None:
         """Write intervals of the source, with the edits at their offsets."""
         start = start.copy()
-        while len(start) and self._edits and self._edits[0].place < end[-1]:
+        while len(start) and self._edits and self._edits[0].at < end[-1]:
             edit = self._edits.popleft()
-            before = int(end.searchsorted(edit.place, side="right"))
+            before = int(end.searchsorted(edit.at, side="right"))
             # The part before the edit is written first.
-            inside = bool(start[before] <= edit.place)
-            cut = start[before] < edit.place
+            inside = bool(start[before] <= edit.at)
+            cut = start[before] < edit.at
             put(
                 self._out,
                 self._source.data,
                 start[: before + cut],
-                np.minimum(end[: before + cut], edit.place),
+                np.minimum(end[: before + cut], edit.at),
             )
             start, end = start[before:], end[before:]
-            start[0] = max(start[0], edit.place)
+            start[0] = max(start[0], edit.at)
             if inside or not edit.inside:
                 self._out.write(edit.data)
                 start[0] += edit.size

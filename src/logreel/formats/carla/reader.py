@@ -140,7 +140,7 @@ class Reader:
         counts = (blocks.start[:, 1:] - blocks.start[:, :-1]).sum(axis=0)
         used = np.flatnonzero(counts).tolist()
         sizes = self._blocks.sizes
-        topics = self._named(used, blocks)
+        topics = self._topics_of(used, blocks)
         return Found(self._header, self._wide, topics, blocks, ends, sizes, self._resized, self._problems)
 
     def _doors_come_first(self, blocks: Blocks, kinds: list[int]) -> bool:
@@ -154,10 +154,10 @@ class Reader:
                 return packet.kind == POSITION
         return POSITION not in kinds
 
-    def _named(self, kinds: list[int], blocks: Blocks) -> dict[int, str]:
-        """Topics of the kinds that occur; those that never had content are told by the order of the others."""
-        told = {kind: self._topics[kind] for kind in kinds if kind in self._topics}
-        shifting = {kind: topic for kind, topic in told.items() if kind in RELEASED}
+    def _topics_of(self, kinds: list[int], blocks: Blocks) -> dict[int, str]:
+        """Return the topics of *kinds*; kinds without any content are inferred from the order of the others."""
+        known = {kind: self._topics[kind] for kind in kinds if kind in self._topics}
+        shifting = {kind: topic for kind, topic in known.items() if kind in RELEASED}
         if shifting:
             inserted = all(INSERTED[kind] == topic for kind, topic in shifting.items())
         else:
@@ -166,7 +166,7 @@ class Reader:
         usual = INSERTED if inserted else RELEASED
         named: dict[int, str] = {}
         for kind in kinds:
-            topic = told.get(kind) or usual.get(kind, "raw")
+            topic = known.get(kind) or usual.get(kind, "raw")
             taken = topic == "raw" or topic in named.values()
             named[kind] = f"packet_{kind}" if taken else topic
         return named

@@ -35,8 +35,8 @@ def lines(events: Events) -> list[TextLine]:
     def name(actor: int) -> str:
         return names.get(actor, "something" if actor == _NOBODY else f"actor {actor}")
 
-    for time, _, gone in events("actor_removals"):
-        found.append(TextLine(time, _NOTICE, f"{name(gone['id'])} is removed"))
+    for time, _, removal in events("actor_removals"):
+        found.append(TextLine(time, _NOTICE, f"{name(removal['id'])} is removed"))
     for time, _, one in events("actor_parents"):
         found.append(TextLine(time, _NOTICE, f"{name(one['child'])} is attached to {name(one['parent'])}"))
     before: set[tuple[int, int]] = set()

@@ -30,5 +30,5 @@ def _finding(frames: Frames, odd: NDArray[np.bool_], code: str, text: str) -> It
     if len(rows):
         first, n = int(rows[0]), len(rows)
         message = f"{n} of {len(frames.number)} frames {text}; the first is frame {frames.number[first]}"
-        place, time = int(frames.start[first]) - HEAD, int(frames.time[first])
-        yield Finding(code, "warn", place, 0, message, None, time, n)
+        offset, time = int(frames.start[first]) - HEAD, int(frames.time[first])
+        yield Finding(code, "warn", offset, 0, message, None, time, n)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def _sniff(source: Source) -> bool:
-    # Every version begins with a line of text. This is asked of files of all formats: nothing is loaded for others.
+    # Every version begins with a line of text. Files of all formats come here: other files must not cost an import.
     line, newline, _ = source.head[:257].partition(b"\n")
     if not newline or not line.isascii() or not line.decode("latin-1").rstrip("\r").isprintable():
         return False
@@ -23,8 +23,8 @@ def _sniff(source: Source) -> bool:
 
 
 def _like(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    packed = [name for name in metadata.get("compression", ()) if name in ("bz2", "lz4")]
-    return {"compression": packed[0] if packed else "none", "chunk_bytes": None}
+    known = [name for name in metadata.get("compression", ()) if name in ("bz2", "lz4")]
+    return {"compression": known[0] if known else "none", "chunk_bytes": None}
 
 
 FORMAT = Format(

@@ -1,4 +1,4 @@
-"""Logs copied into a new bag."""
+"""Copying of connections and chunk sizes into a new bag."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Schemas of new bags: ROS 1 definitions."""
+"""Schemas of channels of new bags: ROS 1 definitions."""
 
 from __future__ import annotations
 

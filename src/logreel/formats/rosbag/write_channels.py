@@ -1,4 +1,4 @@
-"""From a channel that is to be written to what a bag says about it."""
+"""Topic, type, checksum, definition and connection headers of channels that are written."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from logreel.schemas import ros1msg
 ENCODING = "ros1msg"
 TYPE = re.compile(r"[A-Za-z]\w*/[A-Za-z]\w*|\*", re.ASCII)
 _MD5 = re.compile(r"[0-9a-f]{32}|\*")
-#: What a connection has besides its header.
+#: Fields of a connection that are not part of the publisher's header here.
 _OWN = {"type", "md5sum", "message_definition"}
 
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """A channel: *headers* has a dict for each connection, with what publishers said of themselves."""
+    """A channel as it is written; *headers*: one dict for each connection with the publisher's header fields."""
 
     topic: str
     type: str
@@ -34,10 +34,10 @@ class Declared:
 def declare(
     topic: str, schema: Schema, metadata: Mapping[str, Any], notes: list[str] | None = None
 ) -> Declared:
-    """What to write of a channel; raises DefinitionError or UsageError for what a bag cannot hold.
+    """Return the channel to be written; raise DefinitionError or UsageError for a channel that a bag cannot contain.
 
-    notes  None, or what gets a sentence for each thing that a new bag should not say, and that is kept as a damaged one
-           says it; only what no bag can hold raises then
+    notes  None: invalid topics, types and checksums raise; else they are kept as in the (damaged) source log, and a
+           sentence for each is added
     """
     if schema.encoding != ENCODING:
         raise DefinitionError(f"channel {topic!r} of a bag needs a schema of encoding 'ros1msg'")
@@ -66,7 +66,7 @@ def declare(
 
 
 def _define(schema: Schema, stated: str, tolerant: bool) -> tuple[Layout | None, str, str]:
-    """Layout, text and checksum of a type: by its own text, else a standard one, else raw bytes under its checksum."""
+    """Return Layout (None: raw bytes), text and checksum of a type, by its own text or else the standard one."""
     try:
         found = ros1msg.define(schema.name, schema.text, stated or "*", ros1msg.standard())
         layout = ros1msg.layout(found)
@@ -74,18 +74,19 @@ def _define(schema: Schema, stated: str, tolerant: bool) -> tuple[Layout | None,
         if not stated and not tolerant:
             raise
         return None, schema.text, stated
-    # A text that only this program can complete would be of no use to others.
+    # Other tools do not know the definitions that this text leaves out.
     text = found.text if found.borrowed or not schema.text.strip() else schema.text
     return layout, text, stated or found.md5
 
 
 def _true_topic(topic: str, metadata: Mapping[str, Any]) -> str:
-    """Channels of further definitions of a topic have an instance number behind its name, in square brackets."""
+    """Return the topic of a channel, without the instance number of the second, third … channel of the topic."""
     stated = str(metadata.get("topic", topic))
     return stated if re.fullmatch(re.escape(stated) + r"\[\d+\]", topic) else topic
 
 
 def _headers(topic: str, metadata: Mapping[str, Any], tolerant: bool) -> tuple[Mapping[str, str], ...]:
+    """Return the header of each connection, from ``headers`` or else from ``callerids`` and ``latching``."""
     given = metadata.get("headers")
     if given is None:
         latching = {"latching": "1"} if metadata.get("latching") else {}
@@ -93,7 +94,7 @@ def _headers(topic: str, metadata: Mapping[str, Any], tolerant: bool) -> tuple[M
         return tuple({"topic": topic, **caller, **latching} for caller in callers or [{}])
     if not all(isinstance(one, Mapping) for one in given):
         raise UsageError("metadata 'headers' is a list with a dict for each connection")
-    said = [{str(name): str(value) for name, value in one.items() if name not in _OWN} for one in given]
-    if not tolerant and any("=" in name or not name for one in said for name in one):
+    headers = [{str(name): str(value) for name, value in one.items() if name not in _OWN} for one in given]
+    if not tolerant and any("=" in name or not name for one in headers for name in one):
         raise UsageError("the names in metadata 'headers' must not be empty or hold '='")
-    return tuple(said) or ({"topic": topic},)
+    return tuple(headers) or ({"topic": topic},)

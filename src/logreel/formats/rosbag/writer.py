@@ -1,4 +1,4 @@
-"""Bags being written: which FormatWriter writes which version."""
+"""Creation of the writer of a bag, by version."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ def create(
     chunk_bytes: int | None = None,
     indexed: bool = True,
 ) -> FormatWriter:
-    """What writes a bag.
+    """Return the writer of a bag.
 
     version      ``2.0``, or ``1.2`` or ``1.1`` for old tools
-    compression  of the chunks of 2.0: ``none``, ``bz2`` or ``lz4``, as genuine ROS reads them
-    chunk_bytes  of 2.0: a chunk is closed by the message with which it outgrows this, and when the file is flushed;
-                 None: as in the log that is copied, else 768 KiB
-    indexed      of 1.2: with a file header and an index
+    compression  version 2.0: of its chunks, ``none``, ``bz2`` or ``lz4``, as ROS reads them
+    chunk_bytes  version 2.0: a chunk is closed by the message with which it becomes larger, and when the file is
+                 flushed; None: as in the log that is copied, else 768 KiB
+    indexed      version 1.2: True: with a file header and an index
     """
     if version == "2.0":
         return BagV20Writer(out, compression, chunk_bytes)

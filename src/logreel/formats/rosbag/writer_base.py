@@ -19,7 +19,7 @@ from logreel.write.record_writer import RecordWriter
 
 
 class BagWriter(RecordWriter):
-    """What writers of all versions have in common."""
+    """Writer of channels and messages, the base of the writers of all versions."""
 
     title = "a bag"
     earliest, latest, largest = 0, (10**9 << 32) - 1, (1 << 31) - 1
@@ -28,14 +28,15 @@ class BagWriter(RecordWriter):
     def __init__(self, out: Appender) -> None:
         self.schemas: BagSchemaMaker = BagSchemaMaker(self.title)
         super().__init__(out, self.schemas)
-        #: Of each channel: the first of its lines, which have a head each, and how many it has.
+        #: int64[c, 2]: first line of each channel and number of its lines; a line is a record header of messages,
+        #: one for each connection.
         self._lines = np.zeros((0, 2), np.int64)
 
     def channel(self, number: int, topic: str, schema: Schema, metadata: Mapping[str, Any]) -> None:
-        """Take in a channel.
+        """Add a channel.
 
-        metadata  as channels of bags have it: ``topic``, ``md5sum`` (worked out where it is not given), ``headers``
-                  or else ``callerids`` and ``latching``
+        metadata  like that of channels of bags: ``topic``, ``md5sum`` (computed if not given), ``headers``, or else
+                  ``callerids`` and ``latching``
         """
         declared = declare(topic, schema, metadata, self.notes if self.keeps_invalid else None)
         lines = self.add(declared)
@@ -44,7 +45,7 @@ class BagWriter(RecordWriter):
         self._fresh = np.append(self._fresh, np.ones(lines, bool))
 
     def messages(self, channel: NDArray[np.int32], time: I64, payloads: Payloads) -> None:
-        """Append messages with the numbers of the connections that they came by; too large ones mean the last."""
+        """Append messages; the last side column is the connection in the channel, limited to the last one."""
         first, lines = self._lines[channel].T
         turn = (
             np.zeros(len(channel), np.int64)
@@ -55,8 +56,8 @@ class BagWriter(RecordWriter):
         super().messages(line, time, payloads)
 
     def use_chunk_sizes(self, sizes: Sequence[int]) -> None:
-        """Close chunks where a source bag with chunks of these *sizes* (bytes) did, unless a size was asked for."""
+        """Use the chunk size of a source bag with chunks of *sizes* (bytes), unless a size was given; here: ignored."""
 
     def add(self, declared: Declared) -> int:
-        """Make the heads of a channel's messages, and say how many there are: by connection, or one."""
+        """Add the record headers of a channel's messages; return their number: one, or one for each connection."""
         raise NotImplementedError

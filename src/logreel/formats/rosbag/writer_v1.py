@@ -1,4 +1,4 @@
-"""Bags of versions 1.1 and 1.2 being written: every message tells its topic, and nothing is packed."""
+"""Writing of bags of versions 1.1 and 1.2: every message names its topic, and nothing is compressed."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from logreel.io.append_file import Appender
 from logreel.io.chunks import Buffer
 
 I64 = NDArray[np.int64]
-#: Records are made this many bytes at a time.
-STRETCH = 1 << 20
+#: Most bytes of records in a batch.
+BATCH_BYTES = 1 << 20
 _MAGIC_1_1, _MAGIC_1_2 = b"#ROSRECORD V1.1\n", b"#ROSRECORD V1.2\n"
 ENTRY = np.dtype([("sec", "<u4"), ("nsec", "<u4"), ("pos", "<u8")])
-#: Between them the field op: 4 bytes of nanoseconds, 8 of op, 8 up to the value.
+#: Bytes from the value of nsec to that of sec: 4 of nanoseconds, 8 of the field op, 8 before the value.
 SEC_AFTER_NSEC = 20
-#: What readers of version 1.1 take for a topic.
+#: Topics that readers of version 1.1 accept.
 _TOPIC = re.compile(r"[!-~]([ -~]{0,254}[!-~])?")
 
 
 class _BagV1Writer(BagWriter):
     def batch_limit(self) -> int:
-        """Bytes of a stretch."""
-        return STRETCH
+        """Return the most bytes of a batch."""
+        return BATCH_BYTES
 
     def write_records(
         self, channel: NDArray[np.int32], time: I64, place: I64, made: Buffer, side_columns: I64 | None
@@ -49,7 +49,7 @@ class _BagV1Writer(BagWriter):
 class BagV11Writer(_BagV1Writer):
     """Writes version 1.1."""
 
-    # The first recorders wrote the start minus the time of day: later times are read as negative ones.
+    # Larger seconds are read as negative ones, which the first recorders wrote.
     latest = (0xF0000000 + 1) * 10**9 - 1
 
     def __init__(self, out: Appender) -> None:
@@ -58,7 +58,7 @@ class BagV11Writer(_BagV1Writer):
         self.out.commit()
 
     def add(self, declared: Declared) -> int:
-        """Take in a channel; its definition has no place, nor have its connections."""
+        """Add a channel, without its definition and its connections, which version 1.1 does not have."""
         if not _TOPIC.fullmatch(declared.topic):
             text = "cannot be the topic of a bag of version 1.1: up to 256 characters of ASCII"
             raise UsageError(f"{declared.topic!r:.80} {text}")
@@ -80,7 +80,7 @@ class BagV12Writer(_BagV1Writer):
         self.out.commit()
 
     def add(self, declared: Declared) -> int:
-        """Take in a channel; only latched ones tell who published them, and that is one for all messages."""
+        """Add a channel; its messages have the caller and latching of the first connection if that is latched."""
         header = declared.headers[0]
         more = {name: header[name] for name in ("callerid", "latching") if header.get("latching") == "1"}
         named = {name: value.encode() for name, value in more.items()} | {"md5": declared.md5.encode()}
@@ -92,7 +92,7 @@ class BagV12Writer(_BagV1Writer):
         return 1
 
     def declare(self, number: int) -> None:
-        """Write the definition."""
+        """Write the definition of a channel."""
         declared = self.schemas.channels[number]
         self._definition[number] = self.out.tell()
         named = {"md5": declared.md5.encode(), "def": declared.text.encode(), **_names(declared)}
@@ -102,7 +102,7 @@ class BagV12Writer(_BagV1Writer):
     def write_records(
         self, channel: NDArray[np.int32], time: I64, place: I64, made: Buffer, side_columns: I64 | None
     ) -> None:
-        """Fill in the times, and append records to the file."""
+        """Fill in the times and append records to the file."""
         entries = np.empty(len(time), ENTRY)
         entries["sec"], entries["nsec"] = np.divmod(time, 10**9)
         entries["pos"] = place + self.out.tell()
@@ -114,17 +114,17 @@ class BagV12Writer(_BagV1Writer):
         super().write_records(channel, time, place, made, side_columns)
 
     def finish(self) -> None:
-        """Write the index, and where it is."""
+        """Write the index, and its offset into the file header."""
         if not self._indexed:
             return
         at = self.out.tell()
-        # What was given may be empty: then there are no parts to put together.
+        # The empty array keeps concatenate from failing for a bag without messages.
         channel = np.concatenate([np.zeros(0, np.int32), *(part for part, _ in self._entries)])
         entries = np.concatenate([np.zeros(0, ENTRY), *(part for _, part in self._entries)])
         for topic in sorted({self.schemas.channels[number].topic for number in self._definition}):
             numbers = [n for n in self._definition if self.schemas.channels[n].topic == topic]
             mine = entries[np.isin(channel, numbers)]
-            # Genuine ROS takes a bag for one without an index unless the first entry leads to the definition.
+            # ROS uses the index only if the first entry is the offset of the definition.
             mine["pos"][0] = self._definition[numbers[0]]
             named = {
                 "count": U32.pack(len(mine)),

@@ -1,4 +1,4 @@
-"""Bags of version 2.0 being written: chunks with their index, then a summary; the header is completed at the end."""
+"""Writing of bags of version 2.0: chunks with their index, then a summary; the file header is completed at the end."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from logreel.io.chunks import Buffer
 I64 = NDArray[np.int64]
 MAGIC = b"#ROSBAG V2.0\n"
 CHUNK_BYTES = 768 << 10
-#: Of a chunk before its last message, which can be as large again: sizes have 32 bits.
+#: Largest chunk_bytes: the last message can double the size of a chunk, and sizes have 32 bits.
 LARGEST = (1 << 31) - 1
 ENTRY = np.dtype([("sec", "<u4"), ("nsec", "<u4"), ("offset", "<u4")])
 
 
 def _lz4(data: bytes) -> bytes:
-    # Genuine ROS refuses frames with other flags than these.
+    # ROS refuses frames with other flags.
     import lz4.frame
 
     packer = lz4.frame.LZ4FrameCompressor(
@@ -49,7 +49,7 @@ _PACK: dict[str, Callable[[bytes], bytes]] = {"bz2": bz2.compress, "lz4": _lz4}
 
 @dataclass(frozen=True, slots=True)
 class _Info:
-    """A chunk that was written: where, its times, and u32 pairs of connection and messages."""
+    """A chunk that was written: offset, first and last time in ns, uint32[k, 2] connections and numbers of messages."""
 
     pos: int
     start: int
@@ -76,7 +76,7 @@ class BagV20Writer(BagWriter):
         self.out.commit()
 
     def add(self, declared: Declared) -> int:
-        """Take in a channel: one connection or more."""
+        """Add a channel with one or more connections."""
         for header in declared.headers:
             number = U32.pack(len(self._connections))
             inner = {
@@ -93,23 +93,23 @@ class BagV20Writer(BagWriter):
         return len(declared.headers)
 
     def use_chunk_sizes(self, sizes: Sequence[int]) -> None:
-        """Close chunks after as many bytes as the first source bag that has any, unless a size was asked for."""
+        """Use the chunk size of the first source bag that has chunks, unless a size was given."""
         limit = _limit_of(sizes)
         if self._has_default_limit and limit:
             self._limit, self._has_default_limit = limit, False
 
     def declare(self, number: int) -> None:
-        """Put a connection into the chunk."""
+        """Add a connection record to the chunk."""
         self._put(np.frombuffer(self._connections[number], np.uint8))
 
     def batch_limit(self) -> int:
-        """Bytes that the chunk may still grow by."""
+        """Return the bytes that may still be added to the chunk."""
         return self._limit - self._bytes
 
     def write_records(
         self, channel: NDArray[np.int32], time: I64, place: I64, made: Buffer, side_columns: I64 | None
     ) -> None:
-        """Add records to the chunk, and close it if they fill it."""
+        """Add records to the chunk, and close it if it is full."""
         self._entries.append((channel, time, place + self._bytes))
         self._put(made)
         if self._bytes > self._limit:
@@ -125,7 +125,7 @@ class BagV20Writer(BagWriter):
         self._entries: list[tuple[NDArray[np.int32], I64, I64]] = []
 
     def commit(self) -> None:
-        """Close the chunk: what is in it can be read from here on."""
+        """Close the chunk, so that its messages can be read."""
         if self._entries:
             self._close_chunk()
 
@@ -152,7 +152,7 @@ class BagV20Writer(BagWriter):
         self._begin_chunk()
 
     def finish(self) -> None:
-        """Write the summary, and complete the header."""
+        """Write the summary, and complete the file header."""
         at = self.out.tell()
         for connection in self._connections:
             self.out.write(connection)
@@ -178,19 +178,19 @@ class BagV20Writer(BagWriter):
 
 
 def _ordered(number: NDArray[np.int32], time: I64, place: I64) -> tuple[NDArray[np.int32], I64, I64]:
-    """Messages of a chunk by connection, those of a connection by time."""
+    """Return the messages of a chunk ordered by connection, in a connection by time."""
     rising = bool((time[1:] >= time[:-1]).all())
     if rising and bool((number == number[0]).all()):
         return number, time, place
-    # Sorting by one key is enough where times ascend, as they mostly do.
+    # Usually times ascend, so that sorting by connection is enough.
     order = np.argsort(number, kind="stable") if rising else np.lexsort((time, number))
     return number[order], time[order], place[order]
 
 
 def _limit_of(sizes: Sequence[int]) -> int:
-    """After how many bytes chunks of these *sizes* were closed, so that the same come out again; 0: it is not clear."""
+    """Return the limit that closes chunks at the same messages as in a bag with chunks of *sizes*; 0: unknown."""
     whole = sizes[:-1]
-    # A recorder that was asked to flush made some smaller ones.
+    # Chunks that were closed by a flush are smaller.
     typical = [size for size in whole if 2 * size > statistics.median(whole)]
     return min(max(0, min(typical, default=0) - 1), LARGEST)
 

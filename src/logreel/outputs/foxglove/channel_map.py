@@ -32,8 +32,8 @@ from logreel.outputs.foxglove.encoders import Encoder, Fill, Rows
 from logreel.outputs.foxglove.interleave import Interleaving
 from logreel.outputs.foxglove.wellknown import PACKAGE, wellknown
 from logreel.registry.registry import formats
+from logreel.schemas.protobuf.fixed_encoder import fixed_encoder
 from logreel.schemas.protobuf.from_layout import descriptor_from_layout, type_name, values
-from logreel.schemas.protobuf.straight import straight
 
 if TYPE_CHECKING:
     from logreel.log.log import Channel, Log
@@ -131,7 +131,9 @@ def transcoded(ch: Channel) -> Encoder:
 
     told = {name: value for name, value in ch.metadata.items() if name not in _OF_MESSAGES}
     told[TRANSCODED] = ch.schema.encoding
-    return Encoder(ch, ch.topic, message, fill, told, straight(ch.layout, message) if ch.is_uniform else None)
+    return Encoder(
+        ch, ch.topic, message, fill, told, fixed_encoder(ch.layout, message) if ch.is_uniform else None
+    )
 
 
 def interleave(log: Log, channels: Iterable[Channel], shift: int = 0) -> Interleaving:

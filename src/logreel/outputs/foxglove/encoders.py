@@ -13,7 +13,7 @@ from logreel.io.arrays import I64
 from logreel.log.schema import Schema
 from logreel.schemas.protobuf.columns import encode
 from logreel.schemas.protobuf.describe import Message, descriptor_set
-from logreel.schemas.protobuf.straight import Straight
+from logreel.schemas.protobuf.fixed_encoder import FixedEncoder
 
 if TYPE_CHECKING:
     from logreel.log.log import Channel
@@ -76,7 +76,7 @@ class Encoder:
     message: Message
     fill: Fill
     metadata: Mapping[str, Any]
-    straight: Straight | None = None
+    straight: FixedEncoder | None = None
 
     @property
     def schema(self) -> Schema:

@@ -17,7 +17,7 @@ from logreel.log.log import Channel
 from logreel.ops.rewrite.parts import Part
 from logreel.ops.rewrite.streams import Batch, in_time_order
 from logreel.outputs.foxglove.encoders import Encoder
-from logreel.schemas.protobuf.straight import Straight, Straights
+from logreel.schemas.protobuf.fixed_encoder import FixedEncoder, FixedEncoders
 from logreel.write.payloads import Payloads, chained
 
 #: Payload bytes of a log made into columns at once, about.
@@ -81,8 +81,8 @@ class Interleaving:
 class _Written:
     """Messages of some channels, by number, as others that are written straight from their bytes."""
 
-    def __init__(self, channels: Mapping[int, Straight]) -> None:
-        self._straights = Straights(list(channels.values()))
+    def __init__(self, channels: Mapping[int, FixedEncoder]) -> None:
+        self._straights = FixedEncoders(list(channels.values()))
         self._kinds = np.full(max(channels, default=-1) + 2, -1, np.int32)
         self._kinds[list(channels)] = np.arange(len(channels))
 

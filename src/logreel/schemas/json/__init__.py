@@ -1,1 +1,1 @@
-"""Messages that are JSON text, and JSON Schema as what says which columns they have."""
+"""JSON messages, and JSON Schema as their definition."""

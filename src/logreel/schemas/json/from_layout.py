@@ -1,4 +1,4 @@
-"""From a Layout to a JSON Schema of the same fields, and from fields to JSON text."""
+"""JSON Schema of a Layout, and JSON text of fields."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ _MAX_UINT64 = (1 << 64) - 1
 
 
 def json_schema(layout: Layout) -> str:
-    """The schema of objects with the visible fields of *layout*; those of a message of many records are ``records``.
+    """Return the JSON Schema of objects with the visible fields of *layout*.
 
-    Bytes become text in base64, arrays of any size lists.
+    Bytes become base64 text, arrays become lists, the records of a message of many records the list ``records``.
     """
-    root = _described(layout.root)
+    root = _node_schema(layout.root)
     if not isinstance(layout.root, Struct):
         root = {"type": "object", "properties": {"records": root}}
     return json.dumps(root, ensure_ascii=False, separators=(",", ":"))
 
 
-def _described(node: Node) -> dict[str, Any]:
+def _node_schema(node: Node) -> dict[str, Any]:
     match node:
         case Scalar(type="bool"):
             return {"type": "boolean"}
@@ -36,24 +36,24 @@ def _described(node: Node) -> dict[str, Any]:
         case Bytes() | Rest() | Sequence(item=Scalar(type="uint8" | "char")):
             return {"type": "string", "contentEncoding": "base64"}
         case Sequence(item=item) | FixedArray(item=item):
-            return {"type": "array", "items": _described(item)}
+            return {"type": "array", "items": _node_schema(item)}
         case Struct():
-            members = {f.name: _described(f.node) for f in node.visible()}
+            members = {f.name: _node_schema(f.node) for f in node.visible()}
             return {"type": "object", "properties": members}
         case _:
             return {"type": "integer"}
 
 
-def written(fields: dict[str, Any]) -> bytes:
-    """*fields* as JSON; numbers that JSON has no digits for are the texts ``NaN``, ``Infinity``, ``-Infinity``."""
-    return json.dumps(_told(fields), ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+def json_bytes(fields: dict[str, Any]) -> bytes:
+    """Return *fields* as JSON in UTF-8; NaN and infinities become the texts ``NaN``, ``Infinity``, ``-Infinity``."""
+    return json.dumps(_finite(fields), ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
 
 
-def _told(value: Any) -> Any:
+def _finite(value: Any) -> Any:
     if isinstance(value, dict):
-        return {name: _told(one) for name, one in value.items()}
+        return {name: _finite(one) for name, one in value.items()}
     if isinstance(value, list | tuple):
-        return [_told(one) for one in value]
+        return [_finite(one) for one in value]
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     return value

@@ -1,4 +1,4 @@
-"""Payloads that are JSON, to columns and to plain values."""
+"""Decoding of JSON payloads to columns and plain values."""
 
 from __future__ import annotations
 
@@ -17,14 +17,16 @@ from logreel.schemas.json.shapes import Fit, shape
 if TYPE_CHECKING:
     from logreel.layout.arrow import Decoded
 
-#: Messages of which no schema tells the fields are shown whole.
+#: Layout of messages without known fields: the whole text.
 TEXT = Layout(Struct((Field("json", Rest(text=True)),)), "json")
 
 
 class JsonDecoder:
-    """Decodes messages that are JSON objects.
+    """Decodes payloads that are JSON objects.
 
-    schema  their JSON Schema; where it names no properties the table has one column, ``json``, with the whole text
+    schema  their JSON Schema; without properties, tables have one column ``json`` with the whole text
+
+    Raises DefinitionError for a schema that is no JSON, or describes too many fields.
     """
 
     def __init__(self, schema: str = "") -> None:
@@ -39,12 +41,14 @@ class JsonDecoder:
 
     @property
     def has_fields(self) -> bool:
-        """Whether the schema names any."""
+        """True if the schema names fields."""
         return self._fit is not None
 
     def decode_batch(self, index: MessageIndex, layout: Layout, piece: PayloadRange, rows: I64) -> Decoded:
-        """See PayloadDecoder; what is no JSON object is left out. Members of other types than the schema says are
-        missing."""
+        """Decode a batch of payloads; payloads that are not JSON objects are skipped (see PayloadDecoder).
+
+        Members whose values do not have the type of the schema are null.
+        """
         if self._fit is None:
             return decoded(
                 layout, [{"json": d.decode("utf-8", "replace")} for d in payloads(piece)], [], len(rows)
@@ -59,7 +63,7 @@ class JsonDecoder:
         return decoded(layout, found, bad, len(rows))
 
     def decode_message(self, index: MessageIndex, data: memoryview, row: int | None) -> dict[str, Any]:
-        """The object as it stands there; what is no object as ``{"json": value}``."""
+        """Decode one payload; a value that is no object becomes ``{"json": value}``."""
         try:
             value = json.loads(bytes(data))
         except (ValueError, RecursionError) as error:

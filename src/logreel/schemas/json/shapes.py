@@ -1,4 +1,4 @@
-"""JSON Schema as Layouts: which columns messages have, and how values come to fit them."""
+"""Layout Nodes of a JSON Schema, and functions that convert values to the types of the columns."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any
 from logreel.errors import DefinitionError
 from logreel.layout.nodes import MAX_DEPTH, MAX_LEAVES, Field, Node, Scalar, Sequence, String, Struct
 
-#: Makes of any value one that the column holds, None where it is of another type.
+#: Converts any value to the type of a column; None if it has another type.
 Fit = Callable[[Any], Any]
 _INT64, _UINT64 = range(-(1 << 63), 1 << 63), range(1 << 64)
 
 
 def shape(schema: Any) -> tuple[Node | None, Fit]:
-    """The Node of what *schema* describes, and how values fit it; None where it says too little.
+    """Return the Node of a JSON Schema, None if it describes no type, and the function that converts values to it.
 
     Understands type, properties, items, ``$ref`` to ``$defs`` or ``definitions``, and alternatives with null. Raises
-    DefinitionError for a schema that describes more than a table can hold.
+    DefinitionError for a schema with too many parts.
     """
     return _Maker(schema).node(schema, 0)
 
@@ -75,7 +75,7 @@ class _Maker:
         for name, one in properties.items():
             node, fit = self.node(one, depth + 1)
             if node is None:
-                # What has no type is shown as JSON.
+                # Values without a type become JSON text.
                 node, fit = String(), _shown
             fields.append(Field(str(name), node))
             fits.append((str(name), fit))
@@ -98,7 +98,7 @@ def _text(value: Any) -> str | None:
 
 
 def _is_wide(schema: dict[str, Any]) -> bool:
-    """Whether an integer has to have 64 bits without a sign."""
+    """Return whether integers of *schema* need uint64."""
     least, most = schema.get("minimum"), schema.get("maximum")
     return isinstance(least, int) and least >= 0 and isinstance(most, int) and most not in _INT64
 
@@ -118,7 +118,7 @@ def _whole(value: Any, among: range) -> int | None:
 
 
 def _number(value: Any) -> float | None:
-    # NaN and infinities, which JSON has no number for, are often written as text.
+    # NaN and infinities are often written as text, because JSON has no such numbers.
     if isinstance(value, str) and value.lower().lstrip("+-") in ("nan", "infinity", "inf"):
         return float(value)
     if not isinstance(value, int | float) or isinstance(value, bool):

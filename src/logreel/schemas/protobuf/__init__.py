@@ -1,4 +1,4 @@
-"""Protocol buffers: the wire, descriptions of messages, and messages as Layouts and Arrow columns.
+"""Protocol buffers: wire format, message descriptions, decoding and encoding.
 
-``wire`` needs no library. The others use the ``protobuf`` package, and are imported when first needed.
+``wire`` and ``build`` need no library. Others use the ``protobuf`` package, and are imported when first needed.
 """

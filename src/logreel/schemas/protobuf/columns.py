@@ -1,4 +1,4 @@
-"""Columns to protobuf messages, many at once; see kernels/protobuf.py."""
+"""Encoding of columns as protobuf messages, many at once; see kernels/protobuf.py."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ MESSAGE, MESSAGES, SPANS, TIME = (
     kernel.COLUMN_SPANS,
     kernel.COLUMN_TIME,
 )
-#: Kinds of a fixed width, as NumPy has them.
+#: dtypes of kinds of a fixed width.
 _FIXED = {"double": "<f8", "float": "<f4", "fixed32": "<u4"}
-#: The longest varint.
+#: Bytes of the longest varint.
 _LONGEST = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Many:
-    """Any number of items in each row: row i has those from offsets[i] to offsets[i + 1]. Text is its bytes.
+    """Column with any number of items in each row: row i has items offsets[i] to offsets[i + 1].
 
     offsets  int64[n + 1]
-    items    what a field of the kind takes that has one item in a row
+    items    column of the items; for text uint8 of all bytes
     """
 
     offsets: I64
@@ -49,10 +49,9 @@ Values = Mapping[str, Any]
 
 
 def encode(message: Message, values: Values, n: int) -> tuple[NDArray[np.uint8], I64]:
-    """*n* messages one after another, and int64[n + 1] where each begins, and the end.
+    """Return *n* messages one after another, and int64[n + 1] offsets of the messages and the end.
 
-    values  a row for each message; fields of other names than those of *message* are not used, others that are left
-            out, and zeros, are not written
+    values  columns by field name; unknown names are ignored; missing columns and zeros are not written
 
     Raises TypeError for an array that does not fit its field.
     """
@@ -67,7 +66,7 @@ def encode(message: Message, values: Values, n: int) -> tuple[NDArray[np.uint8],
 
 
 def texts(values: list[str]) -> Many:
-    """Text as a column."""
+    """Return texts as a column."""
     raw = [value.encode("utf-8", "replace") for value in values]
     offsets = np.zeros(len(raw) + 1, np.int64)
     np.cumsum([len(one) for one in raw], out=offsets[1:])
@@ -75,14 +74,14 @@ def texts(values: list[str]) -> Many:
 
 
 def same(text: str, n: int) -> Many:
-    """One text *n* times."""
+    """Return a column with the same text *n* times."""
     raw = text.encode("utf-8", "replace")
     return Many(np.arange(n + 1, dtype=np.int64) * len(raw), np.frombuffer(raw * n, np.uint8))
 
 
 @dataclass(slots=True)
 class _Plan:
-    """The ops and columns of some messages, and the bytes that these take at most."""
+    """Ops and columns of messages, and the most bytes that they take."""
 
     ops: list[list[int]] = field(default_factory=list)
     columns: list[NDArray[Any]] = field(default_factory=list)
@@ -95,7 +94,7 @@ class _Plan:
                 (self.many if f.repeated else self.one)(f, value, n)
 
     def column(self, array: NDArray[Any]) -> int:
-        # Memory of no bytes may have no address.
+        # An empty array may have no address.
         self.columns.append(np.ascontiguousarray(array) if array.size else np.zeros(1, np.int64))
         return len(self.columns) - 1
 
@@ -105,7 +104,7 @@ class _Plan:
         return self.column(many.offsets)
 
     def op(self, code: int, wire: int, f: Field, rows: int, size: int, **more: int) -> None:
-        """An op that writes *rows* times a tag and at most *size* bytes, a length among them."""
+        """Add an op that writes *rows* times a tag and at most *size* bytes, including a length."""
         tag = f.number << 3 | wire
         names = ("column", "more", "body", "other")
         self.ops.append([code, tag, *(more.get(name, 0) for name in names)])
@@ -168,14 +167,14 @@ class _Plan:
 def _rows(value: Any, dtype: str | None, n: int) -> NDArray[Any]:
     array = np.asarray(value)
     array = array.astype(dtype or array.dtype.newbyteorder("<"), copy=False)
-    # Offsets into a longer array are as good.
+    # The array may be longer than its used part.
     if array.ndim != 1 or len(array) < n:
         raise TypeError(f"an array of shape {array.shape} for {n} rows")
     return array
 
 
 def _width(f: Field, array: NDArray[Any]) -> int:
-    """How the kernel reads a whole number."""
+    """Return the width of integers for the kernel, negative if they are signed."""
     if array.dtype.kind not in "iub":
         raise TypeError(f"{f.name} takes whole numbers, not {array.dtype}")
     named = f.kind if isinstance(f.kind, str) else "int32"

@@ -1,4 +1,4 @@
-"""Message types described by us, and the descriptors that other tools want of them."""
+"""Descriptions of message types, and their descriptors."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-#: Numbers of the library for kinds of fields that are no message and no enumeration.
+#: FieldDescriptor type numbers of scalar kinds.
 KINDS = {
     "double": 1,
     "float": 2,
@@ -19,14 +19,14 @@ KINDS = {
     "bytes": 12,
     "uint32": 13,
 }
-#: Kinds that are messages of the library's own.
+#: Kinds that are messages of the protobuf library.
 TIMES = {"time": "timestamp", "duration": "duration"}
 _MESSAGE, _ENUM = 11, 14
 
 
 @dataclass(frozen=True, slots=True)
 class Enum:
-    """Names of numbers, which count from 0."""
+    """An enumeration; its values are numbered from 0."""
 
     name: str
     values: tuple[str, ...]
@@ -34,7 +34,7 @@ class Enum:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field: its kind is a key of KINDS or TIMES, an Enum or a Message."""
+    """A field; *kind*: a key of KINDS or TIMES, an Enum or a Message."""
 
     name: str
     number: int
@@ -44,18 +44,18 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A message type by its full name; types whose names begin with that and a dot are declared inside of it."""
+    """A message type; *name*: full name. Types whose names begin with it and a dot are nested types."""
 
     name: str
     fields: tuple[Field, ...]
 
     def holds(self, kind: Enum | Message) -> bool:
-        """Whether a type is declared inside of this one."""
+        """Return whether a type is nested in this one."""
         return kind.name.startswith(self.name + ".")
 
 
 def descriptor_set(message: Message) -> bytes:
-    """A FileDescriptorSet of *message* and all that it uses, what is used first; a file for each type."""
+    """Return a FileDescriptorSet of *message* and all types that it uses, a file for each; used types come first."""
     from google.protobuf import descriptor_pb2, duration_pb2, timestamp_pb2
 
     out = descriptor_pb2.FileDescriptorSet()
@@ -69,7 +69,7 @@ def descriptor_set(message: Message) -> bytes:
 
 
 def _types(message: Message) -> Iterator[Message]:
-    """*message* and the message types below it, what is used first; some of them several times."""
+    """Yield the message types that *message* uses, then *message*; some several times."""
     for f in message.fields:
         if isinstance(f.kind, Message):
             yield from _types(f.kind)
@@ -77,7 +77,7 @@ def _types(message: Message) -> Iterator[Message]:
 
 
 def _files(message: Message) -> list[Message]:
-    """The types that have a file of their own, what is used first."""
+    """Return the types that are not nested in others; used types come first."""
     every = {one.name: one for one in _types(message)}
     return [one for one in every.values() if not any(other.holds(one) for other in every.values())]
 
@@ -87,7 +87,7 @@ def _path(name: str) -> str:
 
 
 def _file(message: Message) -> Any:
-    """The FileDescriptorProto of one type."""
+    """Return the FileDescriptorProto of a type."""
     from google.protobuf import descriptor_pb2
 
     package, _, name = message.name.rpartition(".")
@@ -99,7 +99,7 @@ def _file(message: Message) -> Any:
 
 
 def _needed(message: Message, top: Message) -> Iterator[str]:
-    """The files that what is declared inside of *top* needs."""
+    """Yield the files that *message*, nested in *top*, depends on."""
     for f in message.fields:
         if isinstance(f.kind, Message):
             if top.holds(f.kind):
@@ -127,7 +127,7 @@ def _fill(out: Any, message: Message) -> None:
 
 
 def _declare(out: Any, kind: Enum | Message) -> None:
-    """Put a type inside of another."""
+    """Add a nested type."""
     name = kind.name.rpartition(".")[2]
     if isinstance(kind, Message):
         _fill(out.nested_type.add(name=name), kind)

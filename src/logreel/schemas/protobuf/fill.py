@@ -1,4 +1,4 @@
-"""Plain values to messages: the way back of ``layouts.Shape.values``."""
+"""Messages from plain values, the inverse of ``layouts.Shape.values``."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ _ENUM = 14
 
 
 def fill(message: Any, values: Mapping[str, Any]) -> None:
-    """Set the fields of *message*; what is zero or empty stays unset, as absent messages and zeros look the same.
+    """Set the fields of *message*; zeros, empty values and missing ones are not set.
 
-    Raises ValueError for a value that the field cannot hold.
+    Raises ValueError for a value that does not fit its field.
     """
     for field in message.DESCRIPTOR.fields:
         value: Any = values.get(field.name)
@@ -52,7 +52,7 @@ def _fill_message(message: Any, value: Any) -> None:
     elif isinstance(value, int):
         message.seconds, message.nanos = divmod(value, 10**9)
         if message.seconds < 0 < message.nanos and message.DESCRIPTOR.name == "Duration":
-            # The two have one sign.
+            # In a Duration, both numbers have the same sign.
             message.seconds, message.nanos = message.seconds + 1, message.nanos - 10**9
     else:
         fill(message, value)

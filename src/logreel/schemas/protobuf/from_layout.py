@@ -1,4 +1,4 @@
-"""A message type that holds what a Layout does, and tables as columns of it."""
+"""Message type of a Layout, and tables as its columns."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ _SCALARS = {
     "float32": "float",
     "float64": "double",
 }
-#: Longer arrays of bytes, of one length, are opaque; shorter ones are numbers.
+#: Fixed arrays of more uint8 become bytes, shorter ones numbers.
 OPAQUE = 64
-#: The field of a message with many records, and that of a row of an array of arrays.
+#: Field of a message with many records, and field of a row of an array of arrays.
 RECORDS, ROW = "records", "values"
 
 
 def descriptor_from_layout(layout: Layout, name: str) -> Message:
-    """A message type of this full name with a field for each member that *layout* shows."""
+    """Return a message type of this full name with a field for each visible field of *layout*."""
     if isinstance(layout.root, Counted):
         record = _message(layout.record, f"{name}.Record")
         return Message(name, (Field(RECORDS, 1, record, True),))
@@ -46,12 +46,12 @@ def descriptor_from_layout(layout: Layout, name: str) -> Message:
 
 
 def type_name(*parts: str) -> str:
-    """A full name that has these parts."""
+    """Return the full name of these parts, made valid."""
     return ".".join(identifier(part) for part in parts)
 
 
 def identifier(text: str) -> str:
-    """*text* as the name of a field or a type."""
+    """Return *text* as a valid name of a field or a type."""
     name = re.sub(r"[^A-Za-z0-9_]", "_", text)
     return name if re.match("[A-Za-z_]", name) else f"_{name}"
 
@@ -72,7 +72,7 @@ def _message(struct: Struct, name: str) -> Message:
 
 
 def _names(names: Iterable[str]) -> list[str]:
-    """Names of fields that differ from each other."""
+    """Return valid field names that differ from each other."""
     found: list[str] = []
     for name in map(identifier, names):
         n, label = 1, name
@@ -83,7 +83,7 @@ def _names(names: Iterable[str]) -> list[str]:
 
 
 def _kind(node: Node, name: str) -> tuple[str | Message, bool]:
-    """The kind of a field for *node*, and whether it is repeated; *name* is for a type of its own."""
+    """Return the field kind of *node*, and whether it is repeated; *name*: of a new type, if one is needed."""
     match node:
         case Scalar(type=t):
             return _SCALARS[t], False
@@ -99,7 +99,7 @@ def _kind(node: Node, name: str) -> tuple[str | Message, bool]:
             kind, repeated = _kind(item, name)
             if not repeated:
                 return kind, True
-            # Nothing is repeated twice: a row of it is a message.
+            # Protobuf has no arrays of arrays: each row is a message.
             return Message(name, (Field(ROW, 1, _kind(item, f"{name}.Row")[0], True),)), True
         case Struct():
             return _message(node, name), False
@@ -108,9 +108,9 @@ def _kind(node: Node, name: str) -> tuple[str | Message, bool]:
 
 
 def values(layout: Layout, message: Message, columns: Sequence[pa.ChunkedArray]) -> Values:
-    """The columns of a table of *layout*, one row per message, as those of ``descriptor_from_layout(layout, name)``.
+    """Return the columns of a table of *layout* as columns of *message*; nulls become zero or empty.
 
-    Missing values become zero or empty.
+    message  ``descriptor_from_layout(layout, name)``
     """
     arrays = [_joined(column) for column in columns]
     members = list(layout.record.visible())

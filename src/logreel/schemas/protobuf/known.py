@@ -1,13 +1,13 @@
-"""Messages that robots' logs commonly hold, described by us, so that they can be shown where no descriptors are given.
+"""Descriptors of messages that are common in logs of robots, for logs opened without descriptors.
 
-What fields there are is told on docs/formats/bddf.md. A message whose fields are not known to us is ``bytes``.
+docs/formats/bddf.md lists the fields. A field of an unknown message type is ``bytes``.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-#: Per message: name, number and kind of its fields; ``*`` after the kind: repeated.
+#: Fields of each message: name, number, kind; ``*`` after the kind: repeated.
 MESSAGES = {
     "bosdyn.api.OperatorComment": "message 1 string, timestamp 2 time",
     "bosdyn.api.TextMessage": (
@@ -28,7 +28,7 @@ LEVELS = ("UNKNOWN", "DEBUG", "INFO", "WARN", "ERROR")
 
 
 def file_descriptor() -> Any:
-    """A FileDescriptorProto of all of them."""
+    """Return a FileDescriptorProto of all known messages."""
     from google.protobuf import descriptor_pb2
 
     field = descriptor_pb2.FieldDescriptorProto

@@ -1,4 +1,4 @@
-"""Message types as Layouts, which say what columns there are, and as functions from a message to plain values."""
+"""Layouts of message types, and functions that convert messages to plain values."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from logreel.layout.nodes import (
 
 Convert = Callable[[Any], Any]
 
-#: By the library's number of a field's type.
+#: Scalar types by FieldDescriptor type number.
 _SCALARS = {
     1: "float64",
     2: "float32",
@@ -43,9 +43,9 @@ _LIMIT = 1 << 63
 
 
 class Shape:
-    """A message type: the Layout of its columns, and ``values``, which gives a message's values in that order.
+    """Layout of a message type, and ``values``, which converts a message to a dict in the order of the fields.
 
-    Raises DefinitionError for a type without fields, or of more parts than a Layout may have.
+    Raises DefinitionError for a type without fields, or with more parts than a Layout can have.
     """
 
     def __init__(self, descriptor: Any) -> None:
@@ -60,7 +60,7 @@ class Shape:
         name = descriptor.full_name
         if name in ("google.protobuf.Timestamp", "google.protobuf.Duration"):
             return Time(signed=name.endswith("Duration")), _nanoseconds
-        # Types that hold themselves would go on for ever; one without fields is nothing that a table can hold.
+        # Recursive types and types without fields cannot be columns: they are shown as bytes.
         if name in above or len(above) > MAX_DEPTH // 2 or not descriptor.fields:
             return Bytes(), _serialized
         fields, converts = [], []
@@ -106,14 +106,14 @@ class Shape:
 
 
 def is_repeated(field: Any) -> bool:
-    """Whether a field holds any number of values."""
-    # Newer releases of the library have is_repeated in place of label.
+    """Return whether a field is repeated."""
+    # Newer releases of the library replace label by is_repeated.
     repeated = getattr(field, "is_repeated", None)
     return bool(field.label == 3 if repeated is None else repeated)
 
 
 def is_map(field: Any) -> bool:
-    """Whether a field holds values by key."""
+    """Return whether a field is a map."""
     return bool(field.type == MESSAGE and field.message_type.GetOptions().map_entry)
 
 

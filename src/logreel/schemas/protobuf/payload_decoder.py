@@ -1,4 +1,4 @@
-"""Payloads that are protobuf messages, to columns and to plain values."""
+"""Decoding of protobuf payloads to columns and plain values."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _ITEM = Struct(
         Field("data", Bytes()),
     )
 )
-#: What is shown of messages that nothing describes: their fields by number.
+#: Layout of messages without a descriptor: their fields by number.
 WIRE = Layout(Struct((Field("fields", Sequence(_ITEM)),)), "wire")
 _NAMES = {VARINT: "varint", FIXED64: "fixed64", BYTES: "bytes", FIXED32: "fixed32"}
 
 
 class ProtobufDecoder:
-    """Decodes messages of a type that is described; see ``types.Types``."""
+    """Decodes messages of a type with a descriptor; see ``types.Types``."""
 
     def __init__(self, descriptor: Any) -> None:
         from google.protobuf import message_factory
@@ -42,7 +42,7 @@ class ProtobufDecoder:
         self.layout, self._values = shape.layout, shape.values
 
     def decode_batch(self, index: MessageIndex, layout: Layout, piece: PayloadRange, rows: I64) -> Decoded:
-        """See PayloadDecoder; payloads that are no such message are left out."""
+        """Decode a batch of payloads; payloads that are no such message are skipped (see PayloadDecoder)."""
         from google.protobuf.message import DecodeError
 
         found: list[dict[str, Any]] = []
@@ -55,7 +55,7 @@ class ProtobufDecoder:
         return decoded(layout, found, bad, len(rows))
 
     def decode_message(self, index: MessageIndex, data: memoryview, row: int | None) -> dict[str, Any]:
-        """See PayloadDecoder."""
+        """Decode one payload; raise DamagedError if it is no such message."""
         from google.protobuf.message import DecodeError
 
         try:
@@ -65,16 +65,16 @@ class ProtobufDecoder:
 
 
 class WireDecoder:
-    """Shows messages that nothing describes: their fields by number. Whatever the bytes, it never fails."""
+    """Decodes messages without a descriptor to their fields by number; other bytes become one field ``raw``."""
 
     layout = WIRE
 
     def decode_batch(self, index: MessageIndex, layout: Layout, piece: PayloadRange, rows: I64) -> Decoded:
-        """See PayloadDecoder."""
+        """Decode a batch of payloads (see PayloadDecoder)."""
         return decoded(layout, [self._row(data) for data in payloads(piece)], [], len(rows))
 
     def decode_message(self, index: MessageIndex, data: memoryview, row: int | None) -> dict[str, Any]:
-        """See PayloadDecoder."""
+        """Decode one payload."""
         return self._row(bytes(data))
 
     def _row(self, data: bytes) -> dict[str, Any]:
@@ -82,7 +82,7 @@ class WireDecoder:
         try:
             found.extend(items(data))
         except BadWire:
-            # What is no message at all is shown whole.
+            # Bytes that are no message are shown whole.
             return {"fields": [{"number": 0, "wire": "raw", "value": None, "data": data}]}
         shown = [
             {

@@ -1,4 +1,4 @@
-"""Where the description of a message type comes from."""
+"""Descriptors of message types: from the user's files, imported modules, and known messages."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 
 
 class Types:
-    """Message types by full name: those of the user's descriptors, then classes that the program imported, then ours.
+    """Message types by full name: from the user's descriptors, then imported message classes, then known messages.
 
-    paths  files with a FileDescriptorSet, folders of such, or names of modules with message classes, which are
-           imported; other files are passed over
-    own    a FileDescriptorSet that comes before all others; empty for none
+    paths  files with a FileDescriptorSet, folders of such files, or names of modules with message classes, which are
+           imported; other files are ignored
+    own    a FileDescriptorSet with precedence over all others; empty: none
 
-    Raises DefinitionError for a file that is none, and a module that cannot be imported.
+    Raises DefinitionError for a file that is no FileDescriptorSet, and a module that cannot be imported.
     """
 
     def __init__(self, paths: Iterable[Path] = (), own: bytes = b"") -> None:
@@ -42,7 +42,7 @@ class Types:
         self._pools.append(ours)
 
     def find(self, name: str) -> Any:
-        """The Descriptor of a message type, or None where nothing describes it."""
+        """Return the Descriptor of a message type, None if unknown."""
         for pool in self._pools:
             try:
                 return pool.FindMessageTypeByName(name)
@@ -51,7 +51,7 @@ class Types:
         return None
 
     def set_of(self, name: str) -> bytes:
-        """A FileDescriptorSet of a message type and all that it needs; empty where nothing describes it."""
+        """Return a FileDescriptorSet of a message type and all types that it uses, empty if unknown."""
         from google.protobuf import descriptor_pb2
 
         found, files = self.find(name), dict[str, bytes]()
@@ -64,7 +64,7 @@ class Types:
 
 
 def _collect(file: Any, files: dict[str, bytes]) -> None:
-    """Add a file behind all those that it needs."""
+    """Add a file after its dependencies."""
     for one in file.dependencies:
         if one.name not in files:
             _collect(one, files)
@@ -79,7 +79,7 @@ def _bytes(path: Path) -> bytes:
 
 
 def _pool(raw: bytes, name: str) -> Any:
-    """What a FileDescriptorSet describes; *name* is for errors."""
+    """Return the DescriptorPool of a FileDescriptorSet; *name*: for errors."""
     from google.protobuf import descriptor_pb2, descriptor_pool
     from google.protobuf.message import DecodeError
 
@@ -96,7 +96,7 @@ def _pool(raw: bytes, name: str) -> Any:
             return
         done.add(one)
         if one not in by_name:
-            # Sets are often made without the library's own files.
+            # Sets often leave out the files of the protobuf library.
             pool.AddSerializedFile(descriptor_pool.Default().FindFileByName(one).serialized_pb)
             return
         for dependency in by_name[one].dependency:
@@ -121,7 +121,7 @@ def _files(paths: Iterable[Path]) -> Iterable[Path]:
 
 
 def _import_classes(name: str) -> None:
-    """Import a module with message classes, or all those of a package, which makes them known to the library."""
+    """Import a module with message classes, or all ``*_pb2`` of a package, which registers their descriptors."""
     try:
         module = importlib.import_module(name)
         for one in pkgutil.iter_modules(getattr(module, "__path__", ())):
@@ -132,6 +132,6 @@ def _import_classes(name: str) -> None:
 
 
 def _import_well_known() -> None:
-    """Make the files that come with the library known to it, for sets that leave them out."""
+    """Register the files of the protobuf library, for sets that leave them out."""
     for name in ("any", "duration", "empty", "field_mask", "struct", "timestamp", "wrappers"):
         importlib.import_module(f"google.protobuf.{name}_pb2")

@@ -1,7 +1,6 @@
-"""The wire of protocol buffers in plain Python: fields by number, for the few messages that a format itself is made of.
+"""Decoding of protobuf fields in plain Python, for the few messages that formats themselves consist of.
 
-Large or many messages are for a kernel or the library; this reader never fails in a way of its own, keeps the order
-of maps, and costs no import.
+Large or many messages are decoded by a kernel or the library. This decoder needs no import and keeps the order of maps.
 """
 
 from __future__ import annotations
@@ -14,12 +13,12 @@ Value = int | bytes
 
 
 class BadWire(ValueError):
-    """The bytes are no fields."""
+    """The bytes are no protobuf fields."""
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One field: an int for the wire types VARINT, FIXED64 and FIXED32 (unsigned), bytes for BYTES."""
+    """A field; *value*: unsigned int for the wire types VARINT, FIXED64 and FIXED32, bytes for BYTES."""
 
     number: int
     wire: int
@@ -27,28 +26,28 @@ class Item:
 
     @property
     def signed(self) -> int:
-        """The number as int64."""
+        """Number as int64."""
         value = self.integer
         return value - (1 << 64) if value >> 63 else value
 
     @property
     def integer(self) -> int:
-        """The number; 0 where there are bytes, as a reader that expects a number takes it."""
+        """Number; 0 for a field of bytes, as for readers that expect a number."""
         return self.value if isinstance(self.value, int) else 0
 
     @property
     def bytes(self) -> bytes:
-        """The bytes; empty where there is a number."""
+        """Bytes; empty for a field with a number."""
         return self.value if isinstance(self.value, bytes) else b""
 
     @property
     def text(self) -> str:
-        """The bytes as text, with replacement characters where they are not UTF-8."""
+        """Bytes as text, invalid UTF-8 replaced."""
         return self.bytes.decode("utf-8", "replace")
 
 
 def varint(data: bytes, at: int) -> tuple[int, int]:
-    """The number at *at* and where it ends. Raises BadWire where it is cut or has more than 64 bits."""
+    """Return the varint at *at* and the offset of its end; raise BadWire if it is cut or has more than 64 bits."""
     value = shift = 0
     while at < len(data):
         byte = data[at]
@@ -65,7 +64,7 @@ def varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def items(data: bytes) -> Iterator[Item]:
-    """The fields of a message in order. Raises BadWire at the first that is malformed."""
+    """Yield the fields of a message in order; raise BadWire at the first malformed one."""
     at = 0
     while at < len(data):
         tag, at = varint(data, at)
@@ -90,7 +89,7 @@ def items(data: bytes) -> Iterator[Item]:
 
 
 def packed(item: Item) -> Iterator[int]:
-    """The numbers of a repeated field of varints, packed into one run of bytes or not."""
+    """Yield the numbers of a repeated varint field, packed or not."""
     if not isinstance(item.value, bytes):
         yield item.value
         return
@@ -101,7 +100,7 @@ def packed(item: Item) -> Iterator[int]:
 
 
 def entry(data: bytes) -> tuple[str, Item]:
-    """Key and value of one entry of a map with text keys."""
+    """Return key and value of an entry of a map with text keys."""
     key, value = "", Item(2, BYTES, b"")
     for item in items(data):
         if item.number == 1:

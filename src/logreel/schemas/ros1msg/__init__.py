@@ -1,4 +1,4 @@
-"""ROS 1 message definitions: parse them, hash them, know the standard ones, and turn them into Layouts."""
+"""ROS 1 message definitions: parsing, checksums, standard messages, Layouts."""
 
 from __future__ import annotations
 

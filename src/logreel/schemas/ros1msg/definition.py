@@ -1,4 +1,4 @@
-"""A type together with every type that it needs."""
+"""Message types with all types that they use."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from logreel.schemas.ros1msg.grammar import FieldLine, Message
 from logreel.schemas.ros1msg.names import BUILTIN, spellings
 from logreel.schemas.ros1msg.sections import Section, join_text
 
-#: Finds a message by its name, or gives None.
+#: Returns the message of a type name, or None.
 Find = Callable[[str], Message | None]
 
 
 @dataclass(frozen=True, eq=False)
 class Definition:
-    """A message type that can be hashed, printed and laid out.
+    """A message type with all types that it uses.
 
-    messages  every message needed by name: its own first, then depth first in the order of the fields
-    users     the same names, each after all that it uses
-    uses      per message and type as written in it, the name of the message meant
-    borrowed  whether a message was needed that the text of the first one does not define
+    messages  messages by name: its own first, then those it uses, depth first in the order of the fields
+    users     the same names, each after all names that it uses
+    uses      by message name: names of the messages that its field types mean, by type as written
+    borrowed  True if some message is not defined in the text, but was found elsewhere (standard messages, registry)
     """
 
     messages: Mapping[str, Message]
@@ -34,7 +34,7 @@ class Definition:
 
     @property
     def root(self) -> Message:
-        """The message itself."""
+        """Message of the type itself."""
         return next(iter(self.messages.values()))
 
     @property
@@ -44,35 +44,35 @@ class Definition:
 
     @cached_property
     def text(self) -> str:
-        """The text with those of all types needed, as logs and publishers carry it."""
+        """Concatenated text of the type and all types that it uses, as in logs and connection headers."""
         return join_text(Section(name, m.text) for name, m in self.messages.items())
 
     @cached_property
     def md5(self) -> str:
-        """The hash by which ROS has told types apart since release 0.6; comments do not count."""
+        """Checksum of the type as in ROS since release 0.6; comments do not matter."""
         found: dict[str, str] = {}
         for name in self.users:
             message, uses = self.messages[name], self.uses[name]
             lines = [f"{c.type} {c.name}={c.text}" for c in message.constants]
             for f in message.fields:
-                # The brackets of other than built-in types do not count; nobody meant it, everybody does it.
+                # genmsg leaves out the brackets of arrays of message types; other tools do the same.
                 lines.append(f"{f.spelled if f.type in BUILTIN else found[uses[f.type]]} {f.name}")
             found[name] = _hash("\n".join(lines).strip())
         return found[self.name]
 
     @cached_property
     def md5_v1(self) -> str:
-        """The hash of the releases before 0.6, in bags of version 1.1: of all texts, comments included."""
+        """Checksum of releases before 0.6, in bags of version 1.1: MD5 of all texts with comments."""
         return _hash("".join(m.text for m in self.messages.values()))
 
     def matches(self, md5: str) -> bool:
-        """Whether *md5* is one of the hashes of this definition; ``*`` matches all."""
+        """Return whether *md5* is one of the checksums of this definition; ``*`` matches any."""
         return md5 == "*" or md5 in (self.md5, self.md5_v1)
 
 
 def _hash(text: str) -> str:
     try:
-        # Bytes that are no UTF-8 come back as they were where the reader kept them in this way.
+        # Restores bytes that are no UTF-8, if the reader kept them as surrogates.
         raw = text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
         raw = text.encode("utf-8", "surrogatepass")
@@ -80,12 +80,11 @@ def _hash(text: str) -> str:
 
 
 def link(name: str, sections: Mapping[str, Message], find: Find, *, closed: bool = False) -> Definition:
-    """The Definition of *name*: types are taken from *sections*, then from *find*.
+    """Return the Definition of *name*; types are looked up in *sections*, then by *find*.
 
-    closed  the sections are of one text, which has only what is needed: a bare name may mean the only one like it
+    closed  True: the sections are those of one text; a type without package may mean the only one with this name
 
-    Takes time by distinct types. Raises DefinitionError for a type that nobody knows, that contains itself, or
-    that nests too deep.
+    Raises DefinitionError for an unknown type, a type that contains itself, and too deep nesting.
     """
     return _Linker(sections, find, closed).run(name)
 
@@ -129,8 +128,8 @@ class _Linker:
         self.users.append(name)
 
     def resolve(self, f: FieldLine, message: Message) -> tuple[str, Message]:
-        """The name and definition of the type of *f*: what the text says goes before what the registry knows."""
-        # A bare Header is that of std_msgs wherever it stands.
+        """Return name and message of the type of *f*, from the text or else from the registry."""
+        # Header without a package is that of std_msgs in every package.
         found = self.among(spellings("std_msgs/Header")) if f.type == "Header" else None
         if "/" in f.type:
             wanted = spellings(f.type)
@@ -147,7 +146,7 @@ class _Linker:
         for name in wanted:
             if (found := self.sections.get(name)) is not None:
                 return name, found
-        # Where the package of the user is not known or wrong, the only type of that bare name is meant.
+        # If the package is unknown or wrong, the only type with this name is used.
         if len(alike) == 1:
             return alike[0], self.sections[alike[0]]
         for name in wanted:

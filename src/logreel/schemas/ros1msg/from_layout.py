@@ -1,4 +1,4 @@
-"""From a Layout to the text of a definition that holds the same fields."""
+"""ROS 1 definition of a Layout."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from logreel.layout.nodes import Bytes, Field, FixedArray, Node, Rest, Scalar, S
 from logreel.schemas.ros1msg.names import is_name
 from logreel.schemas.ros1msg.sections import Section, join_text
 
-#: The package of types that had no name before.
+#: Package of generated types.
 PACKAGE = "logreel"
 _WORD = re.compile(r"[A-Za-z0-9]+")
 
 
 def type_name(topic: str) -> str:
-    """A type for messages of *topic*: ``logreel/ImuData`` for ``/imu/data``."""
+    """Return the name of a generated type for *topic*: ``logreel/ImuData`` for ``/imu/data``."""
     return f"{PACKAGE}/{_camel(topic) or 'Message'}"
 
 
@@ -27,10 +27,10 @@ def _camel(text: str) -> str:
 
 
 def definition_from_layout(layout: Layout, name: str) -> str:
-    """The definition of type *name*, and of one type for each struct inside, with the visible fields of *layout*.
+    """Return the definition of type *name* with the visible fields of *layout*, and of one type for each inner struct.
 
-    Texts of a fixed size become strings; a message of many records has them in the field ``records``. Raises
-    DefinitionError for names that no field can have, and arrays of arrays.
+    Texts of a fixed size become strings; the records of a message of many records become the field ``records``. Raises
+    DefinitionError for invalid field names and for arrays of arrays.
     """
     root = layout.root if isinstance(layout.root, Struct) else Struct((Field("records", layout.root),))
     sections: list[Section] = []

@@ -1,4 +1,4 @@
-"""The lines of one message definition: fields, constants, comments."""
+"""Parser of one message definition: fields, constants, comments."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from logreel.errors import DefinitionError
 from logreel.layout.nodes import MAX_LEAVES
 from logreel.schemas.ros1msg.names import BUILTIN, is_name, is_type, package_of
 
-#: Characters of a definition with all that it needs; the largest real ones have some ten thousand.
+#: Most characters of a concatenated definition; the largest real ones have some ten thousand.
 MAX_TEXT = 1 << 22
-#: Digits of an array's count: ten thousand million items fit into no message.
+#: Most digits of an array's count: no message has ten thousand million items.
 _MAX_DIGITS = 10
 
 Value = bool | int | float | str
@@ -19,7 +19,7 @@ Value = bool | int | float | str
 _FLOATS = ("float32", "float64")
 _CONSTANT_TYPES = BUILTIN - {"time", "duration"}
 _TRUTH = {"true": True, "1": True, "false": False, "0": False}
-#: char counts as unsigned, byte as signed, as in the bytes of a message.
+#: char is unsigned and byte is signed, as in messages.
 _RANGES: dict[str, tuple[int, int]] = {"byte": (-(1 << 7), (1 << 7) - 1), "char": (0, (1 << 8) - 1)}
 for _bits in (8, 16, 32, 64):
     _RANGES[f"int{_bits}"] = (-(1 << (_bits - 1)), (1 << (_bits - 1)) - 1)
@@ -28,11 +28,11 @@ for _bits in (8, 16, 32, 64):
 
 @dataclass(frozen=True, slots=True)
 class FieldLine:
-    """One field as the text has it.
+    """A field of a definition.
 
-    type   without brackets, as written: ``float64``, ``Header``, ``geometry_msgs/Point``
-    array  it has brackets
-    count  the number between them, or None
+    type   as written, without brackets: ``float64``, ``Header``, ``geometry_msgs/Point``
+    array  True if it has brackets
+    count  the number in the brackets, or None
     """
 
     type: str
@@ -42,7 +42,7 @@ class FieldLine:
 
     @property
     def spelled(self) -> str:
-        """The type with its brackets."""
+        """Type with its brackets."""
         if not self.array:
             return self.type
         return f"{self.type}[]" if self.count is None else f"{self.type}[{self.count}]"
@@ -50,10 +50,10 @@ class FieldLine:
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """One constant; it takes no bytes in a message.
+    """A constant of a definition; it takes no bytes in messages.
 
-    text   the right-hand side as written, without blanks around it
-    value  what it means; None where *text* is no value of its type, which hinders nobody from reading messages
+    text   right-hand side as written, without surrounding blanks
+    value  value of *text*; None if it is no value of the type, which does not matter for reading messages
     """
 
     type: str
@@ -64,10 +64,10 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """The definition of one type, without those of the types that it uses.
+    """The definition of one type, without the types that it uses.
 
     name  ``pkg/Type``
-    text  verbatim
+    text  verbatim text
     """
 
     name: str
@@ -77,14 +77,14 @@ class Message:
 
     @property
     def package(self) -> str:
-        """The package in which a bare type name is looked up."""
+        """Package in which type names without a package are looked up."""
         return package_of(self.name)
 
 
 def parse_message(text: str, name: str) -> Message:
-    """The fields and constants of one definition text, named *name*.
+    """Return the message of one definition text; *name*: its type.
 
-    Words may be separated by blanks or tabs, lines may end with CR. Raises DefinitionError, which tells the line.
+    Words may be separated by blanks or tabs, lines may end with CR. Raises DefinitionError with the line number.
     """
     if len(text) > MAX_TEXT:
         raise DefinitionError(f"{name[:80]}: a definition of {len(text)} characters")
@@ -146,7 +146,7 @@ def _constant(code: str, line: str) -> Constant:
         _bad("a type and a name before '='", code)
     if words[0] not in _CONSTANT_TYPES:
         _bad("the type of a constant", words[0])
-    # A string goes on to the end of the line: there is no comment after it.
+    # The value of a string constant extends to the end of the line, without comments.
     text = (line.partition("=")[2] if words[0] == "string" else right).strip()
     return Constant(words[0], words[1], text, _value(words[0], text))
 
@@ -154,7 +154,7 @@ def _constant(code: str, line: str) -> Constant:
 def _value(kind: str, text: str) -> Value | None:
     if kind == "string":
         return text
-    # Python refuses to read very long numbers; no constant has forty digits.
+    # Python refuses to convert very long numbers; int() and float() accept "_", ROS does not.
     if len(text) > 400 or "_" in text:
         return None
     if kind == "bool":

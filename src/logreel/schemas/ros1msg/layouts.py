@@ -1,4 +1,4 @@
-"""Definitions to Layouts: how the bytes of a message follow from its fields."""
+"""Layouts of ROS 1 definitions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from logreel.layout.nodes import Bytes, Field, FixedArray, Node, Scalar, Sequenc
 from logreel.schemas.ros1msg.definition import Definition
 from logreel.schemas.ros1msg.grammar import FieldLine
 
-#: Of the two names for a byte, char is the unsigned one. All lengths and counts have four bytes.
+#: char is unsigned, byte is signed. All lengths and counts have four bytes.
 _SCALARS = {
     **{name: Scalar(name) for name in ("bool", "float32", "float64")},
     **{f"{sign}int{bits}": Scalar(f"{sign}int{bits}") for sign in ("", "u") for bits in (8, 16, 32, 64)},
@@ -25,9 +25,9 @@ COUNT_BYTES = 4
 
 
 def layout(definition: Definition) -> Layout:
-    """The Layout of a message; constants take no bytes, and nothing lies between the fields.
+    """Return the Layout of a message, whose fields follow each other without padding.
 
-    Raises DefinitionError for a type that is too large, or nests too deep, to be walked.
+    Raises DefinitionError for a type that is too large or nested too deep.
     """
     structs: dict[str, Node] = {}
     try:
@@ -45,7 +45,7 @@ def layout(definition: Definition) -> Layout:
 
 
 def _field(f: FieldLine, item: Node) -> Field:
-    """Return the member for *f*."""
+    """Return the Layout field of *f*."""
     if not f.array:
         return Field(f.name, item)
     if f.count is not None:

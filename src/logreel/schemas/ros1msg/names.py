@@ -1,4 +1,4 @@
-"""Type names: which are built in, and which mean the same type."""
+"""Type names: built-in types, valid names, and names that mean the same type."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ BUILTIN = frozenset(
     }
 )
 
-#: Types that moved from one package to another and kept their fields; the name of today comes first.
+#: Types that were moved to another package with the same fields; the current name is first.
 SAME = (
     ("std_msgs/Header", "roslib/Header"),
     ("rosgraph_msgs/Log", "roslib/Log"),
@@ -35,37 +35,37 @@ SAME = (
 )
 _SAME = {name: group for group in SAME for name in group}
 
-#: Longer names are garbage; real ones end below 100 characters.
+#: Longest name that is accepted; real ones have fewer than 100 characters.
 MAX_NAME = 255
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _TYPE = re.compile(r"[A-Za-z_]\w*(?:/[A-Za-z_]\w*){0,2}", re.ASCII)
 
 
 def is_name(text: str) -> bool:
-    """Whether *text* can name a field or a constant."""
+    """Return whether *text* is a valid name of a field or a constant."""
     return len(text) <= MAX_NAME and _NAME.fullmatch(text) is not None
 
 
 def is_type(text: str) -> bool:
-    """Whether *text* can name a type: ``T``, ``pkg/T`` or ``pkg/msg/T``."""
+    """Return whether *text* is a valid type name: ``T``, ``pkg/T`` or ``pkg/msg/T``."""
     return len(text) <= MAX_NAME and _TYPE.fullmatch(text) is not None
 
 
 def plain(name: str) -> str:
-    """*name* as ``pkg/Type``, also where it came as ``pkg/msg/Type``."""
+    """Return ``pkg/Type`` for ``pkg/Type`` and ``pkg/msg/Type``."""
     package, slash, rest = name.partition("/")
     return package + slash + rest.removeprefix("msg/")
 
 
 def package_of(name: str) -> str:
-    """The package in ``pkg/Type``; empty where there is none."""
+    """Return the package of ``pkg/Type``, empty if there is none."""
     return name.rpartition("/")[0]
 
 
 def spellings(name: str) -> tuple[str, ...]:
-    """All names of the type *name*: itself, then those that it has or had in other packages.
+    """Return all names of the type *name*: itself, then those in other packages, current and former.
 
-    The package rostools became roslib before the first release.
+    Package rostools was renamed to roslib before the first release.
     """
     name = plain(name)
     moved = "roslib/" + name.removeprefix("rostools/") if name.startswith("rostools/") else name

@@ -36,10 +36,10 @@ def portable(text: str, name: str) -> str:
 
 
 def _names(found: Definition) -> Mapping[str, str]:
-    """The name in the new text of each message; the first one has none there, so it keeps its own."""
+    """Return the new name of each message; the first one, which the text does not name, keeps its name."""
     names = {name: name for name in found.messages}
     earlier = set(spellings(_HEADER)) & names.keys() - {found.name}
-    # A package may have had a Header of other fields: then both have to stay.
+    # A package may have a Header with other fields: then both are kept.
     if all(_is_header(found.messages[name]) for name in earlier):
         names |= dict.fromkeys(earlier, _HEADER)
     return names
@@ -50,12 +50,12 @@ def _is_header(message: Message) -> bool:
 
 
 def _respelled(message: Message, uses: Mapping[str, str], names: Mapping[str, str]) -> str:
-    """The text of *message* with its types named so that the usual rules find them."""
+    """Return the text of *message*, whose types are named so that the rules of other parsers find them."""
     lines = message.text.split("\n")
     for n, line in enumerate(lines):
         code = line.partition("#")[0].partition("=")[0]
         if "\t" in code.strip():
-            # genmsg takes blanks alone between the words of a line.
+            # genmsg accepts only blanks between the words of a line.
             lines[n] = line = code.replace("\t", " ") + line[len(code) :]
         if not code.strip() or "=" in line.partition("#")[0]:
             continue
@@ -69,8 +69,8 @@ def _respelled(message: Message, uses: Mapping[str, str], names: Mapping[str, st
 
 
 def _usual(written: str, package: str) -> str:
-    """The type that parsers take *written* for in a message of *package*."""
+    """Return the type that other parsers understand by *written* in a message of *package*."""
     if written == "Header":
         return _HEADER
-    # Not every parser knows the names that ROS 2 has.
+    # Not every parser accepts ``pkg/msg/Type``.
     return written if "/" in written and plain(written) == written else f"{package}/{written}"

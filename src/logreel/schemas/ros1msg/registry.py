@@ -1,4 +1,4 @@
-"""Known definitions: the standard messages, and what users add."""
+"""Registry of known definitions: standard messages and those that users add."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from logreel.schemas.ros1msg.grammar import MAX_TEXT, Message, parse_message
 from logreel.schemas.ros1msg.names import is_type, spellings
 from logreel.schemas.ros1msg.sections import Section, split_text
 
-#: Suffixes of descriptors and calibrations.
+#: Suffixes of descriptors and calibrations, which are for other formats.
 _OTHERS = {".binpb", ".desc", ".pb", ".protoset", ".xml"}
 
 
 class Bundle(Mapping[str, Message]):
-    """Definitions that belong together, by name: they use one another before any others. Parsed when asked for."""
+    """Definitions by name that look up types in each other before others; each is parsed when it is first needed."""
 
     def __init__(self, sections: Iterable[Section]) -> None:
         self._texts: dict[str, str] = {}
         for name, text in sections:
-            # A repeated definition does not count.
+            # Of a repeated definition the first one is used.
             self._texts.setdefault(name, text)
         self._parsed: dict[str, Message] = {}
 
@@ -42,15 +42,15 @@ class Bundle(Mapping[str, Message]):
     def __len__(self) -> int:
         return len(self._texts)
 
-    # A bundle equals only itself: to compare two would parse them.
+    # Compared by identity: comparing contents would parse all of them.
     __eq__ = object.__eq__
     __hash__ = object.__hash__
 
 
 class Registry:
-    """Definitions by type and hash; the newest additions first, the standard messages last.
+    """Definitions by type and checksum; the latest additions come first, the standard messages last.
 
-    known  False: begin with nothing
+    known  False: without the standard messages
     """
 
     def __init__(self, *, known: bool = True) -> None:
@@ -59,10 +59,10 @@ class Registry:
 
     @classmethod
     def of(cls, paths: Iterable[Path]) -> Registry:
-        """Return what is known, with the definitions that people gave for logs of any kind before it.
+        """Return a registry with the definitions at *paths*, before the standard messages.
 
-        Descriptors, modules and calibrations are for other formats: files that are no ``.msg``, and folders that hold
-        none but such, are passed over. Raises as ``add_path`` does.
+        Descriptors and calibrations of other formats, and folders that contain only such files, are skipped. Raises the
+        errors of ``add_path``.
         """
         paths = [path for path in paths if not _is_of_others(path)]
         if not paths:
@@ -79,62 +79,61 @@ class Registry:
         return len(self.names())
 
     def names(self) -> list[str]:
-        """The names of all types, sorted."""
+        """Return the names of all types, sorted."""
         return sorted({name for bundle in self._bundles for name in bundle})
 
     def _places(self, name: str) -> Iterator[tuple[str, Bundle]]:
         return ((n, bundle) for n in spellings(name) for bundle in self._bundles if n in bundle)
 
     def message(self, name: str) -> Message | None:
-        """The newest definition of *name* alone, or None; raises DefinitionError if it cannot be parsed."""
+        """Return the latest message of type *name*, None if unknown; raise DefinitionError if it is invalid."""
         return next((bundle[n] for n, bundle in self._places(name)), None)
 
     def versions(self, name: str) -> Iterator[Definition]:
-        """Every known version of the type, the newest first; raises DefinitionError for one that is of no use."""
+        """Yield all known versions of the type, the latest first; raise DefinitionError for an unusable one."""
         for n, bundle in self._places(name):
             if (n, bundle) not in self._linked:
                 self._linked[n, bundle] = link(n, bundle, self.message)
             yield self._linked[n, bundle]
 
     def find(self, name: str, md5: str = "*") -> Definition | None:
-        """The newest version of the type with that hash (today's or that of bags 1.1), or None.
+        """Return the latest version of the type with this checksum (current or of bags 1.1), or None.
 
         md5  ``*`` or empty: any
 
-        Finds a type under the other names that it had: ``roslib/Log``, ``tf/tfMessage``, ``rostools/Header``; the
-        Definition then has the name that is known here.
-        Raises DefinitionError for a definition that is of no use.
+        Former names of a type are found, too (``roslib/Log``, ``tf/tfMessage``, ``rostools/Header``); the Definition
+        has the name in the registry. Raises DefinitionError for an unusable definition.
         """
         return next((d for d in self.versions(name) if not md5 or d.matches(md5)), None)
 
     def add(self, text: str, name: str) -> None:
-        """Take in the concatenated *text* of type *name*: it, and all types defined in it, come first from now on."""
-        self._take(Bundle(split_text(text, name)))
+        """Add the concatenated *text* of type *name*, which takes precedence with all types defined in it."""
+        self._insert(Bundle(split_text(text, name)))
 
     def add_path(self, path: str | Path) -> list[str]:
-        """Take in ``.msg`` files and give the names of their types.
+        """Add ``.msg`` files and return the names of their types.
 
-        path  one file, or a folder that is searched: ``pkg/msg/Type.msg`` or ``pkg/Type.msg``
+        path  a file, or a folder that is searched recursively: ``pkg/msg/Type.msg`` or ``pkg/Type.msg``
 
-        Files are parsed when their types are asked for. Raises OSError as the system gives it, and DefinitionError
-        where there is no such file.
+        Files are parsed when their types are first needed. Raises OSError, and DefinitionError for a folder without
+        ``.msg`` files, an invalid name or a file that is too large.
         """
         path = Path(path).absolute()
         files = sorted(path.rglob("*.msg")) if path.is_dir() else [path]
         sections = [section for file in files for section in _read(file)]
         if not sections:
             raise DefinitionError("there is no .msg file in this folder", path=str(path))
-        self._take(Bundle(sections))
+        self._insert(Bundle(sections))
         return list(dict.fromkeys(s.name for s in sections))
 
-    def _take(self, bundle: Bundle) -> None:
+    def _insert(self, bundle: Bundle) -> None:
         self._bundles.insert(0, bundle)
-        # What was linked before may use what has just come.
+        # Definitions that were linked before may use types of the new bundle.
         self._linked.clear()
 
 
 def _is_of_others(path: Path) -> bool:
-    """Whether *path* names definitions in another language than that of ROS 1."""
+    """Return whether *path* is a file, or a folder of files, with definitions of other formats only."""
     if not path.is_dir():
         return path.suffix in _OTHERS
     return any(file.suffix in _OTHERS for file in path.rglob("*")) and not any(path.rglob("*.msg"))
@@ -155,13 +154,13 @@ _HEADING = re.compile(r"^MSG: (\S+)\n", re.MULTILINE)
 
 @lru_cache(maxsize=1)
 def _shipped() -> tuple[Bundle, ...]:
-    """What ``standard/`` holds: one bundle of today's messages, then one per file of earlier ones."""
+    """Return the bundles in ``standard/``: one of current messages, then one per file of earlier ones."""
     now: list[Section] = []
     earlier = []
     folder = resources.files("logreel.schemas.ros1msg").joinpath("standard")
     for file in sorted(folder.iterdir(), key=lambda f: f.name):
         parts = _HEADING.split(file.read_text(encoding="utf-8"))[1:]
-        # An empty line stands between two messages and is part of neither.
+        # The empty line between two messages is part of neither.
         sections = [
             Section(name, f"{body}\n" if (body := text.strip("\n")) else "")
             for name, text in zip(parts[::2], parts[1::2], strict=True)
@@ -175,5 +174,5 @@ def _shipped() -> tuple[Bundle, ...]:
 
 @lru_cache(maxsize=1)
 def standard() -> Registry:
-    """The registry of the standard messages, which everybody shares: add to a ``Registry()`` of your own instead."""
+    """Return the shared registry of the standard messages; add definitions to a new ``Registry()`` instead."""
     return Registry()

@@ -1,4 +1,4 @@
-"""From the text that a log carries to a Definition."""
+"""Definitions of channels: from the text in the log, else from a registry."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from logreel.schemas.ros1msg.names import MAX_NAME, plain
 from logreel.schemas.ros1msg.registry import Bundle, Registry, standard
 from logreel.schemas.ros1msg.sections import split_text
 
-#: The hash of a message without fields.
+#: Checksum of a message without fields.
 MD5_EMPTY = "d41d8cd98f00b204e9800998ecf8427e"
 
 
 def parse(text: str, name: str, registry: Registry | None = None) -> Definition:
-    """The Definition of type *name* from its concatenated text.
+    """Return the Definition of type *name* from its concatenated text; raise DefinitionError.
 
-    registry  where types are looked up that the text uses and does not define; None: the standard messages
+    registry  used for types that the text does not define; None: the standard messages
 
-    Sections that nothing uses are left out, even broken ones. Raises DefinitionError.
+    Unused sections are ignored, even invalid ones.
     """
     if len(text) > MAX_TEXT:
         raise DefinitionError(f"{name[:80]}: a definition of {len(text)} characters")
@@ -29,12 +29,12 @@ def parse(text: str, name: str, registry: Registry | None = None) -> Definition:
 
 
 def define(name: str, text: str = "", md5: str = "*", registry: Registry | None = None) -> Definition:
-    """The Definition of a channel: from its *text*, or from *registry* where the log carries none.
+    """Return the Definition of a channel: from its *text*, or from *registry* if the text is empty.
 
-    md5  which version of the type; ``*`` or empty: any
+    md5  version of the type; ``*`` or empty: any
 
-    A *text* is believed whatever its hash: compare with ``Definition.matches``. Raises DefinitionError where there
-    is no text and no version of that hash is known.
+    A *text* is used whatever its checksum: compare with ``Definition.matches``. Raises DefinitionError for an invalid
+    text, and if there is no text and no version with this checksum is known.
     """
     if text.strip():
         return parse(text, name, registry)
@@ -49,9 +49,9 @@ def define(name: str, text: str = "", md5: str = "*", registry: Registry | None 
 
 
 def as_read(name: str, text: str, md5: str, registry: Registry) -> tuple[str, str]:
-    """The concatenated text by which messages of type *name* are read with *registry*, and its md5 where it is unknown.
+    """Return the concatenated text by which messages of type *name* are read, and its checksum if that is unknown.
 
-    text, md5  as the log has them; the text comes back unchanged where it needs no other, or no use of it can be made
+    text, md5  as in the log; returned unchanged if the text is complete or cannot be used
     """
     try:
         found = define(name, text, md5, registry)
@@ -64,5 +64,5 @@ def as_read(name: str, text: str, md5: str, registry: Registry) -> tuple[str, st
 
 
 def full_text(name: str, registry: Registry | None = None, md5: str = "*") -> str:
-    """The concatenated text of the type *name* as a publisher would send it; raises DefinitionError if not known."""
+    """Return the concatenated text of the type *name*, as publishers send it; raise DefinitionError if unknown."""
     return define(name, "", md5, registry).text

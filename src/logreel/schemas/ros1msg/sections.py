@@ -1,4 +1,4 @@
-"""The concatenated text that logs carry: a definition, then every definition that it needs."""
+"""Concatenated definition texts: a definition, then those of all types that it uses."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from typing import NamedTuple
 
 from logreel.schemas.ros1msg.names import MAX_NAME, plain
 
-#: What stands between two definitions.
+#: Line between two definitions.
 RULE = "=" * 80
-#: Writers of other languages draw shorter or longer lines; no field or constant looks like that.
+#: Some writers draw shorter or longer lines; no field or constant looks like this.
 _HEAD = re.compile(r"^={20,}[ \t]*\r?\nMSG:([^\n]*)\n?", re.MULTILINE)
 
 
 class Section(NamedTuple):
-    """One definition and the name it goes by."""
+    """A definition text and its type name."""
 
     name: str
     text: str
 
 
 def split_text(text: str, name: str) -> list[Section]:
-    """The definitions in *text*, that of *name* first, each verbatim."""
+    """Return the definitions in *text*, that of *name* first, each verbatim."""
     found = []
     pos = 0
     name = plain(name)
@@ -35,6 +35,6 @@ def split_text(text: str, name: str) -> list[Section]:
 
 
 def join_text(sections: Iterable[Section]) -> str:
-    """The concatenated text of *sections*, the first without a heading."""
+    """Return the concatenated text of *sections*, the first one without a heading."""
     first, *others = sections
     return "\n".join([first.text, *(f"{RULE}\nMSG: {name}\n{text}" for name, text in others)])

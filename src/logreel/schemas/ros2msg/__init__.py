@@ -1,4 +1,4 @@
-"""ROS 2 message definitions (``.msg``), and how their messages lie in CDR."""
+"""ROS 2 message definitions (``.msg``), and Layouts of their CDR messages."""
 
 from __future__ import annotations
 

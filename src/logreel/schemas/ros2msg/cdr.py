@@ -1,7 +1,7 @@
-"""How messages lie in CDR: four bytes that tell the encoding, then fields, numbers at multiples of their size.
+"""Layouts of CDR messages: four bytes that state the encoding, then fields, numbers aligned to their size.
 
-Places are counted from behind the first four bytes. Where they follow from the definition alone, gaps become Padding,
-so that messages without text and counted arrays have few parts; elsewhere Align.
+Alignment is relative to the end of the first four bytes. Gaps that follow from the definition become Padding, so that
+messages without strings and counted arrays have few parts; other gaps become Align.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from logreel.layout.nodes import (
 from logreel.schemas.ros1msg.names import plain
 from logreel.schemas.ros2msg.grammar import NUMBERS, FieldLine, Message, parse
 
-#: Plain CDR, little-endian; the two bytes behind it are options.
+#: Plain CDR, little-endian; the next two bytes are options.
 LITTLE = b"\x00\x01"
 ORIGIN = 4
-#: Text ends in a NUL, which is counted.
+#: The length of a string includes its NUL.
 TEXT = String(4, Grid(4, ORIGIN), tail=1)
 _SAME = {"byte": "uint8", "char": "uint8"}
-#: Types that are a moment or a length of time, whatever the text says of them.
+#: Types that are shown as times, whatever the text defines.
 _TIMES: dict[str, Node] = {
     "builtin_interfaces/Time": Time(),
     "builtin_interfaces/Duration": Time(signed=True),
@@ -47,13 +47,13 @@ _TIMES: dict[str, Node] = {
 
 
 class State(NamedTuple):
-    """What is known of a place: it is *value* modulo *step*."""
+    """Known alignment of an offset: it is *value* modulo *step*."""
 
     step: int
     value: int
 
     def after(self, size: int) -> State:
-        """So many bytes further."""
+        """Return the state *size* bytes further."""
         return State(self.step, (self.value + size) % self.step)
 
 
@@ -61,10 +61,9 @@ START, NOTHING = State(8, 0), State(1, 0)
 
 
 def layout(name: str, text: str) -> Layout:
-    """The Layout of CDR messages of type *name*, which the concatenated *text* defines.
+    """Return the Layout of little-endian CDR messages of type *name*; *text*: concatenated definition.
 
-    Messages of another encoding, such as big-endian CDR, do not fit it. Raises DefinitionError for a text that cannot
-    be used, a type that it lacks, and wide text, which is encoded in several ways.
+    Raises DefinitionError for an invalid text, a missing type, and ``wstring``, which is encoded in several ways.
     """
     messages = parse(text, name)
     try:
@@ -83,7 +82,7 @@ class _Maker:
         self.active: set[str] = set()
 
     def struct(self, name: str, state: State, depth: int) -> tuple[Struct, State]:
-        """A type that begins where *state* tells, and what is known of its end."""
+        """Return the Struct of a type that begins at *state*, and the state of its end."""
         if (name, state) in self.made:
             return self.made[name, state]
         if name not in self.messages:
@@ -97,7 +96,7 @@ class _Maker:
         for f in self.messages[name].fields:
             state = self.field(f, state, out, depth)
         if not self.messages[name].fields:
-            # A type without fields has a byte in the language that these are translated to.
+            # A type without fields has one byte in IDL, which definitions are translated to.
             out.append(Field("", Padding(1)))
             state = state.after(1)
         self.active.discard(name)
@@ -105,7 +104,7 @@ class _Maker:
         return self.made[name, begin]
 
     def field(self, f: FieldLine, state: State, out: list[Field], depth: int) -> State:
-        """Add a member, behind what aligns it."""
+        """Add a field to *out*, after its alignment; return the state of its end."""
         if f.type == "wstring":
             raise DefinitionError(f"{f.name} is wide text, which is encoded in several ways")
         if f.array and f.count is None:
@@ -132,7 +131,7 @@ class _Maker:
         return FixedArray(item, count), end
 
     def sequence(self, f: FieldLine, state: State, depth: int) -> tuple[Node, State]:
-        """A counted array, whose count ends at *state*."""
+        """Return the Node of a counted array whose count ends at *state*, and the state of its end."""
         if f.type == "string":
             return Sequence(TEXT), NOTHING
         if (size := _width(f.type)) is not None:
@@ -143,14 +142,14 @@ class _Maker:
         for begin, grid in ((START, Grid(8, ORIGIN)), (State(4, 0), None), (NOTHING, None)):
             item, end = self.struct(f.type, begin, depth + 1)
             fixed = measure(item, self.sizes).size
-            # Only a number of eight bytes moves the first item to a multiple of eight.
+            # Only an 8-byte number aligns the first item to 8 bytes.
             if fixed is not None and end == begin and (grid is None or self.first(f.type) == 8):
                 return Sequence(item, 4, grid), _multiple(gcd(4, fixed))
-        # There may be none of them.
+        # The array may be empty.
         return Sequence(item), NOTHING
 
     def first(self, name: str) -> int:
-        """What the first number of a type is aligned to."""
+        """Return the alignment of the first number of a type."""
         f = next(iter(self.messages[name].fields), None)
         if f is None:
             return 1
@@ -165,7 +164,7 @@ def _multiple(step: int) -> State:
 
 
 def _aligned(size: int, state: State, out: list[Field]) -> State:
-    """Add what aligns the next member to a multiple of *size*."""
+    """Add the alignment of the next field to a multiple of *size*; return the state of the field."""
     if state.step % size:
         out.append(Field("", Align(Grid(size, ORIGIN))))
         return State(size, 0)
@@ -176,7 +175,7 @@ def _aligned(size: int, state: State, out: list[Field]) -> State:
 
 
 def _width(kind: str) -> tuple[int, int] | None:
-    """Alignment and bytes of a built-in type of fixed size, else None."""
+    """Return alignment and size in bytes of a built-in type of fixed size, else None."""
     if kind in _TIMES:
         return 4, 8
     return (NUMBERS[kind], NUMBERS[kind]) if kind in NUMBERS else None

@@ -1,4 +1,4 @@
-"""The lines of ROS 2 message definitions: fields with bounds and defaults, constants, comments."""
+"""Parser of ROS 2 message definitions: fields with bounds and defaults, constants, comments."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from logreel.layout.nodes import MAX_LEAVES
 from logreel.schemas.ros1msg.names import plain
 from logreel.schemas.ros1msg.sections import split_text
 
-#: Characters of a definition with all that it needs.
+#: Most characters of a concatenated definition.
 MAX_TEXT = 1 << 22
-#: Bytes of each number.
+#: Size of numbers in bytes.
 NUMBERS = {
     **dict.fromkeys(("bool", "byte", "char", "int8", "uint8"), 1),
     **dict.fromkeys(("int16", "uint16"), 2),
@@ -30,11 +30,11 @@ _LINE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class FieldLine:
-    """One field as the text has it; bounds do not change how messages lie, and are left out.
+    """A field of a definition; bounds, which do not change the bytes of messages, are left out.
 
     type   a built-in type, or ``pkg/Type``
-    array  it has brackets
-    count  the number of items where that is fixed, else None
+    array  True if it has brackets
+    count  number of items if it is fixed, else None
     """
 
     type: str
@@ -45,16 +45,16 @@ class FieldLine:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """The fields of one type, named ``pkg/Type``."""
+    """The definition of one type; *name*: ``pkg/Type``."""
 
     name: str
     fields: tuple[FieldLine, ...]
 
 
 def parse(text: str, name: str) -> Mapping[str, Message]:
-    """The messages in a concatenated definition by name, that of *name* first.
+    """Return the messages in a concatenated definition by name, that of *name* first.
 
-    Raises DefinitionError, which tells the line.
+    Raises DefinitionError with the line number.
     """
     if len(text) > MAX_TEXT:
         raise DefinitionError(f"{name[:80]}: a definition of {len(text)} characters")
@@ -68,7 +68,7 @@ def parse(text: str, name: str) -> Mapping[str, Message]:
 def _message(text: str, name: str) -> Message:
     package, fields = name.rpartition("/")[0], list[FieldLine]()
     for number, line in enumerate(text.splitlines(), 1):
-        # A comment may stand inside of a text default, whose end does not matter here.
+        # "#" may be part of a text default; what follows the name does not matter here.
         code = line.partition("#")[0].strip()
         if not code or code.startswith("@"):
             continue

@@ -1,4 +1,4 @@
-"""Make BDDF files byte by byte: any legal one, and many that are not. Shares no code with the reader."""
+"""Builder of BDDF files, valid and invalid ones, byte by byte. Shares no code with the reader."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Self
 
 T0 = 1_700_000_000 * 10**9
-#: Numbers of the types of plain values, and how Python packs them.
+#: Number and ``struct`` format of each POD type.
 PODS = {
     "int8": (1, "b"),
     "int16": (2, "h"),
@@ -26,7 +26,7 @@ PODS = {
 
 
 def number(value: int) -> bytes:
-    """A number of variable length; negative ones as 64 bits."""
+    """Return a varint; negative numbers as 64 bits."""
     value %= 1 << 64
     out = b""
     while value > 127:
@@ -36,24 +36,24 @@ def number(value: int) -> bytes:
 
 
 def num(field: int, value: int) -> bytes:
-    """A field that holds a number; nothing for 0, as writers do."""
+    """Return a varint field; nothing for 0, as in files of the vendor."""
     return number(field * 8) + number(value) if value else b""
 
 
 def raw(field: int, value: bytes | str) -> bytes:
-    """A field that holds bytes."""
+    """Return a field with bytes or text."""
     value = value.encode() if isinstance(value, str) else value
     return number(field * 8 + 2) + number(len(value)) + value
 
 
 def stamp(ns: int) -> bytes:
-    """Seconds and nanoseconds, the latter never negative."""
+    """Return a Timestamp: seconds, and nanoseconds that are never negative."""
     seconds, nanos = divmod(ns, 10**9)
     return num(1, seconds) + num(2, nanos)
 
 
 def mapping(field: int, values: Mapping[str, str | int]) -> bytes:
-    """A field for each pair."""
+    """Return a map: one field per pair."""
     return b"".join(
         raw(field, raw(1, key) + (num(2, value) if isinstance(value, int) else raw(2, value)))
         for key, value in values.items()
@@ -61,18 +61,18 @@ def mapping(field: int, values: Mapping[str, str | int]) -> bytes:
 
 
 def hash_of(kind: str, spec: Mapping[str, str]) -> int:
-    """The hash by which a series is named elsewhere."""
+    """Return the hash of the identifier of a series."""
     text = kind + "".join(key + spec[key] for key in sorted(spec))
     return int.from_bytes(hashlib.sha1(text.encode()).digest()[:8], "big")
 
 
 def block(kind: int, body: bytes) -> bytes:
-    """A block that is no data block."""
+    """Return a block that is not a data block."""
     return struct.pack("<Q", kind << 56 | len(body)) + body
 
 
 def data_block(series: int, ns: int, payload: bytes, numbers: Sequence[int] = ()) -> bytes:
-    """A data block."""
+    """Return a data block."""
     head = num(1, series) + raw(2, stamp(ns))
     if numbers:
         head += raw(3, b"".join(map(number, numbers)))
@@ -80,7 +80,7 @@ def data_block(series: int, ns: int, payload: bytes, numbers: Sequence[int] = ()
 
 
 class Builder:
-    """Writes a file block by block; ``bytes`` closes it, ``killed`` does not."""
+    """Builds a file block by block; ``bytes`` returns the closed file, ``killed`` the unfinished one."""
 
     def __init__(self, annotations: Mapping[str, str] | None = None, checksum: int = 2) -> None:
         self._checksum = checksum
@@ -103,7 +103,7 @@ class Builder:
         names: Sequence[str] = (),
         description: str = "",
     ) -> int:
-        """Declare a series, whose type *content* tells, and give its number."""
+        """Declare a series with the type field *content*; return its number."""
         index, name, hash_ = len(self._names), raw(1, kind) + mapping(2, spec), hash_of(kind, spec)
         self._names.append(name)
         self._hashes.append(hash_)
@@ -123,7 +123,7 @@ class Builder:
         metadata: bool = False,
         names: Sequence[str] = (),
     ) -> int:
-        """Declare a series of messages."""
+        """Declare a series of messages; return its number."""
         kind = raw(1, content_type) + raw(2, name or channel) + num(3, metadata)
         return self.series({"bosdyn:channel": channel}, raw(4, kind), names=names)
 
@@ -135,19 +135,19 @@ class Builder:
         units: str = "",
         names: Sequence[str] = (),
     ) -> int:
-        """Declare a series of plain values."""
+        """Declare a series of plain values; return its number."""
         content = num(1, PODS[kind][0])
         content += raw(2, b"".join(map(number, dimension))) if dimension else b""
         notes = {"units": units} if units else {}
         return self.series(spec, raw(5, content), kind="bosdyn:logtick", annotations=notes, names=names)
 
     def struct(self, spec: Mapping[str, str], members: Mapping[str, int]) -> int:
-        """Declare a series that joins the series that *members* name by number."""
+        """Declare a struct series of *members*, series numbers by name; return its number."""
         by_hash = {name: self._hashes[index] for name, index in members.items()}
         return self.series(spec, raw(6, mapping(1, by_hash)), kind="bosdyn:logtick-struct")
 
     def data(self, series: int, ns: int, payload: bytes, numbers: Sequence[int] = ()) -> Self:
-        """Write a data block."""
+        """Add a data block."""
         entry = raw(1, stamp(ns)) + num(2, len(self.out))
         if numbers:
             entry += raw(3, b"".join(map(number, numbers)))
@@ -157,15 +157,15 @@ class Builder:
         return self
 
     def values(self, series: int, ns: int, kind: str, values: Sequence[float]) -> Self:
-        """Write a data block of plain values."""
+        """Add a data block of plain values."""
         return self.data(series, ns, struct.pack(f"<{len(values)}{PODS[kind][1]}", *values))
 
     def killed(self) -> bytes:
-        """The file as it is when its writer is killed."""
+        """Return the file as it is when its writer is killed."""
         return bytes(self.out)
 
     def bytes(self, index: bool = True) -> bytes:
-        """The file, closed: with index, checksum and end."""
+        """Return the closed file, with checksum and end block; *index*: also with index."""
         out = bytearray(self.out)
         places, at = [], 0
         if index:
@@ -183,26 +183,26 @@ class Builder:
         return bytes(out + digest + b"FDDB")
 
 
-# ------------------------------------------------------------------------------------------- a realistic one
+# ------------------------------------------------------------------------------------------- sample log
 
 
 def text_message(text: str, ns: int, level: int, source: str) -> bytes:
-    """A line that a client logged, as the robot's services define it."""
+    """Return a ``bosdyn.api.TextMessage``."""
     return raw(1, text) + raw(2, stamp(ns)) + raw(3, source) + num(4, level)
 
 
 def comment(text: str, ns: int) -> bytes:
-    """What an operator noted."""
+    """Return a ``bosdyn.api.OperatorComment``."""
     return raw(1, text) + raw(2, stamp(ns))
 
 
 def event(kind: str, text: str, start: int, end: int) -> bytes:
-    """Something that took a while."""
+    """Return a ``bosdyn.api.Event``."""
     return raw(1, kind) + raw(2, text) + raw(3, "patrol") + raw(5, stamp(start)) + raw(6, stamp(end))
 
 
 def schema(name: str, variables: Mapping[str, str]) -> bytes:
-    """Names and types of signals; the first is the time."""
+    """Return a ``bosdyn.api.SignalSchema``; the first variable is the time."""
     parts = [
         raw(1, raw(1, variable) + num(2, PODS[kind][0]) + num(3, i == 0))
         for i, (variable, kind) in enumerate(variables.items())
@@ -211,12 +211,12 @@ def schema(name: str, variables: Mapping[str, str]) -> bytes:
 
 
 def tick(sequence: int, ns: int, data: bytes) -> bytes:
-    """The values of all signals of a schema at one time."""
+    """Return a ``bosdyn.api.SignalTick`` with packed values."""
     return num(1, sequence) + raw(2, stamp(ns)) + raw(3, "patrol") + num(4, 1) + num(5, 1) + raw(6, data)
 
 
 def walk(seconds: float = 20.0) -> bytes:
-    """A short patrol: text, comments and events, signals, and plain values of several shapes."""
+    """Return the sample log, a short patrol: text, comments, events, signals, and plain values of several shapes."""
     out = Builder({"bosdyn:robot-serial-number": "spot-sample-0001", "logreel:note": "made, not recorded"})
     speed = out.pods({"client": "patrol", "schema": "body", "varname": "speed"}, "float32", units="m/s")
     place = out.pods({"client": "patrol", "schema": "body", "varname": "position"}, "float64", [3], "m")

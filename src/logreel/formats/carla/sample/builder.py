@@ -1,4 +1,4 @@
-"""A builder for any legal or illegal recording of every release. Shares no code with the reader."""
+"""Builder of recordings of every release, valid and invalid ones. Shares no code with the reader."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ from logreel.formats.carla.sample.records import (
 )
 
 ORIGIN = (0.0, 0.0, 0.0)
-# Builder has a method `bytes`: its annotations need another name for the type.
+# Builder has a method `bytes`, so annotations need another name for the type.
 Buffer = bytes
 
 
 @dataclass(slots=True)
 class Frame:
-    """One frame in the making: records by packet. Methods give the frame, so that calls can be chained.
+    """A frame to build: records by packet. Methods return the frame, so that calls can be chained.
 
-    number    stated id
+    number    stated number
     elapsed   seconds since the start
-    duration  stated instead of the distance to the next frame
+    duration  stated instead of the time to the next frame
     records   by name of the packet
-    totals    counts stated instead of the true ones
-    sizes     sizes stated instead of the true ones; 0: the placeholder that a killed server leaves
-    raw       further packets before the end: id, payload, and a size stated instead of the true one
-    begun     False: written without FrameStart
-    ended     False: written without FrameEnd
+    totals    stated counts of records, if wrong
+    sizes     stated sizes, if wrong; 0: the placeholder that a killed server leaves
+    raw       further packets before the end: kind, payload, and the stated size, if wrong
+    begun     False: without FrameStart
+    ended     False: without FrameEnd
     """
 
     release: Release
@@ -54,16 +54,16 @@ class Frame:
     ended: bool = True
 
     def put(self, name: str, *records: Buffer) -> Frame:
-        """Records of the packet *name*, as they are; none: the packet is written empty."""
+        """Add encoded records to the packet *name*; without records the packet is written empty."""
         self.records.setdefault(name, []).extend(records)
         return self
 
     def pack(self, name: str, form: str, *values: float) -> Frame:
-        """A record of plain numbers."""
+        """Add a record of numbers."""
         return self.put(name, struct.pack("<" + form, *values))
 
     def packet(self, number: int, payload: Buffer, size: int | None = None) -> Frame:
-        """A packet of any id, as it is."""
+        """Add a packet of any kind."""
         self.raw.append((number, payload, size))
         return self
 
@@ -81,7 +81,7 @@ class Frame:
         uid: int = 0,
         values: Mapping[str, str] | None = None,
     ) -> Frame:
-        """A new actor with attributes. *kind*: 0 other, 1 vehicle, 2 walker, 3 light, 4 sign, 5 sensor."""
+        """Add an actor with attributes. *kind*: 0 other, 1 vehicle, 2 walker, 3 light, 4 sign, 5 sensor."""
         kind = {4: self.release.sign, 5: self.release.sensor}.get(kind, kind)
         wide = self.release.wide
         place = vector(location, wide) + vector(rotation, wide)
@@ -89,23 +89,23 @@ class Frame:
         return self.put("EventAdd", record + attributes(values or {}, self.release.attribute))
 
     def remove(self, actor: int) -> Frame:
-        """An actor is gone."""
+        """Remove an actor."""
         return self.pack("EventDel", "I", actor)
 
     def parent(self, child: int, parent: int) -> Frame:
-        """An actor is attached to another."""
+        """Attach an actor to another one."""
         return self.pack("EventParent", "II", child, parent)
 
     def collision(self, number: int, one: int, two: int, heroes: tuple[bool, bool] = (False, False)) -> Frame:
-        """Two actors hit each other."""
+        """Add a collision of two actors."""
         return self.pack("Collision", "III??", number, one, two, *heroes)
 
     def position(self, actor: int, location: Vector, rotation: Vector = ORIGIN) -> Frame:
-        """Where an actor is: cm; roll, pitch, yaw in degrees."""
+        """Add the position of an actor: cm; roll, pitch, yaw in degrees."""
         return self._pair("Position", actor, location, rotation)
 
     def light(self, actor: int, state: int, elapsed: float = 0.0, frozen: bool = False) -> Frame:
-        """State of a traffic light: 0 red, 1 yellow, 2 green, 3 off, 4 unknown."""
+        """Add the state of a traffic light: 0 red, 1 yellow, 2 green, 3 off, 4 unknown."""
         return self.pack("State", "I?fB", actor, frozen, elapsed, state)
 
     def vehicle(
@@ -117,78 +117,78 @@ class Frame:
         handbrake: bool = False,
         gear: int = 1,
     ) -> Frame:
-        """What the driver does."""
+        """Add the controls of a vehicle."""
         return self.pack("AnimVehicle", "I3f?i", actor, steer, throttle, brake, handbrake, gear)
 
     def walker(self, actor: int, speed: float) -> Frame:
-        """Speed of a walker in cm/s."""
+        """Add the speed of a walker in cm/s."""
         return self.pack("AnimWalker", "If", actor, speed)
 
     def vehicle_light(self, actor: int, flags: int) -> Frame:
-        """Lights of a vehicle."""
+        """Add the lights of a vehicle."""
         return self.pack("VehicleLight", "II", actor, flags)
 
     def scene_light(
         self, light: int, intensity: float, color: Sequence[float], on: bool = True, group: int = 2
     ) -> Frame:
-        """A street or building light; *color*: linear red, green, blue, alpha."""
+        """Add a street or building light; *color*: linear red, green, blue, alpha."""
         return self.pack("SceneLight", "i5f?B", light, intensity, *color, on, group)
 
     def kinematics(self, actor: int, linear: Vector, angular: Vector = ORIGIN) -> Frame:
-        """Velocities in m/s and degrees/s."""
+        """Add velocities in m/s and degrees/s."""
         return self._pair("Kinematics", actor, linear, angular)
 
     def box(self, actor: int, origin: Vector, extent: Vector) -> Frame:
-        """Bounding box in cm, in the frame of the actor."""
+        """Add a bounding box in cm, in the frame of the actor."""
         return self._pair("BoundingBox", actor, origin, extent)
 
     def trigger(self, actor: int, origin: Vector, extent: Vector) -> Frame:
-        """Trigger volume in cm, in the world."""
+        """Add a trigger volume in cm, in world coordinates."""
         return self._pair("TriggerVolume", actor, origin, extent)
 
     def platform_time(self, seconds: float) -> Frame:
-        """Seconds of the wall clock since the start."""
+        """Add the wall-clock seconds since the start."""
         return self.pack("PlatformTime", "d", seconds)
 
     def visual_time(self, seconds: float) -> Frame:
-        """Seconds that move clouds and water."""
+        """Add the seconds of clouds and water."""
         return self.pack("VisualTime", "d", seconds)
 
     def physics(self, actor: int, physics: Physics | None = None) -> Frame:
-        """How a vehicle is built."""
+        """Add the physics of a vehicle."""
         record = (physics or Physics()).record(actor, self.release.wheel_floats)
         return self.put("PhysicsControl", record)
 
     def light_time(self, actor: int, green: float, yellow: float, red: float) -> Frame:
-        """For how long a traffic light shows each colour, in seconds."""
+        """Add the seconds that a traffic light shows each colour."""
         return self.pack("TrafficLightTime", "I3f", actor, green, yellow, red)
 
     def bones(self, actor: int, *bones: tuple[str, Vector, Vector]) -> Frame:
-        """Names, locations and rotations of a walker's bones."""
+        """Add names, locations and rotations of the bones of a walker."""
         wide = self.release.wide
         parts = [text(name) + vector(loc, wide) + vector(rot, wide) for name, loc, rot in bones]
         return self.put("WalkerBones", struct.pack("<I", actor) + counted(parts))
 
     def wheels(self, actor: int, *wheels: tuple[int, float, float]) -> Frame:
-        """Location, steering angle and turn of each wheel, in degrees."""
+        """Add location, steering angle and rotation of each wheel, in degrees."""
         parts = [struct.pack("<Bff", *wheel) for wheel in wheels]
         head = struct.pack("<II", actor, len(wheels))
         return self.put("AnimVehicleWheels", head + b"".join(parts))
 
     def biker(self, actor: int, speed: float, engine: float) -> Frame:
-        """Speed of a two-wheeler in cm/s, and turn of its engine."""
+        """Add the speed of a two-wheeler in cm/s, and the rotation of its engine."""
         return self.pack("AnimBiker", "Iff", actor, speed, engine)
 
     def door(self, actor: int, door: int, is_open: bool) -> Frame:
-        """A door opens or closes."""
+        """Add a door that opens or closes."""
         return self.pack("VehicleDoor", "IB?", actor, door, is_open)
 
     def weather(self, *values: float) -> Frame:
-        """14 numbers, 13 in recordings of DReyeVR."""
+        """Add the weather: 14 numbers, in recordings of DReyeVR 13."""
         return self.put("Weather", floats(*values))
 
     def packets(self, additional: bool) -> list[Buffer]:
-        """The packets between FrameStart and FrameEnd."""
+        """Return the packets between FrameStart and FrameEnd."""
         ids = {**IDS, **(self.release.ids or {})}
         always = {*self.release.always, *(self.release.additional if additional else ())}
         out = []
@@ -203,12 +203,12 @@ class Frame:
 
 @dataclass(slots=True)
 class Builder:
-    """A recording in the making; nothing is checked.
+    """A recording to build; nothing is checked.
 
-    release     whose layout is written, a key of RELEASES
-    additional  as if additional data was asked for
-    version     of the header, instead of that of the release
-    tail        bytes behind the last frame
+    release     release whose layout is written, a key of RELEASES
+    additional  True: with additional data
+    version     header version, if not that of the release
+    tail        bytes after the last frame
     """
 
     release: str = "0.9.14"
@@ -222,26 +222,26 @@ class Builder:
 
     @property
     def layout(self) -> Release:
-        """What the release writes."""
+        """The packets and layouts of the release."""
         return RELEASES[self.release]
 
     def frame(self, elapsed: float, number: int | None = None) -> Frame:
-        """A new frame; *number* instead of the next one."""
+        """Add a frame and return it; *number*: by default the next one."""
         number = len(self.frames) + 1 if number is None else number
         self.frames.append(Frame(self.layout, number, elapsed))
         return self.frames[-1]
 
     def bytes(self) -> Buffer:
-        """The recording."""
+        """Return the recording."""
         version = self.layout.version if self.version is None else self.version
         parts = [header(version, self.date, self.town, self.magic)]
         followers: list[Frame | None] = [*self.frames[1:], None]
         for frame, after in zip(self.frames, followers, strict=False):
-            parts += _written(frame, after, self.additional)
+            parts += _frame_packets(frame, after, self.additional)
         return b"".join([*parts, self.tail])
 
 
-def _written(frame: Frame, after: Frame | None, additional: bool) -> list[Buffer]:
+def _frame_packets(frame: Frame, after: Frame | None, additional: bool) -> list[Buffer]:
     duration = frame.duration
     if duration is None:
         duration = -1.0 if after is None else after.elapsed - frame.elapsed
@@ -254,12 +254,12 @@ def _written(frame: Frame, after: Frame | None, additional: bool) -> list[Buffer
 
 
 def text_mode(data: Buffer) -> Buffer:
-    """*data* as some builds wrote it on Windows: each line feed became two bytes."""
+    """Return *data* as written in text mode on Windows: each line feed as two bytes."""
     return data.replace(b"\n", b"\r\n")
 
 
 def eventful(release: str = "0.9.16", frames: int = 4, additional: bool = True) -> Builder:
-    """A short recording with a record of every packet that the release knows."""
+    """Return a short recording with a record of every kind of packet of the release."""
     out = Builder(release, additional=additional)
     kinds = {**out.layout.ids} if out.layout.ids else {}
     for i in range(frames):

@@ -1,7 +1,7 @@
-"""The bundled recording: half a minute in a small town, worked out by formulas.
+"""The sample recording: half a minute in a small town, computed by formulas.
 
-A car follows another along a street and around a corner, and runs into it when it brakes. A motorbike comes towards
-them, a walker crosses, a van stands at the kerb, four traffic lights change.
+A car follows another car along a street and around a corner, and runs into it when it brakes. A motorbike approaches,
+a walker crosses the street, a van is parked, and four traffic lights change.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from logreel.formats.carla.sample.builder import Builder, Frame
 
 LEAD, HERO, BIKE, VAN, WALKER, BARRIER, CAMERA = 101, 100, 102, 103, 200, 300, 401
 LIGHTS = (20, 21, 22, 23)
-#: Length of the street before the corner, radius of the corner, and where the lane lies, in metres.
+#: Length of the street before the corner, radius of the corner, and y of the lane, in metres.
 STREET, RADIUS, LANE = 150.0, 15.0, 2.0
-#: Between the middles of the cars: so far apart they start, so near they touch.
+#: Distance of the centres of the two cars at the start, and when they touch, in metres.
 AHEAD, TOUCH = 14.0, 4.7
 LOW_BEAM, BRAKE, RIGHT = 3, 8, 16
-#: Time in s and speed in m/s, straight lines between.
+#: Time in s and speed in m/s, linear in between.
 HERO_SPEED = ((0, 0), (2, 0), (8, 13), (14, 13), (17, 6), (22, 6), (24, 9), (25.47, 9), (26.17, 0), (99, 0))
 LEAD_SPEED = ((0, 0), (2, 0), (8, 13), (14, 13), (17, 6), (22, 6), (24, 9), (25.5, 0), (99, 0))
-#: One step as the simulator has it: 0.05 s in 32 bits.
+#: A step of the simulator: 0.05 s as float32.
 STEP: float = struct.unpack("<f", struct.pack("<f", 0.05))[0]
 
 
 @dataclass(frozen=True, slots=True)
 class Motion:
-    """Where a car is: metres, degrees, m/s, m/s2, degrees/s."""
+    """Motion of a car: metres, degrees, m/s, m/s2, degrees/s."""
 
     x: float
     y: float
@@ -41,7 +41,7 @@ class Motion:
 
 
 def _speed(profile: tuple[tuple[float, float], ...], at: float) -> tuple[float, float, float]:
-    """Speed, acceleration and way at a time."""
+    """Return speed, acceleration and distance covered at a time."""
     way = 0.0
     last = bisect_right([t for t, _ in profile], at) - 1
     for (t0, v0), (t1, v1) in pairwise(profile[: last + 1]):
@@ -53,7 +53,7 @@ def _speed(profile: tuple[tuple[float, float], ...], at: float) -> tuple[float, 
 
 
 def motion(profile: tuple[tuple[float, float], ...], start: float, at: float) -> Motion:
-    """A car that began *start* metres along the way."""
+    """Return the motion of a car that starts *start* metres along the street."""
     speed, gain, way = _speed(profile, at)
     way += start - STREET
     if way < 0:
@@ -66,7 +66,7 @@ def motion(profile: tuple[tuple[float, float], ...], start: float, at: float) ->
 
 
 def drive(seconds: float = 30.0, release: str = "0.9.15") -> Builder:
-    """The recording, of so many seconds."""
+    """Return the recording of *seconds*."""
     out = Builder(release, town="Town03", date=1_700_000_001)
     elapsed, number, hits = 0.0, 0, 0
     while elapsed <= seconds:
@@ -116,7 +116,7 @@ def _begin(frame: Frame) -> None:
 
 
 def _cars(frame: Frame, hits: int) -> int:
-    """The two cars that meet; gives how often they have hit each other."""
+    """Add the two cars that collide; return the number of collisions so far."""
     now = frame.elapsed
     hero, lead = motion(HERO_SPEED, 0.0, now), motion(LEAD_SPEED, AHEAD, now)
     for actor, m in ((HERO, hero), (LEAD, lead)):

@@ -1,6 +1,6 @@
-"""Records of CARLA recordings as bytes, and what each release of the simulator writes.
+"""Encode records of CARLA recordings, as each release of the simulator writes them.
 
-Knows nothing of the reader and shares no code with it, so that it can judge it.
+Shares no code with the reader, so that tests can compare the two.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 Vector = Sequence[float]
-#: How attributes are typed where the name tells; all others are strings.
+#: Types of attributes by name; all others are strings.
 KINDS = {
     "number_of_wheels": 1,
     "generation": 1,
@@ -24,17 +24,17 @@ KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """What one release writes.
+    """Packets and layouts of one release.
 
-    version       of the header
+    version       header version
     attribute     number of the first type of attributes
-    wide          vectors of float64, as in the UE5 line
-    wheel_floats  numbers of a wheel in the physics control of a vehicle
+    wide          True: vectors of float64, as on the UE5 line
+    wheel_floats  number of floats of a wheel in PhysicsControl
     sensor        type of sensors in EventAdd
-    sign          type of traffic signs
-    ids           packet ids that are not the same in all releases
+    sign          type of traffic signs in EventAdd
+    ids           kinds of packets that differ between releases
     always        packets written in each frame, also without records
-    additional    the same, where additional data was asked for
+    additional    packets written in each frame if additional data is recorded
     """
 
     version: int = 1
@@ -75,7 +75,7 @@ RELEASES = {
     "dreyevr-0.9.14": Release(ids={"Weather": 21}, always=VISUAL, additional=BONES),
 }
 
-#: Packets in the order in which they stand in a frame, with the id that most releases give them.
+#: Packets in their order within a frame, with their kind in most releases.
 IDS = {
     "VisualTime": 20,
     "EventAdd": 2,
@@ -100,38 +100,38 @@ IDS = {
     "TrafficLightTime": 16,
     "WalkerBones": 19,
 }
-#: Packets that hold one record and no count.
+#: Packets with one record and no count.
 SINGLE = {"VisualTime", "PlatformTime"}
 
 
 def text(value: str | bytes) -> bytes:
-    """A string with its length in 16 bits."""
+    """Return a string with its length (u16)."""
     data = value.encode() if isinstance(value, str) else value
     return struct.pack("<H", len(data)) + data
 
 
 def packet(number: int, payload: bytes, size: int | None = None) -> bytes:
-    """A packet; *size* stated instead of the true one."""
+    """Return a packet; *size*: stated size, if wrong."""
     return struct.pack("<BI", number, len(payload) if size is None else size) + payload
 
 
 def counted(records: Sequence[bytes], total: int | None = None) -> bytes:
-    """Records behind their count; *total* stated instead of the true one."""
+    """Return records with their count (u16); *total*: stated count, if wrong."""
     return struct.pack("<H", len(records) if total is None else total) + b"".join(records)
 
 
 def header(version: int, date: int, town: str, magic: str = "CARLA_RECORDER") -> bytes:
-    """What a recording begins with."""
+    """Return the header of a recording."""
     return struct.pack("<H", version) + text(magic) + struct.pack("<q", date) + text(town)
 
 
 def vector(values: Vector, wide: bool) -> bytes:
-    """Three numbers, of 64 bits where *wide*."""
+    """Return three numbers: float64 if *wide*, else float32."""
     return struct.pack("<3d" if wide else "<3f", *values)
 
 
 def attributes(values: Mapping[str, str], first: int) -> bytes:
-    """Names, types and values of attributes; *first*: the number of the first type."""
+    """Return types, names and values of attributes; *first*: number of the first type."""
     out = struct.pack("<H", len(values))
     for name, value in values.items():
         out += struct.pack("<B", KINDS.get(name, 3) + first) + text(name) + text(value)
@@ -139,24 +139,24 @@ def attributes(values: Mapping[str, str], first: int) -> bytes:
 
 
 def floats(*values: float) -> bytes:
-    """Numbers of 32 bits."""
+    """Return float32 numbers."""
     return struct.pack(f"<{len(values)}f", *values)
 
 
 def listed(rows: Iterable[Vector]) -> bytes:
-    """Rows of 32-bit numbers behind their count in 32 bits."""
+    """Return rows of float32 numbers with their count (u32)."""
     rows = list(rows)
     return struct.pack("<I", len(rows)) + b"".join(floats(*row) for row in rows)
 
 
 @dataclass(frozen=True, slots=True)
 class Physics:
-    """How a vehicle is built; the defaults are those of a sedan.
+    """Physics of a vehicle; the defaults are those of a sedan.
 
     motor   max_rpm, moi, damping at full throttle, and without throttle with the clutch engaged and disengaged
     rest    clutch strength, final ratio, mass in kg, drag coefficient
-    wheels  tire friction, damping rate, greatest steering angle, radius, greatest torques of brake and handbrake,
-            three numbers of stiffness, position; in old releases without the stiffness
+    wheels  tire friction, damping rate, maximum steering angle, radius, maximum torques of brake and handbrake,
+            three stiffness values (omitted in old releases), position
     """
 
     motor: Vector = (5800.0, 1.0, 0.15, 2.0, 0.35)
@@ -173,7 +173,7 @@ class Physics:
     )
 
     def record(self, actor: int, wheel_floats: int = 12) -> bytes:
-        """The record, as old releases wrote it with *wheel_floats* 9."""
+        """Return the record; *wheel_floats* 9: as in old releases."""
         wheels = [w if wheel_floats == 12 else (*w[:6], *w[9:]) for w in self.wheels]
         return b"".join(
             (

@@ -28,14 +28,14 @@ FIRST, MOST = 8, 1 << 14
 class Stay:
     """An actor that stays near one place; frames are given by row.
 
-    place     frame in which it has left, or the number of frames
-    order     record of the position in which it has left
-    since     frame of its first position there
-    duration  seconds
+    frame_row  frame in which it has left, or the number of frames
+    order      record of the position in which it has left
+    since      frame of its first position there
+    duration   seconds
     """
 
     actor: int
-    place: int
+    frame_row: int
     order: int
     since: int
     duration: float
@@ -54,23 +54,23 @@ def blocked(
     known, about = KnownActors(columns, correct), recording_summary(columns)
     stays = [s for s in _stays(columns, known, min_distance, correct) if s.duration >= min_time]
     # Stays of equal duration are in the order in which they end; those that do not end, in the order of the C++ map.
-    stays.sort(key=lambda s: (-s.duration, s.place, s.order))
-    if not correct and any(s.place == t.place == len(columns.duration) for s, t in pairwise(stays)):
+    stays.sort(key=lambda s: (-s.duration, s.frame_row, s.order))
+    if not correct and any(s.frame_row == t.frame_row == len(columns.duration) for s, t in pairwise(stays)):
         rank = {actor: i for i, actor in enumerate(_map_at_end(columns, known))}
         stays.sort(
             key=lambda s: (
                 -s.duration,
-                s.place,
-                rank[s.actor] if s.place == len(columns.duration) else s.order,
+                s.frame_row,
+                rank[s.actor] if s.frame_row == len(columns.duration) else s.order,
             )
         )
-    place = np.array([s.since for s in stays], np.int64)
-    ends = np.array([s.place for s in stays], np.int64)
+    frame_row = np.array([s.since for s in stays], np.int64)
+    ends = np.array([s.frame_row for s in stays], np.int64)
     ids = np.array([s.actor for s in stays], np.int64)
-    seconds, durations = columns.elapsed[place], np.array([s.duration for s in stays], np.float64)
+    seconds, durations = columns.elapsed[frame_row], np.array([s.duration for s in stays], np.float64)
     found: dict[str, Any] = {
-        "time_ns": columns.times(place),
-        "frame": columns.frame_ids[place],
+        "time_ns": columns.times(frame_row),
+        "frame": columns.frame_ids[frame_row],
         "id": ids,
         "description": known.descriptions(known.rows(ids, ends)),
         "duration_s": durations,
@@ -91,10 +91,10 @@ def blocked(
 
 def _map_at_end(columns: Columns, known: KnownActors) -> UnorderedIds:
     """Return the actors in the simulator's map at the end: added, forgotten, and added again by their positions."""
-    added, place = columns("actors", "id").tolist(), columns.frame_rows("actors").tolist()
+    added, frame_row = columns("actors", "id").tolist(), columns.frame_rows("actors").tolist()
     forgotten, forgotten_at = known.forgotten.tolist(), known.forgotten_at.tolist()
     # In a frame, additions come first, then removals, then positions; each in file order.
-    events = [(at, 0, i, actor) for i, (at, actor) in enumerate(zip(place, added, strict=True))]
+    events = [(at, 0, i, actor) for i, (at, actor) in enumerate(zip(frame_row, added, strict=True))]
     events += [(at, 1, i, actor) for i, (at, actor) in enumerate(zip(forgotten_at, forgotten, strict=True))]
     where = columns.frame_rows("position")
     for actor in np.unique(columns("position", "id")).tolist():
@@ -109,24 +109,31 @@ def _map_at_end(columns: Columns, known: KnownActors) -> UnorderedIds:
 
 
 def _stays(columns: Columns, known: KnownActors, limit: float, correct: bool) -> Iterator[Stay]:
-    place = columns.frame_rows("position")
+    frame_row = columns.frame_rows("position")
     duration = np.maximum(columns.duration, 0.0) if correct else columns.duration
     for actor in np.unique(columns("position", "id")).tolist():
         rows = columns.rows("position", actor)
         # A forgotten actor is followed from the start again.
         forgotten_at = known.forgotten_at[known.forgotten == actor]
-        cuts = np.searchsorted(place[rows], np.unique(forgotten_at)).tolist()
+        cuts = np.searchsorted(frame_row[rows], np.unique(forgotten_at)).tolist()
         parts = np.split(rows, cuts)
         for i, part in enumerate(parts):
             if len(part):
                 points = columns.vector("position", "location", part)
                 start = points[0] if correct else np.zeros(3, points.dtype)
                 last = i == len(parts) - 1
-                yield from _stays_of_actor(actor, part, place[part], points, duration, start, limit, last)
+                yield from _stays_of_actor(actor, part, frame_row[part], points, duration, start, limit, last)
 
 
 def _stays_of_actor(
-    actor: int, rows: I64, place: I64, points: Array, duration: Array, start: Array, limit: float, last: bool
+    actor: int,
+    rows: I64,
+    frame_row: I64,
+    points: Array,
+    duration: Array,
+    start: Array,
+    limit: float,
+    last: bool,
 ) -> Iterator[Stay]:
     """Yield the stays of one actor, which begins at *start*; *last*: also the stay that does not end."""
     since, timer, at = 0, 0.0, 0
@@ -138,15 +145,15 @@ def _stays_of_actor(
             # Added in the same order and precision as in the simulator.
             far = ~(np.sqrt(square[:, 0] + square[:, 1] + square[:, 2]) < limit)
         near = int(far.argmax()) if far.any() else len(far)
-        timers = np.add.accumulate(np.append(timer, duration[place[at : at + near]]))
+        timers = np.add.accumulate(np.append(timer, duration[frame_row[at : at + near]]))
         began = np.flatnonzero(timers[:-1] == 0)
         if len(began):
-            since = int(place[at + began[-1]])
+            since = int(frame_row[at + began[-1]])
         timer = float(timers[-1])
         at += near
         step = min(step * 2, MOST) if near == len(far) else FIRST
         if near < len(far):
-            yield Stay(actor, int(place[at]), int(rows[at]), since, timer)
+            yield Stay(actor, int(frame_row[at]), int(rows[at]), since, timer)
             reference, timer, at = points[at], 0.0, at + 1
     if last:
         yield Stay(actor, len(duration), len(rows), since, timer)

@@ -40,20 +40,20 @@ def collisions(log: Log, type1: str = "a", type2: str = "a", correct: bool = Fal
             )
     columns = Columns(log)
     known = KnownActors(columns, correct)
-    place = columns.frame_rows("collisions")
-    sides = [_Side(columns, known, place, n, letters) for n in (1, 2)]
+    frame_row = columns.frame_rows("collisions")
+    sides = [_Side(columns, known, frame_row, n, letters) for n in (1, 2)]
     fits = sides[0].fits(type1, correct) & sides[1].fits(type2, correct)
     rows = np.flatnonzero(fits)
-    rows = rows[_is_beginning(place[rows], sides[0].ids[rows], sides[1].ids[rows])]
+    rows = rows[_is_beginning(frame_row[rows], sides[0].ids[rows], sides[1].ids[rows])]
     about = recording_summary(columns)
     found: dict[str, Any] = {
-        "time_ns": columns.times(place[rows]),
+        "time_ns": columns.times(frame_row[rows]),
         "frame": columns("collisions", "frame")[rows],
         "collision_id": columns("collisions", "collision_id")[rows],
     }
     for n, side in enumerate(sides, 1):
         found |= {f"{name}{n}": values for name, values in side.columns(rows).items()}
-    seconds = columns.elapsed[place[rows]].tolist()
+    seconds = columns.elapsed[frame_row[rows]].tolist()
     codes = ["".join(pair) for pair in zip(sides[0].letters(rows), sides[1].letters(rows), strict=True)]
 
     def lines() -> Iterator[str]:
@@ -71,10 +71,10 @@ def collisions(log: Log, type1: str = "a", type2: str = "a", correct: bool = Fal
 class _Side:
     """One of the two actors of every collision."""
 
-    def __init__(self, columns: Columns, known: KnownActors, place: I64, n: int, letters: str) -> None:
+    def __init__(self, columns: Columns, known: KnownActors, frame_row: I64, n: int, letters: str) -> None:
         self.ids = columns("collisions", f"actor{n}").astype(np.int64)
         self.hero: NDArray[np.bool_] = columns("collisions", f"actor{n}_is_hero").astype(bool)
-        self._known, self._row = known, known.rows(self.ids, place)
+        self._known, self._row = known, known.rows(self.ids, frame_row)
         self.types = known.types(self._row)
         self._table = np.array([*letters, "o"])
 
@@ -100,10 +100,10 @@ class _Side:
         }
 
 
-def _is_beginning(place: I64, first: I64, second: I64) -> NDArray[np.bool_]:
+def _is_beginning(frame_row: I64, first: I64, second: I64) -> NDArray[np.bool_]:
     """Return bool[n]: True for records of a pair that has no record in the frame before."""
-    if not len(place):
+    if not len(frame_row):
         return np.zeros(0, bool)
     pairs = np.unique(first << 32 | second, return_inverse=True)[1].astype(np.int64)
-    key = place * (int(pairs.max()) + 1) + pairs
+    key = frame_row * (int(pairs.max()) + 1) + pairs
     return ~np.isin(key - (int(pairs.max()) + 1), key)

@@ -87,12 +87,12 @@ def _frame_lines(frames: Channel) -> Iterator[str]:
 def _events(columns: Columns) -> dict[str, Any]:
     """Return the rows: one per event, in the order in which the recorder writes them."""
     parts = [_created(columns), _removed(columns), _attached(columns), _collided(columns)]
-    place = np.concatenate([columns.frame_rows(topic) for topic in EVENTS])
-    order = np.argsort(place, kind="stable").tolist()
+    frame_row = np.concatenate([columns.frame_rows(topic) for topic in EVENTS])
+    order = np.argsort(frame_row, kind="stable").tolist()
     names = list(dict.fromkeys(name for part in parts for name in part))
     found: dict[str, Any] = {
-        "time_ns": columns.times(place[order]),
-        "frame": columns.frame_ids[place[order]],
+        "time_ns": columns.times(frame_row[order]),
+        "frame": columns.frame_ids[frame_row[order]],
     }
     for name in names:
         values = [

@@ -21,14 +21,14 @@ class KnownActors:
 
     def __init__(self, columns: Columns, correct: bool) -> None:
         self._descriptions = columns("actors", "description")
-        ids, place = columns("actors", "id").astype(np.int64), columns.frame_rows("actors")
+        ids, frame_row = columns("actors", "id").astype(np.int64), columns.frame_rows("actors")
         rows = np.arange(len(ids), dtype=np.int64)
         self.forgotten, self.forgotten_at = np.zeros((2, 0), np.int64)
         if not correct and len(ids):
             removal = columns.frame_rows("actor_removals")
-            last = np.searchsorted(place, removal, side="right") - 1
+            last = np.searchsorted(frame_row, removal, side="right") - 1
             self.forgotten, self.forgotten_at = ids[last[last >= 0]], removal[last >= 0]
-        entries = np.concatenate([ids, self.forgotten]), np.concatenate([place, self.forgotten_at])
+        entries = np.concatenate([ids, self.forgotten]), np.concatenate([frame_row, self.forgotten_at])
         row = np.concatenate([rows, np.full(len(self.forgotten), -1)])
         # Ids have 32 bits, rows of frames fewer than 31: a recording of 2**31 frames would have 100 GB.
         key = entries[0] << 31 | entries[1]
@@ -36,11 +36,11 @@ class KnownActors:
         self._key, self._row = key[order], row[order]
         self._types = columns("actors", "type").astype(np.int64)
 
-    def rows(self, ids: I64, place: I64) -> I64:
+    def rows(self, ids: I64, frame_row: I64) -> I64:
         """Return the row of ``actors`` that describes each actor at a frame: int64[n], -1 if it is not known."""
         if not len(self._key):
             return np.full(len(ids), -1, np.int64)
-        at = np.searchsorted(self._key, ids << 31 | place, side="right") - 1
+        at = np.searchsorted(self._key, ids << 31 | frame_row, side="right") - 1
         found = np.where(at >= 0, self._row[at], -1)
         return np.where(self._key[at] >> 31 == ids, found, -1)
 

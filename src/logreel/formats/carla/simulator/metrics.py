@@ -36,12 +36,12 @@ class MetricsLog(Motion, States):
 
     def get_platform_time(self, frame: int) -> float | None:
         """Return the wall-clock seconds since the start; only with additional data."""
-        topic, place = "platform_time", self._columns.frame_row_of(frame)
-        at = int(np.searchsorted(self._columns.frame_rows(topic), place))
+        topic, frame_row = "platform_time", self._columns.frame_row_of(frame)
+        at = int(np.searchsorted(self._columns.frame_rows(topic), frame_row))
         there = (
-            place >= 0
+            frame_row >= 0
             and at < len(self._columns.frame_rows(topic))
-            and self._columns.frame_rows(topic)[at] == place
+            and self._columns.frame_rows(topic)[at] == frame_row
         )
         return float(self._columns(topic, "seconds")[at]) if there else None
 
@@ -69,8 +69,8 @@ class MetricsLog(Motion, States):
         self.log.actor(actor_id)
         ids = self._columns.frame_ids
         born = self._columns.frame_rows("actors")[self._columns.rows("actors", actor_id)]
-        gone = self._columns.frame_rows("actor_removals")[self._columns.rows("actor_removals", actor_id)]
-        last = int(gone[-1]) - 1 if len(gone) else len(ids) - 1
+        removed = self._columns.frame_rows("actor_removals")[self._columns.rows("actor_removals", actor_id)]
+        last = int(removed[-1]) - 1 if len(removed) else len(ids) - 1
         return int(ids[born[0]]), int(ids[max(last, int(born[0]))])
 
     def get_actor_bounding_box(self, actor_id: int) -> Box | None:

@@ -29,18 +29,20 @@ class Base:
         self._rows: dict[tuple[str, int], tuple[I64, I64]] = {}
 
     def _of_frame(self, values: Array, frame: int) -> float | None:
-        place = self._columns.frame_row_of(frame)
-        return None if place < 0 else float(values[place])
+        frame_row = self._columns.frame_row_of(frame)
+        return None if frame_row < 0 else float(values[frame_row])
 
     def _row(self, topic: str, actor: int, frame: int) -> int | None:
         """Return the row of the record about an actor in a frame, or None."""
         if (topic, actor) not in self._rows:
             rows = self._columns.rows(topic, actor)
             self._rows[topic, actor] = rows, self._columns.frame_rows(topic)[rows]
-        rows, places = self._rows[topic, actor]
-        place = self._columns.frame_row_of(frame)
-        at = int(places.searchsorted(place))
-        return int(rows[at]) if place >= 0 and at < len(places) and places[at] == place else None
+        rows, frame_rows = self._rows[topic, actor]
+        frame_row = self._columns.frame_row_of(frame)
+        at = int(frame_rows.searchsorted(frame_row))
+        return (
+            int(rows[at]) if frame_row >= 0 and at < len(frame_rows) and frame_rows[at] == frame_row else None
+        )
 
     def _track(self, actor: int) -> Track:
         if actor not in self._tracks:
@@ -50,7 +52,7 @@ class Base:
 
     def _at(self, actor: int, frame: int) -> tuple[Track, int | None]:
         """Return the track of an actor, and its row in a frame or None."""
-        track, place = self._track(actor), self._columns.frame_row_of(frame)
-        at = int(track.frame_row.searchsorted(place))
-        there = place >= 0 and at < len(track.frame_row) and track.frame_row[at] == place
+        track, frame_row = self._track(actor), self._columns.frame_row_of(frame)
+        at = int(track.frame_row.searchsorted(frame_row))
+        there = frame_row >= 0 and at < len(track.frame_row) and track.frame_row[at] == frame_row
         return track, at if there else None

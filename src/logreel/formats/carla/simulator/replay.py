@@ -168,8 +168,8 @@ class Replay:
         return dict(self._frame_by_id("actor_removals"))
 
     def _frame_by_id(self, topic: str) -> list[tuple[int, int]]:
-        places = self._columns.frame_rows(topic).tolist()
-        return list(zip(self._columns(topic, "id").tolist(), places, strict=True))
+        frame_rows = self._columns.frame_rows(topic).tolist()
+        return list(zip(self._columns(topic, "id").tolist(), frame_rows, strict=True))
 
     @cached_property
     def _begin(self) -> I64:

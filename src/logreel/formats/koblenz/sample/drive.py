@@ -26,13 +26,16 @@ def picture(camera: int, number: int) -> bytes:
 
 
 @cache
-def drive(seconds: float = 1.0) -> bytes:
-    """Return a log with all six message types, two cameras, two scanners, and a GPS fix every second."""
+def drive(seconds: float = 1.0, packets: int = PACKETS) -> bytes:
+    """Return a log with all six message types, two cameras, two scanners, and a GPS fix every second.
+
+    packets  number of packets in a Velodyne message; fewer make a smaller log of as many messages
+    """
     out, scene = Builder(), Scene()
     near, urg, utm = Scene(wall=2.5, cylinder=(-1.0, 1.5), radius=0.3), "Hokuyo_URG-04LX", "Hokuyo_UTM-30LX"
 
     def velodyne(ms: float, i: int) -> None:
-        out.velodyne(ms, hdl32e(scene, round(i * PACKETS * 12 * FIRING_US), PACKETS))
+        out.velodyne(ms, hdl32e(scene, round(i * PACKETS * 12 * FIRING_US), packets))
 
     def pose(ms: float, _: int) -> None:
         half = ms / 1000 * 0.05

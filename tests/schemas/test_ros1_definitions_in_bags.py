@@ -46,14 +46,14 @@ def test_texts_are_printed_as_they_were():
         assert parse(text, name).text == text
 
 
-def test_the_definition_that_a_bag_leaves_out():
+def test_missing_definition_of_a_bag_is_completed():
     (one, payloads) = connections(next(b for b in BAGS if b.stem == "v20_empty_msgdef_zero_data"))[0]
     assert one.text == ""
     assert {len(p) for p in payloads} == {0}
     assert standard().find(one.type, one.md5) is None
 
 
-def test_the_messages_of_2008():
+def test_messages_of_2008_are_known():
     path = next(b for b in BAGS if b.stem == "v11_real_ekf_test_2008")
     found = payloads_1_1(path)
     assert {key: len(p) for key, p in found.items()} == {

@@ -1,4 +1,4 @@
-"""Messages of one size to protobuf without columns between them; see kernels/protobuf.py."""
+"""Encoding of messages of a fixed size as protobuf, directly from their bytes; see kernels/protobuf.py."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ PACKED, MESSAGE, MESSAGES, TIME = (
     kernel.FIXED_MESSAGES,
     kernel.FIXED_TIME,
 )
-#: By the type of a number: op, wire, how a whole one is read, and the bytes that are written of it at most.
+#: By number type: op, wire type, width for the kernel (negative: signed), most bytes written.
 _NUMBERS = {
     "bool": (VARINTS, 0, 0, 1),
     "uint8": (VARINTS, 0, 1, 2),
     "uint16": (VARINTS, 0, 2, 3),
     "uint32": (VARINTS, 0, 4, 5),
     "uint64": (VARINTS, 0, 8, 10),
-    # Negative ones have 64 bits.
+    # Negative numbers are written with 64 bits.
     "char": (VARINTS, 0, -1, 10),
     "int8": (VARINTS, 0, -1, 10),
     "int16": (VARINTS, 0, -2, 10),
@@ -51,34 +51,36 @@ _NUMBERS = {
     "float32": (WORDS, 5, 0, 4),
     "float64": (LONGS, 1, 0, 8),
 }
-#: Seconds and nanoseconds, with tags.
+#: Most bytes of seconds and nanoseconds with their tags.
 _TIME = 22
 
 
 @dataclass(frozen=True, slots=True)
-class Straight:
-    """What writes messages of a Layout as the type that ``descriptor_from_layout`` made for it.
+class FixedEncoder:
+    """Encoder of messages of a fixed-size Layout as the type of ``descriptor_from_layout``.
 
     ops   int32[m, 8], see kernels/protobuf.py
-    most  bytes that a message takes at most
+    most  most bytes of an encoded message
     """
 
     ops: NDArray[np.int32]
     most: int
 
 
-def straight(layout: Layout, message: Message) -> Straight | None:
-    """What writes messages of *layout* as *message*, which is ``descriptor_from_layout(layout, name)``; None where
-    it takes a table."""
+def fixed_encoder(layout: Layout, message: Message) -> FixedEncoder | None:
+    """Return the encoder of messages of *layout*, None if they have to be encoded by way of a table.
+
+    message  ``descriptor_from_layout(layout, name)``
+    """
     if layout.size is None or layout.measure.runs > MAX_LEAVES or _takes_table(layout.root):
         return None
     plan = _Plan()
     most = plan.fields(layout.record, message, 0)
-    return Straight(np.array(plan.ops, np.int32).reshape(-1, 8), most)
+    return FixedEncoder(np.array(plan.ops, np.int32).reshape(-1, 8), most)
 
 
 def _takes_table(node: Node) -> bool:
-    """Whether *node* holds text, which may end early and need mending, or rows of opaque bytes."""
+    """Return whether *node* contains text, which may be shorter and invalid UTF-8, or arrays of opaque bytes."""
     match node:
         case FixedArray(item=Scalar(type="char")):
             return True
@@ -91,19 +93,19 @@ def _takes_table(node: Node) -> bool:
     return False
 
 
-class Straights:
-    """Several of them together; each is known by its place in *every*."""
+class FixedEncoders:
+    """Several encoders, which are used by their index in *every*."""
 
-    def __init__(self, every: Sequence[Straight]) -> None:
+    def __init__(self, every: Sequence[FixedEncoder]) -> None:
         self._ops = np.concatenate([np.zeros((0, 8), np.int32), *(one.ops for one in every)])
         self._first = np.cumsum([0, *(len(one.ops) for one in every)], dtype=np.int64)
         self._most = np.array([one.most for one in every], np.int64)
 
     def encode(self, kind: NDArray[np.int32], place: NDArray[np.uint64]) -> tuple[NDArray[np.uint8], I64]:
-        """Messages one after another, and int64[n + 1] where each begins, and the end.
+        """Return encoded messages one after another, and int64[n + 1] offsets of the messages and the end.
 
-        kind   int32[n]   what writes each
-        place  uint64[n]  address of each; there are as many bytes as its Layout says
+        kind   int32[n]   index of the encoder of each message
+        place  uint64[n]  address of each message, at which the bytes of its Layout must be readable
         """
         out = np.empty(int(self._most[kind].sum()) + kernel.ROOM, np.uint8)
         start = np.empty(len(kind) + 1, np.int64)
@@ -113,7 +115,7 @@ class Straights:
 
 @dataclass(slots=True)
 class _Plan:
-    """Ops in the making; each way to add some tells how many bytes they write at most."""
+    """Builder of ops; each method adds some and returns the most bytes that they write."""
 
     ops: list[list[int]] = field(default_factory=list)
     sizes: dict[int, Measure] = field(default_factory=dict)
@@ -138,14 +140,14 @@ class _Plan:
                 return self.op(MESSAGE, f, most, 0, 0, 0, 0, len(self.ops) - before)
 
     def number(self, kind: str, f: Field, at: int) -> int:
-        """A number, which goes to those of the op before where it follows them."""
+        """Add a number, to the previous op if it follows its numbers."""
         code, wire, more, most = _NUMBERS[kind]
         tag, size = _tag(f, wire)
         step = 8 << 8 * (4 - size)
         if self.ops:
             last = self.ops[-1]
             count = last[5]
-            # Fields count from 1: the first of a message follows nothing.
+            # Field numbers begin with 1: the first field of a message never follows another.
             if last == [code, tag - step, size, at - count * SCALARS[kind][1], more, count, step, 0]:
                 last[1], last[5] = tag, count + 1
                 return size + most
@@ -164,7 +166,7 @@ class _Plan:
         return n * self.op(MESSAGES, f, most, at, 0, n, size, len(self.ops) - before)
 
     def body(self, node: Node, kind: Any, at: int) -> int:
-        """What stands in a message of this kind."""
+        """Add the content of a message of this kind."""
         match node:
             case Struct():
                 return self.fields(node, kind, at)
@@ -175,7 +177,7 @@ class _Plan:
                 return self.one(node, kind.fields[0], at)
 
     def op(self, code: int, f: Field, most: int, *rest: int) -> int:
-        """An op that writes a tag, a length and at most so many bytes."""
+        """Add an op that writes a tag, a length and at most *most* bytes."""
         tag, size = _tag(f, 2)
         self.ops.append([code, tag, size, *rest])
         return size + len(varint(most)) + most
@@ -187,6 +189,6 @@ class _Plan:
 
 
 def _tag(f: Field, wire: int) -> tuple[int, int]:
-    """A tag as the kernel has it: the number of four bytes, and how many of them it takes."""
+    """Return a tag for the kernel: as a number of four bytes, and how many of them are used."""
     tag = varint(f.number << 3 | wire)
     return int.from_bytes(tag.rjust(4, b"\0"), "little"), len(tag)

@@ -52,7 +52,7 @@ def _unsaid(log: Log) -> list[str]:
 @pytest.mark.parametrize("every", [1, 3, 39])
 @pytest.mark.parametrize("size", [0, 1, 2, 8, 300])
 @pytest.mark.parametrize("kind", [0x00, 0x01, 0x20, 0x30, 0x7F, 0x80, 0xFF, ord("Z")])
-def test_a_record_of_any_kind_passes_in_a_sound_chain(kind: int, size: int, every: int) -> None:
+def test_record_of_any_kind_is_skipped_in_sound_chain(kind: int, size: int, every: int) -> None:
     if kind == size == 0:
         return  # that is zero fill
     log = logreel.open(_with(_record(kind, Random(size).randbytes(size)), every))
@@ -61,14 +61,14 @@ def test_a_record_of_any_kind_passes_in_a_sound_chain(kind: int, size: int, ever
     assert [p.code for p in log.problems] == ["unknown"]
 
 
-def test_many_unknown_kinds_one_behind_the_other() -> None:
+def test_consecutive_unknown_kinds_are_skipped() -> None:
     pieces = b"".join(_record(kind, bytes([kind]) * 5) for kind in (0x01, 0x80, 0xFE, 0x21, 0x02))
     log = logreel.open(_with(pieces, 4))
     assert _numbers(log) == list(range(40))
     assert _unsaid(log) == []
 
 
-def test_damage_between_unknown_records_costs_no_more_than_before() -> None:
+def test_damage_between_unknown_records_loses_nothing_else() -> None:
     data = bytearray(_with(_record(0x80, b"unknown"), 2, 200))
     data[2000:2100] = Random(3).randbytes(100)
     log = logreel.open(bytes(data))
@@ -79,20 +79,20 @@ def test_damage_between_unknown_records_costs_no_more_than_before() -> None:
 
 @pytest.mark.parametrize("magic", [OTHER_MAGIC, b"\xff" * 8, bytes(8)])
 @pytest.mark.parametrize("every", [1, 5])
-def test_sync_records_of_another_magic_cost_nothing(magic: bytes, every: int) -> None:
+def test_sync_with_other_magic_loses_nothing(magic: bytes, every: int) -> None:
     log = logreel.open(_with(_record(ord("S"), magic), every))
     assert _numbers(log) == list(range(40))
     assert not log.problems
 
 
 @pytest.mark.parametrize("size", [0, 4, 16])
-def test_sync_records_of_another_size_cost_nothing(size: int) -> None:
+def test_sync_with_other_size_loses_nothing(size: int) -> None:
     log = logreel.open(_with(_record(ord("S"), b"\x2f" * size), 3))
     assert _numbers(log) == list(range(40))
     assert [p.code for p in log.problems if p.lost] == []
 
 
-def test_a_message_whose_kind_was_damaged_is_lost_and_said_so() -> None:
+def test_message_with_damaged_kind_is_reported_lost() -> None:
     for bit in range(8):
         data = bytearray(_with(b""))
         at = bytes(data).index(struct.pack("<HBHQ", 14, ord("D"), 0, 10 * S + 20)) + 2
@@ -102,7 +102,7 @@ def test_a_message_whose_kind_was_damaged_is_lost_and_said_so() -> None:
         assert sum(p.size for p in log.problems if p.lost) == 17, bit
 
 
-def test_random_bytes_are_not_taken_for_records_of_unknown_kinds() -> None:
+def test_random_bytes_are_no_unknown_records() -> None:
     data = _with(b"", count=2000)
     first = data.index(struct.pack("<Q", 10 * S)) - 5
     for seed in range(40):
@@ -115,7 +115,7 @@ def test_random_bytes_are_not_taken_for_records_of_unknown_kinds() -> None:
         assert sum(p.size for p in log.problems if p.lost) >= 480, seed
 
 
-def test_an_unknown_record_among_definitions_ends_them_for_nobody() -> None:
+def test_unknown_record_does_not_end_definitions() -> None:
     for piece in (_record(0x80, b"new"), _record(ord("S"), OTHER_MAGIC), _record(ord("Z"), b"new")):
         out = Builder(start_us=S).flags().format("a:uint64_t timestamp;uint32_t n;").junk(piece)
         out.parameter("float P", 1.5).subscribe("a", 0)
@@ -127,7 +127,7 @@ def test_an_unknown_record_among_definitions_ends_them_for_nobody() -> None:
 
 @pytest.mark.parametrize("level", [0x00, 0x06, 0x38, 0x41, 0xFF])
 @pytest.mark.parametrize("tagged", [False, True])
-def test_text_of_another_level_is_kept_with_a_note(level: int, tagged: bool, tmp_path: Path) -> None:
+def test_string_with_invalid_level_is_kept_and_reported(level: int, tagged: bool, tmp_path: Path) -> None:
     tag = struct.pack("<H", 7) if tagged else b""
     line = _record(ord("C" if tagged else "L"), bytes([level]) + tag + struct.pack("<Q", 10 * S) + b"hello")
     data = _with(line, 10)
@@ -145,7 +145,7 @@ def test_text_of_another_level_is_kept_with_a_note(level: int, tagged: bool, tmp
         assert (tmp_path / name).read_bytes().count(line) == 4, name
 
 
-def test_what_is_kept_by_its_size_is_the_same_out_of_a_sidecar(
+def test_records_kept_by_size_are_restored_from_sidecar(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pieces = _record(0x80, b"new") + _record(ord("L"), b"\x06" + struct.pack("<Q", 10 * S) + b"hello")
@@ -159,6 +159,6 @@ def test_what_is_kept_by_its_size_is_the_same_out_of_a_sidecar(
     assert ([(p.code, p.text) for p in again.problems], _numbers(again), [t.text for t in again.text]) == told
 
 
-def test_records_of_unknown_kinds_that_cannot_be_sorted_are_told(tmp_path: Path) -> None:
+def test_sort_reports_unknown_records_left_out(tmp_path: Path) -> None:
     done = logreel.sort(_with(_record(0x80, b"new"), 10), tmp_path / "a.ulg")
     assert done.skipped == ("4 records of unknown kinds (0x80) were left out of <bytes>",)

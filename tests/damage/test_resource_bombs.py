@@ -57,9 +57,7 @@ def worker() -> Iterator[Worker]:
 
 
 @pytest.mark.parametrize(("name", "size", "outcome"), CASES)
-def test_a_bomb_is_read_in_seconds_and_little_memory(
-    worker: Worker, name: str, size: int, outcome: str
-) -> None:
+def test_bomb_is_read_in_bounded_time_and_memory(worker: Worker, name: str, size: int, outcome: str) -> None:
     found = worker.run("bomb", name, size)
     assert not found.bad
     assert found.outcome == outcome
@@ -67,7 +65,7 @@ def test_a_bomb_is_read_in_seconds_and_little_memory(
 
 @pytest.mark.skipif(SANITIZED, reason="times and memory of sanitized code say nothing")
 @pytest.mark.parametrize(("name", "size"), LINEAR)
-def test_time_goes_with_size(worker: Worker, name: str, size: int) -> None:
+def test_reading_time_is_linear_in_size(worker: Worker, name: str, size: int) -> None:
     """Twice the file takes at most 3 times as long; the best of several runs counts, as the machine is shared."""
     ratios = []
     for _ in range(5):
@@ -80,11 +78,11 @@ def test_time_goes_with_size(worker: Worker, name: str, size: int) -> None:
     pytest.fail(f"twice the size takes {min(ratios):.1f} times as long")
 
 
-def test_every_bomb_is_used() -> None:
+def test_every_bomb_is_tested() -> None:
     assert {name for name, *_ in CASES + LINEAR} == set(BOMBS)
 
 
-def test_a_tail_of_zeros_is_one_problem() -> None:
+def test_zero_tail_is_one_problem() -> None:
     path = sparse_zeros(64)
     try:
         log = logreel.open(path)
@@ -97,7 +95,7 @@ def test_a_tail_of_zeros_is_one_problem() -> None:
 
 
 @pytest.mark.skipif(SANITIZED, reason="times and memory of sanitized code say nothing")
-def test_memory_for_lost_bytes_does_not_follow_their_number(worker: Worker) -> None:
+def test_lost_bytes_need_constant_memory(worker: Worker) -> None:
     """The mapped file itself counts as resident memory; copies of it would count twice."""
     small, large = (worker.run("bomb", "sparse_zeros", n) for n in (1, 100))
     assert not large.bad

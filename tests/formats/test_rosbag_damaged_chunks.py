@@ -28,7 +28,7 @@ def _unsqueezable(n: int) -> list[Any]:
 @pytest.mark.parametrize(
     "options", [{}, {"linked": True}, {"block_size": 5, "block_checksums": True}, {"content_size": True}]
 )
-def test_whole_blocks_of_a_cut_lz4_chunk_areread_all(options: dict[str, Any]) -> None:
+def test_whole_blocks_of_a_cut_lz4_chunk_are_read(options: dict[str, Any]) -> None:
     options = {"block_size": 4, **options}
     out = Builder("lz4", pack=lambda data: lz4_frame(data, **options), chunk_bytes=1 << 30, finished=False)
     data = version_2_0(_unsqueezable(80), out)
@@ -42,7 +42,7 @@ def test_whole_blocks_of_a_cut_lz4_chunk_areread_all(options: dict[str, Any]) ->
     assert 20 < len(rows) < 50
 
 
-def test_whole_blocks_of_a_cut_bz2_chunk_areread_all() -> None:
+def test_whole_blocks_of_a_cut_bz2_chunk_are_read() -> None:
     data = version_2_0(_unsqueezable(300), Builder("bz2", chunk_bytes=1 << 30, finished=False))
     whole = plain_rows(bag_oracle.read(data))
     log, rows = read_all(data[: len(data) * 2 // 3])
@@ -53,7 +53,7 @@ def test_whole_blocks_of_a_cut_bz2_chunk_areread_all() -> None:
 
 @pytest.mark.parametrize("compression", ["bz2", "lz4"])
 @pytest.mark.parametrize("indexed", [True, False])
-def test_one_wrong_bit_in_a_packed_chunk_is_told(compression: str, indexed: bool) -> None:
+def test_one_wrong_bit_in_a_compressed_chunk_is_reported(compression: str, indexed: bool) -> None:
     out = Builder(compression, chunk_bytes=20_000, finished=indexed)
     sound = version_2_0(many(), out)
     at = sound.index(b"op=\x05") + 60

@@ -49,7 +49,7 @@ def test_messages_find_their_topic(line: bytes, compression: str) -> None:
     assert log["/a"].times.tolist() == [1271700000 * 10**9 + 5] * 2
 
 
-def test_a_cut_zlib_chunk_gives_what_unpacks() -> None:
+def test_valid_prefix_of_a_cut_zlib_chunk_is_read() -> None:
     data = bag(b"#ROSRECORD V1.3\n", "zlib")
     begin = data.index(b"compression=")
     end = data.index(b"\x08\0\0\0topic=/a", begin)

@@ -1,4 +1,4 @@
-"""What is sent while it is written has the bytes of the file."""
+"""Two-pass writing: a stream has the same bytes as the file."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_a_stream_has_the_bytes_of_the_file(
     assert all(sent)
 
 
-def test_what_cannot_be_foreseen_is_refused() -> None:
+def test_later_changes_without_a_dry_run_are_refused() -> None:
     dry_run = DryRun("a.log")
     dry_run.write(bytes(20))
     dry_run.patch(4, b"ab")
@@ -104,7 +104,7 @@ def test_what_cannot_be_foreseen_is_refused() -> None:
 
 
 @pytest.mark.parametrize("edits", [[], [Edit(4, 1, b"x")]])
-def test_a_change_that_was_not_foreseen_is_an_error(edits: list[Edit]) -> None:
+def test_changes_missing_in_the_dry_run_are_an_error(edits: list[Edit]) -> None:
     stream = StreamOut("a.log", list[bytes]().append, edits)
     stream.write(bytes(20))
     with pytest.raises(LogError, match="changed by somebody else"):
@@ -112,14 +112,14 @@ def test_a_change_that_was_not_foreseen_is_an_error(edits: list[Edit]) -> None:
 
 
 @pytest.mark.parametrize("place", [19, 20, 40])
-def test_a_stream_that_is_shorter_than_foreseen_is_an_error(place: int) -> None:
+def test_a_stream_shorter_than_its_dry_run_is_an_error(place: int) -> None:
     stream = StreamOut("a.log", list[bytes]().append, [Edit(place, 4, b"1234")])
     stream.write(bytes(20))
     with pytest.raises(LogError, match="changed by somebody else"):
         stream.finish()
 
 
-def test_bytes_are_made_again_for_who_has_to_see_them(tmp_path: Path) -> None:
+def test_again_writes_the_same_bytes(tmp_path: Path) -> None:
     def make(out: Appender) -> None:
         for n in range(100):
             out.write(bytes([n]))
@@ -140,7 +140,7 @@ def test_bytes_are_made_again_for_who_has_to_see_them(tmp_path: Path) -> None:
         make(DryRun("a"))
 
 
-def test_work_ends_with_what_is_raised() -> None:
+def test_errors_of_callbacks_end_the_work() -> None:
     def gone(*_: Any) -> None:
         raise InterruptedError
 
@@ -154,7 +154,7 @@ def test_work_ends_with_what_is_raised() -> None:
 
 
 @pytest.mark.parametrize("kept", [1 << 20, 3000, 100])
-def test_the_index_of_a_file_is_made_of_what_goes_by(kept: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bddf_index_is_built_from_passing_blocks(kept: int, monkeypatch: pytest.MonkeyPatch) -> None:
     from random import Random
 
     from logreel.formats.bddf import index_writer as module
@@ -164,7 +164,7 @@ def test_the_index_of_a_file_is_made_of_what_goes_by(kept: int, monkeypatch: pyt
 
     data = walk()
     end = int.from_bytes(data[-32:-24], "little")
-    # The index itself begins before the place of the file index: it is left to what makes it anew.
+    # The index itself begins before the place of the file index: IndexFromFile builds it.
     source = Source.open(data[: _index_of(data, end)])
     due = b"".join(bytes(piece) for piece in IndexFromFile(source).pieces(source.size))
     assert data[source.size :].startswith(due[:1000])

@@ -6,9 +6,9 @@ import struct
 from random import Random
 
 import pytest
-from accounting import assert_accounted
 from full_read import full_read
 from mutations import mutate
+from ulog_byte_accounting import assert_accounted
 
 import logreel
 from logreel.formats.ulog.sample import builder
@@ -74,7 +74,7 @@ RECORDS = {
 
 
 @pytest.mark.parametrize("letter", RECORDS)
-def test_a_cut_in_any_record_loses_that_record_only(letter: str) -> None:
+def test_cut_in_any_record_loses_only_that_record(letter: str) -> None:
     out = ticks(started(), range(10))
     begin = len(out)
     whole = RECORDS[letter](out).bytes()
@@ -89,7 +89,7 @@ def test_a_cut_in_any_record_loses_that_record_only(letter: str) -> None:
 @pytest.mark.parametrize(
     "header", [b"", b"\x0e", b"\x0e\x00D", b"\x0e\x00D\x00\x00", b"\x1e\x00D", b"\xff\xffI"]
 )
-def test_zeros_to_the_end_make_no_row(tail: int, header: bytes) -> None:
+def test_zero_tail_gives_no_rows(tail: int, header: bytes) -> None:
     """Also where the header before the zeros makes them a record of the right size, of nothing but zeros."""
     out = ticks(started(), range(10))
     begin = len(out)
@@ -106,7 +106,7 @@ def test_zeros_to_the_end_make_no_row(tail: int, header: bytes) -> None:
 
 @pytest.mark.parametrize("sectors", [1, 2, 8])
 @pytest.mark.parametrize("how", ["missing", "zero", "random"])
-def test_a_lost_sector_costs_what_lay_in_it(sectors: int, how: str) -> None:
+def test_lost_sector_loses_only_its_records(sectors: int, how: str) -> None:
     data = ticks(started(), range(1000)).bytes()
     whole = opened(data)
     for begin in range(1024, 16_384, 512 * 5):
@@ -127,7 +127,7 @@ def test_a_lost_sector_costs_what_lay_in_it(sectors: int, how: str) -> None:
 
 @pytest.mark.parametrize("letter", "DLIMPQFAS")
 @pytest.mark.parametrize("bit", range(16))
-def test_a_flipped_bit_in_a_size_costs_that_record_and_no_other_row(letter: str, bit: int) -> None:
+def test_bit_flip_in_size_loses_only_that_record(letter: str, bit: int) -> None:
     out = ticks(started(), range(20))
     begin = len(out)
     end = len(RECORDS[letter](out))
@@ -144,7 +144,7 @@ def test_a_flipped_bit_in_a_size_costs_that_record_and_no_other_row(letter: str,
     assert all(begin <= a and b <= end for _, a, b in lost(log)), lost(log)
 
 
-def test_flipped_bits_in_all_sizes_of_a_flight() -> None:
+def test_bit_flips_in_all_sizes_of_flight() -> None:
     """One record of 50 gets a wrong size: at least 97 of 100 others are read."""
     data = bytearray(builder.flight(2))
     whole = opened(bytes(data))
@@ -158,7 +158,7 @@ def test_flipped_bits_in_all_sizes_of_a_flight() -> None:
 
 @pytest.mark.parametrize("destroyed", [b"tick:", b"\0\0\0tick"], ids=["format", "subscription"])
 @pytest.mark.parametrize("byte", [0, 7])
-def test_a_lost_definition_costs_its_own_topic_only(destroyed: bytes, byte: int) -> None:
+def test_lost_definition_loses_only_its_topic(destroyed: bytes, byte: int) -> None:
     data = bytearray(ticks(started(), range(100)).bytes())
     data[data.index(destroyed) + len(destroyed) - 4] = byte
     log = opened(bytes(data))
@@ -171,7 +171,7 @@ def test_a_lost_definition_costs_its_own_topic_only(destroyed: bytes, byte: int)
     assert log.problems
 
 
-def test_records_inside_a_lying_one_may_lie_before_its_block(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_records_inside_wrong_size_may_precede_their_block(monkeypatch: pytest.MonkeyPatch) -> None:
     """Once their places in the block were negative, and grouping them wrote out of bounds."""
     monkeypatch.setattr(block_builder, "BLOCK", 64)
     inner = ticks(Builder(), range(20, 30)).bytes()[16:]
@@ -197,7 +197,7 @@ def flight_of(seconds: range, step: int = 1000) -> Builder:
     return out
 
 
-def test_a_stale_tail_of_an_older_log_has_channels_of_its_own() -> None:
+def test_tail_of_older_log_has_separate_channels() -> None:
     """A finished log, then the end of a longer one that lay in the same place: same ids, older times."""
     new, old = flight_of(range(100, 130)).bytes(), flight_of(range(20, 90)).bytes()
     begin = len(new)
@@ -215,7 +215,7 @@ def test_a_stale_tail_of_an_older_log_has_channels_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("junk", [b"", b"\0" * 7, b"\xff" * 600])
-def test_a_second_file_glued_on_brings_its_own_definitions(junk: bytes) -> None:
+def test_second_file_has_its_own_definitions(junk: bytes) -> None:
     first = flight_of(range(100, 110)).bytes()
     second = (
         Builder(start_us=5 * S).flags().info("sys_name", "other").format("tick:uint64_t timestamp;float z;")
@@ -235,7 +235,7 @@ def test_a_second_file_glued_on_brings_its_own_definitions(junk: bytes) -> None:
 # ------------------------------------------------------------------ appended parts
 
 
-def test_a_message_cut_by_an_appended_part_is_lost_alone() -> None:
+def test_message_cut_by_appended_part_is_lost_alone() -> None:
     for size in range(1, 17):
         out = ticks(started(), range(10))
         begin = len(out)
@@ -247,14 +247,14 @@ def test_a_message_cut_by_an_appended_part_is_lost_alone() -> None:
 
 
 @pytest.mark.parametrize("offset", [1, 16, 59, 10**6, 2**63, 2**64 - 1])
-def test_an_offset_to_nowhere_is_reported_and_not_used(offset: int) -> None:
+def test_offset_outside_file_is_reported_and_not_used(offset: int) -> None:
     out = Builder(start_us=S).flags(incompat=1, offsets=(offset,)).format(TICK).format(TOCK)
     log = opened(ticks(out.subscribe("tick", 0).subscribe("tock", 1), range(10)).bytes())
     assert numbers(log) == list(range(10))
     assert [(p.code, p.lost) for p in log.problems] == [("offset", False)]
 
 
-def test_an_offset_into_the_middle_of_a_record_costs_that_record() -> None:
+def test_offset_inside_record_loses_that_record() -> None:
     data = bytearray(ticks(started(), range(100)).bytes())
     for offset in range(500, 540):
         data[16 + 3 + 8] |= 1
@@ -267,7 +267,7 @@ def test_an_offset_into_the_middle_of_a_record_costs_that_record() -> None:
 # ------------------------------------------------------------------ the rest
 
 
-def test_every_truncation_through_the_front_door() -> None:
+def test_every_truncation_can_be_opened() -> None:
     data = builder.tiny()
     whole = logreel.open(data).index
     mask = whole.chunk == -1
@@ -278,7 +278,7 @@ def test_every_truncation_through_the_front_door() -> None:
         assert all(b == cut for _, a, b in lost(log))
 
 
-def test_strict_raises_the_first_problem() -> None:
+def test_strict_raises_first_problem() -> None:
     data = builder.tiny()[:-3]
     with pytest.raises(logreel.DamagedError) as caught:
         logreel.open(data, strict=True)
@@ -286,7 +286,7 @@ def test_strict_raises_the_first_problem() -> None:
     logreel.open(builder.tiny(), strict=True)
 
 
-def test_mutations_are_accounted_for() -> None:
+def test_every_byte_of_mutants_is_accounted_for() -> None:
     """The same as the fuzz run, in this process, where a debugger can look."""
     for seed in range(150):
         log = full_read(mutate(builder.tiny(), seed))

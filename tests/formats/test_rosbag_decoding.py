@@ -64,7 +64,7 @@ def test_every_message_equals_rosbags(shared: Path) -> None:
     assert sum(compared(path) for path in paths if path.name not in PEER_REFUSES) > 30_000
 
 
-def test_the_oldest_bag_decodes_whole(shared: Path) -> None:
+def test_all_messages_of_the_oldest_bag_are_decoded(shared: Path) -> None:
     log = logreel.open(shared / "data" / "rosbag" / "v11_real_ekf_test_2008.bag")
     imu = log["imu_data"].to_arrow()
     assert imu.num_rows == 4583
@@ -74,7 +74,7 @@ def test_the_oldest_bag_decodes_whole(shared: Path) -> None:
     assert np.allclose(norm, 1, atol=1e-6)
 
 
-def test_definitions_given_by_hand(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_definitions_of_the_user_decode_messages(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A bag of version 1.1 carries no definitions; a folder of a package gives one."""
     path, package = tmp_path / "old.bag", tmp_path / "my_msgs" / "msg"
     payload = struct.pack("<Ii", 5, -3)

@@ -41,7 +41,7 @@ def channel_name(data: ULog.Data) -> str:
     return data.name if data.multi_id == 0 else f"{data.name}[{data.multi_id}]"
 
 
-def test_counts_equal_the_linear_walk(path: Path) -> None:
+def test_counts_equal_linear_walk(path: Path) -> None:
     expected = json.loads((path.parent / "counts.json").read_text())[path.name]["pyulog"]["topics"]
     log = logreel.open(path)
     got = {
@@ -53,7 +53,7 @@ def test_counts_equal_the_linear_walk(path: Path) -> None:
     assert log.message_count == sum(expected.values())
 
 
-def test_only_the_damaged_one_has_problems(path: Path) -> None:
+def test_only_damaged_log_has_problems(path: Path) -> None:
     problems = logreel.open(path).problems
     if path.name in DAMAGED:
         assert [(p.code, p.offset, p.size) for p in problems] == [("zeros", 751497, 711032)]
@@ -90,7 +90,7 @@ def content(table: pa.Table) -> list[tuple[str, list[bytes | None]]]:
     ]
 
 
-def test_tables_hold_the_same_values_as_single_fields(path: Path) -> None:
+def test_tables_equal_single_fields(path: Path) -> None:
     log = logreel.open(path)
     together = log.tables()
     for name, table in together.items():

@@ -14,7 +14,7 @@ LZ4 = b"\x04\x22\x4d\x18"
 
 @pytest.mark.parametrize("compression", ["none", "lz4", "bz2"])
 @pytest.mark.parametrize("range_bytes", [1, 1 << 16, 1 << 23])
-def test_all_tables_at_once_are_those_of_the_channels(
+def test_parallel_tables_equal_tables_of_single_channels(
     compression: str, range_bytes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ranges, "RANGE_BYTES", range_bytes)
@@ -28,7 +28,7 @@ def test_all_tables_at_once_are_those_of_the_channels(
         assert same(table.to_pylist(), alone.to_pylist()), topic
 
 
-def test_damaged_chunks_are_told_once_by_a_sweep(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parallel_tables_report_a_damaged_chunk_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ranges, "RANGE_BYTES", 1)
     data = bytearray(drive(2.0, compression="lz4", chunk_bytes=1 << 14))
     second = data.index(LZ4, data.index(LZ4) + 1)

@@ -15,8 +15,8 @@ from logreel.layout.nodes import MAX_LEAVES, SCALARS, FixedArray, Node, Padding,
 from logreel.layout.nodes import Field as Member
 from logreel.schemas.protobuf.columns import encode
 from logreel.schemas.protobuf.describe import Message, descriptor_set
+from logreel.schemas.protobuf.fixed_encoder import FixedEncoder, FixedEncoders, fixed_encoder
 from logreel.schemas.protobuf.from_layout import OPAQUE, descriptor_from_layout, values
-from logreel.schemas.protobuf.straight import Straight, Straights, straight
 from logreel.schemas.protobuf.types import Types
 
 NUMBERS = sorted(SCALARS)
@@ -62,15 +62,15 @@ def payload(rng: random.Random, size: int) -> bytes:
     return bytes(out[:size])
 
 
-def written(one: Straight, payloads: list[bytes]) -> list[bytes]:
+def written(one: FixedEncoder, payloads: list[bytes]) -> list[bytes]:
     """What is written of each, behind messages of another kind."""
     data = np.frombuffer(b"".join(payloads) + bytes(8), np.uint8)
     place = np.cumsum([0, *map(len, payloads[:-1])]) + data.ctypes.data
-    other = straight(Layout(BYTE), descriptor_from_layout(Layout(BYTE), "o.O"))
+    other = fixed_encoder(Layout(BYTE), descriptor_from_layout(Layout(BYTE), "o.O"))
     assert other is not None
     kind = np.ones(len(payloads), np.int32)
     kind[::7] = 0
-    out, start = Straights([other, one]).encode(kind, place.astype(np.uint64))
+    out, start = FixedEncoders([other, one]).encode(kind, place.astype(np.uint64))
     assert (start[0], start[-1]) == (0, len(out))
     found = [out[lo:hi].tobytes() for lo, hi in zip(start.tolist(), start.tolist()[1:], strict=False)]
     for i, (raw, kept) in enumerate(zip(payloads, found, strict=True)):
@@ -169,7 +169,7 @@ def test_bytes_are_those_of_a_plain_writer_and_of_columns(seed: int) -> None:
     rng = random.Random(seed)
     layout = Layout(some_struct(rng, 3))
     message = descriptor_from_layout(layout, "t.All")
-    one = straight(layout, message)
+    one = fixed_encoder(layout, message)
     payloads = [payload(rng, layout.size or 0) for _ in range(30)]
     if one is None:
         assert "count=65" in repr(layout.root)
@@ -184,7 +184,7 @@ def test_bytes_are_those_of_a_plain_writer_and_of_columns(seed: int) -> None:
         assert len(mine) <= one.most
 
 
-def test_what_takes_a_table() -> None:
+def test_layouts_with_text_or_opaque_rows_have_no_fixed_encoder() -> None:
     for node in (
         FixedArray(Scalar("char"), 4),
         FixedArray(FixedArray(Scalar("uint8"), OPAQUE + 1), 2),
@@ -192,14 +192,14 @@ def test_what_takes_a_table() -> None:
         String(),
     ):
         layout = Layout(struct_of(Scalar("uint8"), node))
-        assert straight(layout, descriptor_from_layout(layout, "t.All")) is None
+        assert fixed_encoder(layout, descriptor_from_layout(layout, "t.All")) is None
     many = Layout(struct_of(FixedArray(struct_of(Scalar("uint8"), Padding(1)), MAX_LEAVES + 1)))
-    assert straight(many, descriptor_from_layout(many, "t.All")) is None
+    assert fixed_encoder(many, descriptor_from_layout(many, "t.All")) is None
 
 
 def test_fields_that_follow_each_other_are_one_op() -> None:
     layout = Layout(struct_of(*[Scalar("float32")] * 40))
-    one = straight(layout, descriptor_from_layout(layout, "t.All"))
+    one = fixed_encoder(layout, descriptor_from_layout(layout, "t.All"))
     # Tags of one or two bytes, of which one alone counts.
     assert one is not None
     assert one.ops[:, 5].tolist() == [15, 16, 9]
@@ -208,10 +208,10 @@ def test_fields_that_follow_each_other_are_one_op() -> None:
 
 def test_no_messages_and_no_bytes() -> None:
     layout = Layout(struct_of(Scalar("uint8"), FixedArray(Scalar("uint16"), 0), struct_of(Padding(1))))
-    one = straight(layout, descriptor_from_layout(layout, "t.All"))
+    one = fixed_encoder(layout, descriptor_from_layout(layout, "t.All"))
     assert one is not None
-    data, start = Straights([one]).encode(np.zeros(0, np.int32), np.zeros(0, np.uint64))
+    data, start = FixedEncoders([one]).encode(np.zeros(0, np.int32), np.zeros(0, np.uint64))
     assert (len(data), start.tolist()) == (0, [0])
     assert written(one, [bytes(2)] * 3) == [b"\x1a\0"] * 2
-    empty = Straights([]).encode(np.zeros(0, np.int32), np.zeros(0, np.uint64))
+    empty = FixedEncoders([]).encode(np.zeros(0, np.int32), np.zeros(0, np.uint64))
     assert empty[1].tolist() == [0]

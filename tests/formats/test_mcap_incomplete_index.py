@@ -179,7 +179,7 @@ def size(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
 @pytest.mark.parametrize("compression", ["zstd", ""])
 @pytest.mark.parametrize("statistics", STATISTICS)
 @pytest.mark.parametrize("index", INDEXES)
-def test_recover_writes_what_no_index_names(
+def test_recover_writes_messages_that_no_index_names(
     index: str, statistics: str, compression: str, size: str, tmp_path: Path
 ) -> None:
     data = lying(index, statistics, compression)
@@ -193,7 +193,9 @@ def test_recover_writes_what_no_index_names(
 
 @pytest.mark.parametrize("statistics", STATISTICS)
 @pytest.mark.parametrize("index", INDEXES)
-def test_what_an_index_hides_is_read_or_told_as_lost(index: str, statistics: str, size: str) -> None:
+def test_messages_missing_in_the_index_are_read_or_reported_as_lost(
+    index: str, statistics: str, size: str
+) -> None:
     log = logreel.open(lying(index, statistics))
     got = rows(log)
     lost = [p for p in log.problems if p.lost]
@@ -207,7 +209,7 @@ def test_what_an_index_hides_is_read_or_told_as_lost(index: str, statistics: str
 
 
 @pytest.mark.parametrize("index", INDEXES)
-def test_check_reads_what_no_index_names(index: str, size: str) -> None:
+def test_check_finds_messages_that_no_index_names(index: str, size: str) -> None:
     found = logreel.check(lying(index, "as the index")).findings
     assert any(f.at_least("warn") for f in found)
     sound = logreel.check(SyntheticMessages().bytes()).findings
@@ -215,7 +217,7 @@ def test_check_reads_what_no_index_names(index: str, size: str) -> None:
 
 
 @pytest.mark.parametrize("index", ["empty", "a part"])
-def test_every_verb_has_the_messages_of_a_file_whose_index_is_empty(
+def test_every_command_has_the_messages_of_a_file_with_an_empty_index(
     index: str, tmp_path: Path, run: Run
 ) -> None:
     path = tmp_path / "x.mcap"
@@ -233,7 +235,7 @@ def test_every_verb_has_the_messages_of_a_file_whose_index_is_empty(
     assert logreel.open(tmp_path / "y.mcap").message_count == 10
 
 
-def test_what_a_large_file_hides_is_told_as_lost_and_recovered(
+def test_omissions_of_a_large_file_are_reported_and_recovered(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, run: Run
 ) -> None:
     monkeypatch.setattr(index_check, "SMALL", 0)
@@ -263,7 +265,7 @@ def test_a_chunk_that_the_summary_leaves_out_is_read(size: str) -> None:
 
 
 @pytest.mark.parametrize("said", [{}, {1: 10}, {1: 5, 2: 4}, {1: 5, 2: 5, 3: 1}])
-def test_statistics_that_lie_hide_nothing_and_are_told(said: dict[int, int], size: str) -> None:
+def test_wrong_statistics_are_reported_and_lose_no_message(said: dict[int, int], size: str) -> None:
     log = logreel.open(SyntheticMessages(statistics=lambda _: said).bytes())
     assert rows(log) == DUE
     assert [p.code for p in log.problems] == ["index"]
@@ -272,21 +274,21 @@ def test_statistics_that_lie_hide_nothing_and_are_told(said: dict[int, int], siz
     }
 
 
-def test_definitions_that_stand_in_chunks_alone(size: str) -> None:
+def test_definitions_only_in_chunks_are_read(size: str) -> None:
     log = logreel.open(SyntheticMessages(repeat=False).bytes())
     assert rows(log) == DUE
     assert not log.problems
 
 
 @pytest.mark.parametrize("index", INDEXES)
-def test_an_index_without_a_summary_hides_nothing(index: str, tmp_path: Path) -> None:
+def test_index_without_a_summary_loses_no_message(index: str, tmp_path: Path) -> None:
     data = SyntheticMessages(INDEXES[index], summary=False).bytes()
     assert rows(logreel.open(data)) == DUE
     logreel.recover(data, tmp_path / "x.mcap")
     assert rows(logreel.open(tmp_path / "x.mcap")) == DUE
 
 
-def test_attachments_and_metadata_that_no_index_names_are_there(tmp_path: Path) -> None:
+def test_attachments_and_metadata_that_no_index_names_are_read(tmp_path: Path) -> None:
     data = SyntheticMessages(indexed_extras=False).bytes()
     log = logreel.open(data)
     assert log.attachments["notes.txt"].read() == b"milk"
@@ -336,7 +338,7 @@ def test_messages_between_a_chunk_and_its_index_are_read(
 
 
 @pytest.mark.parametrize(("what", "hidden"), list(_hidden()))
-def test_messages_behind_the_last_index_are_read(what: str, hidden: bytes, tmp_path: Path) -> None:
+def test_messages_after_the_last_index_are_read(what: str, hidden: bytes, tmp_path: Path) -> None:
     data = SyntheticMessages(between=hidden).bytes()
     log = logreel.open(data)
     assert sum(rows(log).values()) == 11
@@ -345,7 +347,7 @@ def test_messages_behind_the_last_index_are_read(what: str, hidden: bytes, tmp_p
     assert logreel.open(tmp_path / "x.mcap").message_count == 11
 
 
-def test_the_builder_makes_sound_files() -> None:
+def test_builder_makes_valid_files() -> None:
     """The mcap library is the judge of what the other tests take for sound."""
     from mcap.reader import make_reader
 

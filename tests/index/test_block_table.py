@@ -48,7 +48,7 @@ def rows_of(table: Blocks) -> Rows:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_where_messages_lie(seed: int) -> None:
+def test_rows_and_offsets_agree_with_the_entries(seed: int) -> None:
     table, rows = random_table(seed)
     assert rows_of(table) == rows
     assert table.live() == [i for i, some in enumerate(rows) if some]
@@ -59,7 +59,7 @@ def test_where_messages_lie(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 @pytest.mark.parametrize("channel", [0, 2])
-def test_a_channel_in_parts(seed: int, channel: int) -> None:
+def test_split_divides_one_channel_into_parts(seed: int, channel: int) -> None:
     table, rows = random_table(seed)
     part = np.random.default_rng(seed).integers(0, 3, len(rows[channel]))
     parts = [[at for at, p in zip(rows[channel], part.tolist(), strict=True) if p == k] for k in range(3)]
@@ -68,7 +68,7 @@ def test_a_channel_in_parts(seed: int, channel: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_without_some_messages(seed: int) -> None:
+def test_without_removes_exactly_the_given_messages(seed: int) -> None:
     table, rows = random_table(seed)
     gone, kept = [], []
     rng = np.random.default_rng(seed)
@@ -79,7 +79,7 @@ def test_without_some_messages(seed: int) -> None:
     assert rows_of(table.without(np.concatenate(gone))) == kept
 
 
-def test_times_gathered_together_are_those_gathered_one_by_one() -> None:
+def test_gather_times_equals_times_of_single_channels() -> None:
     data, rng = np.zeros(4000, np.uint8), np.random.default_rng(5)
     offset = np.sort(rng.choice(np.arange(10, 3900), 300, replace=False)).astype(np.int64)
     offset = offset[np.diff(offset, prepend=0) >= 8]

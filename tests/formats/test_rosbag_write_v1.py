@@ -42,7 +42,7 @@ def write(path: Path, n: int = 500, **options: Any) -> list[tuple[str, int, byte
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_what_was_written_is_read(version: str, tmp_path: Path) -> None:
+def test_written_messages_are_read(version: str, tmp_path: Path) -> None:
     path = tmp_path / "a.bag"
     due = write(path, **VERSIONS[version])
     log = logreel.open(path)
@@ -60,7 +60,7 @@ def test_what_was_written_is_read(version: str, tmp_path: Path) -> None:
     }
 
 
-def test_the_bytes_of_1_1(tmp_path: Path) -> None:
+def test_bytes_of_version_1_1(tmp_path: Path) -> None:
     path = tmp_path / "a.bag"
     with logreel.create(path, version="1.1") as w:
         w.write(w.add_channel("/chatter", STRING), START + 7, string("x"))
@@ -68,7 +68,7 @@ def test_the_bytes_of_1_1(tmp_path: Path) -> None:
     assert path.read_bytes() == head + struct.pack("<IIII", 1_260_000_000, 7, 5, 1) + b"x"
 
 
-def test_the_index_of_1_2(tmp_path: Path) -> None:
+def test_index_of_version_1_2(tmp_path: Path) -> None:
     """An entry per message in the order of the file; the first of a topic leads to its definition."""
     path = tmp_path / "a.bag"
     due = write(path, 50, version="1.2")
@@ -95,7 +95,7 @@ def test_the_index_of_1_2(tmp_path: Path) -> None:
     assert topics == ["/a", "b"]
 
 
-def test_many_at_a_time(tmp_path: Path) -> None:
+def test_batches_give_the_same_bytes_as_single_messages(tmp_path: Path) -> None:
     """More than one stretch."""
     path, n = tmp_path / "a.bag", 20_000
     with logreel.create(path, version="1.2") as w:
@@ -108,7 +108,7 @@ def test_many_at_a_time(tmp_path: Path) -> None:
     assert (log["/a"]["y"] == np.arange(3.0 * n)[1::3]).all()
 
 
-def test_topics_that_1_1_cannot_hold(tmp_path: Path) -> None:
+def test_topics_that_version_1_1_cannot_contain_are_refused(tmp_path: Path) -> None:
     with logreel.create(tmp_path / "a.bag", version="1.1") as w:
         for topic in ("/é", " /a", "/a ", "/" + "a" * 256):
             with pytest.raises(logreel.UsageError, match=r"version 1\.1"):

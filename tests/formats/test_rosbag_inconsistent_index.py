@@ -54,7 +54,7 @@ LIES: dict[str, Callable[[list[tuple[int, int, int]]], Any]] = {
 
 @pytest.mark.parametrize("compression", ["none", "lz4"])
 @pytest.mark.parametrize("lie", LIES)
-def test_an_index_that_lies_is_told_and_believed_nowhere(lie: str, compression: str) -> None:
+def test_wrong_index_is_reported_and_not_used(lie: str, compression: str) -> None:
     out = _honest()
     for chunk in out.chunks:
         chunk.compression = compression
@@ -79,7 +79,7 @@ def test_an_index_that_lies_is_told_and_believed_nowhere(lie: str, compression: 
 
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("order", ["time", "file"])
-def test_of_an_index_that_invents_everything_nothing_is_shown(order: str, reverse: bool) -> None:
+def test_index_without_any_true_entry_shows_no_message(order: str, reverse: bool) -> None:
     out = _honest()
     for chunk in out.chunks:
         chunk.entries = [(conn, at + 1, place) for conn, at, place in chunk.entries]
@@ -88,7 +88,7 @@ def test_of_an_index_that_invents_everything_nothing_is_shown(order: str, revers
     assert {(p.code, p.lost) for p in log.problems} == {("index", True)}
 
 
-def test_an_index_may_point_at_the_connection_before_its_message() -> None:
+def test_index_entry_may_point_at_the_connection_before_its_message() -> None:
     out = _honest()
     first = out.chunks[0]
     conn, at, _ = first.entries[0]
@@ -98,7 +98,7 @@ def test_an_index_may_point_at_the_connection_before_its_message() -> None:
     assert not log.problems
 
 
-def test_a_chunk_that_the_summary_leaves_out_isread_all() -> None:
+def test_chunk_missing_in_the_summary_is_read() -> None:
     data = SYNTHETIC["2.0 none"]()
     out = _honest()
     want = plain_rows(bag_oracle.read(out.bytes()))

@@ -37,7 +37,7 @@ def bag(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return path
 
 
-def test_every_verb_on_every_bag(bag: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_command_accepts_every_bag(bag: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log = logreel.open(bag)
     assert main(["info", str(bag), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
@@ -77,7 +77,7 @@ def test_the_metadata_of_connections_in_json(tmp_path: Path, capsys: pytest.Capt
     assert len(channels["/chatter"]["metadata"]["md5sum"]) == 32
 
 
-def test_leftover_and_missing_bytes_are_told_with_topic_and_row() -> None:
+def test_leftover_and_missing_bytes_are_reported_with_topic_and_row() -> None:
     out = Builder()
     count, chatter = out.connection(COUNT), out.connection(CHATTER)
     payloads = [struct.pack("<i", 1), struct.pack("<i", 2) + b"more", b"ab", struct.pack("<i", 4)]

@@ -57,7 +57,7 @@ def test_sections_are_found_and_printed_again():
         f"q/msg/B b\n{RULE}\nMSG: q/B\nint8 x\n",
     ],
 )
-def test_sloppy_texts(text):
+def test_irregular_texts_are_parsed(text):
     assert layout(parse(text, "p/msg/T", EMPTY)).paths() == ["b.x"]
 
 
@@ -201,7 +201,7 @@ def test_hostile_texts_are_refused_soon(what):
     assert len(str(error.value)) < 300
 
 
-def test_a_wide_text_is_fine():
+def test_text_with_many_types_is_parsed():
     """Many sections that share one another, with few leaves."""
     text = sections(2000, lambda i: "".join(f"T{j} x{j}\n" for j in range(1, 2000)) if i == 0 else "int8 x\n")
     with processor(8):
@@ -260,7 +260,7 @@ def test_a_renamed_type_of_the_user_is_found_under_the_other_name():
     assert own.find("roslib/Log").name == "rosgraph_msgs/Log"
 
 
-def test_files_of_the_user(tmp_path):
+def test_msg_files_of_the_user_are_added(tmp_path):
     for name, text in {
         "robot/msg/State.msg": "Header header\nWheel[] wheels\nother/Thing thing\n",
         "robot/msg/Wheel.msg": "float64 speed\n",
@@ -289,7 +289,7 @@ def test_files_of_the_user(tmp_path):
         one.add_path(tmp_path / "nothing.msg")
 
 
-def test_what_the_user_adds_comes_first():
+def test_definitions_of_the_user_come_first():
     own = Registry()
     before = own.find("geometry_msgs/PointStamped")
     own.add("float32 x\n", "geometry_msgs/Point")

@@ -11,7 +11,7 @@ import pytest
 FILE = Path(__file__).parents[1] / "oracles" / "ulog_pairs.py"
 
 
-def test_generated_logs_are_the_same_to_pyulog(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_generated_logs_equal_pyulog(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "path", [str(FILE.parent), *sys.path])
     spec = importlib.util.spec_from_file_location(FILE.stem, FILE)
     assert spec is not None

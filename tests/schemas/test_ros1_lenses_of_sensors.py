@@ -68,7 +68,7 @@ def test_a_cloud_cut_short_has_the_points_that_are_there():
     assert found.lost == 8
 
 
-def test_what_cannot_be_a_field_of_a_point_does_not_multiply_the_message():
+def test_invalid_point_fields_do_not_multiply_the_message():
     shared = [(f"f{i}", 0, 8, 1) for i in range(100)]
     ch = channel("sensor_msgs/PointCloud2", cloud(shared, bytes(32), width=4, step=8))
     (found,) = lenses(ch)[0].clouds(ch)
@@ -190,7 +190,7 @@ def test_raw_pictures(encoding, width, data, big, expected):
     ("encoding", "width", "height"),
     [("mono8", 5, 1), ("rgb8", 2, 1), ("h264", 1, 1), ("8FC1", 1, 1), ("mono8", 1, 0)],
 )
-def test_pixels_that_cannot_be(encoding, width, height):
+def test_impossible_pixels_are_refused(encoding, width, height):
     ch = channel(
         "sensor_msgs/Image", {"height": height, "width": width, "encoding": encoding, "data": bytes(4)}
     )

@@ -45,7 +45,7 @@ def oracle_rows(data: bytes) -> dict[str, list[int]]:
     }
 
 
-def test_every_truncation_returns_all_whole_messages_and_says_what_is_lost() -> None:
+def test_every_truncation_keeps_whole_messages_and_reports_loss() -> None:
     data = tiny()
     whole = [(at, topic) for topic, offsets in rows(scan(data)).items() for at in offsets]
     sizes = {at: int.from_bytes(data[at - 5 : at - 3], "little") - 2 for at, _ in whole}
@@ -60,7 +60,7 @@ def test_every_truncation_returns_all_whole_messages_and_says_what_is_lost() -> 
 
 
 @pytest.mark.parametrize("cut", range(16))
-def test_a_file_cut_inside_its_header_is_one_clear_error(cut: int) -> None:
+def test_file_cut_inside_header_raises_clear_error(cut: int) -> None:
 
     with pytest.raises(LogError):
         logreel.open(tiny()[:cut])
@@ -71,7 +71,7 @@ def flat(topics: dict[str, list[int]]) -> set[int]:
 
 
 @pytest.mark.parametrize("lane", range(8))
-def test_mutations_lose_no_more_than_the_plain_reader(lane: int) -> None:
+def test_mutants_lose_no_more_than_plain_reader(lane: int) -> None:
     """The plain reader believes a message that damage shortened or stretched; the fast one convicts it, so it may
     return one message less per damaged stretch, and never an exception of its own.
     """

@@ -45,7 +45,9 @@ PLACES = [[0], [19], [7], [14], [3, 4, 5], list(range(19)), list(range(1, 20)), 
 @pytest.mark.parametrize("places", PLACES, ids=str)
 @pytest.mark.parametrize("number", [0, 4])
 @pytest.mark.parametrize("compression", ["none", "lz4"])
-def test_in_the_first_or_last_chunk_all_is_read(compression: str, number: int, places: list[int]) -> None:
+def test_omission_in_an_outer_chunk_makes_all_chunks_be_read(
+    compression: str, number: int, places: list[int]
+) -> None:
     out = _bag(compression)
     want = _rows(out)
     _leave_out(out.chunks[number], places)
@@ -57,7 +59,7 @@ def test_in_the_first_or_last_chunk_all_is_read(compression: str, number: int, p
 
 @pytest.mark.parametrize("places", PLACES, ids=str)
 @pytest.mark.parametrize("compression", ["none", "lz4", "bz2"])
-def test_in_another_chunk_it_is_told_when_that_is_read(compression: str, places: list[int]) -> None:
+def test_omission_in_another_chunk_is_reported_when_it_is_read(compression: str, places: list[int]) -> None:
     out = _bag(compression)
     want = _rows(out)
     gone = {want[40 + k] for k in places}
@@ -75,7 +77,7 @@ def test_in_another_chunk_it_is_told_when_that_is_read(compression: str, places:
     assert [p for p in other.problems if p.code == "index"] == [problem]
 
 
-def test_a_chunk_that_is_said_to_hold_nothing_is_read() -> None:
+def test_chunk_without_index_entries_is_read() -> None:
     out = _bag()
     want = _rows(out)
     out.chunks[2].entries = []
@@ -84,7 +86,7 @@ def test_a_chunk_that_is_said_to_hold_nothing_is_read() -> None:
     assert [(p.code, p.lost) for p in log.problems] == [("index", False)]
 
 
-def test_chunks_in_bz2_and_long_ones_are_told_later(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bz2_and_large_chunks_are_not_read_on_opening(monkeypatch: pytest.MonkeyPatch) -> None:
     for compression in ("bz2", "none"):
         monkeypatch.setattr(index_check, "PROBED_BYTES", 1 << 20 if compression == "bz2" else 100)
         out = _bag(compression)
@@ -96,7 +98,7 @@ def test_chunks_in_bz2_and_long_ones_are_told_later(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("compression", ["none", "lz4", "bz2"])
-def test_a_sound_index_is_believed(compression: str) -> None:
+def test_complete_index_is_used(compression: str) -> None:
     out = _bag(compression)
     log = logreel.open(out.bytes())
     assert fast_rows(log) == _rows(out)

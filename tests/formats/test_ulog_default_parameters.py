@@ -39,14 +39,14 @@ def _defaults(path: Path) -> tuple[dict[str, float], dict[str, float]]:
 DUE = {"P": 1.0}, {"N": 3}
 
 
-def test_defaults_are_announced_after_mcap_and_back(tmp_path: Path) -> None:
+def test_default_flag_is_set_after_mcap_round_trip(tmp_path: Path) -> None:
     between, out = tmp_path / "a.mcap", tmp_path / "a.ulg"
     logreel.convert(_log(), between, raw=True)
     logreel.convert(between, out)
     assert _defaults(out) == DUE
 
 
-def test_defaults_of_the_second_log_of_a_merge_are_announced(tmp_path: Path) -> None:
+def test_default_flag_is_set_for_defaults_of_second_merged_log(tmp_path: Path) -> None:
     for n, flags in enumerate((True, False)):
         first, out = _log(flags, 0, False), tmp_path / f"{n}.ulg"
         (tmp_path / f"first{n}.ulg").write_bytes(first)
@@ -56,7 +56,7 @@ def test_defaults_of_the_second_log_of_a_merge_are_announced(tmp_path: Path) -> 
         assert [len(d.data["x"]) for d in load(out.read_bytes()).data_list] == [20, 20]
 
 
-def test_a_default_among_the_messages_is_announced(tmp_path: Path) -> None:
+def test_default_flag_is_set_for_default_after_first_message(tmp_path: Path) -> None:
     with logreel.create(tmp_path / "a.ulg") as w:
         number = w.add_channel("a", A)
         reserved = w.add_channel("~parameter", logreel.open(_log())["~parameter"].schema)
@@ -70,16 +70,14 @@ def test_a_default_among_the_messages_is_announced(tmp_path: Path) -> None:
     assert _defaults(tmp_path / "a.ulg") == ({"P": 4.0}, {"P": 4.0})
 
 
-def test_a_log_without_defaults_announces_none(tmp_path: Path) -> None:
+def test_default_flag_is_not_set_without_defaults(tmp_path: Path) -> None:
     logreel.convert(_log(compat=0, defaults=False), tmp_path / "a.mcap", raw=True)
     logreel.convert(tmp_path / "a.mcap", tmp_path / "a.ulg")
     assert (tmp_path / "a.ulg").read_bytes()[FLAGS_AT] == 0
 
 
 @pytest.mark.parametrize("flags", [True, False])
-def test_check_finds_defaults_that_are_not_announced_and_recover_announces_them(
-    tmp_path: Path, flags: bool
-) -> None:
+def test_check_reports_missing_default_flag_and_recover_sets_it(tmp_path: Path, flags: bool) -> None:
     data = _log(flags, 0)
     log = logreel.open(data)
     assert log.parameters["P"].defaults == {"system": 1.0}
@@ -92,5 +90,5 @@ def test_check_finds_defaults_that_are_not_announced_and_recover_announces_them(
     assert len(logreel.open(tmp_path / "a.ulg")["a"]) == 20
 
 
-def test_a_sound_flight_has_no_such_finding() -> None:
+def test_check_reports_no_flags_for_sound_flight() -> None:
     assert not [f for f in logreel.check(flight(3.0)).findings if f.code == "flags"]

@@ -42,7 +42,7 @@ def three(out: Builder | None = None) -> Builder:
     return out
 
 
-def test_ids_are_sums_over_names() -> None:
+def test_type_ids_are_sums_over_names() -> None:
     for name in (*NAMES, "MyDataM", "é"):
         assert type_id(name) == (
             number(name) if name.isascii() else sum(b * (119 + i) for i, b in enumerate(name.encode()))
@@ -51,7 +51,7 @@ def test_ids_are_sums_over_names() -> None:
 
 
 @pytest.mark.parametrize(("counted", "reading"), [(17, "A"), (21, "B"), (0, "C")])
-def test_what_sizes_count_is_found_out(counted: int, reading: str) -> None:
+def test_size_reading_is_detected(counted: int, reading: str) -> None:
     for count in (1, 2, 3):
         out = Builder(counted)
         for i in range(count):
@@ -62,7 +62,7 @@ def test_what_sizes_count_is_found_out(counted: int, reading: str) -> None:
         assert not log.problems
 
 
-def test_an_empty_log_has_no_problem() -> None:
+def test_empty_log_has_no_problem() -> None:
     for data in (Builder().bytes(), Builder().bytes(tail=END), Builder().bytes(index=[0, 0, 0])):
         log = logreel.open(data)
         assert not log.channels
@@ -80,7 +80,7 @@ def test_versions() -> None:
     assert not FORMAT.sniff(logreel.io.source.Source.open(b"\xa4VAL"))
 
 
-def test_the_index_is_a_hint() -> None:
+def test_wrong_index_is_reported_and_not_needed() -> None:
     good = three().bytes()
     assert codes(logreel.open(good)) == []
     assert codes(logreel.open(three().bytes(index=[21]))) == [("index", 12, 8, False)]
@@ -93,7 +93,7 @@ def test_the_index_is_a_hint() -> None:
         assert log.problems
 
 
-def test_unused_room_before_the_first_message_is_passed_by_the_index() -> None:
+def test_unused_index_room_is_skipped() -> None:
     out = three()
     data = out.bytes(index=[12 + 16, 0], room=0)
     assert len(logreel.open(data)["OBDDataM"]) == 3
@@ -105,7 +105,7 @@ def test_unused_room_before_the_first_message_is_passed_by_the_index() -> None:
     assert codes(log) == [("garbage", 20, 300, True)]
 
 
-def test_the_end_mark_ends_whatever_follows() -> None:
+def test_end_mark_ends_log() -> None:
     data = three().bytes(tail=END + bytes(100))
     log = logreel.open(data)
     assert log.metadata["end_mark"] == len(data) - 104
@@ -117,12 +117,12 @@ def test_the_end_mark_ends_whatever_follows() -> None:
 
 
 @pytest.mark.parametrize("zeros", [4, 21, 5000])
-def test_zeros_at_the_end_are_damage(zeros: int) -> None:
+def test_zeros_at_end_are_reported(zeros: int) -> None:
     data = three().bytes(tail=bytes(zeros))
     assert codes(logreel.open(data)) == [("zeros", len(data) - zeros, zeros, True)]
 
 
-def test_a_damaged_size_costs_one_message() -> None:
+def test_damaged_size_loses_one_message() -> None:
     for size in (0, 44, 46, 94, 1 << 20, 1 << 31):
         out = three()
         out.add("OBDDataM", 3, bytes(28), size=size)
@@ -132,7 +132,7 @@ def test_a_damaged_size_costs_one_message() -> None:
         assert [(code, n) for code, _, n, _ in codes(log)] == [("garbage", 49)], size
 
 
-def test_a_size_that_swallows_sound_messages_is_convicted() -> None:
+def test_size_that_includes_other_messages_is_refused() -> None:
     out = three()
     out.laser(3, URG, "front", [1000] * 4)
     swallowed = len(out.messages[-1]) + 2 * 49
@@ -144,7 +144,7 @@ def test_a_size_that_swallows_sound_messages_is_convicted() -> None:
     assert [p.code for p in log.problems] == ["garbage"]
 
 
-def test_a_count_that_reaches_out_of_its_message_costs_it() -> None:
+def test_count_beyond_its_message_loses_that_message() -> None:
     out = three()
     out.laser(3, URG, "front", [1000] * 4)
     body = bytearray(out.messages[-1])
@@ -156,7 +156,7 @@ def test_a_count_that_reaches_out_of_its_message_costs_it() -> None:
     assert [(p.code, p.size) for p in log.problems] == [("garbage", len(body))]
 
 
-def test_longer_messages_are_read_as_far_as_they_are_known() -> None:
+def test_longer_messages_give_known_fields() -> None:
     out = three()
     out.add("OBDDataM", 3, struct.pack("<iifiifi", 7, 0, 0, 0, 0, 0, 0) + b"more")
     out.velodyne(4, []).add("VelodyneRawDataM", 5, bytes(4) + b"rest")
@@ -168,7 +168,7 @@ def test_longer_messages_are_read_as_far_as_they_are_known() -> None:
     assert [p.code for p in log.problems] == ["leftover", "longer"]
 
 
-def test_types_and_versions_that_are_not_known_stay_raw() -> None:
+def test_unknown_types_and_versions_stay_raw() -> None:
     out = three()
     out.add("MyDataM", 3, b"one").add("MyDataM", 4, b"twelve").add("MyDataM", 5, b"", 107)
     out.add("LaserRange2DDataM", 6, b"older", 100).add(
@@ -185,7 +185,7 @@ def test_types_and_versions_that_are_not_known_stay_raw() -> None:
     assert log["0x00013732"].metadata["type_id"] == "0x00013732"
 
 
-def test_messages_marked_as_invalid_are_passed_over() -> None:
+def test_invalid_messages_are_skipped() -> None:
     out = three()
     for mark in (0, 0x31):
         out.add("OBDDataM", 3, bytes(28), mark=mark)
@@ -195,7 +195,7 @@ def test_messages_marked_as_invalid_are_passed_over() -> None:
     assert [(p.code, p.size, p.lost) for p in log.problems] == [("invalid", 49, True)] * 2
 
 
-def test_a_type_of_ones_own(own_types: None) -> None:
+def test_registered_type_is_decoded(own_types: None) -> None:
     data = three(Builder().add("MyDataM", 0.5, struct.pack("<ff", 1.5, -2))).bytes()
     assert "0x00013732" in logreel.open(data)
     assert register_type("MyDataM", POINT) == 0x13732
@@ -206,7 +206,7 @@ def test_a_type_of_ones_own(own_types: None) -> None:
     assert registered_types()[0x13732].layout == POINT
 
 
-def test_ids_that_collide_are_refused(own_types: None) -> None:
+def test_registering_colliding_id_is_refused(own_types: None) -> None:
     register_type("MyDataM", POINT)
     with pytest.raises(DefinitionError, match="registered already"):
         register_type("MyDataM", Layout(Sequence(POINT.record), "MyDataM"))
@@ -227,7 +227,7 @@ def test_ids_that_collide_are_refused(own_types: None) -> None:
             register_type(name, POINT)
 
 
-def test_scanners_and_cameras_are_channels() -> None:
+def test_each_scanner_and_camera_is_a_channel() -> None:
     out = (
         Builder()
         .laser(0, URG, "left", [1])
@@ -252,7 +252,7 @@ def test_scanners_and_cameras_are_channels() -> None:
     assert raw["payload"].endswith(b"xyz")
 
 
-def test_many_sensors_over_many_blocks() -> None:
+def test_many_sensors_in_many_blocks() -> None:
     out, rng = Builder(), np.random.default_rng(0)
     names = [f"scanner {i}" for i in range(40)]
     picks = rng.integers(0, 40, 900)
@@ -268,7 +268,7 @@ def test_many_sensors_over_many_blocks() -> None:
         assert [row[0] for row in ch.to_arrow(["ranges"])["ranges"].to_pylist()] == mine.tolist()
 
 
-def test_more_sensors_than_any_robot_has_share_a_channel() -> None:
+def test_sensors_after_limit_share_a_channel() -> None:
     out = Builder()
     for i in range(MAX_SENSORS + 5):
         out.laser(i, URG, f"{i}", [i])
@@ -278,7 +278,7 @@ def test_more_sensors_than_any_robot_has_share_a_channel() -> None:
     assert len(log["LaserRange2DDataM/others"].to_arrow()["payload"]) == 5
 
 
-def test_stamps_that_are_no_times_do_no_harm() -> None:
+def test_invalid_times_do_no_harm() -> None:
     out = Builder()
     for i in range(20):
         out.pose(100.0 * i, (1, 0, 0, 0))
@@ -296,7 +296,7 @@ def test_stamps_that_are_no_times_do_no_harm() -> None:
     assert len(list(log.messages())) == 34
 
 
-def test_utc_is_the_median_of_valid_fixes() -> None:
+def test_utc_offset_is_median_of_valid_fixes() -> None:
     out = Builder()
     out.gps(0, (0, 0, 0), date=(0, 0, 0))
     out.gps(1000, (9, 0, 0), warning=1).gps(2000, (9, 0, 0), quality=0).gps(2500, (25, 0, 0))
@@ -311,7 +311,7 @@ def test_utc_is_the_median_of_valid_fixes() -> None:
     assert leap.utc_offset == 1230768000 * 10**9
 
 
-def test_what_a_pose_lets_one_assume() -> None:
+def test_pose_order_and_unit_are_guessed() -> None:
     def told(*args: tuple[float, ...]) -> tuple[str, str]:
         meta = logreel.open(Builder().pose(0, *args).bytes())["RobotPoseM"].metadata
         return meta["quaternion_order"], meta["acceleration_unit"]
@@ -324,7 +324,7 @@ def test_what_a_pose_lets_one_assume() -> None:
     assert logreel.open(loud.bytes())["RobotPoseM"].metadata["acceleration_unit"] == "unknown"
 
 
-def test_the_bundled_drive() -> None:
+def test_bundled_drive_has_all_types() -> None:
     log = logreel.open(drive(0.3))
     assert not log.problems
     assert log.utc_offset == 1276778090 * 10**9 - 2_500_000

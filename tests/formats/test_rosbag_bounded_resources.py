@@ -31,7 +31,7 @@ MANY = 2**32 - 1
 
 @pytest.mark.parametrize("where", ["header", "data"])
 @pytest.mark.parametrize("version", ["1.2", "2.0"])
-def test_lengths_without_end_take_no_memory(version: str, where: str) -> None:
+def test_huge_lengths_take_no_memory(version: str, where: str) -> None:
     data = tiny(version)
     fields = [("op", b"\x02"), ("conn", bytes(4)), ("time", bytes(8))]
     lengths = {"header_len": MANY} if where == "header" else {"data_len": MANY}
@@ -106,7 +106,7 @@ def _bomb(compression: str, size: int, stated: int | None) -> bytes:
 
 @pytest.mark.parametrize("stated", [None, MANY, 0, 2000])
 @pytest.mark.parametrize("compression", ["bz2", "lz4"])
-def test_bombs_are_bounded(compression: str, stated: int | None) -> None:
+def test_decompression_bombs_are_bounded(compression: str, stated: int | None) -> None:
     data = _bomb(compression, 288 << 20, stated)
     assert len(data) < 6 << 20
 
@@ -141,7 +141,7 @@ def test_thousands_of_damaged_places_take_no_time() -> None:
     assert log.message_count == 10_001
 
 
-def test_records_without_a_connection_are_none() -> None:
+def test_records_without_a_connection_are_no_messages() -> None:
     out = Builder(finished=False)
     out.message(out.connection(CHATTER), START, string("one"))
     stray = record([("op", b"\x02"), ("time", bytes(8))], string("nobody's"))
@@ -150,7 +150,7 @@ def test_records_without_a_connection_are_none() -> None:
     assert any(p.code == "garbage" and p.lost for p in log.problems)
 
 
-def test_fields_without_a_name_are_told() -> None:
+def test_fields_without_a_name_are_reported() -> None:
     nameless = struct.pack("<I", 4) + b"oops" + header([("op", b"\x01")])
     bad = struct.pack("<I", len(nameless)) + nameless + bytes(4)
     sound = version_1_2(many(10), indexed=False)

@@ -32,7 +32,7 @@ def unknown(counted: int = 17, count: int = 12) -> Builder:
 
 @pytest.mark.parametrize("counted", COUNTED)
 @pytest.mark.parametrize("count", [1, 2, 3, 12, 300])
-def test_a_log_of_unregistered_types_only(counted: int, count: int) -> None:
+def test_log_of_unregistered_types_only(counted: int, count: int) -> None:
     made = unknown(counted, count)
     for data in (made.bytes(), made.bytes(index=[]), made.bytes(tail=END + bytes(40)), made.bytes(room=80)):
         log = logreel.open(data)
@@ -89,7 +89,7 @@ def test_every_cut_of_unregistered_types_keeps_all_whole_messages(counted: int) 
             assert found == whole[: sum(end <= cut for end in ends)], cut
 
 
-def test_damage_between_unregistered_types_costs_what_it_hit() -> None:
+def test_damage_between_unregistered_types_loses_only_hit_messages() -> None:
     data = unknown(count=40).bytes()
     rows = oracle.walk(data).rows
     whole = payloads(logreel.open(data))
@@ -108,7 +108,7 @@ def test_damage_between_unregistered_types_costs_what_it_hit() -> None:
 
 
 @pytest.mark.parametrize("mark", [0x31, 0x01])
-def test_other_marks_throughout_a_log(mark: int, tmp_path: Path) -> None:
+def test_other_valid_mark_is_detected(mark: int, tmp_path: Path) -> None:
     usual, other = Builder(), Builder()
     for i in range(8):
         for made, by in ((usual, 0x49), (other, mark)):
@@ -130,7 +130,7 @@ def test_other_marks_throughout_a_log(mark: int, tmp_path: Path) -> None:
     assert [p.code for p in log.problems] == ["mark", "invalid"]
 
 
-def test_messages_that_are_not_valid_at_the_beginning_do_not_choose_the_mark() -> None:
+def test_invalid_first_messages_do_not_set_mark() -> None:
     made = Builder()
     for i in range(12):
         made.add("OBDDataM", i, bytes(28), mark=0x31 if i < 4 else 0x49)
@@ -139,7 +139,7 @@ def test_messages_that_are_not_valid_at_the_beginning_do_not_choose_the_mark() -
     assert "valid_mark" not in log.metadata
 
 
-def test_an_empty_index_is_found_and_made(tmp_path: Path) -> None:
+def test_empty_index_is_reported_and_recover_builds_it(tmp_path: Path) -> None:
     made = Builder()
     for i in range(50):
         made.obd(100.0 * i, i, 900, 1.0)
@@ -153,7 +153,7 @@ def test_an_empty_index_is_found_and_made(tmp_path: Path) -> None:
     assert not check(Builder().bytes(index=[])).findings
 
 
-def test_marks_that_cannot_be_written(tmp_path: Path) -> None:
+def test_invalid_marks_are_refused(tmp_path: Path) -> None:
     with pytest.raises(logreel.UsageError, match="valid_mark 2; there are 0x49, 0x31, 0x01"):
         logreel.create(tmp_path / "x.vel", valid_mark=2)
 
@@ -171,7 +171,7 @@ def test_marks_that_cannot_be_written(tmp_path: Path) -> None:
     ),
     reading=st.sampled_from("ABC"),
 )
-def test_what_is_written_is_read(
+def test_written_messages_are_read_back(
     kinds: list[tuple[int, int]],
     rows: list[tuple[int, int, bytes]],
     reading: str,

@@ -28,7 +28,7 @@ def log(*spans: range) -> bytes:
 
 
 @pytest.mark.parametrize("count", [50, 5000])
-def test_an_older_tail_at_a_record_is_kept_apart(count: int) -> None:
+def test_older_tail_at_record_boundary_is_segment(count: int) -> None:
     new = range(100_000_000, 100_000_000 + 10_000 * count, 10_000)
     old = range(20_000_000, 20_000_000 + 10_000 * count, 10_000)
     found = logreel.open(log(new, old))
@@ -41,25 +41,25 @@ def test_an_older_tail_at_a_record_is_kept_apart(count: int) -> None:
     assert found.end == new[-1] * 1000
 
 
-def test_three_logs_are_kept_apart() -> None:
+def test_three_logs_are_three_segments() -> None:
     spans = [range(t, t + 3_000_000, 10_000) for t in (90_000_000, 50_000_000, 10_000_000)]
     found = logreel.open(log(*spans))
     assert [len(found[name]) for name in ("a", "a@2", "a@3")] == [300, 300, 300]
 
 
-def test_a_step_back_that_real_logs_have_is_none() -> None:
+def test_usual_jitter_is_no_time_jump() -> None:
     first, second = range(10_000_000, 12_000_000, 10_000), range(11_000_000, 14_000_000, 10_000)
     assert [p.code for p in logreel.open(log(first, second)).problems] == []
 
 
-def test_one_absurd_stamp_splits_nothing() -> None:
+def test_single_absurd_stamp_is_no_time_jump() -> None:
     one = log(range(10_000_000, 11_000_000, 10_000))
     at = one.rindex(struct.pack("<QI", 10_500_000, 7))
     data = one[:at] + struct.pack("<QI", 10**15, 7) + one[at + 12 :]
     assert logreel.open(data).problems == ()
 
 
-def test_sound_flights_have_no_jump(shared: Path) -> None:
+def test_sound_flights_have_no_time_jump(shared: Path) -> None:
     assert logreel.open(flight(20)).problems == ()
     for path in sorted((shared / "data" / "ulog").glob("*.ulg")):
         assert not [p for p in logreel.open(path).problems if p.code == "segment"], path.name

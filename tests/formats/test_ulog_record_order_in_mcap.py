@@ -53,11 +53,11 @@ def _there_and_back(data: bytes, folder: Path) -> bytes:
 
 
 @pytest.mark.parametrize("data", [_unordered(), flight(3.0)], ids=["unordered", "flight"])
-def test_records_keep_their_order_in_a_raw_mcap(data: bytes, tmp_path: Path) -> None:
+def test_record_order_survives_raw_mcap(data: bytes, tmp_path: Path) -> None:
     assert _records(_there_and_back(data, tmp_path)) == _records(data)
 
 
-def test_real_logs_keep_their_order_in_a_raw_mcap(shared: Path, tmp_path: Path) -> None:
+def test_record_order_of_real_logs_survives_raw_mcap(shared: Path, tmp_path: Path) -> None:
     for path in sorted((shared / "data" / "ulog").glob("*.ulg")):
         log = logreel.open(path)
         if log.problems or path.stat().st_size > 4_500_000:
@@ -66,7 +66,7 @@ def test_real_logs_keep_their_order_in_a_raw_mcap(shared: Path, tmp_path: Path) 
         assert _records(_there_and_back(data, tmp_path)) == _records(data), path.name
 
 
-def test_a_part_of_a_log_keeps_its_order_in_a_raw_mcap(tmp_path: Path) -> None:
+def test_record_order_of_slice_survives_raw_mcap(tmp_path: Path) -> None:
     logreel.convert(_unordered(), tmp_path / "a.mcap", raw=True, start="+10ms", topics=["a", "~text"])
     source, found = logreel.open(_unordered()), logreel.open(tmp_path / "a.mcap")
     for topic in ("a", "~text"):

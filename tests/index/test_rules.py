@@ -1,0 +1,100 @@
+"""Rules of channels: numbers of all messages, of some rows, and of messages in a range agree."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from logreel.index.block_table import MISSING_SIZE, Blocks
+from logreel.index.merge import Queue, merged
+from logreel.index.message_index import MessageIndex
+from logreel.index.ranges import payload_ranges
+from logreel.index.rules import (
+    ChannelRules,
+    ComputedValues,
+    ConstantValues,
+    FieldAt,
+    FunctionValues,
+    HeaderField,
+    Rule,
+    StoredValues,
+)
+from logreel.io.chunks import Chunks
+from logreel.io.source import Source
+
+N = 40
+DATA = np.arange(4, 4 + 16 * N, dtype=np.int64).astype(np.uint8)
+RULES: dict[str, Rule] = {
+    "field": FieldAt(2, 1, 3),
+    "field plus constant": FieldAt(1, 1, 1, 5),
+    "stored": StoredValues(np.arange(N, dtype=np.uint32) * 7),
+    "stored signed": StoredValues(np.arange(N, dtype=np.int32) * 7),
+    "computed": ComputedValues(lambda data, start: start * 2 + data[start]),
+    "constant": ConstantValues(9),
+    "function": FunctionValues(lambda index: index.starts(0) + 1),
+}
+EXPECTED = {
+    "field": DATA[2::16].astype(np.int64) * 3,
+    "field plus constant": DATA[1::16].astype(np.int64) + 5,
+    "stored": np.arange(N) * 7,
+    "stored signed": np.arange(N) * 7,
+    "computed": np.arange(N) * 32 + DATA[::16],
+    "constant": np.full(N, 9),
+    "function": np.arange(N) * 16 + 1,
+}
+ROWS = np.array([0, 3, 4, N - 1], np.int64)
+
+
+def index_of(rules: ChannelRules) -> MessageIndex:
+    """Return an index of one channel with N messages in four blocks."""
+    base = np.arange(4, dtype=np.int64) * 160
+    runs = np.arange(5, dtype=np.int64) * 10
+    entry = np.tile(np.arange(10, dtype=np.uint32) * 16, 4)
+    blocks = Blocks(base, np.full(4, -1, np.int32), np.stack((runs[:-1], runs[1:]), axis=1), entry)
+    return MessageIndex(Chunks(Source(DATA.tobytes(), "log")), blocks, [rules])
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_values_of_rows_equal_rows_of_all_values(name: str) -> None:
+    index = index_of(ChannelRules(RULES[name], 16))
+    assert RULES[name].values(index, 0).tolist() == EXPECTED[name].tolist()
+    assert RULES[name].values(index, 0, ROWS).tolist() == EXPECTED[name][ROWS].tolist()
+    assert index.times_at(0, ROWS).tolist() == EXPECTED[name][ROWS].tolist()
+    assert index.first_and_last_times(0) == (EXPECTED[name][0], EXPECTED[name][-1])
+    assert index.times(0).tolist() == EXPECTED[name].tolist()
+
+
+@pytest.mark.parametrize("name", [name for name in RULES if name != "function"])
+def test_sizes_agree_in_the_index_in_ranges_and_in_the_merge(name: str) -> None:
+    index, due = index_of(ChannelRules(StoredValues(np.arange(N)), RULES[name])), EXPECTED[name].tolist()
+    assert index.sizes(0).tolist() == due
+    assert index.bytes_of(0) == sum(due)
+    assert [n for some in payload_ranges(index, 0, slice(3, None)) for n in some.size.tolist()] == due[3:]
+    found = [n for batch in merged([Queue(index, 0, slice(None))]) for n in batch.size.tolist()]
+    assert found == due
+
+
+def test_missing_messages_have_size_0_and_are_skipped_in_order() -> None:
+    stored = np.arange(N, dtype=np.uint32)
+    stored[5] = MISSING_SIZE
+    index = index_of(ChannelRules(StoredValues(np.arange(N)), StoredValues(stored)))
+    assert index.sizes(0)[5] == 0
+    assert len(index.select(order="file")) == N - 1
+
+
+def test_header_fields_of_messages_outside_of_the_data_are_0() -> None:
+    field = HeaderField(-2, 2)
+    offset = np.array([0, 1, 2, 16, len(DATA) + 9], np.int64)
+    word = int(DATA[0]) | int(DATA[1]) << 8
+    other = int(DATA[14]) | int(DATA[15]) << 8
+    assert field.read(DATA, offset).tolist() == [0, 0, word, other, 0]
+
+
+def test_side_columns_become_header_fields() -> None:
+    rules = ChannelRules(FieldAt(0, 8), 16, side_columns={"a": FieldAt(-2, 2, 3, 1), "b": RULES["stored"]})
+    assert rules.side_columns == {"a": HeaderField(-2, 2, 3, 1), "b": RULES["stored"]}
+    index = index_of(rules)
+    column = index.side_column(0, "b")
+    assert column is not None
+    assert column.tolist() == EXPECTED["stored"].tolist()
+    assert index.side_column(0, "c") is None
