@@ -168,7 +168,8 @@ def convert(
             limited, last = with_rows(log, part.rows), part.end
             channels = [limited[ch.topic] for ch in channels]
         for ch in channels:
-            check_fields(ch, fields.get(ch.topic) or ())
+            if (paths := fields.get(ch.topic)) is not None:
+                check_fields(ch, paths)
         job = Job(limited, channels, first, last, utc, progress, interpolate=interpolate, fields=fields)
         if one_table_for_all:
             return one_table(job, output, name, force, how)
