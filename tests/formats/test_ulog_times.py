@@ -96,6 +96,17 @@ def test_zero_stamps_do_not_count_for_bounds() -> None:
     assert not log["z"].times.any()
 
 
+@pytest.mark.parametrize("seconds", [59, 61])
+def test_last_text_near_other_stamps_is_log_end(seconds: int) -> None:
+    out = started()
+    for i in range(10):
+        out.data(0, tick(2 * S + i))
+    for text_us in (2 * S + 9 + seconds * S, 2**63 - 1):
+        log = logreel.open(out.bytes() + Builder().text(6, text_us, "landed").bytes()[16:])
+        supported = seconds < 60 and text_us < 2**63 - 1
+        assert log.end == (text_us if supported else 2 * S + 9) * 1000
+
+
 def test_bounds_of_log_without_messages() -> None:
     empty = logreel.open(Builder(start_us=5 * S).flags().bytes())
     assert (empty.start, empty.end, len(empty.index)) == (5 * S * 1000, 5 * S * 1000, 0)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
 import logreel
@@ -98,6 +98,7 @@ def test_a_slice_of_a_slice_is_the_slice_of_the_inner_interval(
 @pytest.mark.parametrize("suffix", SUFFIXES)
 @FEW
 @given(part=st.floats(0.15, 0.9))
+@example(part=0.206914972052767)  # the last record of a part of the ULog is a text
 def test_split_and_merged_is_the_log_over_its_span(
     suffix: str, part: float, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

@@ -60,12 +60,14 @@ def bounds(
     The header's start time holds unless the data contradicts it.
 
     edges  for each channel with messages the times of its ``edge_rows``
-    texts  times of logged strings, used if no message has a time
+    texts  times of the first and the last logged string
     """
     ends = sorted(t for _, *last in edges for t in last if t)
     firsts, channels = [first for first, *_ in edges if first], len(edges)
-    if not ends and texts:
-        channels, ends, firsts = 1, [max(texts)], [min(texts)]
+    if texts:
+        # A logged string may be the last record of a log, and like a channel it needs support.
+        firsts, channels = firsts if ends else [min(texts)], channels + 1 if ends else 1
+        ends = sorted([*ends, max(texts)])
     if not ends:
         known = 0 < header_us < TIME_MAX // NS_PER_US
         return (header_us * NS_PER_US, header_us * NS_PER_US) if known else (None, None)

@@ -66,7 +66,8 @@ def log_times(others: NonDataRecords, chunks: Chunks, blocks: Blocks) -> LogTime
         if i in stamps and blocks.count(i)
     ]
     is_empty = not stamps and not any(found.topic_counts)
-    start, end = clock.bounds(edges, header_us, _text_bounds(others) if is_empty else [])
+    texts = _text_bounds(others)
+    start, end = clock.bounds(edges, header_us, texts if stamps or is_empty else [])
     latest_times = LatestTimes(chunks, blocks, stamps, start, end)
     latest_mark = (end or 0) + clock.SUPPORT_NS if stamps else TIME_MAX
     rules = _time_rules(others, latest_times, latest_mark)
@@ -75,7 +76,7 @@ def log_times(others: NonDataRecords, chunks: Chunks, blocks: Blocks) -> LogTime
         edges = [
             index.times(i)[clock.edge_rows(blocks.count(i))].tolist() for i in in_main if blocks.count(i)
         ]
-        start, end = clock.bounds(edges, header_us, _text_bounds(others))
+        start, end = clock.bounds(edges, header_us, texts)
     return LogTimes(rules, start, end, latest_times, others)
 
 
@@ -108,9 +109,12 @@ def _latest_time(latest_times: LatestTimes, channel: int, index: MessageIndex) -
 
 def _text_bounds(others: NonDataRecords) -> list[int]:
     """Return the times of the first and the last logged string of the main segment, unless they are 0."""
-    segment = others.found.main_segment
-    ours = [at for at in others.texts.tolist() if others.found.segment_of(at) == segment]
-    return [time for at in ours[:1] + ours[-1:] if (time := others.string_at(at).time)]
+    segment, texts = others.found.main_segment, others.texts.tolist()
+    ends = (
+        next((at for at in way if others.found.segment_of(at) == segment), None)
+        for way in (texts, texts[::-1])
+    )
+    return [time for at in ends if at is not None and (time := others.string_at(at).time)]
 
 
 def _time_marks(others: NonDataRecords, segment: int, latest: int) -> list[clock.TimeMark]:
