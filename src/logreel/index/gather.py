@@ -6,6 +6,7 @@ of the page faults of separate columns.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -25,8 +26,8 @@ Bytes1 = NDArray[np.uint8]
 #: A row of the kernel's table of fields: offset, width, offset in the arena, step, multiplier.
 FieldRow = tuple[int, int, int, int, int]
 
-#: Below this many blocks a second thread costs more than it saves.
-BLOCKS_PER_THREAD = 16
+#: Below so many blocks or messages per thread, a further thread costs more than it saves.
+BLOCKS_PER_THREAD, MESSAGES_PER_THREAD = 16, 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +115,8 @@ def gather(index: ChannelIndex, wants: Sequence[Want], threads: int | None = Non
         edges = np.flatnonzero(np.diff(blocks.chunk[lo:hi])) + lo + 1
         for a, b in zip([lo, *edges], [*edges, hi], strict=True):
             buf = index.chunks[int(blocks.chunk[a])]
-            index.resolve(np.arange(a, b))
+            if index.resolves_lazily:
+                index.resolve(np.arange(a, b))
             rows = first_row[a].copy()
             block_table.gather_blocks(
                 buf,
@@ -131,6 +133,8 @@ def gather(index: ChannelIndex, wants: Sequence[Want], threads: int | None = Non
                 warm,
             )
 
+    useful = max(1, sum(counts) // MESSAGES_PER_THREAD)
+    threads = useful if threads is None and useful < (os.cpu_count() or 1) else threads
     run(part, shares(len(blocks.base), BLOCKS_PER_THREAD, threads))
     return out
 

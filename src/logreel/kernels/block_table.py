@@ -199,6 +199,8 @@ u32p = cython.typedef(cython.pointer[cython.const[cython.uint]])
 
 TILE = cython.declare(cython.longlong, 256)
 AHEAD = cython.declare(cython.longlong, 4)
+#: Messages of a channel that are prefetched from the next block.
+EXPECTED = cython.declare(cython.longlong, 512)
 
 off_t = cython.fused_type(cython.uint, cython.longlong)
 
@@ -333,6 +335,42 @@ def _gather(
 
 
 @cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _expect(
+    b: u8p,
+    e: u32p,
+    start: cython.pointer[cython.const[cython.longlong]],
+    channels: cython.const[cython.longlong][::1],
+    f: fieldp,
+    split: cython.pointer[cython.const[cython.longlong]],
+) -> cython.void:
+    """Prefetch the wanted bytes of the first messages of each channel in a block."""
+    j: cython.Py_ssize_t
+    i: cython.longlong
+    m: cython.longlong
+    lo: cython.longlong
+    hi: cython.longlong
+    g: fieldp
+    for j in range(channels.shape[0]):
+        g = f + split[j]
+        lo = g.offset
+        hi = lo
+        while g < f + split[j + 1]:
+            if g.offset < lo:
+                lo = g.offset
+            if g.offset + g.width > hi:
+                hi = g.offset + g.width
+            g += 1
+        m = start[channels[j] + 1]
+        if m > start[channels[j]] + EXPECTED:
+            m = start[channels[j]] + EXPECTED
+        for i in range(start[channels[j]], m):
+            prefetch_span(b + e[i] + lo, hi - lo)
+
+
+@cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
 def _fit(f: fieldp, fe: fieldp, rows: cython.longlong, size: cython.longlong) -> cython.bint:
@@ -403,6 +441,16 @@ def gather_blocks(
                 while q < z:
                     prefetch(b + q)
                     q += 64
+            elif blk + 1 < last:
+                # The next block is somewhere else in memory: have its first messages on their way.
+                _expect(
+                    cython.address(buf[0]) + base[blk + 1],
+                    e,
+                    cython.address(start[blk + 1, 0]),
+                    channels,
+                    pf,
+                    cython.address(split[0]),
+                )
             for j in range(channels.shape[0]):
                 s = start[blk, channels[j]]
                 m = start[blk, channels[j] + 1] - s
