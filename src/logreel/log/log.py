@@ -19,6 +19,7 @@ from logreel.io.source import Source
 from logreel.layout.layout import Layout
 from logreel.log.optional import import_optional
 from logreel.log.payload_decoder import PayloadDecoder
+from logreel.log.read_ahead import ReadAhead
 from logreel.log.scan import Attachment, ChannelInfo, Parameter, Scan, Segment, TextLine
 from logreel.log.schema import Schema
 from logreel.log.times import Time, duration_text, interval
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from logreel.index.block_table import Selection
+    from logreel.index.gather import Gathered, Want
     from logreel.index.message_index import MessageIndex
     from logreel.log.actor import Actor
 
@@ -470,6 +472,7 @@ class Log(Mapping[str, Channel]):
         self.epoch = scan.epoch
         self.format_state: Any = scan.format_state
         self.converted_from: str = scan.converted_from or format
+        self._read_ahead = ReadAhead(lambda: list(self.channels.values()))
 
     @property
     def index(self) -> MessageIndex:
@@ -515,6 +518,10 @@ class Log(Mapping[str, Channel]):
         """Add a Problem that was found while reading messages, unless it is there already."""
         if problem not in self._scan.problems:
             self._scan.problems.append(problem)
+
+    def gather(self, want: Want) -> Gathered:
+        """Return the columns of a whole channel, see ``ReadAhead``."""
+        return self._read_ahead.gather(want)
 
     @cached_property
     def channels(self) -> Mapping[str, Channel]:
@@ -761,6 +768,7 @@ class Log(Mapping[str, Channel]):
     def close(self) -> None:
         """Close the log. Messages, tables and arrays read before stay valid; reading more raises LogError."""
         self.closed = True
+        self._read_ahead.clear()
 
     def __enter__(self) -> Self:
         return self

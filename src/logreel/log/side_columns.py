@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
@@ -15,6 +15,7 @@ from logreel.io.parallel import repeated
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, Struct
 from logreel.layout.nodes import Sequence as Records
+from logreel.log.payload_decoder import PayloadDecoder
 
 if TYPE_CHECKING:
     from logreel.layout.arrow import Decoded
@@ -22,15 +23,6 @@ if TYPE_CHECKING:
 
 #: Returns one array of n numbers per column for the messages with these n row numbers.
 Values = Callable[[MessageIndex, I64], Sequence[NDArray[Any]]]
-
-
-class PayloadDecoder(Protocol):
-    """Decodes payloads; see PayloadDecoder."""
-
-    def decode_batch(
-        self, index: MessageIndex, layout: Layout, piece: PayloadRange, rows: I64
-    ) -> Decoded: ...
-    def decode_message(self, index: MessageIndex, data: memoryview, row: int | None) -> dict[str, Any]: ...
 
 
 class LayoutDecoder:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from logreel.errors import Problem
+from logreel.index.gather import Gathered, Want
 from logreel.index.message_index import MessageIndex
 from logreel.layout.layout import Layout
 from logreel.log.payload_decoder import PayloadDecoder
@@ -13,7 +14,7 @@ from logreel.log.schema import Schema
 
 
 class LogContext(Protocol):
-    """The part of a Log that tables need: index, clock, name, and ``note`` for Problems."""
+    """The part of a Log that tables need: index, clock, name, ``note`` for Problems, ``gather`` for columns."""
 
     name: str
     epoch: str
@@ -25,6 +26,8 @@ class LogContext(Protocol):
     def utc_offset(self) -> int | None: ...
 
     def note(self, problem: Problem) -> None: ...
+
+    def gather(self, want: Want) -> Gathered: ...
 
 
 class TableChannel(Protocol):

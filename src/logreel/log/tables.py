@@ -265,12 +265,14 @@ class TableReader:
     def read(self, rows: Rows) -> pa.Table:
         """Return the messages with these row numbers of the channel."""
         ch = self.ch
+        if not _length(rows, len(ch)):
+            return self._schema.empty_table()
         if not ch.is_uniform:
             return self._read_variable(rows)
         index = ch.log.index
         whole = isinstance(rows, slice) and rows.indices(len(ch)) == (0, len(ch), 1)
         if whole and stored_time(ch) is not None:
-            (got,) = gather(index, [self.want()])
+            got = ch.log.gather(self.want())
         else:
             got = gather_rows(index, Want(ch.number, self.projection.part.leaves), rows)
         return self.from_columns(got, self._times()[rows] if got.time is None else got.time)

@@ -1,0 +1,84 @@
+"""Columns of whole channels, gathered ahead of time when channels are read one after another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from threading import Lock
+
+from logreel.errors import LogError
+from logreel.index.gather import Gathered, Want, gather
+from logreel.log.table_channel import TableChannel
+
+#: Channels that must have been read in a row before the next ones are gathered with one of them.
+SEQUENTIAL = 2
+#: Channels of a row may have so many others between them that are not gathered: empty ones and those that are walked.
+GAP = 8
+#: Bytes of payloads, and channels, that are gathered at once.
+AHEAD_BYTES, AHEAD_CHANNELS = 64 << 20, 64
+
+
+class ReadAhead:
+    """Gathers columns of whole channels of one log.
+
+    Messages of different channels share cache lines, so gathering many channels in one pass takes much less time than
+    one by one. Columns that were gathered ahead are dropped when the channels are no longer read in a row.
+
+    channels  function that returns all channels of the log by their numbers
+    """
+
+    def __init__(self, channels: Callable[[], Sequence[TableChannel]]) -> None:
+        self._channels = channels
+        self._lock = Lock()
+        self._last, self._in_a_row = -1, 0
+        self._ready: dict[int, tuple[Want, Gathered]] = {}
+
+    def gather(self, want: Want) -> Gathered:
+        """Return the columns of *want*, all messages of a uniform channel with stored times."""
+        with self._lock:
+            follows = 0 < want.channel - self._last <= GAP
+            self._last, self._in_a_row = want.channel, self._in_a_row + 1 if follows else 0
+            found = self._ready.pop(want.channel, None)
+            if found is not None and found[0] == want:
+                return found[1]
+            if not follows:
+                self._ready.clear()
+            sequential = self._in_a_row >= SEQUENTIAL and not self._ready
+        channels = self._channels()
+        index = channels[want.channel].log.index
+        wants = [want]
+        # A loop over some fields, or without times, is not followed.
+        if sequential and want.leaves == channels[want.channel].layout.leaves and want.time is not None:
+            wants += self._next(channels, want.channel + 1)
+        got = gather(index, wants)
+        with self._lock:
+            if sequential and self._last == want.channel:
+                self._ready = {w.channel: (w, g) for w, g in zip(wants[1:], got[1:], strict=True)}
+        return got[0]
+
+    def clear(self) -> None:
+        """Drop what was gathered ahead."""
+        with self._lock:
+            self._ready.clear()
+
+    def _next(self, channels: Sequence[TableChannel], number: int) -> list[Want]:
+        """Return requests for the channels from *number* on, as far as they are alike and within the limits."""
+        wants, size, gap = list[Want](), 0, 0
+        for ch in channels[number:]:
+            try:
+                want = self._want(ch)
+            except LogError:
+                want = None
+            gap = gap + 1 if want is None else 0
+            if want is not None:
+                size += len(ch) * (ch.layout.size or 0)
+            if gap >= GAP or size > AHEAD_BYTES or len(wants) == AHEAD_CHANNELS:
+                break
+            if want is not None:
+                wants.append(want)
+        return wants
+
+    def _want(self, ch: TableChannel) -> Want | None:
+        time = ch.log.index.rules[ch.number].time_field
+        if not len(ch) or time is None or not ch.is_uniform:
+            return None
+        return Want(ch.number, ch.layout.leaves, time)
