@@ -140,11 +140,11 @@ def test_the_table_of_options_names_the_verbs_that_have_them() -> None:
     assert len(table.splitlines()) >= 7
     for line in table.splitlines():
         options, named = (CODE.findall(cell) for cell in line.strip("| ").split(" | "))
-        told = own - set(named) if " all but " in line else set(named)
+        accepted = own - set(named) if " all but " in line else set(named)
         for option in (option.split()[0] for option in options):
-            assert told == {verb for verb in own if any(option in p.opts for p in command_of(verb).params)}, (
-                option
-            )
+            assert accepted == {
+                verb for verb in own if any(option in p.opts for p in command_of(verb).params)
+            }, option
 
 
 def test_the_command_line_page_has_no_verb_that_does_not_exist() -> None:

@@ -18,7 +18,7 @@ FIELDS, MESSAGES = 3, 40
 
 @contextmanager
 def in_time(case: object = "") -> Iterator[None]:
-    """What is done in this block takes no longer than anything this small may."""
+    """Fail if the block takes longer than any query of a small log may."""
     begin = time.process_time()
     yield
     assert time.process_time() - begin < SECONDS, case

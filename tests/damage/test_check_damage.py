@@ -62,9 +62,9 @@ def look(data: bytes, sound: bytes) -> None:
             assert one.count >= 1
             assert one.offset is None or 0 <= one.offset <= len(data), one
         assert found.as_dict()["findings"] == [one.as_dict() for one in found.findings]
-        told = logreel.diff(data, sound, fields=True, messages=True)
-        assert told.as_dict()["same"] == told.same
-        for ch in told.channels:
+        differences = logreel.diff(data, sound, fields=True, messages=True)
+        assert differences.as_dict()["same"] == differences.same
+        for ch in differences.channels:
             if ch.compared is not None:
                 c = ch.compared
                 assert (c.equal + c.changed + c.only_a) <= ch.messages[0]

@@ -95,7 +95,7 @@ def test_damage_never_raises_hangs_or_loses_silently(base: str) -> None:
 
 @pytest.mark.parametrize("base", PLAIN)
 def test_reader_finds_all_that_plain_reader_finds(base: str) -> None:
-    """Of the messages that damage did not touch, at most those of one damaged place are missing, and that is told."""
+    """Of undamaged messages, at most those of one damaged place are missing, and the loss is reported."""
     data = BASES[base]
     sound = Counter(row[1:] for row in mcap_oracle.read(data).rows())
     for seed in range(CASES):

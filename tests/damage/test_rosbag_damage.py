@@ -111,7 +111,7 @@ def _check_places(log: logreel.Log, data: bytes, seed: int) -> None:
 
 @pytest.mark.parametrize("base", BASES)
 def test_reader_finds_all_that_plain_reader_finds(base: str) -> None:
-    """Of the messages that damage did not touch, at most those of one damaged place are missing, and that is told."""
+    """Of undamaged messages, at most those of one damaged place are missing, and the loss is reported."""
     data = BASES[base]
     # Names stand in two places, of which one counts; they are compared elsewhere.
     sound = Counter(row[3:] for row in plain_rows(bag_oracle.read(data)))

@@ -312,14 +312,14 @@ def test_utc_offset_is_median_of_valid_fixes() -> None:
 
 
 def test_pose_order_and_unit_are_guessed() -> None:
-    def told(*args: tuple[float, ...]) -> tuple[str, str]:
+    def guessed(*args: tuple[float, ...]) -> tuple[str, str]:
         meta = logreel.open(Builder().pose(0, *args).bytes())["RobotPoseM"].metadata
         return meta["quaternion_order"], meta["acceleration_unit"]
 
-    assert told((1, 0, 0, 0)) == ("w x y z", "m/s2")
-    assert told((0, 0, 0, -0.99), (0, 0, 1.0)) == ("x y z w", "g")
-    assert told((0, 0, 0, 1), (0, 0, 0)) == ("x y z w", "unknown")
-    assert told((float("nan"),) * 4, (float("nan"),) * 3)[1] == "unknown"
+    assert guessed((1, 0, 0, 0)) == ("w x y z", "m/s2")
+    assert guessed((0, 0, 0, -0.99), (0, 0, 1.0)) == ("x y z w", "g")
+    assert guessed((0, 0, 0, 1), (0, 0, 0)) == ("x y z w", "unknown")
+    assert guessed((float("nan"),) * 4, (float("nan"),) * 3)[1] == "unknown"
     loud = Builder().add("RobotPoseM", 0, bytes.fromhex("0100807f") * 7)  # signalling NaN
     assert logreel.open(loud.bytes())["RobotPoseM"].metadata["acceleration_unit"] == "unknown"
 

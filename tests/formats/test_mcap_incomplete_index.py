@@ -222,10 +222,10 @@ def test_every_command_has_the_messages_of_a_file_with_an_empty_index(
 ) -> None:
     path = tmp_path / "x.mcap"
     path.write_bytes(lying(index, "as the index"))
-    told = logreel.info(path)
-    assert told.messages == 10
-    assert {p.code for p in told.problems} == {"index", "statistics"}
-    assert not any(p.lost for p in told.problems)
+    summary = logreel.info(path)
+    assert summary.messages == 10
+    assert {p.code for p in summary.problems} == {"index", "statistics"}
+    assert not any(p.lost for p in summary.problems)
     code, out, _ = run("cat", str(path), "--format", "ndjson")
     assert (code, len(out.splitlines())) == (0, 10)
     for verb in ("slice", "recover"):

@@ -111,8 +111,13 @@ def test_merge_renumbers_connections_of_messages(source: Path, tmp_path: Path) -
     logreel.merge([source, other], out)
     assert rows(out.read_bytes()) == sorted(rows(source.read_bytes()) + rows(other.read_bytes()))
     assert read(logreel.open(out)) == rows(out.read_bytes())
-    told = logreel.open(out)["/chatter"].metadata
-    assert sorted(h["callerid"] + h.get("latching", "") for h in told["headers"]) == ["a1", "b", "c", "x1"]
+    metadata = logreel.open(out)["/chatter"].metadata
+    assert sorted(h["callerid"] + h.get("latching", "") for h in metadata["headers"]) == [
+        "a1",
+        "b",
+        "c",
+        "x1",
+    ]
 
 
 @pytest.mark.parametrize("callers", ["x", "A", "xA"])

@@ -75,9 +75,9 @@ def test_further_fields_of_definitions_are_told() -> None:
     names = [("topic", b"/chatter"), ("md5", topic.sum), ("type", b"std_msgs/String")]
     more = [("op", b"\x01"), ("def", b"string data"), ("origin", b"lab 3"), *topic.more]
     data = message[:16] + record([*names, *more]) + message[16:]
-    told = logreel.open(data)["/chatter"].metadata
-    assert told["headers"] == [{"origin": "lab 3", "latching": "1", "callerid": "/talker"}]
-    assert (told["latching"], told["callerids"]) == (True, ["/talker"])
+    metadata = logreel.open(data)["/chatter"].metadata
+    assert metadata["headers"] == [{"origin": "lab 3", "latching": "1", "callerid": "/talker"}]
+    assert (metadata["latching"], metadata["callerids"]) == (True, ["/talker"])
     assert header(more)
 
 

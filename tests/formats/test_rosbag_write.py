@@ -176,8 +176,8 @@ def test_channels_of_one_topic_are_written(tmp_path: Path) -> None:
     log = logreel.open(path)
     assert list(log.channels) == ["/tf", "/tf[1]", "/silent", "/array[1]"]
     assert [len(ch) for ch in log.channels.values()] == [3, 3, 0, 3]
-    told = log["/tf"].metadata
-    assert (told["callerids"], told["latching"], told["connections"]) == (["/a", "/b"], True, 2)
+    metadata = log["/tf"].metadata
+    assert (metadata["callerids"], metadata["latching"], metadata["connections"]) == (["/a", "/b"], True, 2)
     assert log["/tf[1]"].metadata["topic"] == "/tf"
     assert log["/tf[1]"].metadata["md5sum"] == OTHER
     assert {c.topic for c in bag_oracle.read(path.read_bytes()).connections} == {

@@ -95,11 +95,11 @@ def _record(source: Path, folder: Path) -> tuple[Path, Iterable[str]]:
     out = folder / f"out{source.suffix}"
     lines = [json.dumps({"topic": t, "time_ns": n, "data": data}) for t, n, data in _shown(source)]
     # What is left out is told by the number of its line.
-    told = (
+    reported = (
         _LINE.sub(lambda found: lines[int(found[1]) - 1], text)
         for text in record(lines, out, like=source).skipped
     )
-    return out, told
+    return out, reported
 
 
 WAYS: dict[str, Callable[[Path, Path], tuple[Path, Iterable[str]]]] = {
@@ -135,16 +135,16 @@ def _shown(path: Path) -> Iterator[tuple[str, int, Any]]:
 def _unsaid(source: Path, way: str, folder: Path) -> list[str]:
     """What of *source* is neither in what is written of it nor told to be left out."""
     try:
-        out, told = WAYS[way](source, folder)
+        out, reported = WAYS[way](source, folder)
     except IncompleteOutputError as error:
         # Nothing was written, with a sentence for each thing that could not be.
         return [] if error.skipped else ["everything"]
     due, found = (_delivered(path, way != "record") for path in (source, out))
-    told = tuple(told)
+    reported = tuple(reported)
     return [
         f"{(rows - found.get(topic, Counter())).total()} of {rows.total()} messages of {topic!r}"
         for topic, rows in due.items()
-        if rows - found.get(topic, Counter()) and not any(topic in text for text in told)
+        if rows - found.get(topic, Counter()) and not any(topic in text for text in reported)
     ]
 
 

@@ -62,14 +62,14 @@ def _rich() -> bytes:
 
 
 def test_values_have_types_of_their_keys() -> None:
-    told = logreel.open(_rich()).metadata
-    assert (told["gains"], told["one"], told["small"], told["yes"]) == (
+    metadata = logreel.open(_rich()).metadata
+    assert (metadata["gains"], metadata["one"], metadata["small"], metadata["yes"]) == (
         pytest.approx([1.5, 2.25, -0.1]), [-7], 5, True)  # fmt: skip
     vec = [{"x": 1.0, "y": 2.0}, {"x": 3.0, "y": 4.0}]
-    assert (told["where"], told["both"]) == (vec[0], vec)
-    assert told["padded"] == {"x": 8.0, "y": 9.0}
-    assert told["deep"] == {"v": vec, "who": "me"}
-    assert told["unknown"] == b"abc"
+    assert (metadata["where"], metadata["both"]) == (vec[0], vec)
+    assert metadata["padded"] == {"x": 8.0, "y": 9.0}
+    assert metadata["deep"] == {"v": vec, "who": "me"}
+    assert metadata["unknown"] == b"abc"
 
 
 def test_multiple_information_is_list_of_lists() -> None:
@@ -133,11 +133,11 @@ def test_multiple_information_can_be_written(tmp_path: Path) -> None:
 
 
 def test_releases_are_shown_as_text() -> None:
-    told = logreel.open(_rich()).metadata
-    assert (told["ver_sw_release"], told["ver_vendor_sw_release"]) == ("v1.16.0", "v1.2.0-dev3")
-    assert told["ulog"]["types"]["ver_sw_release"] == "uint32_t"
-    assert list(told)[:3] == ["sys_name", "ver_sw_release", "ver_vendor_sw_release"]
-    assert told["time_ref_utc"] == 7200
+    metadata = logreel.open(_rich()).metadata
+    assert (metadata["ver_sw_release"], metadata["ver_vendor_sw_release"]) == ("v1.16.0", "v1.2.0-dev3")
+    assert metadata["ulog"]["types"]["ver_sw_release"] == "uint32_t"
+    assert list(metadata)[:3] == ["sys_name", "ver_sw_release", "ver_vendor_sw_release"]
+    assert metadata["time_ref_utc"] == 7200
 
 
 @pytest.mark.parametrize(

@@ -55,10 +55,10 @@ def info(log: Log) -> list[str]:
         else "No Dropouts"
     )
     out.append("Info Messages:")
-    told = {k: v for k, v in log.metadata.items() if not isinstance(v, list | dict)}
+    metadata = {k: v for k, v in log.metadata.items() if not isinstance(v, list | dict)}
     # Versions are shown as packed numbers there.
-    told |= {k: release_number(told[k]) for k in RELEASES if k in told}
-    out += [f" {k}: {told[k]}" for k in sorted(told)]
+    metadata |= {k: release_number(metadata[k]) for k in RELEASES if k in metadata}
+    out += [f" {k}: {metadata[k]}" for k in sorted(metadata)]
     out += ["", f"{'Name (multi id, message size in bytes)':<41} number of data points, total bytes"]
     for ch in sorted(rows, key=lambda ch: ch.schema.name + str(ch.metadata["multi_id"])):
         size = sum(len(leaf.runs) * leaf.width for leaf in ch.layout.leaves)

@@ -152,11 +152,15 @@ def test_records_kept_by_size_are_restored_from_sidecar(
     path = tmp_path / "a.ulg"
     path.write_bytes(_with(pieces + _record(ord("S"), b"four"), 4))
     first = logreel.open(path)
-    told = [(p.code, p.text) for p in first.problems], _numbers(first), [t.text for t in first.text]
+    saved = [(p.code, p.text) for p in first.problems], _numbers(first), [t.text for t in first.text]
     index_cache.write(str(path))
     monkeypatch.setattr(Reader, "read", None)
     again = logreel.open(path)
-    assert ([(p.code, p.text) for p in again.problems], _numbers(again), [t.text for t in again.text]) == told
+    assert (
+        [(p.code, p.text) for p in again.problems],
+        _numbers(again),
+        [t.text for t in again.text],
+    ) == saved
 
 
 def test_sort_reports_unknown_records_left_out(tmp_path: Path) -> None:

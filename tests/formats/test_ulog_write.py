@@ -9,7 +9,7 @@ import pytest
 
 import logreel
 from logreel.formats.ulog.sample.builder import Builder, flight, tiny
-from support.builders.contents import content, told
+from support.builders.contents import content, other_content
 
 PX4 = logreel.Schema("a", "ulog", "a:uint64_t timestamp;float x;uint8_t[4] _padding0;")
 
@@ -158,6 +158,6 @@ def test_invalid_names_are_refused(tmp_path: Path) -> None:
 
 def test_comparison_helper_detects_differences(tmp_path: Path) -> None:
     """The helper sees a difference where there is one."""
-    assert told(logreel.open(_rich().bytes())) != told(
+    assert other_content(logreel.open(_rich().bytes())) != other_content(
         logreel.open(_rich(False).info("char[1] z", "z").bytes())
     )

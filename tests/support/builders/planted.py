@@ -16,14 +16,14 @@ Row = tuple[str, int, int]
 
 def ulog(rows: Iterable[Row], name: str = "other") -> bytes:
     """A ULog of these rows in this order; *name* is that of a second member."""
-    told = list(rows)
-    out = Builder(start_us=told[0][1] if told else SECOND).flags()
-    topics = list(dict.fromkeys(topic for topic, _, _ in told))
+    rows_given = list(rows)
+    out = Builder(start_us=rows_given[0][1] if rows_given else SECOND).flags()
+    topics = list(dict.fromkeys(topic for topic, _, _ in rows_given))
     for topic in topics:
         out.format(f"{topic}:uint64_t timestamp;int32_t value;int32_t {name};")
     for number, topic in enumerate(topics):
         out.subscribe(topic, number)
-    for topic, time, value in told:
+    for topic, time, value in rows_given:
         out.data(topics.index(topic), struct.pack("<Qii", time, value, -value))
     return out.bytes()
 

@@ -80,10 +80,10 @@ class FoxgloveClient:
 
     def _take(self, data: str | bytes) -> None:
         if isinstance(data, str):
-            told = json.loads(data)
-            if told["op"] == "serverInfo":
-                self.info = told
-            for channel in told.get("channels", ()):
+            operation = json.loads(data)
+            if operation["op"] == "serverInfo":
+                self.info = operation
+            for channel in operation.get("channels", ()):
                 self.channels[channel["id"]] = channel
         elif data[0] == MESSAGE:
             number, time = struct.unpack_from("<IQ", data, 1)

@@ -42,7 +42,7 @@ class Client:
         self.service = service
         parts = urlsplit(service.url)
         self.host, self.port = parts.hostname or "", parts.port or 0
-        self.told: list[str] = []
+        self.log_lines: list[str] = []
 
     def connect(self) -> http.client.HTTPConnection:
         return http.client.HTTPConnection(self.host, self.port, timeout=LONG)
@@ -93,13 +93,13 @@ def received(connection: socket.socket) -> bytes:
 @contextlib.contextmanager
 def running(*paths: Any, **options: Any) -> Iterator[Client]:
     """A client of a service that runs until the block ends."""
-    told: list[str] = []
-    service = Service(paths, **{"token": TOKEN, "tell": told.append, **options})
+    log_lines: list[str] = []
+    service = Service(paths, **{"token": TOKEN, "tell": log_lines.append, **options})
     thread = threading.Thread(target=service.run)
     thread.start()
     try:
         client = Client(service)
-        client.told = told
+        client.log_lines = log_lines
         yield client
     finally:
         service.stop()
