@@ -25,7 +25,7 @@ def in_time(case: object = "") -> Iterator[None]:
 
 
 def read_all(data: bytes, case: object = "") -> logreel.Log | None:
-    """The log after it was asked everything, in time; None where it cannot be opened.
+    """Return the log after all queries, each in time; None if it cannot be opened.
 
     Errors of logreel are the only ones that are caught, where one is an answer.
     """
