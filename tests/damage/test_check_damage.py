@@ -90,7 +90,7 @@ def test_check_and_diff_of_cut_logs(name: str) -> None:
 
 
 def test_check_and_diff_of_damaged_samples(shared: Path) -> None:
-    """No error in a sound log; what else is found fits a screen."""
+    """Valid logs have no errors; other findings are few."""
     seen = 0
     for path in sorted((shared / "data").rglob("*")):
         if path.suffix not in (".ulg", ".bag", ".bddf", ".log") or path.stat().st_size > 2_000_000:

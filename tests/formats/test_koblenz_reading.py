@@ -23,7 +23,7 @@ POINT = Layout(Struct((Field("x", Scalar("float32")), Field("y", Scalar("float32
 
 @pytest.fixture
 def own_types() -> Iterator[None]:
-    """Types registered in a test are forgotten behind it."""
+    """Remove the types registered in a test after it."""
     before = dict(definitions._registered)
     yield
     definitions._registered.clear()
@@ -35,7 +35,7 @@ def codes(log: logreel.Log) -> list[tuple[str, int, int, bool]]:
 
 
 def three(out: Builder | None = None) -> Builder:
-    """Three messages at 0, 1 and 2 ms: 49 bytes each under the usual reading."""
+    """Return a log with three messages at 0, 1 and 2 ms, of 49 bytes each under the usual size reading."""
     out = out or Builder()
     for i in range(3):
         out.obd(i, i, 1000 + i, 10.0)

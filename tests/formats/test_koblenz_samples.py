@@ -38,7 +38,7 @@ def sample(name: str) -> bytes:
 
 
 def content_of(message: logreel.Message) -> dict[str, Any]:
-    """The content of a message in the words of the expected files."""
+    """Return the content of a message in the notation of the expected files."""
     kind, got = message.channel.schema.name, message.decode()
     if kind in ("OBDDataM", "GPSDataM"):
         renamed = {"speed": "speed_kmh"}

@@ -66,7 +66,7 @@ def test_raw_mode_keeps_the_clock_of_a_ulog(tmp_path: Path) -> None:
 
 
 def test_an_mcap_for_other_tools_begins_and_ends_with_its_source(tmp_path: Path) -> None:
-    """The flight has a message from before it began, which a ULog's bounds leave out, and channels are added."""
+    """The flight has a message before its start, which the bounds of a ULog leave out; channels are added."""
     (tmp_path / "x.ulg").write_bytes(flight())
     source = logreel.open(tmp_path / "x.ulg")
     assert source.start is not None

@@ -40,7 +40,7 @@ def pairs(values: dict[str, str]) -> bytes:
 
 
 class Maker:
-    """One sample: the records of an input, written as the flags say."""
+    """Builds a sample: the records of an input, written according to its flags."""
 
     def __init__(self, name: str, flags: frozenset[str]) -> None:
         self.flags, self.out = flags, bytearray(MAGIC)
@@ -147,7 +147,7 @@ VARIANTS = list(variants())
 
 
 def judge(name: str, flags: frozenset[str]) -> None:
-    """Compare what we read with the description of the sample, and with what the library reads."""
+    """Compare the content read with the description of the sample, and with the mcap library."""
     data = bytes(Maker(name, flags).out)
     log = logreel.open(data)
     assert log.problems == ()

@@ -31,7 +31,7 @@ def _same(entries: Entries) -> Entries:
 
 @dataclass
 class SyntheticMessages:
-    """An MCAP built byte for byte.
+    """An MCAP built byte by byte.
 
     index       what the index of each chunk names, from what it should; None: it has no index records
     chunks      the numbers of the chunks that the summary describes
@@ -102,7 +102,7 @@ class SyntheticMessages:
         return record(8, info + struct.pack("<QQ", len(stored), len(body)))
 
     def extras(self) -> bytes:
-        """An attachment and a metadata record; gives their indexes."""
+        """Write an attachment and a metadata record; return their indexes."""
         at = len(self.out)
         content = struct.pack("<QQ", START, START) + string("notes.txt") + string("text/plain")
         content += struct.pack("<Q", 4) + b"milk"
@@ -169,7 +169,7 @@ def rows(log: logreel.Log) -> Counter[tuple[str, int, bytes]]:
 
 @pytest.fixture(params=["small", "large"])
 def size(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Whether files pass for so small that they are looked into anyway."""
+    """Whether files count as small, so that their chunks are read on opening."""
     if request.param == "large":
         monkeypatch.setattr(index_check, "SMALL", 0)
         monkeypatch.setattr(index_check, "UNCOUNTED", 0)
@@ -348,7 +348,7 @@ def test_messages_after_the_last_index_are_read(what: str, hidden: bytes, tmp_pa
 
 
 def test_builder_makes_valid_files() -> None:
-    """The mcap library is the judge of what the other tests take for sound."""
+    """The mcap library accepts the files that the other tests treat as valid."""
     from mcap.reader import make_reader
 
     for data in (SyntheticMessages().bytes(), SyntheticMessages(compression="").bytes()):

@@ -75,7 +75,7 @@ def test_mcap_library_reads_written_messages(tmp_path: Path, options: dict[str, 
 
 
 def test_publish_time_and_sequence_are_kept(tmp_path: Path) -> None:
-    """Sequence numbers and publish times, through slice, merge and a change of compression."""
+    """By slice, merge, and a change of compression."""
     source = tmp_path / "a.mcap"
     source.write_bytes(walk(3.0, Builder(chunk_bytes=1 << 12)))
     due = fast_rows(logreel.open(source))

@@ -68,7 +68,7 @@ def test_a_bag_cut_at_the_end_of_a_record_is_truncated() -> None:
         assert _texts(cut)
 
 
-def test_further_fields_of_definitions_are_told() -> None:
+def test_further_fields_of_definitions_are_in_metadata() -> None:
     topic = Topic("/chatter", "std_msgs/String", more=(("latching", b"1"), ("callerid", b"/talker")))
     plain = Topic("/chatter", "std_msgs/String")
     message = version_1_2([(plain, 10**18, b"\0\0\0\0")], indexed=False)

@@ -26,7 +26,7 @@ def _finished(made: Builder) -> bytes:
 
 
 def _information(data: bytes) -> dict[tuple[str, str], list[bytes]]:
-    """Kind and key to the payloads of all information records, byte by byte."""
+    """Return the payloads of all information records by kind and key."""
     found: dict[tuple[str, str], list[bytes]] = {}
     at = 16
     while at < len(data):
@@ -106,7 +106,7 @@ def test_information_survives_mcap_round_trip(tmp_path: Path, shared: Path) -> N
         assert logreel.convert(tmp_path / "a.mcap", tmp_path / "a.ulg", force=True).skipped == ()
         back = (tmp_path / "a.ulg").read_bytes()
         due, found = _information(data), _information(back)
-        # UTC is told whether or not the messages that tell it are there, in a record that is no metadata.
+        # The UTC offset is kept in a record that is no metadata, also without the messages that state it.
         assert (("I", UTC_OFFSET) in found) == (source.utc_offset is not None and source.epoch == "boot")
         assert logreel.open(back).utc_offset == source.utc_offset
         assert set(found) - {("I", UTC_OFFSET)} == set(due)

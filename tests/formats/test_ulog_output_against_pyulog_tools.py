@@ -30,7 +30,7 @@ def clock(seconds: int) -> str:
 
 
 def messages(log: Log) -> list[str]:
-    """As ``ulog_messages`` of older releases prints them: whole seconds, and no tagged lines."""
+    """Return text as printed by ``ulog_messages`` of older releases: whole seconds, without tagged strings."""
     lines = [
         (line.time // 10**9, LEVELS[line.level or 0], line.text)
         for line in log.text
@@ -40,7 +40,7 @@ def messages(log: Log) -> list[str]:
 
 
 def info(log: Log) -> list[str]:
-    """As ``ulog_info -v`` prints it, less the multiple messages."""
+    """Return text as printed by ``ulog_info -v``, without multiple information."""
     rows = [ch for ch in log.channels.values() if len(ch) and not ch.reserved]
     start, last = log.start or 0, max(int(ch.times.max()) for ch in rows)
     out = [

@@ -83,7 +83,7 @@ def test_every_column_equals_pyulog_bit_for_bit(path: Path) -> None:
 
 
 def content(table: pa.Table) -> list[tuple[str, list[bytes | None]]]:
-    """Types and buffers: unlike ``equals`` this finds NaN equal to itself."""
+    """Return types and buffers: unlike with ``equals``, NaN equals NaN."""
     return [
         (str(f), [b and b.to_pybytes() for chunk in column.chunks for b in chunk.buffers()])
         for f, column in zip(table.schema, table.columns, strict=True)
